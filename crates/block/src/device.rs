@@ -1,0 +1,126 @@
+//! The seam to the outside world: a set of member devices that takes batches of operations.
+//!
+//! The engine's core emits [`DeviceOp`]s and is told of [`Completion`]s; whoever implements [`DeviceSet`] carries them
+//! out: io_uring on real devices, memory, null (counts only), simulated flash, and the fault-injecting world.
+
+use crate::{DevIndex, Pool, Slot};
+use std::fmt;
+
+/// What a write is, so that a driver can keep kinds apart (NVMe streams, flash simulation, counters).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
+pub enum Stream {
+    /// User data.
+    Data,
+    /// Parity of data stripes.
+    Parity,
+    /// Log chunks.
+    Log,
+    /// Superblocks, journal frames, checkpoints.
+    Metadata,
+}
+
+impl Stream {
+    /// Every stream, in the order of [`Stream::index`].
+    pub const ALL: [Self; 4] = [Self::Data, Self::Parity, Self::Log, Self::Metadata];
+
+    /// For indexing counters by stream.
+    pub const fn index(self) -> usize {
+        self as usize
+    }
+}
+
+/// What to do to a device.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
+pub enum OpKind {
+    /// Fill the slot from the device.
+    Read,
+    /// Write the slot to the device; volatile until a later flush completes.
+    Write,
+    /// Make every write that completed before this was submitted durable.
+    Flush,
+    /// Tell the device that the range holds nothing of value; a hint.
+    Discard,
+}
+
+/// One operation on one member device.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct DeviceOp {
+    /// Comes back in the completion.
+    pub tag: u64,
+    /// The member.
+    pub dev: DevIndex,
+    /// What to do.
+    pub kind: OpKind,
+    /// What the bytes are.
+    pub stream: Stream,
+    /// Where on the device, a multiple of 4096.
+    pub offset_bytes: u64,
+    /// How much, a multiple of 4096; at most a slot's size for reads and writes; 0 for a flush.
+    pub length_bytes: u64,
+    /// The buffer (from its start) for reads and writes; ignored for flush and discard.
+    pub slot: Option<Slot>,
+}
+
+/// Why a device operation failed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
+pub enum IoFault {
+    /// The device reported an error (EIO and the like), with the operating system's number.
+    Device {
+        /// The errno, 0 if there is none.
+        errno: i32,
+    },
+    /// Fewer bytes were transferred than asked for.
+    Short,
+    /// The device is not there.
+    Gone,
+}
+
+impl fmt::Display for IoFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Device { errno } => write!(f, "device error (errno {errno})"),
+            Self::Short => write!(f, "short transfer"),
+            Self::Gone => write!(f, "device is gone"),
+        }
+    }
+}
+
+impl std::error::Error for IoFault {}
+
+/// The end of a [`DeviceOp`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Completion {
+    /// The operation's tag.
+    pub tag: u64,
+    /// How it ended.
+    pub result: Result<(), IoFault>,
+}
+
+/// A set of member devices, addressed by index.
+///
+/// Between `submit` and the completion of an operation nobody else touches its slot. Operations of one batch may be
+/// carried out in any order and side by side; a driver may merge neighbours (same device and kind, adjacent offsets,
+/// next to each other in the batch) into one larger transfer.
+pub trait DeviceSet {
+    /// Starts a batch. Every operation gets exactly one completion, in any order, from a later [`DeviceSet::poll`].
+    fn submit(&mut self, pool: &mut Pool, ops: &[DeviceOp]);
+
+    /// Moves what has completed to the end of `completions`; never blocks.
+    fn poll(&mut self, pool: &mut Pool, completions: &mut Vec<Completion>);
+
+    /// Blocks until at least one operation has completed or `timeout_ns` has passed; returns at once if nothing is in
+    /// flight. Drivers that complete everything within `submit` need not do anything.
+    fn wait(&mut self, timeout_ns: u64);
+
+    /// Size of a member in bytes; 0 if it is absent.
+    fn size_bytes(&self, dev: DevIndex) -> u64;
+
+    /// Reads synchronously, for assembly and inspection; `offset_bytes` and the length are multiples of 4096.
+    fn read_now(&mut self, dev: DevIndex, offset_bytes: u64, into: &mut [u8]) -> Result<(), IoFault>;
+
+    /// Writes synchronously; volatile until [`DeviceSet::flush_now`].
+    fn write_now(&mut self, dev: DevIndex, offset_bytes: u64, from: &[u8]) -> Result<(), IoFault>;
+
+    /// Makes everything written so far to the member durable.
+    fn flush_now(&mut self, dev: DevIndex) -> Result<(), IoFault>;
+}

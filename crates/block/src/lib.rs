@@ -1,0 +1,34 @@
+//! The words every other crate speaks: addresses, the buffer pool, and the set of member devices.
+//!
+//! # Glossary
+//! | word | meaning |
+//! |---|---|
+//! | *lba* | 512-byte sector of the exported volume |
+//! | *chunk* | unit of placement on one device, 4 KiB by default |
+//! | *lcn* | logical chunk number: the volume cut into chunks |
+//! | *chunk address* | device + chunk index on that device; index 0 is never valid |
+//! | *data stripe* | k data + m parity chunks on distinct devices of the main array |
+//! | *log stripe* | k' data chunks on distinct SSDs and their m log chunks, one on each log device |
+//! | *cover* | the chunks, with code terms, from which a chunk can be rebuilt |
+//! | *plan* | the steps (read, compute, write, record, acknowledge) that carry out one piece of work |
+//! | *record* | one metadata journal entry |
+//! | *frame* | a block of records in the journal |
+//! | *commit* | parity commit: fold log stripes into data-stripe parity |
+//! | *rmw*, *rcw* | read-modify-write, reconstruct-write |
+//! | *gc* | garbage collection |
+//!
+//! This crate has no dependencies, does no I/O, and knows neither clock nor randomness.
+#![forbid(unsafe_code)]
+
+mod address;
+mod device;
+mod pool;
+
+pub use address::{ChunkAddr, ChunkIndex, DevIndex, Epoch, Geometry, GeometryError, Lba, Lcn, Seq, StripeId};
+pub use device::{Completion, DeviceOp, DeviceSet, IoFault, OpKind, Stream};
+pub use pool::{Pool, Slot};
+
+/// Bytes in a sector, the finest unit of the exported volume.
+pub const SECTOR_BYTES: u64 = 512;
+/// Bytes in a metadata block: the unit of superblocks, journal frames, checkpoint pages and log positions.
+pub const META_BYTES: usize = 4096;

@@ -1,0 +1,139 @@
+//! A fixed pool of aligned buffers, each one chunk long.
+//!
+//! All payload lives here: front ends fill slots, the core names them in actions, drivers hand them to devices.
+//! The memory never moves, so a driver may keep a slot's address while an operation on it is in flight. Slots are
+//! 4096-byte aligned as O_DIRECT wants.
+
+/// One buffer of a [`Pool`].
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
+pub struct Slot(u32);
+
+impl Slot {
+    /// For indexing tables by slot.
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+const ALIGN_BYTES: usize = 4096;
+
+/// A fixed number of aligned buffers of equal size.
+pub struct Pool {
+    memory: Vec<u8>,
+    base: usize,
+    slot_bytes: usize,
+    slot_count: usize,
+    free: Vec<u32>,
+    taken: Vec<bool>,
+}
+
+impl Pool {
+    /// A pool of `slot_count` zeroed slots of `slot_bytes` each (a multiple of 4096).
+    pub fn new(slot_bytes: usize, slot_count: usize) -> Self {
+        assert!(slot_bytes.is_multiple_of(ALIGN_BYTES) && slot_bytes > 0, "slots are whole 4 KiB pages");
+        let memory = vec![0u8; slot_bytes * slot_count + ALIGN_BYTES];
+        let base = memory.as_ptr().align_offset(ALIGN_BYTES);
+        let count = u32::try_from(slot_count).expect("a pool has fewer than 2^32 slots");
+        Self {
+            memory,
+            base,
+            slot_bytes,
+            slot_count,
+            free: (0..count).rev().collect(),
+            taken: vec![false; slot_count],
+        }
+    }
+
+    /// Takes a slot; its content is whatever was there before. `None` when all are taken.
+    pub fn alloc(&mut self) -> Option<Slot> {
+        let slot = self.free.pop()?;
+        self.taken[slot as usize] = true;
+        Some(Slot(slot))
+    }
+
+    /// Gives a slot back.
+    pub fn free(&mut self, slot: Slot) {
+        let taken = &mut self.taken[slot.index()];
+        assert!(*taken, "slot {slot:?} was freed twice");
+        *taken = false;
+        self.free.push(slot.0);
+    }
+
+    /// How many slots can still be taken.
+    pub fn free_count(&self) -> usize {
+        self.free.len()
+    }
+
+    /// How many slots there are.
+    pub fn slot_count(&self) -> usize {
+        self.slot_count
+    }
+
+    /// Bytes in a slot.
+    pub fn slot_bytes(&self) -> usize {
+        self.slot_bytes
+    }
+
+    /// Where a slot starts within [`Pool::region`], in bytes.
+    pub fn offset(&self, slot: Slot) -> usize {
+        slot.index() * self.slot_bytes
+    }
+
+    /// The content of a slot.
+    pub fn bytes(&self, slot: Slot) -> &[u8] {
+        let start = self.base + self.offset(slot);
+        &self.memory[start..start + self.slot_bytes]
+    }
+
+    /// The content of a slot, to be changed.
+    pub fn bytes_mut(&mut self, slot: Slot) -> &mut [u8] {
+        let start = self.base + self.offset(slot);
+        &mut self.memory[start..start + self.slot_bytes]
+    }
+
+    /// All slots as one contiguous, 4096-aligned region of `slot_count * slot_bytes` bytes.
+    pub fn region(&self) -> &[u8] {
+        &self.memory[self.base..self.base + self.slot_bytes * self.slot_count]
+    }
+
+    /// All slots as one contiguous region, for codes that read some slots and write others.
+    pub fn region_mut(&mut self) -> &mut [u8] {
+        &mut self.memory[self.base..self.base + self.slot_bytes * self.slot_count]
+    }
+
+    /// Copies the content of one slot to another.
+    pub fn copy(&mut self, from: Slot, to: Slot) {
+        let (from, to) = (self.base + self.offset(from), self.base + self.offset(to));
+        self.memory.copy_within(from..from + self.slot_bytes, to);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slots_are_aligned_distinct_and_come_back() {
+        let mut pool = Pool::new(4096, 3);
+        let slots: Vec<_> = std::iter::from_fn(|| pool.alloc()).collect();
+        assert_eq!(slots.len(), 3);
+        for (i, &slot) in slots.iter().enumerate() {
+            assert!(pool.bytes(slot).as_ptr().addr().is_multiple_of(4096));
+            pool.bytes_mut(slot).fill(u8::try_from(i).expect("small"));
+        }
+        pool.copy(slots[1], slots[2]);
+        assert_eq!(slots.iter().map(|&s| pool.bytes(s)[4095]).collect::<Vec<_>>(), [0, 1, 1]);
+        pool.free(slots[1]);
+        assert_eq!(pool.alloc(), Some(slots[1]));
+        assert_eq!(pool.alloc(), None);
+    }
+
+    #[test]
+    #[should_panic(expected = "freed twice")]
+    fn double_free_is_a_bug() {
+        let mut pool = Pool::new(4096, 1);
+        let slot = pool.alloc().expect("one slot");
+        pool.free(slot);
+        pool.free(slot);
+    }
+}

@@ -1,0 +1,2 @@
+//! elastripe
+fn main() {}
