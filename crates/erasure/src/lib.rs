@@ -1,1 +1,62 @@
-//! erasure
+//! Erasure codes as pure functions on bytes: XOR and Cauchy Reed-Solomon over GF(2^8).
+//!
+//! A codeword is a set of *data columns*, numbered from 0, and `m` *parities*. All arithmetic is byte by byte, so a
+//! piece may have any length and byte `i` of a parity depends on byte `i` of the data columns only.
+//!
+//! # The code on disk (never changes)
+//! The field is GF(2^8) with polynomial 0x11D (that of Linux RAID-6, ISA-L and Jerasure). Parity `r` of a codeword is
+//! the sum over its columns `c` of `coefficient(r, c) * data[c]`, where
+//!
+//! | parity | coefficient of column `c` |
+//! |---|---|
+//! | 0 | 1: plain XOR |
+//! | 1 | 2^c: with parity 0 these are the P and Q of Linux RAID-6 |
+//! | r >= 2 | y(c) / (y(c) + x(r)), with y(c) = 2^c / (2^c + 1) and x(r) = y(256 - r); column 0, where y is infinite, has 1 |
+//!
+//! This is one Cauchy matrix 1 / (x(r) + y(c)) (EPLOG, section 3.5, codes with Cauchy Reed-Solomon) whose columns are
+//! scaled by y(c), with x(0) = 0 and x(1) = 1. Scaling rows or columns keeps every square submatrix invertible, so any
+//! `m` pieces of a codeword may be lost.
+//!
+//! **Stable prefix.** A coefficient depends on its row and its column alone: not on how many columns a codeword has,
+//! not on the width the code was made for, not on `m`. Therefore
+//! - a codeword with few columns is the wide one with zero columns left out (elastic log stripes, EPLOG section 3.2);
+//!   columns may be any subset, in any order;
+//! - parity `r` is the same bytes whether the code has `r + 1` parities or more;
+//! - XOR is the Cauchy code with one parity.
+//!
+//! # Speed
+//! All kernels read every source once and write every parity once. The back end is chosen at run time
+//! ([`backend_name`]); [`Backend::Scalar`] is the golden version that every other one must equal byte for byte.
+#![deny(unsafe_code)]
+
+mod code;
+mod error;
+mod field;
+mod kernel;
+mod matrix;
+mod rebuild;
+
+pub use code::{Code, CodeKind};
+pub use error::CodeError;
+pub use kernel::{Backend, backend_name};
+
+/// Overwrites `region[output..][..len]` with the XOR of `region[input..][..len]` over all `inputs`; zeros if there are
+/// none. Offsets are in bytes.
+///
+/// # Panics
+/// If a piece reaches beyond the region or the output overlaps an input.
+pub fn xor_in(region: &mut [u8], len: usize, inputs: &[usize], output: usize) {
+    kernel::assert_disjoint(len, inputs.iter().copied(), &[output]);
+    let mut memory = kernel::Region::new(region, len);
+    let shape = kernel::Shape { sources: inputs.len(), targets: 1 };
+    kernel::combine(Backend::detected(), &mut memory, shape, |i| inputs[i], |_| output, |_, _| [1; 4]);
+}
+
+/// Whether every byte is zero; true for no bytes at all.
+pub fn is_zero(bytes: &[u8]) -> bool {
+    // Whole blocks without an exit inside let the compiler use vectors; most non-zero chunks end at the first block.
+    const BLOCK_BYTES: usize = 512;
+    let mut blocks = bytes.chunks_exact(BLOCK_BYTES);
+    blocks.by_ref().all(|block| block.iter().fold(0, |sum, &byte| sum | byte) == 0)
+        && blocks.remainder().iter().all(|&byte| byte == 0)
+}

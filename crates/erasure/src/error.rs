@@ -1,0 +1,55 @@
+//! What can go wrong with a code.
+
+use crate::{Backend, CodeKind};
+use std::fmt;
+
+/// Why a code could not be made or a piece not be rebuilt.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum CodeError {
+    /// The kind of code does not exist for this shape.
+    Geometry {
+        /// Kind asked for.
+        kind: CodeKind,
+        /// Data columns asked for.
+        width_max: usize,
+        /// Parities asked for.
+        parity_count: usize,
+    },
+    /// More pieces of the codeword are missing than the code can make up for.
+    TooManyLosses {
+        /// Data columns and parities of the codeword that are not at hand.
+        lost: usize,
+        /// How many may be missing.
+        tolerated: usize,
+    },
+    /// This CPU cannot run the back end.
+    Backend {
+        /// Back end asked for.
+        backend: Backend,
+    },
+}
+
+impl fmt::Display for CodeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Geometry { kind, width_max, parity_count } => {
+                let expected = match kind {
+                    CodeKind::Xor => "at least 1 data column, exactly 1 parity",
+                    CodeKind::Cauchy => "at least 1 of each",
+                };
+                write!(
+                    f,
+                    "{kind} code with {width_max} data columns and {parity_count} parities: expected {expected} and at most 255 in all"
+                )
+            }
+            Self::TooManyLosses { lost, tolerated } => {
+                write!(f, "{lost} pieces of the codeword are missing: the code tolerates {tolerated}")
+            }
+            Self::Backend { backend } => {
+                write!(f, "code back end {backend} needs instructions that this CPU does not have")
+            }
+        }
+    }
+}
+
+impl std::error::Error for CodeError {}

@@ -1,0 +1,186 @@
+//! The inner loops, one set per instruction set, and the safe functions around them.
+//!
+//! [`combine`] and [`update`] cut a job into what one kernel call takes (up to [`TARGETS_MAX`] targets and
+//! [`TERMS_MAX`] terms) and hand out pointers; a [`Memory`] guarantees that those are in bounds. Nothing here
+//! allocates.
+#![allow(unsafe_code)]
+
+mod memory;
+mod scalar;
+
+pub(crate) use memory::{Memory, Region, Slices, assert_disjoint};
+
+use std::fmt;
+use std::sync::OnceLock;
+
+/// Most targets of one kernel call: with more, accumulators no longer fit the registers.
+pub(crate) const TARGETS_MAX: usize = 4;
+/// Most terms of one kernel call; longer sums take several calls that add to the targets.
+const TERMS_MAX: usize = 32;
+
+/// A set of kernels.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
+pub enum Backend {
+    /// Byte by byte with logarithm tables: the golden version.
+    Scalar,
+}
+
+impl Backend {
+    /// Every back end this build knows, slowest first.
+    pub const ALL: &[Self] = &[Self::Scalar];
+
+    /// Whether this CPU has the instructions.
+    pub fn is_available(self) -> bool {
+        match self {
+            Self::Scalar => true,
+        }
+    }
+
+    /// The fastest back end of this CPU; looked up once.
+    pub fn detected() -> Self {
+        static DETECTED: OnceLock<Backend> = OnceLock::new();
+        *DETECTED.get_or_init(|| {
+            let mut usable = Self::ALL.iter().rev().filter(|backend| backend.is_available());
+            *usable.next().expect("the scalar back end runs everywhere")
+        })
+    }
+
+    /// A short name for logs.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Scalar => "scalar",
+        }
+    }
+
+    fn kernels(self) -> &'static Kernels {
+        match self {
+            Self::Scalar => &scalar::KERNELS,
+        }
+    }
+}
+
+impl fmt::Display for Backend {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// The name of the back end that new codes use on this CPU.
+pub fn backend_name() -> &'static str {
+    Backend::detected().name()
+}
+
+/// One source of a sum and its coefficient for each target of the call.
+#[derive(Clone, Copy)]
+struct Term {
+    source: *const u8,
+    coefficients: [u8; TARGETS_MAX],
+}
+
+/// Whether a kernel sets its targets or adds to them.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Mode {
+    Overwrite,
+    Add,
+}
+
+/// The functions of a back end.
+struct Kernels {
+    /// `targets[t] (+)= sum over terms of coefficients[t] * source`, for 1 to [`TARGETS_MAX`] targets and 1 to
+    /// [`TERMS_MAX`] terms.
+    ///
+    /// SAFETY contract: every source is readable and every target readable and writable for `len` bytes, and the CPU
+    /// has the instructions of the back end. (Overlap is not unsound, merely wrong.)
+    sum: unsafe fn(terms: &[Term], targets: &[*mut u8], len: usize, mode: Mode),
+    /// `targets[t] += coefficients[t] * (old + new)`; same contract.
+    update: unsafe fn(
+        old: *const u8,
+        new: *const u8,
+        coefficients: [u8; TARGETS_MAX],
+        targets: &[*mut u8],
+        len: usize,
+    ),
+}
+
+/// How many pieces a job reads and writes.
+#[derive(Clone, Copy)]
+pub(crate) struct Shape {
+    pub(crate) sources: usize,
+    pub(crate) targets: usize,
+}
+
+/// Sets every target to the sum of all sources times their coefficients. `source` and `target` name pieces of `memory`
+/// by their position in the job; `coefficients(s, t)` are those of source `s` for the targets from position `t` on.
+pub(crate) fn combine<M: Memory>(
+    backend: Backend,
+    memory: &mut M,
+    shape: Shape,
+    source: impl Fn(usize) -> usize,
+    target: impl Fn(usize) -> usize,
+    coefficients: impl Fn(usize, usize) -> [u8; TARGETS_MAX],
+) {
+    let len = memory.len();
+    let kernels = backend.kernels();
+    for first_target in (0..shape.targets).step_by(TARGETS_MAX) {
+        let target_count = TARGETS_MAX.min(shape.targets - first_target);
+        let mut targets = [std::ptr::null_mut(); TARGETS_MAX];
+        for (i, pointer) in targets[..target_count].iter_mut().enumerate() {
+            *pointer = memory.target(target(first_target + i));
+        }
+        let targets = &targets[..target_count];
+        if shape.sources == 0 {
+            for &pointer in targets {
+                // JUSTIFICATION: the pieces of a job are handed out as pointers, see `Memory`.
+                // SAFETY: `Memory::target` promises `len` writable bytes.
+                unsafe { pointer.write_bytes(0, len) };
+            }
+        }
+        for first_source in (0..shape.sources).step_by(TERMS_MAX) {
+            let term_count = TERMS_MAX.min(shape.sources - first_source);
+            let mut terms = [Term { source: std::ptr::null(), coefficients: [0; TARGETS_MAX] }; TERMS_MAX];
+            for (i, term) in (first_source..).zip(&mut terms[..term_count]) {
+                *term =
+                    Term { source: memory.source(source(i)), coefficients: coefficients(i, first_target) };
+            }
+            let mode = if first_source == 0 { Mode::Overwrite } else { Mode::Add };
+            // JUSTIFICATION: kernels use vector instructions on pieces of one region, some read and some written.
+            // SAFETY: `Memory` promises `len` readable bytes behind each source and `len` readable and writable ones
+            // behind each target; a `Code` never holds a back end that is not available.
+            unsafe { (kernels.sum)(&terms[..term_count], targets, len, mode) };
+        }
+    }
+}
+
+/// Adds `coefficients * (old + new)` to every target; an `old` or `new` that is absent counts as zeros.
+pub(crate) fn update<M: Memory>(
+    backend: Backend,
+    memory: &mut M,
+    change: (Option<usize>, Option<usize>),
+    target_count: usize,
+    target: impl Fn(usize) -> usize,
+    coefficients: impl Fn(usize) -> [u8; TARGETS_MAX],
+) {
+    let len = memory.len();
+    let kernels = backend.kernels();
+    for first in (0..target_count).step_by(TARGETS_MAX) {
+        let count = TARGETS_MAX.min(target_count - first);
+        let mut targets = [std::ptr::null_mut(); TARGETS_MAX];
+        for (i, pointer) in targets[..count].iter_mut().enumerate() {
+            *pointer = memory.target(target(first + i));
+        }
+        let (targets, coefficients) = (&targets[..count], coefficients(first));
+        match change {
+            (None, None) => {}
+            (Some(one), None) | (None, Some(one)) => {
+                let term = Term { source: memory.source(one), coefficients };
+                // JUSTIFICATION and SAFETY: as in `combine`.
+                unsafe { (kernels.sum)(&[term], targets, len, Mode::Add) };
+            }
+            (Some(old), Some(new)) => {
+                let (old, new) = (memory.source(old), memory.source(new));
+                // JUSTIFICATION and SAFETY: as in `combine`.
+                unsafe { (kernels.update)(old, new, coefficients, targets, len) };
+            }
+        }
+    }
+}

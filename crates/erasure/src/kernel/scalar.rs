@@ -1,0 +1,61 @@
+//! The golden kernels: one byte at a time. Also the tails of the vector kernels.
+
+use super::{Kernels, Mode, TARGETS_MAX, Term};
+use crate::field::multiply;
+
+pub(super) static KERNELS: Kernels = Kernels { sum, update };
+
+unsafe fn sum(terms: &[Term], targets: &[*mut u8], len: usize, mode: Mode) {
+    // JUSTIFICATION and SAFETY: the contract of `Kernels::sum`.
+    unsafe { sum_from(0, terms, targets, len, mode) }
+}
+
+unsafe fn update(
+    old: *const u8,
+    new: *const u8,
+    coefficients: [u8; TARGETS_MAX],
+    targets: &[*mut u8],
+    len: usize,
+) {
+    // JUSTIFICATION and SAFETY: the contract of `Kernels::update`.
+    unsafe { update_from(0, old, new, coefficients, targets, len) }
+}
+
+/// [`Kernels::sum`] for the bytes `start..len`.
+pub(super) unsafe fn sum_from(start: usize, terms: &[Term], targets: &[*mut u8], len: usize, mode: Mode) {
+    for (t, &target) in targets.iter().enumerate() {
+        for i in start..len {
+            let product = |term: &Term| {
+                // JUSTIFICATION: sources and targets may be pieces of one region, so no slices.
+                // SAFETY: i < len, for which the caller vouches.
+                multiply(unsafe { *term.source.add(i) }, term.coefficients[t])
+            };
+            let sum = terms.iter().fold(0, |sum, term| sum ^ product(term));
+            // JUSTIFICATION and SAFETY: as above.
+            unsafe {
+                match mode {
+                    Mode::Overwrite => *target.add(i) = sum,
+                    Mode::Add => *target.add(i) ^= sum,
+                }
+            }
+        }
+    }
+}
+
+/// [`Kernels::update`] for the bytes `start..len`.
+pub(super) unsafe fn update_from(
+    start: usize,
+    old: *const u8,
+    new: *const u8,
+    coefficients: [u8; TARGETS_MAX],
+    targets: &[*mut u8],
+    len: usize,
+) {
+    for (&target, coefficient) in targets.iter().zip(coefficients) {
+        for i in start..len {
+            // JUSTIFICATION: as in `sum_from`.
+            // SAFETY: i < len, for which the caller vouches.
+            unsafe { *target.add(i) ^= multiply(*old.add(i) ^ *new.add(i), coefficient) }
+        }
+    }
+}
