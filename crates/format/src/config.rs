@@ -1,0 +1,226 @@
+//! The shape of an array and the place of everything on its devices.
+//!
+//! ```text
+//! main device   0        superblock, copy 0
+//!               4096     superblock, copy 1
+//!               8192     full-checkpoint area 0   full_blocks
+//!                        full-checkpoint area 1   full_blocks
+//!                        incremental area         incremental_blocks
+//!                        journal ring             journal_blocks
+//!                        payload ring             payload_blocks
+//!               data     chunks 1..=chunks_per_device, aligned to 1 MiB
+//!
+//! log device    0, 4096  superblocks
+//!               1 MiB    log region, blocks 1..=log_blocks
+//! ```
+//!
+//! The order is that of EPLOG, section 4.2 (superblock, full-checkpoint area of two sub-areas, incremental area), with
+//! the journal and payload rings behind it.
+
+use crate::{CodeKind, Consistency, FormatError, LayoutKind, SchemeKind};
+use block::{ChunkIndex, Geometry, META_BYTES};
+
+/// Where the metadata regions of a main device start, behind the two superblocks.
+pub const METADATA_START_BYTES: u64 = 8192;
+/// Where the log region of a log device starts.
+pub const LOG_START_BYTES: u64 = 1 << 20;
+/// What the data region is aligned to, at least: erase blocks and partitions like it, and so does the reader.
+pub const DATA_ALIGN_BYTES: u64 = 1 << 20;
+/// Logical chunk numbers and stripe numbers are below this: they take six bytes on disk.
+pub const LCN_LIMIT: u64 = 1 << 48;
+
+const BLOCK_BYTES: u64 = META_BYTES as u64;
+
+/// The shape of an array, equal on all members.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ArrayConfig {
+    /// How parity is kept up to date.
+    pub scheme: SchemeKind,
+    /// The erasure code.
+    pub code: CodeKind,
+    /// How columns map to devices.
+    pub layout: LayoutKind,
+    /// What the `raid` scheme does about the write hole; of no meaning to the others.
+    pub consistency: Consistency,
+    /// k, m and the chunk size.
+    pub geometry: Geometry,
+    /// Log devices.
+    pub log_count: u16,
+    /// Data stripes of the volume.
+    pub stripe_count: u64,
+    /// Chunks in the data region of each main device; valid chunk indices are 1..=`chunks_per_device`.
+    pub chunks_per_device: u32,
+    /// 4 KiB blocks in the log region of each log device, indices 1..=`log_blocks`.
+    pub log_blocks: u32,
+    /// 4 KiB blocks of one full-checkpoint area.
+    pub full_blocks: u32,
+    /// 4 KiB blocks of the incremental-checkpoint area.
+    pub incremental_blocks: u32,
+    /// 4 KiB blocks of the journal ring on each main device.
+    pub journal_blocks: u32,
+    /// 4 KiB blocks of the payload ring on each main device, indices 1..=`payload_blocks`; 0 unless the scheme is `raid`
+    /// with a journal.
+    pub payload_blocks: u32,
+}
+
+impl ArrayConfig {
+    /// Byte offset of a block, 0..`full_blocks`, of full-checkpoint area 0 or 1 on a main device.
+    pub fn full_offset(&self, which: usize, block: u32) -> u64 {
+        assert!(which < 2, "there are two full-checkpoint areas, not an area {which}");
+        assert!(block < self.full_blocks, "block {block} of a full-checkpoint area of {}", self.full_blocks);
+        let area = if which == 0 { 0 } else { u64::from(self.full_blocks) };
+        METADATA_START_BYTES + (area + u64::from(block)) * BLOCK_BYTES
+    }
+
+    /// Byte offset of a block, 0..`incremental_blocks`, of the incremental area on a main device.
+    pub fn incremental_offset(&self, block: u32) -> u64 {
+        assert!(
+            block < self.incremental_blocks,
+            "block {block} of an incremental area of {}",
+            self.incremental_blocks
+        );
+        self.incremental_start() + u64::from(block) * BLOCK_BYTES
+    }
+
+    /// Byte offset of a block, 0..`journal_blocks`, of the journal ring on a main device.
+    pub fn journal_offset(&self, block: u32) -> u64 {
+        assert!(block < self.journal_blocks, "block {block} of a journal ring of {}", self.journal_blocks);
+        self.journal_start() + u64::from(block) * BLOCK_BYTES
+    }
+
+    /// Byte offset of a block, 1..=`payload_blocks`, of the payload ring on a main device.
+    pub fn payload_offset(&self, block: u32) -> u64 {
+        assert!(
+            (1..=self.payload_blocks).contains(&block),
+            "block {block} of a payload ring of 1..={}",
+            self.payload_blocks
+        );
+        self.payload_start() + u64::from(block - 1) * BLOCK_BYTES
+    }
+
+    /// Byte offset of a chunk, 1..=`chunks_per_device`, on a main device.
+    pub fn chunk_offset(&self, chunk: ChunkIndex) -> u64 {
+        assert!(
+            (1..=self.chunks_per_device).contains(&chunk.get()),
+            "chunk {chunk} of a device with 1..={}",
+            self.chunks_per_device
+        );
+        self.data_start() + u64::from(chunk.get() - 1) * self.chunk_bytes()
+    }
+
+    /// Byte offset of a 4 KiB block, 1..=`log_blocks`, of the log region on a log device.
+    pub fn log_offset(&self, block: ChunkIndex) -> u64 {
+        assert!(
+            (1..=self.log_blocks).contains(&block.get()),
+            "block {block} of a log region of 1..={}",
+            self.log_blocks
+        );
+        LOG_START_BYTES + u64::from(block.get() - 1) * BLOCK_BYTES
+    }
+
+    /// Bytes that a main device must have.
+    pub fn main_device_bytes(&self) -> u64 {
+        self.data_start() + u64::from(self.chunks_per_device) * self.chunk_bytes()
+    }
+
+    /// Bytes that a log device must have.
+    pub fn log_device_bytes(&self) -> u64 {
+        LOG_START_BYTES + u64::from(self.log_blocks) * BLOCK_BYTES
+    }
+
+    /// Bytes of the exported volume.
+    pub fn volume_bytes(&self) -> u64 {
+        self.stripe_count.saturating_mul(self.geometry.data_count() as u64).saturating_mul(self.chunk_bytes())
+    }
+
+    /// Where the data region of a main device starts, in bytes.
+    pub fn data_start(&self) -> u64 {
+        let metadata_end = self.payload_start() + u64::from(self.payload_blocks) * BLOCK_BYTES;
+        metadata_end.next_multiple_of(DATA_ALIGN_BYTES.max(self.chunk_bytes()))
+    }
+
+    fn incremental_start(&self) -> u64 {
+        METADATA_START_BYTES + 2 * u64::from(self.full_blocks) * BLOCK_BYTES
+    }
+
+    fn journal_start(&self) -> u64 {
+        self.incremental_start() + u64::from(self.incremental_blocks) * BLOCK_BYTES
+    }
+
+    fn payload_start(&self) -> u64 {
+        self.journal_start() + u64::from(self.journal_blocks) * BLOCK_BYTES
+    }
+
+    fn chunk_bytes(&self) -> u64 {
+        self.geometry.chunk_bytes() as u64
+    }
+
+    /// Checks that everything fits together. Sizes cannot overflow once this has succeeded: at most 255 x 2^32 chunks of
+    /// 1 MiB are 2^60 bytes.
+    pub fn validate(&self) -> Result<(), FormatError> {
+        let rule = |holds: bool, what: &'static str, found: u64, expected: &'static str| {
+            if holds { Ok(()) } else { Err(FormatError::Config { what, found, expected }) }
+        };
+        let parity_count = self.geometry.parity_count() as u64;
+        let log_count = u64::from(self.log_count);
+        let chunks = u64::from(self.chunks_per_device);
+        match self.code {
+            CodeKind::Xor => {
+                rule(parity_count == 1, "number of parity devices", parity_count, "1 with the code xor")?;
+            }
+            CodeKind::Cauchy => {} // any k + m <= 255, which Geometry ensures
+        }
+        match self.scheme {
+            SchemeKind::Raid => {
+                rule(log_count == 0, "number of log devices", log_count, "0 with the scheme raid")?;
+            }
+            SchemeKind::Eplog => rule(
+                (1..=parity_count).contains(&log_count),
+                "number of log devices",
+                log_count,
+                "1 to as many as parity devices with the scheme eplog",
+            )?,
+        }
+        rule(self.stripe_count >= 1, "number of stripes", self.stripe_count, "at least 1")?;
+        rule(
+            self.stripe_count <= chunks,
+            "number of stripes",
+            self.stripe_count,
+            "at most the chunks of a device, of which each stripe takes one",
+        )?;
+        rule(
+            (self.log_blocks > 0) == (log_count > 0),
+            "blocks in the log region",
+            u64::from(self.log_blocks),
+            "more than 0 with log devices, 0 without",
+        )?;
+        rule(
+            self.full_blocks >= 2,
+            "blocks in a full-checkpoint area",
+            u64::from(self.full_blocks),
+            "at least 2: a header and a page",
+        )?;
+        rule(
+            self.incremental_blocks >= 2,
+            "blocks in the incremental area",
+            u64::from(self.incremental_blocks),
+            "at least 2: a header and a page",
+        )?;
+        rule(
+            self.journal_blocks >= 2,
+            "blocks in the journal ring",
+            u64::from(self.journal_blocks),
+            "at least 2",
+        )?;
+        let has_payload = self.scheme == SchemeKind::Raid && self.consistency == Consistency::Journal;
+        rule(
+            (self.payload_blocks > 0) == has_payload,
+            "blocks in the payload ring",
+            u64::from(self.payload_blocks),
+            "more than 0 for the scheme raid with a journal, 0 otherwise",
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,174 @@
+//! The list of a checkpoint: what it holds besides the flat per-chunk table.
+//!
+//! Items are runs of 32-bit words, one after another; an item may cross from one list page to the next. The first word
+//! has the item's kind in its highest byte and its counts below.
+
+use crate::names::CodeTable;
+use crate::{FormatError, LogMember};
+use block::{ChunkIndex, Lcn, Seq, StripeId};
+
+const DIRTY_STRIPE: u32 = 1;
+const LOG_STRIPE: u32 = 2;
+
+pub(crate) const ITEM_KINDS: CodeTable =
+    CodeTable { title: "list item kind", rows: &[(1, "dirty stripe"), (2, "log stripe")] };
+
+/// Word by word, what the items are.
+pub(crate) const ITEM_TABLES: &[(&str, &[(&str, &str)])] = &[
+    (
+        "list item: dirty stripe",
+        &[
+            ("0", "1 << 24, plus the number of columns in the low 16 bits"),
+            ("1, 2", "data stripe, low word first"),
+            (
+                "3 ...",
+                "one word per column: `0xffffffff` = same as current, 0 = a column of zeros, else the chunk",
+            ),
+        ],
+    ),
+    (
+        "list item: log stripe",
+        &[
+            ("0", "2 << 24, plus the number of log devices << 16, plus the number of members"),
+            ("1, 2", "sequence number of its record, low word first"),
+            ("3", "first block of the log chunk, on every log device"),
+            ("4 ...", "one word per log device: CRC-32C of its log chunk"),
+            ("...", "three words per member: logical chunk number, low word first; chunk index"),
+        ],
+    ),
+];
+
+const MEMBER_WORDS: usize = 3;
+
+/// An entry of the list.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum ListItem {
+    /// A data stripe whose parity does not cover its current data.
+    DirtyStripe {
+        /// The stripe.
+        stripe: StripeId,
+        /// For each data column what the parity covers: `u32::MAX` = the current chunk, 0 = a column of zeros, else a
+        /// chunk index.
+        committed: Vec<u32>,
+    },
+    /// A log stripe that is still needed.
+    LogStripe {
+        /// Sequence number of its record.
+        first_seq: Seq,
+        /// First 4 KiB block of the log chunk, on every log device.
+        log_block: ChunkIndex,
+        /// CRC-32C of the log chunk on each log device.
+        log_crcs: Vec<u32>,
+        /// The data chunks; their checksums are in the table, so `crc` is not stored and reads as 0.
+        members: Vec<LogMember>,
+    },
+}
+
+impl ListItem {
+    /// Appends the item's words. At most 65535 columns or members and 255 log devices; more is a bug.
+    pub fn encode(&self, words: &mut Vec<u32>) {
+        match self {
+            Self::DirtyStripe { stripe, committed } => {
+                let count = u16::try_from(committed.len()).expect("a stripe has at most 255 columns");
+                words.push(DIRTY_STRIPE << 24 | u32::from(count));
+                words.extend(split(stripe.get()));
+                words.extend_from_slice(committed);
+            }
+            Self::LogStripe { first_seq, log_block, log_crcs, members } => {
+                let log_count = u8::try_from(log_crcs.len()).expect("there are at most 255 log devices");
+                let count = u16::try_from(members.len()).expect("a log stripe comes from one frame");
+                words.push(LOG_STRIPE << 24 | u32::from(log_count) << 16 | u32::from(count));
+                words.extend(split(first_seq.get()));
+                words.push(log_block.get());
+                words.extend_from_slice(log_crcs);
+                for member in members {
+                    words.extend(split(member.lcn.get()));
+                    words.push(member.chunk.get());
+                }
+            }
+        }
+    }
+}
+
+/// Reads all items of a list: the words of its pages, in order.
+pub fn decode_list(words: &[u32]) -> Result<Vec<ListItem>, FormatError> {
+    let mut reader = Reader { words };
+    let mut items = Vec::new();
+    while !reader.words.is_empty() {
+        items.push(reader.item()?);
+    }
+    Ok(items)
+}
+
+struct Reader<'a> {
+    words: &'a [u32],
+}
+
+impl<'a> Reader<'a> {
+    fn take(&mut self, count: usize) -> Result<&'a [u32], FormatError> {
+        let (taken, rest) = self.words.split_at_checked(count).ok_or(FormatError::Malformed {
+            what: "words left for an item of a checkpoint list",
+            found: self.words.len() as u64,
+            expected: "as many as its first word announces",
+        })?;
+        self.words = rest;
+        Ok(taken)
+    }
+
+    fn take_u32(&mut self) -> Result<u32, FormatError> {
+        Ok(self.take(1)?[0])
+    }
+
+    fn take_u64(&mut self) -> Result<u64, FormatError> {
+        Ok(join(self.take(2)?))
+    }
+
+    fn item(&mut self) -> Result<ListItem, FormatError> {
+        let [counts_low, counts_high, log_count, kind] = self.take_u32()?.to_le_bytes();
+        let count = usize::from(u16::from_le_bytes([counts_low, counts_high]));
+        match u32::from(kind) {
+            DIRTY_STRIPE if log_count == 0 => Ok(ListItem::DirtyStripe {
+                stripe: StripeId::new(self.take_u64()?),
+                committed: self.take(count)?.to_vec(),
+            }),
+            DIRTY_STRIPE => Err(FormatError::Malformed {
+                what: "log devices of a dirty stripe in a checkpoint list",
+                found: u64::from(log_count),
+                expected: "0",
+            }),
+            LOG_STRIPE => Ok(ListItem::LogStripe {
+                first_seq: Seq::new(self.take_u64()?),
+                log_block: ChunkIndex::new(self.take_u32()?),
+                log_crcs: self.take(log_count.into())?.to_vec(),
+                members: self
+                    .take(count * MEMBER_WORDS)?
+                    .chunks_exact(MEMBER_WORDS)
+                    .map(|member| LogMember {
+                        lcn: Lcn::new(join(member)),
+                        chunk: ChunkIndex::new(member[2]),
+                        crc: 0,
+                    })
+                    .collect(),
+            }),
+            found => Err(FormatError::Malformed {
+                what: "kind of an item of a checkpoint list",
+                found: u64::from(found),
+                expected: "1 or 2",
+            }),
+        }
+    }
+}
+
+/// A 64-bit number as two words, low word first.
+fn split(value: u64) -> [u32; 2] {
+    let [a, b, c, d, e, f, g, h] = value.to_le_bytes();
+    [u32::from_le_bytes([a, b, c, d]), u32::from_le_bytes([e, f, g, h])]
+}
+
+/// The number whose two words come first in `words`.
+fn join(words: &[u32]) -> u64 {
+    u64::from(words[1]) << 32 | u64::from(words[0])
+}
+
+#[cfg(test)]
+mod tests;

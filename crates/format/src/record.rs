@@ -1,0 +1,474 @@
+//! Journal records: each is one change of the array's metadata, together with the checksums of the chunks it names.
+//!
+//! A record says what became true, not what to do, so replaying it twice does no harm. Together they are the metadata of
+//! EPLOG, section 4.2: data-stripe records (stripe and chunk locations) and log-stripe records (members and log
+//! chunks). Records have no padding and no length field of their own: their head determines it.
+
+use crate::config::LCN_LIMIT;
+use crate::layout::layout;
+use crate::{FormatError, names::CodeTable};
+use block::{ChunkIndex, Lcn, StripeId};
+
+/// A data chunk of a log stripe: which logical chunk, where its new version lies on its own device, and its checksum.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct LogMember {
+    /// The logical chunk, below [`LCN_LIMIT`].
+    pub lcn: Lcn,
+    /// Where the new version is, on the device that the layout assigns to the logical chunk.
+    pub chunk: ChunkIndex,
+    /// CRC-32C of the chunk.
+    pub crc: u32,
+}
+
+/// A chunk that was written in place.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct InPlacePiece {
+    /// 0..k data, k.. parity.
+    pub column: u16,
+    /// CRC-32C of the chunk.
+    pub crc: u32,
+    /// First block of a copy in the payload ring of the column's device; 0 if there is none.
+    pub payload_block: u32,
+}
+
+/// One record, borrowing its lists: what the engine appends.
+///
+/// A list holds at most 255 entries (columns of a codeword, pieces) but for the members of a log stripe, of which there
+/// may be as many as a frame holds.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum RecordRef<'a> {
+    /// New versions of chunks, out of place, protected by one log chunk on each log device.
+    LogStripe {
+        /// First 4 KiB block of the log chunk, at the same position on every log device.
+        log_block: ChunkIndex,
+        /// CRC-32C of the log chunk on each log device.
+        log_crcs: &'a [u32],
+        /// The data chunks.
+        members: &'a [LogMember],
+    },
+    /// All chunks of a data stripe were written anew.
+    FullStripe {
+        /// The stripe.
+        stripe: StripeId,
+        /// k data, then m parity.
+        chunks: &'a [ChunkIndex],
+        /// CRC-32C of each, as many as `chunks`.
+        crcs: &'a [u32],
+    },
+    /// Parity commit: the parity of a data stripe now covers these versions of its data.
+    Commit {
+        /// The stripe.
+        stripe: StripeId,
+        /// The k data chunks that the parity covers; [`ChunkIndex::NONE`] = a column of zeros.
+        data: &'a [ChunkIndex],
+        /// The m parity chunks; all `NONE` when every column is zero.
+        parity: &'a [ChunkIndex],
+        /// CRC-32C of each, as many as `parity`.
+        parity_crcs: &'a [u32],
+    },
+    /// Logical chunks now read as zeros.
+    Zero {
+        /// The first of them.
+        first: Lcn,
+        /// How many.
+        count: u64,
+    },
+    /// Chunks of a data stripe were written in place (`raid`).
+    InPlace {
+        /// The stripe.
+        stripe: StripeId,
+        /// The chunks.
+        pieces: &'a [InPlacePiece],
+    },
+}
+
+/// One record, owning its lists: what recovery replays. See [`RecordRef`] for the fields.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Record {
+    /// See [`RecordRef::LogStripe`].
+    LogStripe {
+        /// First 4 KiB block of the log chunk.
+        log_block: ChunkIndex,
+        /// CRC-32C of the log chunk on each log device.
+        log_crcs: Vec<u32>,
+        /// The data chunks.
+        members: Vec<LogMember>,
+    },
+    /// See [`RecordRef::FullStripe`].
+    FullStripe {
+        /// The stripe.
+        stripe: StripeId,
+        /// k data, then m parity.
+        chunks: Vec<ChunkIndex>,
+        /// CRC-32C of each.
+        crcs: Vec<u32>,
+    },
+    /// See [`RecordRef::Commit`].
+    Commit {
+        /// The stripe.
+        stripe: StripeId,
+        /// The k data chunks.
+        data: Vec<ChunkIndex>,
+        /// The m parity chunks.
+        parity: Vec<ChunkIndex>,
+        /// CRC-32C of each parity chunk.
+        parity_crcs: Vec<u32>,
+    },
+    /// See [`RecordRef::Zero`].
+    Zero {
+        /// The first logical chunk.
+        first: Lcn,
+        /// How many.
+        count: u64,
+    },
+    /// See [`RecordRef::InPlace`].
+    InPlace {
+        /// The stripe.
+        stripe: StripeId,
+        /// The chunks.
+        pieces: Vec<InPlacePiece>,
+    },
+}
+
+impl Record {
+    /// Borrows the record.
+    pub fn as_ref(&self) -> RecordRef<'_> {
+        match self {
+            Self::LogStripe { log_block, log_crcs, members } => {
+                RecordRef::LogStripe { log_block: *log_block, log_crcs, members }
+            }
+            Self::FullStripe { stripe, chunks, crcs } => {
+                RecordRef::FullStripe { stripe: *stripe, chunks, crcs }
+            }
+            Self::Commit { stripe, data, parity, parity_crcs } => {
+                RecordRef::Commit { stripe: *stripe, data, parity, parity_crcs }
+            }
+            Self::Zero { first, count } => RecordRef::Zero { first: *first, count: *count },
+            Self::InPlace { stripe, pieces } => RecordRef::InPlace { stripe: *stripe, pieces },
+        }
+    }
+}
+
+const LOG_STRIPE: u8 = 1;
+const FULL_STRIPE: u8 = 2;
+const COMMIT: u8 = 3;
+const ZERO: u8 = 4;
+const IN_PLACE: u8 = 5;
+
+pub(crate) const RECORD_KINDS: CodeTable = CodeTable {
+    title: "record kind",
+    rows: &[
+        (LOG_STRIPE, "log stripe"),
+        (FULL_STRIPE, "full stripe"),
+        (COMMIT, "commit"),
+        (ZERO, "zero"),
+        (IN_PLACE, "in place"),
+    ],
+};
+
+layout!(
+    /// Head of a log-stripe record.
+    log_stripe, "record: log stripe", 8, {
+        KIND: 0, 1, "record kind, 1";
+        LOG_CRC_COUNT: 1, 1, "log devices";
+        MEMBER_COUNT: 2, 2, "members";
+        LOG_BLOCK: 4, 4, "first block of the log chunk, on every log device";
+    }
+);
+layout!(
+    /// A checksum of a list of checksums.
+    crc_item, "item: checksum", 4, {
+        CRC: 0, 4, "CRC-32C of the chunk";
+    }
+);
+layout!(
+    /// A member of a log stripe.
+    log_member, "item: log-stripe member", 14, {
+        LCN: 0, 6, "logical chunk number";
+        CHUNK: 6, 4, "chunk index of the new version";
+        CRC: 10, 4, "CRC-32C of the chunk";
+    }
+);
+layout!(
+    /// Head of a full-stripe record.
+    full_stripe, "record: full stripe", 8, {
+        KIND: 0, 1, "record kind, 2";
+        COLUMN_COUNT: 1, 1, "columns, data then parity";
+        STRIPE: 2, 6, "data stripe";
+    }
+);
+layout!(
+    /// A chunk with its checksum.
+    chunk_item, "item: chunk with checksum", 8, {
+        CHUNK: 0, 4, "chunk index";
+        CRC: 4, 4, "CRC-32C of the chunk";
+    }
+);
+layout!(
+    /// Head of a commit record.
+    commit, "record: commit", 9, {
+        KIND: 0, 1, "record kind, 3";
+        DATA_COUNT: 1, 1, "data columns";
+        PARITY_COUNT: 2, 1, "parity columns";
+        STRIPE: 3, 6, "data stripe";
+    }
+);
+layout!(
+    /// A chunk without a checksum.
+    place_item, "item: chunk", 4, {
+        CHUNK: 0, 4, "chunk index; 0 = a column of zeros";
+    }
+);
+layout!(
+    /// A zero record.
+    zero, "record: zero", 15, {
+        KIND: 0, 1, "record kind, 4";
+        FIRST: 1, 6, "first logical chunk number";
+        COUNT: 7, 8, "how many logical chunks";
+    }
+);
+layout!(
+    /// Head of an in-place record.
+    in_place, "record: in place", 8, {
+        KIND: 0, 1, "record kind, 5";
+        PIECE_COUNT: 1, 1, "pieces";
+        STRIPE: 2, 6, "data stripe";
+    }
+);
+layout!(
+    /// A piece of an in-place record.
+    piece_item, "item: piece", 10, {
+        COLUMN: 0, 2, "column, data then parity";
+        CRC: 2, 4, "CRC-32C of the chunk";
+        PAYLOAD_BLOCK: 6, 4, "first block of the copy in the payload ring; 0 = none";
+    }
+);
+
+impl RecordRef<'_> {
+    /// Bytes on disk, or `None` if a list is longer than its count can say.
+    #[inline]
+    pub(crate) fn encoded_len(&self) -> Option<usize> {
+        let (longest, bytes) = match self {
+            Self::LogStripe { log_crcs, members, .. } => (
+                log_crcs.len().max(members.len() / 0x100),
+                log_stripe::LAYOUT.size
+                    + log_crcs.len() * crc_item::LAYOUT.size
+                    + members.len() * log_member::LAYOUT.size,
+            ),
+            Self::FullStripe { chunks, .. } => {
+                (chunks.len(), full_stripe::LAYOUT.size + chunks.len() * chunk_item::LAYOUT.size)
+            }
+            Self::Commit { data, parity, .. } => (
+                data.len().max(parity.len()),
+                commit::LAYOUT.size
+                    + data.len() * place_item::LAYOUT.size
+                    + parity.len() * chunk_item::LAYOUT.size,
+            ),
+            Self::Zero { .. } => (0, zero::LAYOUT.size),
+            Self::InPlace { pieces, .. } => {
+                (pieces.len(), in_place::LAYOUT.size + pieces.len() * piece_item::LAYOUT.size)
+            }
+        };
+        (longest <= 0xff).then_some(bytes)
+    }
+
+    /// Writes exactly [`RecordRef::encoded_len`] bytes.
+    #[inline]
+    pub(crate) fn encode(&self, out: &mut [u8]) {
+        match *self {
+            Self::LogStripe { log_block, log_crcs, members } => {
+                encode_log_stripe(log_block, log_crcs, members, out);
+            }
+            Self::FullStripe { stripe, chunks, crcs } => {
+                let (head, items) = out.split_at_mut(full_stripe::LAYOUT.size);
+                full_stripe::KIND.put_u8(head, FULL_STRIPE);
+                full_stripe::COLUMN_COUNT.put_u8(head, count(chunks));
+                full_stripe::STRIPE.put_u48(head, stripe.get());
+                encode_chunks(chunks, crcs, items);
+            }
+            Self::Commit { stripe, data, parity, parity_crcs } => {
+                let (head, items) = out.split_at_mut(commit::LAYOUT.size);
+                commit::KIND.put_u8(head, COMMIT);
+                commit::DATA_COUNT.put_u8(head, count(data));
+                commit::PARITY_COUNT.put_u8(head, count(parity));
+                commit::STRIPE.put_u48(head, stripe.get());
+                let (places, items) = items.split_at_mut(data.len() * place_item::LAYOUT.size);
+                for (out, chunk) in places.chunks_exact_mut(place_item::LAYOUT.size).zip(data) {
+                    place_item::CHUNK.put_u32(out, chunk.get());
+                }
+                encode_chunks(parity, parity_crcs, items);
+            }
+            Self::Zero { first, count } => {
+                assert!(
+                    first.get() <= LCN_LIMIT && count <= LCN_LIMIT - first.get(),
+                    "{count} zero chunks from {first:?}: logical chunk numbers are below 2^48"
+                );
+                zero::KIND.put_u8(out, ZERO);
+                zero::FIRST.put_u48(out, first.get());
+                zero::COUNT.put_u64(out, count);
+            }
+            Self::InPlace { stripe, pieces } => {
+                let (head, items) = out.split_at_mut(in_place::LAYOUT.size);
+                in_place::KIND.put_u8(head, IN_PLACE);
+                in_place::PIECE_COUNT.put_u8(head, count(pieces));
+                in_place::STRIPE.put_u48(head, stripe.get());
+                for (out, piece) in items.chunks_exact_mut(piece_item::LAYOUT.size).zip(pieces) {
+                    piece_item::COLUMN.put_u16(out, piece.column);
+                    piece_item::CRC.put_u32(out, piece.crc);
+                    piece_item::PAYLOAD_BLOCK.put_u32(out, piece.payload_block);
+                }
+            }
+        }
+    }
+}
+
+#[inline]
+fn encode_log_stripe(log_block: ChunkIndex, log_crcs: &[u32], members: &[LogMember], out: &mut [u8]) {
+    let (head, items) = out.split_at_mut(log_stripe::LAYOUT.size);
+    log_stripe::KIND.put_u8(head, LOG_STRIPE);
+    log_stripe::LOG_CRC_COUNT.put_u8(head, count(log_crcs));
+    let member_count = u16::try_from(members.len()).expect("encoded_len: the members fit into a block");
+    log_stripe::MEMBER_COUNT.put_u16(head, member_count);
+    log_stripe::LOG_BLOCK.put_u32(head, log_block.get());
+    let (crcs, items) = items.split_at_mut(log_crcs.len() * crc_item::LAYOUT.size);
+    for (out, crc) in crcs.chunks_exact_mut(crc_item::LAYOUT.size).zip(log_crcs) {
+        crc_item::CRC.put_u32(out, *crc);
+    }
+    for (out, member) in items.chunks_exact_mut(log_member::LAYOUT.size).zip(members) {
+        log_member::LCN.put_u48(out, member.lcn.get());
+        log_member::CHUNK.put_u32(out, member.chunk.get());
+        log_member::CRC.put_u32(out, member.crc);
+    }
+}
+
+#[inline]
+fn encode_chunks(chunks: &[ChunkIndex], crcs: &[u32], out: &mut [u8]) {
+    assert!(chunks.len() == crcs.len(), "{} chunks with {} checksums", chunks.len(), crcs.len());
+    for ((out, chunk), crc) in out.chunks_exact_mut(chunk_item::LAYOUT.size).zip(chunks).zip(crcs) {
+        chunk_item::CHUNK.put_u32(out, chunk.get());
+        chunk_item::CRC.put_u32(out, *crc);
+    }
+}
+
+#[inline]
+fn count<T>(list: &[T]) -> u8 {
+    u8::try_from(list.len()).expect("encoded_len: at most 255 entries")
+}
+
+/// Takes records off the front of a frame's record area.
+pub(crate) struct RecordReader<'a> {
+    bytes: &'a [u8],
+}
+
+impl<'a> RecordReader<'a> {
+    pub(crate) fn new(bytes: &'a [u8]) -> Self {
+        Self { bytes }
+    }
+
+    pub(crate) fn remaining(&self) -> usize {
+        self.bytes.len()
+    }
+
+    fn take(&mut self, count: usize, size: usize) -> Result<&'a [u8], FormatError> {
+        let (taken, rest) = self.bytes.split_at_checked(count * size).ok_or(FormatError::Malformed {
+            what: "bytes left for a record of a journal frame",
+            found: self.bytes.len() as u64,
+            expected: "as many as its head announces",
+        })?;
+        self.bytes = rest;
+        Ok(taken)
+    }
+
+    fn chunks(&mut self, count: u8) -> Result<(Vec<ChunkIndex>, Vec<u32>), FormatError> {
+        let items = self.take(count.into(), chunk_item::LAYOUT.size)?;
+        Ok(items
+            .chunks_exact(chunk_item::LAYOUT.size)
+            .map(|item| (ChunkIndex::new(chunk_item::CHUNK.get_u32(item)), chunk_item::CRC.get_u32(item)))
+            .unzip())
+    }
+
+    /// The next record; the lists it allocates are bounded by the bytes that are left.
+    pub(crate) fn next(&mut self) -> Result<Record, FormatError> {
+        match self.bytes.first() {
+            Some(&LOG_STRIPE) => self.log_stripe(),
+            Some(&FULL_STRIPE) => {
+                let head = self.take(1, full_stripe::LAYOUT.size)?;
+                let (chunks, crcs) = self.chunks(full_stripe::COLUMN_COUNT.get_u8(head))?;
+                Ok(Record::FullStripe {
+                    stripe: StripeId::new(full_stripe::STRIPE.get_u48(head)),
+                    chunks,
+                    crcs,
+                })
+            }
+            Some(&COMMIT) => self.commit(),
+            Some(&ZERO) => {
+                let head = self.take(1, zero::LAYOUT.size)?;
+                let (first, count) = (zero::FIRST.get_u48(head), zero::COUNT.get_u64(head));
+                if count > LCN_LIMIT - first {
+                    return Err(FormatError::Malformed {
+                        what: "chunks of a zero record",
+                        found: count,
+                        expected: "an end at or below 2^48",
+                    });
+                }
+                Ok(Record::Zero { first: Lcn::new(first), count })
+            }
+            Some(&IN_PLACE) => self.in_place(),
+            found => Err(FormatError::Malformed {
+                what: "record kind",
+                found: found.map_or(0, |&kind| u64::from(kind)),
+                expected: "1 to 5",
+            }),
+        }
+    }
+
+    fn log_stripe(&mut self) -> Result<Record, FormatError> {
+        let head = self.take(1, log_stripe::LAYOUT.size)?;
+        let crcs = self.take(log_stripe::LOG_CRC_COUNT.get_u8(head).into(), crc_item::LAYOUT.size)?;
+        let members = self.take(log_stripe::MEMBER_COUNT.get_u16(head).into(), log_member::LAYOUT.size)?;
+        Ok(Record::LogStripe {
+            log_block: ChunkIndex::new(log_stripe::LOG_BLOCK.get_u32(head)),
+            log_crcs: crcs
+                .chunks_exact(crc_item::LAYOUT.size)
+                .map(|item| crc_item::CRC.get_u32(item))
+                .collect(),
+            members: members
+                .chunks_exact(log_member::LAYOUT.size)
+                .map(|item| LogMember {
+                    lcn: Lcn::new(log_member::LCN.get_u48(item)),
+                    chunk: ChunkIndex::new(log_member::CHUNK.get_u32(item)),
+                    crc: log_member::CRC.get_u32(item),
+                })
+                .collect(),
+        })
+    }
+
+    fn commit(&mut self) -> Result<Record, FormatError> {
+        let head = self.take(1, commit::LAYOUT.size)?;
+        let data = self.take(commit::DATA_COUNT.get_u8(head).into(), place_item::LAYOUT.size)?;
+        let (parity, parity_crcs) = self.chunks(commit::PARITY_COUNT.get_u8(head))?;
+        let data = data.chunks_exact(place_item::LAYOUT.size);
+        Ok(Record::Commit {
+            stripe: StripeId::new(commit::STRIPE.get_u48(head)),
+            data: data.map(|item| ChunkIndex::new(place_item::CHUNK.get_u32(item))).collect(),
+            parity,
+            parity_crcs,
+        })
+    }
+
+    fn in_place(&mut self) -> Result<Record, FormatError> {
+        let head = self.take(1, in_place::LAYOUT.size)?;
+        let pieces = self.take(in_place::PIECE_COUNT.get_u8(head).into(), piece_item::LAYOUT.size)?;
+        Ok(Record::InPlace {
+            stripe: StripeId::new(in_place::STRIPE.get_u48(head)),
+            pieces: pieces
+                .chunks_exact(piece_item::LAYOUT.size)
+                .map(|item| InPlacePiece {
+                    column: piece_item::COLUMN.get_u16(item),
+                    crc: piece_item::CRC.get_u32(item),
+                    payload_block: piece_item::PAYLOAD_BLOCK.get_u32(item),
+                })
+                .collect(),
+        })
+    }
+}
