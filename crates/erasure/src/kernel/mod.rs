@@ -7,6 +7,10 @@
 
 mod memory;
 mod scalar;
+#[cfg(target_arch = "x86_64")]
+mod vector;
+#[cfg(target_arch = "x86_64")]
+mod x86;
 
 pub(crate) use memory::{Memory, Region, Slices, assert_disjoint};
 
@@ -18,22 +22,28 @@ pub(crate) const TARGETS_MAX: usize = 4;
 /// Most terms of one kernel call; longer sums take several calls that add to the targets.
 const TERMS_MAX: usize = 32;
 
-/// A set of kernels.
+/// A set of kernels. All give the same bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 pub enum Backend {
     /// Byte by byte with logarithm tables: the golden version.
     Scalar,
+    /// x86-64: 128 bits, byte shuffles.
+    Ssse3,
+    /// x86-64: 256 bits, byte shuffles.
+    Avx2,
+    /// x86-64: 256 bits, affine transformations.
+    Gfni256,
+    /// x86-64: 512 bits, affine transformations.
+    Gfni512,
 }
 
 impl Backend {
-    /// Every back end this build knows, slowest first.
-    pub const ALL: &[Self] = &[Self::Scalar];
+    /// Every back end, slowest first.
+    pub const ALL: &[Self] = &[Self::Scalar, Self::Ssse3, Self::Avx2, Self::Gfni256, Self::Gfni512];
 
     /// Whether this CPU has the instructions.
     pub fn is_available(self) -> bool {
-        match self {
-            Self::Scalar => true,
-        }
+        self.kernels().is_some()
     }
 
     /// The fastest back end of this CPU; looked up once.
@@ -49,12 +59,34 @@ impl Backend {
     pub const fn name(self) -> &'static str {
         match self {
             Self::Scalar => "scalar",
+            Self::Ssse3 => "ssse3",
+            Self::Avx2 => "avx2",
+            Self::Gfni256 => "gfni256",
+            Self::Gfni512 => "gfni512",
         }
     }
 
-    fn kernels(self) -> &'static Kernels {
+    /// The kernels, if this CPU can run them.
+    #[cfg(target_arch = "x86_64")]
+    fn kernels(self) -> Option<&'static Kernels> {
+        use std::arch::is_x86_feature_detected as has;
         match self {
-            Self::Scalar => &scalar::KERNELS,
+            Self::Scalar => Some(&scalar::KERNELS),
+            Self::Ssse3 => has!("ssse3").then_some(&x86::ssse3::KERNELS),
+            Self::Avx2 => has!("avx2").then_some(&x86::avx2::KERNELS),
+            Self::Gfni256 => (has!("avx2") && has!("gfni")).then_some(&x86::gfni256::KERNELS),
+            Self::Gfni512 => {
+                (has!("avx512f") && has!("avx512bw") && has!("gfni")).then_some(&x86::gfni512::KERNELS)
+            }
+        }
+    }
+
+    /// The kernels, if this CPU can run them.
+    #[cfg(not(target_arch = "x86_64"))]
+    fn kernels(self) -> Option<&'static Kernels> {
+        match self {
+            Self::Scalar => Some(&scalar::KERNELS),
+            Self::Ssse3 | Self::Avx2 | Self::Gfni256 | Self::Gfni512 => None,
         }
     }
 }
@@ -120,7 +152,7 @@ pub(crate) fn combine<M: Memory>(
     coefficients: impl Fn(usize, usize) -> [u8; TARGETS_MAX],
 ) {
     let len = memory.len();
-    let kernels = backend.kernels();
+    let kernels = backend.kernels().expect("a code never holds a back end that is not available");
     for first_target in (0..shape.targets).step_by(TARGETS_MAX) {
         let target_count = TARGETS_MAX.min(shape.targets - first_target);
         let mut targets = [std::ptr::null_mut(); TARGETS_MAX];
@@ -161,7 +193,7 @@ pub(crate) fn update<M: Memory>(
     coefficients: impl Fn(usize) -> [u8; TARGETS_MAX],
 ) {
     let len = memory.len();
-    let kernels = backend.kernels();
+    let kernels = backend.kernels().expect("a code never holds a back end that is not available");
     for first in (0..target_count).step_by(TARGETS_MAX) {
         let count = TARGETS_MAX.min(target_count - first);
         let mut targets = [std::ptr::null_mut(); TARGETS_MAX];

@@ -1,0 +1,230 @@
+//! The vector kernels, written once for any [`Lane`].
+//!
+//! Everything here is `inline(always)` and only ever called from a function with the lane's `target_feature`, into which
+//! it melts together with the intrinsics.
+#![allow(
+    clippy::needless_range_loop,
+    reason = "blocks of registers are indexed by target and position alike"
+)]
+
+use super::{Mode, TARGETS_MAX, TERMS_MAX, Term, scalar};
+use std::array;
+
+/// A vector register and what the kernels do with it.
+///
+/// SAFETY contract of all functions: the CPU has the instructions of the lane, and pointers are good for `BYTES` bytes.
+pub(super) trait Lane: Copy {
+    /// Width.
+    const BYTES: usize;
+    /// A coefficient, in the form that is quickest to turn into a multiplier.
+    type Factor: Copy;
+    /// A coefficient in registers.
+    type Multiplier: Copy;
+
+    unsafe fn load(from: *const u8) -> Self;
+    unsafe fn store(self, to: *mut u8);
+    unsafe fn zero() -> Self;
+    unsafe fn xor(self, other: Self) -> Self;
+    fn factor(coefficient: u8) -> Self::Factor;
+    unsafe fn multiplier(factor: Self::Factor) -> Self::Multiplier;
+    unsafe fn multiply(self, by: Self::Multiplier) -> Self;
+}
+
+/// A term in the form the inner loop reads.
+#[derive(Clone, Copy)]
+struct Prepared<V: Lane, const R: usize> {
+    source: *const u8,
+    factors: [V::Factor; R],
+}
+
+/// [`super::Kernels::sum`].
+#[inline(always)]
+pub(super) unsafe fn sum<V: Lane>(terms: &[Term], targets: &[*mut u8], len: usize, mode: Mode) {
+    let plain = terms.iter().all(|term| term.coefficients[0] == 1);
+    // JUSTIFICATION: chooses the instance with the right number of accumulators.
+    // SAFETY: the contract of the caller is that of the callee.
+    unsafe {
+        match (targets.len(), plain) {
+            (1, true) => sum_fixed::<V, 1, true, 8>(terms, targets, len, mode),
+            (1, false) => sum_fixed::<V, 1, false, 8>(terms, targets, len, mode),
+            (2, true) => sum_fixed::<V, 2, true, 8>(terms, targets, len, mode),
+            (2, false) => sum_fixed::<V, 2, false, 8>(terms, targets, len, mode),
+            (3, true) => sum_fixed::<V, 3, true, 2>(terms, targets, len, mode),
+            (3, false) => sum_fixed::<V, 3, false, 2>(terms, targets, len, mode),
+            (4, true) => sum_fixed::<V, 4, true, 2>(terms, targets, len, mode),
+            (4, false) => sum_fixed::<V, 4, false, 2>(terms, targets, len, mode),
+            _ => unreachable!("a kernel call has 1 to {TARGETS_MAX} targets"),
+        }
+    }
+}
+
+/// `R` targets, of which the first is a plain XOR if `PLAIN`, `UNROLL` vectors of each at a time.
+#[inline(always)]
+unsafe fn sum_fixed<V: Lane, const R: usize, const PLAIN: bool, const UNROLL: usize>(
+    terms: &[Term],
+    targets: &[*mut u8],
+    len: usize,
+    mode: Mode,
+) {
+    let empty = Prepared::<V, R> { source: std::ptr::null(), factors: [V::factor(0); R] };
+    let mut prepared = [empty; TERMS_MAX];
+    for (term, prepared) in terms.iter().zip(&mut prepared) {
+        prepared.source = term.source;
+        prepared.factors = array::from_fn(|t| V::factor(term.coefficients[t]));
+    }
+    let prepared = &prepared[..terms.len()];
+    let into: [*mut u8; R] = array::from_fn(|t| targets[t]);
+    let mut at = 0;
+    // JUSTIFICATION: vectors cannot be loaded from or stored to slices without bounds checks in the inner loop.
+    // SAFETY: every access is below `at + n * BYTES <= len`, for which the caller vouches.
+    unsafe {
+        while at + UNROLL * V::BYTES <= len {
+            sum_block::<V, R, PLAIN, UNROLL>(prepared, &into, at, mode);
+            at += UNROLL * V::BYTES;
+        }
+        while at + V::BYTES <= len {
+            sum_block::<V, R, PLAIN, 1>(prepared, &into, at, mode);
+            at += V::BYTES;
+        }
+        if at < len {
+            scalar::sum_from(at, terms, targets, len, mode);
+        }
+    }
+}
+
+/// `UNROLL` vectors of every target at byte `at`.
+#[inline(always)]
+unsafe fn sum_block<V: Lane, const R: usize, const PLAIN: bool, const UNROLL: usize>(
+    terms: &[Prepared<V, R>],
+    targets: &[*mut u8; R],
+    at: usize,
+    mode: Mode,
+) {
+    // JUSTIFICATION and SAFETY: as in `sum_fixed`, which checked the bounds.
+    unsafe {
+        let mut sums = [[V::zero(); UNROLL]; R];
+        if mode == Mode::Add {
+            for t in 0..R {
+                for u in 0..UNROLL {
+                    sums[t][u] = V::load(targets[t].add(at + u * V::BYTES));
+                }
+            }
+        }
+        let mut pairs = terms.chunks_exact(2);
+        for pair in pairs.by_ref() {
+            // Two terms at a time, so that two XORs become one three-way instruction where there is one.
+            let multipliers: [[V::Multiplier; R]; 2] =
+                [pair[0].factors.map(|f| V::multiplier(f)), pair[1].factors.map(|f| V::multiplier(f))];
+            for u in 0..UNROLL {
+                let one = V::load(pair[0].source.add(at + u * V::BYTES));
+                let other = V::load(pair[1].source.add(at + u * V::BYTES));
+                for t in 0..R {
+                    sums[t][u] = if PLAIN && t == 0 {
+                        sums[t][u].xor(one.xor(other))
+                    } else {
+                        sums[t][u].xor(one.multiply(multipliers[0][t]).xor(other.multiply(multipliers[1][t])))
+                    };
+                }
+            }
+        }
+        if let [term] = pairs.remainder() {
+            let multipliers = term.factors.map(|f| V::multiplier(f));
+            for u in 0..UNROLL {
+                let one = V::load(term.source.add(at + u * V::BYTES));
+                for t in 0..R {
+                    let product = if PLAIN && t == 0 { one } else { one.multiply(multipliers[t]) };
+                    sums[t][u] = sums[t][u].xor(product);
+                }
+            }
+        }
+        for t in 0..R {
+            for u in 0..UNROLL {
+                sums[t][u].store(targets[t].add(at + u * V::BYTES));
+            }
+        }
+    }
+}
+
+/// [`super::Kernels::update`].
+#[inline(always)]
+pub(super) unsafe fn update<V: Lane>(
+    old: *const u8,
+    new: *const u8,
+    coefficients: [u8; TARGETS_MAX],
+    targets: &[*mut u8],
+    len: usize,
+) {
+    // JUSTIFICATION: chooses the instance with the right number of targets.
+    // SAFETY: the contract of the caller is that of the callee.
+    unsafe {
+        match (targets.len(), coefficients[0] == 1) {
+            (1, true) => update_fixed::<V, 1, true>(old, new, coefficients, targets, len),
+            (1, false) => update_fixed::<V, 1, false>(old, new, coefficients, targets, len),
+            (2, true) => update_fixed::<V, 2, true>(old, new, coefficients, targets, len),
+            (2, false) => update_fixed::<V, 2, false>(old, new, coefficients, targets, len),
+            (3, true) => update_fixed::<V, 3, true>(old, new, coefficients, targets, len),
+            (3, false) => update_fixed::<V, 3, false>(old, new, coefficients, targets, len),
+            (4, true) => update_fixed::<V, 4, true>(old, new, coefficients, targets, len),
+            (4, false) => update_fixed::<V, 4, false>(old, new, coefficients, targets, len),
+            _ => unreachable!("a kernel call has 1 to {TARGETS_MAX} targets"),
+        }
+    }
+}
+
+/// `R` targets, of which the first gets a plain XOR if `PLAIN`.
+#[inline(always)]
+unsafe fn update_fixed<V: Lane, const R: usize, const PLAIN: bool>(
+    old: *const u8,
+    new: *const u8,
+    coefficients: [u8; TARGETS_MAX],
+    targets: &[*mut u8],
+    len: usize,
+) {
+    const UNROLL: usize = 4;
+    let into: [*mut u8; R] = array::from_fn(|t| targets[t]);
+    let mut at = 0;
+    // JUSTIFICATION: as in `sum_fixed`.
+    // SAFETY: every access is below `at + n * BYTES <= len`, for which the caller vouches.
+    unsafe {
+        let multipliers: [V::Multiplier; R] = array::from_fn(|t| V::multiplier(V::factor(coefficients[t])));
+        while at + UNROLL * V::BYTES <= len {
+            update_block::<V, R, PLAIN, UNROLL>(old, new, &multipliers, &into, at);
+            at += UNROLL * V::BYTES;
+        }
+        while at + V::BYTES <= len {
+            update_block::<V, R, PLAIN, 1>(old, new, &multipliers, &into, at);
+            at += V::BYTES;
+        }
+        if at < len {
+            scalar::update_from(at, old, new, coefficients, targets, len);
+        }
+    }
+}
+
+/// `UNROLL` vectors of every target at byte `at`.
+#[inline(always)]
+unsafe fn update_block<V: Lane, const R: usize, const PLAIN: bool, const UNROLL: usize>(
+    old: *const u8,
+    new: *const u8,
+    multipliers: &[V::Multiplier; R],
+    targets: &[*mut u8; R],
+    at: usize,
+) {
+    // JUSTIFICATION and SAFETY: as in `update_fixed`, which checked the bounds.
+    unsafe {
+        for u in 0..UNROLL {
+            let at = at + u * V::BYTES;
+            let (old, new) = (V::load(old.add(at)), V::load(new.add(at)));
+            let change = old.xor(new);
+            for t in 0..R {
+                let parity = V::load(targets[t].add(at));
+                let sum = if PLAIN && t == 0 {
+                    parity.xor(old.xor(new))
+                } else {
+                    parity.xor(change.multiply(multipliers[t]))
+                };
+                sum.store(targets[t].add(at));
+            }
+        }
+    }
+}
