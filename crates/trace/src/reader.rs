@@ -1,0 +1,266 @@
+//! Streaming readers: one file, or several as one trace.
+
+use crate::error::excerpt;
+use crate::format::Parser;
+use crate::source::{Lines, Span, file_size};
+use crate::{BlkparseAction, Format, LineFault, Progress, Request, TraceError};
+use std::collections::VecDeque;
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// What to do with a line that is not understood.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum SkipPolicy {
+    /// It ends the trace with an error.
+    #[default]
+    Fail,
+    /// It is counted and passed over, up to `limit` of them.
+    Skip {
+        /// How many may be passed over; one more is an error.
+        limit: u64,
+    },
+}
+
+/// How to read a trace.
+#[derive(Clone, Debug, Default)]
+pub struct ReadOptions {
+    /// The format; `None` detects it from the first lines.
+    pub format: Option<Format>,
+    /// What to do with bad lines.
+    pub skip_bad_lines: SkipPolicy,
+    /// Which events of a blkparse text are the requests.
+    pub blkparse_action: BlkparseAction,
+}
+
+/// Reads requests from one trace, in bounded memory. After an error it yields nothing more.
+pub struct TraceReader {
+    file: Arc<str>,
+    lines: Lines,
+    parser: Parser,
+    format: Format,
+    policy: SkipPolicy,
+    progress: Progress,
+    skipped_count: u64,
+    first_skipped: Option<TraceError>,
+    done: bool,
+}
+
+impl TraceReader {
+    /// Opens a trace file, plain, gzip or zstd.
+    pub fn open(path: impl AsRef<Path>, options: &ReadOptions) -> Result<Self, TraceError> {
+        let path = path.as_ref();
+        let name: Arc<str> = path.display().to_string().into();
+        let file = File::open(path).map_err(|source| TraceError::Open { file: Arc::clone(&name), source })?;
+        let total_bytes = file_size(&file);
+        Self::start(name, Box::new(file), Progress::new(total_bytes), options)
+    }
+
+    /// Reads a trace from anywhere; `name` stands for the file in errors.
+    pub fn from_reader(
+        name: &str,
+        content: Box<dyn Read + Send>,
+        options: &ReadOptions,
+    ) -> Result<Self, TraceError> {
+        Self::start(name.into(), content, Progress::new(None), options)
+    }
+
+    fn start(
+        file: Arc<str>,
+        content: Box<dyn Read + Send>,
+        progress: Progress,
+        options: &ReadOptions,
+    ) -> Result<Self, TraceError> {
+        let failed = |source: io::Error| TraceError::Read { file: Arc::clone(&file), line: 0, source };
+        let mut lines = Lines::new(content, &progress).map_err(failed)?;
+        let (prefix, whole) = lines.peek().map_err(failed)?;
+        let format = match options.format {
+            Some(format) => format,
+            None => Format::detect(prefix, whole).ok_or_else(|| TraceError::UnknownFormat {
+                file: Arc::clone(&file),
+                begin: excerpt(prefix.split(|&byte| byte == b'\n').next().unwrap_or_default()),
+            })?,
+        };
+        let mut parser = Parser::new(format, options.blkparse_action);
+        parser.look_ahead(prefix);
+        Ok(Self {
+            file,
+            lines,
+            parser,
+            format,
+            policy: options.skip_bad_lines,
+            progress,
+            skipped_count: 0,
+            first_skipped: None,
+            done: false,
+        })
+    }
+
+    /// The format read, detected or given.
+    pub fn format(&self) -> Format {
+        self.format
+    }
+
+    /// How far it has come; the handle stays valid while the reader is used.
+    pub fn progress(&self) -> Progress {
+        self.progress.clone()
+    }
+
+    /// Lines read so far.
+    pub fn line_count(&self) -> u64 {
+        self.lines.line_number()
+    }
+
+    /// Bad lines passed over so far.
+    pub fn skipped_count(&self) -> u64 {
+        self.skipped_count
+    }
+
+    /// The first bad line passed over.
+    pub fn first_skipped(&self) -> Option<&TraceError> {
+        self.first_skipped.as_ref()
+    }
+
+    fn step(&mut self) -> Result<Option<Request>, TraceError> {
+        loop {
+            let span = self.lines.next_span().map_err(|source| TraceError::Read {
+                file: Arc::clone(&self.file),
+                line: self.lines.line_number(),
+                source,
+            })?;
+            let fault = match span {
+                None => return Ok(None),
+                Some(Span::TooLong) => LineFault::TooLong,
+                Some(Span::Text(span)) => {
+                    let line = self.lines.text(span);
+                    if line.trim_ascii().is_empty() {
+                        continue;
+                    }
+                    match self.parser.parse(line) {
+                        Ok(Some(request)) => return Ok(Some(request)),
+                        Ok(None) => continue,
+                        Err(fault) => fault,
+                    }
+                }
+            };
+            self.bad_line(fault)?;
+        }
+    }
+
+    #[cold]
+    fn bad_line(&mut self, what: LineFault) -> Result<(), TraceError> {
+        let (file, line) = (Arc::clone(&self.file), self.lines.line_number());
+        match self.policy {
+            SkipPolicy::Fail => Err(TraceError::Line { file, line, what }),
+            SkipPolicy::Skip { limit } if self.skipped_count >= limit => {
+                Err(TraceError::TooManyBadLines { file, line, limit, what })
+            }
+            SkipPolicy::Skip { .. } => {
+                self.skipped_count += 1;
+                self.first_skipped.get_or_insert(TraceError::Line { file, line, what });
+                Ok(())
+            }
+        }
+    }
+}
+
+impl Iterator for TraceReader {
+    type Item = Result<Request, TraceError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.done {
+            return None;
+        }
+        let item = self.step().transpose();
+        self.done = !matches!(item, Some(Ok(_)));
+        item
+    }
+}
+
+/// Reads several files, one after the other, as one trace.
+///
+/// The times of each later file are shifted by the latest time of the files before it.
+pub struct TraceSequence {
+    current: Option<TraceReader>,
+    waiting: VecDeque<PathBuf>,
+    options: ReadOptions,
+    progress: Progress,
+    base_us: u64,
+    latest_us: u64,
+    skipped_count: u64,
+}
+
+impl TraceSequence {
+    /// Opens the first file; the others are opened when their turn comes, but must exist now.
+    pub fn open(paths: &[PathBuf], options: &ReadOptions) -> Result<Self, TraceError> {
+        let mut total_bytes = Some(0u64);
+        for path in paths {
+            let meta = std::fs::metadata(path)
+                .map_err(|source| TraceError::Open { file: path.display().to_string().into(), source })?;
+            let size = meta.is_file().then_some(meta.len());
+            total_bytes = total_bytes.zip(size).map(|(total, size)| total.saturating_add(size));
+        }
+        let mut sequence = Self {
+            current: None,
+            waiting: paths.iter().cloned().collect(),
+            options: options.clone(),
+            progress: Progress::new(total_bytes),
+            base_us: 0,
+            latest_us: 0,
+            skipped_count: 0,
+        };
+        sequence.open_next()?;
+        Ok(sequence)
+    }
+
+    /// How far it has come over all files.
+    pub fn progress(&self) -> Progress {
+        self.progress.clone()
+    }
+
+    /// Bad lines passed over so far; the limit of [`SkipPolicy::Skip`] holds for each file.
+    pub fn skipped_count(&self) -> u64 {
+        self.skipped_count + self.current.as_ref().map_or(0, TraceReader::skipped_count)
+    }
+
+    fn open_next(&mut self) -> Result<bool, TraceError> {
+        self.skipped_count += self.current.take().map_or(0, |reader| reader.skipped_count());
+        let Some(path) = self.waiting.pop_front() else {
+            return Ok(false);
+        };
+        let name: Arc<str> = path.display().to_string().into();
+        let file =
+            File::open(&path).map_err(|source| TraceError::Open { file: Arc::clone(&name), source })?;
+        let progress = self.progress.with_total(file_size(&file));
+        self.current = Some(TraceReader::start(name, Box::new(file), progress, &self.options)?);
+        self.base_us = self.latest_us;
+        Ok(true)
+    }
+
+    fn step(&mut self) -> Result<Option<Request>, TraceError> {
+        loop {
+            if let Some(item) = self.current.as_mut().and_then(Iterator::next) {
+                let mut request = item?;
+                request.time_us = request.time_us.saturating_add(self.base_us);
+                self.latest_us = self.latest_us.max(request.time_us);
+                return Ok(Some(request));
+            }
+            if !self.open_next()? {
+                return Ok(None);
+            }
+        }
+    }
+}
+
+impl Iterator for TraceSequence {
+    type Item = Result<Request, TraceError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let item = self.step().transpose();
+        if matches!(item, Some(Err(_))) {
+            self.waiting.clear();
+        }
+        item
+    }
+}
