@@ -3,8 +3,9 @@
 //! Items are runs of 32-bit words, one after another; an item may cross from one list page to the next. The first word
 //! has the item's kind in its highest byte and its counts below.
 
+use crate::layout::check_counter;
 use crate::names::CodeTable;
-use crate::{FormatError, LogMember};
+use crate::{FormatError, LCN_LIMIT, LogMember};
 use block::{ChunkIndex, Lcn, Seq, StripeId};
 
 const DIRTY_STRIPE: u32 = 1;
@@ -65,8 +66,30 @@ pub enum ListItem {
 }
 
 impl ListItem {
-    /// Appends the item's words. At most 65535 columns or members and 255 log devices; more is a bug.
+    /// Checks what a reader will check of the numbers.
+    fn check(&self) -> Result<(), FormatError> {
+        let below = |what: &'static str, found: u64| {
+            if found < LCN_LIMIT {
+                Ok(())
+            } else {
+                Err(FormatError::Malformed { what, found, expected: "a number below 2^48" })
+            }
+        };
+        match self {
+            Self::DirtyStripe { stripe, .. } => below("stripe of a checkpoint list", stripe.get()),
+            Self::LogStripe { first_seq, members, .. } => {
+                check_counter("sequence number of a log stripe in a checkpoint list", first_seq.get())?;
+                members.iter().try_for_each(|m| below("logical chunk of a checkpoint list", m.lcn.get()))
+            }
+        }
+    }
+
+    /// Appends the item's words. At most 65535 columns or members and 255 log devices, stripe and logical chunk numbers
+    /// below [`LCN_LIMIT`]; more is a bug.
     pub fn encode(&self, words: &mut Vec<u32>) {
+        if let Err(error) = self.check() {
+            panic!("a list item that cannot be read back must not be written: {error}");
+        }
         match self {
             Self::DirtyStripe { stripe, committed } => {
                 let count = u16::try_from(committed.len()).expect("a stripe has at most 255 columns");
@@ -126,17 +149,19 @@ impl<'a> Reader<'a> {
     fn item(&mut self) -> Result<ListItem, FormatError> {
         let [counts_low, counts_high, log_count, kind] = self.take_u32()?.to_le_bytes();
         let count = usize::from(u16::from_le_bytes([counts_low, counts_high]));
-        match u32::from(kind) {
-            DIRTY_STRIPE if log_count == 0 => Ok(ListItem::DirtyStripe {
+        let item = match u32::from(kind) {
+            DIRTY_STRIPE if log_count == 0 => ListItem::DirtyStripe {
                 stripe: StripeId::new(self.take_u64()?),
                 committed: self.take(count)?.to_vec(),
-            }),
-            DIRTY_STRIPE => Err(FormatError::Malformed {
-                what: "log devices of a dirty stripe in a checkpoint list",
-                found: u64::from(log_count),
-                expected: "0",
-            }),
-            LOG_STRIPE => Ok(ListItem::LogStripe {
+            },
+            DIRTY_STRIPE => {
+                return Err(FormatError::Malformed {
+                    what: "log devices of a dirty stripe in a checkpoint list",
+                    found: u64::from(log_count),
+                    expected: "0",
+                });
+            }
+            LOG_STRIPE => ListItem::LogStripe {
                 first_seq: Seq::new(self.take_u64()?),
                 log_block: ChunkIndex::new(self.take_u32()?),
                 log_crcs: self.take(log_count.into())?.to_vec(),
@@ -149,13 +174,17 @@ impl<'a> Reader<'a> {
                         crc: 0,
                     })
                     .collect(),
-            }),
-            found => Err(FormatError::Malformed {
-                what: "kind of an item of a checkpoint list",
-                found: u64::from(found),
-                expected: "1 or 2",
-            }),
-        }
+            },
+            found => {
+                return Err(FormatError::Malformed {
+                    what: "kind of an item of a checkpoint list",
+                    found: u64::from(found),
+                    expected: "1 or 2",
+                });
+            }
+        };
+        item.check()?;
+        Ok(item)
     }
 }
 

@@ -1,1 +1,66 @@
-//! Tests of `list`.
+//! Tests of the checkpoint list.
+
+use super::*;
+
+fn items() -> Vec<ListItem> {
+    vec![
+        ListItem::DirtyStripe { stripe: StripeId::new((1 << 48) - 1), committed: vec![u32::MAX, 0, 7] },
+        ListItem::LogStripe {
+            first_seq: Seq::new(1 << 40),
+            log_block: ChunkIndex::new(9),
+            log_crcs: vec![1, 2],
+            members: vec![
+                LogMember { lcn: Lcn::new(1 << 33), chunk: ChunkIndex::new(5), crc: 0 },
+                LogMember { lcn: Lcn::new(2), chunk: ChunkIndex::new(6), crc: 0 },
+            ],
+        },
+        ListItem::DirtyStripe { stripe: StripeId::new(0), committed: vec![] },
+    ]
+}
+
+fn words(items: &[ListItem]) -> Vec<u32> {
+    let mut words = Vec::new();
+    items.iter().for_each(|item| item.encode(&mut words));
+    words
+}
+
+#[test]
+fn items_round_trip_one_after_another() {
+    assert_eq!(decode_list(&words(&items())).unwrap(), items());
+    assert_eq!(decode_list(&[]).unwrap(), []);
+}
+
+#[test]
+fn a_list_cut_anywhere_but_between_items_is_refused() {
+    let whole = words(&items());
+    let ends: Vec<usize> = (0..=3).map(|count| words(&items()[..count]).len()).collect();
+    for cut in 0..=whole.len() {
+        let read = decode_list(&whole[..cut]);
+        assert_eq!(read.is_ok(), ends.contains(&cut), "cut at word {cut}: {read:?}");
+    }
+}
+
+#[test]
+fn wrong_kinds_and_numbers_are_refused_by_name() {
+    let error = |words: &[u32]| decode_list(words).unwrap_err().to_string();
+    assert_eq!(error(&[0]), "kind of an item of a checkpoint list: found 0, expected 1 or 2");
+    assert!(error(&[1 << 24 | 1 << 16, 0, 0]).starts_with("log devices of a dirty stripe"));
+    assert!(error(&[1 << 24, 0, 1 << 16]).starts_with("stripe of a checkpoint list: found 281474976710656"));
+    assert!(error(&[2 << 24, 0, 1 << 31, 1]).starts_with("sequence number of a log stripe"));
+    assert!(error(&[2 << 24 | 1, 0, 0, 1, 0, 1 << 16, 1]).starts_with("logical chunk of a checkpoint list"));
+}
+
+#[test]
+fn checksums_of_members_are_not_stored() {
+    let member = LogMember { lcn: Lcn::new(1), chunk: ChunkIndex::new(2), crc: 77 };
+    let item = ListItem::LogStripe {
+        first_seq: Seq::new(1),
+        log_block: ChunkIndex::new(1),
+        log_crcs: vec![],
+        members: vec![member],
+    };
+    let read = decode_list(&words(&[item])).unwrap();
+    assert!(
+        matches!(&read[..], [ListItem::LogStripe { members, .. }] if members[..] == [LogMember { crc: 0, ..member }])
+    );
+}

@@ -1,0 +1,298 @@
+//! Whatever the engine may want to write comes back as it was.
+#![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
+
+use block::{ChunkIndex, DevIndex, Epoch, Geometry, Lcn, Seq, StripeId};
+use format::{
+    ArrayConfig, ArrayUuid, BlockExpect, COUNTER_LIMIT, CheckpointHeader, CheckpointKind, CodeKind,
+    Consistency, FrameBuilder, FrameExpect, FrameStamp, InPlacePiece, LCN_LIMIT, LayoutKind, ListItem,
+    LogMember, MemberEntry, MemberState, PAGE_WORDS, PageExpect, PageKind, PageStamp, Record, Role,
+    SchemeKind, Superblock, decode_checkpoint_header, decode_frame, decode_list, decode_page, encode_page,
+    record_fits,
+};
+use proptest::collection::vec;
+use proptest::prelude::*;
+use proptest::sample::select;
+
+fn uuid() -> impl Strategy<Value = ArrayUuid> {
+    any::<[u8; 16]>().prop_map(ArrayUuid::new)
+}
+
+fn dev() -> impl Strategy<Value = DevIndex> {
+    any::<u16>().prop_map(DevIndex::new)
+}
+
+fn chunk() -> impl Strategy<Value = ChunkIndex> {
+    any::<u32>().prop_map(ChunkIndex::new)
+}
+
+fn lcn() -> impl Strategy<Value = Lcn> {
+    (0..LCN_LIMIT).prop_map(Lcn::new)
+}
+
+fn stripe() -> impl Strategy<Value = StripeId> {
+    (0..LCN_LIMIT).prop_map(StripeId::new)
+}
+
+fn seq() -> impl Strategy<Value = Seq> {
+    (0..COUNTER_LIMIT).prop_map(Seq::new)
+}
+
+fn epoch() -> impl Strategy<Value = Epoch> {
+    (0..COUNTER_LIMIT).prop_map(Epoch::new)
+}
+
+fn log_member() -> impl Strategy<Value = LogMember> {
+    (lcn(), chunk(), any::<u32>()).prop_map(|(lcn, chunk, crc)| LogMember { lcn, chunk, crc })
+}
+
+fn record() -> impl Strategy<Value = Record> {
+    let with_crcs = |most: usize| {
+        vec((chunk(), any::<u32>()), 0..most)
+            .prop_map(|pairs| pairs.into_iter().unzip::<_, _, Vec<_>, Vec<_>>())
+    };
+    let piece = (any::<u16>(), any::<u32>(), any::<u32>())
+        .prop_map(|(column, crc, payload_block)| InPlacePiece { column, crc, payload_block });
+    prop_oneof![
+        (chunk(), vec(any::<u32>(), 0..5), vec(log_member(), 0..40))
+            .prop_map(|(log_block, log_crcs, members)| Record::LogStripe { log_block, log_crcs, members }),
+        (stripe(), with_crcs(256)).prop_map(|(stripe, (chunks, crcs))| Record::FullStripe {
+            stripe,
+            chunks,
+            crcs
+        }),
+        (stripe(), vec(chunk(), 0..30), with_crcs(10)).prop_map(|(stripe, data, (parity, parity_crcs))| {
+            Record::Commit { stripe, data, parity, parity_crcs }
+        }),
+        (0..LCN_LIMIT, 0..LCN_LIMIT)
+            .prop_map(|(a, b)| Record::Zero { first: Lcn::new(a.min(b)), count: a.abs_diff(b) }),
+        (stripe(), vec(piece, 0..30)).prop_map(|(stripe, pieces)| Record::InPlace { stripe, pieces }),
+    ]
+}
+
+/// Regions small and large, of both schemes.
+fn config() -> impl Strategy<Value = ArrayConfig> {
+    let geometry = (1usize..20, 1usize..5, 12u32..=20)
+        .prop_map(|(k, m, chunk_bits)| Geometry::new(k, m, 1 << chunk_bits).unwrap());
+    let regions = (any::<u32>(), 2..=u32::MAX, 2..=u32::MAX, 2..=u32::MAX, 1..=u32::MAX);
+    let choice = (select(SchemeKind::ALL), select(LayoutKind::ALL), select(Consistency::ALL));
+    (geometry, choice, 1..=u32::MAX, any::<prop::sample::Index>(), regions).prop_map(
+        |(geometry, (scheme, layout, consistency), chunks_per_device, stripes, regions)| {
+            let (log_blocks, full_blocks, incremental_blocks, journal_blocks, payload_blocks) = regions;
+            let m = u16::try_from(geometry.parity_count()).unwrap();
+            let (log_count, log_blocks) = match scheme {
+                SchemeKind::Raid => (0, 0),
+                SchemeKind::Eplog => (m, log_blocks.max(1)),
+            };
+            let journaled = scheme == SchemeKind::Raid && consistency == Consistency::Journal;
+            let stripes = stripes.index(usize::try_from(chunks_per_device).unwrap()) + 1;
+            ArrayConfig {
+                scheme,
+                code: if m == 1 { CodeKind::Xor } else { CodeKind::Cauchy },
+                layout,
+                consistency,
+                geometry,
+                log_count,
+                stripe_count: stripes as u64,
+                chunks_per_device,
+                log_blocks,
+                full_blocks,
+                incremental_blocks,
+                journal_blocks,
+                payload_blocks: if journaled { payload_blocks } else { 0 },
+            }
+        },
+    )
+}
+
+fn superblock() -> impl Strategy<Value = Superblock> {
+    let entry =
+        (any::<u32>(), select(MemberState::ALL)).prop_map(|(serial, state)| MemberEntry { serial, state });
+    let numbers = (any::<u32>(), 0..COUNTER_LIMIT, epoch(), any::<u64>(), any::<bool>());
+    let cursors = (any::<u64>(), any::<u64>(), any::<u64>(), any::<[u64; 4]>());
+    (
+        config(),
+        uuid(),
+        "[a-z\u{e9}\u{1f600} ]{0,16}",
+        vec(entry, 40..600),
+        any::<prop::sample::Index>(),
+        numbers,
+        cursors,
+    )
+        .prop_map(|(config, array, name, members, place, numbers, cursors)| {
+            let (serial, config_seq, epoch, nonce, clean) = numbers;
+            let (created_unix_s, scrub_cursor, resync_cursor, events) = cursors;
+            let place = place.index(members.len());
+            let log_start = config.geometry.device_count();
+            let spare_start = log_start + usize::from(config.log_count);
+            let role = match place {
+                place if place < log_start => Role::Main,
+                place if place < spare_start => Role::Log,
+                _ => Role::Spare,
+            };
+            Superblock {
+                array,
+                name,
+                dev: DevIndex::new(u16::try_from(place).unwrap()),
+                role,
+                serial,
+                config_seq,
+                epoch,
+                nonce,
+                clean,
+                config,
+                members,
+                created_unix_s,
+                scrub_cursor,
+                resync_cursor,
+                events,
+            }
+        })
+}
+
+fn header() -> impl Strategy<Value = CheckpointHeader> {
+    let identity = (uuid(), epoch(), any::<u64>(), dev(), any::<u32>());
+    let numbers =
+        (2..COUNTER_LIMIT, any::<prop::sample::Index>(), seq(), any::<[u64; 2]>(), any::<[u32; 4]>());
+    (identity, select(CheckpointKind::ALL), 0u8..2, numbers).prop_map(|(identity, kind, area, numbers)| {
+        let (array, epoch, nonce, dev, block) = identity;
+        let (number, base, through, [table_words, list_words], [page_count, log_head, log_tail, body_crc]) =
+            numbers;
+        let base = base.index(usize::try_from(number - 1).unwrap()) as u64 + 1;
+        let (area, base) = match kind {
+            CheckpointKind::Full => (area, number),
+            CheckpointKind::Incremental => (2, base),
+        };
+        CheckpointHeader {
+            array,
+            epoch,
+            nonce,
+            dev,
+            block,
+            area,
+            number,
+            kind,
+            base,
+            through,
+            table_words,
+            list_words,
+            page_count,
+            log_head,
+            log_tail,
+            body_crc,
+        }
+    })
+}
+
+fn list_item() -> impl Strategy<Value = ListItem> {
+    prop_oneof![
+        (stripe(), vec(any::<u32>(), 0..20))
+            .prop_map(|(stripe, committed)| ListItem::DirtyStripe { stripe, committed }),
+        (seq(), chunk(), vec(any::<u32>(), 0..5), vec(log_member(), 0..20)).prop_map(
+            |(first_seq, log_block, log_crcs, mut members)| {
+                members.iter_mut().for_each(|member| member.crc = 0);
+                ListItem::LogStripe { first_seq, log_block, log_crcs, members }
+            }
+        ),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn superblocks(superblock in superblock(), slot in 0usize..2) {
+        let mut block = [0xff; 4096];
+        superblock.encode(slot, &mut block);
+        prop_assert_eq!(Superblock::decode(&block, slot), Ok(superblock));
+    }
+
+    /// As many of the records as fit, in order, and the same frame for another device.
+    #[test]
+    fn frames(
+        records in vec(record(), 0..30),
+        ids in (uuid(), epoch(), any::<u64>(), dev(), any::<u32>()),
+        first in 0..COUNTER_LIMIT - 100,
+        flushed_through in seq(),
+    ) {
+        let (array, epoch, nonce, dev, block) = ids;
+        let mut builder = FrameBuilder::new();
+        let mut next_seq = Seq::new(first);
+        let mut pushed = Vec::new();
+        for record in records {
+            prop_assert!(record_fits(record.as_ref()));
+            if builder.try_push(next_seq, record.as_ref()) {
+                pushed.push(record);
+                next_seq = next_seq.next();
+            }
+        }
+        let stamp = FrameStamp { array, epoch, nonce, flushed_through, next_seq, dev, block };
+        for stamp in [stamp, FrameStamp { dev: DevIndex::new(3), block: 0, ..stamp }] {
+            let mut bytes = [0xff; 4096];
+            builder.seal_into(&stamp, &mut bytes);
+            let expect = FrameExpect { array, epoch, nonce, dev: stamp.dev, block: stamp.block };
+            let frame = decode_frame(&bytes, &expect);
+            prop_assert!(frame.is_ok(), "{:?}", frame);
+            let frame = frame.unwrap();
+            prop_assert_eq!((frame.first_seq, frame.flushed_through), (Seq::new(first), flushed_through));
+            prop_assert_eq!(&frame.records, &pushed);
+        }
+    }
+
+    #[test]
+    fn checkpoint_headers(header in header()) {
+        let mut block = [0xff; 4096];
+        header.encode(&mut block);
+        let CheckpointHeader { array, dev, area, block: number, .. } = header;
+        prop_assert_eq!(decode_checkpoint_header(&block, &BlockExpect { array, dev, area, block: number }), Ok(header));
+    }
+
+    #[test]
+    fn checkpoint_pages(
+        words in vec(any::<u32>(), 0..=PAGE_WORDS),
+        ids in (uuid(), dev(), 0u8..3, any::<u32>(), any::<u64>(), any::<u32>()),
+        kind in select(PageKind::ALL),
+    ) {
+        let (array, dev, area, block, number, index) = ids;
+        let mut bytes = [0xff; 4096];
+        let crc = encode_page(&PageStamp { array, dev, area, block, number, kind, index }, &words, &mut bytes);
+        let page = decode_page(&bytes, &PageExpect { array, dev, area, block, number }).unwrap();
+        prop_assert_eq!((page.kind, page.index, page.words, page.crc), (kind, index, words, crc));
+    }
+
+    #[test]
+    fn lists(items in vec(list_item(), 0..20)) {
+        let mut words = Vec::new();
+        items.iter().for_each(|item| item.encode(&mut words));
+        prop_assert_eq!(decode_list(&words), Ok(items));
+    }
+
+    /// No two regions of a device overlap, whatever their sizes, and all lie within the device.
+    #[test]
+    fn regions_are_disjoint_and_within_the_device(config in config()) {
+        prop_assert_eq!(config.validate(), Ok(()));
+        let chunk_bytes = config.geometry.chunk_bytes() as u64;
+        let block = 4096;
+        let mut regions = vec![
+            (0, 8192),
+            (config.full_offset(0, 0), config.full_offset(0, config.full_blocks - 1) + block),
+            (config.full_offset(1, 0), config.full_offset(1, config.full_blocks - 1) + block),
+            (config.incremental_offset(0), config.incremental_offset(config.incremental_blocks - 1) + block),
+            (config.journal_offset(0), config.journal_offset(config.journal_blocks - 1) + block),
+        ];
+        if config.payload_blocks > 0 {
+            regions.push((config.payload_offset(1), config.payload_offset(config.payload_blocks) + block));
+        }
+        let last_chunk = ChunkIndex::new(config.chunks_per_device);
+        regions.push((config.chunk_offset(ChunkIndex::new(1)), config.chunk_offset(last_chunk) + chunk_bytes));
+        for pair in regions.windows(2) {
+            prop_assert!(pair[0].1 <= pair[1].0, "{:?} overlaps or follows {:?}", pair[0], pair[1]);
+        }
+        prop_assert_eq!(regions.last().unwrap().1, config.main_device_bytes());
+        prop_assert!(config.chunk_offset(last_chunk).is_multiple_of(chunk_bytes));
+        prop_assert!(config.data_start().is_multiple_of(1 << 20));
+        if config.log_count > 0 {
+            let last = config.log_offset(ChunkIndex::new(config.log_blocks));
+            prop_assert_eq!(last + block, config.log_device_bytes());
+        }
+    }
+}

@@ -1,0 +1,282 @@
+//! One block of every structure, always the same, and a way to read any block back and write it again.
+#![allow(dead_code, reason = "each test file uses its part")]
+
+use block::{ChunkIndex, DevIndex, Epoch, Geometry, Lcn, Seq, StripeId};
+use format::{
+    ArrayConfig, ArrayUuid, BlockExpect, CheckpointHeader, CheckpointKind, CodeKind, Consistency,
+    FormatError, FrameBuilder, FrameExpect, FrameStamp, InPlacePiece, LayoutKind, ListItem, LogMember,
+    MemberEntry, MemberState, PageExpect, PageKind, PageStamp, Record, Role, SchemeKind, Superblock,
+    body_crc, decode_checkpoint_header, decode_frame, decode_page, encode_page,
+};
+
+pub const BLOCK_BYTES: usize = 4096;
+pub const ARRAY: ArrayUuid = ArrayUuid::new(*b"elastripe golden");
+pub const EPOCH: Epoch = Epoch::new(6);
+pub const NONCE: u64 = 0x0123_4567_89ab_cdef;
+
+/// What a block is and where it belongs, which is what a reader knows before reading.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Place {
+    Superblock { slot: usize },
+    Frame { dev: u16, block: u32 },
+    Header { dev: u16, area: u8, block: u32 },
+    Page { dev: u16, area: u8, block: u32, number: u64 },
+}
+
+pub struct Sample {
+    pub name: &'static str,
+    pub place: Place,
+    pub block: Vec<u8>,
+}
+
+/// Decodes `bytes` as the block of `place` and encodes what came out.
+pub fn rewrite(place: Place, bytes: &[u8]) -> Result<Vec<u8>, FormatError> {
+    let mut out = [0xee; BLOCK_BYTES];
+    match place {
+        Place::Superblock { slot } => Superblock::decode(bytes, slot)?.encode(slot, &mut out),
+        Place::Frame { dev, block } => {
+            let (dev, array, epoch, nonce) = (DevIndex::new(dev), ARRAY, EPOCH, NONCE);
+            let frame = decode_frame(bytes, &FrameExpect { array, epoch, nonce, dev, block })?;
+            let stamp = FrameStamp {
+                array,
+                epoch: frame.epoch,
+                nonce,
+                flushed_through: frame.flushed_through,
+                next_seq: frame.first_seq,
+                dev: frame.dev,
+                block: frame.block,
+            };
+            build(&frame.records, frame.first_seq).seal_into(&stamp, &mut out);
+        }
+        Place::Header { dev, area, block } => {
+            let expect = BlockExpect { array: ARRAY, dev: DevIndex::new(dev), area, block };
+            decode_checkpoint_header(bytes, &expect)?.encode(&mut out);
+        }
+        Place::Page { dev, area, block, number } => {
+            let dev = DevIndex::new(dev);
+            let page = decode_page(bytes, &PageExpect { array: ARRAY, dev, area, block, number })?;
+            let stamp =
+                PageStamp { array: ARRAY, dev, area, block, number, kind: page.kind, index: page.index };
+            assert_eq!(encode_page(&stamp, &page.words, &mut out), page.crc);
+        }
+    }
+    Ok(out.to_vec())
+}
+
+pub fn build(records: &[Record], first_seq: Seq) -> FrameBuilder {
+    let mut builder = FrameBuilder::new();
+    let mut seq = first_seq;
+    for record in records {
+        assert!(builder.try_push(seq, record.as_ref()), "no room for {record:?}");
+        seq = seq.next();
+    }
+    builder
+}
+
+/// One block of each structure and variant.
+pub fn all() -> Vec<Sample> {
+    let mut samples = vec![superblock("superblock-main", eplog(), 0), superblock("superblock-log", log(), 1)];
+    samples.push(superblock("superblock-raid", raid(), 0));
+    samples.push(frame("frame", 6, 300, &records()));
+    samples.push(frame("frame-empty", 0, 2, &[]));
+    let (table, table_crc) = page("page-table", PageKind::Table, 1, &table_words());
+    let (list, list_crc) = page("page-list", PageKind::List, 2, &list_words());
+    samples.push(header("checkpoint-full", full(body_crc(&[table_crc, list_crc]))));
+    samples.push(header("checkpoint-incremental", incremental()));
+    samples.extend([table, list]);
+    samples
+}
+
+fn eplog() -> Superblock {
+    let healthy = MemberEntry { serial: 100, state: MemberState::Healthy };
+    Superblock {
+        array: ARRAY,
+        name: "tank-\u{3b1}".to_owned(),
+        dev: DevIndex::new(1),
+        role: Role::Main,
+        serial: 101,
+        config_seq: 12,
+        epoch: EPOCH,
+        nonce: NONCE,
+        clean: false,
+        config: ArrayConfig {
+            scheme: SchemeKind::Eplog,
+            code: CodeKind::Cauchy,
+            layout: LayoutKind::Rotate,
+            consistency: Consistency::Resync,
+            geometry: Geometry::new(4, 2, 4096).expect("a good geometry"),
+            log_count: 2,
+            stripe_count: 10_000,
+            chunks_per_device: 12_500,
+            log_blocks: 4096,
+            full_blocks: 70,
+            incremental_blocks: 140,
+            journal_blocks: 64,
+            payload_blocks: 0,
+        },
+        members: vec![
+            healthy,
+            MemberEntry { serial: 101, ..healthy },
+            MemberEntry { serial: 102, state: MemberState::Failed },
+            MemberEntry { serial: 103, state: MemberState::Rebuilding },
+            MemberEntry { serial: 104, ..healthy },
+            MemberEntry { serial: 105, ..healthy },
+            MemberEntry { serial: 106, ..healthy },
+            MemberEntry { serial: 0, state: MemberState::Absent },
+            MemberEntry { serial: 108, ..healthy },
+        ],
+        created_unix_s: 1_700_000_000,
+        scrub_cursor: 5000,
+        resync_cursor: 10_000,
+        events: [1, 2, 3, 4],
+    }
+}
+
+fn log() -> Superblock {
+    Superblock { dev: DevIndex::new(6), role: Role::Log, serial: 106, clean: true, ..eplog() }
+}
+
+fn raid() -> Superblock {
+    let config = ArrayConfig {
+        scheme: SchemeKind::Raid,
+        code: CodeKind::Xor,
+        layout: LayoutKind::Spread,
+        consistency: Consistency::Journal,
+        geometry: Geometry::new(3, 1, 65536).expect("a good geometry"),
+        log_count: 0,
+        log_blocks: 0,
+        payload_blocks: 512,
+        ..eplog().config
+    };
+    let members = vec![MemberEntry { serial: 9, state: MemberState::Healthy }; 5];
+    Superblock { name: String::new(), dev: DevIndex::new(4), role: Role::Spare, config, members, ..eplog() }
+}
+
+/// A record of every kind.
+pub fn records() -> Vec<Record> {
+    let chunks = |raw: &[u32]| raw.iter().copied().map(ChunkIndex::new).collect::<Vec<_>>();
+    vec![
+        Record::LogStripe {
+            log_block: ChunkIndex::new(298),
+            log_crcs: vec![0xaaaa_0001, 0xaaaa_0002],
+            members: vec![
+                LogMember { lcn: Lcn::new(39_999), chunk: ChunkIndex::new(10_001), crc: 0xdddd_0001 },
+                LogMember { lcn: Lcn::new((1 << 48) - 1), chunk: ChunkIndex::new(12_500), crc: 0xdddd_0002 },
+            ],
+        },
+        Record::FullStripe {
+            stripe: StripeId::new(77),
+            chunks: chunks(&[10, 11, 12, 13, 14, 15]),
+            crcs: vec![1, 2, 3, 4, 5, 6],
+        },
+        Record::Commit {
+            stripe: StripeId::new(78),
+            data: chunks(&[0, 21, 22, 23]),
+            parity: chunks(&[24, 25]),
+            parity_crcs: vec![7, 8],
+        },
+        Record::Zero { first: Lcn::new(100), count: 50 },
+        Record::InPlace {
+            stripe: StripeId::new(79),
+            pieces: vec![
+                InPlacePiece { column: 0, crc: 9, payload_block: 33 },
+                InPlacePiece { column: 3, crc: 10, payload_block: 0 },
+            ],
+        },
+    ]
+}
+
+fn full(body_crc: u32) -> CheckpointHeader {
+    CheckpointHeader {
+        array: ARRAY,
+        epoch: EPOCH,
+        nonce: NONCE,
+        dev: DevIndex::new(2),
+        block: 0,
+        area: 1,
+        number: 41,
+        kind: CheckpointKind::Full,
+        base: 41,
+        through: Seq::new(9000),
+        table_words: table_words().len() as u64,
+        list_words: list_words().len() as u64,
+        page_count: 2,
+        log_head: 301,
+        log_tail: 17,
+        body_crc,
+    }
+}
+
+fn incremental() -> CheckpointHeader {
+    CheckpointHeader {
+        dev: DevIndex::new(0),
+        block: 55,
+        area: 2,
+        number: 43,
+        kind: CheckpointKind::Incremental,
+        page_count: 0,
+        ..full(body_crc(&[]))
+    }
+}
+
+fn table_words() -> Vec<u32> {
+    (0..1000).map(|i: u32| i.wrapping_mul(0x9e37_79b9)).collect()
+}
+
+fn list_words() -> Vec<u32> {
+    let mut words = Vec::new();
+    ListItem::DirtyStripe { stripe: StripeId::new(80), committed: vec![u32::MAX, 0, 31, u32::MAX] }
+        .encode(&mut words);
+    ListItem::LogStripe {
+        first_seq: Seq::new(8999),
+        log_block: ChunkIndex::new(298),
+        log_crcs: vec![0xaaaa_0001, 0xaaaa_0002],
+        members: vec![LogMember { lcn: Lcn::new(39_999), chunk: ChunkIndex::new(10_001), crc: 0 }],
+    }
+    .encode(&mut words);
+    words
+}
+
+fn superblock(name: &'static str, superblock: Superblock, slot: usize) -> Sample {
+    let mut block = [0; BLOCK_BYTES];
+    superblock.encode(slot, &mut block);
+    Sample { name, place: Place::Superblock { slot }, block: block.to_vec() }
+}
+
+fn frame(name: &'static str, dev: u16, block_number: u32, records: &[Record]) -> Sample {
+    let stamp = FrameStamp {
+        array: ARRAY,
+        epoch: EPOCH,
+        nonce: NONCE,
+        flushed_through: Seq::new(8990),
+        next_seq: Seq::new(9000),
+        dev: DevIndex::new(dev),
+        block: block_number,
+    };
+    let mut block = vec![0; BLOCK_BYTES];
+    build(records, Seq::new(9000)).seal_into(&stamp, &mut block);
+    Sample { name, place: Place::Frame { dev, block: block_number }, block }
+}
+
+fn header(name: &'static str, header: CheckpointHeader) -> Sample {
+    let mut block = vec![0; BLOCK_BYTES];
+    header.encode(&mut block);
+    let place = Place::Header { dev: header.dev.get(), area: header.area, block: header.block };
+    Sample { name, place, block }
+}
+
+fn page(name: &'static str, kind: PageKind, number_of_block: u32, words: &[u32]) -> (Sample, u32) {
+    let (dev, area, number) = (2, 1, 41);
+    let stamp = PageStamp {
+        array: ARRAY,
+        dev: DevIndex::new(dev),
+        area,
+        block: number_of_block,
+        number,
+        kind,
+        index: 0,
+    };
+    let mut block = vec![0; BLOCK_BYTES];
+    let crc = encode_page(&stamp, words, &mut block);
+    (Sample { name, place: Place::Page { dev, area, block: number_of_block, number }, block }, crc)
+}
