@@ -1,1 +1,34 @@
-//! device
+//! Drivers: what carries out the engine's device operations.
+//!
+//! | set | what it is | speed |
+//! |---|---|---|
+//! | [`UringSet`] | block devices and regular files through one io_uring, O_DIRECT | the device's |
+//! | [`MemorySet`] | sparse anonymous memory, completes inside `submit` | a memcpy per operation |
+//! | [`NullSet`] | nothing is moved; for pure engine cost and write counts | nanoseconds per operation |
+//! | [`Counting`] | wraps any of them and counts operations and bytes per device and stream | two additions per operation |
+//!
+//! All obey the contract of [`block::DeviceSet`] and one more rule, the same for all: an operation that reaches past
+//! the end of its member moves nothing and completes with [`block::IoFault::Short`]; one on an absent or failed member
+//! completes with [`block::IoFault::Gone`]. An operation without a slot, longer than its slot or off the 4096-byte grid
+//! is a bug of the caller and panics.
+//!
+//! [`Members`] opens, locks and describes the devices of an array and does synchronous I/O on them; [`probe`] looks at a
+//! path without touching it, [`create_file`] makes a sparse file to serve as a device.
+#![deny(unsafe_code)]
+
+mod counting;
+mod mapping;
+mod member;
+mod memory;
+mod null;
+mod operation;
+mod uring;
+
+pub use counting::{Counting, DeviceCounters};
+pub use member::{
+    Access, DirectIo, Existing, Kind, Member, Members, Note, OpenError, OpenOptions, Probe, create_file,
+    probe,
+};
+pub use memory::{MemoryError, MemorySet};
+pub use null::{NullOptions, NullSet};
+pub use uring::{RingError, UringOptions, UringSet};

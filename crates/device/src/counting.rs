@@ -1,0 +1,188 @@
+//! Counts what passes to the members, per device and stream.
+//!
+//! Operations are counted when they are submitted, whatever becomes of them; the synchronous calls count as
+//! [`Stream::Metadata`], which is what they carry.
+
+use block::{Completion, DevIndex, DeviceOp, DeviceSet, IoFault, OpKind, Pool, Stream};
+use std::ops::AddAssign;
+
+/// What one member was asked to do; arrays are indexed by [`Stream::index`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct DeviceCounters {
+    /// Reads.
+    pub read_ops: [u64; 4],
+    /// Bytes read.
+    pub read_bytes: [u64; 4],
+    /// Writes.
+    pub write_ops: [u64; 4],
+    /// Bytes written.
+    pub write_bytes: [u64; 4],
+    /// Flushes.
+    pub flushes: u64,
+    /// Discards.
+    pub discards: u64,
+    /// Bytes discarded.
+    pub discard_bytes: u64,
+}
+
+impl DeviceCounters {
+    fn count(&mut self, kind: OpKind, stream: Stream, length_bytes: u64) {
+        match kind {
+            OpKind::Read => {
+                self.read_ops[stream.index()] += 1;
+                self.read_bytes[stream.index()] += length_bytes;
+            }
+            OpKind::Write => {
+                self.write_ops[stream.index()] += 1;
+                self.write_bytes[stream.index()] += length_bytes;
+            }
+            OpKind::Flush => self.flushes += 1,
+            OpKind::Discard => {
+                self.discards += 1;
+                self.discard_bytes += length_bytes;
+            }
+        }
+    }
+
+    /// Bytes read, all streams.
+    pub fn read_bytes_all(&self) -> u64 {
+        self.read_bytes.iter().sum()
+    }
+
+    /// Bytes written, all streams.
+    pub fn write_bytes_all(&self) -> u64 {
+        self.write_bytes.iter().sum()
+    }
+
+    /// Reads, all streams.
+    pub fn read_ops_all(&self) -> u64 {
+        self.read_ops.iter().sum()
+    }
+
+    /// Writes, all streams.
+    pub fn write_ops_all(&self) -> u64 {
+        self.write_ops.iter().sum()
+    }
+
+    /// What was added since `earlier`, a copy of the same counters.
+    pub fn since(&self, earlier: &Self) -> Self {
+        let subtract =
+            |now: &[u64; 4], then: &[u64; 4]| std::array::from_fn(|i| now[i].saturating_sub(then[i]));
+        Self {
+            read_ops: subtract(&self.read_ops, &earlier.read_ops),
+            read_bytes: subtract(&self.read_bytes, &earlier.read_bytes),
+            write_ops: subtract(&self.write_ops, &earlier.write_ops),
+            write_bytes: subtract(&self.write_bytes, &earlier.write_bytes),
+            flushes: self.flushes.saturating_sub(earlier.flushes),
+            discards: self.discards.saturating_sub(earlier.discards),
+            discard_bytes: self.discard_bytes.saturating_sub(earlier.discard_bytes),
+        }
+    }
+}
+
+impl AddAssign for DeviceCounters {
+    fn add_assign(&mut self, other: Self) {
+        let add =
+            |to: &mut [u64; 4], from: [u64; 4]| to.iter_mut().zip(from).for_each(|(to, from)| *to += from);
+        add(&mut self.read_ops, other.read_ops);
+        add(&mut self.read_bytes, other.read_bytes);
+        add(&mut self.write_ops, other.write_ops);
+        add(&mut self.write_bytes, other.write_bytes);
+        self.flushes += other.flushes;
+        self.discards += other.discards;
+        self.discard_bytes += other.discard_bytes;
+    }
+}
+
+/// A set of members and its counters.
+pub struct Counting<D> {
+    inner: D,
+    devices: Vec<DeviceCounters>,
+}
+
+impl<D: DeviceSet> Counting<D> {
+    /// Counts what passes to `inner`, from zero.
+    pub fn new(inner: D) -> Self {
+        Self { inner, devices: Vec::new() }
+    }
+
+    /// Counters of the members by index, up to the last one that was used.
+    pub fn devices(&self) -> &[DeviceCounters] {
+        &self.devices
+    }
+
+    /// Counters of one member, all zero if it was never used.
+    pub fn device(&self, dev: DevIndex) -> DeviceCounters {
+        self.devices.get(dev.index()).copied().unwrap_or_default()
+    }
+
+    /// The sum over all members.
+    pub fn total(&self) -> DeviceCounters {
+        let mut total = DeviceCounters::default();
+        self.devices.iter().for_each(|&device| total += device);
+        total
+    }
+
+    /// Sets all counters to zero.
+    pub fn reset(&mut self) {
+        self.devices.clear();
+    }
+
+    /// The set that does the work.
+    pub fn inner(&self) -> &D {
+        &self.inner
+    }
+
+    /// The set that does the work; what is asked of it directly is not counted.
+    pub fn inner_mut(&mut self) -> &mut D {
+        &mut self.inner
+    }
+
+    /// Gives the set back.
+    pub fn into_inner(self) -> D {
+        self.inner
+    }
+
+    fn of(&mut self, dev: DevIndex) -> &mut DeviceCounters {
+        if self.devices.len() <= dev.index() {
+            self.devices.resize(dev.index() + 1, DeviceCounters::default());
+        }
+        &mut self.devices[dev.index()]
+    }
+}
+
+impl<D: DeviceSet> DeviceSet for Counting<D> {
+    fn submit(&mut self, pool: &mut Pool, ops: &[DeviceOp]) {
+        for op in ops {
+            self.of(op.dev).count(op.kind, op.stream, op.length_bytes);
+        }
+        self.inner.submit(pool, ops);
+    }
+
+    fn poll(&mut self, pool: &mut Pool, completions: &mut Vec<Completion>) {
+        self.inner.poll(pool, completions);
+    }
+
+    fn wait(&mut self, timeout_ns: u64) {
+        self.inner.wait(timeout_ns);
+    }
+
+    fn size_bytes(&self, dev: DevIndex) -> u64 {
+        self.inner.size_bytes(dev)
+    }
+
+    fn read_now(&mut self, dev: DevIndex, offset_bytes: u64, into: &mut [u8]) -> Result<(), IoFault> {
+        self.of(dev).count(OpKind::Read, Stream::Metadata, into.len() as u64);
+        self.inner.read_now(dev, offset_bytes, into)
+    }
+
+    fn write_now(&mut self, dev: DevIndex, offset_bytes: u64, from: &[u8]) -> Result<(), IoFault> {
+        self.of(dev).count(OpKind::Write, Stream::Metadata, from.len() as u64);
+        self.inner.write_now(dev, offset_bytes, from)
+    }
+
+    fn flush_now(&mut self, dev: DevIndex) -> Result<(), IoFault> {
+        self.of(dev).count(OpKind::Flush, Stream::Metadata, 0);
+        self.inner.flush_now(dev)
+    }
+}

@@ -1,0 +1,153 @@
+//! Anonymous memory of one in-memory device: page-aligned, zero, resident only where it was touched.
+//!
+//! Also the home of [`stream_copy`], the copy that does not pull its destination into the cache.
+#![allow(unsafe_code)]
+
+use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
+use std::io;
+use std::ptr::NonNull;
+
+/// An anonymous mapping, dropped with the value.
+pub(crate) struct Mapping {
+    start: NonNull<u8>,
+    length: usize,
+}
+
+// SAFETY: the mapping is private memory owned by this value alone, as a `Box<[u8]>` would be.
+// JUSTIFICATION: the raw pointer takes the automatic implementations away.
+unsafe impl Send for Mapping {}
+// SAFETY: as above; shared access hands out shared slices only.
+unsafe impl Sync for Mapping {}
+
+impl Mapping {
+    /// Maps `length` zero bytes; fails where the address space or the overcommit limit says no.
+    ///
+    /// JUSTIFICATION: `vec![0; length]` aborts the process when memory is refused, and cannot give pages back.
+    pub(crate) fn new(length: usize) -> io::Result<Self> {
+        if length == 0 {
+            return Ok(Self { start: NonNull::dangling(), length });
+        }
+        // SAFETY: a fresh anonymous mapping at an address of the kernel's choice touches no existing memory.
+        let start = unsafe {
+            mmap_anonymous(
+                std::ptr::null_mut(),
+                length,
+                ProtFlags::READ | ProtFlags::WRITE,
+                MapFlags::PRIVATE | MapFlags::NORESERVE,
+            )?
+        };
+        let start = NonNull::new(start.cast::<u8>()).expect("mmap never returns the null page");
+        Ok(Self { start, length })
+    }
+
+    pub(crate) fn bytes(&self) -> &[u8] {
+        // SAFETY: `start..start + length` is mapped readable until drop, and zero bytes are valid `u8`s; for length 0
+        // a dangling pointer is allowed.
+        unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.length) }
+    }
+
+    pub(crate) fn bytes_mut(&mut self) -> &mut [u8] {
+        // SAFETY: as in `bytes`, mapped writable, and `&mut self` makes the access exclusive.
+        unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr(), self.length) }
+    }
+
+    /// Gives the pages that lie wholly within `offset..offset + length` back; they read as zeros afterwards.
+    pub(crate) fn release(&mut self, offset: usize, length: usize) {
+        const PAGE_BYTES: usize = 4096;
+        let first = offset.next_multiple_of(PAGE_BYTES);
+        let end = offset.saturating_add(length).min(self.length) / PAGE_BYTES * PAGE_BYTES;
+        if first >= end {
+            return;
+        }
+        let start = self.bytes_mut()[first..end].as_mut_ptr();
+        // SAFETY: the range lies within this private anonymous mapping, exclusively borrowed; its pages become zero,
+        // which is as if `fill(0)` had been called. A failure (larger pages, locked memory) leaves the content: the
+        // caller asked for a hint.
+        let _ = unsafe { madvise(start.cast(), end - first, Advice::LinuxDontNeed) };
+    }
+}
+
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        if self.length > 0 {
+            // SAFETY: mapped by `new` with this start and length, and no slice of it outlives `self`.
+            let _ = unsafe { munmap(self.start.as_ptr().cast(), self.length) };
+        }
+    }
+}
+
+/// Copies `from` to `to` (equal lengths) with stores that bypass the cache where the processor has them.
+///
+/// A plain copy first reads every destination line from memory; a block written to a device is seldom read soon.
+#[cfg(target_arch = "x86_64")]
+pub(crate) fn stream_copy(to: &mut [u8], from: &[u8]) {
+    use std::arch::x86_64::{__m128i, _mm_loadu_si128, _mm_sfence, _mm_stream_si128};
+    const LINE_BYTES: usize = 64;
+    assert_eq!(to.len(), from.len(), "a copy has one length");
+    if !to.as_ptr().addr().is_multiple_of(LINE_BYTES) || !to.len().is_multiple_of(LINE_BYTES) {
+        to.copy_from_slice(from);
+        return;
+    }
+    let lines = to.chunks_exact_mut(LINE_BYTES).zip(from.chunks_exact(LINE_BYTES));
+    for (to, from) in lines {
+        let (to, from) = (to.as_mut_ptr().cast::<__m128i>(), from.as_ptr().cast::<__m128i>());
+        // SAFETY: both pointers cover 64 bytes (four vectors); `to` is 64-byte aligned, as streaming stores need, since
+        // the slice starts aligned and the step is 64. SSE2 belongs to the x86-64 baseline.
+        // JUSTIFICATION: see the figures in examples/device_bench.rs; there is no safe streaming store.
+        unsafe {
+            let line = [
+                _mm_loadu_si128(from),
+                _mm_loadu_si128(from.add(1)),
+                _mm_loadu_si128(from.add(2)),
+                _mm_loadu_si128(from.add(3)),
+            ];
+            _mm_stream_si128(to, line[0]);
+            _mm_stream_si128(to.add(1), line[1]);
+            _mm_stream_si128(to.add(2), line[2]);
+            _mm_stream_si128(to.add(3), line[3]);
+        }
+    }
+    // SAFETY: a fence has no precondition; it orders the streaming stores before whatever follows.
+    unsafe { _mm_sfence() };
+}
+
+/// Copies `from` to `to` (equal lengths).
+#[cfg(not(target_arch = "x86_64"))]
+pub(crate) fn stream_copy(to: &mut [u8], from: &[u8]) {
+    to.copy_from_slice(from);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn starts_zero_and_released_pages_are_zero_again() {
+        let mut mapping = Mapping::new(1 << 20).expect("1 MiB");
+        assert!(mapping.bytes().iter().all(|&byte| byte == 0));
+        mapping.bytes_mut().fill(7);
+        mapping.release(1, 3 * 4096);
+        let bytes = mapping.bytes();
+        assert!(bytes[..4096].iter().all(|&byte| byte == 7), "a page that is only partly released stays");
+        assert!(bytes[4096..3 * 4096].iter().all(|&byte| byte == 0));
+        assert!(bytes[3 * 4096..].iter().all(|&byte| byte == 7));
+    }
+
+    #[test]
+    fn refuses_what_cannot_be_mapped() {
+        assert!(Mapping::new(usize::MAX / 2).is_err());
+        assert!(Mapping::new(0).expect("empty").bytes().is_empty());
+    }
+
+    #[test]
+    fn stream_copy_copies_aligned_and_odd_ranges() {
+        let from: Vec<u8> = (0..8192u32).map(|i| (i * 7 % 251) as u8).collect();
+        let mut mapping = Mapping::new(16384).expect("16 KiB");
+        for (start, length) in [(0, 4096), (64, 128), (4096, 8192), (1, 4096), (64, 100), (0, 0)] {
+            let to = &mut mapping.bytes_mut()[start..start + length];
+            to.fill(0);
+            stream_copy(to, &from[..length]);
+            assert_eq!(to, &from[..length], "{length} bytes to {start}");
+        }
+    }
+}

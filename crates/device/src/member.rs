@@ -1,0 +1,207 @@
+//! Members as paths: opening, locking, describing, and synchronous I/O.
+//!
+//! A member is a block device or a regular file. It is opened with O_DIRECT (without, and with a [`Note`], where the file
+//! system refuses) and locked: `flock` keeps other processes of ours out, O_EXCL on a block device keeps mounts and md
+//! out.
+
+mod open;
+mod probe;
+mod signature;
+
+pub use open::{Access, DirectIo, Note, OpenError, OpenOptions};
+pub use probe::{Existing, Probe, create_file, probe};
+
+use crate::operation::{assert_grid, range_fits};
+use block::{DevIndex, IoFault, Pool};
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+/// Synchronous I/O goes through an aligned buffer of this size, which O_DIRECT asks for.
+const BOUNCE_BYTES: usize = 1 << 20;
+
+/// What a member's path names.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Kind {
+    /// A regular file.
+    File,
+    /// A block device.
+    Block,
+}
+
+/// One opened and locked member.
+#[derive(Debug)]
+pub struct Member {
+    file: File,
+    path: PathBuf,
+    kind: Kind,
+    size_bytes: u64,
+    logical_block_bytes: u32,
+    direct_io: bool,
+}
+
+impl Member {
+    /// Where it was found.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// File or block device.
+    pub fn kind(&self) -> Kind {
+        self.kind
+    }
+
+    /// Size when it was opened.
+    pub fn size_bytes(&self) -> u64 {
+        self.size_bytes
+    }
+
+    /// The smallest unit it can write without reading; at most 4096.
+    pub fn logical_block_bytes(&self) -> u32 {
+        self.logical_block_bytes
+    }
+
+    /// Whether transfers bypass the page cache.
+    pub fn direct_io(&self) -> bool {
+        self.direct_io
+    }
+
+    pub(crate) fn file(&self) -> &File {
+        &self.file
+    }
+}
+
+impl Drop for Member {
+    fn drop(&mut self) {
+        // Closing alone would do, were it not that a ring's registration keeps the file open until the kernel gets round
+        // to taking the ring down.
+        let _ = self.file.unlock();
+    }
+}
+
+/// The members of an array by index, some possibly absent.
+///
+/// Can move between threads, unlike the ring that is later started on it.
+pub struct Members {
+    list: Vec<Option<Member>>,
+    options: OpenOptions,
+    bounce: Pool,
+}
+
+impl Members {
+    /// Opens and locks one member for every path; `None` makes an absent member.
+    pub fn open(paths: &[Option<PathBuf>], options: OpenOptions) -> Result<Self, OpenError> {
+        open::refuse_duplicates(paths)?;
+        let list =
+            paths.iter().map(|path| path.as_deref().map(|path| Member::open(path, options)).transpose());
+        let list = list.collect::<Result<Vec<_>, _>>()?;
+        Ok(Self { list, options, bounce: Pool::new(BOUNCE_BYTES, 1) })
+    }
+
+    /// How many members there are, absent ones included.
+    pub fn count(&self) -> usize {
+        self.list.len()
+    }
+
+    /// The member at an index, unless absent.
+    pub fn get(&self, dev: DevIndex) -> Option<&Member> {
+        self.list.get(dev.index())?.as_ref()
+    }
+
+    /// What is worth telling the operator about these members.
+    pub fn notes(&self) -> Vec<Note> {
+        let buffered = self.list.iter().flatten().filter(|member| !member.direct_io);
+        buffered.map(|member| Note::Buffered { path: member.path.clone() }).collect()
+    }
+
+    /// Size of a member in bytes; 0 if it is absent.
+    pub fn size_bytes(&self, dev: DevIndex) -> u64 {
+        self.get(dev).map_or(0, Member::size_bytes)
+    }
+
+    /// Opens `path` in the place of `dev`; the old member is closed and unlocked. An index past the end adds absent
+    /// members up to it.
+    pub fn replace(&mut self, dev: DevIndex, path: &Path) -> Result<(), OpenError> {
+        let others = self.list.iter().enumerate().filter(|&(index, _)| index != dev.index());
+        let mut paths: Vec<_> = others.map(|(_, member)| member.as_ref().map(|m| m.path.clone())).collect();
+        paths.push(Some(path.to_owned()));
+        open::refuse_duplicates(&paths)?;
+        let member = Member::open(path, self.options)?;
+        while self.list.len() <= dev.index() {
+            self.list.push(None);
+        }
+        self.list[dev.index()] = Some(member);
+        Ok(())
+    }
+
+    /// Closes and unlocks a member, which is absent from now on.
+    pub fn remove(&mut self, dev: DevIndex) {
+        if let Some(member) = self.list.get_mut(dev.index()) {
+            *member = None;
+        }
+    }
+
+    /// Reads synchronously; `offset_bytes` and the length are multiples of 4096.
+    pub fn read_now(&mut self, dev: DevIndex, offset_bytes: u64, into: &mut [u8]) -> Result<(), IoFault> {
+        self.check(dev, offset_bytes, into.len())?;
+        let Self { list, bounce, .. } = self;
+        let member = list.get(dev.index()).and_then(Option::as_ref).ok_or(IoFault::Gone)?;
+        let mut at = offset_bytes;
+        for part in into.chunks_mut(BOUNCE_BYTES) {
+            let bounce = &mut bounce.region_mut()[..part.len()];
+            member.file.read_exact_at(bounce, at).map_err(|error| fault_of(&error))?;
+            part.copy_from_slice(bounce);
+            at += part.len() as u64;
+        }
+        Ok(())
+    }
+
+    /// Writes synchronously; volatile until [`Members::flush_now`].
+    pub fn write_now(&mut self, dev: DevIndex, offset_bytes: u64, from: &[u8]) -> Result<(), IoFault> {
+        self.check(dev, offset_bytes, from.len())?;
+        let Self { list, bounce, .. } = self;
+        let member = list.get(dev.index()).and_then(Option::as_ref).ok_or(IoFault::Gone)?;
+        let mut at = offset_bytes;
+        for part in from.chunks(BOUNCE_BYTES) {
+            let bounce = &mut bounce.region_mut()[..part.len()];
+            bounce.copy_from_slice(part);
+            member.file.write_all_at(bounce, at).map_err(|error| fault_of(&error))?;
+            at += part.len() as u64;
+        }
+        Ok(())
+    }
+
+    /// Makes everything written so far to the member durable.
+    pub fn flush_now(&mut self, dev: DevIndex) -> Result<(), IoFault> {
+        self.get(dev).ok_or(IoFault::Gone)?.file.sync_data().map_err(|error| fault_of(&error))
+    }
+
+    fn check(&self, dev: DevIndex, offset_bytes: u64, length: usize) -> Result<(), IoFault> {
+        assert_grid(offset_bytes, length);
+        let member = self.get(dev).ok_or(IoFault::Gone)?;
+        if range_fits(offset_bytes, length as u64, member.size_bytes) { Ok(()) } else { Err(IoFault::Short) }
+    }
+}
+
+/// The engine's view of an operating system error.
+pub(crate) fn fault_of(error: &io::Error) -> IoFault {
+    match error.raw_os_error() {
+        Some(errno) => fault_of_errno(errno),
+        None if error.kind() == io::ErrorKind::UnexpectedEof || error.kind() == io::ErrorKind::WriteZero => {
+            IoFault::Short
+        }
+        None => IoFault::Device { errno: 0 },
+    }
+}
+
+/// The engine's view of an errno: a device that was unplugged is gone, all else is a device error.
+pub(crate) fn fault_of_errno(errno: i32) -> IoFault {
+    match errno {
+        libc::ENODEV | libc::ENXIO | libc::ENOMEDIUM => IoFault::Gone,
+        errno => IoFault::Device { errno },
+    }
+}
+
+#[cfg(test)]
+mod tests;

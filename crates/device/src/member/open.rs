@@ -1,0 +1,254 @@
+//! Opening a member: what it may be, how it is locked, and what can be wrong with it.
+
+use super::{Kind, Member};
+use block::META_BYTES;
+use rustix::fs::{AtFlags, OFlags, StatxFlags};
+use std::fs::{self, File, Metadata, TryLockError};
+use std::io::{self, Seek, SeekFrom};
+use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::{collections::HashMap, fmt};
+
+/// Who else may have the member open.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Access {
+    /// Read and write; nobody else may.
+    #[default]
+    Exclusive,
+    /// Read without a lock, for inspection of an array that may be in use. Writes fail.
+    ReadOnly,
+}
+
+/// Whether to bypass the page cache.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum DirectIo {
+    /// O_DIRECT where the file system takes it.
+    #[default]
+    Prefer,
+    /// Through the page cache.
+    Never,
+}
+
+/// How to open members.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct OpenOptions {
+    /// Who else may have them open.
+    pub access: Access,
+    /// Whether to bypass the page cache.
+    pub direct_io: DirectIo,
+}
+
+/// Something the operator should know, though it works.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Note {
+    /// The file system refused O_DIRECT (or it was not asked for): transfers go through the page cache.
+    Buffered {
+        /// The member.
+        path: PathBuf,
+    },
+    /// The kernel refused to register the buffers, so every operation maps its buffer anew.
+    BuffersNotRegistered {
+        /// Bytes to be registered.
+        bytes: u64,
+        /// The errno; ENOMEM means the limit of locked memory.
+        errno: i32,
+    },
+    /// The kernel lacks deferred task work (before 6.1): completions cost more.
+    RingWithoutDeferredWork,
+}
+
+impl fmt::Display for Note {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Buffered { path } => {
+                write!(f, "{}: no O_DIRECT here, transfers go through the page cache", path.display())
+            }
+            Self::BuffersNotRegistered { bytes, errno } => write!(
+                f,
+                "{bytes} bytes of buffers could not be registered with the kernel (errno {errno}); raise the limit of \
+                 locked memory (ulimit -l) for more speed"
+            ),
+            Self::RingWithoutDeferredWork => {
+                write!(f, "this kernel has no deferred io_uring task work (Linux 6.1); completions cost more")
+            }
+        }
+    }
+}
+
+/// Why a member could not be opened, probed or created.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// The operating system refused.
+    #[error("{path}: {source}", path = path.display())]
+    Io {
+        /// The member.
+        path: PathBuf,
+        /// What it said.
+        source: io::Error,
+    },
+    /// Locked by another process, or mounted, or part of another array.
+    #[error("{path} is in use by another process", path = path.display())]
+    InUse {
+        /// The member.
+        path: PathBuf,
+    },
+    /// The same file or device was given twice.
+    #[error("{first} and {second} are the same device", first = first.display(), second = second.display())]
+    Duplicate {
+        /// Where it came first.
+        first: PathBuf,
+        /// Where it came again.
+        second: PathBuf,
+    },
+    /// Neither a block device nor a regular file.
+    #[error("{path} is a {found}: expected a block device or a regular file", path = path.display())]
+    WrongKind {
+        /// The member.
+        path: PathBuf,
+        /// What it is.
+        found: &'static str,
+    },
+    /// The device cannot write 4096 bytes at a time.
+    #[error("{path} has logical blocks of {found_bytes} bytes: expected at most 4096", path = path.display())]
+    LogicalBlock {
+        /// The member.
+        path: PathBuf,
+        /// Bytes in its logical block.
+        found_bytes: u32,
+    },
+    /// A file that was to be created exists and is not empty.
+    #[error("{path} exists and holds {size_bytes} bytes: refusing to overwrite it", path = path.display())]
+    Exists {
+        /// The file.
+        path: PathBuf,
+        /// Its size.
+        size_bytes: u64,
+    },
+}
+
+impl OpenError {
+    pub(super) fn io(path: &Path) -> impl FnOnce(io::Error) -> Self {
+        let path = path.to_owned();
+        move |source| Self::Io { path, source }
+    }
+}
+
+/// Refuses a list that names one device under two paths. Two locks of one process would otherwise shut each other out
+/// and look like another process.
+pub(super) fn refuse_duplicates(paths: &[Option<PathBuf>]) -> Result<(), OpenError> {
+    let mut seen: HashMap<(u64, u64), &PathBuf> = HashMap::new();
+    for path in paths.iter().flatten() {
+        let metadata = fs::metadata(path).map_err(OpenError::io(path))?;
+        let identity = match kind_of(path, &metadata)? {
+            Kind::File => (metadata.dev(), metadata.ino()),
+            Kind::Block => (u64::MAX, metadata.rdev()),
+        };
+        if let Some(first) = seen.insert(identity, path) {
+            return Err(OpenError::Duplicate { first: first.clone(), second: path.clone() });
+        }
+    }
+    Ok(())
+}
+
+/// What the path names, or that it cannot be a member.
+pub(super) fn kind_of(path: &Path, metadata: &Metadata) -> Result<Kind, OpenError> {
+    let kind = metadata.file_type();
+    let found = if kind.is_file() {
+        return Ok(Kind::File);
+    } else if kind.is_block_device() {
+        return Ok(Kind::Block);
+    } else if kind.is_dir() {
+        "directory"
+    } else if kind.is_char_device() {
+        "character device"
+    } else {
+        "pipe or socket"
+    };
+    Err(OpenError::WrongKind { path: path.to_owned(), found })
+}
+
+/// Bytes a file or block device holds.
+pub(super) fn size_of(file: &mut File, path: &Path) -> Result<u64, OpenError> {
+    file.seek(SeekFrom::End(0)).map_err(OpenError::io(path))
+}
+
+/// The smallest unit of a transfer: the device's logical block, or what the file system asks of O_DIRECT.
+pub(super) fn logical_block_bytes(file: &File, kind: Kind, path: &Path) -> Result<u32, OpenError> {
+    const SECTOR_BYTES: u32 = 512;
+    match kind {
+        Kind::Block => {
+            rustix::fs::ioctl_blksszget(file).map_err(|errno| OpenError::io(path)(io::Error::from(errno)))
+        }
+        Kind::File => {
+            let answer = rustix::fs::statx(file, "", AtFlags::EMPTY_PATH, StatxFlags::DIOALIGN);
+            let align = answer.ok().filter(|answer| answer.stx_mask & StatxFlags::DIOALIGN.bits() != 0);
+            Ok(align
+                .map(|answer| answer.stx_dio_offset_align)
+                .filter(|&bytes| bytes > 0)
+                .unwrap_or(SECTOR_BYTES))
+        }
+    }
+}
+
+impl Member {
+    /// Opens and locks one member.
+    pub(super) fn open(path: &Path, options: OpenOptions) -> Result<Self, OpenError> {
+        let kind = kind_of(path, &fs::metadata(path).map_err(OpenError::io(path))?)?;
+        let (mut file, mut direct_io) = open_file(path, kind, options)?;
+        if kind_of(path, &file.metadata().map_err(OpenError::io(path))?)? != kind {
+            // Replaced between the two looks; O_EXCL may be missing.
+            return Err(OpenError::InUse { path: path.to_owned() });
+        }
+        if options.access == Access::Exclusive {
+            file.try_lock().map_err(|error| match error {
+                TryLockError::WouldBlock => OpenError::InUse { path: path.to_owned() },
+                TryLockError::Error(source) => OpenError::io(path)(source),
+            })?;
+        }
+        let logical_block = logical_block_bytes(&file, kind, path)?;
+        if logical_block as usize > META_BYTES {
+            match kind {
+                Kind::Block => {
+                    return Err(OpenError::LogicalBlock {
+                        path: path.to_owned(),
+                        found_bytes: logical_block,
+                    });
+                }
+                Kind::File if direct_io => {
+                    // A file on such a device works through the page cache.
+                    rustix::fs::fcntl_setfl(&file, OFlags::empty())
+                        .map_err(|errno| OpenError::io(path)(io::Error::from(errno)))?;
+                    direct_io = false;
+                }
+                Kind::File => {}
+            }
+        }
+        let size_bytes = size_of(&mut file, path)?;
+        let logical_block_bytes = logical_block.min(META_BYTES as u32);
+        Ok(Self { file, path: path.to_owned(), kind, size_bytes, logical_block_bytes, direct_io })
+    }
+}
+
+/// Opens with O_DIRECT if wanted and possible; the answer says whether it was.
+fn open_file(path: &Path, kind: Kind, options: OpenOptions) -> Result<(File, bool), OpenError> {
+    let exclusive = options.access == Access::Exclusive;
+    let flags = |direct: bool| {
+        let mut flags = OFlags::empty();
+        flags.set(OFlags::DIRECT, direct);
+        flags.set(OFlags::EXCL, exclusive && kind == Kind::Block);
+        i32::try_from(flags.bits()).expect("open flags fit an int")
+    };
+    let open =
+        |direct| fs::OpenOptions::new().read(true).write(exclusive).custom_flags(flags(direct)).open(path);
+    let direct = options.direct_io == DirectIo::Prefer;
+    let result = match open(direct) {
+        Err(error) if direct && error.raw_os_error() == Some(libc::EINVAL) => {
+            open(false).map(|file| (file, false))
+        }
+        result => result.map(|file| (file, direct)),
+    };
+    result.map_err(|source| {
+        let busy = source.raw_os_error() == Some(libc::EBUSY);
+        if busy { OpenError::InUse { path: path.to_owned() } } else { OpenError::io(path)(source) }
+    })
+}

@@ -1,0 +1,136 @@
+#![allow(clippy::unwrap_used, clippy::wildcard_enum_match_arm)] // tests stop at the first surprise
+
+use super::*;
+use std::os::unix::fs::symlink;
+
+const SIZE: u64 = 1 << 20;
+
+fn file(directory: &tempfile::TempDir, name: &str) -> PathBuf {
+    let path = directory.path().join(name);
+    create_file(&path, SIZE, Existing::Refuse).unwrap();
+    path
+}
+
+#[test]
+fn a_member_is_locked_until_it_is_dropped() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = file(&directory, "a");
+    let paths = [Some(path.clone())];
+    let first = Members::open(&paths, OpenOptions::default()).unwrap();
+    let Err(error) = Members::open(&paths, OpenOptions::default()) else { panic!("opened twice") };
+    assert_eq!(error.to_string(), format!("{} is in use by another process", path.display()));
+    let inspect = OpenOptions { access: Access::ReadOnly, ..OpenOptions::default() };
+    assert_eq!(Members::open(&paths, inspect).unwrap().size_bytes(DevIndex::new(0)), SIZE);
+    drop(first);
+    Members::open(&paths, OpenOptions::default()).unwrap();
+}
+
+#[test]
+fn the_same_device_twice_is_refused_by_name() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = file(&directory, "a");
+    let link = directory.path().join("b");
+    symlink(&path, &link).unwrap();
+    let both = [Some(path.clone()), None, Some(link.clone())];
+    match Members::open(&both, OpenOptions::default()) {
+        Err(OpenError::Duplicate { first, second }) => assert_eq!((first, second), (path, link)),
+        other => panic!("{:?}", other.err()),
+    }
+}
+
+#[test]
+fn what_cannot_be_a_member_says_so() {
+    let directory = tempfile::tempdir().unwrap();
+    let open = |path: &Path| Members::open(&[Some(path.to_owned())], OpenOptions::default()).err().unwrap();
+    assert!(matches!(open(directory.path()), OpenError::WrongKind { found: "directory", .. }));
+    assert!(matches!(open(Path::new("/dev/null")), OpenError::WrongKind { found: "character device", .. }));
+    assert!(matches!(open(&directory.path().join("missing")), OpenError::Io { .. }));
+    assert!(matches!(probe(directory.path()), Err(OpenError::WrongKind { .. })));
+}
+
+#[test]
+fn synchronous_transfers_larger_than_the_bounce_buffer() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("a");
+    create_file(&path, 8 << 20, Existing::Refuse).unwrap();
+    for direct_io in [DirectIo::Prefer, DirectIo::Never] {
+        let options = OpenOptions { direct_io, ..OpenOptions::default() };
+        let mut members = Members::open(&[None, Some(path.clone())], options).unwrap();
+        let dev = DevIndex::new(1);
+        let written: Vec<u8> = (0..(5 << 19)).map(|i: u32| (i / 4096 + i) as u8).collect();
+        members.write_now(dev, 8192, &written).unwrap();
+        members.flush_now(dev).unwrap();
+        let mut read = vec![0; written.len()];
+        members.read_now(dev, 8192, &mut read).unwrap();
+        assert!(read == written);
+        assert_eq!(members.read_now(dev, 8 << 20, &mut [0; 4096]), Err(IoFault::Short));
+        assert_eq!(members.read_now(dev, u64::MAX - 4095, &mut [0; 4096]), Err(IoFault::Short));
+        assert_eq!(members.read_now(DevIndex::new(0), 0, &mut [0; 4096]), Err(IoFault::Gone));
+        assert_eq!(members.write_now(DevIndex::new(7), 0, &[0; 4096]), Err(IoFault::Gone));
+        assert_eq!(members.notes().is_empty(), members.get(dev).unwrap().direct_io());
+    }
+}
+
+#[test]
+fn a_file_that_was_cut_reads_short() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = file(&directory, "a");
+    let mut members = Members::open(&[Some(path.clone())], OpenOptions::default()).unwrap();
+    File::options().write(true).open(&path).unwrap().set_len(4096).unwrap();
+    let dev = DevIndex::new(0);
+    assert_eq!(members.read_now(dev, 0, &mut [0; 8192]), Err(IoFault::Short));
+    members.read_now(dev, 0, &mut [0; 4096]).unwrap();
+}
+
+#[test]
+fn a_read_only_member_refuses_writes() {
+    let directory = tempfile::tempdir().unwrap();
+    let options = OpenOptions { access: Access::ReadOnly, ..OpenOptions::default() };
+    let mut members = Members::open(&[Some(file(&directory, "a"))], options).unwrap();
+    let result = members.write_now(DevIndex::new(0), 0, &[0; 4096]);
+    assert_eq!(result, Err(IoFault::Device { errno: libc::EBADF }));
+}
+
+#[test]
+fn replacing_a_member_opens_the_new_and_unlocks_the_old() {
+    let directory = tempfile::tempdir().unwrap();
+    let (a, b) = (file(&directory, "a"), file(&directory, "b"));
+    let mut members = Members::open(&[Some(a.clone())], OpenOptions::default()).unwrap();
+    members.replace(DevIndex::new(2), &b).unwrap();
+    assert_eq!((members.count(), members.size_bytes(DevIndex::new(1))), (3, 0));
+    assert!(matches!(members.replace(DevIndex::new(0), &b), Err(OpenError::Duplicate { .. })));
+    members.remove(DevIndex::new(0));
+    Members::open(&[Some(a)], OpenOptions::default()).unwrap();
+}
+
+#[test]
+fn files_are_created_sparse_and_never_overwritten_unasked() {
+    use std::os::unix::fs::MetadataExt;
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("a");
+    std::fs::write(&path, b"precious").unwrap();
+    let error = create_file(&path, SIZE, Existing::Refuse).unwrap_err();
+    assert!(matches!(error, OpenError::Exists { size_bytes: 8, .. }), "{error}");
+    assert_eq!(std::fs::read(&path).unwrap(), b"precious");
+    create_file(&path, 1 << 30, Existing::Replace).unwrap();
+    let metadata = std::fs::metadata(&path).unwrap();
+    assert_eq!(metadata.len(), 1 << 30);
+    assert!(metadata.blocks() * 512 < 1 << 20, "sparse");
+    let empty = directory.path().join("empty");
+    File::create(&empty).unwrap();
+    create_file(&empty, SIZE, Existing::Refuse).unwrap();
+    assert!(create_file(Path::new("/dev/null"), SIZE, Existing::Replace).is_err());
+}
+
+#[test]
+fn probe_describes_what_is_there() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = file(&directory, "a");
+    let blank = probe(&path).unwrap();
+    assert_eq!((blank.kind, blank.size_bytes, blank.signature), (Kind::File, SIZE, None));
+    assert!(blank.logical_block_bytes.is_power_of_two());
+    File::options().write(true).open(&path).unwrap().write_all_at(b"LUKS\xba\xbe", 0).unwrap();
+    assert_eq!(probe(&path).unwrap().signature, Some("LUKS"));
+    std::fs::write(&path, b"tiny").unwrap();
+    assert_eq!(probe(&path).unwrap().size_bytes, 4);
+}

@@ -1,0 +1,164 @@
+//! Members that move nothing: the engine's own cost, and write counts, without a device.
+//!
+//! Reads leave the slot as it is (or zero it, [`NullOptions::zero_reads`]); data, parity and log writes vanish. With
+//! [`NullOptions::keep_metadata`] the blocks written by `write_now` and by writes of [`Stream::Metadata`] are kept in a
+//! sparse map and read back, so that an array can be created and assembled on null members.
+
+use crate::operation::{assert_grid, in_range, on_grid, range_fits, transfer_slot};
+use block::{Completion, DevIndex, DeviceOp, DeviceSet, IoFault, META_BYTES, OpKind, Pool, Stream};
+use std::collections::HashMap;
+
+const BLOCK_BYTES: u64 = META_BYTES as u64;
+
+/// What a [`NullSet`] does beyond nothing.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct NullOptions {
+    /// Reads fill the slot with zeros instead of leaving it alone.
+    pub zero_reads: bool,
+    /// Writes of [`Stream::Metadata`] are kept and read back; `write_now` always is.
+    pub keep_metadata: bool,
+}
+
+#[derive(Clone, Copy)]
+struct Member {
+    size_bytes: u64,
+    failed: bool,
+}
+
+/// A set of members that count for their size only.
+pub struct NullSet {
+    members: Vec<Member>,
+    options: NullOptions,
+    kept: HashMap<(DevIndex, u64), Box<[u8; META_BYTES]>>,
+    done: Vec<Completion>,
+}
+
+impl NullSet {
+    /// One member for every size in bytes; a size of 0 makes an absent member.
+    pub fn new(sizes_bytes: &[u64], options: NullOptions) -> Self {
+        let members = sizes_bytes.iter().map(|&size_bytes| Member { size_bytes, failed: false }).collect();
+        Self { members, options, kept: HashMap::new(), done: Vec::new() }
+    }
+
+    /// Breaks a member: what was kept of it is lost and all its operations end with [`IoFault::Gone`].
+    pub fn fail(&mut self, dev: DevIndex) {
+        if let Some(member) = self.members.get_mut(dev.index()) {
+            member.failed = true;
+            self.kept.retain(|&(kept_dev, _), _| kept_dev != dev);
+        }
+    }
+
+    /// Puts a fresh member in the place of `dev`; an index past the end adds absent members up to it.
+    pub fn replace(&mut self, dev: DevIndex, size_bytes: u64) {
+        self.fail(dev);
+        while self.members.len() <= dev.index() {
+            self.members.push(Member { size_bytes: 0, failed: false });
+        }
+        self.members[dev.index()] = Member { size_bytes, failed: false };
+    }
+
+    /// How many 4 KiB blocks are kept.
+    pub fn kept_block_count(&self) -> usize {
+        self.kept.len()
+    }
+
+    fn size_present(&self, dev: DevIndex) -> Result<u64, IoFault> {
+        match self.members.get(dev.index()) {
+            Some(Member { failed: false, size_bytes }) if *size_bytes > 0 => Ok(*size_bytes),
+            Some(_) | None => Err(IoFault::Gone),
+        }
+    }
+
+    fn execute(&mut self, pool: &mut Pool, op: &DeviceOp) -> Result<(), IoFault> {
+        if !in_range(op, self.size_present(op.dev)?) {
+            return Err(IoFault::Short);
+        }
+        let kept = self.options.keep_metadata && op.stream == Stream::Metadata;
+        match op.kind {
+            OpKind::Read | OpKind::Write => {
+                let slot = transfer_slot(op, pool.slot_bytes());
+                let length = op.length_bytes as usize; // at most a slot
+                if op.kind == OpKind::Write {
+                    if kept {
+                        self.keep(op.dev, op.offset_bytes, &pool.bytes(slot)[..length]);
+                    }
+                } else if kept {
+                    self.recall(op.dev, op.offset_bytes, &mut pool.bytes_mut(slot)[..length]);
+                } else if self.options.zero_reads {
+                    pool.bytes_mut(slot)[..length].fill(0);
+                }
+            }
+            OpKind::Flush => {}
+            OpKind::Discard => {
+                assert!(on_grid(op), "discard at {}: expected multiples of 4096", op.offset_bytes);
+                if kept {
+                    let range = op.offset_bytes..op.offset_bytes + op.length_bytes;
+                    self.kept.retain(|(dev, offset), _| *dev != op.dev || !range.contains(offset));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn keep(&mut self, dev: DevIndex, offset_bytes: u64, from: &[u8]) {
+        let (blocks, _) = from.as_chunks::<META_BYTES>();
+        for (index, block) in (0u64..).zip(blocks) {
+            self.kept.insert((dev, offset_bytes + index * BLOCK_BYTES), Box::new(*block));
+        }
+    }
+
+    fn recall(&self, dev: DevIndex, offset_bytes: u64, into: &mut [u8]) {
+        let (blocks, _) = into.as_chunks_mut::<META_BYTES>();
+        for (index, block) in (0u64..).zip(blocks) {
+            match self.kept.get(&(dev, offset_bytes + index * BLOCK_BYTES)) {
+                Some(kept) => block.copy_from_slice(&kept[..]),
+                None => block.fill(0),
+            }
+        }
+    }
+
+    fn check_now(&self, dev: DevIndex, offset_bytes: u64, length: usize) -> Result<(), IoFault> {
+        assert_grid(offset_bytes, length);
+        if range_fits(offset_bytes, length as u64, self.size_present(dev)?) {
+            Ok(())
+        } else {
+            Err(IoFault::Short)
+        }
+    }
+}
+
+impl DeviceSet for NullSet {
+    fn submit(&mut self, pool: &mut Pool, ops: &[DeviceOp]) {
+        self.done.reserve(ops.len());
+        for op in ops {
+            let result = self.execute(pool, op);
+            self.done.push(Completion { tag: op.tag, result });
+        }
+    }
+
+    fn poll(&mut self, _pool: &mut Pool, completions: &mut Vec<Completion>) {
+        completions.append(&mut self.done);
+    }
+
+    fn wait(&mut self, _timeout_ns: u64) {}
+
+    fn size_bytes(&self, dev: DevIndex) -> u64 {
+        self.members.get(dev.index()).map_or(0, |member| member.size_bytes)
+    }
+
+    fn read_now(&mut self, dev: DevIndex, offset_bytes: u64, into: &mut [u8]) -> Result<(), IoFault> {
+        self.check_now(dev, offset_bytes, into.len())?;
+        self.recall(dev, offset_bytes, into);
+        Ok(())
+    }
+
+    fn write_now(&mut self, dev: DevIndex, offset_bytes: u64, from: &[u8]) -> Result<(), IoFault> {
+        self.check_now(dev, offset_bytes, from.len())?;
+        self.keep(dev, offset_bytes, from);
+        Ok(())
+    }
+
+    fn flush_now(&mut self, dev: DevIndex) -> Result<(), IoFault> {
+        self.size_present(dev).map(|_| ())
+    }
+}

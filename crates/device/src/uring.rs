@@ -1,0 +1,510 @@
+//! Block devices and files through one io_uring.
+//!
+//! - One ring per set, with registered files and registered buffers; entered at most once per `submit` and `poll`.
+//! - Neighbours in a batch (same member and kind, adjacent offsets, next to each other) become one transfer; each
+//!   operation still gets its own completion. When a merged read fails, its operations are read again one by one, so
+//!   that only the bad ones fail. A failed write fails all it was merged with: the device is lost anyway.
+//! - At most [`UringOptions::queue_depth`] transfers are in flight; what is beyond waits in a queue of the set.
+//! - A transfer that ends early is continued; one that makes no progress ends with [`IoFault::Short`].
+//!
+//! # Threads
+//! The ring belongs to the thread that starts it (the kernel refuses others), so the set is not `Send`. Open the
+//! [`Members`] anywhere, move them to the engine's thread and start the set there.
+//!
+//! # Buffers
+//! [`UringSet::start`] is safe: the set has buffers of its own, and copies. [`UringSet::start_shared`] hands the pool's
+//! memory to the kernel and copies nothing; it is `unsafe`, as the pool must outlive the set. Dropping a set waits for
+//! all that is in flight.
+#![allow(unsafe_code)]
+
+mod buffers;
+mod request;
+#[cfg(test)]
+mod tests;
+
+use crate::member::{Kind, Members, Note, OpenError, fault_of_errno};
+use crate::operation::{in_range, on_grid};
+use block::{Completion, DevIndex, DeviceOp, DeviceSet, IoFault, OpKind, Pool};
+use buffers::Buffers;
+use io_uring::{IoUring, types};
+use request::Table;
+use rustix::event::{EventfdFlags, eventfd};
+use std::collections::VecDeque;
+use std::io;
+use std::marker::PhantomData;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::path::Path;
+
+/// Most operations in one transfer: beyond this the cost per transfer is spread thinly enough.
+const MERGE_PART_COUNT_MAX: usize = 64;
+/// Most bytes in one merged transfer; larger ones are split by the kernel anyway.
+const MERGE_BYTES_MAX: u64 = 1 << 20;
+/// The kernel takes at most this many entries.
+const QUEUE_DEPTH_MAX: u32 = 32768;
+/// How often a transfer is repeated that the kernel did not carry out for want of memory or because of a signal.
+const RETRY_COUNT_MAX: u32 = 16;
+/// Progress must be whole sectors for O_DIRECT to go on from there.
+const SECTOR_BYTES: u64 = 512;
+
+/// How to run the ring.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct UringOptions {
+    /// Transfers in flight at most, over all members; from 1 to 32768.
+    pub queue_depth: u32,
+}
+
+impl Default for UringOptions {
+    /// 256: enough for several NVMe devices at their best, and 1 MiB of 4 KiB buffers.
+    fn default() -> Self {
+        Self { queue_depth: 256 }
+    }
+}
+
+/// Why the ring could not be started.
+#[derive(Debug, thiserror::Error)]
+pub enum RingError {
+    /// No ring: switched off (`kernel.io_uring_disabled`), forbidden by a container's filter, or no memory.
+    #[error("io_uring is not available: {0}; see kernel.io_uring_disabled and the seccomp profile")]
+    Unavailable(io::Error),
+    /// The kernel is too old.
+    #[error("io_uring of this kernel cannot wait with a timeout: expected Linux 5.11 or later")]
+    TooOld,
+    /// The members' files could not be registered.
+    #[error("registering {count} members with io_uring: {source}")]
+    Files {
+        /// How many.
+        count: usize,
+        /// What the operating system said.
+        source: io::Error,
+    },
+}
+
+/// A waiting operation.
+#[derive(Clone, Copy)]
+struct Queued {
+    op: DeviceOp,
+    /// Not to be merged: it was part of a merged read that failed.
+    alone: bool,
+}
+
+#[derive(Clone, Copy, Default)]
+struct State {
+    failed: bool,
+    cannot_discard: bool,
+}
+
+/// A set of members driven by io_uring.
+pub struct UringSet {
+    // Declared first, dropped first: the kernel is done with the memory below before it goes.
+    ring: IoUring,
+    members: Members,
+    states: Vec<State>,
+    table: Table,
+    /// Entries given to the kernel whose completions were not taken.
+    in_kernel: usize,
+    buffers: Buffers,
+    queued: VecDeque<Queued>,
+    ready: Vec<Completion>,
+    wake: Option<OwnedFd>,
+    notes: Vec<Note>,
+    /// The ring belongs to one thread.
+    not_send: PhantomData<*mut ()>,
+}
+
+impl UringSet {
+    /// Starts a ring with buffers of its own for operations on pools of `slot_bytes` slots.
+    ///
+    /// Every transfer is copied once between these buffers (`queue_depth` slots) and the caller's pool.
+    pub fn start(members: Members, slot_bytes: usize, options: UringOptions) -> Result<Self, RingError> {
+        let depth = options.queue_depth.clamp(1, QUEUE_DEPTH_MAX);
+        Self::with_buffers(members, Buffers::own(slot_bytes, depth as usize), options)
+    }
+
+    /// Starts a ring that transfers straight from and to `pool`.
+    ///
+    /// # Safety
+    /// - `pool` must not be dropped, nor replaced through a `&mut` (its memory freed), before the set is dropped.
+    ///   Moving the `Pool` value itself is fine, its memory stays.
+    /// - Between the submission of an operation and its completion, its slot is neither read nor written.
+    ///
+    /// That only this pool is used with the set is checked.
+    pub unsafe fn start_shared(
+        members: Members,
+        pool: &mut Pool,
+        options: UringOptions,
+    ) -> Result<Self, RingError> {
+        Self::with_buffers(members, Buffers::shared(pool), options)
+    }
+
+    fn with_buffers(
+        members: Members,
+        mut buffers: Buffers,
+        options: UringOptions,
+    ) -> Result<Self, RingError> {
+        let depth = options.queue_depth.clamp(1, QUEUE_DEPTH_MAX);
+        let mut notes = members.notes();
+        let ring = build_ring(depth, &mut notes)?;
+        let count = members.count();
+        let files: Vec<RawFd> = (0..count).map(|index| registered_fd(&members, index)).collect();
+        if count > 0 {
+            ring.submitter().register_files(&files).map_err(|source| RingError::Files { count, source })?;
+        }
+        notes.extend(buffers.register(&ring));
+        Ok(Self {
+            ring,
+            states: vec![State::default(); count],
+            members,
+            table: Table::new(depth),
+            in_kernel: 0,
+            buffers,
+            queued: VecDeque::new(),
+            ready: Vec::new(),
+            wake: None,
+            notes,
+            not_send: PhantomData,
+        })
+    }
+
+    /// The members as they were opened.
+    pub fn members(&self) -> &Members {
+        &self.members
+    }
+
+    /// What is worth telling the operator.
+    pub fn notes(&self) -> &[Note] {
+        &self.notes
+    }
+
+    /// The smallest unit the member can write; 0 if it is absent.
+    pub fn logical_block_bytes(&self, dev: DevIndex) -> u32 {
+        self.members.get(dev).map_or(0, |member| member.logical_block_bytes())
+    }
+
+    /// Whether the member is a file or a block device; `None` if it is absent.
+    pub fn kind(&self, dev: DevIndex) -> Option<Kind> {
+        self.members.get(dev).map(|member| member.kind())
+    }
+
+    /// Operations that were submitted and have not completed.
+    pub fn pending_count(&self) -> usize {
+        self.table.in_flight() + self.queued.len()
+    }
+
+    /// Treats the member as gone from now on; what is in flight on it still ends in its own way.
+    pub fn fail(&mut self, dev: DevIndex) {
+        if let Some(state) = self.states.get_mut(dev.index()) {
+            state.failed = true;
+        }
+    }
+
+    /// Opens `path` in the place of an existing (absent, failed or present) member. What is in flight on the old one
+    /// ends there.
+    pub fn replace(&mut self, dev: DevIndex, path: &Path) -> Result<(), OpenError> {
+        let at_path = |source| OpenError::Io { path: path.to_owned(), source };
+        if dev.index() >= self.states.len() {
+            return Err(at_path(io::Error::from(io::ErrorKind::InvalidInput)));
+        }
+        self.members.replace(dev, path)?;
+        let file = [registered_fd(&self.members, dev.index())];
+        self.ring.submitter().register_files_update(u32::from(dev.get()), &file).map_err(at_path)?;
+        self.states[dev.index()] = State::default();
+        let buffered = Note::Buffered { path: path.to_owned() };
+        if self.members.notes().contains(&buffered) {
+            self.notes.push(buffered);
+        }
+        Ok(())
+    }
+
+    /// An event that becomes readable when operations complete, for an epoll loop to sleep on; [`DeviceSet::poll`]
+    /// makes it unreadable again.
+    pub fn wake_fd(&mut self) -> io::Result<BorrowedFd<'_>> {
+        if self.wake.is_none() {
+            let event = eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC)?;
+            self.ring.submitter().register_eventfd(event.as_raw_fd())?;
+            self.wake = Some(event);
+            // What completed before the registration would never be announced.
+            self.announce();
+        }
+        Ok(self.wake.as_ref().expect("set above").as_fd())
+    }
+
+    fn announce(&self) {
+        if let Some(event) = &self.wake {
+            // Fails only when the counter is full, and then it is readable.
+            let _ = rustix::io::write(event, &1u64.to_ne_bytes());
+        }
+    }
+
+    /// How an operation ends without reaching the kernel, if it does.
+    fn immediate(&self, op: &DeviceOp) -> Option<Result<(), IoFault>> {
+        let state = match self.states.get(op.dev.index()) {
+            Some(state) if !state.failed && self.members.get(op.dev).is_some() => *state,
+            Some(_) | None => return Some(Err(IoFault::Gone)),
+        };
+        assert!(on_grid(op), "{:?} at {}: expected multiples of 4096", op.kind, op.offset_bytes);
+        if !in_range(op, self.members.size_bytes(op.dev)) {
+            return Some(Err(IoFault::Short));
+        }
+        let nothing = op.kind != OpKind::Flush && op.length_bytes == 0;
+        (nothing || op.kind == OpKind::Discard && state.cannot_discard).then_some(Ok(()))
+    }
+
+    /// Moves waiting operations into the ring while there is room.
+    fn pump(&mut self, pool: &Pool) {
+        while let Some(&Queued { op, alone }) = self.queued.front() {
+            if let Some(result) = self.immediate(&op) {
+                self.queued.pop_front();
+                self.ready.push(Completion { tag: op.tag, result });
+                continue;
+            }
+            if self.buffers.free_count() == 0 {
+                break;
+            }
+            let Some(index) = self.table.take() else { break };
+            self.queued.pop_front();
+            let request = self.table.get(index);
+            request.start(op, pool, &mut self.buffers);
+            while let Some(next) = self.queued.front()
+                && !alone
+                && !next.alone
+                && request.continues(&next.op)
+                && request.parts.len() < MERGE_PART_COUNT_MAX
+                && request.length_bytes + next.op.length_bytes <= MERGE_BYTES_MAX
+                && self.buffers.free_count() > 0
+                && in_range(&next.op, self.members.size_bytes(next.op.dev))
+            {
+                request.add(next.op, pool, &mut self.buffers);
+                self.queued.pop_front();
+            }
+            self.issue(index);
+        }
+    }
+
+    /// Puts the rest of a request into the submission queue.
+    fn issue(&mut self, index: u32) {
+        let entry = self.table.get(index).entry(&self.buffers).user_data(u64::from(index));
+        // SAFETY: the entry names a registered file, memory within `buffers` and the request's own list of it; the
+        // request stays untouched in the table, and the buffers allocated, until its completion was taken: `complete` is
+        // the only place that frees them, and `drop` waits for all completions.
+        // JUSTIFICATION: the kernel interface has no safe form.
+        let pushed = unsafe { self.ring.submission().push(&entry) };
+        pushed.expect("the submission queue has an entry for every request of the table");
+        self.in_kernel += 1;
+    }
+
+    /// Tells the kernel of new entries, and lets it deliver completions.
+    fn enter(&mut self) {
+        loop {
+            let (waiting, deferred) = {
+                let queue = self.ring.submission();
+                (!queue.is_empty(), queue.taskrun() || queue.cq_overflow())
+            };
+            if !waiting && !deferred {
+                return;
+            }
+            match self.ring.submit() {
+                Ok(count) if waiting && count > 0 => {} // once more if the kernel stopped early
+                Ok(_) => return,
+                // Short of memory or of room for completions, or a signal: the next poll or wait tries again.
+                Err(error) if is_transient(&error) => return,
+                Err(error) => panic!("io_uring_enter on the set's own ring: {error}"),
+            }
+        }
+    }
+
+    /// Takes one completion of the kernel.
+    fn complete(&mut self, index: u32, result: i32, pool: &mut Pool) {
+        let request = self.table.get(index);
+        let fault = match u64::try_from(result) {
+            Err(_) => match -result {
+                errno @ (libc::EAGAIN | libc::EINTR | libc::ENOMEM)
+                    if request.retry_count >= RETRY_COUNT_MAX =>
+                {
+                    Some(IoFault::Device { errno })
+                }
+                libc::EAGAIN | libc::EINTR | libc::ENOMEM => {
+                    request.retry_count += 1;
+                    return self.issue(index);
+                }
+                libc::EOPNOTSUPP | libc::ENOSYS if request.kind == OpKind::Discard => {
+                    // A hint that the device or file system cannot take; it need not be asked again.
+                    self.states[request.dev.index()].cannot_discard = true;
+                    None
+                }
+                errno => Some(fault_of_errno(errno)),
+            },
+            Ok(bytes) => match request.kind {
+                OpKind::Flush | OpKind::Discard => None,
+                OpKind::Read | OpKind::Write => {
+                    request.done_bytes += bytes;
+                    let finished = request.done_bytes >= request.length_bytes;
+                    if !finished && bytes > 0 && bytes.is_multiple_of(SECTOR_BYTES) {
+                        return self.issue(index);
+                    }
+                    (!finished).then_some(IoFault::Short)
+                }
+            },
+        };
+        self.finish(index, fault, pool);
+    }
+
+    /// Completes the operations of a request and frees it: those within the bytes done are good, the others end with
+    /// `fault`.
+    fn finish(&mut self, index: u32, fault: Option<IoFault>, pool: &mut Pool) {
+        let request = self.table.get(index);
+        let one_by_one = request.kind == OpKind::Read
+            && request.parts.len() > 1
+            && matches!(fault, Some(IoFault::Device { .. } | IoFault::Gone));
+        let mut end_bytes = 0;
+        for part in request.parts.drain(..) {
+            end_bytes += part.op.length_bytes;
+            let result = match fault {
+                Some(fault) if end_bytes > request.done_bytes || part.buffer.is_none() => Err(fault),
+                Some(_) | None => Ok(()),
+            };
+            if let (Some(slot), Some(buffer)) = (part.slot, part.buffer) {
+                if result.is_ok() && request.kind == OpKind::Read {
+                    self.buffers.drain(buffer, pool, slot, part.op.length_bytes as usize);
+                }
+                self.buffers.release(buffer);
+            }
+            if result.is_err() && one_by_one {
+                self.queued.push_front(Queued { op: part.op, alone: true });
+            } else {
+                self.ready.push(Completion { tag: part.op.tag, result });
+            }
+        }
+        self.table.give_back(index);
+    }
+
+    /// Takes all completions the kernel has delivered.
+    fn reap(&mut self, pool: &mut Pool) {
+        loop {
+            let Some(entry) = self.ring.completion().next() else { return };
+            self.in_kernel -= 1;
+            let index = u32::try_from(entry.user_data()).expect("user data is an index of the table");
+            self.complete(index, entry.result(), pool);
+        }
+    }
+
+    /// Waits until the kernel holds nothing of ours.
+    fn quiesce(&mut self) -> io::Result<()> {
+        // Counted apart from the table: after a panic halfway a request may be taken that never reached the kernel.
+        while self.in_kernel > 0 {
+            match self.ring.submit_and_wait(1) {
+                Ok(_) => {}
+                Err(error) if is_transient(&error) => {}
+                Err(error) => return Err(error),
+            }
+            self.in_kernel -= self.ring.completion().count();
+        }
+        Ok(())
+    }
+}
+
+impl Drop for UringSet {
+    fn drop(&mut self) {
+        if let Err(error) = self.quiesce() {
+            // The kernel may still write to memory that is about to be freed; there is no way on from here.
+            eprintln!("elastripe: io_uring cannot be drained: {error}");
+            std::process::abort();
+        }
+        // The kernel takes a ring down some time after it was closed; the members are to be free at once. Fails if there
+        // are none.
+        let _ = self.ring.submitter().unregister_files();
+    }
+}
+
+impl DeviceSet for UringSet {
+    fn submit(&mut self, pool: &mut Pool, ops: &[DeviceOp]) {
+        self.buffers.check(pool);
+        self.queued.extend(ops.iter().map(|&op| Queued { op, alone: false }));
+        self.pump(pool);
+        self.enter();
+        if !self.ready.is_empty() {
+            self.announce();
+        }
+    }
+
+    fn poll(&mut self, pool: &mut Pool, completions: &mut Vec<Completion>) {
+        if let Some(event) = &self.wake {
+            // Before the completions are taken: what arrives later announces itself again. EAGAIN: nothing was announced.
+            let _ = rustix::io::read(event, &mut [0; 8]);
+        }
+        self.buffers.check(pool);
+        self.enter();
+        self.reap(pool);
+        self.pump(pool);
+        self.enter();
+        completions.append(&mut self.ready);
+    }
+
+    fn wait(&mut self, timeout_ns: u64) {
+        if !self.ready.is_empty() || self.in_kernel == 0 || !self.ring.completion().is_empty() {
+            return;
+        }
+        let timeout = types::Timespec::new()
+            .sec(timeout_ns / 1_000_000_000)
+            .nsec(u32::try_from(timeout_ns % 1_000_000_000).expect("less than a second"));
+        let args = types::SubmitArgs::new().timespec(&timeout);
+        // Timeout and signals end the wait; other errors come back at the next poll.
+        let _ = self.ring.submitter().submit_with_args(1, &args);
+    }
+
+    fn size_bytes(&self, dev: DevIndex) -> u64 {
+        self.members.size_bytes(dev)
+    }
+
+    fn read_now(&mut self, dev: DevIndex, offset_bytes: u64, into: &mut [u8]) -> Result<(), IoFault> {
+        self.present(dev)?.read_now(dev, offset_bytes, into)
+    }
+
+    fn write_now(&mut self, dev: DevIndex, offset_bytes: u64, from: &[u8]) -> Result<(), IoFault> {
+        self.present(dev)?.write_now(dev, offset_bytes, from)
+    }
+
+    fn flush_now(&mut self, dev: DevIndex) -> Result<(), IoFault> {
+        self.present(dev)?.flush_now(dev)
+    }
+}
+
+impl UringSet {
+    fn present(&mut self, dev: DevIndex) -> Result<&mut Members, IoFault> {
+        match self.states.get(dev.index()) {
+            Some(State { failed: false, .. }) => Ok(&mut self.members),
+            Some(_) | None => Err(IoFault::Gone),
+        }
+    }
+}
+
+/// Whether entering the ring is worth another try.
+fn is_transient(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::EINTR | libc::EAGAIN | libc::EBUSY | libc::ENOMEM))
+}
+
+/// The best ring this kernel gives.
+fn build_ring(depth: u32, notes: &mut Vec<Note>) -> Result<IoUring, RingError> {
+    let modern = IoUring::builder()
+        .setup_single_issuer()
+        .setup_defer_taskrun()
+        .setup_coop_taskrun()
+        .setup_taskrun_flag()
+        .setup_submit_all()
+        .build(depth);
+    let ring = match modern {
+        Ok(ring) => ring,
+        Err(error) if error.raw_os_error() == Some(libc::EINVAL) => {
+            notes.push(Note::RingWithoutDeferredWork);
+            let cooperative = IoUring::builder().setup_coop_taskrun().setup_taskrun_flag().build(depth);
+            cooperative.or_else(|_| IoUring::new(depth)).map_err(RingError::Unavailable)?
+        }
+        Err(error) => return Err(RingError::Unavailable(error)),
+    };
+    if ring.params().is_feature_ext_arg() { Ok(ring) } else { Err(RingError::TooOld) }
+}
+
+/// The file descriptor to register for a member; -1 stands for an empty place.
+fn registered_fd(members: &Members, index: usize) -> RawFd {
+    let dev = u16::try_from(index).ok().map(DevIndex::new);
+    dev.and_then(|dev| members.get(dev)).map_or(-1, |member| member.file().as_raw_fd())
+}

@@ -1,0 +1,141 @@
+//! The memory the kernel reads from and writes to, and how it is registered.
+//!
+//! Either the set's own ([`Buffers::own`]): operations copy between it and the caller's pool, and it lives as long as
+//! the set. Or the caller's pool itself ([`Buffers::shared`]): nothing is copied, and the caller has promised that the
+//! pool's memory outlives the set. See `docs/decisions/uring-buffers.md`.
+
+use crate::member::Note;
+use block::{Pool, Slot};
+use io_uring::IoUring;
+
+/// The kernel takes at most 1 GiB in one registered buffer.
+const FIXED_BUFFER_BYTES_MAX: usize = 1 << 30;
+
+/// A region cut into slots, known to the kernel.
+pub(super) struct Buffers {
+    own: Option<Pool>,
+    start: *mut u8,
+    region_bytes: usize,
+    slot_bytes: usize,
+    /// Bytes in a registered buffer, a multiple of the slot; 0 if none is registered.
+    fixed_bytes: usize,
+}
+
+impl Buffers {
+    /// Memory of the set's own: `count` slots of `slot_bytes`.
+    pub(super) fn own(slot_bytes: usize, count: usize) -> Self {
+        let mut pool = Pool::new(slot_bytes, count);
+        let buffers = Self::shared(&mut pool);
+        Self { own: Some(pool), ..buffers }
+    }
+
+    /// The caller's pool. Safe to build; the promise is made where operations are started.
+    pub(super) fn shared(pool: &mut Pool) -> Self {
+        let slot_bytes = pool.slot_bytes();
+        let region = pool.region_mut();
+        Self { own: None, start: region.as_mut_ptr(), region_bytes: region.len(), slot_bytes, fixed_bytes: 0 }
+    }
+
+    /// Registers the region with the ring, so that the kernel need not map it anew for every operation.
+    pub(super) fn register(&mut self, ring: &IoUring) -> Option<Note> {
+        if self.region_bytes == 0 || self.slot_bytes > FIXED_BUFFER_BYTES_MAX {
+            return None;
+        }
+        let fixed_bytes = FIXED_BUFFER_BYTES_MAX / self.slot_bytes * self.slot_bytes;
+        let pieces: Vec<_> = (0..self.region_bytes)
+            .step_by(fixed_bytes)
+            .map(|offset| libc::iovec {
+                iov_base: self.start.wrapping_add(offset).cast(),
+                iov_len: fixed_bytes.min(self.region_bytes - offset),
+            })
+            .collect();
+        // SAFETY: the pieces lie within the region, which stays allocated while the ring lives: it is dropped after the
+        // ring's last operation (own), or the caller of the unsafe constructor promised it (shared).
+        // JUSTIFICATION: registered buffers save mapping and unmapping the pages of every operation.
+        match unsafe { ring.submitter().register_buffers(&pieces) } {
+            Ok(()) => {
+                self.fixed_bytes = fixed_bytes;
+                None
+            }
+            Err(error) => Some(Note::BuffersNotRegistered {
+                bytes: self.region_bytes as u64,
+                errno: error.raw_os_error().unwrap_or(0),
+            }),
+        }
+    }
+
+    /// Panics if `pool` is not the pool that the kernel knows: its addresses would be wrong.
+    pub(super) fn check(&self, pool: &Pool) {
+        match &self.own {
+            Some(own) => {
+                assert_eq!(
+                    own.slot_bytes(),
+                    pool.slot_bytes(),
+                    "the set was started for slots of another size"
+                );
+            }
+            None => assert!(
+                std::ptr::eq(pool.region().as_ptr(), self.start) && pool.region().len() == self.region_bytes,
+                "the set was started for another pool"
+            ),
+        }
+    }
+
+    pub(super) fn slot_bytes(&self) -> usize {
+        self.slot_bytes
+    }
+
+    /// How many more operations there is memory for.
+    pub(super) fn free_count(&self) -> usize {
+        self.own.as_ref().map_or(usize::MAX, Pool::free_count)
+    }
+
+    /// The memory for an operation on `slot` of the caller's pool; `None` when it is all in use.
+    pub(super) fn acquire(&mut self, slot: Slot) -> Option<Slot> {
+        match &mut self.own {
+            Some(own) => own.alloc(),
+            None => Some(slot),
+        }
+    }
+
+    /// Gives back what [`Buffers::acquire`] gave.
+    pub(super) fn release(&mut self, buffer: Slot) {
+        if let Some(own) = &mut self.own {
+            own.free(buffer);
+        }
+    }
+
+    /// Before a write: brings the caller's bytes in.
+    pub(super) fn fill(&mut self, buffer: Slot, pool: &Pool, slot: Slot, length: usize) {
+        if let Some(own) = &mut self.own {
+            own.bytes_mut(buffer)[..length].copy_from_slice(&pool.bytes(slot)[..length]);
+        }
+    }
+
+    /// After a read: takes the bytes out to the caller.
+    pub(super) fn drain(&self, buffer: Slot, pool: &mut Pool, slot: Slot, length: usize) {
+        if let Some(own) = &self.own {
+            pool.bytes_mut(slot)[..length].copy_from_slice(&own.bytes(buffer)[..length]);
+        }
+    }
+
+    /// Where a buffer starts.
+    pub(super) fn address(&self, buffer: Slot) -> *mut u8 {
+        let offset = buffer.index() * self.slot_bytes;
+        assert!(offset < self.region_bytes, "slot {buffer:?} is of another pool");
+        self.start.wrapping_add(offset)
+    }
+
+    /// The registered buffer that holds `length` bytes at `address`, if one does.
+    pub(super) fn fixed_index(&self, address: *mut u8, length: usize) -> Option<u16> {
+        if self.fixed_bytes == 0 {
+            return None;
+        }
+        let offset = address.addr() - self.start.addr();
+        let index = offset / self.fixed_bytes;
+        if (offset + length - 1) / self.fixed_bytes != index {
+            return None;
+        }
+        u16::try_from(index).ok()
+    }
+}
