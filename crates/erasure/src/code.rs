@@ -1,6 +1,6 @@
 //! The codes and their operations.
 
-use crate::kernel::{self, Memory, Region, Shape, Slices, TARGETS_MAX};
+use crate::kernel::{self, Kernels, Memory, Region, Shape, Slices, TARGETS_MAX};
 use crate::{Backend, CodeError, matrix, rebuild};
 use std::fmt;
 use std::sync::Arc;
@@ -35,7 +35,7 @@ pub struct Code {
     kind: CodeKind,
     width_max: usize,
     parity_count: usize,
-    backend: Backend,
+    kernels: &'static Kernels,
     /// The coefficients of column 0 for every parity, then those of column 1, and so on; [`TARGETS_MAX`] - 1 zeros at
     /// the end, so that a full group can be taken from anywhere.
     coefficients: Arc<[u8]>,
@@ -54,15 +54,12 @@ impl Code {
         }
         let rows_of = |column| (0..parity_count).map(move |row| matrix::coefficient(row, column));
         let coefficients = (0..width_max).flat_map(rows_of).chain([0; TARGETS_MAX - 1]).collect();
-        Ok(Self { kind, width_max, parity_count, backend: Backend::detected(), coefficients })
+        Ok(Self { kind, width_max, parity_count, kernels: Backend::detected_kernels(), coefficients })
     }
 
     /// The same code, computed by another back end; the bytes are the same.
     pub fn with_backend(mut self, backend: Backend) -> Result<Self, CodeError> {
-        if !backend.is_available() {
-            return Err(CodeError::Backend { backend });
-        }
-        self.backend = backend;
+        self.kernels = backend.kernels().ok_or(CodeError::Backend { backend })?;
         Ok(self)
     }
 
@@ -83,7 +80,12 @@ impl Code {
 
     /// The back end that computes.
     pub fn backend(&self) -> Backend {
-        self.backend
+        self.kernels.backend()
+    }
+
+    /// What computes.
+    pub(crate) fn kernels(&self) -> &'static Kernels {
+        self.kernels
     }
 
     /// The factor of data column `column` in parity `row`.
@@ -149,7 +151,7 @@ impl Code {
     ) {
         PieceSet::of(columns);
         let shape = Shape { sources: columns.len(), targets: self.parity_count };
-        kernel::combine(self.backend, memory, shape, input, output, |i, row| self.group(columns[i], row));
+        kernel::combine(self.kernels, memory, shape, input, output, |i, row| self.group(columns[i], row));
     }
 
     /// Updates all parities (pieces at `parities`, in order) for a change of data column `column`: adds the column's
@@ -198,7 +200,7 @@ impl Code {
         parity: impl Fn(usize) -> usize,
     ) {
         let coefficients = |row| self.group(column, row);
-        kernel::update(self.backend, memory, change, self.parity_count, parity, coefficients);
+        kernel::update(self.kernels, memory, change, self.parity_count, parity, coefficients);
     }
 
     /// Rebuilds pieces of a codeword.

@@ -3,21 +3,24 @@
 /// x^8 + x^4 + x^3 + x^2 + 1.
 const POLYNOMIAL: u16 = 0x11D;
 
-/// Powers of 2, twice over so that the sum of two logarithms needs no reduction.
-static EXP: [u8; 510] = build_exp();
-/// Logarithm to base 2; the entry of 0 is meaningless.
-static LOG: [u8; 256] = build_log();
+/// Powers of 2, twice over so that the sum of two logarithms needs no reduction; then zeros, where every sum with the
+/// logarithm of 0 ends up.
+static EXP: [u8; 2 * LOG_OF_ZERO + 1] = build_exp();
+/// Logarithm to base 2.
+static LOG: [u16; 256] = build_log();
+/// Stands for the logarithm of 0: beyond every sum of two true logarithms, so that a product needs no branch.
+const LOG_OF_ZERO: usize = 510;
 /// For each factor, the 8x8 bit matrix that multiplies by it, as GF2P8AFFINEQB wants it: the mask of the input bits
 /// that make up output bit `i` is byte `7 - i`.
 pub(crate) static AFFINE: [u64; 256] = build_affine();
 /// For each factor, its products with 0..16 and with 0, 16, 32, ... 240, for byte shuffles.
 pub(crate) static NIBBLES: [[u8; 32]; 256] = build_nibbles();
 
-const fn build_exp() -> [u8; 510] {
-    let mut table = [0; 510];
+const fn build_exp() -> [u8; 2 * LOG_OF_ZERO + 1] {
+    let mut table = [0; 2 * LOG_OF_ZERO + 1];
     let mut power = 1u16;
     let mut i = 0;
-    while i < 510 {
+    while i < LOG_OF_ZERO {
         table[i] = power as u8;
         power <<= 1;
         if power & 0x100 != 0 {
@@ -28,12 +31,12 @@ const fn build_exp() -> [u8; 510] {
     table
 }
 
-const fn build_log() -> [u8; 256] {
+const fn build_log() -> [u16; 256] {
     let exp = build_exp();
-    let mut table = [0; 256];
+    let mut table = [LOG_OF_ZERO as u16; 256];
     let mut i = 0;
     while i < 255 {
-        table[exp[i] as usize] = i as u8;
+        table[exp[i] as usize] = i as u16;
         i += 1;
     }
     table
@@ -92,9 +95,6 @@ const fn build_nibbles() -> [[u8; 32]; 256] {
 
 /// The product of two elements.
 pub(crate) fn multiply(a: u8, b: u8) -> u8 {
-    if a == 0 || b == 0 {
-        return 0;
-    }
     EXP[usize::from(LOG[usize::from(a)]) + usize::from(LOG[usize::from(b)])]
 }
 

@@ -49,7 +49,14 @@ pub fn xor_in(region: &mut [u8], len: usize, inputs: &[usize], output: usize) {
     kernel::assert_disjoint(len, inputs.iter().copied(), &[output]);
     let mut memory = kernel::Region::new(region, len);
     let shape = kernel::Shape { sources: inputs.len(), targets: 1 };
-    kernel::combine(Backend::detected(), &mut memory, shape, |i| inputs[i], |_| output, |_, _| [1; 4]);
+    kernel::combine(
+        Backend::detected_kernels(),
+        &mut memory,
+        shape,
+        |i| inputs[i],
+        |_| output,
+        |_, _| [1; 4],
+    );
 }
 
 /// Whether every byte is zero; true for no bytes at all.

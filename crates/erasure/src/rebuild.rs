@@ -12,24 +12,22 @@ use crate::{Code, CodeError, field, matrix};
 /// Up to so many missing columns the work space is on the stack.
 const STACK_LOSSES_MAX: usize = 8;
 
-/// What a source of the sums is.
-#[derive(Clone, Copy)]
-enum Role {
-    Column(usize),
-    /// A parity that makes up for a missing column: its position among such.
-    Syndrome(usize),
-}
+/// Pieces: numbers and names in memory.
+type Pieces<'a> = &'a [(usize, usize)];
+/// Piece numbers or positions; they fit a byte.
+type Bytes = [u8; matrix::PIECE_COUNT_MAX];
 
-/// Which pieces the sums run over, and what is missing.
+/// Which pieces the sums run over, and what is missing. Small, because every call fills it anew.
 struct Sources {
-    /// Role and name of each piece used.
-    used: [(Role, usize); matrix::PIECE_COUNT_MAX],
-    used_count: usize,
+    /// Positions in `present` of the pieces used: first data columns, then a parity for each missing column.
+    used: Bytes,
+    column_count: usize,
     /// The missing columns.
-    missing: [usize; matrix::PIECE_COUNT_MAX],
+    missing: Bytes,
+    /// The rows of the parities used.
+    rows: Bytes,
+    /// How many columns are missing and parities used.
     missing_count: usize,
-    /// The rows of the parities used, as many as columns are missing.
-    rows: [usize; matrix::PIECE_COUNT_MAX],
 }
 
 /// [`Code::rebuild_in`] on any memory; checks everything but overlap.
@@ -58,54 +56,52 @@ pub(crate) fn rebuild<M: Memory>(
     let (inverse, weights) = space.split_at_mut(size * size);
     for (i, &row) in sources.rows[..size].iter().enumerate() {
         for (j, &column) in sources.missing[..size].iter().enumerate() {
-            work[i * size + j] = code.coefficient(row, column);
+            work[i * size + j] = code.coefficient(usize::from(row), usize::from(column));
         }
     }
     matrix::invert(work, inverse, size);
     for group in wanted.chunks(TARGETS_MAX) {
-        rebuild_group(code, memory, &sources, inverse, weights, group);
+        rebuild_group(code, memory, &sources, inverse, weights, (present, group));
     }
     Ok(())
 }
 
 /// Decides which pieces to use.
 fn choose(code: &Code, columns: &[usize], present: &[(usize, usize)]) -> Result<Sources, CodeError> {
-    let width = code.width_max();
-    let piece_count = width + code.parity_count();
+    let (width, parity_count) = (code.width_max(), code.parity_count());
     let in_codeword = PieceSet::of(columns);
     assert!(columns.iter().all(|&column| column < width), "a column is none of the code's {width}");
     let at_hand = PieceSet::of(present.iter().map(|(piece, _)| piece));
-    let mut sources = Sources {
-        used: [(Role::Column(0), 0); matrix::PIECE_COUNT_MAX],
-        used_count: 0,
-        missing: [0; matrix::PIECE_COUNT_MAX],
-        missing_count: 0,
-        rows: [0; matrix::PIECE_COUNT_MAX],
-    };
+    let none = [0; matrix::PIECE_COUNT_MAX];
+    let mut sources = Sources { used: none, column_count: 0, missing: none, rows: none, missing_count: 0 };
     for &column in columns.iter().filter(|&&column| !at_hand.contains(column)) {
-        sources.missing[sources.missing_count] = column;
+        sources.missing[sources.missing_count] = byte(column);
         sources.missing_count += 1;
     }
-    for &(piece, name) in present.iter().filter(|(piece, _)| *piece < width) {
-        assert!(in_codeword.contains(piece), "data column {piece} is present but not of the codeword");
-        sources.used[sources.used_count] = (Role::Column(piece), name);
-        sources.used_count += 1;
+    for (position, &(piece, _)) in present.iter().enumerate() {
+        assert!(piece < width + parity_count, "piece {piece} is present but none of the code's");
+        if piece < width {
+            assert!(in_codeword.contains(piece), "data column {piece} is present but not of the codeword");
+            sources.used[sources.column_count] = byte(position);
+            sources.column_count += 1;
+        }
     }
-    let parity_rows = (0..code.parity_count()).filter(|row| at_hand.contains(width + row));
     let mut found = 0;
-    for row in parity_rows.take(sources.missing_count) {
-        let piece = present.iter().find(|(piece, _)| *piece == width + row);
-        let (_, name) = piece.expect("the set was made from this list");
-        sources.rows[found] = row;
-        sources.used[sources.used_count] = (Role::Syndrome(found), *name);
-        (found, sources.used_count) = (found + 1, sources.used_count + 1);
+    for row in (0..parity_count).filter(|row| at_hand.contains(width + row)).take(sources.missing_count) {
+        let position = present.iter().position(|(piece, _)| *piece == width + row);
+        sources.rows[found] = byte(row);
+        sources.used[sources.column_count + found] = byte(position.expect("the set was made from this list"));
+        found += 1;
     }
-    assert!(present.iter().all(|&(piece, _)| piece < piece_count), "a piece present is none of the code's");
     if found < sources.missing_count {
-        let lost = columns.len() + code.parity_count() - present.len();
-        return Err(CodeError::TooManyLosses { lost, tolerated: code.parity_count() });
+        let lost = columns.len() + parity_count - present.len();
+        return Err(CodeError::TooManyLosses { lost, tolerated: parity_count });
     }
     Ok(sources)
+}
+
+fn byte(number: usize) -> u8 {
+    u8::try_from(number).expect("a codeword has fewer than 256 pieces")
 }
 
 /// Produces up to [`TARGETS_MAX`] pieces in one pass.
@@ -115,18 +111,19 @@ fn rebuild_group<M: Memory>(
     sources: &Sources,
     inverse: &[u8],
     weights: &mut [u8],
-    wanted: &[(usize, usize)],
+    (present, wanted): (Pieces, Pieces),
 ) {
     let (width, size) = (code.width_max(), sources.missing_count);
+    // What a column contributes to a wanted piece of itself: itself to itself, its coefficient to a parity.
+    let own = |wanted: usize, column: usize| match wanted.checked_sub(width) {
+        Some(row) => code.coefficient(row, column),
+        None => u8::from(wanted == column),
+    };
     for (&(piece, _), weights) in wanted.iter().zip(weights.chunks_exact_mut(size.max(1))) {
         weights.fill(0);
         for (&column, row_of_inverse) in sources.missing[..size].iter().zip(inverse.chunks_exact(size.max(1)))
         {
-            let factor = if piece >= width {
-                code.coefficient(piece - width, column)
-            } else {
-                u8::from(piece == column)
-            };
+            let factor = own(piece, usize::from(column));
             for (weight, &element) in weights.iter_mut().zip(row_of_inverse) {
                 *weight ^= field::multiply(factor, element);
             }
@@ -135,24 +132,19 @@ fn rebuild_group<M: Memory>(
     let weights = &*weights;
     let coefficients = |source: usize, _: usize| {
         let mut result = [0; TARGETS_MAX];
+        let column = present[usize::from(sources.used[source])].0;
         for (i, (&(piece, _), result)) in wanted.iter().zip(&mut result).enumerate() {
             let weights = &weights[i * size..][..size];
-            *result = match sources.used[source].0 {
-                Role::Syndrome(position) => weights[position],
-                Role::Column(column) => {
-                    let own = if piece >= width {
-                        code.coefficient(piece - width, column)
-                    } else {
-                        u8::from(piece == column)
-                    };
-                    weights.iter().zip(&sources.rows).fold(own, |sum, (&weight, &row)| {
-                        sum ^ field::multiply(weight, code.coefficient(row, column))
-                    })
-                }
+            *result = match source.checked_sub(sources.column_count) {
+                Some(syndrome) => weights[syndrome],
+                None => weights.iter().zip(&sources.rows).fold(own(piece, column), |sum, (&weight, &row)| {
+                    sum ^ field::multiply(weight, code.coefficient(usize::from(row), column))
+                }),
             };
         }
         result
     };
-    let shape = Shape { sources: sources.used_count, targets: wanted.len() };
-    kernel::combine(code.backend(), memory, shape, |i| sources.used[i].1, |t| wanted[t].1, coefficients);
+    let shape = Shape { sources: sources.column_count + size, targets: wanted.len() };
+    let source = |i: usize| present[usize::from(sources.used[i])].1;
+    kernel::combine(code.kernels(), memory, shape, source, |t| wanted[t].1, coefficients);
 }

@@ -15,6 +15,7 @@ mod x86;
 pub(crate) use memory::{Memory, Region, Slices, assert_disjoint};
 
 use std::fmt;
+use std::mem::MaybeUninit;
 use std::sync::OnceLock;
 
 /// Most targets of one kernel call: with more, accumulators no longer fit the registers.
@@ -48,10 +49,15 @@ impl Backend {
 
     /// The fastest back end of this CPU; looked up once.
     pub fn detected() -> Self {
-        static DETECTED: OnceLock<Backend> = OnceLock::new();
-        *DETECTED.get_or_init(|| {
-            let mut usable = Self::ALL.iter().rev().filter(|backend| backend.is_available());
-            *usable.next().expect("the scalar back end runs everywhere")
+        Self::detected_kernels().backend
+    }
+
+    /// The kernels of [`Backend::detected`].
+    pub(crate) fn detected_kernels() -> &'static Kernels {
+        static DETECTED: OnceLock<&Kernels> = OnceLock::new();
+        DETECTED.get_or_init(|| {
+            let mut usable = Self::ALL.iter().rev().filter_map(|backend| backend.kernels());
+            usable.next().expect("the scalar back end runs everywhere")
         })
     }
 
@@ -68,7 +74,7 @@ impl Backend {
 
     /// The kernels, if this CPU can run them.
     #[cfg(target_arch = "x86_64")]
-    fn kernels(self) -> Option<&'static Kernels> {
+    pub(crate) fn kernels(self) -> Option<&'static Kernels> {
         use std::arch::is_x86_feature_detected as has;
         match self {
             Self::Scalar => Some(&scalar::KERNELS),
@@ -83,7 +89,7 @@ impl Backend {
 
     /// The kernels, if this CPU can run them.
     #[cfg(not(target_arch = "x86_64"))]
-    fn kernels(self) -> Option<&'static Kernels> {
+    pub(crate) fn kernels(self) -> Option<&'static Kernels> {
         match self {
             Self::Scalar => Some(&scalar::KERNELS),
             Self::Ssse3 | Self::Avx2 | Self::Gfni256 | Self::Gfni512 => None,
@@ -116,8 +122,9 @@ enum Mode {
     Add,
 }
 
-/// The functions of a back end.
-struct Kernels {
+/// The functions of a back end; [`Backend::kernels`] only hands out those that this CPU can run.
+pub(crate) struct Kernels {
+    backend: Backend,
     /// `targets[t] (+)= sum over terms of coefficients[t] * source`, for 1 to [`TARGETS_MAX`] targets and 1 to
     /// [`TERMS_MAX`] terms.
     ///
@@ -134,6 +141,19 @@ struct Kernels {
     ),
 }
 
+impl Kernels {
+    /// Whose kernels these are.
+    pub(crate) fn backend(&self) -> Backend {
+        self.backend
+    }
+}
+
+impl fmt::Debug for Kernels {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.backend.fmt(f)
+    }
+}
+
 /// How many pieces a job reads and writes.
 #[derive(Clone, Copy)]
 pub(crate) struct Shape {
@@ -144,7 +164,7 @@ pub(crate) struct Shape {
 /// Sets every target to the sum of all sources times their coefficients. `source` and `target` name pieces of `memory`
 /// by their position in the job; `coefficients(s, t)` are those of source `s` for the targets from position `t` on.
 pub(crate) fn combine<M: Memory>(
-    backend: Backend,
+    kernels: &Kernels,
     memory: &mut M,
     shape: Shape,
     source: impl Fn(usize) -> usize,
@@ -152,7 +172,6 @@ pub(crate) fn combine<M: Memory>(
     coefficients: impl Fn(usize, usize) -> [u8; TARGETS_MAX],
 ) {
     let len = memory.len();
-    let kernels = backend.kernels().expect("a code never holds a back end that is not available");
     for first_target in (0..shape.targets).step_by(TARGETS_MAX) {
         let target_count = TARGETS_MAX.min(shape.targets - first_target);
         let mut targets = [std::ptr::null_mut(); TARGETS_MAX];
@@ -169,23 +188,26 @@ pub(crate) fn combine<M: Memory>(
         }
         for first_source in (0..shape.sources).step_by(TERMS_MAX) {
             let term_count = TERMS_MAX.min(shape.sources - first_source);
-            let mut terms = [Term { source: std::ptr::null(), coefficients: [0; TARGETS_MAX] }; TERMS_MAX];
+            let mut terms = [const { MaybeUninit::uninit() }; TERMS_MAX];
             for (i, term) in (first_source..).zip(&mut terms[..term_count]) {
-                *term =
-                    Term { source: memory.source(source(i)), coefficients: coefficients(i, first_target) };
+                let source = memory.source(source(i));
+                term.write(Term { source, coefficients: coefficients(i, first_target) });
             }
+            // JUSTIFICATION: clearing all terms first costs more than the setup of a short sum.
+            // SAFETY: the loop wrote the first `term_count`.
+            let terms = unsafe { std::slice::from_raw_parts(terms.as_ptr().cast::<Term>(), term_count) };
             let mode = if first_source == 0 { Mode::Overwrite } else { Mode::Add };
             // JUSTIFICATION: kernels use vector instructions on pieces of one region, some read and some written.
             // SAFETY: `Memory` promises `len` readable bytes behind each source and `len` readable and writable ones
-            // behind each target; a `Code` never holds a back end that is not available.
-            unsafe { (kernels.sum)(&terms[..term_count], targets, len, mode) };
+            // behind each target; `Kernels` are only handed out if the CPU can run them.
+            unsafe { (kernels.sum)(terms, targets, len, mode) };
         }
     }
 }
 
 /// Adds `coefficients * (old + new)` to every target; an `old` or `new` that is absent counts as zeros.
 pub(crate) fn update<M: Memory>(
-    backend: Backend,
+    kernels: &Kernels,
     memory: &mut M,
     change: (Option<usize>, Option<usize>),
     target_count: usize,
@@ -193,7 +215,6 @@ pub(crate) fn update<M: Memory>(
     coefficients: impl Fn(usize) -> [u8; TARGETS_MAX],
 ) {
     let len = memory.len();
-    let kernels = backend.kernels().expect("a code never holds a back end that is not available");
     for first in (0..target_count).step_by(TARGETS_MAX) {
         let count = TARGETS_MAX.min(target_count - first);
         let mut targets = [std::ptr::null_mut(); TARGETS_MAX];

@@ -1,9 +1,9 @@
 //! The golden kernels: one byte at a time. Also the tails of the vector kernels.
 
-use super::{Kernels, Mode, TARGETS_MAX, Term};
+use super::{Backend, Kernels, Mode, TARGETS_MAX, Term};
 use crate::field::multiply;
 
-pub(super) static KERNELS: Kernels = Kernels { sum, update };
+pub(super) static KERNELS: Kernels = Kernels { backend: Backend::Scalar, sum, update };
 
 unsafe fn sum(terms: &[Term], targets: &[*mut u8], len: usize, mode: Mode) {
     // JUSTIFICATION and SAFETY: the contract of `Kernels::sum`.

@@ -9,6 +9,7 @@
 
 use super::{Mode, TARGETS_MAX, TERMS_MAX, Term, scalar};
 use std::array;
+use std::mem::MaybeUninit;
 
 /// A vector register and what the kernels do with it.
 ///
@@ -66,13 +67,16 @@ unsafe fn sum_fixed<V: Lane, const R: usize, const PLAIN: bool, const UNROLL: us
     len: usize,
     mode: Mode,
 ) {
-    let empty = Prepared::<V, R> { source: std::ptr::null(), factors: [V::factor(0); R] };
-    let mut prepared = [empty; TERMS_MAX];
-    for (term, prepared) in terms.iter().zip(&mut prepared) {
-        prepared.source = term.source;
-        prepared.factors = array::from_fn(|t| V::factor(term.coefficients[t]));
+    let mut prepared = [const { MaybeUninit::uninit() }; TERMS_MAX];
+    for (term, place) in terms.iter().zip(&mut prepared) {
+        let factors = array::from_fn(|t| V::factor(term.coefficients[t]));
+        place.write(Prepared::<V, R> { source: term.source, factors });
     }
-    let prepared = &prepared[..terms.len()];
+    // JUSTIFICATION: clearing all places first costs more than the setup of a short sum.
+    // SAFETY: the loop wrote the first `terms.len()`, at most `TERMS_MAX` by the contract; asserted, as it costs nothing.
+    assert!(terms.len() <= TERMS_MAX, "a kernel call has at most {TERMS_MAX} terms");
+    let prepared =
+        unsafe { std::slice::from_raw_parts(prepared.as_ptr().cast::<Prepared<V, R>>(), terms.len()) };
     let into: [*mut u8; R] = array::from_fn(|t| targets[t]);
     let mut at = 0;
     // JUSTIFICATION: vectors cannot be loaded from or stored to slices without bounds checks in the inner loop.

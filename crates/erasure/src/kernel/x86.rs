@@ -1,7 +1,7 @@
 //! Lanes and kernels of x86-64.
 
 use super::vector::{self, Lane};
-use super::{Kernels, Mode, TARGETS_MAX, Term};
+use super::{Backend, Kernels, Mode, TARGETS_MAX, Term};
 use crate::field::{AFFINE, NIBBLES};
 use std::arch::x86_64::*;
 
@@ -232,9 +232,9 @@ impl Lane for Gfni512 {
 macro_rules! kernels {
     ($module:ident, $lane:ident, $features:literal) => {
         pub(super) mod $module {
-            use super::{Kernels, Mode, TARGETS_MAX, Term, vector};
+            use super::{Backend, Kernels, Mode, TARGETS_MAX, Term, vector};
 
-            pub(in crate::kernel) static KERNELS: Kernels = Kernels { sum, update };
+            pub(in crate::kernel) static KERNELS: Kernels = Kernels { backend: Backend::$lane, sum, update };
 
             #[target_feature(enable = $features)]
             unsafe fn sum(terms: &[Term], targets: &[*mut u8], len: usize, mode: Mode) {
