@@ -72,9 +72,9 @@ unsafe fn sum_fixed<V: Lane, const R: usize, const PLAIN: bool, const UNROLL: us
         let factors = array::from_fn(|t| V::factor(term.coefficients[t]));
         place.write(Prepared::<V, R> { source: term.source, factors });
     }
-    // JUSTIFICATION: clearing all places first costs more than the setup of a short sum.
-    // SAFETY: the loop wrote the first `terms.len()`, at most `TERMS_MAX` by the contract; asserted, as it costs nothing.
     assert!(terms.len() <= TERMS_MAX, "a kernel call has at most {TERMS_MAX} terms");
+    // JUSTIFICATION: clearing all places first costs more than the setup of a short sum.
+    // SAFETY: the loop wrote the first `terms.len()`, at most `TERMS_MAX`.
     let prepared =
         unsafe { std::slice::from_raw_parts(prepared.as_ptr().cast::<Prepared<V, R>>(), terms.len()) };
     let into: [*mut u8; R] = array::from_fn(|t| targets[t]);
