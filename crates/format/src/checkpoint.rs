@@ -1,6 +1,6 @@
 //! Checkpoints: a header block and the pages that follow it.
 //!
-//! A full checkpoint (EPLOG, section 4.2) fills one of two areas, which take turns, so that the previous one stays whole
+//! A full checkpoint (EPLOG, section 3.5) fills one of two areas, which take turns, so that the previous one stays whole
 //! until the new one is complete. An incremental checkpoint is appended to the incremental area. The pages are written
 //! and flushed before the header, and the header carries a checksum over the checksums of all pages, so a checkpoint
 //! exists entirely or not at all.
@@ -37,7 +37,7 @@ layout!(
         TABLE_WORDS: 72, 8, "words of the per-chunk table";
         LIST_WORDS: 80, 8, "words of the list";
         PAGE_COUNT: 88, 4, "pages that follow";
-        LOG_HEAD: 92, 4, "log region: append position";
+        LOG_HEAD: 92, 4, "log region: block from which on records behind `through` are looked for";
         LOG_TAIL: 96, 4, "log region: oldest block still needed";
         BODY_CRC: 100, 4, "CRC-32C over the CRC fields of the pages, in order";
         AREA: 104, 1, "own address: full-checkpoint area 0 or 1, or 2 = incremental area";
@@ -100,9 +100,10 @@ pub struct CheckpointHeader {
     pub list_words: u64,
     /// Pages that follow the header.
     pub page_count: u32,
-    /// Append position of the log region.
+    /// Block of the log region from which on records behind `through` are looked for: the append position, unless
+    /// frames with later records lie before it.
     pub log_head: u32,
-    /// Tail of the log region.
+    /// Oldest block of the log region that is still needed.
     pub log_tail: u32,
     /// [`body_crc`] of the pages.
     pub body_crc: u32,
@@ -174,8 +175,8 @@ impl CheckpointHeader {
     }
 }
 
-/// Reads a checkpoint header. Epoch and nonce are reported, not checked: the newest checkpoint is usually of an earlier
-/// assembly.
+/// Reads a checkpoint header. Epoch and nonce are reported, not checked: they tell the caller which frames continue the
+/// checkpoint.
 pub fn decode_checkpoint_header(bytes: &[u8], expect: &BlockExpect) -> Result<CheckpointHeader, FormatError> {
     HEADER.check(bytes)?;
     HEADER.check_array(bytes, expect.array)?;

@@ -14,7 +14,7 @@
 //!               1 MiB    log region, blocks 1..=log_blocks
 //! ```
 //!
-//! The order is that of EPLOG, section 4.2 (superblock, full-checkpoint area of two sub-areas, incremental area), with
+//! The order is that of EPLOG, section 3.5 (superblock, full-checkpoint area of two sub-areas, incremental area), with
 //! the journal and payload rings behind it.
 
 use crate::{CodeKind, Consistency, FormatError, LayoutKind, SchemeKind};

@@ -98,9 +98,10 @@ codes!(
 codes!(
     /// How the columns of a stripe map to devices.
     LayoutKind, "layout" {
-        /// Columns spread so that every device carries the same share of parity and of load.
+        /// Column c of stripe s is on entry s mod (n - c) of the devices that the stripe does not use yet: neighbouring
+        /// stripes collide on a device less often. Up to 10 devices; wider arrays rotate.
         Spread = 1, "spread";
-        /// Parity rotates by one device from stripe to stripe.
+        /// Column c of stripe s is on device (s + c) mod n.
         Rotate = 2, "rotate";
     }
 );
@@ -142,7 +143,7 @@ codes!(
 );
 
 codes!(
-    /// How much a checkpoint contains (EPLOG, section 4.2).
+    /// How much a checkpoint contains (EPLOG, section 3.5).
     CheckpointKind, "checkpoint kind" {
         /// All metadata.
         Full = 1, "full";

@@ -1,7 +1,7 @@
 //! Journal records: each is one change of the array's metadata, together with the checksums of the chunks it names.
 //!
 //! A record says what became true, not what to do, so replaying it twice does no harm. Together they are the metadata of
-//! EPLOG, section 4.2: data-stripe records (stripe and chunk locations) and log-stripe records (members and log
+//! EPLOG, section 3.5: data-stripe records (stripe and chunk locations) and log-stripe records (members and log
 //! chunks). Records have no padding and no length field of their own: their head determines it.
 
 use crate::config::LCN_LIMIT;
