@@ -1,0 +1,353 @@
+//! The front desk: requests that were taken in and are being carried out, of all connections together, and the slots
+//! they hold.
+//!
+//! A *request* is what a client sent; a *piece* is a part of it that went to the volume under its own tag. Entries are
+//! reused together with their vectors, so a running server allocates nothing per request.
+
+use crate::nbd::Export;
+use crate::nbd::wire::{Command, Errno};
+use crate::{Limits, Volume, VolumeRequest};
+use block::Slot;
+use std::collections::VecDeque;
+use std::ops::{Index, IndexMut};
+
+/// Names a connection; never reused while the server runs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, Default, PartialOrd, Ord)]
+pub struct ConnectionId {
+    /// Where its owner keeps it.
+    pub index: u32,
+    /// Tells it from others that were kept there before.
+    pub generation: u32,
+}
+
+/// What went through the desk.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Counters {
+    /// Requests answered, by [`Command::code`].
+    pub requests: [u64; Command::ALL.len()],
+    /// Requests answered with an error, whatever the reason.
+    pub errors: u64,
+    /// Bytes of reads handed to clients.
+    pub read_bytes: u64,
+    /// Bytes of writes handed to the volume.
+    pub written_bytes: u64,
+}
+
+/// A table whose entries are reused, with what they own, at the same index.
+#[derive(Default)]
+pub(crate) struct Slab<T> {
+    entries: Vec<T>,
+    free: Vec<u32>,
+}
+
+impl<T: Default> Slab<T> {
+    fn take(&mut self) -> u32 {
+        self.free.pop().unwrap_or_else(|| {
+            self.entries.push(T::default());
+            u32::try_from(self.entries.len() - 1).expect("connections and their requests are bounded")
+        })
+    }
+
+    fn put_back(&mut self, index: u32) {
+        self.free.push(index);
+    }
+
+    fn taken_count(&self) -> usize {
+        self.entries.len() - self.free.len()
+    }
+}
+
+impl<T> Index<u32> for Slab<T> {
+    type Output = T;
+    fn index(&self, index: u32) -> &T {
+        &self.entries[index as usize]
+    }
+}
+
+impl<T> IndexMut<u32> for Slab<T> {
+    fn index_mut(&mut self, index: u32) -> &mut T {
+        &mut self.entries[index as usize]
+    }
+}
+
+/// How a read is answered.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) enum ReplyStyle {
+    /// Simple reply: one header, one run of data.
+    #[default]
+    Simple,
+    /// Structured reply, each piece in a chunk of its own, in any order.
+    Chunks,
+    /// Structured reply of one chunk (DF).
+    OneChunk,
+}
+
+/// What a client sent.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Request {
+    pub connection: ConnectionId,
+    pub cookie: u64,
+    pub command: Option<Command>,
+    pub flags: u16,
+    pub offset_bytes: u64,
+    pub length_bytes: u32,
+    pub style: ReplyStyle,
+    /// Pieces at the volume.
+    pub pieces_open: u32,
+    /// Whether no further piece will be started.
+    pub all_started: bool,
+    /// Whether the head of a reply that comes in several parts is on its way.
+    pub head_sent: bool,
+    pub error: Option<Errno>,
+}
+
+/// A part of a request.
+#[derive(Debug, Default)]
+pub(crate) struct Piece {
+    pub request: u32,
+    pub offset_bytes: u64,
+    pub length_bytes: u32,
+    pub slots: Vec<Slot>,
+    pub in_flight: bool,
+}
+
+/// Why no slots were given.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Refusal {
+    /// None are free, or others wait for them: now this connection waits, too.
+    Queue,
+    /// The connection must first give back some of its own.
+    Share,
+}
+
+/// Requests, pieces, and who waits for slots.
+pub struct Desk {
+    /// What is exported.
+    pub(crate) export: Export,
+    pub(crate) limits: Limits,
+    pub(crate) requests: Slab<Request>,
+    pub(crate) pieces: Slab<Piece>,
+    pub(crate) counters: Counters,
+    /// Reused by block status.
+    pub(crate) extents: Vec<(u64, bool)>,
+    pub(crate) extents_short: Vec<(u32, bool)>,
+    /// Whether the volume got work after it was last driven; kept by the reactor.
+    pub(crate) started_since_drive: bool,
+    chunk_bytes: usize,
+    slots_held: usize,
+    slot_budget: usize,
+    piece_slots_max: usize,
+    connection_slots_max: usize,
+    waiting: VecDeque<ConnectionId>,
+}
+
+/// What a connection works with.
+pub struct Context<'a> {
+    /// The storage.
+    pub volume: &'a mut dyn Volume,
+    /// Shared by all connections.
+    pub desk: &'a mut Desk,
+}
+
+impl Desk {
+    /// A desk before `volume`.
+    pub fn new(export: Export, limits: Limits, volume: &mut dyn Volume) -> Self {
+        let chunk_bytes = volume.chunk_bytes();
+        let budget = limits.slot_budget(volume.pool().slot_count());
+        let piece_slots_max = limits.piece_slots_max(budget, chunk_bytes);
+        Self {
+            export,
+            limits,
+            requests: Slab::default(),
+            pieces: Slab::default(),
+            counters: Counters::default(),
+            extents: Vec::new(),
+            extents_short: Vec::new(),
+            started_since_drive: false,
+            chunk_bytes,
+            slots_held: 0,
+            slot_budget: budget,
+            piece_slots_max,
+            connection_slots_max: limits.connection_slots_max(budget, piece_slots_max),
+            waiting: VecDeque::new(),
+        }
+    }
+
+    /// What went through so far.
+    pub fn counters(&self) -> Counters {
+        self.counters
+    }
+
+    /// Pieces that the volume has not finished.
+    pub fn pieces_in_flight(&self) -> usize {
+        self.pieces.taken_count()
+    }
+
+    /// Slots that are with connections or, on their behalf, with the volume.
+    pub fn slots_held(&self) -> usize {
+        self.slots_held
+    }
+
+    /// Requests that are not answered yet.
+    pub fn requests_open(&self) -> usize {
+        self.requests.taken_count()
+    }
+
+    /// Who is next to get slots.
+    pub fn next_waiting(&self) -> Option<ConnectionId> {
+        self.waiting.front().copied()
+    }
+
+    /// The connection whose piece has this tag.
+    pub fn connection_of(&self, tag: u64) -> ConnectionId {
+        self.requests[self.pieces[self.piece_of(tag)].request].connection
+    }
+
+    pub(crate) fn chunk_bytes(&self) -> usize {
+        self.chunk_bytes
+    }
+
+    /// How much of `[offset, offset + length)` goes into the first piece.
+    pub(crate) fn piece_length(&self, offset_bytes: u64, length_bytes: u32) -> u32 {
+        let room = self.piece_slots_max * self.chunk_bytes - self.within_chunk(offset_bytes);
+        u32::try_from(room).map_or(length_bytes, |room| room.min(length_bytes))
+    }
+
+    /// Where in its chunk an offset lies.
+    pub(crate) fn within_chunk(&self, offset_bytes: u64) -> usize {
+        usize::try_from(offset_bytes % self.chunk_bytes as u64).expect("a chunk fits into memory")
+    }
+
+    /// Takes a request in.
+    pub(crate) fn open_request(&mut self, request: Request) -> u32 {
+        let index = self.requests.take();
+        self.requests[index] = request;
+        index
+    }
+
+    /// Makes a piece with its slots, all at once: nobody waits for slots while sitting on half a piece, so no two
+    /// connections can wait for each other. The first piece of a request finds its slots under the same rule.
+    pub(crate) fn open_piece(
+        &mut self,
+        volume: &mut dyn Volume,
+        request: u32,
+        held: &mut usize,
+        range: (u64, u32),
+    ) -> Result<u32, Refusal> {
+        let (offset_bytes, length_bytes) = range;
+        let bytes = self.within_chunk(offset_bytes) + length_bytes as usize;
+        let count = if length_bytes == 0 { 0 } else { bytes.div_ceil(self.chunk_bytes) };
+        let connection = self.requests[request].connection;
+        if *held > 0 && *held + count > self.connection_slots_max {
+            self.leave_queue(connection);
+            return Err(Refusal::Share);
+        }
+        let first = self.waiting.front().is_none_or(|&head| head == connection);
+        let pool = volume.pool();
+        let room = self.slots_held == 0 || self.slots_held + count <= self.slot_budget;
+        if count > 0 && !(first && room && pool.free_count() >= count) {
+            if !self.waiting.contains(&connection) {
+                self.waiting.push_back(connection);
+            }
+            return Err(Refusal::Queue);
+        }
+        if first && !self.waiting.is_empty() {
+            self.waiting.pop_front();
+        }
+        let index = self.open_slotless_piece(request, range);
+        let slots = &mut self.pieces[index].slots;
+        slots.extend((0..count).map(|_| pool.alloc().expect("the pool has as many free slots as it says")));
+        self.slots_held += count;
+        *held += count;
+        Ok(index)
+    }
+
+    /// Makes a piece that needs no slots.
+    pub(crate) fn open_slotless_piece(&mut self, request: u32, range: (u64, u32)) -> u32 {
+        let index = self.pieces.take();
+        let piece = &mut self.pieces[index];
+        (piece.request, piece.offset_bytes, piece.length_bytes) = (request, range.0, range.1);
+        index
+    }
+
+    /// Hands a piece to the volume.
+    pub(crate) fn start(&mut self, volume: &mut dyn Volume, index: u32, what: VolumeRequest) {
+        let piece = &mut self.pieces[index];
+        piece.in_flight = true;
+        self.started_since_drive = true;
+        self.requests[piece.request].pieces_open += 1;
+        volume.start(u64::from(index), what, &piece.slots);
+    }
+
+    fn piece_of(&self, tag: u64) -> u32 {
+        let index = u32::try_from(tag).expect("the volume finishes only what was started");
+        assert!(self.pieces[index].in_flight, "the volume finished request {tag} twice");
+        index
+    }
+
+    /// Takes note that the volume has finished a piece.
+    pub(crate) fn arrived(&mut self, tag: u64, error: Option<Errno>) -> u32 {
+        let index = self.piece_of(tag);
+        self.pieces[index].in_flight = false;
+        let request = &mut self.requests[self.pieces[index].request];
+        request.pieces_open -= 1;
+        request.error = request.error.or(error);
+        index
+    }
+
+    /// Forgets a piece that holds no slots any more.
+    pub(crate) fn close_piece(&mut self, index: u32) {
+        debug_assert!(self.pieces[index].slots.is_empty());
+        self.pieces.put_back(index);
+    }
+
+    /// Forgets a piece and frees its slots.
+    pub(crate) fn drop_piece(&mut self, volume: &mut dyn Volume, index: u32, held: &mut usize) {
+        let pool = volume.pool();
+        let slots = &mut self.pieces[index].slots;
+        self.slots_held -= slots.len();
+        *held -= slots.len();
+        slots.drain(..).for_each(|slot| pool.free(slot));
+        self.pieces.put_back(index);
+    }
+
+    /// Frees one slot.
+    pub(crate) fn free_slot(&mut self, volume: &mut dyn Volume, slot: Slot) {
+        volume.pool().free(slot);
+        self.slots_held -= 1;
+    }
+
+    /// Forgets a request without an answer or after it.
+    pub(crate) fn close_request(&mut self, index: u32) {
+        self.requests.put_back(index);
+    }
+
+    /// The volume has finished a piece whose connection is gone.
+    pub fn orphan_done(&mut self, volume: &mut dyn Volume, tag: u64) {
+        let piece = self.arrived(tag, None);
+        let request = self.pieces[piece].request;
+        let mut held = self.pieces[piece].slots.len();
+        self.drop_piece(volume, piece, &mut held);
+        if self.requests[request].all_started && self.requests[request].pieces_open == 0 {
+            self.close_request(request);
+        }
+    }
+
+    /// The connection no longer waits for slots.
+    pub(crate) fn leave_queue(&mut self, connection: ConnectionId) {
+        self.waiting.retain(|&other| other != connection);
+    }
+
+    /// Counts an answer.
+    pub(crate) fn count(&mut self, request: &Request, error: Option<Errno>) {
+        let Some(command) = request.command else { return };
+        self.counters.requests[usize::from(command.code())] += 1;
+        if error.is_some() {
+            self.counters.errors += 1;
+        } else if command == Command::Read {
+            self.counters.read_bytes += u64::from(request.length_bytes);
+        } else if command == Command::Write {
+            self.counters.written_bytes += u64::from(request.length_bytes);
+        }
+    }
+}

@@ -1,0 +1,325 @@
+//! One client's session as a state machine: bytes in, volume requests and an output queue out.
+//!
+//! The owner feeds received bytes to [`Connection::receive`], which takes as much as it can use and says what it
+//! [`Wants`] before it can go on; tells it of finished pieces ([`Connection::piece_done`]); and sends what is in its output
+//! queue, reporting progress by [`Connection::sent`].
+//!
+//! ```text
+//!   client flags -> options -> header -> read pieces ---------> header
+//!                      |         |  ^--- payload pieces <-+       ^
+//!                    abort       |  |        |  ^---------+       |
+//!                      v         v  +--------+                    |
+//!                  finishing <- disconnect      drain ------------+
+//! ```
+
+use super::output::OutputQueue;
+use super::wire::{self, Errno, WrongMagic};
+use crate::VolumeError;
+use crate::desk::{ConnectionId, Context, Desk};
+use block::Slot;
+
+/// Why a connection was closed.
+#[derive(Debug, thiserror::Error)]
+pub enum Fault {
+    /// The client's flags ask for what we did not offer.
+    #[error("client flags {found:#x}, expected a subset of 0x3")]
+    ClientFlags {
+        /// The flags.
+        found: u32,
+    },
+    /// The stream lost its framing, or the peer speaks something else.
+    #[error(transparent)]
+    Magic(#[from] WrongMagic),
+    /// An option's data is too long.
+    #[error("option {option} with {length_bytes} bytes of data, expected at most {}", wire::OPTION_BYTES_MAX)]
+    OptionTooLong {
+        /// The option.
+        option: u32,
+        /// The length its header announced.
+        length_bytes: u32,
+    },
+    /// The client haggles without end.
+    #[error("more than {} options", wire::OPTION_COUNT_MAX)]
+    TooManyOptions,
+    /// `NBD_OPT_EXPORT_NAME` has no other way to say no.
+    #[error("unknown export name of {length_bytes} bytes")]
+    UnknownExport {
+        /// Length of the name.
+        length_bytes: usize,
+    },
+    /// Reading failed after the reply's head, which announced success, was sent.
+    #[error("read failed at {offset_bytes} after part of the reply was sent")]
+    ReadFailedMidway {
+        /// Where on the volume.
+        offset_bytes: u64,
+    },
+    /// The handshake took too long.
+    #[error("handshake not finished in time")]
+    HandshakeTimeout,
+    /// The client neither sends nor takes bytes while it holds slots that others wait for.
+    #[error("no byte moved in time while others waited for the buffers this client holds")]
+    Stalled,
+    /// Too many clients.
+    #[error("more than {max} connections")]
+    TooManyConnections {
+        /// How many are allowed.
+        max: usize,
+    },
+    /// The socket failed.
+    #[error("socket: {0}")]
+    Socket(#[from] std::io::Error),
+}
+
+/// What a connection needs before it can go on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Wants {
+    /// More bytes from the client.
+    Bytes,
+    /// Slots; it is in the desk's queue. Call [`Connection::receive`] again when it is first.
+    Slots,
+    /// That one of its requests finishes or some output is sent. Call [`Connection::receive`] again then.
+    Room,
+    /// Nothing: no more input is looked at.
+    Nothing,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Phase {
+    /// Waits for the client flags.
+    ClientFlags,
+    /// Haggles.
+    Options,
+    /// Between requests.
+    Header,
+    /// A read: pieces from `next_bytes` on are to be started, all side by side.
+    Read { request: u32, next_bytes: u64, left_bytes: u32 },
+    /// A read whose parts must be sent in order: one piece after the other, with no other request beside it.
+    SerialRead { request: u32, next_bytes: u64, left_bytes: u32 },
+    /// A write: slots for the next piece are needed.
+    NextPayload { request: u32, next_bytes: u64, left_bytes: u32 },
+    /// A write: the payload of a piece is on its way; `left_bytes` follow after it.
+    Payload { request: u32, piece: u32, received_bytes: u32, left_bytes: u32 },
+    /// The payload of a write that failed is thrown away.
+    Drain { left_bytes: u32, then: AfterDrain },
+    /// No more requests; open ones are answered.
+    Finishing,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum AfterDrain {
+    Reject { cookie: u64, error: Errno },
+    Finish { request: u32 },
+}
+
+pub(super) enum Step {
+    Used(usize),
+    Stop(Wants),
+}
+
+/// A client's session.
+pub struct Connection {
+    pub(super) id: ConnectionId,
+    pub(super) phase: Phase,
+    pub(super) output: OutputQueue,
+    pub(super) option_count: u32,
+    pub(super) no_zeroes: bool,
+    pub(super) structured_replies: bool,
+    pub(super) block_status: bool,
+    pub(super) requests_open: usize,
+    pub(super) slots_held: usize,
+    pub(super) stopping: bool,
+    pub(super) fault: Option<Fault>,
+}
+
+/// Protocol bytes that may wait for a client that does not read its replies.
+const OUTPUT_BYTES_MAX: usize = 256 << 10;
+
+/// Where the next bytes of a write's payload go: `length_bytes` from byte `start_bytes` of a row of slots.
+#[derive(Clone, Copy, Debug)]
+pub struct PayloadTarget<'a> {
+    /// The slots of the piece.
+    pub slots: &'a [Slot],
+    /// Where the next byte goes, counted from the start of the first slot.
+    pub start_bytes: usize,
+    /// How much of the piece is missing.
+    pub length_bytes: usize,
+}
+
+impl Connection {
+    /// A new session; the greeting is in the output queue.
+    pub fn new(id: ConnectionId) -> Self {
+        let mut output = OutputQueue::default();
+        output.put(wire::put_greeting);
+        Self {
+            id,
+            phase: Phase::ClientFlags,
+            output,
+            option_count: 0,
+            no_zeroes: false,
+            structured_replies: false,
+            block_status: false,
+            requests_open: 0,
+            slots_held: 0,
+            stopping: false,
+            fault: None,
+        }
+    }
+
+    /// Takes bytes from the start of `input`, as many as it can use now; says how many, and what it wants next.
+    /// After a fault the connection must be [abandoned](Connection::abandon).
+    pub fn receive(&mut self, input: &[u8], cx: &mut Context<'_>) -> Result<(usize, Wants), Fault> {
+        let mut used = 0;
+        loop {
+            if let Some(fault) = self.fault.take() {
+                return Err(fault);
+            }
+            match self.step(&input[used..], cx)? {
+                Step::Used(count) => used += count,
+                Step::Stop(wants) => return Ok((used, wants)),
+            }
+        }
+    }
+
+    fn step(&mut self, input: &[u8], cx: &mut Context<'_>) -> Result<Step, Fault> {
+        match self.phase {
+            Phase::ClientFlags | Phase::Options | Phase::Header
+                if self.output.protocol_bytes() > OUTPUT_BYTES_MAX =>
+            {
+                Ok(Step::Stop(Wants::Room))
+            }
+            Phase::ClientFlags => self.step_client_flags(input),
+            Phase::Options => self.step_option(input, cx.desk),
+            Phase::Header => self.step_header(input, cx),
+            Phase::Read { request, next_bytes, left_bytes } => {
+                Ok(self.step_read(request, (next_bytes, left_bytes), cx))
+            }
+            Phase::SerialRead { request, next_bytes, left_bytes } => {
+                Ok(self.step_serial_read(request, (next_bytes, left_bytes), cx))
+            }
+            Phase::NextPayload { request, next_bytes, left_bytes } => {
+                Ok(self.step_next_payload(request, (next_bytes, left_bytes), cx))
+            }
+            Phase::Payload { .. } => Ok(self.step_payload(input, cx)),
+            Phase::Drain { left_bytes, then } => Ok(self.step_drain(input.len(), left_bytes, then, cx)),
+            Phase::Finishing => Ok(Step::Stop(Wants::Nothing)),
+        }
+    }
+
+    /// Whether the client is still haggling.
+    pub fn in_handshake(&self) -> bool {
+        matches!(self.phase, Phase::ClientFlags | Phase::Options)
+    }
+
+    /// Whether the session is over and everything is answered and sent.
+    pub fn is_finished(&self) -> bool {
+        self.phase == Phase::Finishing && self.requests_open == 0 && self.output.is_empty()
+    }
+
+    /// The client will send nothing more: whole requests are answered, half ones are forgotten.
+    pub fn input_ended(&mut self, cx: &mut Context<'_>) {
+        self.drop_unstarted(cx);
+        self.phase = Phase::Finishing;
+    }
+
+    /// No new requests are to be looked at; those in flight are answered.
+    pub fn stop(&mut self, cx: &mut Context<'_>) {
+        self.stopping = true;
+        match self.phase {
+            Phase::Read { .. } | Phase::SerialRead { .. } | Phase::Finishing => {}
+            Phase::ClientFlags
+            | Phase::Options
+            | Phase::Header
+            | Phase::NextPayload { .. }
+            | Phase::Payload { .. }
+            | Phase::Drain { .. } => self.input_ended(cx),
+        }
+    }
+
+    /// Gives everything back. What is with the volume comes back through [`Desk::orphan_done`].
+    pub fn abandon(&mut self, cx: &mut Context<'_>) {
+        self.drop_unstarted(cx);
+        self.phase = Phase::Finishing;
+        let Context { volume, desk } = cx;
+        self.output.clear(|slot| desk.free_slot(*volume, slot));
+    }
+
+    /// Forgets the part of the current request that has not gone to the volume. What has gone there is answered still, if
+    /// the request was whole.
+    fn drop_unstarted(&mut self, cx: &mut Context<'_>) {
+        cx.desk.leave_queue(self.id);
+        let request = match self.phase {
+            Phase::Payload { request, piece, .. } => {
+                cx.desk.drop_piece(cx.volume, piece, &mut self.slots_held);
+                request
+            }
+            Phase::NextPayload { request, .. }
+            | Phase::Read { request, .. }
+            | Phase::SerialRead { request, .. }
+            | Phase::Drain { then: AfterDrain::Finish { request }, .. } => request,
+            Phase::Drain { then: AfterDrain::Reject { .. }, .. }
+            | Phase::ClientFlags
+            | Phase::Options
+            | Phase::Header
+            | Phase::Finishing => return,
+        };
+        // Its pieces come back after the request is cut short; the answer would have nobody to read it.
+        cx.desk.requests[request].error = Some(Errno::Shutdown);
+        cx.desk.requests[request].all_started = true;
+        if cx.desk.requests[request].pieces_open == 0 {
+            cx.desk.close_request(request);
+            self.requests_open -= 1;
+        }
+    }
+
+    /// What is to be sent.
+    pub fn output(&self) -> &OutputQueue {
+        &self.output
+    }
+
+    /// The first `count_bytes` of the output were sent.
+    pub fn sent(&mut self, count_bytes: usize, cx: &mut Context<'_>) {
+        let Context { volume, desk } = cx;
+        let held = &mut self.slots_held;
+        self.output.sent(count_bytes, |slot| {
+            desk.free_slot(*volume, slot);
+            *held -= 1;
+        });
+    }
+
+    /// Slots this connection fills, waits for, or sends.
+    pub fn slots_held(&self) -> usize {
+        self.slots_held
+    }
+
+    /// Requests that are not answered yet.
+    pub fn requests_open(&self) -> usize {
+        self.requests_open
+    }
+
+    /// Where payload can be received directly, if that is what comes next.
+    pub fn payload_target<'d>(&self, desk: &'d Desk) -> Option<PayloadTarget<'d>> {
+        let Phase::Payload { piece, received_bytes, .. } = self.phase else { return None };
+        let piece = &desk.pieces[piece];
+        Some(PayloadTarget {
+            slots: &piece.slots,
+            start_bytes: desk.within_chunk(piece.offset_bytes) + received_bytes as usize,
+            length_bytes: (piece.length_bytes - received_bytes) as usize,
+        })
+    }
+
+    /// `count_bytes` of payload were received into the [target](Connection::payload_target), at most its length.
+    pub fn payload_received(&mut self, count_bytes: usize, cx: &mut Context<'_>) {
+        let count = u32::try_from(count_bytes).expect("a piece is shorter than 4 GiB");
+        self.advance_payload(count, cx);
+    }
+}
+
+/// The error a client sees.
+pub(super) fn errno_of(error: VolumeError) -> Errno {
+    match error {
+        VolumeError::Io => Errno::Io,
+        VolumeError::NoSpace => Errno::NoSpc,
+        VolumeError::ReadOnly => Errno::Perm,
+        VolumeError::Shutdown => Errno::Shutdown,
+    }
+}

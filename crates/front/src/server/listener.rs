@@ -1,0 +1,106 @@
+//! Listening sockets, and the socket files that unix ones leave behind.
+
+use super::ServerError;
+use rustix::io::Errno;
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
+use std::io;
+use std::net::{SocketAddr, TcpListener};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::os::unix::net::UnixListener;
+use std::path::{Path, PathBuf};
+
+/// A listening socket.
+pub(super) enum Listener {
+    Unix { socket: UnixListener, _file: SocketFile },
+    Tcp { socket: TcpListener },
+}
+
+/// A socket file; removed when dropped, if it is still ours.
+pub(super) struct SocketFile {
+    path: PathBuf,
+    device: u64,
+    inode: u64,
+}
+
+impl Drop for SocketFile {
+    fn drop(&mut self) {
+        let ours = std::fs::symlink_metadata(&self.path)
+            .is_ok_and(|found| (found.dev(), found.ino()) == (self.device, self.inode));
+        if ours {
+            // Nothing can be done about a file that resists; the next server replaces it.
+            let _ = std::fs::remove_file(&self.path);
+        }
+    }
+}
+
+impl Listener {
+    pub(super) fn unix(path: &Path) -> Result<Self, ServerError> {
+        let listen_error = |source| ServerError::Listen { address: path.display().to_string(), source };
+        let socket = match UnixListener::bind(path) {
+            Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
+                remove_stale(path)?;
+                UnixListener::bind(path)
+            }
+            bound => bound,
+        }
+        .map_err(listen_error)?;
+        socket.set_nonblocking(true).map_err(listen_error)?;
+        let found = std::fs::symlink_metadata(path).map_err(listen_error)?;
+        let file = SocketFile { path: path.to_owned(), device: found.dev(), inode: found.ino() };
+        Ok(Self::Unix { socket, _file: file })
+    }
+
+    pub(super) fn tcp(address: &str) -> Result<(Self, SocketAddr), ServerError> {
+        let listen_error = |source| ServerError::Listen { address: address.to_owned(), source };
+        let socket = TcpListener::bind(address).map_err(listen_error)?;
+        socket.set_nonblocking(true).map_err(listen_error)?;
+        let bound = socket.local_addr().map_err(listen_error)?;
+        Ok((Self::Tcp { socket }, bound))
+    }
+
+    /// Takes the next connection, not blocking, and says who it is.
+    pub(super) fn accept(&self) -> io::Result<(OwnedFd, String)> {
+        match self {
+            Self::Unix { socket, .. } => {
+                let (stream, _) = socket.accept()?;
+                stream.set_nonblocking(true)?;
+                Ok((stream.into(), "unix client".to_owned()))
+            }
+            Self::Tcp { socket } => {
+                let (stream, peer) = socket.accept()?;
+                stream.set_nonblocking(true)?;
+                stream.set_nodelay(true)?;
+                Ok((stream.into(), peer.to_string()))
+            }
+        }
+    }
+}
+
+impl AsFd for Listener {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        match self {
+            Self::Unix { socket, .. } => socket.as_fd(),
+            Self::Tcp { socket } => socket.as_fd(),
+        }
+    }
+}
+
+/// Removes a socket file nobody listens on. Connecting tells: refused means that the owner is gone.
+fn remove_stale(path: &Path) -> Result<(), ServerError> {
+    let listen_error =
+        |source: io::Error| ServerError::Listen { address: path.display().to_string(), source };
+    let found = std::fs::symlink_metadata(path).map_err(listen_error)?;
+    if !found.file_type().is_socket() {
+        return Err(ServerError::NotASocket { path: path.to_owned() });
+    }
+    let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+    let probe = rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)
+        .map_err(|error| listen_error(error.into()))?;
+    let address = SocketAddrUnix::new(path).map_err(|error| listen_error(error.into()))?;
+    match rustix::net::connect(&probe, &address) {
+        Err(Errno::CONNREFUSED) => std::fs::remove_file(path).map_err(listen_error),
+        Ok(()) | Err(Errno::AGAIN) => Err(ServerError::Busy { path: path.to_owned() }),
+        Err(error) => Err(listen_error(error.into())),
+    }
+}

@@ -1,0 +1,180 @@
+//! The server: listeners, the reactor and the hooks of whoever runs it.
+
+mod client;
+mod listener;
+mod reactor;
+
+use crate::nbd::{Export, Fault};
+use crate::{Counters, Limits, Volume};
+use listener::Listener;
+use std::net::SocketAddr;
+use std::os::fd::{BorrowedFd, RawFd};
+use std::path::{Path, PathBuf};
+
+/// What went wrong with the server itself (not with a client).
+#[derive(Debug, thiserror::Error)]
+pub enum ServerError {
+    /// Another server answers on the path.
+    #[error("{}: in use by a running server; stop it or choose another socket path", path.display())]
+    Busy {
+        /// The socket.
+        path: PathBuf,
+    },
+    /// The path is something else than a socket; it is left alone.
+    #[error("{}: exists and is not a socket; remove it or choose another socket path", path.display())]
+    NotASocket {
+        /// The path.
+        path: PathBuf,
+    },
+    /// An address cannot be listened on.
+    #[error("{address}: cannot listen: {source}")]
+    Listen {
+        /// Path or host and port.
+        address: String,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// Nothing to listen on was given.
+    #[error("no address to listen on")]
+    NoListener,
+    /// The volume's chunks do not fit into its pool's slots, or the chunk size is not a power of two.
+    #[error(
+        "chunks of {chunk_bytes} bytes in slots of {slot_bytes} bytes: expected a power of two that fits"
+    )]
+    ChunkSize {
+        /// The volume's chunks.
+        chunk_bytes: usize,
+        /// The pool's slots.
+        slot_bytes: usize,
+    },
+    /// Waiting for events failed.
+    #[error("waiting for events: {0}")]
+    Events(#[from] std::io::Error),
+}
+
+/// What to export and how much clients may ask for.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct ServerOptions {
+    /// Name of the export; clients may also use the empty name.
+    pub export_name: String,
+    /// Free text.
+    pub description: String,
+    /// Bounds.
+    pub limits: Limits,
+}
+
+/// What the server is to do next, as decided by a hook.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Flow {
+    /// Go on.
+    Continue,
+    /// Go on, and ask for [`Hooks::extra_fds`] again.
+    Rewatch,
+    /// Stop gracefully.
+    Stop,
+}
+
+/// What to wait for on a file descriptor.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Interest {
+    /// Readable (also: hung up).
+    Read,
+    /// Writable.
+    Write,
+    /// Either.
+    ReadWrite,
+}
+
+/// The caller's part in the reactor: its own file descriptors (signals, control sockets, child processes) and
+/// whatever it wants to do between turns. All methods have harmless defaults.
+pub trait Hooks<V: Volume> {
+    /// The file descriptors to watch. Asked at the start and after each [`Flow::Rewatch`].
+    fn extra_fds<'a>(&'a self, out: &mut Vec<(BorrowedFd<'a>, Interest)>) {
+        let _ = out;
+    }
+
+    /// One of them is ready. It is reported again until the cause is gone; it must not block.
+    fn on_ready(&mut self, fd: RawFd, volume: &mut V) -> Flow {
+        let (_, _) = (fd, volume);
+        Flow::Continue
+    }
+
+    /// Called once per turn; must be cheap.
+    fn on_turn(&mut self, volume: &mut V) -> Flow {
+        let _ = volume;
+        Flow::Continue
+    }
+
+    /// In how many nanoseconds `on_turn` wants to be called at the latest.
+    fn idle_for(&self) -> Option<u64> {
+        None
+    }
+
+    /// A client was disconnected because of `fault`.
+    fn on_fault(&mut self, peer: &str, fault: &Fault) {
+        let (_, _) = (peer, fault);
+    }
+}
+
+/// Hooks that do nothing; the server then runs for ever.
+pub struct NoHooks;
+
+impl<V: Volume> Hooks<V> for NoHooks {}
+
+/// What a server did from start to stop.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Summary {
+    /// Connections taken.
+    pub connections: u64,
+    /// Connections closed because of a fault of the client or its socket.
+    pub faults: u64,
+    /// Requests.
+    pub counters: Counters,
+    /// Parts of requests that the volume had not finished when the time for stopping ran out.
+    pub abandoned: usize,
+}
+
+/// An NBD server.
+pub struct Server {
+    options: ServerOptions,
+    listeners: Vec<Listener>,
+}
+
+impl Server {
+    /// A server that listens nowhere yet.
+    pub fn new(options: ServerOptions) -> Self {
+        Self { options, listeners: Vec::new() }
+    }
+
+    /// Listens on a unix socket. The socket file of a dead server is replaced; ours is removed at the end.
+    pub fn listen_unix(&mut self, path: &Path) -> Result<(), ServerError> {
+        self.listeners.push(Listener::unix(path)?);
+        Ok(())
+    }
+
+    /// Listens on `host:port`; port 0 takes a free one. Returns what was bound.
+    pub fn listen_tcp(&mut self, address: &str) -> Result<SocketAddr, ServerError> {
+        let (listener, bound) = Listener::tcp(address)?;
+        self.listeners.push(listener);
+        Ok(bound)
+    }
+
+    /// Serves until a hook says stop: then nothing new is accepted, requests in flight are answered (for at most
+    /// [`Limits::stop_timeout_ns`]), connections and sockets are closed.
+    pub fn run<V: Volume, H: Hooks<V>>(
+        &mut self,
+        volume: &mut V,
+        hooks: &mut H,
+    ) -> Result<Summary, ServerError> {
+        if self.listeners.is_empty() {
+            return Err(ServerError::NoListener);
+        }
+        let (chunk_bytes, slot_bytes) = (volume.chunk_bytes(), volume.pool().slot_bytes());
+        if !chunk_bytes.is_power_of_two() || chunk_bytes > slot_bytes {
+            return Err(ServerError::ChunkSize { chunk_bytes, slot_bytes });
+        }
+        let export = Export::new(&self.options.export_name, &self.options.description, volume);
+        let listeners = std::mem::take(&mut self.listeners);
+        reactor::run(listeners, export, self.options.limits, volume, hooks)
+    }
+}

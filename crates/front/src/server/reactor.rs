@@ -1,0 +1,474 @@
+//! The reactor: one thread, one epoll, one turn after the other.
+//!
+//! A turn: wait; receive from every readable client, once each; start their requests; let the volume work; queue and send
+//! the answers, one send per client; give clients that waited for room or slots another go. Fairness comes from the
+//! single receive per turn and from the desk's queue for slots.
+
+use super::client::Client;
+use super::listener::Listener;
+use super::{Flow, Hooks, Interest, ServerError, Summary};
+use crate::desk::{ConnectionId, Context, Desk};
+use crate::nbd::{Export, Fault, Wants};
+use crate::{Done, Limits, Volume};
+use rustix::buffer::spare_capacity;
+use rustix::event::{Timespec, epoll};
+use rustix::io::Errno;
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::time::Instant;
+
+const TOKEN_WAKE: u64 = u64::MAX;
+const TOKEN_EXTRA: u64 = u64::MAX - 1;
+/// Listener `i` has token `TOKEN_LISTENER - i`.
+const TOKEN_LISTENER: u64 = u64::MAX - 2;
+
+/// Events taken per turn.
+const EVENTS_MAX: usize = 256;
+/// Connections accepted per listener and turn.
+const ACCEPTS_PER_TURN: usize = 16;
+/// How often time limits are looked at while there is anything they apply to.
+const TICK_NS: u64 = 100_000_000;
+
+/// A place for a client.
+#[derive(Default)]
+struct Seat {
+    generation: u32,
+    client: Option<Box<Client>>,
+}
+
+struct Reactor<'a, V, H> {
+    epoll: OwnedFd,
+    /// The caller's descriptors have an epoll of their own, watched by ours, so that they can be replaced as a whole.
+    extra: OwnedFd,
+    listeners: Vec<Listener>,
+    accept_paused_until_ns: Option<u64>,
+    seats: Vec<Seat>,
+    seats_free: Vec<u32>,
+    client_count: usize,
+    touched: Vec<u32>,
+    desk: Desk,
+    volume: &'a mut V,
+    hooks: &'a mut H,
+    events: Vec<epoll::Event>,
+    done: Vec<Done>,
+    started: Instant,
+    now_ns: u64,
+    next_tick_ns: u64,
+    /// Set once a stop was asked for.
+    stop_by_ns: Option<u64>,
+    summary: Summary,
+}
+
+/// Serves until stopped.
+pub(super) fn run<V: Volume, H: Hooks<V>>(
+    listeners: Vec<Listener>,
+    export: Export,
+    limits: Limits,
+    volume: &mut V,
+    hooks: &mut H,
+) -> Result<Summary, ServerError> {
+    let epoll = create_epoll()?;
+    let desk = Desk::new(export, limits, volume);
+    if let Some(fd) = volume.wake_fd() {
+        add(&epoll, fd, TOKEN_WAKE, epoll::EventFlags::IN)?;
+    }
+    let mut reactor = Reactor {
+        epoll,
+        extra: create_epoll()?,
+        listeners,
+        accept_paused_until_ns: None,
+        seats: Vec::new(),
+        seats_free: Vec::new(),
+        client_count: 0,
+        touched: Vec::new(),
+        desk,
+        volume,
+        hooks,
+        events: Vec::with_capacity(EVENTS_MAX),
+        done: Vec::new(),
+        started: Instant::now(),
+        now_ns: 0,
+        next_tick_ns: TICK_NS,
+        stop_by_ns: None,
+        summary: Summary::default(),
+    };
+    reactor.watch_listeners()?;
+    reactor.rewatch()?;
+    while !reactor.is_over() {
+        reactor.turn()?;
+    }
+    Ok(reactor.finish())
+}
+
+fn create_epoll() -> io::Result<OwnedFd> {
+    Ok(epoll::create(epoll::CreateFlags::CLOEXEC)?)
+}
+
+fn add(epoll: &OwnedFd, fd: impl std::os::fd::AsFd, token: u64, flags: epoll::EventFlags) -> io::Result<()> {
+    Ok(epoll::add(epoll, fd, epoll::EventData::new_u64(token), flags)?)
+}
+
+fn token_of(id: ConnectionId) -> u64 {
+    u64::from(id.generation) << 32 | u64::from(id.index)
+}
+
+impl<V: Volume, H: Hooks<V>> Reactor<'_, V, H> {
+    fn turn(&mut self) -> io::Result<()> {
+        self.wait()?;
+        self.now_ns = u64::try_from(self.started.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        let events = std::mem::take(&mut self.events);
+        for event in &events {
+            self.handle(event.data.u64(), event.flags)?;
+        }
+        self.events = events;
+        self.drive();
+        self.settle();
+        self.serve_waiting();
+        self.settle();
+        let flow = self.hooks.on_turn(self.volume);
+        self.follow(flow)?;
+        if self.now_ns >= self.next_tick_ns {
+            self.tick()?;
+        }
+        Ok(())
+    }
+
+    fn wait(&mut self) -> io::Result<()> {
+        let timeout = self.timeout_ns().map(|ns| Timespec {
+            tv_sec: i64::try_from(ns / 1_000_000_000).unwrap_or(i64::MAX),
+            tv_nsec: i64::try_from(ns % 1_000_000_000).unwrap_or(0),
+        });
+        self.events.clear();
+        match epoll::wait(&self.epoll, spare_capacity(&mut self.events), timeout.as_ref()) {
+            Ok(_) | Err(Errno::INTR) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn timeout_ns(&self) -> Option<u64> {
+        if self.desk.started_since_drive {
+            return Some(0);
+        }
+        let timed = self.stop_by_ns.is_some()
+            || self.accept_paused_until_ns.is_some()
+            || self.desk.next_waiting().is_some()
+            || self.seats.iter().flat_map(|seat| &seat.client).any(|client| client.connection.in_handshake());
+        let tick = timed.then(|| self.next_tick_ns.saturating_sub(self.now_ns).min(TICK_NS));
+        [tick, self.volume.idle_for(), self.hooks.idle_for()].into_iter().flatten().min()
+    }
+
+    fn handle(&mut self, token: u64, flags: epoll::EventFlags) -> io::Result<()> {
+        match token {
+            TOKEN_WAKE => {} // the volume is driven every turn
+            TOKEN_EXTRA => self.handle_extra()?,
+            _ => {
+                let listener =
+                    usize::try_from(TOKEN_LISTENER - token).ok().filter(|&i| i < self.listeners.len());
+                match listener {
+                    Some(index) => self.accept(index)?,
+                    None => self.handle_client(token, flags),
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn handle_extra(&mut self) -> io::Result<()> {
+        let mut ready = [const { None }; 16];
+        let mut events = Vec::with_capacity(ready.len());
+        let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+        match epoll::wait(&self.extra, spare_capacity(&mut events), Some(&now)) {
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+        for (place, event) in ready.iter_mut().zip(&events) {
+            *place = RawFd::try_from(event.data.u64()).ok();
+        }
+        for fd in ready.into_iter().flatten() {
+            let flow = self.hooks.on_ready(fd, self.volume);
+            self.follow(flow)?;
+            if flow == Flow::Rewatch {
+                break; // what else was ready is reported again
+            }
+        }
+        Ok(())
+    }
+
+    fn follow(&mut self, flow: Flow) -> io::Result<()> {
+        match flow {
+            Flow::Continue => Ok(()),
+            Flow::Rewatch => self.rewatch(),
+            Flow::Stop => {
+                self.stop();
+                Ok(())
+            }
+        }
+    }
+
+    fn rewatch(&mut self) -> io::Result<()> {
+        self.extra = create_epoll()?; // closing the old one takes it out of ours
+        let mut fds = Vec::new();
+        self.hooks.extra_fds(&mut fds);
+        for (fd, interest) in fds {
+            let flags = match interest {
+                Interest::Read => epoll::EventFlags::IN,
+                Interest::Write => epoll::EventFlags::OUT,
+                Interest::ReadWrite => epoll::EventFlags::IN | epoll::EventFlags::OUT,
+            };
+            let token = u64::try_from(fd.as_raw_fd()).expect("file descriptors are not negative");
+            add(&self.extra, fd, token, flags)?;
+        }
+        add(&self.epoll, &self.extra, TOKEN_EXTRA, epoll::EventFlags::IN)
+    }
+
+    fn watch_listeners(&self) -> io::Result<()> {
+        self.listeners.iter().zip(0..).try_for_each(|(listener, index)| {
+            add(&self.epoll, listener, TOKEN_LISTENER - index, epoll::EventFlags::IN)
+        })
+    }
+
+    fn unwatch_listeners(&self) -> io::Result<()> {
+        self.listeners.iter().try_for_each(|listener| Ok(epoll::delete(&self.epoll, listener)?))
+    }
+
+    fn accept(&mut self, index: usize) -> io::Result<()> {
+        if self.accept_paused_until_ns.is_some() {
+            return Ok(());
+        }
+        for _ in 0..ACCEPTS_PER_TURN {
+            match self.listeners[index].accept() {
+                Ok((socket, peer)) => self.seat(socket, peer)?,
+                Err(error) => match error.kind() {
+                    io::ErrorKind::WouldBlock => break,
+                    io::ErrorKind::ConnectionAborted | io::ErrorKind::Interrupted => {}
+                    _ => {
+                        // Out of descriptors or memory: the backlog must wait, or we would spin.
+                        self.accept_paused_until_ns = Some(self.now_ns.saturating_add(TICK_NS));
+                        return self.unwatch_listeners();
+                    }
+                },
+            }
+        }
+        Ok(())
+    }
+
+    fn seat(&mut self, socket: OwnedFd, peer: String) -> io::Result<()> {
+        let max = self.desk.limits.connections_max;
+        if self.client_count >= max {
+            self.summary.faults += 1;
+            self.hooks.on_fault(&peer, &Fault::TooManyConnections { max });
+            return Ok(()); // dropping the socket closes it
+        }
+        let index = self.seats_free.pop().unwrap_or_else(|| {
+            self.seats.push(Seat::default());
+            u32::try_from(self.seats.len() - 1).expect("connections are bounded")
+        });
+        let seat = &mut self.seats[index as usize];
+        seat.generation = seat.generation.wrapping_add(1) & (u32::MAX >> 1); // tokens of clients stay below the others
+        let id = ConnectionId { index, generation: seat.generation };
+        add(&self.epoll, &socket, token_of(id), epoll::EventFlags::IN)?;
+        seat.client = Some(Box::new(Client::new(id, socket, peer, self.now_ns)));
+        self.client_count += 1;
+        self.summary.connections += 1;
+        self.touch(index);
+        Ok(())
+    }
+
+    fn touch(&mut self, index: u32) {
+        if let Some(client) = &mut self.seats[index as usize].client
+            && !client.touched
+        {
+            client.touched = true;
+            self.touched.push(index);
+        }
+    }
+
+    /// Runs `work` with a client; a fault in it closes the client.
+    fn with_client(
+        &mut self,
+        id: ConnectionId,
+        work: impl FnOnce(&mut Client, &mut Context<'_>) -> Result<(), Fault>,
+    ) {
+        let Some(seat) = self.seats.get_mut(id.index as usize) else { return };
+        let Some(client) = seat.client.as_mut().filter(|client| client.id == id) else { return };
+        let mut cx = Context { volume: &mut *self.volume, desk: &mut self.desk };
+        if let Err(fault) = work(client, &mut cx) {
+            // Who has said goodbye may leave without waiting for our last words.
+            let said_goodbye = client.wants == Wants::Nothing && matches!(fault, Fault::Socket(_));
+            self.close(id, (!said_goodbye).then_some(&fault));
+        }
+    }
+
+    fn close(&mut self, id: ConnectionId, fault: Option<&Fault>) {
+        let seat = &mut self.seats[id.index as usize];
+        let Some(mut client) = seat.client.take() else { return };
+        let mut cx = Context { volume: &mut *self.volume, desk: &mut self.desk };
+        client.connection.abandon(&mut cx);
+        self.seats_free.push(id.index);
+        self.client_count -= 1;
+        if let Some(fault) = fault {
+            self.summary.faults += 1;
+            self.hooks.on_fault(&client.peer, fault);
+        }
+    }
+
+    fn handle_client(&mut self, token: u64, flags: epoll::EventFlags) {
+        let halves = (u32::try_from(token & u64::from(u32::MAX)), u32::try_from(token >> 32));
+        let (Ok(index), Ok(generation)) = halves else { return };
+        let id = ConnectionId { index, generation };
+        let now_ns = self.now_ns;
+        self.with_client(id, |client, cx| {
+            let gone = flags.intersects(epoll::EventFlags::HUP | epoll::EventFlags::ERR);
+            if gone && client.wants != Wants::Bytes {
+                // Nobody is left to read answers, and epoll would report this for ever.
+                return Err(Fault::Socket(io::ErrorKind::BrokenPipe.into()));
+            }
+            client.progress_ns = now_ns;
+            if flags.intersects(epoll::EventFlags::IN | epoll::EventFlags::HUP | epoll::EventFlags::ERR) {
+                client.fill(cx)?;
+                client.pump(cx)?;
+            }
+            Ok(())
+        });
+        if self.seats.get(index as usize).is_some() {
+            self.touch(index);
+        }
+    }
+
+    /// Gives slots to those who wait, in their order, until the next one has to go on waiting.
+    fn serve_waiting(&mut self) {
+        while let Some(id) = self.desk.next_waiting() {
+            self.with_client(id, |client, cx| client.pump(cx));
+            self.touch(id.index);
+            if self.desk.next_waiting() == Some(id) {
+                break;
+            }
+        }
+    }
+
+    fn drive(&mut self) {
+        self.desk.started_since_drive = false;
+        let mut done = std::mem::take(&mut self.done);
+        self.volume.drive(&mut done);
+        for Done { tag, result } in done.drain(..) {
+            let id = self.desk.connection_of(tag);
+            let seat = &mut self.seats[id.index as usize];
+            let mut cx = Context { volume: &mut *self.volume, desk: &mut self.desk };
+            match seat.client.as_mut().filter(|client| client.id == id) {
+                Some(client) => {
+                    client.connection.piece_done(tag, result, &mut cx);
+                    client.progress_ns = self.now_ns;
+                    self.touch(id.index);
+                }
+                None => self.desk.orphan_done(self.volume, tag),
+            }
+        }
+        self.done = done;
+    }
+
+    /// Sends answers, resumes clients that had no room, closes those that are through.
+    fn settle(&mut self) {
+        let mut touched = std::mem::take(&mut self.touched);
+        for index in touched.drain(..) {
+            let Some(client) = &mut self.seats[index as usize].client else { continue };
+            client.touched = false;
+            let id = client.id;
+            let now_ns = self.now_ns;
+            let mut finished = false;
+            self.with_client(id, |client, cx| {
+                if client.flush(cx)? > 0 {
+                    client.progress_ns = now_ns;
+                }
+                if client.wants == Wants::Room {
+                    client.pump(cx)?;
+                }
+                finished = client.connection.is_finished();
+                Ok(())
+            });
+            if finished {
+                self.close(id, None);
+            } else {
+                self.update_interest(id);
+            }
+        }
+        self.touched = touched;
+    }
+
+    fn update_interest(&mut self, id: ConnectionId) {
+        let epoll = &self.epoll;
+        let mut failed = None;
+        if let Some(client) = &mut self.seats[id.index as usize].client {
+            let wanted = client.interest_wanted();
+            if wanted != client.interest {
+                client.interest = wanted;
+                let data = epoll::EventData::new_u64(token_of(id));
+                failed = epoll::modify(epoll, &client.socket, data, wanted).err();
+            }
+        }
+        if let Some(error) = failed {
+            self.close(id, Some(&Fault::Socket(error.into())));
+        }
+    }
+
+    /// Looks at the time limits.
+    fn tick(&mut self) -> io::Result<()> {
+        self.next_tick_ns = self.now_ns.saturating_add(TICK_NS);
+        if self.accept_paused_until_ns.is_some_and(|until_ns| self.now_ns >= until_ns) {
+            self.accept_paused_until_ns = None;
+            self.watch_listeners()?;
+        }
+        let limits = self.desk.limits;
+        let slots_wanted = self.desk.next_waiting().is_some();
+        for index in 0..self.seats.len() {
+            let Some(client) = &self.seats[index].client else { continue };
+            let age_ns = self.now_ns.saturating_sub(client.opened_ns);
+            let still_ns = self.now_ns.saturating_sub(client.progress_ns);
+            let stalls = slots_wanted && still_ns > limits.stall_timeout_ns;
+            let fault = if client.connection.in_handshake() && age_ns > limits.handshake_timeout_ns {
+                Fault::HandshakeTimeout
+            } else if stalls && client.blocks_slots(&self.desk) {
+                Fault::Stalled
+            } else {
+                continue;
+            };
+            self.close(client.id, Some(&fault));
+        }
+        Ok(())
+    }
+
+    fn stop(&mut self) {
+        if self.stop_by_ns.is_some() {
+            return;
+        }
+        self.stop_by_ns = Some(self.now_ns.saturating_add(self.desk.limits.stop_timeout_ns));
+        self.accept_paused_until_ns = None;
+        self.listeners.clear(); // closing takes them out of the epoll
+        for index in 0..self.seats.len() {
+            let Some(client) = &self.seats[index].client else { continue };
+            let id = client.id;
+            self.with_client(id, |client, cx| {
+                client.connection.stop(cx);
+                client.pump(cx)
+            });
+            self.touch(id.index);
+        }
+    }
+
+    fn is_over(&self) -> bool {
+        self.stop_by_ns.is_some_and(|by_ns| {
+            let quiet = self.client_count == 0 && self.desk.pieces_in_flight() == 0;
+            quiet || self.now_ns >= by_ns
+        })
+    }
+
+    fn finish(mut self) -> Summary {
+        for index in 0..self.seats.len() {
+            if let Some(client) = &self.seats[index].client {
+                self.close(client.id, None);
+            }
+        }
+        self.summary.counters = self.desk.counters();
+        self.summary.abandoned = self.desk.pieces_in_flight();
+        self.summary
+    }
+}
