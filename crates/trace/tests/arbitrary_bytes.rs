@@ -63,21 +63,100 @@ fn use_requests(requests: &[Request]) {
     }
 }
 
-/// Pieces of real lines and extremes, so that arbitrary files get past the first field.
+/// Numbers at the edges of what fits somewhere, and ordinary ones.
+fn number() -> impl Strategy<Value = String> {
+    let edges = prop::sample::select(vec![
+        "0",
+        "1",
+        "7",
+        "512",
+        "2047",
+        "4096",
+        "1048576",
+        "1073741824",
+        "1073741825",
+        "2147483648",
+        "4294967295",
+        "4294967296",
+        "18014398509481983",
+        "36028797018963967",
+        "9223372036854775807",
+        "9223372036854775808",
+        "18446744073709551104",
+        "18446744073709551615",
+        "18446744073709551616",
+        "-1",
+        "",
+        "0.5",
+        "1e9",
+        "\0",
+    ]);
+    prop_oneof![3 => edges.prop_map(str::to_owned), 1 => any::<u64>().prop_map(|number| number.to_string())]
+}
+
+/// A line of a real shape with numbers of our own, `#` marking their places.
+fn line() -> impl Strategy<Value = Vec<u8>> {
+    let shape = prop::sample::select(vec![
+        "#,0,W,#,#\n",
+        "0,#,R,#,#\n",
+        "#,#,T,#,#\n",
+        "0,#,#,W,0.5\n",
+        "#,#,#,r,#.#\n",
+        "#,h,0,Write,#,#,1\n",
+        "1,i,#,Read,#,512,#\n",
+        "# 2 p # # W 8 0 ab\n",
+        "1 2 p 8 # R # # ab\n",
+        "8,0 0 1 0.0 1 Q W # + # [a]\n",
+        "#,# 0 1 # 1 D R 8 + # [a]\n",
+        "8,0 0 1 0.0 1 Q D # + # [a]\n",
+        "dev0 write # #\n",
+        "dev# read # #\n",
+        "dev1 wait # 0\n",
+        "dev1 sync # #\n",
+        "# dev0 trim # #\n",
+        "# x write # #\n",
+    ]);
+    (shape, prop::collection::vec(number(), 5)).prop_map(|(shape, numbers)| {
+        let filled = numbers.iter().fold(shape.to_owned(), |line, number| line.replacen('#', number, 1));
+        filled.into_bytes()
+    })
+}
+
+/// Lines, pieces of lines and noise.
 fn pieces() -> impl Strategy<Value = Vec<u8>> {
-    let piece = prop_oneof![
-        8 => prop::sample::select(vec![
-            ",", " ", "\n", "\n", "\t", "R", "W", "F", "T", "Read", "Write", "Q", "D", "+", "[a]", "8,0", "0", "1",
-            "512", "4096", "0.5", "18446744073709551615", "9223372036854775807", "18446744073709551616",
-            "36028797018963967", "4294967295", "-1", "\0", "\r\n", "\u{feff}", "dev0", "dev1", "add", "open", "wait",
-            "read", "write", "sync", "trim", "fio version 2 iolog\n", "fio version 3 iolog\n",
-            "ts_us,dev,op,offset,len\n", "0,0,W,0,512\n", "0,8,4096,W,0.0\n", "1,h,0,Write,0,512,1\n",
-            "1 2 p 8 8 W 8 0 ab\n", "8,0 0 1 0.0 1 Q W 8 + 8 [a]\n", "CPU0 (8,0):\n", "FWS", "RA", "N",
-        ]).prop_map(|piece| piece.as_bytes().to_vec()),
+    let piece = prop::sample::select(vec![
+        ",",
+        " ",
+        "\n",
+        "\t",
+        "R",
+        "Read",
+        "Q",
+        "+",
+        "8,0",
+        "0",
+        "-1",
+        "\r\n",
+        "\u{feff}",
+        "dev0",
+        "add",
+        "CPU0 (8,0):\n",
+        "FWS",
+        "N",
+        "ts_us,dev,op,offset,len\n",
+        "0,0,W,0,512\n",
+    ]);
+    let part = prop_oneof![
+        8 => line(),
+        1 => piece.prop_map(|piece| piece.as_bytes().to_vec()),
         1 => any::<[u8; 3]>().prop_map(|bytes| bytes.to_vec()),
-        1 => any::<u64>().prop_map(|number| number.to_string().into_bytes()),
     ];
-    prop::collection::vec(piece, 0..120).prop_map(|pieces| pieces.concat())
+    let header = prop::sample::select(vec!["", "", "fio version 2 iolog\n", "fio version 3 iolog\n"]);
+    (header, prop::collection::vec(part, 0..60)).prop_map(|(header, parts)| {
+        let mut content = header.as_bytes().to_vec();
+        content.extend(parts.concat());
+        content
+    })
 }
 
 proptest! {
