@@ -238,15 +238,13 @@ impl<V: Volume, H: Hooks<V>> Reactor<'_, V, H> {
         for _ in 0..ACCEPTS_PER_TURN {
             match self.listeners[index].accept() {
                 Ok((socket, peer)) => self.seat(socket, peer)?,
-                Err(error) => match error.kind() {
-                    io::ErrorKind::WouldBlock => break,
-                    io::ErrorKind::ConnectionAborted | io::ErrorKind::Interrupted => {}
-                    _ => {
-                        // Out of descriptors or memory: the backlog must wait, or we would spin.
-                        self.accept_paused_until_ns = Some(self.now_ns.saturating_add(TICK_NS));
-                        return self.unwatch_listeners();
-                    }
-                },
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+                Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}
+                Err(_) => {
+                    // Out of descriptors or memory: the backlog must wait, or we would spin.
+                    self.accept_paused_until_ns = Some(self.now_ns.saturating_add(TICK_NS));
+                    return self.unwatch_listeners();
+                }
             }
         }
         Ok(())

@@ -45,7 +45,7 @@ fn bit() -> impl Strategy<Value = Vec<u8>> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn decoders_take_anything(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
@@ -110,11 +110,6 @@ proptest! {
             world.peers[2].input.extend([9; 7168]);
             wire::put_request(&mut world.peers[2].input, &header(Command::Read, 0, cookie + 10, 0, 60 << 10));
         }
-        // The bad ones may sit on slots with half a payload; the server's time limit would end that. Here: their end.
-        for _ in 0..200 {
-            world.step();
-        }
-        world.cut_off(2);
         world.settle();
         prop_assert_eq!(&world.peers[2].fault, &None);
         let start = world.peers[2].output.windows(4).position(|four| {

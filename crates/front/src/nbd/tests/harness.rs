@@ -148,6 +148,7 @@ impl World {
         if peer.fault.is_some() || peer.connection.is_finished() {
             return false;
         }
+        let started_before = self.volume.log.len();
         let cx = &mut Context { volume: &mut self.volume, desk: &mut self.desk };
         let arrived = (peer.arrived + more).min(peer.input.len());
         let mut progress = arrived > peer.arrived;
@@ -177,7 +178,7 @@ impl World {
                 progress = true;
             }
         }
-        progress
+        progress || self.volume.log.len() > started_before
     }
 
     fn send(&mut self, index: usize, at_most: usize) -> bool {
@@ -230,13 +231,17 @@ impl World {
                 progress |= self.receive(index, amount);
                 progress |= self.send(index, amount);
             }
-            if !progress {
+            if !progress && !self.cut_off_stalled() {
                 break;
             }
         }
         for (index, peer) in self.peers.iter().enumerate() {
             let stuck = peer.fault.is_none() && matches!(peer.wants, Wants::Slots | Wants::Room);
-            assert!(!stuck, "connection {index} is stuck wanting {:?}", peer.wants);
+            assert!(
+                !stuck,
+                "connection {index} is stuck in {:?}, wanting {:?}",
+                peer.connection.phase, peer.wants
+            );
         }
         assert_eq!(self.desk.pieces_in_flight(), self.half_written_count());
     }
@@ -246,17 +251,20 @@ impl World {
         self.peers.iter().filter(|peer| peer.connection.payload_target(&self.desk).is_some()).count()
     }
 
-    /// The first `count` clients say nothing more and, if something of theirs is half said, go away.
-    pub fn cut_off(&mut self, count: usize) {
-        for index in 0..count {
-            while self.receive(index, usize::MAX >> 1) {}
-            let peer = &mut self.peers[index];
-            let cx = &mut Context { volume: &mut self.volume, desk: &mut self.desk };
-            if peer.fault.is_none() && peer.connection.payload_target(cx.desk).is_some() {
-                peer.fault = Some("cut off by the test".to_owned());
+    /// What the server's time limit does: who owes payload, has nothing more to say and holds slots that others wait
+    /// for, is cut off.
+    fn cut_off_stalled(&mut self) -> bool {
+        let mut any = false;
+        for peer in &mut self.peers {
+            let owes = peer.fault.is_none() && peer.connection.payload_target(&self.desk).is_some();
+            if owes && self.desk.next_waiting().is_some() {
+                let cx = &mut Context { volume: &mut self.volume, desk: &mut self.desk };
+                peer.fault = Some("stalled".to_owned());
                 peer.connection.abandon(cx);
+                any = true;
             }
         }
+        any
     }
 
     /// The clients go away; nothing may be left behind.
