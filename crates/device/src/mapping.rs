@@ -93,7 +93,8 @@ pub(crate) fn stream_copy(to: &mut [u8], from: &[u8]) {
         let (to, from) = (to.as_mut_ptr().cast::<__m128i>(), from.as_ptr().cast::<__m128i>());
         // SAFETY: both pointers cover 64 bytes (four vectors); `to` is 64-byte aligned, as streaming stores need, since
         // the slice starts aligned and the step is 64. SSE2 belongs to the x86-64 baseline.
-        // JUSTIFICATION: see the figures in examples/device_bench.rs; there is no safe streaming store.
+        // JUSTIFICATION: there is no safe streaming store; random 4 KiB writes took 390 ns against 444 ns with a plain
+        // copy, sequential ones 159 ns against 205 ns (device_bench, best of four interleaved rounds).
         unsafe {
             let line = [
                 _mm_loadu_si128(from),

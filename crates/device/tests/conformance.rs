@@ -6,8 +6,8 @@ mod common;
 use block::{DeviceOp, DeviceSet, IoFault, OpKind, Stream};
 use common::{BLOCK, Keeps, SIZE_BYTES, SIZES, conforms, dev, op, pool, run};
 use device::{
-    Counting, DirectIo, Existing, Members, MemorySet, NullOptions, NullSet, OpenOptions, UringOptions,
-    UringSet, create_file,
+    Access, Counting, DirectIo, Existing, Kind, Members, MemorySet, NullOptions, NullSet, OpenError,
+    OpenOptions, UringOptions, UringSet, create_file, probe,
 };
 use std::path::{Path, PathBuf};
 
@@ -199,5 +199,38 @@ fn dropping_a_set_waits_for_what_is_in_flight() {
         drop(set);
         let content = std::fs::read(directory.path().join("member0")).unwrap();
         assert!((0..32).all(|i| content[i * 8192] == i as u8 + 1), "all 32 fit into the ring");
+    }
+}
+
+/// On a real block device of 4 MiB, whose content is destroyed:
+///
+/// ```text
+/// truncate -s 4M image && ELASTRIPE_TEST_BLOCK_DEVICE=$(losetup --show -f --direct-io=on image) \
+///     cargo test -p elastripe-device --test conformance -- --ignored
+/// ```
+#[test]
+#[ignore = "needs a block device in ELASTRIPE_TEST_BLOCK_DEVICE"]
+fn a_block_device_conforms_and_is_exclusive() {
+    let path = PathBuf::from(std::env::var_os("ELASTRIPE_TEST_BLOCK_DEVICE").unwrap());
+    let directory = tempfile::tempdir().unwrap();
+    let file = |name: &str| {
+        let path = directory.path().join(name);
+        create_file(&path, SIZE_BYTES, Existing::Refuse).map(|()| Some(path)).unwrap()
+    };
+    let found = probe(&path).unwrap();
+    assert_eq!((found.kind, found.size_bytes), (Kind::Block, SIZE_BYTES));
+    let refused = create_file(&path, SIZE_BYTES, Existing::Replace);
+    assert!(matches!(refused, Err(OpenError::WrongKind { found: "block device", .. })));
+    let paths = [Some(path.clone()), file("b"), None, file("d")];
+    for queue_depth in [1, 64] {
+        let mut members = Members::open(&paths, OpenOptions::default()).unwrap();
+        members.write_now(dev(1), 0, &vec![0; SIZE_BYTES as usize]).unwrap();
+        assert!(matches!(Members::open(&paths[..1], OpenOptions::default()), Err(OpenError::InUse { .. })));
+        let inspect = OpenOptions { access: Access::ReadOnly, ..OpenOptions::default() };
+        Members::open(&paths[..1], inspect).unwrap();
+        let mut set = UringSet::start(members, common::SLOT_BYTES, UringOptions { queue_depth }).unwrap();
+        assert_eq!(set.kind(dev(0)), Some(Kind::Block));
+        assert_eq!(set.logical_block_bytes(dev(0)), found.logical_block_bytes);
+        conforms(&mut set, &mut pool(), Keeps::Everything, UringSet::fail);
     }
 }
