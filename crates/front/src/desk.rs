@@ -239,7 +239,6 @@ impl Desk {
         let count = if length_bytes == 0 { 0 } else { bytes.div_ceil(self.chunk_bytes) };
         let connection = self.requests[request].connection;
         if *held > 0 && *held + count > self.connection_slots_max {
-            self.leave_queue(connection);
             return Err(Refusal::Share);
         }
         let first = self.waiting.front().is_none_or(|&head| head == connection);

@@ -175,7 +175,13 @@ impl Connection {
             }
             match self.step(&input[used..], cx)? {
                 Step::Used(count) => used += count,
-                Step::Stop(wants) => return Ok((used, wants)),
+                Step::Stop(wants) => {
+                    if wants != Wants::Slots {
+                        // It may have queued for a piece that it no longer needs, as its request failed meanwhile.
+                        cx.desk.leave_queue(self.id);
+                    }
+                    return Ok((used, wants));
+                }
             }
         }
     }

@@ -11,6 +11,11 @@ fn limits() -> Limits {
     Limits { piece_bytes_max: 4 * CHUNK, requests_in_flight_max: 5, ..Limits::default() }
 }
 
+/// `PROPTEST_CASES`, or enough for a second.
+fn cases() -> u32 {
+    std::env::var("PROPTEST_CASES").ok().and_then(|text| text.parse().ok()).unwrap_or(4000)
+}
+
 /// Bits of a conversation: right, nearly right, and nonsense.
 fn bit() -> impl Strategy<Value = Vec<u8>> {
     let code = prop_oneof![Just(1u16), Just(0), 0u16..9, any::<u16>()];
@@ -45,7 +50,7 @@ fn bit() -> impl Strategy<Value = Vec<u8>> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: cases(), failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn decoders_take_anything(bytes in prop::collection::vec(any::<u8>(), 0..200)) {

@@ -11,8 +11,11 @@ fn world() -> World {
     World::new(7, MemoryVolume::new(1 << 20, CHUNK, 64), Limits::default(), 1)
 }
 
-/// Sends client flags and options; returns the replies as (option, type, data), and the fault if there was one.
-fn haggle(options: &[(u32, Vec<u8>)]) -> (Vec<(u32, u32, Vec<u8>)>, Option<String>) {
+/// Option, type, data.
+type OptionReply = (u32, u32, Vec<u8>);
+
+/// Sends client flags and options; returns the replies, and the fault if there was one.
+fn haggle(options: &[(u32, Vec<u8>)]) -> (Vec<OptionReply>, Option<String>) {
     let mut world = world();
     let mut input = 3u32.to_be_bytes().to_vec();
     options.iter().for_each(|(option, data)| wire::put_option(&mut input, *option, data));

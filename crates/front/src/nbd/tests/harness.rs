@@ -143,7 +143,7 @@ impl World {
     }
 
     /// Lets a peer's connection look at what has arrived; `more` more bytes arrive before.
-    fn receive(&mut self, index: usize, more: usize) -> bool {
+    pub fn receive(&mut self, index: usize, more: usize) -> bool {
         let peer = &mut self.peers[index];
         if peer.fault.is_some() || peer.connection.is_finished() {
             return false;
@@ -193,7 +193,7 @@ impl World {
         sent > 0
     }
 
-    fn drive(&mut self) -> bool {
+    pub fn drive(&mut self) -> bool {
         let mut done = Vec::new();
         self.volume.drive(&mut done);
         for &Done { tag, result } in &done {

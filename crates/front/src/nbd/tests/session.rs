@@ -270,3 +270,32 @@ fn disconnect_answers_what_is_open_and_ends() {
     assert!(session.world.peers[0].connection.is_finished());
     session.world.close();
 }
+
+#[test]
+fn a_write_that_failed_leaves_the_queue_for_slots() {
+    // 8 slots: 4 for the front end. Three half-sent writes hold one each, the fourth is with the volume.
+    let limits = Limits { piece_bytes_max: CHUNK, ..Limits::default() };
+    let mut world = World::new(1, MemoryVolume::new(1 << 20, CHUNK, 8), limits, 5);
+    let everything = usize::MAX >> 1;
+    for index in 0..3 {
+        world.peers[index].input = hello(true);
+        wire::put_request(&mut world.peers[index].input, &header(Command::Write, 0, 1, 0, 4096));
+        world.peers[index].input.extend([1; 100]);
+        while world.receive(index, everything) {}
+    }
+    world.peers[3].input = hello(true);
+    wire::put_request(&mut world.peers[3].input, &header(Command::Write, 0, 1, 0, 16384));
+    world.peers[3].input.extend([1; 5000]);
+    while world.receive(3, everything) {}
+    assert_eq!(world.desk.next_waiting().map(|id| id.index), Some(3), "its second piece waits");
+    world.volume.fail_percent = 100;
+    while world.drive() {}
+    world.volume.fail_percent = 0;
+    while world.receive(3, everything) {}
+    assert_eq!(world.desk.next_waiting(), None, "the rest of its payload is thrown away, not stored");
+    world.peers[4].input = hello(true);
+    wire::put_request(&mut world.peers[4].input, &header(Command::Read, 0, 1, 0, 512));
+    while world.receive(4, everything) {}
+    assert_eq!(world.desk.pieces_in_flight(), 4, "three half-sent writes, and the read is started");
+    world.close();
+}
