@@ -1,1 +1,41 @@
-//! array
+//! The array: schemes, engine, journal, recovery. Sans-I/O; drivers run it through [`block::DeviceSet`].
+//!
+//! | look for | in |
+//! |---|---|
+//! | how a write is laid out | `scheme/` (plans), `plan.rs` |
+//! | how plans are carried out | `engine/job.rs` |
+//! | reads, degraded reads, healing | `engine/read.rs`, `engine/cover.rs` |
+//! | what makes an acknowledgement durable | `engine/flush.rs`, `journal.rs` |
+//! | parity commit | `engine/background.rs`, `scheme/eplog/commit.rs` |
+//! | checkpoints | `image.rs`, `engine/checkpoint.rs` |
+//! | start-up after a crash | `recovery/` |
+//! | rebuild, scrub, device failure | `engine/maintain.rs`, `health.rs` |
+#![forbid(unsafe_code)]
+
+mod create;
+mod engine;
+mod health;
+mod image;
+mod journal;
+mod layout;
+mod plan;
+mod recovery;
+mod runner;
+mod scheme;
+mod space;
+mod store;
+mod table;
+
+pub use create::{CreateError, CreateOptions, NewArray, RESERVE_PERMILLE_DEFAULT, create, plan_config};
+pub use engine::{
+    CommitPolicy, Done, Durability, Engine, EngineError, EngineOptions, EngineStats, MaintenanceReport, Progress,
+    SyncPolicy,
+};
+pub use health::{ArrayState, Health, Member, MemberErrors};
+pub use image::CheckpointPlace;
+pub use layout::Layout;
+pub use plan::{Codeword, Piece, Plan, Word};
+pub use recovery::{Arrangement, AssembleError, RecoveryReport, arrange};
+pub use runner::Array;
+pub use scheme::{ChunkWrite, Located, Pressure, Scheme, SchemeMemory};
+pub use store::Store;

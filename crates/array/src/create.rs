@@ -1,0 +1,257 @@
+//! Making a new array: its layout from the sizes of its devices, and its first bytes.
+
+use crate::health::Health;
+use crate::image::CheckpointPlace;
+use crate::journal::Journal;
+use crate::recovery::{AssembleError, Parts, write_checkpoint, write_superblocks};
+use crate::scheme;
+use crate::store::{SET_ASIDE_CHUNKS, Store, code_width, is_out_of_place};
+use crate::table::Table;
+use block::{DevIndex, DeviceSet, Epoch, Geometry, META_BYTES, Seq};
+use format::{
+    ArrayConfig, ArrayUuid, CodeKind, Consistency, LayoutKind, MemberEntry, MemberState, PAGE_WORDS, Role, SchemeKind,
+    Superblock,
+};
+
+/// What the operator chooses.
+#[derive(Clone, Copy, Debug)]
+pub struct CreateOptions {
+    /// Update scheme.
+    pub scheme: SchemeKind,
+    /// Erasure code.
+    pub code: CodeKind,
+    /// Column placement.
+    pub layout: LayoutKind,
+    /// Write-hole mode of in-place schemes.
+    pub consistency: Consistency,
+    /// k, m, chunk size.
+    pub geometry: Geometry,
+    /// Share of each main device kept free for old versions, in thousandths.
+    pub reserve_permille: u32,
+}
+
+/// Default share of each main device that out-of-place schemes keep for old versions: 10 %.
+pub const RESERVE_PERMILLE_DEFAULT: u32 = 100;
+
+/// Spare chunks per device at least: what must be free for parity commit to make progress, and as much again.
+pub const RESERVE_CHUNKS_MIN: u32 = 4 * SET_ASIDE_CHUNKS;
+
+/// Why an array cannot be created.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum CreateError {
+    /// Out-of-place schemes need one log device per parity.
+    #[error("scheme {scheme} with {parity_count} parities needs {parity_count} log devices, {found} given")]
+    LogCount {
+        /// The scheme.
+        scheme: SchemeKind,
+        /// m.
+        parity_count: usize,
+        /// Log devices given.
+        found: usize,
+    },
+    /// A device is too small.
+    #[error("{what} of {found_bytes} bytes is too small: at least {expected_bytes} are needed")]
+    TooSmall {
+        /// Which kind of device.
+        what: &'static str,
+        /// The smallest given.
+        found_bytes: u64,
+        /// What is needed.
+        expected_bytes: u64,
+    },
+    /// A device has more chunks than an index can name.
+    #[error("a device of {bytes} bytes has more than 2^31 chunks: use a larger chunk size")]
+    TooLarge {
+        /// Size of the smallest device.
+        bytes: u64,
+    },
+    /// The code does not fit the geometry.
+    #[error("code {code} does not fit {data_count}+{parity_count} devices")]
+    Code {
+        /// The code.
+        code: CodeKind,
+        /// k.
+        data_count: usize,
+        /// m.
+        parity_count: usize,
+    },
+    /// The reserve must leave room for data.
+    #[error("a reserve of {permille} thousandths: expected at most 900")]
+    Reserve {
+        /// What was asked for.
+        permille: u32,
+    },
+    /// Writing the first metadata failed.
+    #[error("writing the first metadata failed: {0}")]
+    Write(#[from] AssembleError),
+}
+
+/// Blocks of the log region at least: frames, and some log stripes of any chunk size.
+fn log_blocks_min(geometry: Geometry) -> u32 {
+    512 + 32 * (geometry.chunk_bytes() / META_BYTES) as u32
+}
+
+/// Lays an array out on main devices of at least `main_bytes` and log devices of at least `log_bytes`.
+pub fn plan_config(
+    options: &CreateOptions,
+    main_bytes: u64,
+    log_bytes: u64,
+    log_count: usize,
+) -> Result<ArrayConfig, CreateError> {
+    let geometry = options.geometry;
+    let (k, m) = (geometry.data_count(), geometry.parity_count());
+    let out_of_place = is_out_of_place(options.scheme);
+    if log_count != if out_of_place { m } else { 0 } {
+        return Err(CreateError::LogCount { scheme: options.scheme, parity_count: m, found: log_count });
+    }
+    if options.code == CodeKind::Xor && m != 1 {
+        return Err(CreateError::Code { code: options.code, data_count: k, parity_count: m });
+    }
+    if options.reserve_permille > 900 {
+        return Err(CreateError::Reserve { permille: options.reserve_permille });
+    }
+    let log_blocks = if out_of_place { log_blocks(geometry, log_bytes)? } else { 0 };
+    let chunk = geometry.chunk_bytes() as u64;
+    if main_bytes / chunk > 1 << 31 {
+        return Err(CreateError::TooLarge { bytes: main_bytes });
+    }
+    // Metadata and data share the device: the largest number of chunks that fits, by bisection.
+    let fits = |chunks: u32| {
+        let config = config_for(options, chunks, log_count as u16, log_blocks);
+        config.filter(|config| config.main_device_bytes() <= main_bytes)
+    };
+    let (mut low, mut high) = (0u32, (main_bytes / chunk) as u32);
+    while low < high {
+        let middle = low + (high - low).div_ceil(2);
+        if fits(middle).is_some() { low = middle } else { high = middle - 1 }
+    }
+    fits(low).ok_or_else(|| {
+        let needed = (RESERVE_CHUNKS_MIN..u32::MAX).step_by(1).find_map(|c| config_for(options, c, log_count as u16, log_blocks));
+        CreateError::TooSmall {
+            what: "a main device",
+            found_bytes: main_bytes,
+            expected_bytes: needed.map_or(0, |config| config.main_device_bytes()),
+        }
+    })
+}
+
+fn log_blocks(geometry: Geometry, log_bytes: u64) -> Result<u32, CreateError> {
+    const LOG_START_BYTES: u64 = 1 << 20;
+    let blocks = log_bytes.saturating_sub(LOG_START_BYTES) / META_BYTES as u64;
+    let blocks = u32::try_from(blocks).unwrap_or(u32::MAX - 1);
+    if blocks < log_blocks_min(geometry) {
+        let expected_bytes = LOG_START_BYTES + u64::from(log_blocks_min(geometry)) * META_BYTES as u64;
+        return Err(CreateError::TooSmall { what: "a log device", found_bytes: log_bytes, expected_bytes });
+    }
+    Ok(blocks)
+}
+
+/// The configuration with `chunks` chunks per main device; `None` if that leaves no room for data.
+fn config_for(options: &CreateOptions, chunks: u32, log_count: u16, log_blocks: u32) -> Option<ArrayConfig> {
+    let geometry = options.geometry;
+    let (k, n) = (geometry.data_count() as u64, geometry.device_count() as u64);
+    let reserve = if is_out_of_place(options.scheme) {
+        let share = u64::from(chunks) * u64::from(options.reserve_permille) / 1000;
+        u32::try_from(share).ok()?.max(RESERVE_CHUNKS_MIN)
+    } else {
+        0
+    };
+    let stripes = chunks.checked_sub(reserve).filter(|&stripes| stripes > 0)?;
+    let mut config = ArrayConfig {
+        scheme: options.scheme,
+        code: options.code,
+        layout: options.layout,
+        consistency: options.consistency,
+        geometry,
+        log_count,
+        stripe_count: u64::from(stripes),
+        chunks_per_device: chunks,
+        log_blocks,
+        full_blocks: 2,
+        incremental_blocks: 2,
+        journal_blocks: 2,
+        payload_blocks: 0,
+    };
+    // The list of a checkpoint is longest when every spare chunk is a log stripe of its own in a stripe of its own.
+    let m = geometry.parity_count() as u64;
+    let list_words = u64::from(reserve) * n * ((3 + k) + (4 + m + 3)) + 2 * code_width(&config) as u64;
+    let pages = Table::word_count(&config).div_ceil(PAGE_WORDS as u64) + list_words.div_ceil(PAGE_WORDS as u64);
+    config.full_blocks = u32::try_from(pages + 2).ok()?;
+    config.incremental_blocks = config.full_blocks.max(64);
+    config.journal_blocks = (chunks / 256).clamp(128, 4096);
+    if options.scheme == SchemeKind::Raid && options.consistency == Consistency::Journal {
+        config.payload_blocks = crate::create::payload_blocks(geometry, chunks);
+    }
+    config.validate().ok()?;
+    Some(config)
+}
+
+/// The payload ring of in-place schemes with a journal: 1 % of the device, at least 256 chunks, at most 64 MiB or 256
+/// chunks.
+fn payload_blocks(geometry: Geometry, chunks: u32) -> u32 {
+    let chunk_blocks = (geometry.chunk_bytes() / META_BYTES) as u32;
+    let most = ((64u32 << 20) / geometry.chunk_bytes() as u32).max(256);
+    (chunks / 100).clamp(256, most) * chunk_blocks
+}
+
+/// Identity of a new array.
+#[derive(Clone, Debug)]
+pub struct NewArray {
+    /// Its UUID.
+    pub uuid: ArrayUuid,
+    /// Its name, at most 64 bytes.
+    pub name: String,
+    /// A fresh random number.
+    pub nonce: u64,
+    /// Now, in seconds since 1970.
+    pub created_unix_s: u64,
+}
+
+/// Writes an empty array onto the devices: an empty checkpoint and the superblocks.
+pub fn create(devices: &mut dyn DeviceSet, config: ArrayConfig, array: &NewArray) -> Result<(), CreateError> {
+    let geometry = config.geometry;
+    let code_error =
+        CreateError::Code { code: config.code, data_count: geometry.data_count(), parity_count: geometry.parity_count() };
+    let store = Store::new(config).map_err(|_| code_error)?;
+    let count = geometry.device_count() + usize::from(config.log_count);
+    let members: Vec<MemberEntry> =
+        (1..=count as u32).map(|serial| MemberEntry { serial, state: MemberState::Healthy }).collect();
+    let superblock = Superblock {
+        array: array.uuid,
+        name: array.name.clone(),
+        dev: DevIndex::new(0),
+        role: Role::Main,
+        serial: 1,
+        config_seq: 2,
+        epoch: Epoch::new(1),
+        nonce: array.nonce,
+        clean: true,
+        config,
+        members: members.clone(),
+        created_unix_s: array.created_unix_s,
+        scrub_cursor: 0,
+        resync_cursor: 0,
+        events: [0; 4],
+    };
+    let mut parts = Parts {
+        scheme: scheme::new(&store),
+        health: Health::new(&config, &members, 1),
+        journal: Journal::new(array.uuid, Epoch::new(1), array.nonce, Seq::new(1), &store),
+        store,
+        checkpoint: CheckpointPlace {
+            number: 0,
+            base: 0,
+            area: 1,
+            incremental_next: 0,
+            devices: Vec::new(),
+            log_head: 0,
+        },
+        superblock,
+    };
+    write_checkpoint(devices, &mut parts, Seq::new(0))?;
+    // Both copies: a leftover of an older array in the other one must not count.
+    write_superblocks(devices, &mut parts, true)?;
+    parts.health.config_seq = 2;
+    write_superblocks(devices, &mut parts, true)?;
+    Ok(())
+}

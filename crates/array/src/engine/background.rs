@@ -1,0 +1,219 @@
+//! Parity commit: its four triggers and its units of work (EPLOG, section 3.3).
+
+use super::job::JobKind;
+use super::{Engine, EngineError, Mode};
+use crate::scheme::CommitOutcome;
+use block::StripeId;
+
+/// Progress of parity commit.
+#[derive(Default)]
+pub(super) struct Background {
+    /// Write requests since the last commit run began.
+    writes: u64,
+    /// When the last request came.
+    last_request_ns: u64,
+    /// Stripes that the present run still has to look at; 0 = no run.
+    left: u64,
+    units: usize,
+    /// Requests to be answered when a run that began after them has ended.
+    waiting: Vec<u32>,
+    answering: Vec<u32>,
+    run_again: bool,
+    /// After a unit failed, this many stripes are committed one by one.
+    singly: u64,
+    /// Stripes that cannot be committed because what they need is lost.
+    stuck: Vec<StripeId>,
+    idle_done: bool,
+    candidates: Vec<StripeId>,
+}
+
+impl Engine {
+    pub(super) fn note_request(&mut self) {
+        self.background.last_request_ns = self.now_ns;
+        self.background.idle_done = false;
+    }
+
+    pub(super) fn note_write_request(&mut self) {
+        self.note_request();
+        self.background.writes += 1;
+    }
+
+    /// Commits every stripe that is dirty now (C-03); answered when done.
+    pub fn commit(&mut self, tag: u64) {
+        let request = self.open_control(tag);
+        self.background.waiting.push(request);
+    }
+
+    /// Stripes that could not be committed because their data is lost.
+    pub fn stuck_stripes(&self) -> &[StripeId] {
+        &self.background.stuck
+    }
+
+    /// Whether a commit run is under way.
+    pub fn is_committing(&self) -> bool {
+        self.background.left > 0 || self.background.units > 0
+    }
+
+    /// Writes found no space: commit, then flush, so that the old versions can be reused (A-06: never an error).
+    pub(super) fn want_space(&mut self) {
+        let dirty = self.scheme.pressure(&self.store).dirty_stripes;
+        if dirty > self.background.stuck.len() as u64 || self.is_committing() {
+            self.background.run_again = true;
+        }
+        if !self.quarantine.is_empty() || self.retired > self.flush.durable() {
+            self.flush.want_internal();
+        } else if self.store.log.used() > 0 && !self.is_committing() && dirty == 0 {
+            self.checkpoint.request_incremental();
+        }
+    }
+
+    /// When the engine wants to be pumped although nothing happens, in its own time.
+    pub fn next_deadline_ns(&self) -> Option<u64> {
+        let idle = self.options.commit.idle_ns?;
+        let dirty = self.scheme.pressure(&self.store).dirty_stripes > self.background.stuck.len() as u64;
+        (dirty && !self.background.idle_done).then(|| self.background.last_request_ns.saturating_add(idle))
+    }
+
+    /// Maintenance wants everything committed.
+    pub(super) fn ask_commit(&mut self) {
+        self.background.run_again = true;
+    }
+
+    /// Whether a commit run is under way or asked for.
+    pub(super) fn commit_pending(&self) -> bool {
+        self.background.run_again || self.is_committing()
+    }
+
+    pub(super) fn drive_background(&mut self) {
+        self.start_commit_run();
+        while self.background.left > 0
+            && self.background.units < self.options.units_in_flight
+            && self.accepts_writes()
+            && self.journal.has_room(&self.health)
+        {
+            if !self.start_commit_unit() {
+                break;
+            }
+        }
+        if self.background.left == 0 && self.background.units == 0 {
+            self.end_commit_run();
+        }
+    }
+
+    fn start_commit_run(&mut self) {
+        if self.is_committing() {
+            return;
+        }
+        let pressure = self.scheme.pressure(&self.store);
+        let policy = self.options.commit;
+        let idle_since = self.background.last_request_ns;
+        let idle = policy.idle_ns.is_some_and(|ns| self.now_ns >= idle_since.saturating_add(ns));
+        let due = policy.every_requests.is_some_and(|n| self.background.writes >= n)
+            || (idle && !self.background.idle_done)
+            || (pressure.low_space && !self.flush_would_free())
+            || !self.background.waiting.is_empty()
+            || std::mem::take(&mut self.background.run_again);
+        if !due {
+            return;
+        }
+        if idle {
+            self.background.idle_done = true;
+        }
+        self.background.writes = 0;
+        self.background.answering.append(&mut self.background.waiting);
+        self.background.left = pressure.dirty_stripes.saturating_sub(self.background.stuck.len() as u64);
+        self.stats.commits += u64::from(self.background.left > 0);
+    }
+
+    fn end_commit_run(&mut self) {
+        let failed = !self.accepts_writes();
+        let stuck = !self.background.stuck.is_empty();
+        let mut answering = std::mem::take(&mut self.background.answering);
+        for request in answering.drain(..) {
+            let error = if failed {
+                Some(EngineError::ArrayFailed)
+            } else if stuck {
+                Some(EngineError::Refused)
+            } else {
+                None
+            };
+            self.chunk_done(request, error);
+        }
+        self.background.answering = answering;
+    }
+
+    /// Plans and starts one unit; `false` if nothing could be started now.
+    fn start_commit_unit(&mut self) -> bool {
+        let single = self.background.singly > 0;
+        let unit = if single { 1 } else { self.options.unit_stripes };
+        let mut candidates = std::mem::take(&mut self.background.candidates);
+        candidates.clear();
+        let count = unit.min(usize::try_from(self.background.left).unwrap_or(usize::MAX));
+        self.scheme.take_dirty(&self.store, count, &mut candidates);
+        if candidates.is_empty() {
+            self.background.left = 0;
+            self.background.candidates = candidates;
+            return false;
+        }
+        let place = self.take_job(JobKind::Commit);
+        let mut plan = std::mem::take(&mut self.jobs[place].plan);
+        let mut full = false;
+        for &stripe in &candidates {
+            if full || !self.locks.try_lock(stripe, Mode::Exclusive) {
+                self.scheme.return_dirty(stripe);
+                continue;
+            }
+            match self.scheme.plan_commit(&mut self.store, &mut self.pool, stripe, &mut plan) {
+                CommitOutcome::Planned => {
+                    plan.stripes.push(stripe);
+                    self.background.left -= 1;
+                }
+                CommitOutcome::Clean => {
+                    self.unlock(stripe, Mode::Exclusive);
+                    self.background.left -= 1;
+                }
+                CommitOutcome::NoSpace => {
+                    self.unlock(stripe, Mode::Exclusive);
+                    self.scheme.return_dirty(stripe);
+                    full = true;
+                }
+            }
+        }
+        let planned = !plan.stripes.is_empty();
+        let tried = candidates.len();
+        self.background.candidates = candidates;
+        if self.options.sort_unit_reads {
+            plan.reads.sort_unstable_by_key(|read| read.addr);
+        }
+        self.jobs[place].plan = plan;
+        if !planned {
+            self.give_job(place);
+            if full && self.background.units == 0 {
+                self.flush.want_internal();
+            }
+            return false;
+        }
+        self.background.singly = self.background.singly.saturating_sub(tried as u64);
+        self.background.units += 1;
+        self.start_job(place);
+        true
+    }
+
+    /// A unit of commit has retired.
+    pub(super) fn commit_unit_done(&mut self, stripes: &[StripeId], lost: bool) {
+        self.background.units -= 1;
+        if !lost {
+            return;
+        }
+        if let [stripe] = stripes {
+            self.background.stuck.push(*stripe);
+            return;
+        }
+        // One of them cannot be read: find out which, the others must not suffer for it.
+        for &stripe in stripes {
+            self.scheme.return_dirty(stripe);
+        }
+        self.background.left += stripes.len() as u64;
+        self.background.singly += stripes.len() as u64;
+    }
+}

@@ -1,0 +1,264 @@
+//! Writing checkpoints beside foreground work (M-06 to M-08): pages, flush, header, flush.
+//!
+//! The state is copied at one instant; the header, written when everything it speaks of is durable, makes the
+//! checkpoint valid. Only then are the frames before it given up.
+
+use super::Engine;
+use super::tag::{Purpose, Tag};
+use crate::image::{CheckpointPlace, Image};
+use block::{DevIndex, IoFault, META_BYTES, OpKind, Seq, Slot, Stream};
+use format::{BodyCrc, CheckpointKind};
+
+/// Blocks of a checkpoint in flight at most.
+const BLOCKS_IN_FLIGHT: u32 = 64;
+/// A checkpoint is due when a journal ring is this full, in thousandths.
+const RING_DUE_PERMILLE: u64 = 500;
+
+enum Stage {
+    Idle,
+    /// Pages are being written; the next is `page` of device number `device`.
+    Pages { device: usize, page: usize },
+    /// Waiting for a flush later than number `after`.
+    Settle { after: u64 },
+    /// Headers are being written.
+    Headers,
+    /// Waiting for a flush later than number `after`.
+    Seal { after: u64 },
+}
+
+/// See the module's documentation.
+pub(super) struct Checkpointer {
+    place: CheckpointPlace,
+    stage: Stage,
+    image: Option<Image>,
+    bodies: Vec<BodyCrc>,
+    outstanding: u32,
+    slots: Vec<Option<Slot>>,
+    wanted: Option<CheckpointKind>,
+    waiting: Vec<u32>,
+    answering: Vec<u32>,
+    failed: bool,
+    /// Records that the newest checkpoint holds.
+    through: Seq,
+}
+
+impl Checkpointer {
+    pub(super) fn new(place: CheckpointPlace, through: Seq) -> Self {
+        Self {
+            place,
+            stage: Stage::Idle,
+            image: None,
+            bodies: Vec::new(),
+            outstanding: 0,
+            slots: Vec::new(),
+            wanted: None,
+            waiting: Vec::new(),
+            answering: Vec::new(),
+            failed: false,
+            through,
+        }
+    }
+
+    /// Replay starts here in the log region.
+    pub(super) fn log_head(&self) -> u64 {
+        self.place.log_head
+    }
+
+    pub(super) fn is_busy(&self) -> bool {
+        !matches!(self.stage, Stage::Idle) || self.wanted.is_some() || !self.waiting.is_empty()
+    }
+
+    /// The members changed: the copies must be complete again.
+    pub(super) fn request_full(&mut self) {
+        self.wanted = Some(CheckpointKind::Full);
+    }
+
+    /// Something waits for what a checkpoint frees.
+    pub(super) fn request_incremental(&mut self) {
+        self.wanted = self.wanted.or(Some(CheckpointKind::Incremental));
+    }
+}
+
+impl Engine {
+    /// Writes a checkpoint (M-08); answered when it is durable.
+    pub fn write_checkpoint(&mut self, tag: u64, kind: CheckpointKind) {
+        let request = self.open_control(tag);
+        self.checkpoint.waiting.push(request);
+        match kind {
+            CheckpointKind::Full => self.checkpoint.request_full(),
+            CheckpointKind::Incremental => self.checkpoint.request_incremental(),
+        }
+    }
+
+    pub(super) fn drive_checkpoint(&mut self) {
+        match self.checkpoint.stage {
+            Stage::Idle => self.start_checkpoint(),
+            Stage::Pages { .. } => self.write_pages(),
+            Stage::Settle { .. } | Stage::Headers | Stage::Seal { .. } => {}
+        }
+    }
+
+    fn checkpoint_due(&self) -> Option<CheckpointKind> {
+        let log_held = self.scheme.log_tail(&self.store).saturating_sub(self.checkpoint.place.log_head);
+        let log_full = log_held > u64::from(self.store.log.block_count()) / 4;
+        let ring_full = self.journal.fill_permille() >= RING_DUE_PERMILLE;
+        self.checkpoint.wanted.or((log_full || ring_full).then_some(CheckpointKind::Incremental))
+    }
+
+    fn start_checkpoint(&mut self) {
+        let Some(wanted) = self.checkpoint_due() else { return };
+        self.checkpoint.wanted = None;
+        let place = &self.checkpoint.place;
+        let copies = self.store.config.geometry.parity_count() + 1;
+        let n = self.store.main_count();
+        let same = place.devices.len() == copies && place.devices.iter().all(|&dev| self.health.is_writable(dev));
+        let room = u64::from(self.store.config.incremental_blocks - place.incremental_next);
+        let mut kind = if same { wanted } else { CheckpointKind::Full };
+        let take = |kind, devices| {
+            let through = self.retired;
+            Image::take(&self.store, &*self.scheme, &self.journal, kind, place, devices, through)
+        };
+        let mut image = take(kind, place.devices.clone());
+        if kind == CheckpointKind::Incremental && image.block_count() > room {
+            kind = CheckpointKind::Full;
+        }
+        if kind == CheckpointKind::Full {
+            let first = (place.number as usize + 1) % n;
+            let ring = (0..n).map(|i| DevIndex::new(((first + i) % n) as u16));
+            let devices = ring.filter(|&dev| self.health.is_writable(dev)).take(copies).collect();
+            image = take(kind, devices);
+            assert!(
+                image.block_count() <= u64::from(self.store.config.full_blocks),
+                "the full-checkpoint area is laid out for the largest state"
+            );
+        }
+        self.store.table.clear_changed();
+        self.checkpoint.bodies.clear();
+        self.checkpoint.bodies.resize_with(image.devices.len(), BodyCrc::new);
+        self.checkpoint.image = Some(image);
+        self.checkpoint.stage = Stage::Pages { device: 0, page: 0 };
+        self.checkpoint.failed = false;
+        let mut waiting = std::mem::take(&mut self.checkpoint.waiting);
+        self.checkpoint.answering.append(&mut waiting);
+        self.checkpoint.waiting = waiting;
+        self.write_pages();
+    }
+
+    fn write_pages(&mut self) {
+        let Stage::Pages { mut device, mut page } = self.checkpoint.stage else { return };
+        let Some(image) = self.checkpoint.image.take() else { return };
+        while self.checkpoint.outstanding < BLOCKS_IN_FLIGHT && device < image.devices.len() {
+            if page == image.page_count() {
+                (device, page) = (device + 1, 0);
+                continue;
+            }
+            let Some(slot) = self.pool.alloc() else { break };
+            let dev = image.devices[device];
+            let body = &mut self.checkpoint.bodies[device];
+            image.encode_page(&self.journal, dev, page, body, self.pool.bytes_mut(slot));
+            self.push_checkpoint_op(dev, image.offset(&self.store, page + 1), slot);
+            page += 1;
+        }
+        let done = device == image.devices.len() && self.checkpoint.outstanding == 0;
+        self.checkpoint.stage = Stage::Pages { device, page };
+        self.checkpoint.image = Some(image);
+        if done {
+            self.checkpoint.stage = Stage::Settle { after: self.flush.want_after() };
+        }
+    }
+
+    fn push_checkpoint_op(&mut self, dev: DevIndex, offset: u64, slot: Slot) {
+        let id = self.checkpoint.slots.iter().position(Option::is_none).unwrap_or_else(|| {
+            self.checkpoint.slots.push(None);
+            self.checkpoint.slots.len() - 1
+        });
+        self.checkpoint.slots[id] = Some(slot);
+        self.checkpoint.outstanding += 1;
+        let tag = Tag { purpose: Purpose::Checkpoint, dev, id: id as u32, step: 0 };
+        if self.health.is_writable(dev) {
+            self.push_op(tag, OpKind::Write, Stream::Metadata, offset, META_BYTES as u64, Some(slot));
+        } else {
+            self.end_checkpoint_op(tag.id);
+            self.checkpoint.failed = true;
+        }
+    }
+
+    fn end_checkpoint_op(&mut self, id: u32) {
+        let slot = self.checkpoint.slots[id as usize].take().expect("a completion belongs to a block in flight");
+        self.pool.free(slot);
+        self.checkpoint.outstanding -= 1;
+    }
+
+    /// A block of the checkpoint was written.
+    pub(super) fn checkpoint_done(&mut self, tag: Tag, result: Result<(), IoFault>) {
+        match result {
+            Ok(()) => self.flush.wrote(tag.dev),
+            Err(fault) => {
+                self.checkpoint.failed = true;
+                self.write_fault(tag.dev, fault);
+            }
+        }
+        self.end_checkpoint_op(tag.id);
+        match self.checkpoint.stage {
+            Stage::Pages { .. } => self.write_pages(),
+            Stage::Headers if self.checkpoint.outstanding == 0 => {
+                self.checkpoint.stage = Stage::Seal { after: self.flush.want_after() };
+            }
+            Stage::Headers => {}
+            Stage::Idle | Stage::Settle { .. } | Stage::Seal { .. } => unreachable!("no block is in flight then"),
+        }
+    }
+
+    /// Flush number `number` has ended.
+    pub(super) fn checkpoint_flushed(&mut self, number: u64) {
+        match self.checkpoint.stage {
+            Stage::Settle { after } if number > after => self.write_headers(),
+            Stage::Seal { after } if number > after => self.end_checkpoint(),
+            Stage::Idle | Stage::Pages { .. } | Stage::Settle { .. } | Stage::Headers | Stage::Seal { .. } => {}
+        }
+    }
+
+    fn write_headers(&mut self) {
+        let Some(image) = self.checkpoint.image.take() else { return };
+        self.checkpoint.stage = Stage::Headers;
+        for (device, &dev) in image.devices.iter().enumerate() {
+            let slot = self.pool.alloc().expect("slots for metadata are set aside");
+            let body = &self.checkpoint.bodies[device];
+            image.encode_header(&self.journal, dev, body, self.pool.bytes_mut(slot));
+            self.push_checkpoint_op(dev, image.offset(&self.store, 0), slot);
+        }
+        self.checkpoint.image = Some(image);
+        if self.checkpoint.outstanding == 0 {
+            self.checkpoint.stage = Stage::Seal { after: self.flush.want_after() };
+        }
+    }
+
+    fn end_checkpoint(&mut self) {
+        let Some(image) = self.checkpoint.image.take() else { return };
+        self.checkpoint.stage = Stage::Idle;
+        let lost = self.checkpoint.failed || image.devices.iter().any(|&dev| !self.health.is_writable(dev));
+        if lost {
+            // A device of the set failed: what it held is too few copies. The pages are marked again by a full one.
+            let log_head = self.checkpoint.place.log_head;
+            self.checkpoint.place = CheckpointPlace { log_head, ..image.place(&self.checkpoint.place) };
+            self.checkpoint.waiting.append(&mut self.checkpoint.answering);
+            return self.checkpoint.request_full();
+        }
+        self.checkpoint.place = image.place(&self.checkpoint.place);
+        self.checkpoint.through = image.through;
+        self.journal.trim(image.through);
+        self.flush.checkpointed(image.through);
+        self.stats.checkpoints += 1;
+        self.note_log_tail(self.retired);
+        let mut answering = std::mem::take(&mut self.checkpoint.answering);
+        for request in answering.drain(..) {
+            self.chunk_done(request, None);
+        }
+        self.checkpoint.answering = answering;
+    }
+
+    /// Where the newest checkpoint is.
+    pub fn checkpoint_place(&self) -> &CheckpointPlace {
+        &self.checkpoint.place
+    }
+}

@@ -1,0 +1,71 @@
+//! Options of a running engine.
+
+use block::Geometry;
+
+/// When parity commit starts by itself (EPLOG, section 3.3; low space always starts it).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct CommitPolicy {
+    /// After this many write requests (C-04).
+    pub every_requests: Option<u64>,
+    /// After this long without a request (C-01, A-05).
+    pub idle_ns: Option<u64>,
+}
+
+/// When an acknowledged write is durable.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum SyncPolicy {
+    /// After the next completed flush, like a disk with a volatile cache.
+    #[default]
+    OnFlush,
+    /// At once: every write is acknowledged only when durable.
+    Always,
+}
+
+/// See the module's documentation.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct EngineOptions {
+    /// When parity commit starts by itself.
+    pub commit: CommitPolicy,
+    /// When an acknowledged write is durable.
+    pub sync: SyncPolicy,
+    /// Bytes of buffer memory.
+    pub pool_bytes: u64,
+    /// Chunk writes in one batch at most.
+    pub batch_max: usize,
+    /// Stripes in one commit, rebuild or scrub unit at most.
+    pub unit_stripes: usize,
+    /// Units of background work in flight at most.
+    pub units_in_flight: usize,
+    /// Rebuild and scrub read at most this many bytes a second; `None` is as fast as possible.
+    pub rebuild_bytes_per_s: Option<u64>,
+    /// Whether a background unit's reads are put in device order, so that drivers merge neighbours.
+    pub sort_unit_reads: bool,
+}
+
+impl Default for EngineOptions {
+    fn default() -> Self {
+        Self {
+            commit: CommitPolicy { every_requests: None, idle_ns: Some(1_000_000_000) },
+            sync: SyncPolicy::OnFlush,
+            pool_bytes: 64 << 20,
+            batch_max: 256,
+            unit_stripes: 100,
+            units_in_flight: 2,
+            rebuild_bytes_per_s: None,
+            sort_unit_reads: true,
+        }
+    }
+}
+
+impl EngineOptions {
+    /// Slots of the pool.
+    pub(crate) fn slot_count(&self, geometry: Geometry) -> usize {
+        let wanted = usize::try_from(self.pool_bytes).unwrap_or(usize::MAX) / geometry.chunk_bytes();
+        wanted.max(4 * self.reserved_slots(geometry))
+    }
+
+    /// Slots that requests may not take: enough for one commit, one cover, and log chunks.
+    pub(crate) fn reserved_slots(&self, geometry: Geometry) -> usize {
+        16 * geometry.device_count() + 64
+    }
+}

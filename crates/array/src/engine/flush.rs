@@ -1,0 +1,273 @@
+//! Making things durable: seal the records into a frame, wait for the frames, flush the devices, answer.
+//!
+//! One flush runs at a time; whoever asks meanwhile joins the next one (group commit).
+
+use super::slab::Tickets;
+use super::tag::{Purpose, Tag};
+use super::{Engine, EngineError};
+use crate::health::ArrayState;
+use crate::journal::CopyAt;
+use block::{DevIndex, IoFault, META_BYTES, OpKind, Seq, Slot, Stream};
+
+/// Records that may be not yet durable before a flush starts by itself: bounds what recovery must verify.
+const UNFLUSHED_RECORDS_MAX: u64 = 16 * 1024;
+
+struct Run {
+    number: u64,
+    /// Requests that this flush answers.
+    answers: Vec<u32>,
+    /// Records up to here had retired when the flush began: they are durable when it ends.
+    through: Seq,
+    /// What the last frame of this flush says is durable.
+    stamped: Seq,
+    /// Frames below this number must be written before the devices are flushed.
+    frames_before: u64,
+    stage: Stage,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    Frames,
+    Devices { outstanding: u32 },
+}
+
+/// A frame being written.
+struct FrameCopy {
+    slot: Slot,
+    frame: u64,
+}
+
+/// See the module's documentation.
+pub(super) struct Flusher {
+    wanted: Vec<u32>,
+    internal: bool,
+    run: Option<Run>,
+    spare_answers: Vec<u32>,
+    /// Devices written to since their last flush.
+    unflushed: Vec<bool>,
+    durable: Seq,
+    /// `durable` as frames on disk, themselves durable, say.
+    persisted: Seq,
+    stamped: Seq,
+    frames: Tickets,
+    frame_copies: Vec<u32>,
+    copies: Vec<Option<FrameCopy>>,
+    free_copies: Vec<u32>,
+    places: Vec<CopyAt>,
+    frame_base: u64,
+    begun: u64,
+}
+
+impl Flusher {
+    pub(super) fn new(members: usize, durable: Seq) -> Self {
+        Self {
+            wanted: Vec::new(),
+            internal: false,
+            run: None,
+            spare_answers: Vec::new(),
+            unflushed: vec![false; members],
+            durable,
+            persisted: durable,
+            stamped: durable,
+            frames: Tickets::default(),
+            frame_copies: Vec::new(),
+            copies: Vec::new(),
+            free_copies: Vec::new(),
+            places: Vec::new(),
+            frame_base: 0,
+            begun: 0,
+        }
+    }
+
+    /// A request waits for durability.
+    pub(super) fn want(&mut self, request: u32) {
+        self.wanted.push(request);
+    }
+
+    /// The engine itself wants what was freed to become usable.
+    pub(super) fn want_internal(&mut self) {
+        self.internal = true;
+    }
+
+    /// A device was written to.
+    pub(super) fn wrote(&mut self, dev: DevIndex) {
+        self.unflushed[dev.index()] = true;
+    }
+
+    /// A device is out: nothing of it needs flushing.
+    pub(super) fn forget(&mut self, dev: DevIndex) {
+        self.unflushed[dev.index()] = false;
+    }
+
+    /// Records up to here are durable, and frames on disk say so: what they freed may be reused.
+    pub(super) fn persisted(&self) -> Seq {
+        self.persisted
+    }
+
+    /// A flush that begins now makes everything durable; returns the number of the last one that began before.
+    pub(super) fn want_after(&mut self) -> u64 {
+        self.internal = true;
+        self.begun
+    }
+
+    /// A durable checkpoint holds the records up to `through`.
+    pub(super) fn checkpointed(&mut self, through: Seq) {
+        self.durable = self.durable.max(through);
+        self.persisted = self.persisted.max(through);
+    }
+
+    /// Records up to here are durable.
+    pub(super) fn durable(&self) -> Seq {
+        self.durable
+    }
+
+    pub(super) fn is_busy(&self) -> bool {
+        self.run.is_some() || !self.wanted.is_empty() || self.internal || self.frames.oldest() != self.frames.next()
+    }
+}
+
+impl Engine {
+    /// Seals the frame being built and writes its copies.
+    pub(super) fn emit_frame(&mut self) {
+        let mut places = std::mem::take(&mut self.flush.places);
+        self.journal.place_copies(&mut self.store, &self.health, &mut places);
+        let frame = self.flush.frames.issue();
+        self.flush.stamped = self.flush.durable;
+        self.flush.frame_copies.push(places.len() as u32);
+        for &at in &places {
+            let slot = self.pool.alloc().expect("slots for frames are set aside");
+            self.journal.seal(at, self.flush.durable, &mut self.pool.bytes_mut(slot)[..META_BYTES]);
+            let (dev, offset) = match at {
+                CopyAt::Ring { dev, block } => (dev, self.store.config.journal_offset(block)),
+                CopyAt::Log { dev, block } => {
+                    self.health.mark_fresh_blocks(dev, block, 1);
+                    (dev, self.store.config.log_offset(block))
+                }
+            };
+            let id = self.flush.free_copies.pop().unwrap_or_else(|| {
+                self.flush.copies.push(None);
+                self.flush.copies.len() as u32 - 1
+            });
+            self.flush.copies[id as usize] = Some(FrameCopy { slot, frame });
+            let tag = Tag { purpose: Purpose::Frame, dev, id, step: 0 };
+            self.push_op(tag, OpKind::Write, Stream::Metadata, offset, META_BYTES as u64, Some(slot));
+        }
+        if places.is_empty() {
+            self.end_frame(frame);
+        }
+        self.flush.places = places;
+        self.journal.clear();
+    }
+
+    fn end_frame(&mut self, frame: u64) {
+        self.flush.frames.finish(frame);
+        while self.flush.frame_base < self.flush.frames.oldest() {
+            self.flush.frame_copies.remove(0);
+            self.flush.frame_base += 1;
+        }
+    }
+
+    /// A copy of a frame was written.
+    pub(super) fn frame_done(&mut self, tag: Tag, result: Result<(), IoFault>) {
+        let copy = self.flush.copies[tag.id as usize].take().expect("a completion belongs to a copy in flight");
+        self.flush.free_copies.push(tag.id);
+        self.pool.free(copy.slot);
+        match result {
+            Ok(()) => self.flush.wrote(tag.dev),
+            Err(fault) => self.write_fault(tag.dev, fault),
+        }
+        let left = &mut self.flush.frame_copies[(copy.frame - self.flush.frame_base) as usize];
+        *left -= 1;
+        if *left == 0 {
+            self.end_frame(copy.frame);
+        }
+        self.advance_flush();
+    }
+
+    /// Starts a flush if anybody wants one.
+    pub(super) fn drive_flush(&mut self) {
+        if self.retired.get() - self.flush.durable.get() > UNFLUSHED_RECORDS_MAX {
+            self.flush.want_internal();
+        }
+        if self.flush.run.is_some() || (self.flush.wanted.is_empty() && !self.flush.internal) {
+            return;
+        }
+        self.flush.internal = false;
+        if self.journal.has_records() || self.flush.stamped < self.flush.durable {
+            self.emit_frame();
+        }
+        let mut answers = std::mem::take(&mut self.flush.spare_answers);
+        std::mem::swap(&mut answers, &mut self.flush.wanted);
+        self.flush.begun += 1;
+        self.flush.run = Some(Run {
+            number: self.flush.begun,
+            answers,
+            through: self.retired,
+            stamped: self.flush.stamped,
+            frames_before: self.flush.frames.next(),
+            stage: Stage::Frames,
+        });
+        self.advance_flush();
+    }
+
+    fn advance_flush(&mut self) {
+        let Some(run) = &mut self.flush.run else { return };
+        if run.stage != Stage::Frames || self.flush.frames.oldest() < run.frames_before {
+            return;
+        }
+        let mut outstanding = 0;
+        let mut ops = Vec::new();
+        for dev in self.health.writable() {
+            if std::mem::take(&mut self.flush.unflushed[dev.index()]) {
+                outstanding += 1;
+                ops.push(Tag { purpose: Purpose::Flush, dev, id: 0, step: 0 });
+            }
+        }
+        run.stage = Stage::Devices { outstanding };
+        for tag in ops {
+            self.push_op(tag, OpKind::Flush, Stream::Metadata, 0, 0, None);
+        }
+        if outstanding == 0 {
+            self.end_flush();
+        }
+    }
+
+    /// A device was flushed.
+    pub(super) fn device_flush_done(&mut self, tag: Tag, result: Result<(), IoFault>) {
+        if let Err(fault) = result {
+            self.write_fault(tag.dev, fault);
+        }
+        let Some(Run { stage: Stage::Devices { outstanding }, .. }) = &mut self.flush.run else {
+            unreachable!("device flushes belong to the running flush");
+        };
+        *outstanding -= 1;
+        if *outstanding == 0 {
+            self.end_flush();
+        }
+    }
+
+    fn end_flush(&mut self) {
+        let Some(mut run) = self.flush.run.take() else { return };
+        self.flush.durable = self.flush.durable.max(run.through);
+        self.flush.persisted = self.flush.persisted.max(run.stamped);
+        self.stats.flushes += 1;
+        let failed = self.health.array_state() == ArrayState::Failed;
+        for request in run.answers.drain(..) {
+            self.close(request, if failed { Err(EngineError::ArrayFailed) } else { Ok(()) });
+        }
+        self.flush.spare_answers = run.answers;
+        self.release_quarantine();
+        self.checkpoint_flushed(run.number);
+        self.maintenance_flushed(run.number);
+    }
+
+    /// Whether a frame on disk lags behind what is known durable, so that one more flush would free space.
+    pub(super) fn flush_would_free(&self) -> bool {
+        self.quarantine.front().is_some_and(|q| q.seq > self.flush.persisted() && q.seq <= self.retired)
+    }
+
+    /// What is durable.
+    pub fn durable_through(&self) -> Seq {
+        self.flush.durable()
+    }
+}

@@ -1,0 +1,340 @@
+//! Carrying out plans: reads, computations, checksums, records and writes, then retirement in record order.
+
+use super::cover::Parent;
+use super::maintain::UnitKind;
+use super::tag::{Purpose, Tag};
+use super::write::ZeroRun;
+use super::{Engine, EngineError, Mode};
+use crate::plan::{Compute, CrcAt, Plan, PlanRead};
+use crate::scheme::ChunkWrite;
+use block::{ChunkAddr, IoFault, OpKind, Seq, Slot};
+use format::crc32c;
+
+/// What a job is for.
+#[derive(Clone, Copy, Default, Debug)]
+pub(super) enum JobKind {
+    /// A batch of chunk writes.
+    #[default]
+    Write,
+    /// A stretch of a discard; the run as it continues.
+    Zero(ZeroRun),
+    /// Parity commit of some stripes.
+    Commit,
+    /// Rebuild or scrub of some stripes or log stripes.
+    Maintain(UnitKind),
+}
+
+/// A plan and its progress.
+#[derive(Default)]
+pub(super) struct Job {
+    pub plan: Plan,
+    pub kind: JobKind,
+    /// Operations and covers that must end before the next stage.
+    pub outstanding: u32,
+    pub acks: Vec<ChunkWrite>,
+    first_seq: Seq,
+    ticket: Option<u64>,
+    /// A chunk that the plan needs is lost.
+    pub lost: bool,
+    writing: bool,
+}
+
+impl Engine {
+    /// A fresh job.
+    pub(super) fn take_job(&mut self, kind: JobKind) -> u32 {
+        let place = self.jobs.take();
+        let job = &mut self.jobs[place];
+        job.plan.clear();
+        job.acks.clear();
+        (job.kind, job.outstanding, job.ticket, job.lost, job.writing) = (kind, 0, None, false, false);
+        place
+    }
+
+    /// Ends a job: its slots go back.
+    pub(super) fn give_job(&mut self, place: u32) {
+        if let Some(ticket) = self.jobs[place].ticket.take() {
+            self.tickets.finish(ticket);
+        }
+        let job = &mut self.jobs[place];
+        for slot in job.plan.owned.drain(..) {
+            self.pool.free(slot);
+        }
+        self.jobs.give(place);
+    }
+
+    /// Starts a planned job.
+    pub(super) fn start_job(&mut self, place: u32) {
+        let count = self.jobs[place].plan.reads.len();
+        if count == 0 {
+            return self.compute_and_write(place);
+        }
+        self.jobs[place].ticket = Some(self.tickets.issue());
+        self.jobs[place].outstanding = count as u32;
+        for step in 0..count {
+            let read = self.jobs[place].plan.reads[step];
+            if self.health.is_readable(read.addr) {
+                let tag = Tag { purpose: Purpose::JobRead, dev: read.addr.dev, id: place, step: step as u32 };
+                self.push_chunk_op(tag, OpKind::Read, read.stream, read.addr, read.slot);
+            } else {
+                self.cover_for_job(place, step as u32, read, false);
+            }
+        }
+    }
+
+    fn cover_for_job(&mut self, place: u32, step: u32, read: PlanRead, heal: bool) {
+        let target = crate::plan::Piece { index: read.index, addr: read.addr, crc: read.crc };
+        self.start_cover(Parent::Job { place, step }, read.word, target, read.slot, heal);
+    }
+
+    /// A read of a plan ended.
+    pub(super) fn job_read_done(&mut self, tag: Tag, result: Result<(), IoFault>) {
+        let read = self.jobs[tag.id].plan.reads[tag.step as usize];
+        match self.verify_read(read.addr, read.crc, read.slot, result) {
+            true => self.job_step_done(tag.id, false),
+            false => self.cover_for_job(tag.id, tag.step, read, true),
+        }
+    }
+
+    /// Whether a read gave what it should; counts what it did not.
+    pub(super) fn verify_read(&mut self, addr: ChunkAddr, crc: u32, slot: Slot, result: Result<(), IoFault>) -> bool {
+        match result {
+            Ok(()) if crc32c(self.pool.bytes(slot)) == crc => true,
+            Ok(()) => {
+                self.health.errors_mut(addr.dev).checksum += 1;
+                false
+            }
+            Err(IoFault::Gone) => {
+                self.fail_device(addr.dev);
+                false
+            }
+            Err(IoFault::Device { .. } | IoFault::Short) => {
+                self.health.errors_mut(addr.dev).read += 1;
+                false
+            }
+        }
+    }
+
+    /// One step of a job's present stage ended.
+    pub(super) fn job_step_done(&mut self, place: u32, lost: bool) {
+        let job = &mut self.jobs[place];
+        job.lost |= lost;
+        job.outstanding -= 1;
+        if job.outstanding > 0 {
+            return;
+        }
+        if !job.writing {
+            self.compute_and_write(place);
+        } else if job.plan.records.is_empty() {
+            self.end_job(place);
+        } else {
+            self.retire();
+        }
+    }
+
+    fn compute_and_write(&mut self, place: u32) {
+        self.jobs[place].writing = true;
+        if self.jobs[place].lost {
+            return self.end_job(place);
+        }
+        let mut plan = std::mem::take(&mut self.jobs[place].plan);
+        self.compute(&plan);
+        if !self.check_results(&mut plan) {
+            self.jobs[place].plan = plan;
+            self.jobs[place].lost = true;
+            return self.end_job(place);
+        }
+        self.record(place, &plan);
+        let mut outstanding = 0;
+        for (step, write) in plan.writes.iter().enumerate() {
+            if self.health.is_writable(write.addr.dev) {
+                outstanding += 1;
+                let tag = Tag { purpose: Purpose::JobWrite, dev: write.addr.dev, id: place, step: step as u32 };
+                self.push_chunk_op(tag, OpKind::Write, write.stream, write.addr, write.slot);
+            }
+        }
+        let records = !plan.records.is_empty();
+        self.jobs[place].plan = plan;
+        self.jobs[place].outstanding = outstanding;
+        if records {
+            self.retiring.push_back(place);
+        }
+        if outstanding == 0 {
+            if records { self.retire() } else { self.end_job(place) }
+        }
+    }
+
+    fn compute(&mut self, plan: &Plan) {
+        let len = self.pool.slot_bytes();
+        let offsets = |slots: &[Slot]| -> OffsetList { slots.iter().map(|s| s.index() * len).collect() };
+        let code = &self.store.code;
+        for compute in &plan.computes {
+            match compute {
+                Compute::Encode { columns, inputs, outputs } => {
+                    let (inputs, outputs) = (offsets(&plan.slots[inputs.clone()]), offsets(&plan.slots[outputs.clone()]));
+                    code.encode_in(self.pool.region_mut(), len, &plan.columns[columns.clone()], &inputs, &outputs);
+                }
+                Compute::Delta { column, old, new, parities } => {
+                    let (old, new) = (old.map(|s| s.index() * len), new.map(|s| s.index() * len));
+                    let parities = offsets(&plan.slots[parities.clone()]);
+                    code.update_in(self.pool.region_mut(), len, *column, old, new, &parities);
+                }
+                Compute::Rebuild { columns, present, wanted } => {
+                    let pair = |range: &std::ops::Range<usize>| -> Vec<(usize, usize)> {
+                        let indices = &plan.columns[range.clone()];
+                        indices.iter().zip(&plan.slots[range.clone()]).map(|(&i, s)| (i, s.index() * len)).collect()
+                    };
+                    let (present, wanted) = (pair(present), pair(wanted));
+                    code.rebuild_in(self.pool.region_mut(), len, &plan.columns[columns.clone()], &present, &wanted)
+                        .expect("the planner chose enough pieces");
+                }
+            }
+        }
+    }
+
+    /// Notes the checksums of what is about to be written; `false` if something known came out wrong.
+    fn check_results(&mut self, plan: &mut Plan) -> bool {
+        let mut good = true;
+        for write in &plan.writes {
+            match write.crc_at {
+                CrcAt::Nowhere => {}
+                CrcAt::Known(crc) => good &= crc32c(self.pool.bytes(write.slot)) == crc,
+                CrcAt::Member(_) | CrcAt::Crc(_) | CrcAt::Piece(_) => {
+                    plan.records.set_crc(write.crc_at, crc32c(self.pool.bytes(write.slot)));
+                }
+            }
+        }
+        for &(one, other) in &plan.compares {
+            if self.pool.bytes(one) != self.pool.bytes(other) {
+                self.maintain.code_mismatch();
+            }
+        }
+        good
+    }
+
+    /// Puts a plan's records into the journal.
+    fn record(&mut self, place: u32, plan: &Plan) {
+        self.jobs[place].first_seq = self.journal.next_seq();
+        for index in 0..plan.records.len() {
+            while self.journal.try_push(plan.records.get(index)).is_none() {
+                self.emit_frame();
+            }
+        }
+    }
+
+    /// A write of a plan ended.
+    pub(super) fn job_write_done(&mut self, tag: Tag, result: Result<(), IoFault>) {
+        match result {
+            Ok(()) => {
+                self.flush.wrote(tag.dev);
+                if self.health.is_rebuilding(tag.dev) {
+                    let addr = self.jobs[tag.id].plan.writes[tag.step as usize].addr;
+                    let blocks = if self.store.is_log(addr.dev) { self.store.chunk_blocks() } else { 1 };
+                    self.health.mark_fresh_blocks(addr.dev, addr.chunk, blocks);
+                }
+            }
+            Err(fault) => self.write_fault(tag.dev, fault),
+        }
+        self.job_step_done(tag.id, false);
+    }
+
+    /// Applies the records of every job whose writes have ended, in record order, and acknowledges.
+    pub(super) fn retire(&mut self) {
+        while let Some(&place) = self.retiring.front() {
+            if self.jobs[place].outstanding > 0 {
+                return;
+            }
+            self.retiring.pop_front();
+            let plan = std::mem::take(&mut self.jobs[place].plan);
+            let mut seq = self.jobs[place].first_seq;
+            for index in 0..plan.records.len() {
+                let record = plan.records.get(index);
+                self.count_record(record);
+                self.scheme.apply(&mut self.store, seq, record).expect("a record fits the state it was planned on");
+                self.retired = seq;
+                seq = seq.next();
+            }
+            self.quarantine_freed(self.retired);
+            self.jobs[place].plan = plan;
+            self.end_job(place);
+        }
+    }
+
+    fn count_record(&mut self, record: format::RecordRef<'_>) {
+        match record {
+            format::RecordRef::LogStripe { members, .. } => {
+                self.stats.log_stripes += 1;
+                self.stats.log_members += members.len() as u64;
+            }
+            format::RecordRef::FullStripe { .. } => self.stats.full_stripes += 1,
+            format::RecordRef::Commit { .. } => self.stats.stripes_committed += 1,
+            format::RecordRef::Zero { .. } | format::RecordRef::InPlace { .. } => {}
+        }
+    }
+
+    /// Everything a job does is done: answers, locks, slots.
+    fn end_job(&mut self, place: u32) {
+        let lost = self.jobs[place].lost;
+        let failed = !self.accepts_writes();
+        let geometry = self.store.config.geometry;
+        let acks = std::mem::take(&mut self.jobs[place].acks);
+        for write in &acks {
+            let mode = self.mode_of(write);
+            self.unlock(geometry.stripe_of(write.lcn), mode);
+            let unreadable = lost.then_some(EngineError::Unreadable { lcn: write.lcn });
+            self.chunk_done(write.request, unreadable.or(failed.then_some(EngineError::ArrayFailed)));
+        }
+        self.jobs[place].acks = acks;
+        let stripes = std::mem::take(&mut self.jobs[place].plan.stripes);
+        for &stripe in &stripes {
+            self.unlock(stripe, Mode::Exclusive);
+        }
+        let kind = self.jobs[place].kind;
+        match kind {
+            JobKind::Write => {}
+            JobKind::Zero(run) => self.zeros.push_back(run),
+            JobKind::Commit => {
+                if lost {
+                    self.undo_commit_space(place);
+                }
+                self.commit_unit_done(&stripes, lost);
+            }
+            JobKind::Maintain(_) => self.unit_done(&stripes, lost),
+        }
+        self.jobs[place].plan.stripes = stripes;
+        self.give_job(place);
+    }
+}
+
+impl Engine {
+    /// A commit that could not read what it needs wrote nothing: the space for its parity goes back.
+    fn undo_commit_space(&mut self, place: u32) {
+        for write in &self.jobs[place].plan.writes {
+            self.store.spaces[write.addr.dev.index()].release(write.addr.chunk);
+        }
+    }
+}
+
+/// Offsets of the slots of one computation: at most a code word, on the stack.
+struct OffsetList {
+    offsets: [usize; 256],
+    len: usize,
+}
+
+impl FromIterator<usize> for OffsetList {
+    fn from_iter<I: IntoIterator<Item = usize>>(iter: I) -> Self {
+        let mut list = Self { offsets: [0; 256], len: 0 };
+        for offset in iter {
+            list.offsets[list.len] = offset;
+            list.len += 1;
+        }
+        list
+    }
+}
+
+impl std::ops::Deref for OffsetList {
+    type Target = [usize];
+
+    fn deref(&self) -> &[usize] {
+        &self.offsets[..self.len]
+    }
+}

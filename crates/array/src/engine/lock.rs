@@ -1,0 +1,109 @@
+//! Stripe locks: whole-chunk writes share a stripe, everything that must see it hold still has it alone.
+//!
+//! Waiters are granted in order of arrival; a sharer that comes after a waiter waits too, so nobody starves.
+
+use super::Pending;
+use block::StripeId;
+use std::collections::{HashMap, VecDeque};
+use std::hash::{BuildHasherDefault, Hasher};
+
+/// Multiplicative hashing of stripe numbers: fast, and the same in every run.
+#[derive(Default)]
+pub struct StripeHasher(u64);
+
+impl Hasher for StripeHasher {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for &byte in bytes {
+            self.write_u64(u64::from(byte));
+        }
+    }
+
+    fn write_u64(&mut self, value: u64) {
+        self.0 = (self.0 ^ value).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29);
+    }
+}
+
+#[derive(Default)]
+struct Lock {
+    shared: u32,
+    exclusive: bool,
+    waiters: VecDeque<Pending>,
+}
+
+/// How a stripe is wanted.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Mode {
+    /// Beside other sharers.
+    Shared,
+    /// Alone.
+    Exclusive,
+}
+
+/// See the module's documentation.
+#[derive(Default)]
+pub struct Locks {
+    stripes: HashMap<u64, Lock, BuildHasherDefault<StripeHasher>>,
+    spare: Vec<Lock>,
+}
+
+impl Locks {
+    /// Grants the lock now, or not at all.
+    pub fn try_lock(&mut self, stripe: StripeId, mode: Mode) -> bool {
+        let spare = &mut self.spare;
+        let lock = self.stripes.entry(stripe.get()).or_insert_with(|| spare.pop().unwrap_or_default());
+        let free = lock.waiters.is_empty() && lock.grant(mode);
+        if !free && lock.is_idle() {
+            self.stripes.remove(&stripe.get());
+        }
+        free
+    }
+
+    /// Queues work that [`Locks::try_lock`] did not grant.
+    pub fn wait(&mut self, stripe: StripeId, pending: Pending) {
+        self.stripes.get_mut(&stripe.get()).expect("a lock that was refused is held").waiters.push_back(pending);
+    }
+
+    /// Gives a lock back; waiters that may run now, their locks granted, are moved to `granted`.
+    pub fn unlock(&mut self, stripe: StripeId, mode: Mode, granted: &mut VecDeque<Pending>) {
+        let lock = self.stripes.get_mut(&stripe.get()).expect("a held lock is in the table");
+        match mode {
+            Mode::Shared => lock.shared = lock.shared.checked_sub(1).expect("sharers are counted"),
+            Mode::Exclusive => assert!(std::mem::replace(&mut lock.exclusive, false), "held exclusively"),
+        }
+        while let Some(next) = lock.waiters.front() {
+            let mode = next.mode;
+            if !lock.grant(mode) {
+                break;
+            }
+            granted.extend(lock.waiters.pop_front());
+        }
+        if lock.is_idle() {
+            let lock = self.stripes.remove(&stripe.get()).expect("just looked up");
+            self.spare.push(lock);
+        }
+    }
+
+    /// Whether nobody holds or waits for anything.
+    pub fn is_empty(&self) -> bool {
+        self.stripes.is_empty()
+    }
+}
+
+impl Lock {
+    fn grant(&mut self, mode: Mode) -> bool {
+        match mode {
+            Mode::Shared if !self.exclusive => self.shared += 1,
+            Mode::Exclusive if !self.exclusive && self.shared == 0 => self.exclusive = true,
+            Mode::Shared | Mode::Exclusive => return false,
+        }
+        true
+    }
+
+    fn is_idle(&self) -> bool {
+        self.shared == 0 && !self.exclusive && self.waiters.is_empty()
+    }
+}

@@ -1,0 +1,579 @@
+//! Rebuild, scrub, and telling the members who is in service.
+//!
+//! Rebuild (EPLOG, section 3.4): commit first, then stripe by stripe the chunks that the replacement lacks, then what
+//! log stripes still need. Foreground work goes on; what it writes to the replacement needs no rebuilding. Scrub reads
+//! every chunk, parity and log chunk, checks it against its checksum and the code, and heals what is bad.
+
+use super::job::JobKind;
+use super::tag::{Purpose, Tag};
+use super::{Engine, EngineError, Mode};
+use crate::plan::{Codeword, Compute, CrcAt, Plan, PlanRead, PlanWrite, Word};
+use crate::scheme::Located;
+use block::{DevIndex, IoFault, META_BYTES, OpKind, Stream, StripeId};
+use format::{MemberState, Role, Superblock};
+use std::collections::VecDeque;
+
+/// What a unit of maintenance does.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum UnitKind {
+    Rebuild,
+    Scrub,
+}
+
+/// How far maintenance is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Progress {
+    /// Stripes and log stripes looked at.
+    pub done: u64,
+    /// Stripes and log stripes to look at in all, as far as known.
+    pub total: u64,
+    /// Bytes written to replacements.
+    pub rebuilt_bytes: u64,
+    /// When it began, in the engine's time.
+    pub started_ns: u64,
+}
+
+/// What maintenance found.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct MaintenanceReport {
+    /// Code words that could not be read or rebuilt.
+    pub lost: u64,
+    /// Code words whose parity did not belong to its data although every checksum matched.
+    pub code_mismatches: u64,
+}
+
+enum Phase {
+    /// Parity commit first.
+    Commit { asked: bool },
+    /// Stripes from `next`.
+    Stripes { next: u64 },
+    /// Live log stripes.
+    Words { left: VecDeque<Word> },
+    /// Waiting for a flush later than `after`.
+    Settle { after: u64 },
+}
+
+struct Run {
+    kind: UnitKind,
+    phase: Phase,
+    units: usize,
+    /// Stripes that were busy, or whose unit failed, to be looked at one by one.
+    again: VecDeque<StripeId>,
+    progress: Progress,
+    report: MaintenanceReport,
+    answers: Vec<u32>,
+}
+
+/// See the module's documentation.
+pub(super) struct Maintenance {
+    superblock: Superblock,
+    run: Option<Run>,
+    last: MaintenanceReport,
+    publishing: Option<Publishing>,
+    clean_wanted: Vec<u32>,
+    clean: bool,
+    read_only: bool,
+    word: Codeword,
+}
+
+struct Publishing {
+    flushing: bool,
+    slots: Vec<Option<block::Slot>>,
+}
+
+impl Maintenance {
+    pub(super) fn new(superblock: Superblock) -> Self {
+        Self {
+            superblock,
+            run: None,
+            last: MaintenanceReport::default(),
+            publishing: None,
+            clean_wanted: Vec::new(),
+            clean: false,
+            read_only: false,
+            word: Codeword::default(),
+        }
+    }
+
+    pub(super) fn is_read_only(&self) -> bool {
+        self.read_only
+    }
+
+    pub(super) fn heals_in_flight(&self) -> usize {
+        self.run.as_ref().map_or(0, |run| run.units)
+    }
+
+    pub(super) fn code_mismatch(&mut self) {
+        if let Some(run) = &mut self.run {
+            run.report.code_mismatches += 1;
+        }
+    }
+}
+
+impl Engine {
+    /// A replacement has taken the place of a failed member: rebuild onto it. Answered when the array is whole again.
+    pub fn rebuild(&mut self, tag: u64, dev: DevIndex, serial: u32) {
+        let known = dev.index() < self.health.members().len();
+        if !known || self.health.is_writable(dev) || !self.accepts_writes() {
+            return self.finish(super::Done { tag, result: Err(EngineError::Refused) });
+        }
+        self.health.renew(dev, serial);
+        self.health.start_rebuild(dev, &self.store.config);
+        self.publish_members();
+        let request = self.open_control(tag);
+        self.start_run(UnitKind::Rebuild, request);
+    }
+
+    /// Continues the rebuild of members that were being rebuilt when the array was last stopped.
+    pub fn resume_rebuild(&mut self, tag: u64) {
+        let request = self.open_control(tag);
+        self.start_run(UnitKind::Rebuild, request);
+    }
+
+    /// Checks everything, from `first_stripe` on (0 = all).
+    pub fn scrub(&mut self, tag: u64, first_stripe: u64) {
+        let request = self.open_control(tag);
+        self.start_run(UnitKind::Scrub, request);
+        if let Some(Run { kind: UnitKind::Scrub, phase: Phase::Stripes { next }, progress, .. }) = &mut self.maintain.run
+        {
+            (*next, progress.done) = (first_stripe, first_stripe);
+        }
+    }
+
+    /// What maintenance is under way, and how far it is.
+    pub fn maintenance(&self) -> Option<(&'static str, Progress, MaintenanceReport)> {
+        self.maintain.run.as_ref().map(|run| {
+            let name = match run.kind {
+                UnitKind::Rebuild => "rebuild",
+                UnitKind::Scrub => "scrub",
+            };
+            (name, run.progress, run.report)
+        })
+    }
+
+    /// What the last rebuild or scrub found.
+    pub fn last_report(&self) -> MaintenanceReport {
+        self.maintain.last
+    }
+
+    fn start_run(&mut self, kind: UnitKind, request: u32) {
+        if let Some(run) = &mut self.maintain.run {
+            let mut answers = std::mem::take(&mut run.answers);
+            if run.kind == UnitKind::Scrub && kind == UnitKind::Rebuild {
+                // A rebuild goes first; the scrub is given up and says so.
+                let (units, again) = (run.units, std::mem::take(&mut run.again));
+                let phase = Phase::Commit { asked: false };
+                *run = Run { kind, phase, units, again, progress: run.progress, report: run.report, answers: vec![request] };
+                run.again.clear();
+                run.progress = Progress { started_ns: self.now_ns, ..Progress::default() };
+                for scrub in answers {
+                    self.chunk_done(scrub, Some(EngineError::Refused));
+                }
+            } else if run.kind == kind {
+                answers.push(request);
+                run.answers = answers;
+                if kind == UnitKind::Rebuild {
+                    run.phase = Phase::Commit { asked: false };
+                    run.progress.done = 0;
+                }
+            } else {
+                run.answers = answers;
+                self.chunk_done(request, Some(EngineError::Refused));
+            }
+            return;
+        }
+        let phase = match kind {
+            UnitKind::Rebuild => Phase::Commit { asked: false },
+            UnitKind::Scrub => Phase::Stripes { next: 0 },
+        };
+        let total = self.store.config.stripe_count;
+        self.maintain.run = Some(Run {
+            kind,
+            phase,
+            units: 0,
+            again: VecDeque::new(),
+            progress: Progress { total, started_ns: self.now_ns, ..Progress::default() },
+            report: MaintenanceReport::default(),
+            answers: vec![request],
+        });
+    }
+
+    pub(super) fn drive_maintenance(&mut self) {
+        loop {
+            let Some(run) = &mut self.maintain.run else { return };
+            if let Phase::Commit { asked } = &mut run.phase {
+                if !std::mem::replace(asked, true) {
+                    return self.ask_commit();
+                }
+                if self.commit_pending() {
+                    return;
+                }
+                run_mut(&mut self.maintain).phase = Phase::Stripes { next: 0 };
+                continue;
+            }
+            if run.units >= self.options.units_in_flight || !self.rate_allows() || !self.start_unit() {
+                break;
+            }
+        }
+        self.finish_phase();
+    }
+
+    /// Whether the rate limit lets another unit start.
+    fn rate_allows(&self) -> bool {
+        let Some(run) = &self.maintain.run else { return false };
+        let Some(rate) = self.options.rebuild_bytes_per_s else { return true };
+        let elapsed_ns = u128::from(self.now_ns.saturating_sub(run.progress.started_ns));
+        let chunk = self.store.config.geometry.chunk_bytes() as u128;
+        let looked_at = u128::from(run.progress.done) * chunk * self.store.main_count() as u128;
+        looked_at * 1_000_000_000 <= u128::from(rate) * elapsed_ns
+    }
+
+    /// The rate limit of rebuild and scrub, changed while they run.
+    pub fn set_rebuild_rate(&mut self, bytes_per_s: Option<u64>) {
+        self.options.rebuild_bytes_per_s = bytes_per_s;
+    }
+
+    /// Starts the next unit of the present phase; `false` if there is none or it cannot start now.
+    fn start_unit(&mut self) -> bool {
+        let kind = run_mut(&mut self.maintain).kind;
+        let place = self.take_job(JobKind::Maintain(kind));
+        let mut plan = std::mem::take(&mut self.jobs[place].plan);
+        let mut looked_at = 0;
+        for _ in 0..self.options.unit_stripes {
+            if self.pool.free_count() < 4 * (self.store.main_count() + self.health.members().len()) {
+                break;
+            }
+            match self.next_target() {
+                Some(Target::Stripe(stripe)) => self.plan_stripe_unit(kind, stripe, &mut plan),
+                Some(Target::Word(word)) => self.plan_word_unit(kind, word, &mut plan),
+                None => break,
+            }
+            looked_at += 1;
+            if !run_mut(&mut self.maintain).again.is_empty() {
+                break;
+            }
+        }
+        let run = run_mut(&mut self.maintain);
+        run.progress.done += looked_at;
+        if plan.reads.is_empty() {
+            let stripes = std::mem::take(&mut plan.stripes);
+            stripes.iter().for_each(|&stripe| self.unlock(stripe, Mode::Exclusive));
+            plan.stripes = stripes;
+            plan.stripes.clear();
+            self.jobs[place].plan = plan;
+            self.give_job(place);
+            return looked_at > 0;
+        }
+        if self.options.sort_unit_reads {
+            plan.reads.sort_unstable_by_key(|read| read.addr);
+        }
+        let chunk = self.store.config.geometry.chunk_bytes() as u64;
+        run.progress.rebuilt_bytes += plan.writes.len() as u64 * chunk;
+        run.units += 1;
+        self.jobs[place].plan = plan;
+        self.start_job(place);
+        true
+    }
+
+    fn next_target(&mut self) -> Option<Target> {
+        let stripes = self.store.config.stripe_count;
+        let run = run_mut(&mut self.maintain);
+        if let Some(stripe) = run.again.pop_front() {
+            run.progress.done = run.progress.done.saturating_sub(1);
+            return Some(Target::Stripe(stripe));
+        }
+        match &mut run.phase {
+            Phase::Stripes { next } if *next < stripes => {
+                *next += 1;
+                Some(Target::Stripe(StripeId::new(*next - 1)))
+            }
+            Phase::Words { left } => left.pop_front().map(Target::Word),
+            Phase::Stripes { .. } | Phase::Commit { .. } | Phase::Settle { .. } => None,
+        }
+    }
+
+    fn plan_stripe_unit(&mut self, kind: UnitKind, stripe: StripeId, plan: &mut Plan) {
+        if !self.locks.try_lock(stripe, Mode::Exclusive) {
+            run_mut(&mut self.maintain).again.push_back(stripe);
+            return;
+        }
+        let reads = plan.reads.len();
+        self.plan_word_unit(kind, Word::Stripe(stripe), plan);
+        if self.scheme.is_dirty(stripe) {
+            let geometry = self.store.config.geometry;
+            for column in 0..geometry.data_count() {
+                let located = self.scheme.locate(&self.store, geometry.lcn_at(stripe, column));
+                if let Located::At { word: word @ Word::Log(_), .. } = located {
+                    self.plan_word_unit(kind, word, plan);
+                }
+            }
+        }
+        if plan.reads.len() == reads {
+            self.unlock(stripe, Mode::Exclusive);
+        } else {
+            plan.stripes.push(stripe);
+        }
+    }
+
+    fn plan_word_unit(&mut self, kind: UnitKind, word: Word, plan: &mut Plan) {
+        let mut pieces = std::mem::take(&mut self.maintain.word);
+        self.scheme.codeword(&self.store, word, &mut pieces);
+        if pieces.data_count > 0 {
+            match kind {
+                UnitKind::Rebuild => self.plan_rebuild(word, &pieces, plan),
+                UnitKind::Scrub => self.plan_scrub(word, &pieces, plan),
+            }
+        }
+        self.maintain.word = pieces;
+    }
+
+    /// Reads as many pieces as the word has data, rebuilds the missing ones at once and writes them.
+    fn plan_rebuild(&mut self, word: Word, pieces: &Codeword, plan: &mut Plan) {
+        let lacks = |e: &Engine, piece: &crate::plan::Piece| {
+            e.health.is_rebuilding(piece.addr.dev) && !e.health.is_readable(piece.addr)
+        };
+        if !pieces.pieces.iter().any(|piece| lacks(self, piece)) {
+            return;
+        }
+        let readable = pieces.pieces.iter().filter(|piece| self.health.is_readable(piece.addr)).count();
+        if readable < pieces.data_count {
+            run_mut(&mut self.maintain).report.lost += 1;
+            return;
+        }
+        let columns = plan.columns.len();
+        plan.columns.extend(pieces.pieces[..pieces.data_count].iter().map(|piece| piece.index));
+        let columns = columns..plan.columns.len();
+        align(plan, self.zero_slot);
+        let present = plan.slots.len();
+        let chosen = pieces.pieces.iter().filter(|piece| self.health.is_readable(piece.addr)).take(pieces.data_count);
+        for piece in chosen {
+            let slot = plan.own_slot(&mut self.pool);
+            plan.columns.push(piece.index);
+            plan.slots.push(slot);
+            let stream = self.stream_of(piece);
+            plan.reads.push(PlanRead { addr: piece.addr, crc: piece.crc, word, index: piece.index, slot, stream });
+        }
+        let wanted = plan.slots.len();
+        for piece in &pieces.pieces {
+            if lacks(self, piece) {
+                let slot = plan.own_slot(&mut self.pool);
+                plan.columns.push(piece.index);
+                plan.slots.push(slot);
+                let stream = self.stream_of(piece);
+                plan.writes.push(PlanWrite { addr: piece.addr, slot, stream, crc_at: CrcAt::Known(piece.crc) });
+            }
+        }
+        let end = plan.slots.len();
+        plan.computes.push(Compute::Rebuild { columns, present: present..wanted, wanted: wanted..end });
+    }
+
+    /// Reads every piece that can be read and compares the parity with what the code says.
+    fn plan_scrub(&mut self, word: Word, pieces: &Codeword, plan: &mut Plan) {
+        let first = plan.reads.len();
+        for piece in &pieces.pieces {
+            if self.health.is_readable(piece.addr) {
+                let slot = plan.own_slot(&mut self.pool);
+                let stream = self.stream_of(piece);
+                plan.reads.push(PlanRead { addr: piece.addr, crc: piece.crc, word, index: piece.index, slot, stream });
+            }
+        }
+        let reads = &plan.reads[first..];
+        let width = self.store.code.width_max();
+        let whole = reads.iter().filter(|read| read.index < width).count() == pieces.data_count;
+        let parities: Vec<(usize, block::Slot)> =
+            reads.iter().filter(|read| read.index >= width).map(|read| (read.index - width, read.slot)).collect();
+        if !whole || parities.is_empty() {
+            return;
+        }
+        let (columns, inputs) = (plan.columns.len(), plan.slots.len());
+        for read in reads.iter().filter(|read| read.index < width) {
+            plan.columns.push(read.index);
+            plan.slots.push(read.slot);
+        }
+        let (columns, inputs) = (columns..plan.columns.len(), inputs..plan.slots.len());
+        let outputs = plan.slots.len();
+        for _ in 0..self.store.config.geometry.parity_count() {
+            let slot = plan.own_slot(&mut self.pool);
+            plan.slots.push(slot);
+        }
+        plan.compares.extend(parities.iter().map(|&(row, slot)| (plan.slots[outputs + row], slot)));
+        plan.computes.push(Compute::Encode { columns, inputs, outputs: outputs..plan.slots.len() });
+    }
+
+    fn stream_of(&self, piece: &crate::plan::Piece) -> Stream {
+        if self.store.is_log(piece.addr.dev) {
+            Stream::Log
+        } else if piece.index >= self.store.code.width_max() {
+            Stream::Parity
+        } else {
+            Stream::Data
+        }
+    }
+
+    /// A unit has ended. If something in it was lost, its stripes are looked at one by one: the others must not suffer.
+    pub(super) fn unit_done(&mut self, stripes: &[StripeId], lost: bool) {
+        let Some(run) = &mut self.maintain.run else { return };
+        run.units -= 1;
+        match stripes {
+            [] | [_] => run.report.lost += u64::from(lost),
+            several if lost => run.again.extend(several),
+            _ => {}
+        }
+    }
+
+    /// Moves to the next phase when the present one has nothing left.
+    fn finish_phase(&mut self) {
+        let Some(run) = &mut self.maintain.run else { return };
+        if run.units > 0 || !run.again.is_empty() {
+            return;
+        }
+        match &run.phase {
+            Phase::Stripes { next } if *next >= self.store.config.stripe_count => {
+                let mut words = Vec::new();
+                self.scheme.log_words(&mut words);
+                run.progress.total += words.len() as u64;
+                run.phase = Phase::Words { left: words.into() };
+            }
+            Phase::Words { left } if left.is_empty() => {
+                run.phase = Phase::Settle { after: self.flush.want_after() };
+            }
+            Phase::Commit { .. } | Phase::Stripes { .. } | Phase::Words { .. } | Phase::Settle { .. } => {}
+        }
+    }
+
+    /// Flush number `number` has ended.
+    pub(super) fn maintenance_flushed(&mut self, number: u64) {
+        match &self.maintain.run {
+            Some(Run { phase: Phase::Settle { after }, .. }) if number > *after => {}
+            Some(_) | None => return,
+        }
+        let Some(run) = self.maintain.run.take() else { return };
+        self.maintain.last = run.report;
+        if run.kind == UnitKind::Rebuild && run.report.lost == 0 {
+            for index in 0..self.health.members().len() {
+                let dev = DevIndex::new(index as u16);
+                if self.health.is_rebuilding(dev) {
+                    self.health.finish_rebuild(dev);
+                }
+            }
+            self.publish_members();
+            self.checkpoint.request_full();
+        }
+        let error = (run.report.lost > 0).then_some(EngineError::Refused);
+        for request in run.answers {
+            self.chunk_done(request, error);
+        }
+    }
+
+    /// Writes superblocks that say the array was stopped in order; answered when they are durable.
+    pub fn publish_clean(&mut self, tag: u64) {
+        let request = self.open_control(tag);
+        self.maintain.clean_wanted.push(request);
+        self.maintain.clean = true;
+        self.health.config_seq += 1;
+        self.publish_members();
+    }
+
+    /// The superblock of one member as it would be written now.
+    pub fn superblock_of(&self, dev: DevIndex) -> Superblock {
+        let mut superblock = self.maintain.superblock.clone();
+        superblock.dev = dev;
+        superblock.role = if self.store.is_log(dev) { Role::Log } else { Role::Main };
+        superblock.config_seq = self.health.config_seq;
+        superblock.members = self.health.entries();
+        superblock.serial = superblock.members[dev.index()].serial;
+        superblock.clean = self.maintain.clean;
+        superblock.epoch = self.journal.epoch();
+        superblock.nonce = self.journal.nonce();
+        superblock
+    }
+
+    /// Writes the members' present state to every working member. Answers wait until that is durable: a device that
+    /// missed writes must not pass for a good one after a crash.
+    pub(super) fn publish_members(&mut self) {
+        if self.maintain.publishing.is_some() {
+            self.refence = true;
+            return;
+        }
+        let devices: Vec<DevIndex> = self.health.writable().collect();
+        let mut slots = Vec::new();
+        for dev in devices {
+            let superblock = self.superblock_of(dev);
+            let copy = (superblock.config_seq % 2) as usize;
+            let slot = self.pool.alloc().expect("slots for metadata are set aside");
+            let bytes = self.pool.bytes_mut(slot)[..META_BYTES].as_mut();
+            superblock.encode(copy, bytes.try_into().expect("a slot holds a metadata block"));
+            let tag = Tag { purpose: Purpose::Superblock, dev, id: slots.len() as u32, step: 0 };
+            slots.push(Some(slot));
+            self.fence += 1;
+            let offset = format::SUPERBLOCK_OFFSETS[copy];
+            self.push_op(tag, OpKind::Write, Stream::Metadata, offset, META_BYTES as u64, Some(slot));
+        }
+        self.maintain.publishing = Some(Publishing { flushing: false, slots });
+        if self.fence == 0 {
+            self.end_publishing();
+        }
+    }
+
+    /// A superblock was written, or its device flushed.
+    pub(super) fn superblock_done(&mut self, tag: Tag, result: Result<(), IoFault>) {
+        self.fence -= 1;
+        let publishing = self.maintain.publishing.as_mut().expect("superblocks are in flight");
+        if let Some(slot) = publishing.slots.get_mut(tag.id as usize).and_then(Option::take) {
+            self.pool.free(slot);
+        }
+        if let Err(fault) = result {
+            self.fence += 1; // Keep answers held while the failure is noted.
+            self.write_fault(tag.dev, fault);
+            self.fence -= 1;
+        }
+        if self.fence > 0 {
+            return;
+        }
+        let publishing = self.maintain.publishing.as_mut().expect("superblocks are in flight");
+        if !std::mem::replace(&mut publishing.flushing, true) {
+            let devices: Vec<DevIndex> = self.health.writable().collect();
+            for dev in devices {
+                self.fence += 1;
+                let tag = Tag { purpose: Purpose::Superblock, dev, id: 0xff_ffff, step: 0 };
+                self.push_op(tag, OpKind::Flush, Stream::Metadata, 0, 0, None);
+            }
+        }
+        if self.fence == 0 {
+            self.end_publishing();
+        }
+    }
+
+    fn end_publishing(&mut self) {
+        self.maintain.publishing = None;
+        if std::mem::take(&mut self.refence) {
+            return self.publish_members();
+        }
+        self.done.append(&mut self.held);
+        for request in std::mem::take(&mut self.maintain.clean_wanted) {
+            self.chunk_done(request, None);
+        }
+    }
+
+    /// Whether a member is absent or failed, so that it may be replaced.
+    pub fn is_replaceable(&self, dev: DevIndex) -> bool {
+        dev.index() < self.health.members().len()
+            && matches!(self.health.state(dev), MemberState::Failed | MemberState::Absent)
+    }
+}
+
+enum Target {
+    Stripe(StripeId),
+    Word(Word),
+}
+
+fn run_mut(maintain: &mut Maintenance) -> &mut Run {
+    maintain.run.as_mut().expect("called while a run is under way")
+}
+
+/// Makes columns and slots equally long, so that one range names a run of both.
+fn align(plan: &mut Plan, filler: block::Slot) {
+    let len = plan.columns.len().max(plan.slots.len());
+    plan.columns.resize(len, 0);
+    plan.slots.resize(len, filler);
+}

@@ -1,0 +1,381 @@
+//! The sans-I/O core: requests and completions in, device operations and answers out.
+//!
+//! No threads, no clock, no randomness, no I/O. A driver loop calls [`Engine::write`] and its like, [`Engine::pump`],
+//! carries out [`Engine::take_ops`], feeds [`Engine::complete`], and hands [`Engine::take_done`] to whoever asked.
+//!
+//! A unit of work is a *job*: a plan and its progress. Jobs that record something retire in the order of their records,
+//! so that live state is always what replay of a prefix of the journal gives.
+
+mod background;
+mod checkpoint;
+mod config;
+mod cover;
+mod flush;
+mod job;
+mod lock;
+mod maintain;
+mod read;
+mod request;
+mod slab;
+mod tag;
+mod write;
+
+pub use config::{CommitPolicy, EngineOptions, SyncPolicy};
+pub use maintain::{MaintenanceReport, Progress};
+pub use request::{Done, Durability, EngineError};
+
+use crate::health::{ArrayState, Health};
+use crate::journal::Journal;
+use crate::scheme::{ChunkWrite, Scheme, WriteLock};
+use crate::store::Store;
+use block::{ChunkAddr, Completion, DeviceOp, DevIndex, IoFault, OpKind, Pool, Seq, Slot, StripeId, Stream};
+use lock::{Locks, Mode};
+use slab::{Slab, Tickets};
+use std::collections::VecDeque;
+use tag::{Purpose, Tag};
+
+/// A chunk write on its way into a batch.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Pending {
+    write: ChunkWrite,
+    mode: Mode,
+    kind: PendingKind,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum PendingKind {
+    /// A chunk write.
+    Write,
+    /// A healthy read of an in-place scheme, which must not see a write half done; by its place.
+    Read(u32),
+}
+
+/// Figures since assembly.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct EngineStats {
+    /// Chunks that requests wrote, partial ones included.
+    pub user_chunks_written: u64,
+    /// Chunks that requests read.
+    pub user_chunks_read: u64,
+    /// Requests completed.
+    pub requests: u64,
+    /// Log stripes written, and their members: the mean width is members / stripes.
+    pub log_stripes: u64,
+    /// Members of those.
+    pub log_members: u64,
+    /// Full stripes written straight to the main array.
+    pub full_stripes: u64,
+    /// Parity commits of a stripe.
+    pub stripes_committed: u64,
+    /// Commit runs.
+    pub commits: u64,
+    /// Checkpoints written.
+    pub checkpoints: u64,
+    /// Flushes carried out.
+    pub flushes: u64,
+    /// Chunks that were rebuilt from their cover to answer a read.
+    pub covers: u64,
+    /// Chunks whose content could not be had at all.
+    pub lost: u64,
+}
+
+struct Quarantined {
+    /// The record that freed it: must be known durable, on disk, before reuse.
+    seq: Seq,
+    /// Reads that began before must have ended.
+    ticket: u64,
+    what: Freed,
+}
+
+enum Freed {
+    Chunk(ChunkAddr),
+    LogTail(u64),
+}
+
+/// See the module's documentation.
+pub struct Engine {
+    store: Store,
+    scheme: Box<dyn Scheme>,
+    health: Health,
+    journal: Journal,
+    pool: Pool,
+    options: EngineOptions,
+    now_ns: u64,
+
+    requests: Slab<request::Request>,
+    locks: Locks,
+    pending: VecDeque<Pending>,
+    granted: VecDeque<Pending>,
+    jobs: Slab<job::Job>,
+    /// Jobs with records, in record order.
+    retiring: VecDeque<u32>,
+    reads: Slab<read::ReadOp>,
+    covers: Slab<cover::Cover>,
+    stalled_covers: VecDeque<u32>,
+    tickets: Tickets,
+    quarantine: VecDeque<Quarantined>,
+    log_tail_noted: u64,
+    retired: Seq,
+    flush: flush::Flusher,
+    background: background::Background,
+    checkpoint: checkpoint::Checkpointer,
+    maintain: maintain::Maintenance,
+
+    ops: Vec<DeviceOp>,
+    done: Vec<Done>,
+    /// Answers held back until a change of the members is on disk.
+    held: Vec<Done>,
+    fence: u32,
+    refence: bool,
+    stats: EngineStats,
+    /// Partial writes whose chunk is complete now; they hold their stripe.
+    filled: Vec<ChunkWrite>,
+    zeros: VecDeque<write::ZeroRun>,
+    /// A chunk of zeros.
+    zero_slot: Slot,
+    batch: Vec<ChunkWrite>,
+    refused: Vec<ChunkWrite>,
+    spare_jobs_limit: usize,
+}
+
+impl Engine {
+    pub(crate) fn new(parts: crate::recovery::Parts, options: EngineOptions) -> Self {
+        let slot_count = options.slot_count(parts.store.config.geometry);
+        let mut pool = Pool::new(parts.store.config.geometry.chunk_bytes(), slot_count);
+        let zero_slot = pool.alloc().expect("a new pool is zeroed and has slots");
+        let log_tail = parts.store.log.tail();
+        let retired = Seq::new(parts.journal.next_seq().get() - 1);
+        let checkpoint = checkpoint::Checkpointer::new(parts.checkpoint, retired);
+        Self {
+            flush: flush::Flusher::new(parts.health.members().len(), retired),
+            background: background::Background::default(),
+            maintain: maintain::Maintenance::new(parts.superblock),
+            store: parts.store,
+            scheme: parts.scheme,
+            health: parts.health,
+            journal: parts.journal,
+            pool,
+            options,
+            now_ns: 0,
+            requests: Slab::default(),
+            locks: Locks::default(),
+            pending: VecDeque::new(),
+            granted: VecDeque::new(),
+            jobs: Slab::default(),
+            retiring: VecDeque::new(),
+            reads: Slab::default(),
+            covers: Slab::default(),
+            stalled_covers: VecDeque::new(),
+            tickets: Tickets::default(),
+            quarantine: VecDeque::new(),
+            log_tail_noted: log_tail,
+            retired,
+            checkpoint,
+            ops: Vec::new(),
+            done: Vec::new(),
+            held: Vec::new(),
+            fence: 0,
+            refence: false,
+            stats: EngineStats::default(),
+            filled: Vec::new(),
+            zeros: VecDeque::new(),
+            zero_slot,
+            batch: Vec::new(),
+            refused: Vec::new(),
+            spare_jobs_limit: 64,
+        }
+    }
+
+    /// The buffers: callers take the slots of their requests here and give them back when those are done.
+    pub fn pool(&mut self) -> &mut Pool {
+        &mut self.pool
+    }
+
+    /// Takes `count` slots for a request, or none; some are always left for the engine's own work.
+    pub fn take_slots(&mut self, count: usize, out: &mut Vec<Slot>) -> bool {
+        if self.pool.free_count() < count + self.options.reserved_slots(self.store.config.geometry) {
+            return false;
+        }
+        out.extend((0..count).map_while(|_| self.pool.alloc()));
+        true
+    }
+
+    /// The most slots one request can ever get.
+    pub fn slots_per_request_max(&self) -> usize {
+        (self.pool.slot_count() - self.options.reserved_slots(self.store.config.geometry)) / 2
+    }
+
+    /// The configuration and state that schemes work on.
+    pub fn store(&self) -> &Store {
+        &self.store
+    }
+
+    /// The scheme.
+    pub fn scheme(&self) -> &dyn Scheme {
+        &*self.scheme
+    }
+
+    /// The members.
+    pub fn health(&self) -> &Health {
+        &self.health
+    }
+
+    /// The journal.
+    pub fn journal(&self) -> &Journal {
+        &self.journal
+    }
+
+    /// Figures since assembly.
+    pub fn stats(&self) -> EngineStats {
+        self.stats
+    }
+
+    /// Bytes of the exported volume.
+    pub fn volume_bytes(&self) -> u64 {
+        self.store.config.volume_bytes()
+    }
+
+    /// The time as the driver loop sees it, in nanoseconds from any fixed point; never goes back.
+    pub fn set_now(&mut self, now_ns: u64) {
+        self.now_ns = self.now_ns.max(now_ns);
+    }
+
+    /// Operations to carry out, in order; the caller empties the vector.
+    pub fn take_ops(&mut self) -> (&mut Vec<DeviceOp>, &mut Pool) {
+        (&mut self.ops, &mut self.pool)
+    }
+
+    /// Finished requests; the caller empties the vector.
+    pub fn take_done(&mut self) -> &mut Vec<Done> {
+        &mut self.done
+    }
+
+    /// Whether nothing is in flight or queued (background work that waits for its time aside).
+    pub fn is_idle(&self) -> bool {
+        self.requests.len() == 0
+            && self.jobs.len() == 0
+            && self.retiring.is_empty()
+            && self.covers.len() == 0
+            && !self.flush.is_busy()
+            && !self.checkpoint.is_busy()
+            && self.fence == 0
+            && self.ops.is_empty()
+            && self.maintain.heals_in_flight() == 0
+    }
+
+    /// Does everything that can be done without waiting: forms batches, starts background work, issues operations.
+    pub fn pump(&mut self) {
+        self.release_quarantine();
+        self.retry_stalled_covers();
+        self.start_batches();
+        self.drive_zeros();
+        self.drive_background();
+        self.drive_maintenance();
+        self.drive_checkpoint();
+        self.drive_flush();
+    }
+
+    /// A device operation ended.
+    pub fn complete(&mut self, completion: Completion) {
+        let tag = Tag::decode(completion.tag);
+        match tag.purpose {
+            Purpose::JobRead => self.job_read_done(tag, completion.result),
+            Purpose::JobWrite => self.job_write_done(tag, completion.result),
+            Purpose::Read => self.read_done(tag, completion.result),
+            Purpose::CoverRead => self.cover_read_done(tag, completion.result),
+            Purpose::Heal => self.heal_done(tag, completion.result),
+            Purpose::Frame => self.frame_done(tag, completion.result),
+            Purpose::Flush => self.device_flush_done(tag, completion.result),
+            Purpose::Superblock => self.superblock_done(tag, completion.result),
+            Purpose::Checkpoint => self.checkpoint_done(tag, completion.result),
+        }
+    }
+
+    fn push_op(&mut self, tag: Tag, kind: OpKind, stream: Stream, offset_bytes: u64, length_bytes: u64, slot: Option<Slot>) {
+        self.ops.push(DeviceOp {
+            tag: tag.encode(),
+            dev: tag.dev,
+            kind,
+            stream,
+            offset_bytes,
+            length_bytes,
+            slot,
+        });
+    }
+
+    fn push_chunk_op(&mut self, tag: Tag, kind: OpKind, stream: Stream, addr: ChunkAddr, slot: Slot) {
+        let (offset, length) = (self.store.offset_of(addr), self.pool.slot_bytes() as u64);
+        self.push_op(tag, kind, stream, offset, length, Some(slot));
+    }
+
+    /// A write or flush failed: the device is out. Answers wait until the other members know.
+    fn write_fault(&mut self, dev: DevIndex, _fault: IoFault) {
+        self.health.errors_mut(dev).write += 1;
+        self.fail_device(dev);
+    }
+
+    /// Takes a member out of service; what it held is read through its cover from now on.
+    pub fn fail_device(&mut self, dev: DevIndex) {
+        if self.health.fail(dev) {
+            self.flush.forget(dev);
+            self.publish_members();
+            self.checkpoint.request_full();
+        }
+    }
+
+    /// Whether writes are accepted.
+    pub fn accepts_writes(&self) -> bool {
+        self.health.array_state() != ArrayState::Failed && !self.maintain.is_read_only()
+    }
+
+    fn finish(&mut self, done: Done) {
+        self.stats.requests += 1;
+        if self.fence > 0 { self.held.push(done) } else { self.done.push(done) }
+    }
+
+    /// Lets go of what is free for certain.
+    fn release_quarantine(&mut self) {
+        let (persisted, oldest) = (self.flush.persisted(), self.tickets.oldest());
+        while let Some(front) = self.quarantine.front() {
+            if front.seq > persisted || front.ticket > oldest {
+                break;
+            }
+            match front.what {
+                Freed::Chunk(addr) => self.store.spaces[addr.dev.index()].release(addr.chunk),
+                Freed::LogTail(position) => self.store.log.trim(position.min(self.store.log.head())),
+            }
+            self.quarantine.pop_front();
+        }
+    }
+
+    /// Quarantines what the records up to `seq` freed.
+    fn quarantine_freed(&mut self, seq: Seq) {
+        let ticket = self.tickets.next();
+        let freed = std::mem::take(&mut self.store.freed);
+        self.quarantine.extend(freed.iter().map(|&addr| Quarantined { seq, ticket, what: Freed::Chunk(addr) }));
+        self.store.freed = freed;
+        self.store.freed.clear();
+        self.note_log_tail(seq);
+    }
+
+    /// The log's tail may have moved: past what no log stripe and no replay needs.
+    fn note_log_tail(&mut self, seq: Seq) {
+        let tail = self.scheme.log_tail(&self.store).min(self.checkpoint.log_head());
+        if tail > self.log_tail_noted {
+            self.log_tail_noted = tail;
+            let ticket = self.tickets.next();
+            self.quarantine.push_back(Quarantined { seq, ticket, what: Freed::LogTail(tail) });
+        }
+    }
+
+    fn write_mode(&self) -> Mode {
+        match self.scheme.write_lock() {
+            WriteLock::Shared => Mode::Shared,
+            WriteLock::Exclusive => Mode::Exclusive,
+        }
+    }
+
+    fn unlock(&mut self, stripe: StripeId, mode: Mode) {
+        self.locks.unlock(stripe, mode, &mut self.granted);
+    }
+}

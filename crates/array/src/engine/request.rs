@@ -1,0 +1,213 @@
+//! Requests: validation, splitting into chunks, and answers.
+
+use super::{Engine, Mode, Pending, PendingKind, SyncPolicy};
+use crate::scheme::ChunkWrite;
+use block::{Lcn, SECTOR_BYTES, Slot};
+
+/// Why a request failed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum EngineError {
+    /// Offsets and lengths are multiples of 512.
+    #[error("offset {offset_bytes} or length {length_bytes} is not a multiple of 512")]
+    Unaligned {
+        /// Offset asked for.
+        offset_bytes: u64,
+        /// Length asked for.
+        length_bytes: u64,
+    },
+    /// The request reaches past the end of the volume.
+    #[error("{offset_bytes}+{length_bytes} is past the end of the volume ({volume_bytes} bytes)")]
+    OutOfRange {
+        /// Offset asked for.
+        offset_bytes: u64,
+        /// Length asked for.
+        length_bytes: u64,
+        /// Size of the volume.
+        volume_bytes: u64,
+    },
+    /// More members are missing than the code tolerates: the array takes no writes.
+    #[error("more devices are missing than the array tolerates: it takes no writes")]
+    ArrayFailed,
+    /// The chunk and too much of its cover are lost.
+    #[error("chunk {lcn} cannot be read nor rebuilt: too many of its pieces are lost")]
+    Unreadable {
+        /// Which chunk.
+        lcn: Lcn,
+    },
+    /// The engine found no space although the volume's size promises it.
+    #[error("no space could be reclaimed")]
+    NoSpace,
+    /// The control request does not fit the array's state.
+    #[error("not possible in the array's present state")]
+    Refused,
+}
+
+/// The end of a request.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Done {
+    /// The caller's tag.
+    pub tag: u64,
+    /// How it ended.
+    pub result: Result<(), EngineError>,
+}
+
+/// A request in flight.
+#[derive(Default)]
+pub(super) struct Request {
+    pub tag: u64,
+    /// Chunks still to be done.
+    pub remaining: u32,
+    pub error: Option<EngineError>,
+    /// Whether it must be durable before it is answered.
+    pub durable: bool,
+}
+
+impl Engine {
+    fn check(&self, offset_bytes: u64, length_bytes: u64) -> Result<(), EngineError> {
+        if !offset_bytes.is_multiple_of(SECTOR_BYTES) || !length_bytes.is_multiple_of(SECTOR_BYTES) {
+            return Err(EngineError::Unaligned { offset_bytes, length_bytes });
+        }
+        let volume_bytes = self.volume_bytes();
+        match offset_bytes.checked_add(length_bytes) {
+            Some(end) if end <= volume_bytes => Ok(()),
+            _ => Err(EngineError::OutOfRange { offset_bytes, length_bytes, volume_bytes }),
+        }
+    }
+
+    /// The chunks that a range touches, each with the bytes of it that are covered.
+    pub(super) fn chunks_of(&self, offset: u64, length: u64) -> impl Iterator<Item = (Lcn, u32, u32)> + use<> {
+        let chunk = self.store.config.geometry.chunk_bytes() as u64;
+        let end = offset + length;
+        (offset / chunk..end.div_ceil(chunk)).map(move |lcn| {
+            let start = lcn * chunk;
+            let from = offset.saturating_sub(start).min(chunk) as u32;
+            let to = (end - start).min(chunk) as u32;
+            (Lcn::new(lcn), from, to)
+        })
+    }
+
+    fn open(&mut self, tag: u64, remaining: usize, durable: bool) -> u32 {
+        let place = self.requests.take();
+        self.requests[place] = Request { tag, remaining: remaining as u32, error: None, durable };
+        place
+    }
+
+    /// Writes `length_bytes` at `offset_bytes`. `slots` holds one slot per chunk touched, the payload at the place it
+    /// has within its chunk; the engine may change the bytes around it. The slots are the engine's until the request is
+    /// done. With `durable` it is answered only when it would survive a power cut.
+    pub fn write(&mut self, tag: u64, offset_bytes: u64, length_bytes: u64, slots: &[Slot], durable: Durability) {
+        if let Err(error) = self.check(offset_bytes, length_bytes).and_then(|()| self.check_writable()) {
+            return self.finish(Done { tag, result: Err(error) });
+        }
+        let durable = durable == Durability::Durable || self.options.sync == SyncPolicy::Always;
+        if slots.is_empty() {
+            return self.finish(Done { tag, result: Ok(()) });
+        }
+        let request = self.open(tag, slots.len(), durable);
+        self.note_write_request();
+        let chunk = self.store.config.geometry.chunk_bytes() as u32;
+        let whole = self.write_mode();
+        for ((lcn, from, to), &slot) in self.chunks_of(offset_bytes, length_bytes).zip(slots) {
+            let mode = if to - from == chunk { whole } else { Mode::Exclusive };
+            let write = ChunkWrite { request, lcn, slot, from, to };
+            self.pending.push_back(Pending { write, mode, kind: PendingKind::Write });
+        }
+        self.stats.user_chunks_written += slots.len() as u64;
+    }
+
+    /// Reads `length_bytes` at `offset_bytes` into `slots`, one per chunk touched; whole chunks are filled in.
+    pub fn read(&mut self, tag: u64, offset_bytes: u64, length_bytes: u64, slots: &[Slot]) {
+        if let Err(error) = self.check(offset_bytes, length_bytes) {
+            return self.finish(Done { tag, result: Err(error) });
+        }
+        if slots.is_empty() {
+            return self.finish(Done { tag, result: Ok(()) });
+        }
+        self.note_request();
+        let request = self.open(tag, slots.len(), false);
+        for ((lcn, _, _), &slot) in self.chunks_of(offset_bytes, length_bytes).zip(slots) {
+            self.start_read(request, lcn, slot);
+        }
+        self.stats.user_chunks_read += slots.len() as u64;
+    }
+
+    /// Makes every write answered so far durable.
+    pub fn flush(&mut self, tag: u64) {
+        let request = self.open(tag, 0, true);
+        self.flush.want(request);
+    }
+
+    /// Makes a range read as zeros and frees its space. Edges that cover a chunk in part are written as zeros, for which
+    /// `slots` must hold two slots; the engine takes the rest of the range without buffers.
+    pub fn zero(&mut self, tag: u64, offset_bytes: u64, length_bytes: u64, slots: [Slot; 2], durable: Durability) {
+        if let Err(error) = self.check(offset_bytes, length_bytes).and_then(|()| self.check_writable()) {
+            return self.finish(Done { tag, result: Err(error) });
+        }
+        if length_bytes == 0 {
+            return self.finish(Done { tag, result: Ok(()) });
+        }
+        let durable = durable == Durability::Durable || self.options.sync == SyncPolicy::Always;
+        let chunk = self.store.config.geometry.chunk_bytes() as u64;
+        let (first, last) = (offset_bytes / chunk, (offset_bytes + length_bytes).div_ceil(chunk) - 1);
+        let edges = self.chunks_of(offset_bytes, length_bytes);
+        let request = self.open(tag, 1, durable);
+        self.note_write_request();
+        let (mut whole_from, mut whole_to) = (first, last + 1);
+        let partial = |&(lcn, from, to): &(Lcn, u32, u32)| {
+            (lcn.get() == first || lcn.get() == last) && u64::from(to - from) < chunk
+        };
+        for ((lcn, from, to), slot) in edges.filter(partial).take(2).zip(slots) {
+            self.pool.bytes_mut(slot)[from as usize..to as usize].fill(0);
+            let write = ChunkWrite { request, lcn, slot, from, to };
+            self.pending.push_back(Pending { write, mode: Mode::Exclusive, kind: PendingKind::Write });
+            self.requests[request].remaining += 1;
+            if lcn.get() == first {
+                whole_from = first + 1;
+            }
+            if lcn.get() == last {
+                whole_to = last;
+            }
+        }
+        self.start_zero(request, whole_from, whole_to.max(whole_from));
+    }
+
+    fn check_writable(&self) -> Result<(), EngineError> {
+        if self.accepts_writes() { Ok(()) } else { Err(EngineError::ArrayFailed) }
+    }
+
+    /// One chunk of a request is done.
+    pub(super) fn chunk_done(&mut self, place: u32, error: Option<EngineError>) {
+        let request = &mut self.requests[place];
+        request.remaining -= 1;
+        request.error = request.error.or(error);
+        if request.remaining > 0 {
+            return;
+        }
+        match (request.error, request.durable) {
+            (None, true) => self.flush.want(place),
+            (None, false) => self.close(place, Ok(())),
+            (Some(error), _) => self.close(place, Err(error)),
+        }
+    }
+
+    /// Answers a request.
+    pub(super) fn close(&mut self, place: u32, result: Result<(), EngineError>) {
+        let tag = self.requests[place].tag;
+        self.requests.give(place);
+        self.finish(Done { tag, result });
+    }
+
+    /// Opens a request for maintenance work.
+    pub(super) fn open_control(&mut self, tag: u64) -> u32 {
+        self.open(tag, 1, false)
+    }
+}
+
+/// Whether a request must survive a power cut before it is answered.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Durability {
+    /// After the next completed flush.
+    Volatile,
+    /// Before the answer (FUA).
+    Durable,
+}

@@ -1,0 +1,258 @@
+//! From pending chunk writes to running jobs.
+
+use super::job::JobKind;
+use super::{Engine, EngineError, Mode, Pending, PendingKind};
+use crate::scheme::{ChunkWrite, Located};
+use block::{Lcn, StripeId};
+
+/// Chunks that one record of zeros covers at most, so that a large discard does not hold up other work.
+const ZERO_RUN_MAX: u64 = 2048;
+
+/// Chunks of zeros queued at a time by an in-place scheme.
+const ZERO_WRITES_MAX: usize = 64;
+
+/// A discard in progress.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ZeroRun {
+    pub request: u32,
+    pub next: u64,
+    pub end: u64,
+}
+
+impl Engine {
+    /// Forms batches from what may run and starts them.
+    pub(super) fn start_batches(&mut self) {
+        if !self.accepts_writes() {
+            return self.refuse_pending();
+        }
+        let mut limit = self.options.batch_max;
+        while self.may_start() {
+            self.gather_batch(limit);
+            if self.batch.is_empty() {
+                return;
+            }
+            let place = self.take_job(JobKind::Write);
+            let mut plan = std::mem::take(&mut self.jobs[place].plan);
+            let (mut batch, mut refused) = (std::mem::take(&mut self.batch), std::mem::take(&mut self.refused));
+            self.scheme.plan_writes(&mut self.store, &mut self.pool, &mut batch, &mut refused, &mut plan);
+            self.jobs[place].plan = plan;
+            self.jobs[place].acks.extend_from_slice(&batch);
+            let (took, left) = (!batch.is_empty(), !refused.is_empty());
+            self.put_back(&mut refused);
+            batch.clear();
+            (self.batch, self.refused) = (batch, refused);
+            if took {
+                self.start_job(place);
+            } else {
+                self.give_job(place);
+            }
+            if left && limit == 1 {
+                return self.want_space();
+            }
+            limit = if left { (limit / 2).max(1) } else { self.options.batch_max };
+        }
+    }
+
+    fn may_start(&self) -> bool {
+        let waiting = !self.pending.is_empty() || !self.granted.is_empty() || !self.filled.is_empty();
+        waiting && self.jobs.len() < self.spare_jobs_limit && self.journal.has_room(&self.health)
+    }
+
+    /// Moves up to `limit` writes whose locks are granted into the batch; starts base reads of partial ones.
+    fn gather_batch(&mut self, limit: usize) {
+        self.batch.clear();
+        let filled = self.filled.len().min(limit);
+        self.batch.extend(self.filled.drain(..filled));
+        while self.batch.len() < limit {
+            let next = match self.granted.pop_front() {
+                Some(pending) => pending,
+                None => {
+                    let Some(pending) = self.pending.pop_front() else { return };
+                    let stripe = self.store.config.geometry.stripe_of(pending.write.lcn);
+                    if !self.locks.try_lock(stripe, pending.mode) {
+                        self.locks.wait(stripe, pending);
+                        continue;
+                    }
+                    pending
+                }
+            };
+            if !self.dispatch(next) {
+                return;
+            }
+        }
+    }
+
+    /// Sends granted work on its way: a read, a base read, or into the batch; `false` if buffers ran out.
+    fn dispatch(&mut self, pending: Pending) -> bool {
+        match pending.kind {
+            PendingKind::Read(place) => self.issue_read(place),
+            PendingKind::Write if self.is_whole(&pending.write) => self.batch.push(pending.write),
+            PendingKind::Write => return self.start_base_read(pending.write),
+        }
+        true
+    }
+
+    pub(super) fn is_whole(&self, write: &ChunkWrite) -> bool {
+        (write.to - write.from) as usize == self.store.config.geometry.chunk_bytes()
+    }
+
+    /// The lock that a write holds.
+    pub(super) fn mode_of(&self, write: &ChunkWrite) -> Mode {
+        if self.is_whole(write) { self.write_mode() } else { Mode::Exclusive }
+    }
+
+    /// A partial write needs the old version around it; its stripe is held exclusively meanwhile.
+    fn start_base_read(&mut self, write: ChunkWrite) -> bool {
+        match self.scheme.locate(&self.store, write.lcn) {
+            Located::Zero => {
+                let bytes = self.pool.bytes_mut(write.slot);
+                bytes[..write.from as usize].fill(0);
+                bytes[write.to as usize..].fill(0);
+                self.batch.push(write);
+            }
+            Located::At { .. } => {
+                let Some(base) = self.pool.alloc() else {
+                    // Buffers come back as other work ends; until then the write keeps its place and its lock.
+                    self.pending.push_front(Pending { write, mode: Mode::Exclusive, kind: PendingKind::Write });
+                    let stripe = self.store.config.geometry.stripe_of(write.lcn);
+                    self.unlock(stripe, Mode::Exclusive);
+                    return false;
+                };
+                self.start_fill(write, base);
+            }
+        }
+        true
+    }
+
+    /// The old version is at hand: fill in the rest of the chunk. The write joins the next batch.
+    pub(super) fn base_read_done(&mut self, write: ChunkWrite, base: block::Slot, error: Option<EngineError>) {
+        if let Some(error) = error {
+            self.pool.free(base);
+            let stripe = self.store.config.geometry.stripe_of(write.lcn);
+            self.unlock(stripe, Mode::Exclusive);
+            return self.chunk_done(write.request, Some(error));
+        }
+        let (region, chunk) = (self.pool.offset(base), self.pool.slot_bytes());
+        let target = self.pool.offset(write.slot);
+        let bytes = self.pool.region_mut();
+        bytes.copy_within(region..region + write.from as usize, target);
+        bytes.copy_within(region + write.to as usize..region + chunk, target + write.to as usize);
+        self.pool.free(base);
+        self.filled.push(write);
+    }
+
+    /// Gives back the locks of writes that found no space and queues them again, in order.
+    fn put_back(&mut self, refused: &mut Vec<ChunkWrite>) {
+        for write in refused.drain(..).rev() {
+            let mode = self.mode_of(&write);
+            let stripe = self.store.config.geometry.stripe_of(write.lcn);
+            self.unlock(stripe, mode);
+            self.pending.push_front(Pending { write, mode, kind: PendingKind::Write });
+        }
+    }
+
+    /// The array takes no writes any more: everything queued is answered with an error.
+    fn refuse_pending(&mut self) {
+        let geometry = self.store.config.geometry;
+        while let Some(write) = self.filled.pop() {
+            self.unlock(geometry.stripe_of(write.lcn), Mode::Exclusive);
+            self.chunk_done(write.request, Some(EngineError::ArrayFailed));
+        }
+        while let Some(pending) = self.granted.pop_front().map(|p| (p, true)).or_else(|| {
+            let pending = self.pending.pop_front()?;
+            Some((pending, false))
+        }) {
+            let (pending, locked) = pending;
+            match pending.kind {
+                PendingKind::Read(place) if locked => self.issue_read(place),
+                PendingKind::Read(place) => {
+                    let stripe = geometry.stripe_of(pending.write.lcn);
+                    if self.locks.try_lock(stripe, pending.mode) {
+                        self.issue_read(place);
+                    } else {
+                        self.locks.wait(stripe, pending);
+                    }
+                }
+                PendingKind::Write => {
+                    if locked {
+                        self.unlock(geometry.stripe_of(pending.write.lcn), pending.mode);
+                    }
+                    self.chunk_done(pending.write.request, Some(EngineError::ArrayFailed));
+                }
+            }
+        }
+    }
+
+    /// Starts freeing the chunks `from..to`; the request's own share is done when all are.
+    pub(super) fn start_zero(&mut self, request: u32, from: u64, to: u64) {
+        self.zeros.push_back(ZeroRun { request, next: from, end: to });
+    }
+
+    /// Issues the next records of discards, a bounded run at a time.
+    pub(super) fn drive_zeros(&mut self) {
+        while let Some(run) = self.zeros.pop_front() {
+            if run.next >= run.end {
+                self.chunk_done(run.request, None);
+                continue;
+            }
+            if !self.accepts_writes() {
+                self.chunk_done(run.request, Some(EngineError::ArrayFailed));
+                continue;
+            }
+            if !self.journal.has_room(&self.health) || self.jobs.len() >= self.spare_jobs_limit {
+                self.zeros.push_front(run);
+                return;
+            }
+            if self.write_mode() == Mode::Exclusive {
+                return self.write_zeros(run);
+            }
+            let Some(count) = self.lock_run(run) else {
+                self.zeros.push_front(run);
+                return;
+            };
+            // The rest of the run is queued again when this stretch has retired.
+            let place = self.take_job(JobKind::Zero(ZeroRun { next: run.next + count, ..run }));
+            self.plan_zero(place, run.next, count);
+            self.start_job(place);
+        }
+    }
+
+    /// In-place schemes cannot free a chunk of a stripe: zeros are written, a bounded stretch at a time.
+    fn write_zeros(&mut self, mut run: ZeroRun) {
+        let chunk = self.store.config.geometry.chunk_bytes() as u32;
+        if self.pending.len() < ZERO_WRITES_MAX {
+            let end = run.end.min(run.next + ZERO_WRITES_MAX as u64);
+            for lcn in (run.next..end).map(Lcn::new) {
+                let write = ChunkWrite { request: run.request, lcn, slot: self.zero_slot, from: 0, to: chunk };
+                self.pending.push_back(Pending { write, mode: Mode::Exclusive, kind: PendingKind::Write });
+                self.requests[run.request].remaining += 1;
+            }
+            run.next = end;
+        }
+        self.zeros.push_front(run);
+    }
+
+    /// Locks the stripes of a bounded stretch of a discard; how many chunks that is, `None` if the first is busy.
+    fn lock_run(&mut self, run: ZeroRun) -> Option<u64> {
+        let geometry = self.store.config.geometry;
+        let end = run.end.min(run.next + ZERO_RUN_MAX);
+        let stripe_end = |stripe: StripeId| geometry.lcn_at(StripeId::new(stripe.get() + 1), 0).get();
+        let mut at = run.next;
+        while at < end {
+            let stripe = geometry.stripe_of(Lcn::new(at));
+            if !self.locks.try_lock(stripe, Mode::Exclusive) {
+                break;
+            }
+            at = stripe_end(stripe).min(end);
+        }
+        (at > run.next).then_some(at - run.next)
+    }
+
+    fn plan_zero(&mut self, place: u32, first: u64, count: u64) {
+        let geometry = self.store.config.geometry;
+        let (from, to) = (geometry.stripe_of(Lcn::new(first)), geometry.stripe_of(Lcn::new(first + count - 1)));
+        let plan = &mut self.jobs[place].plan;
+        plan.records.zero(Lcn::new(first), count);
+        plan.stripes.extend((from.get()..=to.get()).map(StripeId::new));
+    }
+}

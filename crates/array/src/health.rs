@@ -1,0 +1,201 @@
+//! The state of the members, and what the array promises in that state.
+
+use block::{ChunkAddr, ChunkIndex, DevIndex};
+use format::{ArrayConfig, MemberEntry, MemberState};
+
+/// Errors of one member since assembly.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct MemberErrors {
+    /// Reads the device failed.
+    pub read: u64,
+    /// Writes and flushes the device failed; each failed the device.
+    pub write: u64,
+    /// Chunks whose content did not match its checksum.
+    pub checksum: u64,
+    /// Chunks rewritten from their cover.
+    pub healed: u64,
+}
+
+/// One member.
+#[derive(Clone, Debug)]
+pub struct Member {
+    /// Its state, as the superblocks say.
+    pub state: MemberState,
+    /// Changes with every replacement.
+    pub serial: u32,
+    /// What went wrong.
+    pub errors: MemberErrors,
+    /// While rebuilding: which chunks hold what they should (a bit each).
+    fresh: Vec<u64>,
+}
+
+/// What the array as a whole can do.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ArrayState {
+    /// Every member works.
+    Healthy,
+    /// Members are missing or being rebuilt; nothing is lost.
+    Degraded,
+    /// More members are missing than the code tolerates: no writes, and only what is readable can be read.
+    Failed,
+}
+
+/// All members.
+pub struct Health {
+    members: Vec<Member>,
+    main_count: usize,
+    parity_count: usize,
+    /// Grows with every change; the superblock with the highest one is right.
+    pub config_seq: u64,
+}
+
+impl Health {
+    /// The members as a superblock lists them.
+    pub fn new(config: &ArrayConfig, entries: &[MemberEntry], config_seq: u64) -> Self {
+        let members = entries
+            .iter()
+            .map(|e| Member { state: e.state, serial: e.serial, errors: MemberErrors::default(), fresh: Vec::new() })
+            .collect();
+        let mut health = Self {
+            members,
+            main_count: config.geometry.device_count(),
+            parity_count: config.geometry.parity_count(),
+            config_seq,
+        };
+        for index in 0..health.members.len() {
+            if health.members[index].state == MemberState::Rebuilding {
+                health.start_rebuild(DevIndex::new(index as u16), config);
+            }
+        }
+        health
+    }
+
+    /// All members: the main devices, then the log devices.
+    pub fn members(&self) -> &[Member] {
+        &self.members
+    }
+
+    /// The entries for a superblock.
+    pub fn entries(&self) -> Vec<MemberEntry> {
+        self.members.iter().map(|m| MemberEntry { serial: m.serial, state: m.state }).collect()
+    }
+
+    /// Counters of a member.
+    pub fn errors_mut(&mut self, dev: DevIndex) -> &mut MemberErrors {
+        &mut self.members[dev.index()].errors
+    }
+
+    /// The state of a member.
+    pub fn state(&self, dev: DevIndex) -> MemberState {
+        self.members[dev.index()].state
+    }
+
+    /// Whether writes go to the member.
+    pub fn is_writable(&self, dev: DevIndex) -> bool {
+        match self.state(dev) {
+            MemberState::Healthy | MemberState::Rebuilding => true,
+            MemberState::Failed | MemberState::Absent => false,
+        }
+    }
+
+    /// Whether a chunk can be read from its device.
+    pub fn is_readable(&self, addr: ChunkAddr) -> bool {
+        let member = &self.members[addr.dev.index()];
+        match member.state {
+            MemberState::Healthy => true,
+            MemberState::Rebuilding => {
+                let chunk = addr.chunk.get() as usize;
+                member.fresh.get(chunk / 64).is_some_and(|bits| bits >> (chunk % 64) & 1 == 1)
+            }
+            MemberState::Failed | MemberState::Absent => false,
+        }
+    }
+
+    /// A chunk of a rebuilding member now holds what it should.
+    pub fn mark_fresh(&mut self, addr: ChunkAddr) {
+        let member = &mut self.members[addr.dev.index()];
+        if member.state == MemberState::Rebuilding {
+            member.fresh[addr.chunk.get() as usize / 64] |= 1 << (addr.chunk.get() % 64);
+        }
+    }
+
+    /// Whether `dev` is being rebuilt.
+    pub fn is_rebuilding(&self, dev: DevIndex) -> bool {
+        self.state(dev) == MemberState::Rebuilding
+    }
+
+    /// The member failed; `false` if that was known.
+    pub fn fail(&mut self, dev: DevIndex) -> bool {
+        if !self.is_writable(dev) {
+            return false;
+        }
+        self.members[dev.index()].state = MemberState::Failed;
+        self.members[dev.index()].fresh = Vec::new();
+        self.config_seq += 1;
+        true
+    }
+
+    /// A replacement took the member's place: nothing on it is valid yet.
+    pub fn start_rebuild(&mut self, dev: DevIndex, config: &ArrayConfig) {
+        let chunks = if dev.index() < self.main_count { config.chunks_per_device } else { config.log_blocks };
+        let member = &mut self.members[dev.index()];
+        member.state = MemberState::Rebuilding;
+        member.fresh = vec![0; (chunks as usize + 1).div_ceil(64)];
+    }
+
+    /// Gives a replaced member its new serial.
+    pub fn renew(&mut self, dev: DevIndex, serial: u32) {
+        self.members[dev.index()].serial = serial;
+        self.config_seq += 1;
+    }
+
+    /// The rebuild is complete.
+    pub fn finish_rebuild(&mut self, dev: DevIndex) {
+        let member = &mut self.members[dev.index()];
+        member.state = MemberState::Healthy;
+        member.fresh = Vec::new();
+        self.config_seq += 1;
+    }
+
+    /// Members that hold nothing usable, or not everything yet.
+    pub fn missing_count(&self) -> usize {
+        self.members.iter().filter(|m| m.state != MemberState::Healthy).count()
+    }
+
+    /// Members lost altogether.
+    pub fn failed_count(&self) -> usize {
+        let failed = |m: &&Member| matches!(m.state, MemberState::Failed | MemberState::Absent);
+        self.members.iter().filter(failed).count()
+    }
+
+    /// What the array can do now.
+    pub fn array_state(&self) -> ArrayState {
+        match self.missing_count() {
+            0 => ArrayState::Healthy,
+            missing if missing <= self.parity_count => ArrayState::Degraded,
+            _ => ArrayState::Failed,
+        }
+    }
+
+    /// Members that take writes, main devices first.
+    pub fn writable(&self) -> impl Iterator<Item = DevIndex> + '_ {
+        (0..self.members.len() as u16).map(DevIndex::new).filter(|&dev| self.is_writable(dev))
+    }
+
+    /// Main devices that take writes.
+    pub fn writable_main(&self) -> impl Iterator<Item = DevIndex> + '_ {
+        self.writable().filter(|dev| dev.index() < self.main_count)
+    }
+
+    /// Log devices that take writes.
+    pub fn writable_logs(&self) -> impl Iterator<Item = DevIndex> + '_ {
+        self.writable().filter(|dev| dev.index() >= self.main_count)
+    }
+
+    /// A log block range is fresh.
+    pub fn mark_fresh_blocks(&mut self, dev: DevIndex, first: ChunkIndex, count: u32) {
+        if self.is_rebuilding(dev) {
+            (0..count).for_each(|i| self.mark_fresh(ChunkAddr::new(dev, ChunkIndex::new(first.get() + i))));
+        }
+    }
+}

@@ -1,0 +1,182 @@
+//! The content of one checkpoint, taken at one instant, and how its blocks are laid out on a device.
+
+use crate::journal::Journal;
+use crate::scheme::Scheme;
+use crate::store::Store;
+use block::{DevIndex, META_BYTES, Seq};
+use format::{BodyCrc, CheckpointHeader, CheckpointKind, ListItem, PAGE_WORDS, PageKind, PageStamp, encode_page};
+
+/// The incremental area's number; the full areas are 0 and 1.
+pub const INCREMENTAL_AREA: u8 = 2;
+
+/// Where the newest checkpoint is, and where the next goes.
+#[derive(Clone, Debug)]
+pub struct CheckpointPlace {
+    /// Number of the newest checkpoint; 0 = none yet.
+    pub number: u64,
+    /// Number of the full one it builds on.
+    pub base: u64,
+    /// Area of that full one.
+    pub area: u8,
+    /// First free block of the incremental area.
+    pub incremental_next: u32,
+    /// The main devices that hold it.
+    pub devices: Vec<DevIndex>,
+    /// Position in the log region from which replay starts.
+    pub log_head: u64,
+}
+
+/// See the module's documentation.
+pub struct Image {
+    /// Full or incremental.
+    pub kind: CheckpointKind,
+    /// Its number.
+    pub number: u64,
+    /// The full one it builds on.
+    pub base: u64,
+    /// Where it goes.
+    pub area: u8,
+    /// Block of the header within the area; the pages follow.
+    pub first_block: u32,
+    /// Records up to this are contained.
+    pub through: Seq,
+    /// Position in the log region from which replay starts.
+    pub log_head: u64,
+    /// The main devices it goes to.
+    pub devices: Vec<DevIndex>,
+    pages: Vec<(PageKind, u32, u32)>,
+    words: Vec<u32>,
+    table_words: u64,
+    list_words: u64,
+    log_head_block: u32,
+    log_tail_block: u32,
+}
+
+impl Image {
+    /// Takes the state as it is: all records up to `through` applied.
+    pub fn take(
+        store: &Store,
+        scheme: &dyn Scheme,
+        journal: &Journal,
+        kind: CheckpointKind,
+        place: &CheckpointPlace,
+        devices: Vec<DevIndex>,
+        through: Seq,
+    ) -> Self {
+        let mut items: Vec<ListItem> = Vec::new();
+        scheme.save(store, &mut items);
+        let mut list = Vec::new();
+        items.iter().for_each(|item| item.encode(&mut list));
+        let (mut pages, mut words) = (Vec::new(), Vec::new());
+        let mut push = |kind, index: usize, content: &[u32]| {
+            pages.push((kind, index as u32, content.len() as u32));
+            words.extend_from_slice(content);
+            words.resize(pages.len() * PAGE_WORDS, 0);
+        };
+        match kind {
+            CheckpointKind::Full => (0..store.table.page_count())
+                .filter(|&index| store.table.page(index).iter().any(|&word| word != 0))
+                .for_each(|index| push(PageKind::Table, index, store.table.page(index))),
+            CheckpointKind::Incremental => {
+                store.table.changed_pages().for_each(|index| push(PageKind::Table, index, store.table.page(index)));
+            }
+        }
+        list.chunks(PAGE_WORDS).enumerate().for_each(|(index, content)| push(PageKind::List, index, content));
+        let number = place.number + 1;
+        let (area, first_block, base) = match kind {
+            CheckpointKind::Full => (place.area ^ 1, 0, number),
+            CheckpointKind::Incremental => (INCREMENTAL_AREA, place.incremental_next, place.base),
+        };
+        let log_head = journal.log_head_for(through, store);
+        Self {
+            kind,
+            number,
+            base,
+            area,
+            first_block,
+            through,
+            log_head,
+            devices,
+            pages,
+            words,
+            table_words: store.table.words().len() as u64,
+            list_words: list.len() as u64,
+            log_head_block: store.log.block_at(log_head).get(),
+            log_tail_block: store.log.block_at(store.log.tail()).get(),
+        }
+    }
+
+    /// Pages after the header.
+    pub fn page_count(&self) -> usize {
+        self.pages.len()
+    }
+
+    /// Blocks of the whole checkpoint.
+    pub fn block_count(&self) -> u64 {
+        self.pages.len() as u64 + 1
+    }
+
+    /// Byte offset on a main device of block `index`: 0 is the header, the pages follow.
+    pub fn offset(&self, store: &Store, index: usize) -> u64 {
+        let block = self.first_block + index as u32;
+        match self.kind {
+            CheckpointKind::Full => store.config.full_offset(usize::from(self.area), block),
+            CheckpointKind::Incremental => store.config.incremental_offset(block),
+        }
+    }
+
+    /// Writes page `index` for one device into `out` and adds it to that device's body checksum.
+    pub fn encode_page(&self, journal: &Journal, dev: DevIndex, index: usize, body: &mut BodyCrc, out: &mut [u8]) {
+        let (kind, page, len) = self.pages[index];
+        let stamp = PageStamp {
+            array: journal.array(),
+            dev,
+            area: self.area,
+            block: self.first_block + 1 + index as u32,
+            number: self.number,
+            kind,
+            index: page,
+        };
+        let words = &self.words[index * PAGE_WORDS..][..len as usize];
+        body.push(encode_page(&stamp, words, &mut out[..META_BYTES]));
+    }
+
+    /// Writes the header for one device: the last block to be written, it makes the checkpoint valid.
+    pub fn encode_header(&self, journal: &Journal, dev: DevIndex, body: &BodyCrc, out: &mut [u8]) {
+        let header = CheckpointHeader {
+            array: journal.array(),
+            epoch: journal.epoch(),
+            nonce: journal.nonce(),
+            dev,
+            block: self.first_block,
+            area: self.area,
+            number: self.number,
+            kind: self.kind,
+            base: self.base,
+            through: self.through,
+            table_words: self.table_words,
+            list_words: self.list_words,
+            page_count: self.pages.len() as u32,
+            log_head: self.log_head_block,
+            log_tail: self.log_tail_block,
+            body_crc: body.finish(),
+        };
+        header.encode(&mut out[..META_BYTES]);
+    }
+
+    /// Where things are once this checkpoint is durable.
+    pub fn place(&self, before: &CheckpointPlace) -> CheckpointPlace {
+        let (area, incremental_next) = match self.kind {
+            CheckpointKind::Full => (self.area, 0),
+            CheckpointKind::Incremental => (before.area, self.first_block + self.block_count() as u32),
+        };
+        CheckpointPlace {
+            number: self.number,
+            base: self.base,
+            area,
+            incremental_next,
+            devices: self.devices.clone(),
+            log_head: self.log_head,
+        }
+    }
+}

@@ -1,0 +1,340 @@
+//! Plans: what to read, compute, write and record for one piece of work, as data.
+//!
+//! A scheme fills a plan, the engine executes it, in this order: reads, computations, checksums, (for a scheme that
+//! writes in place with a journal: payload copies and a flush), writes and records, then the records are applied and the
+//! work is acknowledged. Plans are recycled: their vectors keep their capacity, so the hot path does not allocate.
+
+use block::{ChunkAddr, ChunkIndex, DevIndex, Lcn, Pool, Slot, Stream, StripeId};
+use format::{InPlacePiece, LogMember, RecordRef};
+use std::fmt::Write as _;
+use std::ops::Range;
+
+/// A code word: one data stripe, or one log stripe.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
+pub enum Word {
+    /// The committed versions of a data stripe's columns, and its parity.
+    Stripe(StripeId),
+    /// A live log stripe, by its place in the scheme's table.
+    Log(u32),
+}
+
+/// One chunk of a code word.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Piece {
+    /// Index in the code: data columns 0.., parity rows from `width_max`.
+    pub index: usize,
+    /// Where it is; on a log device the index counts 4 KiB blocks.
+    pub addr: ChunkAddr,
+    /// Its checksum.
+    pub crc: u32,
+}
+
+/// The non-zero chunks of a code word. Columns that are not listed are zeros.
+#[derive(Clone, Debug, Default)]
+pub struct Codeword {
+    /// Data chunks first, then parity or log chunks.
+    pub pieces: Vec<Piece>,
+    /// How many of them are data.
+    pub data_count: usize,
+}
+
+impl Codeword {
+    /// Forgets all pieces.
+    pub fn clear(&mut self) {
+        self.pieces.clear();
+        self.data_count = 0;
+    }
+}
+
+/// A read of a plan: a chunk that belongs to a code word, so that a failed read can be replaced by its cover.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct PlanRead {
+    /// Where.
+    pub addr: ChunkAddr,
+    /// What it must hash to.
+    pub crc: u32,
+    /// The code word that covers it.
+    pub word: Word,
+    /// Its index in that word.
+    pub index: usize,
+    /// Where to put it.
+    pub slot: Slot,
+    /// What it is.
+    pub stream: Stream,
+}
+
+/// Where in a plan's records the checksum of a written chunk belongs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum CrcAt {
+    /// Nowhere.
+    Nowhere,
+    /// `members[i].crc`.
+    Member(usize),
+    /// `crcs[i]`.
+    Crc(usize),
+    /// `pieces[i].crc`.
+    Piece(usize),
+    /// Nowhere: it is known, and a chunk that does not match is not written.
+    Known(u32),
+}
+
+/// A write of a plan.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct PlanWrite {
+    /// Where; on a log device the index counts 4 KiB blocks.
+    pub addr: ChunkAddr,
+    /// From where.
+    pub slot: Slot,
+    /// What it is.
+    pub stream: Stream,
+    /// Where its checksum goes.
+    pub crc_at: CrcAt,
+}
+
+/// A computation of a plan. Ranges point into [`Plan::columns`] and [`Plan::slots`].
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Compute {
+    /// All parities of the given data columns.
+    Encode {
+        /// Code columns of the inputs.
+        columns: Range<usize>,
+        /// Their slots.
+        inputs: Range<usize>,
+        /// One slot per parity row.
+        outputs: Range<usize>,
+    },
+    /// Fold the change of one column into all parities; `None` stands for zeros.
+    Delta {
+        /// Code column.
+        column: usize,
+        /// Its old content.
+        old: Option<Slot>,
+        /// Its new content.
+        new: Option<Slot>,
+        /// One slot per parity row, updated.
+        parities: Range<usize>,
+    },
+    /// Produce missing pieces from others. Columns: all data columns of the word.
+    Rebuild {
+        /// Data columns of the code word.
+        columns: Range<usize>,
+        /// Code index and slot of what is at hand.
+        present: Range<usize>,
+        /// Code index and slot of what to produce.
+        wanted: Range<usize>,
+    },
+}
+
+/// The records of a plan, in one flat arena.
+#[derive(Default, Clone)]
+pub struct RecordBuf {
+    heads: Vec<Head>,
+    /// Members of log stripes.
+    pub members: Vec<LogMember>,
+    /// Chunk indices.
+    pub chunks: Vec<ChunkIndex>,
+    /// Checksums.
+    pub crcs: Vec<u32>,
+    /// Pieces of in-place writes.
+    pub pieces: Vec<InPlacePiece>,
+}
+
+#[derive(Clone)]
+enum Head {
+    LogStripe { log_block: ChunkIndex, crcs: Range<usize>, members: Range<usize> },
+    FullStripe { stripe: StripeId, chunks: Range<usize>, crcs: Range<usize> },
+    Commit { stripe: StripeId, data: Range<usize>, parity: Range<usize>, crcs: Range<usize> },
+    Zero { first: Lcn, count: u64 },
+    InPlace { stripe: StripeId, pieces: Range<usize> },
+}
+
+impl RecordBuf {
+    /// Forgets all records.
+    pub fn clear(&mut self) {
+        self.heads.clear();
+        self.members.clear();
+        self.chunks.clear();
+        self.crcs.clear();
+        self.pieces.clear();
+    }
+
+    /// How many records.
+    pub fn len(&self) -> usize {
+        self.heads.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.heads.is_empty()
+    }
+
+    /// A log stripe of the members pushed since `members_from`, with `m` checksums reserved; returns where those start.
+    pub fn log_stripe(&mut self, log_block: ChunkIndex, members_from: usize, m: usize) -> usize {
+        let start = self.crcs.len();
+        self.crcs.resize(start + m, 0);
+        let head = Head::LogStripe { log_block, crcs: start..start + m, members: members_from..self.members.len() };
+        self.heads.push(head);
+        start
+    }
+
+    /// A full stripe of the chunks pushed since `chunks_from`, one checksum reserved for each; returns where those start.
+    pub fn full_stripe(&mut self, stripe: StripeId, chunks_from: usize) -> usize {
+        let (chunks, start) = (chunks_from..self.chunks.len(), self.crcs.len());
+        self.crcs.resize(start + chunks.len(), 0);
+        self.heads.push(Head::FullStripe { stripe, chunks, crcs: start..self.crcs.len() });
+        start
+    }
+
+    /// A commit: `chunks[data_from..]` holds k data chunks, then m parity chunks; returns where the m checksums start.
+    pub fn commit(&mut self, stripe: StripeId, data_from: usize, k: usize) -> usize {
+        let (data, parity) = (data_from..data_from + k, data_from + k..self.chunks.len());
+        let start = self.crcs.len();
+        self.crcs.resize(start + parity.len(), 0);
+        self.heads.push(Head::Commit { stripe, data, parity, crcs: start..self.crcs.len() });
+        start
+    }
+
+    /// A run of chunks that read as zeros from now on.
+    pub fn zero(&mut self, first: Lcn, count: u64) {
+        self.heads.push(Head::Zero { first, count });
+    }
+
+    /// An in-place write of the pieces pushed since `pieces_from`.
+    pub fn in_place(&mut self, stripe: StripeId, pieces_from: usize) {
+        self.heads.push(Head::InPlace { stripe, pieces: pieces_from..self.pieces.len() });
+    }
+
+    /// One record.
+    pub fn get(&self, index: usize) -> RecordRef<'_> {
+        match &self.heads[index] {
+            Head::LogStripe { log_block, crcs, members } => RecordRef::LogStripe {
+                log_block: *log_block,
+                log_crcs: &self.crcs[crcs.clone()],
+                members: &self.members[members.clone()],
+            },
+            Head::FullStripe { stripe, chunks, crcs } => RecordRef::FullStripe {
+                stripe: *stripe,
+                chunks: &self.chunks[chunks.clone()],
+                crcs: &self.crcs[crcs.clone()],
+            },
+            Head::Commit { stripe, data, parity, crcs } => RecordRef::Commit {
+                stripe: *stripe,
+                data: &self.chunks[data.clone()],
+                parity: &self.chunks[parity.clone()],
+                parity_crcs: &self.crcs[crcs.clone()],
+            },
+            Head::Zero { first, count } => RecordRef::Zero { first: *first, count: *count },
+            Head::InPlace { stripe, pieces } => {
+                RecordRef::InPlace { stripe: *stripe, pieces: &self.pieces[pieces.clone()] }
+            }
+        }
+    }
+
+    /// Notes the checksum of a written chunk.
+    pub fn set_crc(&mut self, at: CrcAt, crc: u32) {
+        match at {
+            CrcAt::Nowhere | CrcAt::Known(_) => {}
+            CrcAt::Member(i) => self.members[i].crc = crc,
+            CrcAt::Crc(i) => self.crcs[i] = crc,
+            CrcAt::Piece(i) => self.pieces[i].crc = crc,
+        }
+    }
+}
+
+/// See the module's documentation.
+#[derive(Default, Clone)]
+pub struct Plan {
+    /// First stage.
+    pub reads: Vec<PlanRead>,
+    /// Second stage, in order.
+    pub computes: Vec<Compute>,
+    /// Third stage.
+    pub writes: Vec<PlanWrite>,
+    /// What the writes mean; applied when all of them have completed.
+    pub records: RecordBuf,
+    /// Code columns or indices, for the computations.
+    pub columns: Vec<usize>,
+    /// Slots, for the computations.
+    pub slots: Vec<Slot>,
+    /// Slots that belong to the plan and go back to the pool at its end.
+    pub owned: Vec<Slot>,
+    /// Pairs of slots that must be equal after the computations (scrub).
+    pub compares: Vec<(Slot, Slot)>,
+    /// Stripes held exclusively while the plan runs.
+    pub stripes: Vec<StripeId>,
+}
+
+impl Plan {
+    /// Forgets everything but the capacity.
+    pub fn clear(&mut self) {
+        self.reads.clear();
+        self.computes.clear();
+        self.writes.clear();
+        self.records.clear();
+        self.columns.clear();
+        self.slots.clear();
+        self.owned.clear();
+        self.compares.clear();
+        self.stripes.clear();
+    }
+
+    /// Takes a slot that the plan owns. Callers check [`Pool::free_count`] first.
+    pub fn own_slot(&mut self, pool: &mut Pool) -> Slot {
+        let slot = pool.alloc().expect("the planner checked that the pool has room for the plan");
+        self.owned.push(slot);
+        slot
+    }
+
+    /// The plan as text, one step a line: what scheme tests compare and `docs/schemes.md` shows.
+    pub fn text(&self, main_count: usize) -> String {
+        let mut out = String::new();
+        let name = |dev: DevIndex| {
+            if dev.index() < main_count { format!("ssd{dev}") } else { format!("log{}", dev.index() - main_count) }
+        };
+        for read in &self.reads {
+            let _ = writeln!(out, "read {} {}:{}", stream_name(read.stream), name(read.addr.dev), read.addr.chunk);
+        }
+        for compute in &self.computes {
+            let _ = match compute {
+                Compute::Encode { columns, outputs, .. } => {
+                    writeln!(out, "encode columns {:?} into {}", &self.columns[columns.clone()], outputs.len())
+                }
+                Compute::Delta { column, parities, .. } => {
+                    writeln!(out, "fold the change of column {column} into {}", parities.len())
+                }
+                Compute::Rebuild { wanted, .. } => {
+                    writeln!(out, "rebuild pieces {:?}", &self.columns[wanted.clone()])
+                }
+            };
+        }
+        for write in &self.writes {
+            let (stream, addr) = (stream_name(write.stream), write.addr);
+            let _ = writeln!(out, "write {stream} {}:{}", name(addr.dev), addr.chunk);
+        }
+        for i in 0..self.records.len() {
+            let _ = match self.records.get(i) {
+                RecordRef::LogStripe { members, .. } => {
+                    let lcns: Vec<u64> = members.iter().map(|m| m.lcn.get()).collect();
+                    writeln!(out, "record log stripe of chunks {lcns:?}")
+                }
+                RecordRef::FullStripe { stripe, .. } => writeln!(out, "record full stripe {stripe}"),
+                RecordRef::Commit { stripe, .. } => writeln!(out, "record commit of stripe {stripe}"),
+                RecordRef::Zero { first, count } => writeln!(out, "record zeros {first}+{count}"),
+                RecordRef::InPlace { stripe, pieces } => {
+                    let columns: Vec<u16> = pieces.iter().map(|p| p.column).collect();
+                    writeln!(out, "record stripe {stripe} columns {columns:?} in place")
+                }
+            };
+        }
+        out
+    }
+}
+
+fn stream_name(stream: Stream) -> &'static str {
+    match stream {
+        Stream::Data => "data",
+        Stream::Parity => "parity",
+        Stream::Log => "log",
+        Stream::Metadata => "metadata",
+    }
+}

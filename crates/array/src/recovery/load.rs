@@ -1,0 +1,188 @@
+//! Reading the newest checkpoint back.
+
+use super::{AssembleError, is_present};
+use crate::health::Health;
+use crate::image::{CheckpointPlace, INCREMENTAL_AREA};
+use crate::scheme::Scheme;
+use crate::store::Store;
+use block::{DevIndex, DeviceSet, Epoch, META_BYTES, Seq};
+use format::{
+    ArrayConfig, ArrayUuid, BlockExpect, CheckpointHeader, CheckpointKind, PAGE_WORDS, Page, PageExpect, PageKind,
+    Superblock, decode_checkpoint_header, decode_list, decode_page,
+};
+
+/// Blocks read at once.
+const READ_BLOCKS: usize = 256;
+
+/// A loaded checkpoint.
+pub(super) struct Loaded {
+    pub place: CheckpointPlace,
+    pub through: Seq,
+    pub epoch: Epoch,
+    pub nonce: u64,
+    /// Block of the log region from which replay starts.
+    pub log_head: u32,
+}
+
+struct Source<'a> {
+    devices: &'a mut dyn DeviceSet,
+    present: Vec<DevIndex>,
+    array: ArrayUuid,
+    config: ArrayConfig,
+}
+
+/// Loads the newest full checkpoint and the incremental ones that build on it into `store` and `scheme`.
+pub(super) fn load(
+    devices: &mut dyn DeviceSet,
+    health: &Health,
+    superblock: &Superblock,
+    store: &mut Store,
+    scheme: &mut dyn Scheme,
+) -> Result<Loaded, AssembleError> {
+    let present = (0..store.main_count() as u16).map(DevIndex::new).filter(|&dev| is_present(health, dev)).collect();
+    let mut source = Source { devices, present, array: superblock.array, config: store.config };
+    let mut fulls: Vec<CheckpointHeader> = Vec::new();
+    for area in 0..2 {
+        fulls.extend(source.headers(area, 0));
+    }
+    fulls.sort_by_key(|header| std::cmp::Reverse(header.number));
+    let mut tried = u64::MAX;
+    for header in fulls.clone() {
+        if std::mem::replace(&mut tried, header.number) == header.number {
+            continue;
+        }
+        let copies: Vec<CheckpointHeader> = fulls.iter().filter(|h| h.number == header.number).copied().collect();
+        let mut list = Vec::new();
+        if source.load_pages(&copies, store, &mut list).is_none() {
+            continue;
+        }
+        let (newest, next, list) = source.load_incrementals(header, list, store);
+        let items = decode_list(&list).map_err(|_| AssembleError::Inconsistent)?;
+        scheme.load(store, &items).map_err(|_| AssembleError::Inconsistent)?;
+        store.table.clear_changed();
+        let devices = copies.iter().map(|h| h.dev).collect();
+        let place = CheckpointPlace {
+            number: newest.number,
+            base: header.number,
+            area: header.area,
+            incremental_next: next,
+            devices,
+            log_head: 0,
+        };
+        let (through, epoch, nonce) = (newest.through, newest.epoch, newest.nonce);
+        return Ok(Loaded { place, through, epoch, nonce, log_head: newest.log_head });
+    }
+    Err(AssembleError::NoCheckpoint)
+}
+
+impl Source<'_> {
+    /// Valid headers at one block of an area, from all devices.
+    fn headers(&mut self, area: u8, block: u32) -> Vec<CheckpointHeader> {
+        let offset = match area {
+            INCREMENTAL_AREA if block >= self.config.incremental_blocks => return Vec::new(),
+            INCREMENTAL_AREA => self.config.incremental_offset(block),
+            full => self.config.full_offset(usize::from(full), block),
+        };
+        let mut bytes = vec![0u8; META_BYTES];
+        let mut headers = Vec::new();
+        for &dev in &self.present {
+            if self.devices.read_now(dev, offset, &mut bytes).is_ok() {
+                let expect = BlockExpect { array: self.array, dev, area, block };
+                headers.extend(decode_checkpoint_header(&bytes, &expect).ok().filter(|h| self.is_sane(h)));
+            }
+        }
+        headers
+    }
+
+    fn is_sane(&self, header: &CheckpointHeader) -> bool {
+        let blocks = match header.kind {
+            CheckpointKind::Full => self.config.full_blocks,
+            CheckpointKind::Incremental => self.config.incremental_blocks,
+        };
+        header.table_words == crate::table::Table::word_count(&self.config)
+            && u64::from(header.block) + 1 + u64::from(header.page_count) <= u64::from(blocks)
+            && header.list_words <= u64::from(header.page_count) * PAGE_WORDS as u64
+    }
+
+    /// Loads the pages of one checkpoint, each from any copy that has it whole; `None` if one is nowhere whole.
+    fn load_pages(&mut self, copies: &[CheckpointHeader], store: &mut Store, list: &mut Vec<u32>) -> Option<()> {
+        let header = copies.first()?;
+        list.clear();
+        list.resize(usize::try_from(header.list_words).ok()?, 0);
+        let mut page = 0;
+        while page < header.page_count {
+            let count = (header.page_count - page).min(READ_BLOCKS as u32);
+            let mut whole: Vec<Option<Page>> = (0..count).map(|_| None).collect();
+            for copy in copies {
+                if whole.iter().any(Option::is_none) {
+                    self.read_pages(copy, page, &mut whole);
+                }
+            }
+            for content in whole {
+                let Page { kind, index, words, .. } = content?;
+                match kind {
+                    PageKind::Table => store.table.load_page(index as usize, &words).then_some(())?,
+                    PageKind::List => {
+                        let start = index as usize * PAGE_WORDS;
+                        list.get_mut(start..start + words.len())?.copy_from_slice(&words);
+                    }
+                }
+            }
+            page += count;
+        }
+        Some(())
+    }
+
+    fn read_pages(&mut self, header: &CheckpointHeader, first: u32, whole: &mut [Option<Page>]) {
+        let block = header.block + 1 + first;
+        let offset = match header.kind {
+            CheckpointKind::Full => self.config.full_offset(usize::from(header.area), block),
+            CheckpointKind::Incremental => self.config.incremental_offset(block),
+        };
+        let mut bytes = vec![0u8; whole.len() * META_BYTES];
+        if self.devices.read_now(header.dev, offset, &mut bytes).is_err() {
+            return;
+        }
+        for (i, (content, bytes)) in whole.iter_mut().zip(bytes.chunks(META_BYTES)).enumerate() {
+            let expect = PageExpect {
+                array: self.array,
+                dev: header.dev,
+                area: header.area,
+                block: block + i as u32,
+                number: header.number,
+            };
+            if content.is_none() {
+                *content = decode_page(bytes, &expect).ok();
+            }
+        }
+    }
+
+    /// Follows the chain of incremental checkpoints; returns the newest header, the first free block and its list.
+    fn load_incrementals(
+        &mut self,
+        full: CheckpointHeader,
+        mut list: Vec<u32>,
+        store: &mut Store,
+    ) -> (CheckpointHeader, u32, Vec<u32>) {
+        let (mut newest, mut next) = (full, 0);
+        loop {
+            let copies: Vec<CheckpointHeader> = self
+                .headers(INCREMENTAL_AREA, next)
+                .into_iter()
+                .filter(|h| h.base == full.number && h.number == newest.number + 1)
+                .collect();
+            let Some(&header) = copies.first() else { return (newest, next, list) };
+            let mut its_list = Vec::new();
+            let before = store.table.words().to_vec();
+            if self.load_pages(&copies, store, &mut its_list).is_none() {
+                // A header is written only after its pages are durable: m + 1 copies of a page are all bad.
+                for (index, words) in before.chunks(PAGE_WORDS).enumerate() {
+                    store.table.load_page(index, words);
+                }
+                return (newest, next, list);
+            }
+            (newest, list) = (header, its_list);
+            next += 1 + header.page_count;
+        }
+    }
+}

@@ -1,0 +1,113 @@
+//! Which device is which, and which of them count.
+
+use block::DevIndex;
+use format::{ArrayUuid, MemberEntry, MemberState, Superblock};
+
+/// Why an array could not be assembled.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum AssembleError {
+    /// No member was given.
+    #[error("no member of an array was given")]
+    NoMembers,
+    /// Members of two arrays.
+    #[error("member {index} belongs to array {found}, the others to {expected}")]
+    OtherArray {
+        /// Which of the given superblocks, from 0.
+        index: usize,
+        /// Its array.
+        found: ArrayUuid,
+        /// The array of the first.
+        expected: ArrayUuid,
+    },
+    /// Two devices claim one place.
+    #[error("members {first} and {second} both claim to be device {dev}")]
+    Duplicate {
+        /// Which of the given superblocks.
+        first: usize,
+        /// And which other.
+        second: usize,
+        /// The place they claim.
+        dev: DevIndex,
+    },
+    /// More members are missing than the code tolerates.
+    #[error("{missing} of {total} members are missing or failed ({names}); the array tolerates {tolerated}")]
+    TooManyMissing {
+        /// Missing, failed or incomplete ones.
+        missing: usize,
+        /// All of them.
+        total: usize,
+        /// What the code tolerates.
+        tolerated: usize,
+        /// Which ones.
+        names: String,
+    },
+    /// No checkpoint can be read.
+    #[error("no readable checkpoint on any member")]
+    NoCheckpoint,
+    /// Members failed while the array was being assembled.
+    #[error("too many members failed while the array was being assembled")]
+    TooManyFaults,
+    /// The metadata contradicts itself.
+    #[error("the metadata is inconsistent: two owners claim one chunk, or a record does not fit")]
+    Inconsistent,
+    /// This build does not know the code or scheme.
+    #[error("the array's code or geometry is not supported")]
+    Unsupported,
+    /// In-place schemes: stripes may be inconsistent and a device is missing, so lost chunks cannot be told from bad ones.
+    #[error("the array was not stopped in order and is degraded: parity may not match the data (use --force to accept silent corruption)")]
+    DirtyDegraded,
+}
+
+/// The members in order.
+#[derive(Clone, Debug)]
+pub struct Arrangement {
+    /// The superblock that counts.
+    pub newest: Superblock,
+    /// For each member which of the given superblocks it is.
+    pub places: Vec<Option<usize>>,
+    /// Given devices that are no members any more: replaced, or failed while the array went on.
+    pub stale: Vec<usize>,
+    /// The members' states, absent ones marked as failed.
+    pub members: Vec<MemberEntry>,
+}
+
+/// Finds out which of the given superblocks is which member. Any order, any subset.
+pub fn arrange(found: &[Superblock]) -> Result<Arrangement, AssembleError> {
+    let first = found.first().ok_or(AssembleError::NoMembers)?;
+    for (index, other) in found.iter().enumerate() {
+        if other.array != first.array {
+            return Err(AssembleError::OtherArray { index, found: other.array, expected: first.array });
+        }
+    }
+    let newest = found.iter().max_by_key(|s| s.config_seq).ok_or(AssembleError::NoMembers)?.clone();
+    let count = newest.config.geometry.device_count() + usize::from(newest.config.log_count);
+    let mut members = newest.members.clone();
+    members.truncate(count);
+    let mut places: Vec<Option<usize>> = vec![None; count];
+    let mut stale = Vec::new();
+    for (index, superblock) in found.iter().enumerate() {
+        let dev = superblock.dev.index();
+        let current = members.get(dev).is_some_and(|entry| {
+            entry.serial == superblock.serial && matches!(entry.state, MemberState::Healthy | MemberState::Rebuilding)
+        });
+        if !current {
+            stale.push(index);
+        } else if let Some(other) = places[dev].replace(index) {
+            return Err(AssembleError::Duplicate { first: other, second: index, dev: superblock.dev });
+        }
+    }
+    for (entry, place) in members.iter_mut().zip(&places) {
+        if place.is_none() && entry.state != MemberState::Absent {
+            entry.state = MemberState::Failed;
+        }
+    }
+    let missing: Vec<usize> = (0..count).filter(|&i| members[i].state != MemberState::Healthy).collect();
+    let tolerated = newest.config.geometry.parity_count();
+    if missing.len() > tolerated {
+        let n = newest.config.geometry.device_count();
+        let name = |&i: &usize| if i < n { format!("data{i}") } else { format!("log{}", i - n) };
+        let names = missing.iter().map(name).collect::<Vec<_>>().join(", ");
+        return Err(AssembleError::TooManyMissing { missing: missing.len(), total: count, tolerated, names });
+    }
+    Ok(Arrangement { newest, places, stale, members })
+}

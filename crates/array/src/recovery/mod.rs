@@ -1,0 +1,176 @@
+//! Assembly: from the members' bytes to a running engine.
+//!
+//! Newest checkpoint, then the journal's records in order. Records known durable (`flushed_through` of any frame) are
+//! applied as they are; later ones are verified against the checksums they carry, healed if the code allows, and
+//! dropped otherwise: nobody was told that they are durable. Recovery ends with a checkpoint of a new epoch, so frames of
+//! the old one are never looked at again; a crash before that repeats the same recovery.
+
+mod load;
+mod membership;
+mod replay;
+
+pub use membership::{Arrangement, AssembleError, arrange};
+
+use crate::health::Health;
+use crate::image::{CheckpointPlace, Image};
+use crate::journal::Journal;
+use crate::scheme::{self, Scheme};
+use crate::store::Store;
+use block::{DevIndex, DeviceSet, Epoch, META_BYTES, Seq};
+use format::{BodyCrc, CheckpointKind, MemberState, Superblock};
+
+/// What an engine is made of.
+pub(crate) struct Parts {
+    pub store: Store,
+    pub scheme: Box<dyn Scheme>,
+    pub health: Health,
+    pub journal: Journal,
+    pub checkpoint: CheckpointPlace,
+    pub superblock: Superblock,
+}
+
+/// What recovery did.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct RecoveryReport {
+    /// Whether the array had been stopped in order.
+    pub was_clean: bool,
+    /// Number of the checkpoint that was loaded.
+    pub checkpoint: u64,
+    /// Records replayed.
+    pub replayed: u64,
+    /// Of those, how many had to be verified.
+    pub verified: u64,
+    /// Records that were not durable and whose data or redundancy had not all arrived.
+    pub dropped: u64,
+    /// Chunks rewritten from their code word.
+    pub healed: u64,
+    /// Stripes whose parity was recomputed (in-place schemes).
+    pub resynced: u64,
+}
+
+/// Makes the parts of an engine from the members. `nonce` must be fresh and hard to guess.
+pub(crate) fn assemble(
+    devices: &mut dyn DeviceSet,
+    arrangement: &Arrangement,
+    nonce: u64,
+) -> Result<(Parts, RecoveryReport), AssembleError> {
+    let newest = &arrangement.newest;
+    let mut health = Health::new(&newest.config, &arrangement.members, newest.config_seq + 1);
+    let mut store = Store::new(newest.config).map_err(|_| AssembleError::Unsupported)?;
+    let mut scheme = scheme::new(&store);
+    let loaded = load::load(devices, &health, newest, &mut store, &mut *scheme)?;
+    let mut report =
+        RecoveryReport { was_clean: newest.clean, checkpoint: loaded.place.number, ..RecoveryReport::default() };
+    let replayed = replay::replay(devices, &mut health, newest.array, &mut store, &mut *scheme, &loaded, &mut report)?;
+    scheme.recover(&mut store, devices, &mut health, newest.clean, &mut report)?;
+    scheme.claim_space(&mut store).map_err(|_| AssembleError::Inconsistent)?;
+    replayed.frontiers.iter().zip(&mut store.spaces).for_each(|(&chunk, space)| space.set_frontier(chunk));
+    store.freed.clear();
+    let lap = u64::from(store.config.log_blocks);
+    store.log.restore(replayed.log_head, replayed.log_head.saturating_sub(lap));
+    let tail = scheme.log_tail(&store);
+    store.log.trim(tail);
+
+    let epoch = Epoch::new(loaded.epoch.get().max(newest.epoch.get()) + 1);
+    let journal = Journal::new(newest.array, epoch, nonce, replayed.last_seq.next(), &store);
+    let mut parts = Parts { store, scheme, health, journal, checkpoint: loaded.place, superblock: newest.clone() };
+    write_checkpoint(devices, &mut parts, replayed.last_seq)?;
+    write_superblocks(devices, &mut parts, false)?;
+    Ok((parts, report))
+}
+
+/// Writes a checkpoint synchronously: incremental if the devices that hold the newest one still work and have room.
+pub(crate) fn write_checkpoint(
+    devices: &mut dyn DeviceSet,
+    parts: &mut Parts,
+    through: Seq,
+) -> Result<(), AssembleError> {
+    let copies = parts.store.config.geometry.parity_count() + 1;
+    let place = &parts.checkpoint;
+    let same = place.devices.len() == copies && place.devices.iter().all(|&dev| parts.health.is_writable(dev));
+    let take = |kind, set| Image::take(&parts.store, &*parts.scheme, &parts.journal, kind, place, set, through);
+    let room = u64::from(parts.store.config.incremental_blocks.saturating_sub(place.incremental_next));
+    let small = same.then(|| take(CheckpointKind::Incremental, place.devices.clone())).filter(|i| i.block_count() <= room);
+    let image = small.unwrap_or_else(|| {
+        let n = parts.store.main_count();
+        let ring = (0..n).map(|i| DevIndex::new(((place.number as usize + 1 + i) % n) as u16));
+        take(CheckpointKind::Full, ring.filter(|&dev| parts.health.is_writable(dev)).take(copies).collect())
+    });
+    let mut block = vec![0u8; META_BYTES];
+    let mut bodies = Vec::new();
+    for &dev in &image.devices {
+        let mut body = BodyCrc::new();
+        for page in 0..image.page_count() {
+            image.encode_page(&parts.journal, dev, page, &mut body, &mut block);
+            write_or_fail(devices, &mut parts.health, dev, image.offset(&parts.store, page + 1), &block);
+        }
+        bodies.push(body);
+    }
+    flush_all(devices, &mut parts.health);
+    for (&dev, body) in image.devices.iter().zip(&bodies) {
+        image.encode_header(&parts.journal, dev, body, &mut block);
+        write_or_fail(devices, &mut parts.health, dev, image.offset(&parts.store, 0), &block);
+    }
+    flush_all(devices, &mut parts.health);
+    if !image.devices.iter().any(|&dev| parts.health.is_writable(dev)) {
+        return Err(AssembleError::TooManyFaults);
+    }
+    parts.store.table.clear_changed();
+    parts.checkpoint = image.place(&parts.checkpoint);
+    Ok(())
+}
+
+/// Writes every working member's superblock synchronously.
+pub(crate) fn write_superblocks(
+    devices: &mut dyn DeviceSet,
+    parts: &mut Parts,
+    clean: bool,
+) -> Result<(), AssembleError> {
+    let members: Vec<DevIndex> = parts.health.writable().collect();
+    let mut block = [0u8; META_BYTES];
+    for &dev in &members {
+        let mut superblock = parts.superblock.clone();
+        superblock.dev = dev;
+        superblock.role = if parts.store.is_log(dev) { format::Role::Log } else { format::Role::Main };
+        superblock.members = parts.health.entries();
+        superblock.serial = superblock.members[dev.index()].serial;
+        superblock.config_seq = parts.health.config_seq;
+        superblock.epoch = parts.journal.epoch();
+        superblock.nonce = parts.journal.nonce();
+        superblock.clean = clean;
+        let copy = (superblock.config_seq % 2) as usize;
+        superblock.encode(copy, &mut block);
+        write_or_fail(devices, &mut parts.health, dev, format::SUPERBLOCK_OFFSETS[copy], &block);
+    }
+    flush_all(devices, &mut parts.health);
+    let lost = parts.health.missing_count();
+    if lost > parts.store.config.geometry.parity_count() {
+        return Err(AssembleError::TooManyFaults);
+    }
+    Ok(())
+}
+
+/// A write during assembly; a fault takes the device out of service.
+pub(crate) fn write_or_fail(devices: &mut dyn DeviceSet, health: &mut Health, dev: DevIndex, offset: u64, bytes: &[u8]) {
+    if health.is_writable(dev) && devices.write_now(dev, offset, bytes).is_err() {
+        health.fail(dev);
+    }
+}
+
+/// Makes everything written during assembly durable; a fault takes the device out of service.
+pub(crate) fn flush_all(devices: &mut dyn DeviceSet, health: &mut Health) {
+    let members: Vec<DevIndex> = health.writable().collect();
+    for dev in members {
+        if devices.flush_now(dev).is_err() {
+            health.fail(dev);
+        }
+    }
+}
+
+/// Whether a member can be read from at all.
+pub(crate) fn is_present(health: &Health, dev: DevIndex) -> bool {
+    match health.state(dev) {
+        MemberState::Healthy | MemberState::Rebuilding => true,
+        MemberState::Failed | MemberState::Absent => false,
+    }
+}

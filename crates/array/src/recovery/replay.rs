@@ -1,0 +1,261 @@
+//! Replaying the journal: find frames, put them in order, verify what is not known durable, apply.
+
+use super::load::Loaded;
+use super::{AssembleError, RecoveryReport, flush_all, is_present, write_or_fail};
+use crate::health::Health;
+use crate::plan::Piece;
+use crate::scheme::Scheme;
+use crate::store::Store;
+use block::{ChunkAddr, ChunkIndex, DevIndex, DeviceSet, META_BYTES, Seq};
+use format::{ArrayUuid, Frame, FrameExpect, LogMember, Record, RecordRef, crc32c, decode_frame};
+use std::collections::BTreeMap;
+
+/// Blocks read at once.
+const READ_BLOCKS: u32 = 256;
+/// Log stripes that one frame describes at most, so the log chunks between two frames.
+const FRAME_STRIPES_MAX: u32 = 256;
+
+/// Where replay ended.
+pub(super) struct Replayed {
+    /// The last sequence number ever seen.
+    pub last_seq: Seq,
+    /// Where the log region continues.
+    pub log_head: u64,
+    /// Where each main device's allocation continues.
+    pub frontiers: Vec<u32>,
+}
+
+struct Replay<'a> {
+    devices: &'a mut dyn DeviceSet,
+    health: &'a mut Health,
+    store: &'a mut Store,
+    report: &'a mut RecoveryReport,
+    frontiers: Vec<u32>,
+    /// Blocks of the log region, counted from the checkpoint's head, that are in use.
+    log_used: u32,
+    log_start: u32,
+}
+
+/// Replays everything after the checkpoint.
+pub(super) fn replay(
+    devices: &mut dyn DeviceSet,
+    health: &mut Health,
+    array: ArrayUuid,
+    store: &mut Store,
+    scheme: &mut dyn Scheme,
+    loaded: &Loaded,
+    report: &mut RecoveryReport,
+) -> Result<Replayed, AssembleError> {
+    let count = store.config.log_blocks;
+    let log_start = loaded.log_head.clamp(1, count.max(1)) - 1;
+    let frontiers = vec![1; store.main_count()];
+    let mut replay = Replay { devices, health, store, report, frontiers, log_used: 0, log_start };
+    let mut frames: BTreeMap<Seq, Frame> = BTreeMap::new();
+    let mut flushed = loaded.through;
+    let mut last_seq = loaded.through;
+    let mut keep = |frame: Frame| {
+        flushed = flushed.max(frame.flushed_through);
+        last_seq = last_seq.max(Seq::new((frame.first_seq.get() + frame.records.len() as u64).saturating_sub(1)));
+        frames.entry(frame.first_seq).or_insert(frame);
+    };
+    replay.scan_rings(array, loaded, &mut keep);
+    replay.scan_logs(array, loaded, &mut keep);
+    let mut next = loaded.through.next();
+    'frames: for frame in frames.values() {
+        for (seq, record) in (frame.first_seq.get()..).map(Seq::new).zip(&frame.records) {
+            replay.note_log_use(record);
+            if seq < next {
+                continue;
+            }
+            if seq > next {
+                break 'frames;
+            }
+            next = seq.next();
+            replay.one(scheme, seq, record, seq <= flushed);
+        }
+    }
+    // What was never replayed still occupies the log: the head moves past it.
+    frames.values().flat_map(|frame| &frame.records).for_each(|record| replay.note_log_use(record));
+    flush_all(replay.devices, replay.health);
+    let log_head = u64::from(count) + u64::from(replay.log_start) + u64::from(replay.log_used);
+    Ok(Replayed { last_seq, log_head, frontiers: replay.frontiers })
+}
+
+impl Replay<'_> {
+    fn scan_rings(&mut self, array: ArrayUuid, loaded: &Loaded, keep: &mut impl FnMut(Frame)) {
+        for dev in (0..self.store.main_count() as u16).map(DevIndex::new) {
+            if !is_present(self.health, dev) {
+                continue;
+            }
+            let blocks = self.store.config.journal_blocks;
+            let mut block = 0;
+            while block < blocks {
+                let count = (blocks - block).min(READ_BLOCKS);
+                let mut bytes = vec![0u8; count as usize * META_BYTES];
+                let offset = self.store.config.journal_offset(block);
+                read_blocks(self.devices, dev, offset, &mut bytes);
+                for (i, bytes) in (block..).zip(bytes.chunks(META_BYTES)) {
+                    let (epoch, nonce) = (loaded.epoch, loaded.nonce);
+                    if let Ok(frame) = decode_frame(bytes, &FrameExpect { array, epoch, nonce, dev, block: i }) {
+                        keep(frame);
+                    }
+                }
+                block += count;
+            }
+        }
+    }
+
+    /// Scans each log device from the checkpoint's head until no frame can follow.
+    fn scan_logs(&mut self, array: ArrayUuid, loaded: &Loaded, keep: &mut impl FnMut(Frame)) {
+        let total = self.store.config.log_blocks;
+        let gap_max = FRAME_STRIPES_MAX.saturating_mul(self.store.chunk_blocks()).saturating_mul(4);
+        for dev in (self.store.main_count()..self.health.members().len()).map(|i| DevIndex::new(i as u16)) {
+            if !is_present(self.health, dev) {
+                continue;
+            }
+            let (mut ahead, mut last_frame) = (0, 0);
+            while ahead < total && ahead - last_frame <= gap_max {
+                let at = (self.log_start + ahead) % total;
+                let count = READ_BLOCKS.min(total - at).min(total - ahead);
+                let mut bytes = vec![0u8; count as usize * META_BYTES];
+                let offset = self.store.config.log_offset(ChunkIndex::new(at + 1));
+                read_blocks(self.devices, dev, offset, &mut bytes);
+                for (i, bytes) in (at + 1..).zip(bytes.chunks(META_BYTES)) {
+                    let (epoch, nonce) = (loaded.epoch, loaded.nonce);
+                    if let Ok(frame) = decode_frame(bytes, &FrameExpect { array, epoch, nonce, dev, block: i }) {
+                        last_frame = ahead + (i - at - 1);
+                        self.log_used = self.log_used.max(last_frame + 1);
+                        keep(frame);
+                    }
+                }
+                ahead += count;
+            }
+        }
+    }
+
+    fn note_log_use(&mut self, record: &Record) {
+        if let Record::LogStripe { log_block, .. } = record {
+            let total = self.store.config.log_blocks;
+            if log_block.is_none() || log_block.get() > total {
+                return;
+            }
+            let ahead = (log_block.get() - 1 + total - self.log_start) % total;
+            self.log_used = self.log_used.max((ahead + self.store.chunk_blocks()).min(total));
+        }
+    }
+
+    fn one(&mut self, scheme: &mut dyn Scheme, seq: Seq, record: &Record, durable: bool) {
+        self.report.replayed += 1;
+        let whole = durable || {
+            self.report.verified += 1;
+            scheme.accepts(self.store, record.as_ref()) && self.arrived(scheme, record.as_ref())
+        };
+        if whole && scheme.apply(self.store, seq, record.as_ref()).is_ok() {
+            self.note_frontier(record.as_ref());
+        } else {
+            self.report.dropped += 1;
+        }
+        self.store.freed.clear();
+    }
+
+    fn note_frontier(&mut self, record: RecordRef<'_>) {
+        if let RecordRef::LogStripe { members, .. } = record {
+            for LogMember { lcn, chunk, .. } in members {
+                self.frontiers[self.store.layout.device_of(*lcn).index()] = chunk.get() + 1;
+            }
+        }
+    }
+
+    /// Whether what a record speaks of is all there, or can be made whole from the rest, which is then done.
+    fn arrived(&mut self, scheme: &mut dyn Scheme, record: RecordRef<'_>) -> bool {
+        let width = self.store.code.width_max();
+        let k = self.store.config.geometry.data_count();
+        let mut pieces: Vec<Piece> = Vec::new();
+        match record {
+            RecordRef::LogStripe { log_block, log_crcs, members } => {
+                pieces.extend(members.iter().enumerate().map(|(index, member)| {
+                    let addr = ChunkAddr::new(self.store.layout.device_of(member.lcn), member.chunk);
+                    Piece { index, addr, crc: member.crc }
+                }));
+                pieces.extend(log_crcs.iter().enumerate().map(|(row, &crc)| {
+                    let addr = ChunkAddr::new(self.store.log_device(row), log_block);
+                    Piece { index: width + row, addr, crc }
+                }));
+                self.make_whole(&pieces, members.len())
+            }
+            RecordRef::FullStripe { stripe, chunks, crcs } => {
+                pieces.extend(chunks.iter().zip(crcs).enumerate().map(|(column, (&chunk, &crc))| {
+                    let addr = ChunkAddr::new(self.store.layout.device(stripe, column), chunk);
+                    Piece { index: if column < k { column } else { width + column - k }, addr, crc }
+                }));
+                self.make_whole(&pieces, k)
+            }
+            RecordRef::Commit { stripe, parity, parity_crcs, .. } => {
+                let mut buffer = self.buffer();
+                parity.iter().zip(parity_crcs).enumerate().all(|(row, (&chunk, &crc))| {
+                    let addr = ChunkAddr::new(self.store.layout.device(stripe, k + row), chunk);
+                    chunk.is_none() || !self.health.is_readable(addr) || self.read(addr, crc, &mut buffer)
+                })
+            }
+            RecordRef::Zero { .. } => true,
+            RecordRef::InPlace { .. } => {
+                scheme.redo(self.store, self.devices, self.health, record, &mut self.report.healed)
+            }
+        }
+    }
+
+    fn buffer(&self) -> Vec<u8> {
+        vec![0; self.store.config.geometry.chunk_bytes()]
+    }
+
+    fn read(&mut self, addr: ChunkAddr, crc: u32, into: &mut [u8]) -> bool {
+        let offset = self.store.offset_of(addr);
+        self.devices.read_now(addr.dev, offset, into).is_ok() && crc32c(into) == crc
+    }
+
+    /// Reads a code word; rebuilds and rewrites what did not arrive, if enough did.
+    fn make_whole(&mut self, pieces: &[Piece], data_count: usize) -> bool {
+        let len = self.store.config.geometry.chunk_bytes();
+        let mut region = vec![0u8; len * pieces.len()];
+        let mut present = Vec::new();
+        let mut wanted = Vec::new();
+        for (i, piece) in pieces.iter().enumerate() {
+            let there = self.health.is_readable(piece.addr)
+                && self.read(piece.addr, piece.crc, &mut region[i * len..(i + 1) * len]);
+            if there { present.push((piece.index, i * len)) } else { wanted.push((piece.index, i * len)) }
+        }
+        if wanted.is_empty() {
+            return true;
+        }
+        let columns: Vec<usize> = pieces[..data_count].iter().map(|piece| piece.index).collect();
+        if present.len() < data_count
+            || self.store.code.rebuild_in(&mut region, len, &columns, &present, &wanted).is_err()
+        {
+            return false;
+        }
+        let rebuilt = |index: usize| pieces.iter().position(|p| p.index == index).expect("wanted pieces are listed");
+        let good = wanted.iter().all(|&(index, at)| crc32c(&region[at..at + len]) == pieces[rebuilt(index)].crc);
+        if good {
+            for &(index, at) in &wanted {
+                let addr = pieces[rebuilt(index)].addr;
+                if self.health.is_writable(addr.dev) {
+                    let offset = self.store.offset_of(addr);
+                    write_or_fail(self.devices, self.health, addr.dev, offset, &region[at..at + len]);
+                    self.report.healed += 1;
+                }
+            }
+        }
+        good
+    }
+}
+
+/// Reads many blocks; where that fails, block by block, so that one bad block hides only itself.
+fn read_blocks(devices: &mut dyn DeviceSet, dev: DevIndex, offset: u64, bytes: &mut [u8]) {
+    if devices.read_now(dev, offset, bytes).is_err() {
+        for (i, block) in bytes.chunks_mut(META_BYTES).enumerate() {
+            if devices.read_now(dev, offset + (i * META_BYTES) as u64, block).is_err() {
+                block.fill(0);
+            }
+        }
+    }
+}

@@ -1,0 +1,122 @@
+//! The engine and its devices in one loop: what front ends, the simulator and the tests drive.
+
+use crate::engine::{Done, Engine, EngineError, EngineOptions};
+use crate::recovery::{self, Arrangement, AssembleError, RecoveryReport};
+use block::{Completion, DeviceSet};
+
+/// How long one wait for devices lasts at most.
+const WAIT_NS: u64 = 100_000_000;
+
+/// See the module's documentation.
+pub struct Array<D> {
+    engine: Engine,
+    devices: D,
+    completions: Vec<Completion>,
+    answers: Vec<Done>,
+    next_tag: u64,
+}
+
+/// Tags from here on are the runner's own.
+const OWN_TAGS: u64 = 1 << 63;
+
+impl<D: DeviceSet> Array<D> {
+    /// Assembles an array from devices in member order. `nonce` must be fresh and hard to guess.
+    pub fn assemble(
+        mut devices: D,
+        arrangement: &Arrangement,
+        nonce: u64,
+        options: EngineOptions,
+    ) -> Result<(Self, RecoveryReport), AssembleError> {
+        let (parts, report) = recovery::assemble(&mut devices, arrangement, nonce)?;
+        let engine = Engine::new(parts, options);
+        Ok((Self { engine, devices, completions: Vec::new(), answers: Vec::new(), next_tag: OWN_TAGS }, report))
+    }
+
+    /// The engine.
+    pub fn engine(&mut self) -> &mut Engine {
+        &mut self.engine
+    }
+
+    /// The engine, to look at.
+    pub fn engine_ref(&self) -> &Engine {
+        &self.engine
+    }
+
+    /// The devices.
+    pub fn devices(&mut self) -> &mut D {
+        &mut self.devices
+    }
+
+    /// The devices, to look at.
+    pub fn devices_ref(&self) -> &D {
+        &self.devices
+    }
+
+    /// Gives the devices back.
+    pub fn into_devices(self) -> D {
+        self.devices
+    }
+
+    /// One turn: submits what the engine wants, feeds it what has completed. `true` if anything happened.
+    pub fn turn(&mut self) -> bool {
+        self.engine.pump();
+        let (ops, pool) = self.engine.take_ops();
+        let submitted = !ops.is_empty();
+        if submitted {
+            self.devices.submit(pool, ops);
+            ops.clear();
+        }
+        self.devices.poll(self.engine.pool(), &mut self.completions);
+        let completed = !self.completions.is_empty();
+        for completion in self.completions.drain(..) {
+            self.engine.complete(completion);
+        }
+        submitted || completed
+    }
+
+    /// Turns until nothing is in flight.
+    pub fn settle(&mut self) {
+        while self.turn() || !self.engine.is_idle() {
+            self.devices.wait(WAIT_NS);
+        }
+    }
+
+    /// Moves the answers to requests (not the runner's own) to the end of `out`.
+    pub fn take_answers(&mut self, out: &mut Vec<Done>) {
+        out.append(&mut self.answers);
+        out.extend(self.engine.take_done().drain(..));
+    }
+
+    /// A tag that no request of a front end has.
+    pub fn own_tag(&mut self) -> u64 {
+        self.next_tag += 1;
+        self.next_tag
+    }
+
+    /// Runs one control request to its end; other answers wait for [`Array::take_answers`].
+    pub fn run(&mut self, start: impl FnOnce(&mut Engine, u64)) -> Result<(), EngineError> {
+        let tag = self.own_tag();
+        start(&mut self.engine, tag);
+        loop {
+            let progress = self.turn();
+            let mut result = None;
+            for done in self.engine.take_done().drain(..) {
+                if done.tag == tag { result = Some(done.result) } else { self.answers.push(done) }
+            }
+            if let Some(result) = result {
+                return result;
+            }
+            if !progress {
+                self.devices.wait(WAIT_NS);
+            }
+        }
+    }
+
+    /// Stops in order: everything settled, a checkpoint, and superblocks that say so.
+    pub fn stop(&mut self) -> Result<(), EngineError> {
+        self.settle();
+        self.run(|engine, tag| engine.flush(tag))?;
+        self.run(|engine, tag| engine.write_checkpoint(tag, format::CheckpointKind::Incremental))?;
+        self.run(|engine, tag| engine.publish_clean(tag))
+    }
+}

@@ -1,0 +1,181 @@
+//! Parity commit of one stripe (EPLOG, section 3.3, Algorithm 1).
+//!
+//! New parity goes out of place: nothing durable is overwritten, so a crash in the middle leaves the old parity,
+//! the old versions and the log stripes as they were. Per stripe the cheaper of two ways is taken: encode from
+//! the newest version of every column, or fold only the changes into the old parity.
+
+use super::Eplog;
+use super::dirty::Committed;
+use crate::plan::{Compute, CrcAt, Plan, PlanRead, PlanWrite, Word};
+use crate::scheme::{CommitOutcome, Located, Scheme};
+use crate::space::Demand;
+use crate::store::Store;
+use block::{ChunkAddr, ChunkIndex, Pool, Slot, Stream, StripeId};
+
+/// How the new parity is computed.
+enum Way {
+    /// From the newest version of all columns.
+    Encode,
+    /// From the old parity and the old and new versions of the updated columns.
+    Delta,
+}
+
+impl Eplog {
+    /// Extends `plan` by the commit of `stripe`.
+    pub(super) fn plan_stripe_commit(
+        &mut self,
+        store: &mut Store,
+        pool: &mut Pool,
+        stripe: StripeId,
+        plan: &mut Plan,
+    ) -> CommitOutcome {
+        if !self.dirty.is_dirty(stripe) {
+            return CommitOutcome::Clean;
+        }
+        let geometry = store.config.geometry;
+        let (k, m) = (geometry.data_count(), geometry.parity_count());
+        // The most slots either way takes: every column read, plus the parities.
+        if pool.free_count() < 2 * k + 2 * m {
+            return CommitOutcome::NoSpace;
+        }
+        if self.is_all_zero(store, stripe) {
+            let chunks_from = plan.records.chunks.len();
+            plan.records.chunks.resize(chunks_from + k + m, ChunkIndex::NONE);
+            plan.records.commit(stripe, chunks_from, k);
+            return CommitOutcome::Planned;
+        }
+        let Some(parity) = alloc_parity(store, stripe) else { return CommitOutcome::NoSpace };
+        let outputs = match self.cheaper_way(store, stripe) {
+            Way::Encode => self.plan_encode(store, pool, stripe, plan),
+            Way::Delta => self.plan_delta(store, pool, stripe, plan),
+        };
+        let chunks_from = plan.records.chunks.len();
+        for column in 0..k {
+            plan.records.chunks.push(store.table.current(geometry.lcn_at(stripe, column)));
+        }
+        plan.records.chunks.extend(parity.iter().copied().take(m));
+        let crcs = plan.records.commit(stripe, chunks_from, k);
+        for row in 0..m {
+            plan.writes.push(PlanWrite {
+                addr: ChunkAddr::new(store.layout.device(stripe, k + row), parity[row]),
+                slot: plan.slots[outputs + row],
+                stream: Stream::Parity,
+                crc_at: CrcAt::Crc(crcs + row),
+            });
+        }
+        CommitOutcome::Planned
+    }
+
+    fn cheaper_way(&self, store: &Store, stripe: StripeId) -> Way {
+        let geometry = store.config.geometry;
+        let (k, m) = (geometry.data_count(), geometry.parity_count());
+        if store.table.parity(stripe, 0).is_none() {
+            return Way::Encode;
+        }
+        let (mut encode, mut delta) = (0, m);
+        for column in 0..k {
+            let current = store.table.current(geometry.lcn_at(stripe, column));
+            encode += usize::from(!current.is_none());
+            if let Committed::Old(old) = self.dirty.committed(stripe, column) {
+                delta += usize::from(!current.is_none()) + usize::from(!old.is_none());
+            }
+        }
+        if delta < encode { Way::Delta } else { Way::Encode }
+    }
+
+    /// Reads all columns and encodes them; returns where in `plan.slots` the parities are.
+    fn plan_encode(&self, store: &Store, pool: &mut Pool, stripe: StripeId, plan: &mut Plan) -> usize {
+        let geometry = store.config.geometry;
+        let (inputs, columns) = (plan.slots.len(), plan.columns.len());
+        for column in 0..geometry.data_count() {
+            if let Some(slot) = self.read_current(store, pool, stripe, column, plan) {
+                plan.columns.push(column);
+                plan.slots.push(slot);
+            }
+        }
+        let outputs = plan.slots.len();
+        for _ in 0..geometry.parity_count() {
+            let slot = plan.own_slot(pool);
+            plan.slots.push(slot);
+        }
+        plan.computes.push(Compute::Encode {
+            columns: columns..plan.columns.len(),
+            inputs: inputs..outputs,
+            outputs: outputs..plan.slots.len(),
+        });
+        outputs
+    }
+
+    /// Reads the old parity and both versions of the updated columns; returns where in `plan.slots` the parities are.
+    fn plan_delta(&self, store: &Store, pool: &mut Pool, stripe: StripeId, plan: &mut Plan) -> usize {
+        let geometry = store.config.geometry;
+        let (k, m) = (geometry.data_count(), geometry.parity_count());
+        let outputs = plan.slots.len();
+        for row in 0..m {
+            let addr = ChunkAddr::new(store.layout.device(stripe, k + row), store.table.parity(stripe, row));
+            let slot = plan.own_slot(pool);
+            plan.slots.push(slot);
+            plan.reads.push(PlanRead {
+                addr,
+                crc: store.table.crc(addr),
+                word: Word::Stripe(stripe),
+                index: store.code.width_max() + row,
+                slot,
+                stream: Stream::Parity,
+            });
+        }
+        for column in 0..k {
+            let Committed::Old(old) = self.dirty.committed(stripe, column) else { continue };
+            let old = (!old.is_none()).then(|| {
+                let addr = ChunkAddr::new(store.layout.device(stripe, column), old);
+                let slot = plan.own_slot(pool);
+                let (crc, word) = (store.table.crc(addr), Word::Stripe(stripe));
+                plan.reads.push(PlanRead { addr, crc, word, index: column, slot, stream: Stream::Data });
+                slot
+            });
+            let new = self.read_current(store, pool, stripe, column, plan);
+            plan.computes.push(Compute::Delta { column, old, new, parities: outputs..outputs + m });
+        }
+        outputs
+    }
+
+    /// Reads the newest version of a column, unless it is zeros.
+    fn read_current(
+        &self,
+        store: &Store,
+        pool: &mut Pool,
+        stripe: StripeId,
+        column: usize,
+        plan: &mut Plan,
+    ) -> Option<Slot> {
+        match self.locate(store, store.config.geometry.lcn_at(stripe, column)) {
+            Located::Zero => None,
+            Located::At { piece, word } => {
+                let slot = plan.own_slot(pool);
+                let (addr, crc, index) = (piece.addr, piece.crc, piece.index);
+                plan.reads.push(PlanRead { addr, crc, word, index, slot, stream: Stream::Data });
+                Some(slot)
+            }
+        }
+    }
+}
+
+/// One chunk per parity row, or none at all.
+fn alloc_parity(store: &mut Store, stripe: StripeId) -> Option<[ChunkIndex; 255]> {
+    let geometry = store.config.geometry;
+    let (k, m) = (geometry.data_count(), geometry.parity_count());
+    let mut chunks = [ChunkIndex::NONE; 255];
+    for row in 0..m {
+        let dev = store.layout.device(stripe, k + row).index();
+        match store.spaces[dev].alloc(Demand::Reclaim) {
+            Some(chunk) => chunks[row] = chunk,
+            None => {
+                for undo in 0..row {
+                    store.spaces[store.layout.device(stripe, k + undo).index()].release(chunks[undo]);
+                }
+                return None;
+            }
+        }
+    }
+    Some(chunks)
+}

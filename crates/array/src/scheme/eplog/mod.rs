@@ -1,0 +1,384 @@
+//! Elastic parity logging (EPLOG, sections 3.1 to 3.3).
+//!
+//! A new full stripe goes to the main array with its parity. Every other write goes out of place on its chunk's own SSD,
+//! grouped with other chunks on distinct SSDs into a log stripe whose parity (log chunks) goes to the log devices; nothing
+//! is read first. Old versions stay until parity commit, because the data stripe's parity still covers them.
+//!
+//! Retention needs no code of its own: a chunk is in use while the map, a committed version, or a live log stripe names
+//! it. A log stripe lives while one of its members is the newest, uncommitted version of its chunk (E-19).
+
+mod commit;
+mod dirty;
+mod log_table;
+mod persist;
+mod write;
+
+use super::{ChunkWrite, CommitOutcome, Located, Pressure, Rejected, Scheme, SchemeMemory, WriteLock};
+use crate::plan::{Codeword, Piece, Plan, Word};
+use crate::store::Store;
+use block::{ChunkAddr, ChunkIndex, Lcn, Pool, Seq, StripeId};
+use dirty::{Committed, DirtyStripes};
+use format::{ListItem, LogMember, RecordRef, SchemeKind};
+use log_table::LogTable;
+
+/// The scheme's state besides the table.
+pub struct Eplog {
+    dirty: DirtyStripes,
+    log: LogTable,
+    scratch: write::Scratch,
+    /// Newest and committed version of each column, while a stripe is replaced.
+    before: Vec<(ChunkIndex, ChunkIndex)>,
+}
+
+impl Eplog {
+    /// The empty scheme of an empty store.
+    pub fn new(store: &Store) -> Self {
+        let geometry = store.config.geometry;
+        Self {
+            dirty: DirtyStripes::new(store.config.stripe_count, geometry.data_count()),
+            log: LogTable::new(
+                geometry.device_count(),
+                store.config.chunks_per_device,
+                store.code.width_max(),
+                geometry.parity_count(),
+            ),
+            scratch: write::Scratch::default(),
+            before: Vec::new(),
+        }
+    }
+
+    /// The version of a column that the data stripe's parity covers.
+    fn committed(&self, store: &Store, lcn: Lcn) -> ChunkIndex {
+        let geometry = store.config.geometry;
+        match self.dirty.committed(geometry.stripe_of(lcn), geometry.column_of(lcn)) {
+            Committed::Current => store.table.current(lcn),
+            Committed::Old(chunk) => chunk,
+        }
+    }
+
+    /// The newest version of `lcn` becomes `chunk`; what it supersedes is kept, or freed when nothing names it.
+    fn supersede(&mut self, store: &mut Store, lcn: Lcn, chunk: ChunkIndex) {
+        let geometry = store.config.geometry;
+        let (stripe, column) = (geometry.stripe_of(lcn), geometry.column_of(lcn));
+        let old = store.table.current(lcn);
+        store.table.set_current(lcn, chunk);
+        match self.dirty.committed(stripe, column) {
+            Committed::Current => self.dirty.set_committed(stripe, column, old),
+            Committed::Old(_) => self.drop_live(store, ChunkAddr::new(store.layout.device_of(lcn), old)),
+        }
+    }
+
+    /// A log stripe's member stops being the newest uncommitted version of its chunk.
+    fn drop_live(&mut self, store: &mut Store, addr: ChunkAddr) {
+        if addr.chunk.is_none() {
+            return;
+        }
+        let id = self.log.owner(addr).expect("an uncommitted version is a member of a live log stripe");
+        if self.log.drop_live(id) {
+            self.release_log_stripe(store, id);
+        }
+    }
+
+    /// Nothing needs the log stripe any more: its superseded members are free, its log chunks obsolete.
+    fn release_log_stripe(&mut self, store: &mut Store, id: u32) {
+        for i in 0..self.log.member_count(id) {
+            let LogMember { lcn, chunk, .. } = self.log.member(id, i);
+            let addr = ChunkAddr::new(store.layout.device_of(lcn), chunk);
+            self.log.disown(addr);
+            if store.table.current(lcn) != chunk && self.committed(store, lcn) != chunk {
+                store.free(addr.dev, addr.chunk);
+            }
+        }
+        self.log.release(id);
+    }
+
+    /// The stripe's parity now covers `data`: what a commit and a new full stripe have in common.
+    fn replace_stripe(&mut self, store: &mut Store, stripe: StripeId, data: &[ChunkIndex], parity: &[ChunkIndex]) {
+        let geometry = store.config.geometry;
+        let mut before = std::mem::take(&mut self.before);
+        before.clear();
+        before.extend((0..geometry.data_count()).map(|column| {
+            let lcn = geometry.lcn_at(stripe, column);
+            (store.table.current(lcn), self.committed(store, lcn))
+        }));
+        self.dirty.clean(stripe);
+        for (column, &chunk) in data.iter().enumerate() {
+            store.table.set_current(geometry.lcn_at(stripe, column), chunk);
+        }
+        // What a log stripe still owns is freed when that is released; look before releasing any.
+        for (column, (&chunk, &(current, committed))) in data.iter().zip(&before).enumerate() {
+            let dev = store.layout.device(stripe, column);
+            if current != committed {
+                self.free_unless_owned(store, ChunkAddr::new(dev, committed));
+            }
+            if current != chunk {
+                self.free_unless_owned(store, ChunkAddr::new(dev, current));
+            }
+        }
+        for (column, &(current, committed)) in before.iter().enumerate() {
+            if current != committed {
+                self.drop_live(store, ChunkAddr::new(store.layout.device(stripe, column), current));
+            }
+        }
+        self.before = before;
+        for (row, &chunk) in parity.iter().enumerate() {
+            let dev = store.layout.device(stripe, geometry.data_count() + row);
+            let old = store.table.parity(stripe, row);
+            store.free(dev, old);
+            store.table.set_parity(stripe, row, chunk);
+        }
+    }
+
+    fn free_unless_owned(&self, store: &mut Store, addr: ChunkAddr) {
+        if !addr.chunk.is_none() && self.log.owner(addr).is_none() {
+            store.free(addr.dev, addr.chunk);
+        }
+    }
+
+    fn apply_log_stripe(
+        &mut self,
+        store: &mut Store,
+        seq: Seq,
+        log_block: ChunkIndex,
+        log_crcs: &[u32],
+        members: &[LogMember],
+    ) {
+        let id = self.log.insert(seq, log_block, log_crcs);
+        for member in members {
+            let addr = ChunkAddr::new(store.layout.device_of(member.lcn), member.chunk);
+            store.table.set_crc(addr, member.crc);
+            self.log.push_member(id, *member, addr);
+        }
+        // Two passes: superseding a member must not release the stripe that is just being built.
+        for member in members {
+            self.supersede(store, member.lcn, member.chunk);
+        }
+    }
+
+    fn apply_zero(&mut self, store: &mut Store, first: Lcn, count: u64) {
+        let geometry = store.config.geometry;
+        for lcn in (first.get()..first.get() + count).map(Lcn::new) {
+            let stripe = geometry.stripe_of(lcn);
+            if !store.table.current(lcn).is_none() {
+                self.supersede(store, lcn, ChunkIndex::NONE);
+            }
+            let last = geometry.column_of(lcn) + 1 == geometry.data_count() || lcn.get() + 1 == first.get() + count;
+            if last && self.dirty.is_dirty(stripe) && self.is_all_zero(store, stripe) {
+                // No data is left in the stripe: it needs no parity, and so no commit.
+                let zeros = vec![ChunkIndex::NONE; geometry.device_count()];
+                let (data, parity) = zeros.split_at(geometry.data_count());
+                self.replace_stripe(store, stripe, data, parity);
+            }
+        }
+    }
+
+    fn is_all_zero(&self, store: &Store, stripe: StripeId) -> bool {
+        let geometry = store.config.geometry;
+        (0..geometry.data_count()).all(|column| store.table.current(geometry.lcn_at(stripe, column)).is_none())
+    }
+
+    fn is_unwritten(&self, store: &Store, stripe: StripeId) -> bool {
+        !self.dirty.is_dirty(stripe) && store.table.parity(stripe, 0).is_none() && self.is_all_zero(store, stripe)
+    }
+}
+
+impl Scheme for Eplog {
+    fn kind(&self) -> SchemeKind {
+        SchemeKind::Eplog
+    }
+
+    fn write_lock(&self) -> WriteLock {
+        WriteLock::Shared
+    }
+
+    fn locate(&self, store: &Store, lcn: Lcn) -> Located {
+        let chunk = store.table.current(lcn);
+        if chunk.is_none() {
+            return Located::Zero;
+        }
+        let geometry = store.config.geometry;
+        let (stripe, column) = (geometry.stripe_of(lcn), geometry.column_of(lcn));
+        let addr = ChunkAddr::new(store.layout.device(stripe, column), chunk);
+        let crc = store.table.crc(addr);
+        match self.dirty.committed(stripe, column) {
+            Committed::Current => {
+                Located::At { piece: Piece { index: column, addr, crc }, word: Word::Stripe(stripe) }
+            }
+            Committed::Old(_) => {
+                let id = self.log.owner(addr).expect("an uncommitted version is a member of a live log stripe");
+                let index = self.log.index_of(id, lcn, chunk);
+                Located::At { piece: Piece { index, addr, crc }, word: Word::Log(id) }
+            }
+        }
+    }
+
+    fn codeword(&self, store: &Store, word: Word, out: &mut Codeword) {
+        out.clear();
+        match word {
+            Word::Stripe(stripe) => {
+                let geometry = store.config.geometry;
+                let k = geometry.data_count();
+                let mut push = |index: usize, dev, chunk: ChunkIndex| {
+                    let addr = ChunkAddr::new(dev, chunk);
+                    if !chunk.is_none() {
+                        out.pieces.push(Piece { index, addr, crc: store.table.crc(addr) });
+                    }
+                };
+                for column in 0..k {
+                    let chunk = self.committed(store, geometry.lcn_at(stripe, column));
+                    push(column, store.layout.device(stripe, column), chunk);
+                }
+                for row in 0..geometry.parity_count() {
+                    let index = store.code.width_max() + row;
+                    push(index, store.layout.device(stripe, k + row), store.table.parity(stripe, row));
+                }
+                out.data_count = out.pieces.iter().filter(|p| p.index < k).count();
+            }
+            Word::Log(id) => {
+                for i in 0..self.log.member_count(id) {
+                    let LogMember { lcn, chunk, .. } = self.log.member(id, i);
+                    let addr = ChunkAddr::new(store.layout.device_of(lcn), chunk);
+                    out.pieces.push(Piece { index: i, addr, crc: store.table.crc(addr) });
+                }
+                out.data_count = out.pieces.len();
+                for (row, &crc) in self.log.crcs(id).iter().enumerate() {
+                    let addr = ChunkAddr::new(store.log_device(row), self.log.block(id));
+                    out.pieces.push(Piece { index: store.code.width_max() + row, addr, crc });
+                }
+            }
+        }
+    }
+
+    fn plan_writes(
+        &mut self,
+        store: &mut Store,
+        pool: &mut Pool,
+        writes: &mut Vec<ChunkWrite>,
+        refused: &mut Vec<ChunkWrite>,
+        plan: &mut Plan,
+    ) {
+        self.plan_write_batch(store, pool, writes, refused, plan);
+    }
+
+    fn take_dirty(&mut self, _store: &Store, count: usize, out: &mut Vec<StripeId>) {
+        self.dirty.take(count, out);
+    }
+
+    fn return_dirty(&mut self, stripe: StripeId) {
+        self.dirty.put_back(stripe);
+    }
+
+    fn plan_commit(&mut self, store: &mut Store, pool: &mut Pool, stripe: StripeId, plan: &mut Plan) -> CommitOutcome {
+        self.plan_stripe_commit(store, pool, stripe, plan)
+    }
+
+    fn apply(&mut self, store: &mut Store, seq: Seq, record: RecordRef<'_>) -> Result<(), Rejected> {
+        if !self.accepts(store, record) {
+            return Err(Rejected);
+        }
+        let k = store.config.geometry.data_count();
+        match record {
+            RecordRef::LogStripe { log_block, log_crcs, members } => {
+                self.apply_log_stripe(store, seq, log_block, log_crcs, members);
+            }
+            RecordRef::FullStripe { stripe, chunks, crcs } => {
+                for (column, (&chunk, &crc)) in chunks.iter().zip(crcs).enumerate() {
+                    store.table.set_crc(ChunkAddr::new(store.layout.device(stripe, column), chunk), crc);
+                }
+                let (data, parity) = chunks.split_at(k);
+                self.replace_stripe(store, stripe, data, parity);
+            }
+            RecordRef::Commit { stripe, data, parity, parity_crcs } => {
+                for (row, (&chunk, &crc)) in parity.iter().zip(parity_crcs).enumerate() {
+                    if !chunk.is_none() {
+                        store.table.set_crc(ChunkAddr::new(store.layout.device(stripe, k + row), chunk), crc);
+                    }
+                }
+                self.replace_stripe(store, stripe, data, parity);
+            }
+            RecordRef::Zero { first, count } => self.apply_zero(store, first, count),
+            RecordRef::InPlace { .. } => return Err(Rejected),
+        }
+        Ok(())
+    }
+
+    fn accepts(&self, store: &Store, record: RecordRef<'_>) -> bool {
+        let geometry = store.config.geometry;
+        let (k, n) = (geometry.data_count(), geometry.device_count());
+        let chunk_ok = |chunk: &ChunkIndex| chunk.get() <= store.config.chunks_per_device;
+        let lcn_count = store.config.stripe_count * k as u64;
+        match record {
+            RecordRef::LogStripe { log_block, log_crcs, members } => {
+                !log_block.is_none()
+                    && log_block.get() <= store.config.log_blocks
+                    && log_crcs.len() == n - k
+                    && !members.is_empty()
+                    && members.len() <= store.code.width_max()
+                    && members.iter().all(|m| m.lcn.get() < lcn_count && !m.chunk.is_none() && chunk_ok(&m.chunk))
+            }
+            RecordRef::FullStripe { stripe, chunks, crcs } => {
+                stripe.get() < store.config.stripe_count
+                    && chunks.len() == n
+                    && crcs.len() == n
+                    && chunks.iter().all(|c| !c.is_none() && chunk_ok(c))
+            }
+            RecordRef::Commit { stripe, data, parity, parity_crcs } => {
+                stripe.get() < store.config.stripe_count
+                    && data.len() == k
+                    && parity.len() == n - k
+                    && parity_crcs.len() == n - k
+                    && parity.iter().all(chunk_ok)
+                    && (0..k).all(|column| store.table.current(geometry.lcn_at(stripe, column)) == data[column])
+            }
+            RecordRef::Zero { first, count } => first.get().checked_add(count).is_some_and(|end| end <= lcn_count),
+            RecordRef::InPlace { .. } => false,
+        }
+    }
+
+    fn log_tail(&self, store: &Store) -> u64 {
+        self.log.oldest_position(&store.log)
+    }
+
+    fn pressure(&self, store: &Store) -> Pressure {
+        let low_chunks = store.spaces.iter().any(|space| {
+            let spare = store.config.chunks_per_device - store.config.stripe_count as u32;
+            space.free_for_users() < spare / LOW_SPACE_DIVISOR
+        });
+        let low_log = store.log.room() < u64::from(store.log.block_count()) / LOW_SPACE_DIVISOR as u64;
+        Pressure {
+            dirty_stripes: self.dirty.count(),
+            log_stripes: self.log.live_count(),
+            low_space: low_chunks || low_log,
+        }
+    }
+
+    fn is_dirty(&self, stripe: StripeId) -> bool {
+        self.dirty.is_dirty(stripe)
+    }
+
+    fn memory(&self) -> SchemeMemory {
+        SchemeMemory {
+            fixed_bytes: self.dirty.fixed_bytes() + self.log.fixed_bytes(),
+            dynamic_bytes: self.dirty.dynamic_bytes() + self.log.dynamic_bytes(),
+        }
+    }
+
+    fn log_words(&self, out: &mut Vec<Word>) {
+        out.extend(self.log.live_ids().map(Word::Log));
+    }
+
+    fn save(&self, store: &Store, out: &mut Vec<ListItem>) {
+        self.save_items(store, out);
+    }
+
+    fn load(&mut self, store: &mut Store, items: &[ListItem]) -> Result<(), Rejected> {
+        self.load_items(store, items)
+    }
+
+    fn claim_space(&self, store: &mut Store) -> Result<(), Rejected> {
+        self.claim_all(store)
+    }
+}
+
+/// Parity commit starts by itself when less than 1 / this of the spare chunks or of the log is left.
+const LOW_SPACE_DIVISOR: u32 = 4;

@@ -1,0 +1,103 @@
+//! What a checkpoint keeps of the scheme, and what is in use after loading it.
+
+use super::Eplog;
+use super::dirty::Committed;
+use crate::scheme::Rejected;
+use crate::store::Store;
+use block::{ChunkAddr, ChunkIndex, StripeId};
+use format::ListItem;
+
+impl Eplog {
+    /// Dirty stripes with their committed versions, oldest first, then live log stripes in log order.
+    pub(super) fn save_items(&self, store: &Store, out: &mut Vec<ListItem>) {
+        out.extend(
+            self.dirty
+                .entries()
+                .map(|(stripe, committed)| ListItem::DirtyStripe { stripe, committed: committed.to_vec() }),
+        );
+        out.extend(self.log.live_ids().map(|id| ListItem::LogStripe {
+            first_seq: self.log.seq(id),
+            log_block: self.log.block(id),
+            log_crcs: self.log.crcs(id).to_vec(),
+            members: (0..self.log.member_count(id))
+                .map(|i| {
+                    let mut member = self.log.member(id, i);
+                    member.crc = store.table.crc(ChunkAddr::new(store.layout.device_of(member.lcn), member.chunk));
+                    member
+                })
+                .collect(),
+        }));
+    }
+
+    /// Loads saved items over a loaded table.
+    pub(super) fn load_items(&mut self, store: &mut Store, items: &[ListItem]) -> Result<(), Rejected> {
+        let geometry = store.config.geometry;
+        for item in items {
+            if let ListItem::DirtyStripe { stripe, committed } = item {
+                let known = committed.iter().all(|&c| c == u32::MAX || c <= store.config.chunks_per_device);
+                if stripe.get() >= store.config.stripe_count || committed.len() != geometry.data_count() || !known {
+                    return Err(Rejected);
+                }
+                for (column, &chunk) in committed.iter().enumerate().filter(|&(_, &chunk)| chunk != u32::MAX) {
+                    self.dirty.set_committed(*stripe, column, ChunkIndex::new(chunk));
+                }
+            }
+        }
+        for item in items {
+            let ListItem::LogStripe { first_seq, log_block, log_crcs, members } = item else { continue };
+            let record = format::RecordRef::LogStripe { log_block: *log_block, log_crcs, members };
+            if !super::Scheme::accepts(self, store, record) {
+                return Err(Rejected);
+            }
+            let id = self.log.insert(*first_seq, *log_block, log_crcs);
+            for member in members {
+                let (stripe, column) = (geometry.stripe_of(member.lcn), geometry.column_of(member.lcn));
+                let addr = ChunkAddr::new(store.layout.device(stripe, column), member.chunk);
+                let live = store.table.current(member.lcn) == member.chunk
+                    && self.dirty.committed(stripe, column) != Committed::Current;
+                match live {
+                    true => self.log.push_member(id, *member, addr),
+                    false => self.log.push_dead_member(id, *member, addr),
+                }
+            }
+            if self.log.live_members(id) == 0 {
+                return Err(Rejected);
+            }
+        }
+        Ok(())
+    }
+
+    /// Claims every chunk that the map, a committed version, parity, or a live log stripe names.
+    pub(super) fn claim_all(&self, store: &mut Store) -> Result<(), Rejected> {
+        let geometry = store.config.geometry;
+        let k = geometry.data_count();
+        for stripe in (0..store.config.stripe_count).map(StripeId::new) {
+            for column in 0..geometry.device_count() {
+                let dev = store.layout.device(stripe, column);
+                let chunk = match column.checked_sub(k) {
+                    None => store.table.current(geometry.lcn_at(stripe, column)),
+                    Some(row) => store.table.parity(stripe, row),
+                };
+                claim(store, ChunkAddr::new(dev, chunk))?;
+                if column < k
+                    && let Committed::Old(old) = self.dirty.committed(stripe, column)
+                {
+                    claim(store, ChunkAddr::new(dev, old))?;
+                }
+            }
+        }
+        for id in self.log.live_ids() {
+            for member in (0..self.log.member_count(id)).map(|i| self.log.member(id, i)) {
+                let chunk = member.chunk;
+                if store.table.current(member.lcn) != chunk && self.committed(store, member.lcn) != chunk {
+                    claim(store, ChunkAddr::new(store.layout.device_of(member.lcn), chunk))?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+fn claim(store: &mut Store, addr: ChunkAddr) -> Result<(), Rejected> {
+    if addr.chunk.is_none() || store.spaces[addr.dev.index()].claim(addr.chunk) { Ok(()) } else { Err(Rejected) }
+}

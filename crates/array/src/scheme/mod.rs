@@ -1,0 +1,182 @@
+//! The seam: a scheme says where chunks are and plans what to do; the engine does it.
+//!
+//! A scheme does no I/O. `apply` is its only mutation that lasts, identical live and in replay; planning may reserve
+//! space, which is given back by not applying (a crash) or by the records that supersede it.
+
+pub mod eplog;
+
+use crate::health::Health;
+use crate::plan::{Codeword, Piece, Plan, Word};
+use crate::recovery::{AssembleError, RecoveryReport};
+use crate::store::Store;
+use block::{DeviceSet, Lcn, Pool, Seq, Slot, StripeId};
+use format::{ListItem, RecordRef, SchemeKind};
+
+/// One chunk to be written; when a scheme sees it, the slot holds the whole new chunk.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ChunkWrite {
+    /// The request it belongs to.
+    pub request: u32,
+    /// Which chunk.
+    pub lcn: Lcn,
+    /// Its content.
+    pub slot: Slot,
+    /// First byte of the chunk that the request covers.
+    pub from: u32,
+    /// End of those bytes; the rest of the chunk was filled in from its old version.
+    pub to: u32,
+}
+
+/// Where the newest version of a chunk is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Located {
+    /// Never written, or discarded: reads as zeros.
+    Zero,
+    /// At `piece.addr`, covered by `word`.
+    At {
+        /// Address, checksum, index in the word.
+        piece: Piece,
+        /// The code word that covers it.
+        word: Word,
+    },
+}
+
+/// How full a scheme's resources are; what the triggers of parity commit look at (C-02).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Pressure {
+    /// Stripes whose parity is out of date.
+    pub dirty_stripes: u64,
+    /// Live log stripes.
+    pub log_stripes: u64,
+    /// Whether space runs low somewhere.
+    pub low_space: bool,
+}
+
+/// Bytes of memory a scheme holds besides the table.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct SchemeMemory {
+    /// Flat, per chunk.
+    pub fixed_bytes: u64,
+    /// Grows with uncommitted updates (M-05).
+    pub dynamic_bytes: u64,
+}
+
+/// Whether a stripe must be locked whole by each write (in-place schemes) or is only shared.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum WriteLock {
+    /// Writes to one stripe run side by side.
+    Shared,
+    /// One write to a stripe at a time.
+    Exclusive,
+}
+
+/// A record that does not fit the state it would be applied to; recovery drops it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Rejected;
+
+/// What a data stripe needs so that its parity is current again.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum CommitOutcome {
+    /// The plan was extended.
+    Planned,
+    /// The stripe is clean.
+    Clean,
+    /// No space for the new parity at the moment.
+    NoSpace,
+}
+
+/// An update scheme. See the module's documentation.
+pub trait Scheme: Send {
+    /// Which scheme this is.
+    fn kind(&self) -> SchemeKind;
+
+    /// What a write must hold still.
+    fn write_lock(&self) -> WriteLock;
+
+    /// Where the newest version of a chunk is.
+    fn locate(&self, store: &Store, lcn: Lcn) -> Located;
+
+    /// All non-zero pieces of a code word.
+    fn codeword(&self, store: &Store, word: Word, out: &mut Codeword);
+
+    /// Plans a batch of chunk writes as one unit. What has no space now is moved to `refused`, in order.
+    fn plan_writes(
+        &mut self,
+        store: &mut Store,
+        pool: &mut Pool,
+        writes: &mut Vec<ChunkWrite>,
+        refused: &mut Vec<ChunkWrite>,
+        plan: &mut Plan,
+    );
+
+    /// The next stripes whose parity is out of date, oldest first, at most `count`.
+    fn take_dirty(&mut self, store: &Store, count: usize, out: &mut Vec<StripeId>);
+
+    /// Puts a stripe back that [`Scheme::take_dirty`] gave but that could not be committed now.
+    fn return_dirty(&mut self, stripe: StripeId);
+
+    /// Extends a plan by the parity commit of one stripe, which the caller holds exclusively.
+    fn plan_commit(&mut self, store: &mut Store, pool: &mut Pool, stripe: StripeId, plan: &mut Plan) -> CommitOutcome;
+
+    /// The only lasting mutation. `seq` is the record's place in history; `log_position` where its log chunks are.
+    fn apply(&mut self, store: &mut Store, seq: Seq, record: RecordRef<'_>) -> Result<(), Rejected>;
+
+    /// Whether [`Scheme::apply`] would accept the record.
+    fn accepts(&self, store: &Store, record: RecordRef<'_>) -> bool;
+
+    /// In-place schemes with a journal: carries a recorded write out again if its payload had arrived whole; `false` if it
+    /// had not, and the stripe is as before.
+    fn redo(
+        &mut self,
+        _store: &Store,
+        _devices: &mut dyn DeviceSet,
+        _health: &mut Health,
+        _record: RecordRef<'_>,
+        _healed: &mut u64,
+    ) -> bool {
+        false
+    }
+
+    /// What must be repaired after replay.
+    fn recover(
+        &mut self,
+        _store: &mut Store,
+        _devices: &mut dyn DeviceSet,
+        _health: &mut Health,
+        _was_clean: bool,
+        _report: &mut RecoveryReport,
+    ) -> Result<(), AssembleError> {
+        Ok(())
+    }
+
+    /// The oldest log position that is still needed.
+    fn log_tail(&self, store: &Store) -> u64;
+
+    /// How full things are.
+    fn pressure(&self, store: &Store) -> Pressure;
+
+    /// Whether a stripe's parity is out of date.
+    fn is_dirty(&self, stripe: StripeId) -> bool;
+
+    /// Memory besides the table.
+    fn memory(&self) -> SchemeMemory;
+
+    /// Live log stripes, for scrub and rebuild.
+    fn log_words(&self, out: &mut Vec<Word>);
+
+    /// What a checkpoint must hold besides the table.
+    fn save(&self, store: &Store, out: &mut Vec<ListItem>);
+
+    /// Loads what [`Scheme::save`] gave; the table is already loaded.
+    fn load(&mut self, store: &mut Store, items: &[ListItem]) -> Result<(), Rejected>;
+
+    /// Marks every chunk in use in `store.spaces` (fresh); `Rejected` if two owners claim one chunk.
+    fn claim_space(&self, store: &mut Store) -> Result<(), Rejected>;
+}
+
+/// Builds the scheme that a configuration names.
+pub fn new(store: &Store) -> Box<dyn Scheme> {
+    match store.config.scheme {
+        SchemeKind::Raid | SchemeKind::Eplog => Box::new(eplog::Eplog::new(store)),
+    }
+}

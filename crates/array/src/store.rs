@@ -1,0 +1,176 @@
+//! What every scheme works on: configuration, layout, code, the flat table, free space, and the log ring.
+
+use crate::layout::Layout;
+use crate::space::Space;
+use crate::table::Table;
+use block::{ChunkAddr, ChunkIndex, DevIndex, META_BYTES};
+use erasure::{Code, CodeError};
+use format::{ArrayConfig, CodeKind, SchemeKind};
+
+/// Chunks per device that only parity commit and rebuild may take, so that they can always make space.
+pub const SET_ASIDE_CHUNKS: u32 = 32;
+
+/// See the module's documentation.
+pub struct Store {
+    /// The array's configuration.
+    pub config: ArrayConfig,
+    /// Column to device.
+    pub layout: Layout,
+    /// The erasure code, as wide as the widest log stripe.
+    pub code: Code,
+    /// Map, parity map, checksums.
+    pub table: Table,
+    /// Free chunks of each main device.
+    pub spaces: Vec<Space>,
+    /// The append-only log region, the same on every log device.
+    pub log: LogRing,
+    /// Chunks freed by `apply` since the engine last took them.
+    pub freed: Vec<ChunkAddr>,
+}
+
+/// Whether a scheme puts new versions elsewhere, and so needs spare chunks and log stripes.
+pub fn is_out_of_place(scheme: SchemeKind) -> bool {
+    match scheme {
+        SchemeKind::Raid => false,
+        SchemeKind::Eplog => true,
+    }
+}
+
+/// The widest code word of an array: a log stripe has at most one member per main device.
+pub fn code_width(config: &ArrayConfig) -> usize {
+    let (k, n, m) = (config.geometry.data_count(), config.geometry.device_count(), config.geometry.parity_count());
+    let widest = if is_out_of_place(config.scheme) { n.min(LOG_STRIPE_WIDTH_MAX) } else { k };
+    widest.max(k).min(255 - m)
+}
+
+/// Members of a log stripe at most: its record must fit a journal frame.
+pub const LOG_STRIPE_WIDTH_MAX: usize = 128;
+
+impl Store {
+    /// An empty store.
+    pub fn new(config: ArrayConfig) -> Result<Self, CodeError> {
+        let m = config.geometry.parity_count();
+        let kind = match config.code {
+            CodeKind::Xor => erasure::CodeKind::Xor,
+            CodeKind::Cauchy => erasure::CodeKind::Cauchy,
+        };
+        let code = Code::new(kind, code_width(&config), m)?;
+        let set_aside = if is_out_of_place(config.scheme) { SET_ASIDE_CHUNKS } else { 0 };
+        let spaces =
+            (0..config.geometry.device_count()).map(|_| Space::new(config.chunks_per_device, set_aside)).collect();
+        Ok(Self {
+            layout: Layout::new(config.layout, config.geometry),
+            code,
+            table: Table::new(&config),
+            spaces,
+            log: LogRing::new(config.log_blocks),
+            freed: Vec::new(),
+            config,
+        })
+    }
+
+    /// Devices of the main array.
+    pub fn main_count(&self) -> usize {
+        self.config.geometry.device_count()
+    }
+
+    /// The log device that holds log chunk `row`.
+    pub fn log_device(&self, row: usize) -> DevIndex {
+        DevIndex::new((self.main_count() + row) as u16)
+    }
+
+    /// Whether a member is a log device.
+    pub fn is_log(&self, dev: DevIndex) -> bool {
+        dev.index() >= self.main_count()
+    }
+
+    /// Byte offset of a chunk (main device) or block (log device).
+    pub fn offset_of(&self, addr: ChunkAddr) -> u64 {
+        if self.is_log(addr.dev) { self.config.log_offset(addr.chunk) } else { self.config.chunk_offset(addr.chunk) }
+    }
+
+    /// 4 KiB blocks of a chunk: what a log chunk takes of the log region.
+    pub fn chunk_blocks(&self) -> u32 {
+        (self.config.geometry.chunk_bytes() / META_BYTES) as u32
+    }
+
+    /// Frees a chunk; the engine lets it be reused once that is safe.
+    pub fn free(&mut self, dev: DevIndex, chunk: ChunkIndex) {
+        if !chunk.is_none() {
+            self.freed.push(ChunkAddr::new(dev, chunk));
+        }
+    }
+}
+
+/// The log region as a ring of 4 KiB blocks, used in append order. Positions count blocks since creation and never
+/// wrap; block numbers on the device run from 1.
+pub struct LogRing {
+    block_count: u32,
+    head: u64,
+    tail: u64,
+}
+
+impl LogRing {
+    /// An empty ring.
+    pub fn new(block_count: u32) -> Self {
+        Self { block_count, head: 0, tail: 0 }
+    }
+
+    /// Where the next append goes.
+    pub fn head(&self) -> u64 {
+        self.head
+    }
+
+    /// The oldest position still needed.
+    pub fn tail(&self) -> u64 {
+        self.tail
+    }
+
+    /// Blocks in the ring.
+    pub fn block_count(&self) -> u32 {
+        self.block_count
+    }
+
+    /// Blocks between tail and head.
+    pub fn used(&self) -> u64 {
+        self.head - self.tail
+    }
+
+    /// Blocks that can be appended.
+    pub fn room(&self) -> u64 {
+        u64::from(self.block_count) - self.used()
+    }
+
+    /// The block number at a position.
+    pub fn block_at(&self, position: u64) -> ChunkIndex {
+        ChunkIndex::new((position % u64::from(self.block_count.max(1))) as u32 + 1)
+    }
+
+    /// Appends `count` blocks that do not wrap around the end; `None` if there is no room.
+    pub fn append(&mut self, count: u32) -> Option<(u64, ChunkIndex)> {
+        if self.block_count < count {
+            return None;
+        }
+        let at = (self.head % u64::from(self.block_count)) as u32;
+        let skip = if at + count > self.block_count { self.block_count - at } else { 0 };
+        if u64::from(skip) + u64::from(count) > self.room() {
+            return None;
+        }
+        let position = self.head + u64::from(skip);
+        self.head = position + u64::from(count);
+        Some((position, self.block_at(position)))
+    }
+
+    /// Gives up everything before `position`.
+    pub fn trim(&mut self, position: u64) {
+        assert!(position >= self.tail && position <= self.head, "the tail moves forward, up to the head");
+        self.tail = position;
+    }
+
+    /// Continues a ring found on disk: `head` blocks appended, `tail` still needed.
+    pub fn restore(&mut self, head: u64, tail: u64) {
+        assert!(tail <= head && head - tail <= u64::from(self.block_count), "a ring never holds more than its blocks");
+        self.head = head;
+        self.tail = tail;
+    }
+}

@@ -1,0 +1,130 @@
+//! An array on memory devices, for the tests of this folder.
+#![allow(dead_code, clippy::unwrap_used, reason = "tests share this module and may panic")]
+
+use array::{Array, CreateOptions, Done, Durability, EngineOptions, NewArray, arrange, create, plan_config};
+use block::{DevIndex, DeviceSet, Geometry, Slot};
+use device::MemorySet;
+use format::{ArrayUuid, CodeKind, Consistency, LayoutKind, SchemeKind, Superblock};
+
+/// Options of a test array: no idle commit, small pool.
+pub fn options() -> EngineOptions {
+    let mut options = EngineOptions::default();
+    options.commit.idle_ns = None;
+    options.pool_bytes = 16 << 20;
+    options
+}
+
+/// What a test wants.
+pub fn create_options(scheme: SchemeKind, k: usize, m: usize) -> CreateOptions {
+    CreateOptions {
+        scheme,
+        code: if m == 1 { CodeKind::Xor } else { CodeKind::Cauchy },
+        layout: LayoutKind::Spread,
+        consistency: Consistency::Resync,
+        geometry: Geometry::new(k, m, 4096).unwrap(),
+        reserve_permille: 150,
+    }
+}
+
+/// Reads the superblocks back, in member order.
+pub fn superblocks(devices: &mut MemorySet, count: usize) -> Vec<Superblock> {
+    let mut found = Vec::new();
+    for dev in (0..count as u16).map(DevIndex::new) {
+        let mut best: Option<Superblock> = None;
+        for (copy, offset) in format::SUPERBLOCK_OFFSETS.into_iter().enumerate() {
+            let mut block = vec![0; 4096];
+            if devices.read_now(dev, offset, &mut block).is_ok()
+                && let Ok(superblock) = Superblock::decode(&block, copy)
+                && best.as_ref().is_none_or(|b| superblock.config_seq > b.config_seq)
+            {
+                best = Some(superblock);
+            }
+        }
+        found.extend(best);
+    }
+    found
+}
+
+/// A new array of memory devices.
+pub fn fresh(options: &CreateOptions, main_mib: u64, log_mib: u64) -> MemorySet {
+    let (n, logs) = (options.geometry.device_count(), options.geometry.parity_count());
+    let logs = if options.scheme == SchemeKind::Raid { 0 } else { logs };
+    let config = plan_config(options, main_mib << 20, log_mib << 20, logs).unwrap();
+    let sizes: Vec<u64> =
+        (0..n + logs).map(|i| if i < n { main_mib << 20 } else { log_mib << 20 }).collect();
+    let mut devices = MemorySet::new(&sizes).unwrap();
+    let new = NewArray { uuid: ArrayUuid::new([7; 16]), name: "test".into(), nonce: 99, created_unix_s: 0 };
+    create(&mut devices, config, &new).unwrap();
+    devices
+}
+
+/// Assembles it.
+pub fn assemble(mut devices: MemorySet, count: usize, options: EngineOptions) -> (Array<MemorySet>, array::RecoveryReport) {
+    let found = superblocks(&mut devices, count);
+    let arrangement = arrange(&found).unwrap();
+    Array::assemble(devices, &arrangement, 4242, options).unwrap()
+}
+
+/// Writes `bytes` at `offset` (any 512-byte alignment) and waits.
+pub fn write(array: &mut Array<MemorySet>, offset: u64, bytes: &[u8], durable: Durability) -> Result<(), array::EngineError> {
+    let (chunk, slots) = take(array, offset, bytes.len() as u64);
+    let mut done = 0;
+    for (i, &slot) in slots.iter().enumerate() {
+        let from = if i == 0 { (offset % chunk) as usize } else { 0 };
+        let take = (bytes.len() - done).min(chunk as usize - from);
+        array.engine().pool().bytes_mut(slot)[from..from + take].copy_from_slice(&bytes[done..done + take]);
+        done += take;
+    }
+    let result = array.run(|e, tag| e.write(tag, offset, bytes.len() as u64, &slots, durable));
+    give(array, &slots);
+    result
+}
+
+/// Reads `len` bytes at `offset` and waits.
+pub fn read(array: &mut Array<MemorySet>, offset: u64, len: u64) -> Result<Vec<u8>, array::EngineError> {
+    let (chunk, slots) = take(array, offset, len);
+    let result = array.run(|e, tag| e.read(tag, offset, len, &slots));
+    let mut out = Vec::new();
+    for (i, &slot) in slots.iter().enumerate() {
+        let from = if i == 0 { (offset % chunk) as usize } else { 0 };
+        let take = (len as usize - out.len()).min(chunk as usize - from);
+        out.extend_from_slice(&array.engine().pool().bytes(slot)[from..from + take]);
+    }
+    give(array, &slots);
+    result.map(|()| out)
+}
+
+fn take(array: &mut Array<MemorySet>, offset: u64, len: u64) -> (u64, Vec<Slot>) {
+    let chunk = array.engine().store().config.geometry.chunk_bytes() as u64;
+    let count = (offset + len).div_ceil(chunk) - offset / chunk;
+    let mut slots = Vec::new();
+    assert!(array.engine().take_slots(count as usize, &mut slots));
+    (chunk, slots)
+}
+
+fn give(array: &mut Array<MemorySet>, slots: &[Slot]) {
+    slots.iter().for_each(|&slot| array.engine().pool().free(slot));
+}
+
+/// Discards a range.
+pub fn discard(array: &mut Array<MemorySet>, offset: u64, len: u64) -> Result<(), array::EngineError> {
+    let mut slots = Vec::new();
+    assert!(array.engine().take_slots(2, &mut slots));
+    let result = array.run(|e, tag| e.zero(tag, offset, len, [slots[0], slots[1]], Durability::Volatile));
+    give(array, &slots);
+    result
+}
+
+/// A small generator with a printed seed.
+pub struct Rng(pub u64);
+
+impl Rng {
+    /// The next number below `n`.
+    pub fn below(&mut self, n: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (z ^ (z >> 31)) % n
+    }
+}
