@@ -178,7 +178,7 @@ impl Desk {
         self.counters
     }
 
-    /// Pieces that the volume has not finished.
+    /// Pieces that are being filled or that the volume has not finished.
     pub fn pieces_in_flight(&self) -> usize {
         self.pieces.taken_count()
     }

@@ -10,6 +10,9 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 
+/// What a unix socket may hold for a client; TCP sizes its buffers itself.
+const SEND_BUFFER_BYTES: usize = 1 << 20;
+
 /// A listening socket.
 pub(super) enum Listener {
     Unix { socket: UnixListener, _file: SocketFile },
@@ -64,6 +67,9 @@ impl Listener {
         match self {
             Self::Unix { socket, .. } => {
                 let (stream, _) = socket.accept()?;
+                // Large replies leave in fewer, larger turns: +25 % and more on 1 MiB reads. Only a wish: the system
+                // caps it, and the default works, too.
+                let _ = rustix::net::sockopt::set_socket_send_buffer_size(&stream, SEND_BUFFER_BYTES);
                 stream.set_nonblocking(true)?;
                 Ok((stream.into(), "unix client".to_owned()))
             }
