@@ -6,8 +6,8 @@
 #![allow(unsafe_code)]
 
 mod memory;
+mod portable;
 mod scalar;
-#[cfg(target_arch = "x86_64")]
 mod vector;
 #[cfg(target_arch = "x86_64")]
 mod x86;
@@ -28,6 +28,8 @@ const TERMS_MAX: usize = 32;
 pub enum Backend {
     /// Byte by byte with logarithm tables: the golden version.
     Scalar,
+    /// Plain integers, any CPU.
+    Portable,
     /// x86-64: 128 bits, byte shuffles.
     Ssse3,
     /// x86-64: 256 bits, byte shuffles.
@@ -40,7 +42,8 @@ pub enum Backend {
 
 impl Backend {
     /// Every back end, slowest first.
-    pub const ALL: &[Self] = &[Self::Scalar, Self::Ssse3, Self::Avx2, Self::Gfni256, Self::Gfni512];
+    pub const ALL: &[Self] =
+        &[Self::Scalar, Self::Portable, Self::Ssse3, Self::Avx2, Self::Gfni256, Self::Gfni512];
 
     /// Whether this CPU has the instructions.
     pub fn is_available(self) -> bool {
@@ -65,6 +68,7 @@ impl Backend {
     pub const fn name(self) -> &'static str {
         match self {
             Self::Scalar => "scalar",
+            Self::Portable => "portable",
             Self::Ssse3 => "ssse3",
             Self::Avx2 => "avx2",
             Self::Gfni256 => "gfni256",
@@ -78,6 +82,7 @@ impl Backend {
         use std::arch::is_x86_feature_detected as has;
         match self {
             Self::Scalar => Some(&scalar::KERNELS),
+            Self::Portable => Some(&portable::KERNELS),
             Self::Ssse3 => has!("ssse3").then_some(&x86::ssse3::KERNELS),
             Self::Avx2 => has!("avx2").then_some(&x86::avx2::KERNELS),
             Self::Gfni256 => (has!("avx2") && has!("gfni")).then_some(&x86::gfni256::KERNELS),
@@ -92,6 +97,7 @@ impl Backend {
     pub(crate) fn kernels(self) -> Option<&'static Kernels> {
         match self {
             Self::Scalar => Some(&scalar::KERNELS),
+            Self::Portable => Some(&portable::KERNELS),
             Self::Ssse3 | Self::Avx2 | Self::Gfni256 | Self::Gfni512 => None,
         }
     }

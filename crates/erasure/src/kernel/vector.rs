@@ -17,6 +17,8 @@ use std::mem::MaybeUninit;
 pub(super) trait Lane: Copy {
     /// Width.
     const BYTES: usize;
+    /// How many registers there are: 16 or 32.
+    const REGISTERS: usize;
     /// A coefficient, in the form that is quickest to turn into a multiplier.
     type Factor: Copy;
     /// A coefficient in registers.
@@ -45,15 +47,23 @@ pub(super) unsafe fn sum<V: Lane>(terms: &[Term], targets: &[*mut u8], len: usiz
     // JUSTIFICATION: chooses the instance with the right number of accumulators.
     // SAFETY: the contract of the caller is that of the callee.
     unsafe {
-        match (targets.len(), plain) {
-            (1, true) => sum_fixed::<V, 1, true, 8>(terms, targets, len, mode),
-            (1, false) => sum_fixed::<V, 1, false, 8>(terms, targets, len, mode),
-            (2, true) => sum_fixed::<V, 2, true, 8>(terms, targets, len, mode),
-            (2, false) => sum_fixed::<V, 2, false, 8>(terms, targets, len, mode),
-            (3, true) => sum_fixed::<V, 3, true, 2>(terms, targets, len, mode),
-            (3, false) => sum_fixed::<V, 3, false, 2>(terms, targets, len, mode),
-            (4, true) => sum_fixed::<V, 4, true, 2>(terms, targets, len, mode),
-            (4, false) => sum_fixed::<V, 4, false, 2>(terms, targets, len, mode),
+        match (targets.len(), plain, V::REGISTERS) {
+            (1, true, 32) => sum_fixed::<V, 1, true, 8>(terms, targets, len, mode),
+            (1, true, _) => sum_fixed::<V, 1, true, 4>(terms, targets, len, mode),
+            (1, false, 32) => sum_fixed::<V, 1, false, 8>(terms, targets, len, mode),
+            (1, false, _) => sum_fixed::<V, 1, false, 4>(terms, targets, len, mode),
+            (2, true, 32) => sum_fixed::<V, 2, true, 8>(terms, targets, len, mode),
+            (2, true, _) => sum_fixed::<V, 2, true, 4>(terms, targets, len, mode),
+            (2, false, 32) => sum_fixed::<V, 2, false, 8>(terms, targets, len, mode),
+            (2, false, _) => sum_fixed::<V, 2, false, 4>(terms, targets, len, mode),
+            (3, true, 32) => sum_fixed::<V, 3, true, 4>(terms, targets, len, mode),
+            (3, true, _) => sum_fixed::<V, 3, true, 2>(terms, targets, len, mode),
+            (3, false, 32) => sum_fixed::<V, 3, false, 4>(terms, targets, len, mode),
+            (3, false, _) => sum_fixed::<V, 3, false, 2>(terms, targets, len, mode),
+            (4, true, 32) => sum_fixed::<V, 4, true, 4>(terms, targets, len, mode),
+            (4, true, _) => sum_fixed::<V, 4, true, 2>(terms, targets, len, mode),
+            (4, false, 32) => sum_fixed::<V, 4, false, 4>(terms, targets, len, mode),
+            (4, false, _) => sum_fixed::<V, 4, false, 2>(terms, targets, len, mode),
             _ => unreachable!("a kernel call has 1 to {TARGETS_MAX} targets"),
         }
     }
@@ -96,6 +106,20 @@ unsafe fn sum_fixed<V: Lane, const R: usize, const PLAIN: bool, const UNROLL: us
     }
 }
 
+/// Loads all coefficients of a term. A plain loop: a closure passed to the standard library need not be inlined, and
+/// outside of the function with the `target_feature` every vector goes through memory.
+#[inline(always)]
+unsafe fn multipliers<V: Lane, const R: usize>(factors: &[V::Factor; R]) -> [V::Multiplier; R] {
+    // JUSTIFICATION and SAFETY: the contract of `Lane`.
+    unsafe {
+        let mut multipliers = [V::multiplier(factors[0]); R];
+        for t in 1..R {
+            multipliers[t] = V::multiplier(factors[t]);
+        }
+        multipliers
+    }
+}
+
 /// `UNROLL` vectors of every target at byte `at`.
 #[inline(always)]
 unsafe fn sum_block<V: Lane, const R: usize, const PLAIN: bool, const UNROLL: usize>(
@@ -117,8 +141,7 @@ unsafe fn sum_block<V: Lane, const R: usize, const PLAIN: bool, const UNROLL: us
         let mut pairs = terms.chunks_exact(2);
         for pair in pairs.by_ref() {
             // Two terms at a time, so that two XORs become one three-way instruction where there is one.
-            let multipliers: [[V::Multiplier; R]; 2] =
-                [pair[0].factors.map(|f| V::multiplier(f)), pair[1].factors.map(|f| V::multiplier(f))];
+            let multipliers = [multipliers::<V, R>(&pair[0].factors), multipliers::<V, R>(&pair[1].factors)];
             for u in 0..UNROLL {
                 let one = V::load(pair[0].source.add(at + u * V::BYTES));
                 let other = V::load(pair[1].source.add(at + u * V::BYTES));
@@ -132,7 +155,7 @@ unsafe fn sum_block<V: Lane, const R: usize, const PLAIN: bool, const UNROLL: us
             }
         }
         if let [term] = pairs.remainder() {
-            let multipliers = term.factors.map(|f| V::multiplier(f));
+            let multipliers = multipliers::<V, R>(&term.factors);
             for u in 0..UNROLL {
                 let one = V::load(term.source.add(at + u * V::BYTES));
                 for t in 0..R {
@@ -185,12 +208,13 @@ unsafe fn update_fixed<V: Lane, const R: usize, const PLAIN: bool>(
     len: usize,
 ) {
     const UNROLL: usize = 4;
+    let factors: [V::Factor; R] = array::from_fn(|t| V::factor(coefficients[t]));
     let into: [*mut u8; R] = array::from_fn(|t| targets[t]);
     let mut at = 0;
     // JUSTIFICATION: as in `sum_fixed`.
     // SAFETY: every access is below `at + n * BYTES <= len`, for which the caller vouches.
     unsafe {
-        let multipliers: [V::Multiplier; R] = array::from_fn(|t| V::multiplier(V::factor(coefficients[t])));
+        let multipliers = multipliers::<V, R>(&factors);
         while at + UNROLL * V::BYTES <= len {
             update_block::<V, R, PLAIN, UNROLL>(old, new, &multipliers, &into, at);
             at += UNROLL * V::BYTES;

@@ -28,6 +28,7 @@ struct Gfni512(__m512i);
 
 impl Lane for Ssse3 {
     const BYTES: usize = 16;
+    const REGISTERS: usize = 16;
     type Factor = &'static [u8; 32];
     type Multiplier = (__m128i, __m128i);
 
@@ -81,6 +82,7 @@ impl Lane for Ssse3 {
 
 impl Lane for Avx2 {
     const BYTES: usize = 32;
+    const REGISTERS: usize = 16;
     type Factor = &'static [u8; 32];
     type Multiplier = (__m256i, __m256i);
 
@@ -137,6 +139,7 @@ impl Lane for Avx2 {
 
 impl Lane for Gfni256 {
     const BYTES: usize = 32;
+    const REGISTERS: usize = 16;
     type Factor = u64;
     type Multiplier = __m256i;
 
@@ -184,6 +187,7 @@ impl Lane for Gfni256 {
 
 impl Lane for Gfni512 {
     const BYTES: usize = 64;
+    const REGISTERS: usize = 32;
     type Factor = u64;
     type Multiplier = __m512i;
 
