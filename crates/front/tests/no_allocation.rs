@@ -4,7 +4,7 @@
 use front::memory::MemoryVolume;
 use front::nbd::wire::{self, Command, RequestHeader, option};
 use front::nbd::{Connection, Export};
-use front::{ConnectionId, Context, Desk, Done, Limits, Volume};
+use front::{ConnectionId, Context, Desk, Done, Limits};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::io::IoSlice;
