@@ -1,2 +1,30 @@
-//! elastripe
-fn main() {}
+//! `elastripe`: one binary to make, run, look at and measure arrays. See `elastripe help`.
+#![forbid(unsafe_code)]
+
+mod commands;
+mod failure;
+mod fresh;
+mod open;
+mod units;
+
+use clap::Parser;
+use std::process::ExitCode;
+
+/// Elastic-parity RAID for SSD arrays, in user space.
+#[derive(Parser, Debug)]
+#[command(name = "elastripe", version, arg_required_else_help = true)]
+struct CommandLine {
+    #[command(subcommand)]
+    command: commands::Command,
+}
+
+fn main() -> ExitCode {
+    let line = CommandLine::parse();
+    match line.command.run() {
+        Ok(exit) => ExitCode::from(exit),
+        Err(failure) => {
+            eprintln!("elastripe: {failure}");
+            ExitCode::from(failure.exit())
+        }
+    }
+}

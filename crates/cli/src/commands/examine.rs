@@ -1,0 +1,159 @@
+//! `examine`: what one device says of itself.
+
+use super::Exit;
+use crate::failure::Failure;
+use crate::open::{Candidate, look_at, member_name, state_name};
+use crate::units::{show_size, show_time};
+use clap::Args;
+use format::{Role, Superblock};
+use serde_json::{Value, json};
+use std::path::PathBuf;
+
+/// Options of `examine`.
+#[derive(Args, Debug)]
+pub struct Arguments {
+    /// The device or file.
+    path: PathBuf,
+    /// Print JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Runs `examine`.
+pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
+    let candidate = look_at(&arguments.path)?;
+    if arguments.json {
+        println!("{:#}", to_json(&candidate));
+    } else {
+        print!("{}", to_text(&candidate));
+    }
+    Ok(u8::from(candidate.superblock().is_none()))
+}
+
+fn role_of(superblock: &Superblock) -> String {
+    let main_count = superblock.config.geometry.device_count();
+    match superblock.role {
+        Role::Main | Role::Log => member_name(main_count, superblock.dev),
+        Role::Spare => "spare".to_owned(),
+    }
+}
+
+fn to_json(candidate: &Candidate) -> Value {
+    let copies: Vec<Value> = candidate
+        .copies
+        .iter()
+        .map(|copy| match copy {
+            Ok(superblock) => json!({ "config_seq": superblock.config_seq }),
+            Err(error) => json!({ "error": error.to_string() }),
+        })
+        .collect();
+    json!({
+        "path": candidate.path,
+        "size_bytes": candidate.size_bytes,
+        "foreign_signature": candidate.signature,
+        "copies": copies,
+        "superblock": candidate.superblock().map(superblock_json),
+    })
+}
+
+/// A superblock as JSON.
+pub fn superblock_json(superblock: &Superblock) -> Value {
+    let config = &superblock.config;
+    let main_count = config.geometry.device_count();
+    let members: Vec<Value> = superblock
+        .members
+        .iter()
+        .zip(0u16..)
+        .map(|(entry, index)| {
+            json!({
+                "name": member_name(main_count, block::DevIndex::new(index)),
+                "serial": entry.serial,
+                "state": state_name(entry.state),
+            })
+        })
+        .collect();
+    json!({
+        "uuid": superblock.array.to_string(),
+        "name": superblock.name,
+        "member": role_of(superblock),
+        "role": superblock.role.to_string(),
+        "serial": superblock.serial,
+        "config_seq": superblock.config_seq,
+        "epoch": superblock.epoch.get(),
+        "clean": superblock.clean,
+        "created_unix_s": superblock.created_unix_s,
+        "scheme": config.scheme.to_string(),
+        "code": config.code.to_string(),
+        "consistency": config.consistency.to_string(),
+        "data_count": config.geometry.data_count(),
+        "parity_count": config.geometry.parity_count(),
+        "log_count": config.log_count,
+        "chunk_bytes": config.geometry.chunk_bytes(),
+        "stripe_count": config.stripe_count,
+        "chunks_per_device": config.chunks_per_device,
+        "log_blocks": config.log_blocks,
+        "volume_bytes": config.volume_bytes(),
+        "members": members,
+    })
+}
+
+fn to_text(candidate: &Candidate) -> String {
+    let mut text = format!("{}: {}", candidate.path.display(), show_size(candidate.size_bytes));
+    text.push('\n');
+    for (slot, copy) in candidate.copies.iter().enumerate() {
+        match copy {
+            Ok(superblock) => {
+                text.push_str(&format!("  superblock {slot}: update {}\n", superblock.config_seq))
+            }
+            Err(error) => text.push_str(&format!("  superblock {slot}: {error}\n")),
+        }
+    }
+    if let Some(signature) = candidate.signature {
+        text.push_str(&format!("  foreign content: {signature}\n"));
+    }
+    let Some(superblock) = candidate.superblock() else {
+        text.push_str("  not a member of an array\n");
+        return text;
+    };
+    let config = &superblock.config;
+    let geometry = config.geometry;
+    let rows = [
+        ("array", superblock.array.to_string()),
+        ("name", if superblock.name.is_empty() { "-".to_owned() } else { superblock.name.clone() }),
+        ("member", format!("{}, serial {}", role_of(superblock), superblock.serial)),
+        ("created", show_time(superblock.created_unix_s)),
+        ("stopped", if superblock.clean { "in order" } else { "not in order, or still running" }.to_owned()),
+        ("epoch", superblock.epoch.to_string()),
+        (
+            "shape",
+            format!(
+                "{} {}+{}{}, code {}, chunk {}",
+                config.scheme,
+                geometry.data_count(),
+                geometry.parity_count(),
+                if config.log_count > 0 {
+                    format!(" with {} log devices", config.log_count)
+                } else {
+                    String::new()
+                },
+                config.code,
+                show_size(geometry.chunk_bytes() as u64)
+            ),
+        ),
+        ("volume", format!("{} ({} bytes)", show_size(config.volume_bytes()), config.volume_bytes())),
+    ];
+    for (label, value) in rows {
+        text.push_str(&format!("  {label:<8} {value}\n"));
+    }
+    text.push_str("  members as this device saw them:\n");
+    for (entry, index) in superblock.members.iter().zip(0u16..) {
+        let name = member_name(geometry.device_count(), block::DevIndex::new(index));
+        let own = if index == superblock.dev.get() { "  <- this device" } else { "" };
+        text.push_str(&format!(
+            "    {name:<8} {:<11} serial {}{own}\n",
+            state_name(entry.state),
+            entry.serial
+        ));
+    }
+    text
+}

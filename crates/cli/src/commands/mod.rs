@@ -1,0 +1,25 @@
+//! The subcommands, one module each.
+
+mod examine;
+
+use crate::failure::Failure;
+use clap::Subcommand;
+
+/// How a command ended: the process's exit code.
+pub type Exit = u8;
+
+/// What can be done.
+#[derive(Subcommand, Debug)]
+pub enum Command {
+    /// Show the superblock of one device, whatever array it belongs to.
+    Examine(examine::Arguments),
+}
+
+impl Command {
+    /// Carries the command out.
+    pub fn run(self) -> Result<Exit, Failure> {
+        match self {
+            Self::Examine(arguments) => examine::run(&arguments),
+        }
+    }
+}

@@ -1,0 +1,49 @@
+//! What a command reports when it could not do its work: one line, and the exit code.
+//!
+//! Commands print nothing else on an error, so whoever reads the line must learn from it which file, device or option is
+//! meant, what was found, what was expected and what to do.
+
+use std::fmt;
+
+/// The command failed.
+pub const EXIT_FAILED: u8 = 1;
+/// `status` could not look at the array.
+pub const EXIT_CANNOT_LOOK: u8 = 4;
+
+/// See the module's documentation.
+#[derive(Debug)]
+pub struct Failure {
+    message: String,
+    exit: u8,
+}
+
+impl Failure {
+    /// A failure with this line and exit code 1.
+    pub fn new(message: impl fmt::Display) -> Self {
+        Self { message: message.to_string(), exit: EXIT_FAILED }
+    }
+
+    /// The same with another exit code.
+    pub fn with_exit(self, exit: u8) -> Self {
+        Self { exit, ..self }
+    }
+
+    /// The exit code.
+    pub fn exit(&self) -> u8 {
+        self.exit
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // One line, whatever an underlying library put in.
+        f.write_str(&self.message.split('\n').map(str::trim).collect::<Vec<_>>().join(" "))
+    }
+}
+
+/// The errors of the crates below say what is wrong themselves.
+impl<E: std::error::Error> From<E> for Failure {
+    fn from(error: E) -> Self {
+        Self::new(error)
+    }
+}

@@ -1,0 +1,295 @@
+//! From paths to members: reads the superblocks, finds out which device is which, opens and locks them, assembles.
+
+use crate::failure::Failure;
+use crate::fresh;
+use array::{Arrangement, Array, AssembleError, EngineOptions, RecoveryReport, arrange};
+use block::{DevIndex, META_BYTES};
+use device::{Access, Counting, DirectIo, Members, Note, OpenOptions, UringOptions, UringSet, probe};
+use format::{FormatError, MemberState, Role, SUPERBLOCK_OFFSETS, Superblock, looks_like_member};
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+/// The devices of a running array.
+pub type Devices = Counting<UringSet>;
+
+/// What is known of one path.
+#[derive(Debug)]
+pub struct Candidate {
+    /// The path as given.
+    pub path: PathBuf,
+    /// Size of the device.
+    pub size_bytes: u64,
+    /// What each copy of the superblock decoded to.
+    pub copies: [Result<Superblock, FormatError>; 2],
+    /// Whether a block begins like a superblock, intact or not.
+    pub looks_like_member: bool,
+    /// Somebody else's content ("ext4", ...).
+    pub signature: Option<&'static str>,
+}
+
+impl Candidate {
+    /// The copy that counts.
+    pub fn superblock(&self) -> Option<&Superblock> {
+        self.copies.iter().flatten().max_by_key(|superblock| superblock.config_seq)
+    }
+
+    /// The superblock, or a line that says what is there instead.
+    pub fn require_superblock(&self) -> Result<&Superblock, Failure> {
+        self.superblock().ok_or_else(|| Failure::new(self.why_no_member()))
+    }
+
+    fn why_no_member(&self) -> String {
+        let path = self.path.display();
+        let least = SUPERBLOCK_OFFSETS[1] + META_BYTES as u64;
+        if self.size_bytes < least {
+            let found = self.size_bytes;
+            return format!(
+                "{path}: holds {found} bytes, no member of an array has less than {least}; name another path"
+            );
+        }
+        if let (true, Err(error)) = (self.looks_like_member, &self.copies[0]) {
+            return format!(
+                "{path}: both superblocks are damaged ({error}); leave this device out, the array may do without it"
+            );
+        }
+        match self.signature {
+            Some(found) => format!("{path}: holds {found}, expected a member of an array; name another path"),
+            None => format!(
+                "{path}: not a member of an array (no superblock); name another path, or see `create`"
+            ),
+        }
+    }
+}
+
+/// Reads what a path holds, without a lock and without changing it.
+pub fn look_at(path: &Path) -> Result<Candidate, Failure> {
+    let probe = probe(path)?;
+    let file = File::open(path).map_err(|error| Failure::new(format!("{}: {error}", path.display())))?;
+    let mut looks_like = false;
+    let copies = [0, 1].map(|slot| {
+        let mut bytes = [0u8; META_BYTES];
+        // What cannot be read stays zero, which no decoder accepts.
+        if file.read_exact_at(&mut bytes, SUPERBLOCK_OFFSETS[slot]).is_err() {
+            bytes.fill(0);
+        }
+        looks_like |= looks_like_member(&bytes);
+        Superblock::decode(&bytes, slot)
+    });
+    Ok(Candidate {
+        path: path.to_owned(),
+        size_bytes: probe.size_bytes,
+        copies,
+        looks_like_member: looks_like,
+        signature: probe.signature,
+    })
+}
+
+/// A device that waits to take a failed member's place.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Spare {
+    /// Where it is.
+    pub path: PathBuf,
+    /// Its size.
+    pub size_bytes: u64,
+}
+
+/// The given paths as members of one array.
+#[derive(Debug)]
+pub struct Found {
+    /// Which device is which.
+    pub arrangement: Arrangement,
+    /// The members' paths, in order; `None` is absent.
+    pub paths: Vec<Option<PathBuf>>,
+    /// Devices that are members no more: replaced, or failed while the array went on.
+    pub stale: Vec<PathBuf>,
+    /// Spares of the array among the given paths.
+    pub spares: Vec<Spare>,
+}
+
+impl Found {
+    /// The newest superblock.
+    pub fn superblock(&self) -> &Superblock {
+        &self.arrangement.newest
+    }
+}
+
+/// Looks at every path and finds out which member it is.
+pub fn discover(paths: &[PathBuf]) -> Result<Found, Failure> {
+    let candidates = paths.iter().map(|path| look_at(path)).collect::<Result<Vec<_>, _>>()?;
+    arrange_candidates(&candidates)
+}
+
+/// Finds out which candidate is which member.
+pub fn arrange_candidates(candidates: &[Candidate]) -> Result<Found, Failure> {
+    let superblocks = candidates.iter().map(Candidate::require_superblock).collect::<Result<Vec<_>, _>>()?;
+    let is_spare = |superblock: &Superblock| match superblock.role {
+        Role::Spare => true,
+        Role::Main | Role::Log => false,
+    };
+    let (mut members, mut given, mut spares) = (Vec::new(), Vec::new(), Vec::new());
+    for (candidate, &superblock) in candidates.iter().zip(&superblocks) {
+        if is_spare(superblock) {
+            spares.push((candidate, superblock));
+        } else {
+            members.push(superblock.clone());
+            given.push(candidate);
+        }
+    }
+    let arrangement = arrange(&members).map_err(|error| explain(&error, &given))?;
+    let array = arrangement.newest.array;
+    for (candidate, superblock) in &spares {
+        if superblock.array != array {
+            return Err(Failure::new(format!(
+                "{}: spare of array {}, the others belong to {array}; leave it out",
+                candidate.path.display(),
+                superblock.array
+            )));
+        }
+    }
+    let path_of = |&index: &usize| given[index].path.clone();
+    let found = Found {
+        paths: arrangement.places.iter().map(|place| place.as_ref().map(path_of)).collect(),
+        stale: arrangement.stale.iter().map(path_of).collect(),
+        spares: spares
+            .iter()
+            .map(|(candidate, _)| Spare { path: candidate.path.clone(), size_bytes: candidate.size_bytes })
+            .collect(),
+        arrangement,
+    };
+    check_sizes(&found, &given)?;
+    Ok(found)
+}
+
+/// Says which paths an arrangement error is about.
+fn explain(error: &AssembleError, given: &[&Candidate]) -> Failure {
+    let path = |index: &usize| given.get(*index).map_or_else(String::new, |c| c.path.display().to_string());
+    match error {
+        AssembleError::OtherArray { index, found, expected } => Failure::new(format!(
+            "{}: belongs to array {found}, {} to {expected}; name the members of one array",
+            path(index),
+            path(&0)
+        )),
+        AssembleError::Duplicate { first, second, dev } => Failure::new(format!(
+            "{} and {}: both are device {dev} of the array, one is a copy of the other; leave one out",
+            path(first),
+            path(second)
+        )),
+        AssembleError::TooManyMissing { .. } => {
+            Failure::new(format!("{error}; name the paths of more members"))
+        }
+        AssembleError::NoMembers
+        | AssembleError::NoCheckpoint
+        | AssembleError::TooManyFaults
+        | AssembleError::Inconsistent
+        | AssembleError::Unsupported
+        | AssembleError::DirtyDegraded => Failure::new(error),
+    }
+}
+
+/// A member that lost its end would be read as a failing device, chunk by chunk; better to say so at once.
+fn check_sizes(found: &Found, given: &[&Candidate]) -> Result<(), Failure> {
+    let config = &found.superblock().config;
+    let main_count = config.geometry.device_count();
+    for (index, place) in found.arrangement.places.iter().enumerate() {
+        let Some(candidate) = place.and_then(|place| given.get(place)) else { continue };
+        let expected =
+            if index < main_count { config.main_device_bytes() } else { config.log_device_bytes() };
+        if candidate.size_bytes < expected {
+            return Err(Failure::new(format!(
+                "{}: {} holds {} bytes, the array's layout needs {expected}: it was truncated; leave it out and replace it",
+                candidate.path.display(),
+                member_name(main_count, DevIndex::new(index as u16)),
+                candidate.size_bytes
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// What a member is called: `data0`.., `log0`..
+pub fn member_name(main_count: usize, dev: DevIndex) -> String {
+    if dev.index() < main_count { format!("data{dev}") } else { format!("log{}", dev.index() - main_count) }
+}
+
+/// A running array.
+pub struct Assembled {
+    /// The array.
+    pub array: Array<Devices>,
+    /// What recovery did.
+    pub report: RecoveryReport,
+    /// Who is who.
+    pub found: Found,
+    /// What the operator should know.
+    pub notes: Vec<Note>,
+}
+
+/// Opens and locks the members at `paths` and assembles the array.
+pub fn assemble(paths: &[PathBuf], options: EngineOptions) -> Result<Assembled, Failure> {
+    let found = discover(paths)?;
+    let mut members = Members::open(&found.paths, open_options(Access::Exclusive))?;
+    confirm(&mut members, &found)?;
+    let notes = members.notes();
+    let geometry = found.superblock().config.geometry;
+    let ring = UringSet::start(members, geometry.chunk_bytes(), UringOptions::default())?;
+    let nonce = fresh::number()?;
+    let (array, report) = Array::assemble(Counting::new(ring), &found.arrangement, nonce, options)
+        .map_err(|error| Failure::new(format!("array {}: {error}", name_of(found.superblock()))))?;
+    Ok(Assembled { array, report, found, notes })
+}
+
+/// How members are opened.
+pub fn open_options(access: Access) -> OpenOptions {
+    OpenOptions { access, direct_io: DirectIo::Prefer }
+}
+
+/// What an array is called: its name, or its UUID.
+pub fn name_of(superblock: &Superblock) -> String {
+    if superblock.name.is_empty() { superblock.array.to_string() } else { superblock.name.clone() }
+}
+
+/// Under the lock, the superblocks must be those that were looked at before it.
+fn confirm(members: &mut Members, found: &Found) -> Result<(), Failure> {
+    for (index, path) in found.paths.iter().enumerate() {
+        let (Some(path), dev) = (path, DevIndex::new(index as u16)) else { continue };
+        let newest = read_superblock(members, dev);
+        let expected = &found.arrangement.newest;
+        let same = newest.is_some_and(|superblock| {
+            superblock.array == expected.array
+                && superblock.config_seq <= expected.config_seq
+                && superblock.dev == dev
+        });
+        if !same {
+            return Err(Failure::new(format!(
+                "{}: its superblock changed while it was being opened; another process works on the array, try again",
+                path.display()
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// The newest superblock of an open member.
+pub fn read_superblock(members: &mut Members, dev: DevIndex) -> Option<Superblock> {
+    let mut newest: Option<Superblock> = None;
+    for (slot, &offset) in SUPERBLOCK_OFFSETS.iter().enumerate() {
+        let mut bytes = [0u8; META_BYTES];
+        if members.read_now(dev, offset, &mut bytes).is_ok()
+            && let Ok(superblock) = Superblock::decode(&bytes, slot)
+            && newest.as_ref().is_none_or(|other| other.config_seq < superblock.config_seq)
+        {
+            newest = Some(superblock);
+        }
+    }
+    newest
+}
+
+/// What a member's state is called.
+pub fn state_name(state: MemberState) -> &'static str {
+    match state {
+        MemberState::Healthy => "healthy",
+        MemberState::Failed => "failed",
+        MemberState::Absent => "absent",
+        MemberState::Rebuilding => "rebuilding",
+    }
+}
