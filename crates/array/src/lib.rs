@@ -35,7 +35,7 @@ pub use health::{ArrayState, Health, Member, MemberErrors};
 pub use image::CheckpointPlace;
 pub use layout::Layout;
 pub use plan::{Codeword, Piece, Plan, Word};
-pub use recovery::{Arrangement, AssembleError, RecoveryReport, arrange};
+pub use recovery::{Arrangement, AssembleError, RecoveryReport, arrange, arrange_any};
 pub use runner::Array;
 pub use scheme::{ChunkWrite, Located, Pressure, Scheme, SchemeMemory};
 pub use store::Store;

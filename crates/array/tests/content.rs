@@ -55,6 +55,7 @@ fn scenario(seed: u64, k: usize, m: usize) {
                 }
             }
             97..98 if failed.is_empty() => {
+                array.run(|e, tag| e.flush(tag)).unwrap();
                 array.settle();
                 if rng.below(2) == 0 {
                     array.stop().unwrap();

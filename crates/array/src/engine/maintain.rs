@@ -73,6 +73,7 @@ pub(super) struct Maintenance {
     clean_wanted: Vec<u32>,
     clean: bool,
     read_only: bool,
+    halted: bool,
     word: Codeword,
 }
 
@@ -91,6 +92,7 @@ impl Maintenance {
             clean_wanted: Vec::new(),
             clean: false,
             read_only: false,
+            halted: false,
             word: Codeword::default(),
         }
     }
@@ -156,6 +158,27 @@ impl Engine {
         self.maintain.last
     }
 
+    /// Gives up what maintenance is under way, before a stop: no unit is started any more, and whoever waits for the end is
+    /// told. A rebuild starts again at the next assembly; the superblocks remember how far a scrub was.
+    pub fn halt_maintenance(&mut self) {
+        self.maintain.halted = true;
+        let Some(run) = &mut self.maintain.run else { return };
+        let answers = std::mem::take(&mut run.answers);
+        let busy = std::mem::take(&mut run.again).into_iter().map(StripeId::get).min();
+        if let (UnitKind::Scrub, Phase::Stripes { next }) = (run.kind, &run.phase) {
+            let in_flight = (run.units * self.options.unit_stripes) as u64;
+            self.maintain.superblock.scrub_cursor = next.saturating_sub(in_flight).min(busy.unwrap_or(u64::MAX));
+        }
+        for request in answers {
+            self.chunk_done(request, Some(EngineError::Refused));
+        }
+    }
+
+    /// First stripe that an interrupted scrub has not looked at; 0 if there is none to be continued.
+    pub fn scrub_cursor(&self) -> u64 {
+        self.maintain.superblock.scrub_cursor
+    }
+
     fn start_run(&mut self, kind: UnitKind, request: u32) {
         if let Some(run) = &mut self.maintain.run {
             let mut answers = std::mem::take(&mut run.answers);
@@ -199,6 +222,9 @@ impl Engine {
     }
 
     pub(super) fn drive_maintenance(&mut self) {
+        if self.maintain.halted {
+            return;
+        }
         loop {
             let Some(run) = &mut self.maintain.run else { return };
             if let Phase::Commit { asked } = &mut run.phase {
@@ -449,6 +475,9 @@ impl Engine {
         }
         let Some(run) = self.maintain.run.take() else { return };
         self.maintain.last = run.report;
+        if run.kind == UnitKind::Scrub {
+            self.maintain.superblock.scrub_cursor = 0;
+        }
         if run.kind == UnitKind::Rebuild && run.report.lost == 0 {
             for index in 0..self.health.members().len() {
                 let dev = DevIndex::new(index as u16);

@@ -122,6 +122,8 @@ pub struct Engine {
     maintain: maintain::Maintenance,
 
     ops: Vec<DeviceOp>,
+    /// Operations of each member that have not ended.
+    in_flight: Vec<u32>,
     done: Vec<Done>,
     /// Answers held back until a change of the members is on disk.
     held: Vec<Done>,
@@ -144,6 +146,7 @@ impl Engine {
         let mut pool = Pool::new(parts.store.config.geometry.chunk_bytes(), slot_count);
         let zero_slot = pool.alloc().expect("a new pool is zeroed and has slots");
         let log_tail = parts.store.log.tail();
+        let in_flight = vec![0; parts.health.members().len()];
         let retired = Seq::new(parts.journal.next_seq().get() - 1);
         let checkpoint = checkpoint::Checkpointer::new(parts.checkpoint, retired);
         Self {
@@ -172,6 +175,7 @@ impl Engine {
             retired,
             checkpoint,
             ops: Vec::new(),
+            in_flight,
             done: Vec::new(),
             held: Vec::new(),
             fence: 0,
@@ -278,6 +282,7 @@ impl Engine {
     /// A device operation ended.
     pub fn complete(&mut self, completion: Completion) {
         let tag = Tag::decode(completion.tag);
+        self.in_flight[tag.dev.index()] -= 1;
         match tag.purpose {
             Purpose::JobRead => self.job_read_done(tag, completion.result),
             Purpose::JobWrite => self.job_write_done(tag, completion.result),
@@ -292,6 +297,7 @@ impl Engine {
     }
 
     fn push_op(&mut self, tag: Tag, kind: OpKind, stream: Stream, offset_bytes: u64, length_bytes: u64, slot: Option<Slot>) {
+        self.in_flight[tag.dev.index()] += 1;
         self.ops.push(DeviceOp {
             tag: tag.encode(),
             dev: tag.dev,
@@ -321,6 +327,12 @@ impl Engine {
             self.publish_members();
             self.checkpoint.request_full();
         }
+    }
+
+    /// Operations on a member that have not ended. Another device may take its place only when there are none: the end
+    /// of an old write must not pass for one on the new device.
+    pub fn in_flight(&self, dev: DevIndex) -> u32 {
+        self.in_flight.get(dev.index()).copied().unwrap_or(0)
     }
 
     /// Whether writes are accepted.

@@ -71,8 +71,23 @@ pub struct Arrangement {
     pub members: Vec<MemberEntry>,
 }
 
-/// Finds out which of the given superblocks is which member. Any order, any subset.
+/// Finds out which of the given superblocks is which member. Any order, any subset that the code can do with.
 pub fn arrange(found: &[Superblock]) -> Result<Arrangement, AssembleError> {
+    let arrangement = arrange_any(found)?;
+    let Arrangement { newest, members, .. } = &arrangement;
+    let missing: Vec<usize> = (0..members.len()).filter(|&i| members[i].state != MemberState::Healthy).collect();
+    let tolerated = newest.config.geometry.parity_count();
+    if missing.len() > tolerated {
+        let n = newest.config.geometry.device_count();
+        let name = |&i: &usize| if i < n { format!("data{i}") } else { format!("log{}", i - n) };
+        let names = missing.iter().map(name).collect::<Vec<_>>().join(", ");
+        return Err(AssembleError::TooManyMissing { missing: missing.len(), total: members.len(), tolerated, names });
+    }
+    Ok(arrangement)
+}
+
+/// The same however many members are missing: for looking at an array that cannot be assembled.
+pub fn arrange_any(found: &[Superblock]) -> Result<Arrangement, AssembleError> {
     let first = found.first().ok_or(AssembleError::NoMembers)?;
     for (index, other) in found.iter().enumerate() {
         if other.array != first.array {
@@ -100,14 +115,6 @@ pub fn arrange(found: &[Superblock]) -> Result<Arrangement, AssembleError> {
         if place.is_none() && entry.state != MemberState::Absent {
             entry.state = MemberState::Failed;
         }
-    }
-    let missing: Vec<usize> = (0..count).filter(|&i| members[i].state != MemberState::Healthy).collect();
-    let tolerated = newest.config.geometry.parity_count();
-    if missing.len() > tolerated {
-        let n = newest.config.geometry.device_count();
-        let name = |&i: &usize| if i < n { format!("data{i}") } else { format!("log{}", i - n) };
-        let names = missing.iter().map(name).collect::<Vec<_>>().join(", ");
-        return Err(AssembleError::TooManyMissing { missing: missing.len(), total: count, tolerated, names });
     }
     Ok(Arrangement { newest, places, stale, members })
 }

@@ -9,7 +9,7 @@ mod load;
 mod membership;
 mod replay;
 
-pub use membership::{Arrangement, AssembleError, arrange};
+pub use membership::{Arrangement, AssembleError, arrange, arrange_any};
 
 use crate::health::Health;
 use crate::image::{CheckpointPlace, Image};

@@ -56,7 +56,10 @@ pub(super) fn replay(
     let mut keep = |frame: Frame| {
         flushed = flushed.max(frame.flushed_through);
         last_seq = last_seq.max(Seq::new((frame.first_seq.get() + frame.records.len() as u64).saturating_sub(1)));
-        frames.entry(frame.first_seq).or_insert(frame);
+        // A frame without records only says what is durable; the next one begins with the same number.
+        if !frame.records.is_empty() {
+            frames.entry(frame.first_seq).or_insert(frame);
+        }
     };
     replay.scan_rings(array, loaded, &mut keep);
     replay.scan_logs(array, loaded, &mut keep);
