@@ -1,6 +1,8 @@
 //! The subcommands, one module each.
 
+mod bench;
 mod examine;
+mod replay;
 
 use crate::failure::Failure;
 use clap::Subcommand;
@@ -11,6 +13,8 @@ pub type Exit = u8;
 /// What can be done.
 #[derive(Subcommand, Debug)]
 pub enum Command {
+    /// Measure the engine on memory and null devices, schemes side by side.
+    Bench(bench::Arguments),
     /// Show the superblock of one device, whatever array it belongs to.
     Examine(examine::Arguments),
 }
@@ -19,6 +23,7 @@ impl Command {
     /// Carries the command out.
     pub fn run(self) -> Result<Exit, Failure> {
         match self {
+            Self::Bench(arguments) => bench::run(&arguments),
             Self::Examine(arguments) => examine::run(&arguments),
         }
     }

@@ -1,0 +1,173 @@
+//! `bench`: the engine on devices that need no hardware, schemes side by side.
+//!
+//! All schemes of a workload run in one process, a slice each in turn, so that what else the machine does falls on all
+//! of them alike. The loop that makes the load is single-threaded, as is the engine.
+
+mod report;
+mod rig;
+mod workload;
+
+use super::Exit;
+use super::replay::build::{Columns, DeviceKind, Kind, code_or_default, parse_code};
+use crate::failure::Failure;
+use crate::units::parse_size;
+use block::Geometry;
+use clap::{Args, ValueEnum};
+use format::{CodeKind, Consistency, SchemeKind};
+use rig::{Rig, RigOptions};
+use workload::{Budget, Workload};
+
+/// Options of `bench`.
+#[derive(Args, Debug)]
+pub struct Arguments {
+    /// Which devices.
+    #[arg(long, value_enum, default_value = "both")]
+    device: Devices,
+    /// Data and parity devices.
+    #[arg(long, default_value = "6+2", value_name = "K+M")]
+    geometry: Columns,
+    /// Schemes to compare, separated by commas.
+    #[arg(long, value_delimiter = ',', default_value = "eplog,raid", value_name = "SCHEME")]
+    schemes: Vec<SchemeKind>,
+    /// What to measure, separated by commas.
+    #[arg(long, value_enum, value_delimiter = ',', default_value = "all")]
+    workload: Vec<WorkloadName>,
+    /// Bytes of a chunk.
+    #[arg(long, value_parser = parse_size, default_value = "4KiB", value_name = "SIZE")]
+    chunk_size: u64,
+    /// Erasure code: auto, xor or cauchy.
+    #[arg(long, value_parser = parse_code, default_value = "auto")]
+    code: std::option::Option<CodeKind>,
+    /// What raid does about the write hole: resync or journal.
+    #[arg(long, default_value = "journal")]
+    consistency: Consistency,
+    /// Requests in flight.
+    #[arg(long, default_value = "32", value_parser = clap::value_parser!(u32).range(1..=1024))]
+    queue_depth: u32,
+    /// Time for each workload and scheme.
+    #[arg(long, default_value = "2", value_parser = parse_seconds, conflicts_with = "requests")]
+    seconds: f64,
+    /// Requests for each workload and scheme, instead of a time.
+    #[arg(long, value_parser = clap::value_parser!(u64).range(1..))]
+    requests: Option<u64>,
+    /// Slices that the time is cut into.
+    #[arg(long, default_value = "5", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    rounds: u32,
+    /// Bytes of the volume.
+    #[arg(long, value_parser = parse_size, default_value = "512MiB", value_name = "SIZE")]
+    volume_size: u64,
+    /// Spare chunks on each device per stripe, in percent: how many updates fit between two commits.
+    #[arg(long, default_value = "100", value_parser = clap::value_parser!(u64).range(10..=800), value_name = "PERCENT")]
+    spare: u64,
+    /// Seed of addresses and payload.
+    #[arg(long, default_value = "1")]
+    seed: u64,
+    /// Print JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+enum Devices {
+    Memory,
+    Null,
+    Both,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+enum WorkloadName {
+    /// Random updates of one chunk; commits between the slices, not counted.
+    Randwrite,
+    /// The same without a pause: commits come when space runs low, and count.
+    Sustained,
+    /// New full stripes in order.
+    Seqwrite,
+    /// Random reads of one chunk.
+    Randread,
+    /// Reads of whole stripes in order.
+    Seqread,
+    /// Parity commit of all stripes, and what it does to the latency of random updates.
+    Commit,
+    /// Loss and rebuild of as many devices as there are parities.
+    Rebuild,
+    /// All of them.
+    All,
+}
+
+fn parse_seconds(text: &str) -> Result<f64, String> {
+    let seconds: f64 = text.parse().map_err(|_| format!("found {text:?}, expected a number of seconds"))?;
+    if (0.001..=3600.0).contains(&seconds) {
+        Ok(seconds)
+    } else {
+        Err(format!("found {text:?}, expected 0.001 to 3600 seconds"))
+    }
+}
+
+impl Arguments {
+    fn workloads(&self) -> Vec<Workload> {
+        let named = |name| match name {
+            WorkloadName::Randwrite => vec![Workload::RandWrite],
+            WorkloadName::Sustained => vec![Workload::Sustained],
+            WorkloadName::Seqwrite => vec![Workload::SeqWrite],
+            WorkloadName::Randread => vec![Workload::RandRead],
+            WorkloadName::Seqread => vec![Workload::SeqRead],
+            WorkloadName::Commit => vec![Workload::Commit],
+            WorkloadName::Rebuild => vec![Workload::Rebuild],
+            WorkloadName::All => Workload::ALL.to_vec(),
+        };
+        self.workload.iter().flat_map(|&name| named(name)).collect()
+    }
+
+    fn devices(&self) -> &'static [DeviceKind] {
+        match self.device {
+            Devices::Memory => &[DeviceKind::Memory],
+            Devices::Null => &[DeviceKind::Null],
+            Devices::Both => &[DeviceKind::Null, DeviceKind::Memory],
+        }
+    }
+
+    fn budget(&self) -> Budget {
+        let rounds = u64::from(self.rounds);
+        match self.requests {
+            Some(requests) => Budget { rounds, ns: u64::MAX, requests: requests.div_ceil(rounds) },
+            // At most 3600 seconds, so the product fits.
+            None => Budget { rounds, ns: (self.seconds * 1e9) as u64 / rounds, requests: u64::MAX },
+        }
+    }
+
+    fn rig(&self, scheme: SchemeKind, devices: DeviceKind, geometry: Geometry) -> Result<Rig, Failure> {
+        let code = code_or_default(self.code, geometry.parity_count());
+        Rig::new(&RigOptions {
+            devices,
+            kind: Kind { scheme, code, consistency: self.consistency, geometry },
+            volume_bytes: self.volume_size,
+            spare_permille: self.spare * 10,
+            depth: self.queue_depth as usize,
+            seed: self.seed,
+        })
+    }
+}
+
+/// Runs `bench`.
+pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
+    let columns = arguments.geometry;
+    let geometry = Geometry::new(columns.data_count, columns.parity_count, arguments.chunk_size)?;
+    let mut results = Vec::new();
+    for &devices in arguments.devices() {
+        let mut rigs = Vec::new();
+        for &scheme in &arguments.schemes {
+            rigs.push((scheme, arguments.rig(scheme, devices, geometry)?));
+        }
+        for workload in arguments.workloads() {
+            let measured = workload::measure(workload, &mut rigs, &arguments.budget())?;
+            if !arguments.json {
+                report::print(workload, devices, &measured);
+            }
+            results.push((workload, devices, measured));
+        }
+    }
+    if arguments.json {
+        println!("{:#}", report::to_json(arguments, &results));
+    }
+    Ok(0)
+}

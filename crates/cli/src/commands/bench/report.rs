@@ -1,0 +1,139 @@
+//! What `bench` prints: for people and as JSON.
+
+use super::Arguments;
+use super::workload::{Measured, Workload};
+use crate::commands::replay::build::DeviceKind;
+use crate::units::show_count;
+use format::SchemeKind;
+use hdrhistogram::Histogram;
+use serde_json::{Value, json};
+
+fn micros(latency: &Histogram<u64>, percentile: f64) -> f64 {
+    latency.value_at_percentile(percentile) as f64 / 1e3
+}
+
+/// What one thing counted is called.
+fn unit(workload: Workload) -> &'static str {
+    match workload {
+        Workload::RandWrite | Workload::Sustained | Workload::SeqWrite => "writes/s",
+        Workload::RandRead | Workload::SeqRead => "reads/s",
+        Workload::Commit => "stripes/s",
+        Workload::Rebuild => "chunks/s",
+    }
+}
+
+fn spread(rates: &[f64]) -> (f64, f64) {
+    (rates.iter().copied().fold(f64::INFINITY, f64::min), rates.iter().copied().fold(0.0, f64::max))
+}
+
+/// How many times faster the first eplog is than the first raid, if both ran.
+fn ratio(measured: &[Measured]) -> Option<f64> {
+    let of = |scheme| measured.iter().find(|m| m.scheme == scheme).map(Measured::rate);
+    Some(of(SchemeKind::Eplog)? / of(SchemeKind::Raid)?.max(f64::MIN_POSITIVE))
+}
+
+/// Prints one workload as lines.
+pub fn print(workload: Workload, devices: DeviceKind, measured: &[Measured]) {
+    for m in measured {
+        let (low, high) = spread(&m.rates);
+        println!(
+            "{:<9} {devices:<6} {:<6} {:>11} {:<9} {:>7.2} GB/s  (rounds {} to {})",
+            workload.name(),
+            m.scheme,
+            show_count(m.rate() as u64),
+            unit(workload),
+            m.bytes_rate() / 1e9,
+            show_count(low as u64),
+            show_count(high as u64),
+        );
+        let indent = " ".repeat(24);
+        if !m.latency.is_empty() {
+            let what = if m.latency_in_commit.is_empty() { "latency" } else { "latency of updates without a commit" };
+            println!("{indent}{what}: {}", latency_line(&m.latency));
+        }
+        if !m.latency_in_commit.is_empty() {
+            println!("{indent}latency of updates while one runs: {}", latency_line(&m.latency_in_commit));
+        }
+        if let Some(between) = m.rate_between {
+            println!(
+                "{indent}parity commit under way {:.1} % of the time; {} {} while none was",
+                100.0 * m.commit_ns as f64 / m.ns.max(1) as f64,
+                show_count(between as u64),
+                unit(workload),
+            );
+        }
+    }
+    if let Some(ratio) = ratio(measured) {
+        println!("{:<9} {devices:<6} eplog is {ratio:.2} x raid", workload.name());
+    }
+}
+
+fn latency_line(latency: &Histogram<u64>) -> String {
+    format!(
+        "mean {:.1} us, p50 {:.1}, p99 {:.1}, p99.9 {:.1}, max {:.1}",
+        latency.mean() / 1e3,
+        micros(latency, 50.0),
+        micros(latency, 99.0),
+        micros(latency, 99.9),
+        latency.max() as f64 / 1e3
+    )
+}
+
+fn latency_json(latency: &Histogram<u64>) -> Value {
+    if latency.is_empty() {
+        return Value::Null;
+    }
+    json!({
+        "mean": latency.mean() / 1e3,
+        "p50": micros(latency, 50.0),
+        "p99": micros(latency, 99.0),
+        "p999": micros(latency, 99.9),
+        "max": latency.max() as f64 / 1e3,
+    })
+}
+
+/// Everything as one object.
+pub fn to_json(arguments: &Arguments, results: &[(Workload, DeviceKind, Vec<Measured>)]) -> Value {
+    let mut rows = Vec::new();
+    let mut ratios = Vec::new();
+    for (workload, devices, measured) in results {
+        for m in measured {
+            let (low, high) = spread(&m.rates);
+            rows.push(json!({
+                "workload": workload.name(),
+                "device": devices.to_string(),
+                "scheme": m.scheme.to_string(),
+                "unit": unit(*workload),
+                "count": m.count,
+                "seconds": m.ns as f64 / 1e9,
+                "per_second": m.rate(),
+                "per_second_lowest_round": low,
+                "per_second_highest_round": high,
+                "bytes_per_second": m.bytes_rate(),
+                "latency_us": latency_json(&m.latency),
+                "latency_us_during_commit": latency_json(&m.latency_in_commit),
+                "commit_time_share": m.commit_ns as f64 / m.ns.max(1) as f64,
+                "per_second_between_commits": m.rate_between,
+            }));
+        }
+        if let Some(ratio) = ratio(measured) {
+            ratios.push(json!({
+                "workload": workload.name(), "device": devices.to_string(), "eplog_over_raid": ratio,
+            }));
+        }
+    }
+    json!({
+        "version": env!("CARGO_PKG_VERSION"),
+        "seed": arguments.seed,
+        "config": {
+            "geometry": arguments.geometry.to_string(),
+            "chunk_bytes": arguments.chunk_size,
+            "queue_depth": arguments.queue_depth,
+            "volume_bytes": arguments.volume_size,
+            "spare_percent": arguments.spare,
+            "consistency": arguments.consistency.to_string(),
+        },
+        "results": rows,
+        "ratios": ratios,
+    })
+}

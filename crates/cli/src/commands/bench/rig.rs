@@ -1,0 +1,387 @@
+//! One array under load: a loop that keeps requests in flight and does nothing else.
+//!
+//! Every place in the queue owns its buffers for good, so a request costs the loop a few stores and one entry in the
+//! histogram. The clock is read once per turn.
+
+use crate::commands::replay::build::{DeviceKind, Kind, LocalArray, LocalSet, Room, build, size};
+use crate::failure::Failure;
+use array::{Done, Durability, EngineOptions};
+use block::{DevIndex, DeviceSet as _, Slot, Stream};
+use format::CheckpointKind;
+use hdrhistogram::Histogram;
+use std::time::Instant;
+
+/// Longer latencies count as this: an hour.
+const LATENCY_NS_MAX: u64 = 3_600_000_000_000;
+/// How long one wait for devices lasts at most.
+const WAIT_NS: u64 = 10_000_000;
+
+/// A fresh histogram of nanoseconds.
+pub fn latency_histogram() -> Histogram<u64> {
+    Histogram::new_with_bounds(1, LATENCY_NS_MAX, 3).expect("these bounds are valid")
+}
+
+/// What requests do.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Access {
+    /// Read.
+    Read,
+    /// Write.
+    Write,
+}
+
+/// When a slice of load ends.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Until {
+    /// After so much time or so many requests, whichever comes first.
+    Spent {
+        /// Time.
+        ns: u64,
+        /// Requests.
+        requests: u64,
+    },
+    /// When the control request with this tag is answered.
+    Answered {
+        /// The tag.
+        tag: u64,
+    },
+}
+
+/// What a slice of load came to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Slice {
+    /// Requests done.
+    pub requests: u64,
+    /// How long it took.
+    pub ns: u64,
+    /// Time during which a parity commit was under way.
+    pub commit_ns: u64,
+    /// Requests done while none was.
+    pub requests_between: u64,
+}
+
+/// How a rig is made.
+#[derive(Clone, Copy, Debug)]
+pub struct RigOptions {
+    /// Devices.
+    pub devices: DeviceKind,
+    /// The array.
+    pub kind: Kind,
+    /// Bytes of the volume that are used.
+    pub volume_bytes: u64,
+    /// Spare chunks per stripe on each device, in thousandths.
+    pub spare_permille: u64,
+    /// Requests in flight.
+    pub depth: usize,
+    /// Seed of addresses and payload.
+    pub seed: u64,
+}
+
+/// See the module's documentation.
+pub struct Rig {
+    array: LocalArray,
+    main_bytes: u64,
+    origin: Instant,
+    slots: Vec<Slot>,
+    started_ns: Vec<u64>,
+    idle: Vec<usize>,
+    done: Vec<Done>,
+    random: Random,
+    stripe_count: u64,
+    data_count: u64,
+    chunk_bytes: u64,
+    serial: u32,
+    /// Updates that fit between two commits.
+    pub burst_requests: u64,
+}
+
+/// A small generator: addresses of a bench need no more.
+pub struct Random(u64);
+
+impl Random {
+    /// From a seed.
+    pub fn new(seed: u64) -> Self {
+        Self(seed)
+    }
+
+    /// The next 64 bits (splitmix64).
+    pub fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    /// The next number below `limit`, which is not 0.
+    pub fn below(&mut self, limit: u64) -> u64 {
+        // The high half of a product: no division, and a bias far below what a bench can see.
+        (u128::from(self.next()) * u128::from(limit) >> 64) as u64
+    }
+}
+
+impl Rig {
+    /// Makes the array and writes its volume once.
+    pub fn new(options: &RigOptions) -> Result<Self, Failure> {
+        let geometry = options.kind.geometry;
+        let (k, n) = (geometry.data_count() as u64, geometry.device_count() as u64);
+        let chunk_bytes = geometry.chunk_bytes() as u64;
+        let stripe_count = (options.volume_bytes / (k * chunk_bytes)).max(1);
+        let spare_chunks = stripe_count * options.spare_permille / 1000;
+        // Every update could be a log stripe of its own; frames of the journal come on top.
+        let log_blocks = (spare_chunks * n).max(1024) * (chunk_bytes / 4096) * 5 / 4;
+        let room = Room { volume_bytes: stripe_count * k * chunk_bytes, spare_chunks, log_blocks };
+        let sized = size(&options.kind, &room)?;
+        let mut engine = EngineOptions::default();
+        engine.commit.idle_ns = None;
+        engine.pool_bytes = engine.pool_bytes.max(4 * options.depth as u64 * k * chunk_bytes);
+        let mut array = build(options.devices, &sized, engine)?;
+        let mut slots = Vec::new();
+        if !array.engine().take_slots(options.depth * geometry.data_count(), &mut slots) {
+            return Err(Failure::new(format!("queue depth {}: too many requests in flight", options.depth)));
+        }
+        let mut random = Random::new(options.seed);
+        if options.devices == DeviceKind::Memory {
+            for &slot in &slots {
+                let (words, _) = array.engine().pool().bytes_mut(slot).as_chunks_mut::<8>();
+                words.iter_mut().for_each(|word| *word = random.next().to_le_bytes());
+            }
+        }
+        let mut rig = Self {
+            array,
+            main_bytes: sized.main_bytes,
+            origin: Instant::now(),
+            slots,
+            started_ns: vec![0; options.depth],
+            idle: (0..options.depth).collect(),
+            done: Vec::new(),
+            random,
+            stripe_count,
+            data_count: k,
+            chunk_bytes,
+            serial: 1000,
+            // Updates spread unevenly over the devices: a quarter is left.
+            burst_requests: (spare_chunks * n * 3 / 4).max(1),
+        };
+        rig.touch((0..geometry.device_count() + usize::from(sized.config.log_count)).map(|i| DevIndex::new(i as u16)));
+        rig.fill()?;
+        Ok(rig)
+    }
+
+    /// Makes memory devices resident, so that no page fault falls into the measurement. Only writes zeros over zeros.
+    fn touch(&mut self, devices: impl Iterator<Item = DevIndex>) {
+        if let LocalSet::Memory(set) = self.array.devices().inner_mut() {
+            for dev in devices {
+                for page in set.bytes_mut(dev).chunks_exact_mut(4096) {
+                    // Writing back what is there makes the page resident.
+                    page[0] = std::hint::black_box(page[0]);
+                }
+            }
+        }
+    }
+
+    /// The array.
+    pub fn array(&mut self) -> &mut LocalArray {
+        &mut self.array
+    }
+
+    /// Stripes in use.
+    pub fn stripe_count(&self) -> u64 {
+        self.stripe_count
+    }
+
+    /// Bytes of a stripe's data.
+    pub fn stripe_bytes(&self) -> u64 {
+        self.data_count * self.chunk_bytes
+    }
+
+    fn now_ns(&self) -> u64 {
+        self.origin.elapsed().as_nanos() as u64
+    }
+
+    /// Writes every stripe of the volume, in order.
+    fn fill(&mut self) -> Result<(), Failure> {
+        let (mut stripe, bytes) = (0, self.stripe_bytes());
+        let limit = self.stripe_count;
+        let until = Until::Spent { ns: u64::MAX, requests: limit };
+        let mut latency = latency_histogram();
+        self.drive(Access::Write, self.data_count, until, &mut latency, |_| {
+            stripe += 1;
+            (stripe - 1) * bytes
+        })?;
+        self.array.settle();
+        Ok(())
+    }
+
+    /// Single-chunk requests at random addresses.
+    pub fn random(&mut self, access: Access, until: Until, latency: &mut Histogram<u64>) -> Result<Slice, Failure> {
+        let (chunks, chunk_bytes) = (self.stripe_count * self.data_count, self.chunk_bytes);
+        self.drive(access, 1, until, latency, |random| random.below(chunks) * chunk_bytes)
+    }
+
+    /// Requests of a whole stripe, in order, from the start of the volume, at most one pass.
+    pub fn sequential(&mut self, access: Access, until: Until, latency: &mut Histogram<u64>) -> Result<Slice, Failure> {
+        let (mut stripe, count, bytes) = (0, self.stripe_count, self.stripe_bytes());
+        self.drive(access, self.data_count, until, latency, |_| {
+            let at = stripe;
+            stripe = (stripe + 1) % count;
+            at * bytes
+        })
+    }
+
+    /// Updates one chunk of every stripe.
+    pub fn dirty_all(&mut self) -> Result<(), Failure> {
+        let (mut stripe, bytes) = (0, self.stripe_bytes());
+        let (chunk, columns) = (self.chunk_bytes, self.data_count);
+        let until = Until::Spent { ns: u64::MAX, requests: self.stripe_count };
+        self.drive(Access::Write, 1, until, &mut latency_histogram(), |random| {
+            stripe += 1;
+            (stripe - 1) * bytes + random.below(columns) * chunk
+        })?;
+        Ok(())
+    }
+
+    /// Commits, and makes what that frees usable.
+    pub fn clean(&mut self) -> Result<(), Failure> {
+        self.array.settle();
+        self.array.run(|engine, tag| engine.commit(tag))?;
+        self.array.run(|engine, tag| engine.flush(tag))?;
+        self.array.run(|engine, tag| engine.write_checkpoint(tag, CheckpointKind::Incremental))?;
+        self.array.run(|engine, tag| engine.flush(tag))?;
+        self.array.run(|engine, tag| engine.flush(tag))?;
+        self.array.settle();
+        Ok(())
+    }
+
+    /// Gives the whole volume back, so that writes to it are new again.
+    pub fn discard_all(&mut self) -> Result<(), Failure> {
+        self.array.settle();
+        let length = self.stripe_count * self.stripe_bytes();
+        let edges = [self.slots[0], self.slots[0]];
+        self.array.run(|engine, tag| engine.zero(tag, 0, length, edges, Durability::Volatile))?;
+        self.clean()
+    }
+
+    /// Writes the whole volume anew.
+    pub fn refill(&mut self) -> Result<(), Failure> {
+        self.discard_all()?;
+        self.fill()
+    }
+
+    /// Commits what is dirty; how long it took.
+    pub fn time_commit(&mut self) -> Result<u64, Failure> {
+        let start = self.now_ns();
+        self.array.run(|engine, tag| engine.commit(tag))?;
+        Ok(self.now_ns() - start)
+    }
+
+    /// Starts a commit; its tag.
+    pub fn start_commit(&mut self) -> u64 {
+        let tag = self.array.own_tag();
+        self.array.engine().commit(tag);
+        tag
+    }
+
+    /// Loses the first `count` main devices and rebuilds them; bytes rebuilt and time.
+    pub fn rebuild(&mut self, count: usize) -> Result<(u64, u64), Failure> {
+        self.clean()?;
+        let devices: Vec<DevIndex> = (0..count).map(|i| DevIndex::new(i as u16)).collect();
+        for &dev in &devices {
+            self.array.engine().fail_device(dev);
+        }
+        self.array.settle();
+        for &dev in &devices {
+            self.array.devices().inner_mut().replace(dev, self.main_bytes)?;
+        }
+        self.touch(devices.clone().into_iter());
+        let before: Vec<_> = devices.iter().map(|&dev| self.array.devices_ref().device(dev)).collect();
+        let start = self.now_ns();
+        let mut open = Vec::new();
+        for &dev in &devices {
+            let tag = self.array.own_tag();
+            self.serial += 1;
+            self.array.engine().rebuild(tag, dev, self.serial);
+            open.push(tag);
+        }
+        while !open.is_empty() {
+            let progress = self.array.turn();
+            let now = self.now_ns();
+            self.array.engine().set_now(now);
+            self.array.take_answers(&mut self.done);
+            for done in self.done.drain(..) {
+                done.result?;
+                open.retain(|&tag| tag != done.tag);
+            }
+            if !progress {
+                self.array.devices().wait(WAIT_NS);
+            }
+        }
+        let ns = self.now_ns() - start;
+        let written = devices.iter().zip(before).map(|(&dev, before)| {
+            let bytes = self.array.devices_ref().device(dev).since(&before).write_bytes;
+            bytes[Stream::Data.index()] + bytes[Stream::Parity.index()]
+        });
+        Ok((written.sum(), ns))
+    }
+
+    /// Keeps the queue full of requests of `width` chunks at the offsets that `next` names.
+    fn drive(
+        &mut self,
+        access: Access,
+        width: u64,
+        until: Until,
+        latency: &mut Histogram<u64>,
+        mut next: impl FnMut(&mut Random) -> u64,
+    ) -> Result<Slice, Failure> {
+        let (length, stride) = (width * self.chunk_bytes, self.data_count as usize);
+        let (depth, width) = (self.started_ns.len(), width as usize);
+        let start = self.now_ns();
+        let (deadline, limit, awaited) = match until {
+            Until::Spent { ns, requests } => (start.saturating_add(ns), requests, None),
+            Until::Answered { tag } => (u64::MAX, u64::MAX, Some(tag)),
+        };
+        let mut slice = Slice::default();
+        let (mut now, mut issued, mut open) = (start, 0, true);
+        self.array.engine().set_now(now);
+        while open || self.idle.len() < depth {
+            while open && let Some(place) = self.idle.pop() {
+                let slots = &self.slots[place * stride..place * stride + width];
+                self.started_ns[place] = now;
+                let offset = next(&mut self.random);
+                match access {
+                    Access::Write => {
+                        self.array.engine().write(place as u64, offset, length, slots, Durability::Volatile);
+                    }
+                    Access::Read => self.array.engine().read(place as u64, offset, length, slots),
+                }
+                issued += 1;
+                open = issued < limit;
+            }
+            let progress = self.array.turn();
+            let before = now;
+            now = self.now_ns();
+            self.array.engine().set_now(now);
+            let committing = self.array.engine_ref().is_committing();
+            slice.commit_ns += if committing { now - before } else { 0 };
+            self.array.take_answers(&mut self.done);
+            for done in self.done.drain(..) {
+                done.result?;
+                if Some(done.tag) == awaited {
+                    open = false;
+                    continue;
+                }
+                let place = done.tag as usize;
+                latency.saturating_record(now - self.started_ns[place]);
+                self.idle.push(place);
+                slice.requests += 1;
+                slice.requests_between += u64::from(!committing);
+            }
+            open &= now < deadline;
+            if !progress {
+                self.array.devices().wait(WAIT_NS);
+            }
+        }
+        slice.ns = self.now_ns() - start;
+        Ok(slice)
+    }
+}

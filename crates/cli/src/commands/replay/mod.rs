@@ -1,0 +1,3 @@
+//! `replay`: a trace through an array, measured and verified.
+
+pub mod build;
