@@ -1,0 +1,29 @@
+# `make run` shows the product at work, `make test` proves it; both install what a fresh Debian machine lacks (as root or
+# through sudo; a Rust toolchain must be there).
+CARGO ?= cargo
+
+.PHONY: run test setup build bench fuzz clean
+
+run: setup build
+	scripts/demo.sh
+
+test: setup
+	scripts/test.sh
+
+setup:
+	scripts/setup.sh
+
+build:
+	$(CARGO) build --release --locked
+
+# Speed of the codes and of the engine, schemes side by side in one run.
+bench: build
+	$(CARGO) bench --locked -p elastripe-erasure
+	target/release/elastripe bench --device both --geometry 6+2 --schemes eplog,raid --workload all
+
+# Coverage-guided fuzzing of every decoder and of the NBD server (needs cargo-fuzz and a nightly toolchain).
+fuzz:
+	scripts/fuzz.sh
+
+clean:
+	$(CARGO) clean

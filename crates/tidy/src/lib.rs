@@ -1,0 +1,57 @@
+//! Rules of the house that no compiler checks, as functions on the source tree; `tests/tidy.rs` runs them.
+#![forbid(unsafe_code)]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// The crates, lowest layer first: a crate may depend on crates of lower layers only.
+pub const LAYERS: [&[&str]; 6] = [
+    &["block"],
+    &["erasure", "format", "trace"],
+    &["array"],
+    &["device", "sim"],
+    &["front"],
+    &["cli"],
+];
+
+/// The layer of a crate; `None` for tools outside the product.
+pub fn layer_of(krate: &str) -> Option<usize> {
+    LAYERS.iter().position(|layer| layer.contains(&krate))
+}
+
+/// The repository's root.
+pub fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// All files below `dir` with one of the endings, build output left out.
+pub fn files(dir: &Path, endings: &[&str]) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    let Ok(entries) = fs::read_dir(dir) else { return found };
+    for entry in entries.flatten() {
+        let (path, name) = (entry.path(), entry.file_name().to_string_lossy().into_owned());
+        if path.is_dir() {
+            if !["target", ".git", "corpus", "artifacts"].contains(&name.as_str()) {
+                found.extend(files(&path, endings));
+            }
+        } else if endings.iter().any(|ending| name.ends_with(ending)) {
+            found.push(path);
+        }
+    }
+    found.sort();
+    found
+}
+
+/// The elastripe crates that a crate's manifest names as ordinary (not test) dependencies.
+pub fn dependencies(manifest: &str) -> Vec<String> {
+    let mut inside = false;
+    let mut found = Vec::new();
+    for line in manifest.lines() {
+        if line.starts_with('[') {
+            inside = line.trim() == "[dependencies]";
+        } else if inside && let Some((name, _)) = line.split_once(['.', ' ', '=']) {
+            found.push(name.trim().to_owned());
+        }
+    }
+    found
+}

@@ -1,0 +1,98 @@
+//! Layers, sizes, bans, licences: rules that are executed, not remembered.
+#![allow(clippy::unwrap_used, reason = "tests may panic")]
+
+use std::fs;
+use std::process::Command;
+use tidy::{LAYERS, dependencies, files, layer_of, root};
+
+#[test]
+fn crates_depend_on_lower_layers_only() {
+    for krate in LAYERS.concat() {
+        let manifest = fs::read_to_string(root().join(format!("crates/{krate}/Cargo.toml"))).unwrap();
+        for dependency in dependencies(&manifest) {
+            if let Some(below) = layer_of(&dependency) {
+                let own = layer_of(krate).unwrap();
+                assert!(below < own, "{krate} (layer {own}) may not depend on {dependency} (layer {below})");
+            }
+        }
+    }
+}
+
+#[test]
+fn every_third_party_dependency_says_why_it_is_there() {
+    for path in files(&root().join("crates"), &["Cargo.toml"]) {
+        let text = fs::read_to_string(&path).unwrap();
+        let mut inside = false;
+        let mut comment_above = false;
+        for line in text.lines() {
+            if line.starts_with('[') {
+                inside = line.contains("dependencies]");
+            } else if inside && line.contains('=') && !line.starts_with('#') && !line.contains("workspace = true") {
+                assert!(line.contains('#') || comment_above, "{}: no reason beside `{line}`", path.display());
+            }
+            comment_above = line.starts_with('#') || (comment_above && line.contains('='));
+        }
+    }
+}
+
+#[test]
+fn files_are_short_and_say_what_they_are() {
+    for path in files(&root().join("crates"), &[".rs"]) {
+        let text = fs::read_to_string(&path).unwrap();
+        let lines = text.lines().count();
+        assert!(lines <= 1200, "{} has {lines} lines: the hard stop is 1,200", path.display());
+        assert!(text.starts_with("//!"), "{} does not open with `//!` saying what it is", path.display());
+    }
+}
+
+#[test]
+fn nothing_is_left_undone_or_names_this_machine() {
+    // The words are put together here so that this file does not contain them.
+    let undone = [concat!("TO", "DO"), concat!("FIX", "ME"), concat!("X", "XX"), concat!("todo", "!("), concat!("unimpl", "emented!(")];
+    let places = [concat!("/wo", "rk/"), concat!("/ro", "ot/")];
+    for path in files(&root(), &[".rs", ".toml", ".md", ".sh", "Makefile"]) {
+        let text = fs::read_to_string(&path).unwrap();
+        for word in undone.iter().chain(&places) {
+            assert!(!text.contains(word), "{} contains `{word}`", path.display());
+        }
+    }
+}
+
+#[test]
+fn licences_are_permissive() {
+    const GOOD: [&str; 13] = [
+        "MIT", "Apache-2.0", "Apache-2.0 WITH LLVM-exception", "BSD-2-Clause", "BSD-3-Clause", "ISC", "Zlib", "0BSD",
+        "Unicode-3.0", "Unlicense", "BSL-1.0", "CC0-1.0", "MIT-0",
+    ];
+    let output = Command::new(env!("CARGO"))
+        .args(["metadata", "--format-version", "1", "--locked", "--offline", "--filter-platform", "x86_64-unknown-linux-gnu"])
+        .current_dir(root())
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "cargo metadata: {}", String::from_utf8_lossy(&output.stderr));
+    let metadata: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let packages = metadata["packages"].as_array().unwrap();
+    assert!(packages.len() > 10);
+    for package in packages {
+        let licence = package["license"].as_str().unwrap_or("").replace('/', " OR ");
+        // Every part of an AND must offer a good licence; one of an OR is enough.
+        let fine = licence.split(" AND ").all(|part| {
+            part.trim_matches(['(', ')']).split(" OR ").any(|one| GOOD.contains(&one.trim().trim_matches(['(', ')'])))
+        });
+        assert!(fine, "{} {}: licence `{licence}`", package["name"], package["version"]);
+    }
+}
+
+#[test]
+fn documents_name_files_that_exist() {
+    for path in files(&root().join("docs"), &[".md"]).into_iter().chain([root().join("README.md")]) {
+        let text = fs::read_to_string(&path).unwrap();
+        for link in text.split("](").skip(1).filter_map(|rest| rest.split(')').next()) {
+            let target = link.split('#').next().unwrap();
+            if !target.is_empty() && !target.contains("://") {
+                let file = path.parent().unwrap().join(target);
+                assert!(file.exists(), "{} links to {link}, which is not there", path.display());
+            }
+        }
+    }
+}

@@ -1,0 +1,28 @@
+#!/usr/bin/env bash
+# Installs the Debian packages that building, the demonstration and the tests use. Does nothing where all are there.
+set -euo pipefail
+
+command -v cargo >/dev/null || { echo "setup: cargo not found: install a Rust toolchain (1.90 or newer) first" >&2; exit 1; }
+
+# command it provides : package
+need=(cc:gcc fio:fio nbdinfo:libnbd-bin nbdfuse:nbdfuse nbdkit:nbdkit qemu-io:qemu-utils
+      mkfs.ext4:e2fsprogs mkfs.xfs:xfsprogs fusermount3:fuse3 losetup:mount)
+missing=()
+for pair in "${need[@]}"; do
+  PATH=$PATH:/usr/sbin:/sbin command -v "${pair%%:*}" >/dev/null || missing+=("${pair#*:}")
+done
+[ ${#missing[@]} -eq 0 ] && exit 0
+
+if ! command -v apt-get >/dev/null; then
+  echo "setup: no apt-get here: please install ${missing[*]}; tests that need them will be skipped" >&2
+  exit 0
+fi
+as_root=()
+if [ "$(id -u)" -ne 0 ]; then
+  command -v sudo >/dev/null || { echo "setup: neither root nor sudo: please install ${missing[*]}" >&2; exit 1; }
+  as_root=(sudo)
+fi
+echo "setup: installing ${missing[*]}"
+export DEBIAN_FRONTEND=noninteractive
+"${as_root[@]}" apt-get update -qq
+"${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
