@@ -1,1 +1,48 @@
-//! sim
+//! The simulator: an array on devices that fail in every way the array promises to survive, and an oracle that knows
+//! what each sector may hold. One seed is one world; the same seed is the same world.
+//!
+//! # Fault model
+//!
+//! What may happen to a device of the simulated machine, in one world, in any combination:
+//!
+//! | fault | what it does |
+//! |---|---|
+//! | volatile cache | a write that completed is visible, but durable only when a flush that was submitted later completes |
+//! | reordering | operations under way end in any order; a device may be slower than the others |
+//! | power cut | at the start or end of any operation, also during assembly: of every write that no flush covers, completed or not, each 512-byte sector arrives or not, in any order among overlapping writes |
+//! | EIO | a read, write or flush fails, and does nothing |
+//! | loss | at any operation, or with a power cut, a device is gone for good |
+//! | misdirected write | a write of user content lands at another place of the same device |
+//! | bit rot | bits of what is stored flip, anywhere on the device, metadata included |
+//! | stale device | a device that left the array is plugged in again, alone or beside its replacement |
+//!
+//! **The promise.** A device that suffers any of the last five is *suspect* from then on, until it has been replaced and
+//! rebuilt. There are never more suspects than the code tolerates (m, log devices counted); a power cut may come together
+//! with the loss of as many devices as that leaves. This is how "at most m damaged pieces in every code word" is kept.
+//! Inside the promise no request may fail, no durable content may be lost, and every invariant of [`check`](self) holds.
+//!
+//! What is not modelled: a device that lies about flushes, one that returns wrong bytes which happen to match their
+//! checksum, and damage beyond m devices.
+//!
+//! # Where things are
+//!
+//! `disk` a device's cache and what survives; `world` operations, delays, faults; `oracle` what a sector may hold;
+//! `swarm` what is drawn from the seed; `machine` power on and off; `session` requests; `check` invariants at rest;
+//! `explore` many worlds.
+#![forbid(unsafe_code)]
+
+mod check;
+mod disk;
+mod explore;
+mod machine;
+mod oracle;
+mod rng;
+mod session;
+mod swarm;
+mod world;
+
+pub use disk::Tear;
+pub use explore::{Exploration, Failure, Until, explore, replay_command, run_caught};
+pub use machine::{Outcome, Violation, run};
+pub use rng::Rng;
+pub use swarm::{Pinned, Swarm};

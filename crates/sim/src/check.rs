@@ -1,0 +1,184 @@
+//! Invariants of an array at rest.
+
+use crate::disk::{BLOCK_BYTES, Image, bytes_of};
+use crate::machine::Violation;
+use crate::rng::Rng;
+use crate::violation;
+use crate::world::World;
+use array::{Codeword, Engine, Located, Piece, RecoveryReport, Store, Word};
+use block::{ChunkIndex, Lcn, StripeId};
+
+/// All code words: every data stripe, every live log stripe.
+fn words(engine: &Engine) -> Vec<Word> {
+    let mut words: Vec<Word> = (0..engine.store().config.stripe_count).map(|s| Word::Stripe(StripeId::new(s))).collect();
+    engine.scheme().log_words(&mut words);
+    words
+}
+
+fn raw(image: &Image, offset_bytes: u64, out: &mut [u8]) {
+    let first = offset_bytes as usize / BLOCK_BYTES;
+    for (out, block) in out.chunks_exact_mut(BLOCK_BYTES).zip(&image[first..]) {
+        out.copy_from_slice(bytes_of(block));
+    }
+}
+
+/// Every piece of every code word on a device without fault is durable and right; the others, and any that could be lost
+/// besides, can be rebuilt.
+pub(crate) fn covers(
+    engine: &Engine,
+    world: &World,
+    is_suspect: &impl Fn(u16) -> bool,
+    rng: &mut Rng,
+) -> Result<(), Violation> {
+    let store = engine.store();
+    let len = store.config.geometry.chunk_bytes();
+    let mut word = Codeword::default();
+    let mut region = Vec::new();
+    for name in words(engine) {
+        engine.scheme().codeword(store, name, &mut word);
+        if word.data_count == 0 {
+            continue;
+        }
+        region.clear();
+        region.resize(len * word.pieces.len(), 0);
+        let mut bad = vec![false; word.pieces.len()];
+        for (i, piece) in word.pieces.iter().enumerate() {
+            let bytes = &mut region[i * len..(i + 1) * len];
+            raw(world.disk(piece.addr.dev.get()).durable(), store.offset_of(piece.addr), bytes);
+            let good = engine.health().is_readable(piece.addr) && format::crc32c(bytes) == piece.crc;
+            bad[i] = !good;
+            if !good && !is_suspect(piece.addr.dev.get()) {
+                return Err(violation!("{name:?}: piece {} at {:?} is not durable and right on a device without fault", piece.index, piece.addr));
+            }
+        }
+        let lost = bad.iter().filter(|&&b| b).count();
+        let tolerated = store.config.geometry.parity_count();
+        if lost > tolerated {
+            return Err(violation!("{name:?}: {lost} of {} pieces are bad: {:?}", word.pieces.len(), word.pieces));
+        }
+        if lost > 0 || rng.chance(1, 3) {
+            rebuild(store, name, &word, &mut region, &mut bad, rng)?;
+        }
+    }
+    Ok(())
+}
+
+/// Erases more pieces, up to what the code tolerates, and rebuilds all that are missing.
+fn rebuild(
+    store: &Store,
+    name: Word,
+    word: &Codeword,
+    region: &mut [u8],
+    bad: &mut [bool],
+    rng: &mut Rng,
+) -> Result<(), Violation> {
+    let len = store.config.geometry.chunk_bytes();
+    let parities = word.pieces.len() - word.data_count;
+    if parities != store.config.geometry.parity_count() {
+        return Err(violation!("{name:?}: {parities} parity pieces: {:?}", word.pieces));
+    }
+    let mut left = store.config.geometry.parity_count() - bad.iter().filter(|&&b| b).count();
+    while left > 0 && bad.iter().any(|&b| !b) {
+        bad[rng.index(bad.len())] = true;
+        left -= 1;
+    }
+    let at = |want_bad: bool, bad: &[bool]| -> Vec<(usize, usize)> {
+        word.pieces.iter().enumerate().filter(|&(i, _)| bad[i] == want_bad).map(|(i, p)| (p.index, i * len)).collect()
+    };
+    let (present, wanted) = (at(false, bad), at(true, bad));
+    for &(_, offset) in &wanted {
+        region[offset..offset + len].fill(0xa5);
+    }
+    let columns: Vec<usize> = word.pieces[..word.data_count].iter().map(|p| p.index).collect();
+    store
+        .code
+        .rebuild_in(region, len, &columns, &present, &wanted)
+        .map_err(|e| violation!("{name:?}: pieces {wanted:?} cannot be rebuilt: {e}"))?;
+    for (i, piece) in word.pieces.iter().enumerate() {
+        if bad[i] && format::crc32c(&region[i * len..(i + 1) * len]) != piece.crc {
+            return Err(violation!("{name:?}: piece {} at {:?} is not what its cover gives", piece.index, piece.addr));
+        }
+    }
+    Ok(())
+}
+
+/// No chunk leaked, none used twice.
+pub(crate) fn space(engine: &Engine) -> Result<(), Violation> {
+    let store = engine.store();
+    let mut fresh = Store::new(store.config).map_err(|e| violation!("the code is gone: {e}"))?;
+    for page in 0..store.table.page_count() {
+        fresh.table.load_page(page, store.table.page(page));
+    }
+    engine.scheme().claim_space(&mut fresh).map_err(|_| violation!("a chunk has two owners"))?;
+    for (dev, (live, claimed)) in store.spaces.iter().zip(&fresh.spaces).enumerate() {
+        for chunk in (1..=store.config.chunks_per_device).map(ChunkIndex::new) {
+            match (live.is_used(chunk), claimed.is_used(chunk)) {
+                (true, false) => return Err(violation!("chunk {chunk} of device {dev} leaked: used, but nothing names it")),
+                (false, true) => return Err(violation!("chunk {chunk} of device {dev} is named, but free")),
+                (true, true) | (false, false) => {}
+            }
+        }
+        if live.free_count() != claimed.free_count() {
+            return Err(violation!("device {dev} counts {} free chunks, not {}", live.free_count(), claimed.free_count()));
+        }
+    }
+    Ok(())
+}
+
+/// Figures that cannot be.
+pub(crate) fn counters(engine: &Engine) -> Result<(), Violation> {
+    let stats = engine.stats();
+    if stats.lost > 0 {
+        return Err(violation!("{} chunks could not be had although the code tolerates the damage", stats.lost));
+    }
+    if stats.log_members < stats.log_stripes {
+        return Err(violation!("log stripes without members: {stats:?}"));
+    }
+    let report = engine.last_report();
+    if report.code_mismatches > 0 || report.lost > 0 {
+        return Err(violation!("scrub or rebuild found {report:?}"));
+    }
+    if !engine.stuck_stripes().is_empty() {
+        return Err(violation!("stripes {:?} cannot be committed", engine.stuck_stripes()));
+    }
+    Ok(())
+}
+
+/// Where a chunk is, and what it looks like, without names that differ between runs.
+fn place(engine: &Engine, lcn: Lcn) -> Option<(Piece, Vec<Piece>)> {
+    match engine.scheme().locate(engine.store(), lcn) {
+        Located::Zero => None,
+        Located::At { piece, word } => {
+            let mut codeword = Codeword::default();
+            engine.scheme().codeword(engine.store(), word, &mut codeword);
+            Some((piece, codeword.pieces))
+        }
+    }
+}
+
+/// What replay gives is what the live array is.
+pub(crate) fn same_state(live: &Engine, replayed: &Engine, report: &RecoveryReport) -> Result<(), Violation> {
+    if report.dropped > 0 {
+        return Err(violation!("replay of an array at rest drops records: {report:?}"));
+    }
+    let config = live.store().config;
+    for lcn in (0..config.stripe_count * config.geometry.data_count() as u64).map(Lcn::new) {
+        let (one, other) = (place(live, lcn), place(replayed, lcn));
+        if one != other {
+            return Err(violation!("chunk {lcn} is live at {one:?}, replayed at {other:?}"));
+        }
+    }
+    for stripe in (0..config.stripe_count).map(StripeId::new) {
+        let (mut one, mut other) = (Codeword::default(), Codeword::default());
+        live.scheme().codeword(live.store(), Word::Stripe(stripe), &mut one);
+        replayed.scheme().codeword(replayed.store(), Word::Stripe(stripe), &mut other);
+        let dirty = (live.scheme().is_dirty(stripe), replayed.scheme().is_dirty(stripe));
+        if one.pieces != other.pieces || dirty.0 != dirty.1 {
+            return Err(violation!("stripe {stripe} is live {one:?}, replayed {other:?}, dirty {dirty:?}"));
+        }
+    }
+    if live.store().table.words() != replayed.store().table.words() {
+        return Err(violation!("the table differs between live and replayed state"));
+    }
+    Ok(())
+}

@@ -1,0 +1,121 @@
+//! Many worlds on all cores.
+
+use crate::machine::{Outcome, Violation, run};
+use crate::swarm::Pinned;
+use std::cell::RefCell;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, Once};
+use std::time::{Duration, Instant};
+
+/// When to stop.
+#[derive(Clone, Copy, Debug)]
+pub enum Until {
+    /// After this many worlds.
+    Worlds(u64),
+    /// After this long.
+    Time(Duration),
+}
+
+/// A world in which something went wrong.
+#[derive(Clone, Debug)]
+pub struct Failure {
+    /// Its seed.
+    pub seed: u64,
+    /// What went wrong.
+    pub what: String,
+}
+
+/// What an exploration saw.
+#[derive(Clone, Debug, Default)]
+pub struct Exploration {
+    /// Worlds run.
+    pub worlds: u64,
+    /// Sums over all worlds.
+    pub total: Outcome,
+    /// The first failure of each kind, by seed.
+    pub failures: Vec<Failure>,
+    /// How long it took, in seconds.
+    pub seconds: f64,
+}
+
+thread_local! {
+    static PANIC: RefCell<Option<String>> = const { RefCell::new(None) };
+    static CAUGHT: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
+}
+
+fn catch_panics_quietly() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        let before = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |info| {
+            if CAUGHT.get() {
+                PANIC.set(Some(info.to_string().replace('\n', " ")));
+            } else {
+                before(info);
+            }
+        }));
+    });
+}
+
+/// Runs one world; a panic of the engine is a violation like any other.
+pub fn run_caught(seed: u64, pinned: Pinned, verbose: bool) -> Result<Outcome, Violation> {
+    catch_panics_quietly();
+    CAUGHT.set(true);
+    let result = catch_unwind(AssertUnwindSafe(|| run(seed, pinned, verbose)));
+    CAUGHT.set(false);
+    result.unwrap_or_else(|_| Err(Violation(PANIC.take().unwrap_or_else(|| "panicked".into()))))
+}
+
+/// The command that replays a world.
+pub fn replay_command(seed: u64, pinned: Pinned) -> String {
+    let scheme = pinned.scheme.map(|scheme| format!(" --scheme {scheme}")).unwrap_or_default();
+    format!("cargo run --release -p elastripe-sim -- --seed {seed}{scheme} --verbose")
+}
+
+/// Runs worlds from `first_seed` on, on `threads` threads, until enough are done or `failures_max` have failed.
+pub fn explore(first_seed: u64, until: Until, pinned: Pinned, threads: usize, failures_max: usize) -> Exploration {
+    let started = Instant::now();
+    let (next, stop) = (AtomicU64::new(0), AtomicBool::new(false));
+    let exploration = Mutex::new(Exploration::default());
+    let worker = || {
+        loop {
+            let index = next.fetch_add(1, Ordering::Relaxed);
+            let over = match until {
+                Until::Worlds(count) => index >= count,
+                Until::Time(time) => started.elapsed() >= time,
+            };
+            if over || stop.load(Ordering::Relaxed) {
+                return;
+            }
+            let seed = first_seed.wrapping_add(index);
+            let result = run_caught(seed, pinned, false);
+            let Ok(mut sums) = exploration.lock() else { return };
+            sums.worlds += 1;
+            match result {
+                Ok(outcome) => {
+                    sums.total.events += outcome.events;
+                    sums.total.crashes += outcome.crashes;
+                    sums.total.requests += outcome.requests;
+                    sums.total.replayed += outcome.replayed;
+                    sums.total.dropped += outcome.dropped;
+                    // Worlds end in any order; the digest of all must not depend on it.
+                    sums.total.hash ^= crate::rng::mix(outcome.hash ^ seed);
+                }
+                Err(violation) => {
+                    sums.failures.push(Failure { seed, what: violation.to_string() });
+                    stop.fetch_or(sums.failures.len() >= failures_max, Ordering::Relaxed);
+                }
+            }
+        }
+    };
+    std::thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(worker);
+        }
+    });
+    let mut exploration = exploration.into_inner().unwrap_or_default();
+    exploration.failures.sort_by_key(|failure| failure.seed);
+    exploration.seconds = started.elapsed().as_secs_f64();
+    exploration
+}

@@ -1,0 +1,353 @@
+//! One world from its seed to its end: power on, a session of requests and faults, power off, again and again.
+
+use crate::check;
+use crate::disk::Image;
+use crate::oracle::Oracle;
+use crate::rng::{Rng, mix};
+use crate::session::{Session, SessionEnd};
+use crate::swarm::{Pinned, Swarm};
+use crate::world::{Shared, Trap, World, superblock_of};
+use array::{Array, NewArray, RecoveryReport, arrange, create};
+use block::DevIndex;
+use format::{ArrayUuid, MemberState, Superblock};
+use std::collections::BTreeSet;
+use std::fmt;
+
+/// Something that must never happen has happened.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Violation(pub String);
+
+impl fmt::Display for Violation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// Builds a [`Violation`] as `format!` builds a text.
+#[macro_export]
+macro_rules! violation {
+    ($($part:tt)*) => { $crate::machine::Violation(format!($($part)*)) };
+}
+
+/// What a world did.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Outcome {
+    /// A digest of every operation and its result: the same for the same seed.
+    pub hash: u64,
+    /// Device operations begun or ended.
+    pub events: u64,
+    /// Power cuts.
+    pub crashes: u64,
+    /// Requests answered.
+    pub requests: u64,
+    /// Records replayed by recoveries.
+    pub replayed: u64,
+    /// Records that recoveries dropped.
+    pub dropped: u64,
+}
+
+/// What became of a device that is no member any more.
+#[derive(Clone)]
+pub(crate) struct Retired {
+    pub image: Image,
+    /// Whether the array has gone on without it, so that it must be refused.
+    pub excluded: bool,
+}
+
+/// Devices that may be hurt, failed, or missing: never more than the code tolerates.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Standing {
+    /// It has lost content since it was last put in place whole: only a replacement clears it.
+    pub tainted: bool,
+    /// It is not there any more.
+    pub lost: bool,
+    /// The array has gone on without what is on it.
+    pub excluded: bool,
+}
+
+/// See the module's documentation.
+pub(crate) struct Machine {
+    pub swarm: Swarm,
+    pub rng: Rng,
+    pub world: Shared,
+    pub oracle: Oracle,
+    pub suspects: BTreeSet<u16>,
+    pub standing: Vec<Standing>,
+    pub retired: Vec<Option<Retired>>,
+    pub serial: u32,
+    pub outcome: Outcome,
+    pub verbose: bool,
+    pub now_ns: u64,
+    /// Whether the volume may hold any of several survivors that nobody has read yet.
+    pub unread: bool,
+}
+
+/// Runs the world of a seed.
+pub fn run(seed: u64, pinned: Pinned, verbose: bool) -> Result<Outcome, Violation> {
+    let mut machine = Machine::new(seed, pinned, verbose)?;
+    for session in 0..machine.swarm.sessions {
+        let array = machine.power_on()?;
+        machine.say(|| format!("session {session}"));
+        machine.session(array)?;
+    }
+    machine.finale()?;
+    let world = machine.world.look();
+    Ok(Outcome { hash: world.hash(), events: world.events(), ..machine.outcome })
+}
+
+impl Machine {
+    fn new(seed: u64, pinned: Pinned, verbose: bool) -> Result<Self, Violation> {
+        let mut rng = Rng::new(seed);
+        let swarm = Swarm::draw(&mut rng, pinned);
+        if verbose {
+            eprintln!("{swarm:#?}");
+        }
+        Self::of(swarm, rng, verbose)
+    }
+
+    /// A machine with a new, empty array.
+    pub fn of(swarm: Swarm, mut rng: Rng, verbose: bool) -> Result<Self, Violation> {
+        let sizes = swarm.sizes();
+        let mut world = World::new(&sizes, swarm.pace, rng.fork());
+        let uuid = ArrayUuid::new(*b"simulated array.");
+        let new = NewArray { uuid, name: "sim".into(), nonce: mix(1), created_unix_s: 0 };
+        create(&mut world, swarm.config, &new).map_err(|e| violation!("creation failed: {e}"))?;
+        let n = swarm.config.geometry.device_count();
+        let data = swarm.config.chunk_offset(block::ChunkIndex::new(1));
+        world.set_data_start((0..sizes.len()).map(|i| if i < n { data } else { format::LOG_START_BYTES }).collect());
+        let sectors = swarm.config.volume_bytes() / block::SECTOR_BYTES;
+        Ok(Self {
+            oracle: Oracle::new(sectors as usize),
+            world: Shared::new(world),
+            suspects: BTreeSet::new(),
+            standing: vec![Standing::default(); sizes.len()],
+            retired: vec![None; sizes.len()],
+            serial: 1000,
+            outcome: Outcome::default(),
+            now_ns: 0,
+            unread: false,
+            swarm,
+            rng,
+            verbose,
+        })
+    }
+
+    pub fn say(&self, what: impl FnOnce() -> String) {
+        if self.verbose {
+            eprintln!("[{:>6}] {}", self.world.look().events(), what());
+        }
+    }
+
+    /// Devices that the code tolerates.
+    pub fn budget(&self) -> usize {
+        self.swarm.config.geometry.parity_count()
+    }
+
+    pub fn member_count(&self) -> u16 {
+        self.standing.len() as u16
+    }
+
+    /// A device that may be hurt now: one that is anyway, or another while there is room for it.
+    pub fn draw_victim(&mut self) -> Option<u16> {
+        if !self.swarm.faults {
+            return None;
+        }
+        if self.suspects.len() < self.budget() && self.rng.chance(2, 3) {
+            return Some(self.rng.below(u64::from(self.member_count())) as u16);
+        }
+        let suspects: Vec<u16> = self.suspects.iter().copied().collect();
+        (!suspects.is_empty()).then(|| self.rng.pick(&suspects))
+    }
+
+    fn session(&mut self, array: Array<Shared>) -> Result<(), Violation> {
+        let crash = self.rng.chance(self.swarm.crash_permille, 1000);
+        if crash {
+            let events = self.rng.below(self.swarm.requests * 24 + 100);
+            self.world.change().crash_after(events);
+        }
+        let mut session = Session::new(self, array);
+        let end = session.run()?;
+        if end == SessionEnd::Stopped {
+            self.say(|| "stopped in order".into());
+        }
+        self.power_off();
+        Ok(())
+    }
+
+    /// Power is cut, and may take devices with it.
+    pub fn power_off(&mut self) {
+        let tear = self.swarm.tear;
+        self.say(|| format!("power off, {tear:?}"));
+        self.world.change().power_cycle(tear);
+        self.oracle.crashed();
+        self.unread = true;
+        self.outcome.crashes += 1;
+        if !self.swarm.faults || !self.rng.chance(self.swarm.loss_permille, 1000) {
+            return;
+        }
+        for _ in 0..self.rng.within(1, self.budget() as u64) {
+            if let Some(dev) = self.draw_victim() {
+                self.lose(dev);
+            }
+        }
+    }
+
+    fn lose(&mut self, dev: u16) {
+        self.say(|| format!("device {dev} is lost"));
+        self.suspects.insert(dev);
+        self.standing[usize::from(dev)].lost = true;
+        self.standing[usize::from(dev)].tainted = true;
+    }
+
+    /// Assembles the array, power cuts during that included.
+    fn power_on(&mut self) -> Result<Array<Shared>, Violation> {
+        loop {
+            let recrash = self.rng.chance(self.swarm.recrash_permille, 1000);
+            if let Some((array, report)) = self.assemble(recrash)? {
+                self.say(|| format!("assembled: {report:?}"));
+                self.outcome.replayed += report.replayed;
+                self.outcome.dropped += report.dropped;
+                return Ok(array);
+            }
+            self.power_off();
+        }
+    }
+
+    /// One attempt; `None` if power failed meanwhile.
+    fn assemble(&mut self, recrash: bool) -> Result<Option<(Array<Shared>, RecoveryReport)>, Violation> {
+        let arrangement = self.attach()?;
+        if recrash {
+            let events = self.rng.below(400);
+            self.say(|| format!("power will fail {events} operations into assembly"));
+            self.world.change().crash_after(events);
+        }
+        if self.swarm.faults && self.rng.chance(1, 8) {
+            self.trap_assembly();
+        }
+        let nonce = mix(self.rng.word());
+        let result = Array::assemble(self.world.clone(), &arrangement, nonce, self.swarm.options);
+        if self.world.look().is_crashed() {
+            return Ok(None);
+        }
+        let (array, report) = result.map_err(|e| violation!("assembly failed: {e}"))?;
+        for dev in 0..self.member_count() {
+            // From here on the superblocks of the others say that this one is out.
+            if !array.engine_ref().health().is_writable(DevIndex::new(dev)) {
+                self.standing[usize::from(dev)].excluded = true;
+            }
+        }
+        Ok(Some((array, report)))
+    }
+
+    fn trap_assembly(&mut self) {
+        let Some(dev) = self.draw_victim() else { return };
+        let trap = match self.rng.below(4) {
+            0 => Trap::Read { dev, count: self.rng.within(1, 50) as u32 },
+            1 => Trap::Write { dev },
+            2 => Trap::Flush { dev },
+            _ => Trap::Gone { dev },
+        };
+        self.say(|| format!("trap during assembly: {trap:?}"));
+        self.suspects.insert(dev);
+        self.standing[usize::from(dev)].tainted = true;
+        self.world.change().set_trap(trap);
+    }
+
+    /// Which disks are there, and what the array makes of their superblocks, in any order.
+    fn attach(&mut self) -> Result<array::Arrangement, Violation> {
+        let mut found: Vec<(u16, bool, Superblock)> = Vec::new();
+        for dev in 0..self.member_count() {
+            let standing = self.standing[usize::from(dev)];
+            let absent = standing.lost || (self.suspects.contains(&dev) && self.rng.chance(1, 6));
+            if !absent && let Some(superblock) = superblock_of(self.world.look().disk(dev).durable()) {
+                found.push((dev, standing.excluded, superblock));
+            }
+            // A disk that left the array earlier is plugged in again, perhaps in addition.
+            if let Some(Retired { image, excluded: true }) = &self.retired[usize::from(dev)]
+                && self.rng.chance(1, 3)
+                && let Some(superblock) = superblock_of(image)
+            {
+                found.push((dev, true, superblock));
+            }
+            // So is a lost one, whose absence the array has meanwhile noted.
+            if standing.lost
+                && standing.excluded
+                && self.rng.chance(1, 2)
+                && let Some(superblock) = superblock_of(self.world.look().disk(dev).durable())
+            {
+                found.push((dev, true, superblock));
+            }
+        }
+        self.rng.shuffle(&mut found);
+        let superblocks: Vec<Superblock> = found.iter().map(|(_, _, superblock)| superblock.clone()).collect();
+        let arrangement = arrange(&superblocks).map_err(|e| violation!("the members cannot be arranged: {e}"))?;
+        for dev in 0..self.member_count() {
+            let place = arrangement.places[usize::from(dev)];
+            match place.map(|place| &found[place]) {
+                Some((of, _, _)) if *of != dev => return Err(violation!("device {of} was put in the place of {dev}")),
+                Some((_, true, superblock)) => {
+                    return Err(violation!(
+                        "a stale device was accepted as device {dev}: its superblock has number {}, the newest {}",
+                        superblock.config_seq,
+                        arrangement.newest.config_seq
+                    ));
+                }
+                Some(_) => self.world.change().set_present(dev, true),
+                None if self.suspects.contains(&dev) => self.world.change().set_present(dev, false),
+                None => return Err(violation!("device {dev} has no fault, and was refused")),
+            }
+        }
+        Ok(arrangement)
+    }
+
+    /// A last start without power cuts: everything is read and checked, then the array stops in order and starts clean.
+    fn finale(&mut self) -> Result<(), Violation> {
+        let array = loop {
+            if let Some((array, _)) = self.assemble(false)? {
+                break array;
+            }
+        };
+        self.say(|| "last session".into());
+        let mut session = Session::new(self, array);
+        session.read_everything()?;
+        session.rest()?;
+        session.stop()?;
+        drop(session);
+        self.world.change().power_cycle(crate::disk::Tear::LoseAll);
+        self.oracle.crashed();
+        let healthy = self.suspects.is_empty();
+        let Some((array, report)) = self.assemble(false)? else {
+            return Err(violation!("power failed by itself"));
+        };
+        if healthy && (!report.was_clean || report.dropped > 0) {
+            return Err(violation!("after an orderly stop: {report:?}"));
+        }
+        let mut session = Session::new(self, array);
+        session.read_everything()?;
+        session.rest()
+    }
+
+    /// A member as the array sees it.
+    pub fn state_of(array: &Array<Shared>, dev: u16) -> MemberState {
+        array.engine_ref().health().state(DevIndex::new(dev))
+    }
+
+    /// A copy of the durable content starts and must be what the live array is.
+    pub fn compare_with_replay(&mut self, live: &Array<Shared>) -> Result<(), Violation> {
+        let copy = Shared::new(self.world.look().copy());
+        let mut found = Vec::new();
+        for dev in 0..self.member_count() {
+            if copy.look().is_present(dev) {
+                found.extend(superblock_of(copy.look().disk(dev).durable()));
+            }
+        }
+        let arrangement = arrange(&found).map_err(|e| violation!("a copy cannot be arranged: {e}"))?;
+        for dev in 0..self.member_count() {
+            copy.change().set_present(dev, arrangement.places[usize::from(dev)].is_some());
+        }
+        let nonce = mix(self.rng.word());
+        let (replayed, report) = Array::assemble(copy, &arrangement, nonce, self.swarm.options)
+            .map_err(|e| violation!("a copy cannot be assembled: {e}"))?;
+        check::same_state(live.engine_ref(), replayed.engine_ref(), &report)
+    }
+}

@@ -1,0 +1,105 @@
+//! `elastripe-sim`: explores seeded worlds, or replays one.
+
+use sim::{Pinned, Until, explore, replay_command, run_caught};
+use std::process::ExitCode;
+use std::time::Duration;
+
+const USAGE: &str = "\
+elastripe-sim --seed S [--scheme eplog|raid] [--verbose]      replay one world
+elastripe-sim --seconds N [--from S] [--scheme ..] [...]      explore for some time
+elastripe-sim --worlds N [--from S] [--scheme ..] [...]       explore so many worlds
+  --threads N    threads, all cores by default
+  --failures N   stop after so many failures, 1 by default";
+
+struct Args {
+    seed: Option<u64>,
+    until: Option<Until>,
+    from: u64,
+    pinned: Pinned,
+    verbose: bool,
+    threads: usize,
+    failures: usize,
+}
+
+fn number(name: &str, value: Option<String>) -> Result<u64, String> {
+    let value = value.ok_or_else(|| format!("{name} needs a number"))?;
+    value.parse().map_err(|_| format!("{name} {value}: expected a number"))
+}
+
+fn parse(mut args: impl Iterator<Item = String>) -> Result<Args, String> {
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    let mut parsed =
+        Args { seed: None, until: None, from: 0, pinned: Pinned::default(), verbose: false, threads, failures: 1 };
+    while let Some(name) = args.next() {
+        let small = |value: u64| usize::try_from(value).map_err(|_| format!("{name} {value}: too large"));
+        match name.as_str() {
+            "--seed" => parsed.seed = Some(number(&name, args.next())?),
+            "--seconds" => parsed.until = Some(Until::Time(Duration::from_secs(number(&name, args.next())?))),
+            "--worlds" => parsed.until = Some(Until::Worlds(number(&name, args.next())?)),
+            "--from" => parsed.from = number(&name, args.next())?,
+            "--threads" => parsed.threads = small(number(&name, args.next())?)?.max(1),
+            "--failures" => parsed.failures = small(number(&name, args.next())?)?,
+            "--verbose" => parsed.verbose = true,
+            "--scheme" => {
+                let value = args.next().ok_or("--scheme needs a name")?;
+                parsed.pinned.scheme = Some(value.parse().map_err(|e| format!("--scheme: {e}"))?);
+            }
+            "--help" => return Err(USAGE.into()),
+            other => return Err(format!("unknown option {other}\n{USAGE}")),
+        }
+    }
+    Ok(parsed)
+}
+
+fn replay(seed: u64, args: &Args) -> ExitCode {
+    match run_caught(seed, args.pinned, args.verbose) {
+        Ok(outcome) => {
+            println!(
+                "seed {seed}: ok, {} requests, {} operations, {} power cuts, state {:016x}",
+                outcome.requests, outcome.events, outcome.crashes, outcome.hash
+            );
+            ExitCode::SUCCESS
+        }
+        Err(violation) => {
+            println!("seed {seed}: {violation}; replay: {}", replay_command(seed, args.pinned));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn main() -> ExitCode {
+    let args = match parse(std::env::args().skip(1)) {
+        Ok(args) => args,
+        Err(message) => {
+            eprintln!("{message}");
+            return ExitCode::from(2);
+        }
+    };
+    if let Some(seed) = args.seed {
+        return replay(seed, &args);
+    }
+    let Some(until) = args.until else {
+        eprintln!("{USAGE}");
+        return ExitCode::from(2);
+    };
+    let seen = explore(args.from, until, args.pinned, args.threads, args.failures);
+    for failure in &seen.failures {
+        println!("seed {}: {}; replay: {}", failure.seed, failure.what, replay_command(failure.seed, args.pinned));
+    }
+    let rate = seen.worlds as f64 / seen.seconds;
+    println!(
+        "{} worlds from seed {} in {:.1} s ({rate:.0} worlds/s): {} failed; {} requests, {} operations, {} power cuts, \
+         {} records replayed, {} dropped; state {:016x}",
+        seen.worlds,
+        args.from,
+        seen.seconds,
+        seen.failures.len(),
+        seen.total.requests,
+        seen.total.events,
+        seen.total.crashes,
+        seen.total.replayed,
+        seen.total.dropped,
+        seen.total.hash
+    );
+    if seen.failures.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}

@@ -1,0 +1,209 @@
+//! What each sector of the volume may hold, kept as plainly as possible: a list of candidate writes per sector.
+//!
+//! Every write, and every discard, is a *version* with three facts: when it was submitted, when it was answered, and
+//! whether it is known durable. Version 0 is the zeros of a new volume. Two rules:
+//!
+//! - A read may give any version but those that another version has certainly replaced: one that was submitted after the
+//!   first was answered, and was itself answered before the read was submitted.
+//! - After a power cut a sector may hold any version but those that a durable version has certainly replaced.
+//!
+//! A sector that was read after a restart holds what was read: from then on nothing else is allowed.
+//!
+//! Payloads name themselves: every sector starts with its version and its address, and the rest follows from both.
+
+use crate::rng::mix;
+use std::fmt;
+
+/// Bytes in a sector.
+pub const SECTOR: usize = 512;
+
+/// Names a version; 0 is the zeros of a new volume.
+pub type Version = u32;
+
+#[derive(Clone, Copy)]
+struct Fact {
+    zero: bool,
+    submitted: u64,
+    answered: u64,
+    durable: bool,
+}
+
+/// See the module's documentation.
+pub struct Oracle {
+    facts: Vec<Fact>,
+    sectors: Vec<Vec<Version>>,
+    /// Answered, but not known durable.
+    volatile: Vec<Version>,
+    clock: u64,
+}
+
+/// A sector held what it must not.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Wrong {
+    /// The sector.
+    pub lba: u64,
+    /// What it held.
+    pub found: Content,
+    /// What it might have held.
+    pub allowed: Vec<Version>,
+}
+
+/// What a sector's bytes say they are.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Content {
+    /// All zeros.
+    Zeros,
+    /// The payload of this version of this sector.
+    Payload {
+        /// The version.
+        version: Version,
+        /// The sector it was written for.
+        lba: u64,
+    },
+    /// Nothing that was ever written.
+    Garbage,
+}
+
+impl fmt::Display for Wrong {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "sector {}: found {:?}, allowed versions {:?}", self.lba, self.found, self.allowed)
+    }
+}
+
+/// Fills a sector with its payload.
+pub fn fill(version: Version, lba: u64, out: &mut [u8]) {
+    let base = mix(u64::from(version) << 40 ^ lba);
+    for (i, word) in out.chunks_exact_mut(8).enumerate() {
+        word.copy_from_slice(&(base ^ (i as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15)).to_le_bytes());
+    }
+    out[..8].copy_from_slice(&u64::from(version).to_le_bytes());
+    out[8..16].copy_from_slice(&lba.to_le_bytes());
+}
+
+/// Reads a payload back.
+pub fn identify(bytes: &[u8]) -> Content {
+    if bytes.iter().all(|&b| b == 0) {
+        return Content::Zeros;
+    }
+    let word = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight bytes"));
+    let (version, lba) = (word(0), word(8));
+    let Ok(version) = Version::try_from(version) else { return Content::Garbage };
+    let mut expected = [0; SECTOR];
+    fill(version, lba, &mut expected);
+    if expected == bytes { Content::Payload { version, lba } } else { Content::Garbage }
+}
+
+impl Oracle {
+    /// A new volume of `sector_count` sectors.
+    pub fn new(sector_count: usize) -> Self {
+        let zero = Fact { zero: true, submitted: 0, answered: 0, durable: true };
+        Self { facts: vec![zero], sectors: vec![vec![0]; sector_count], volatile: Vec::new(), clock: 1 }
+    }
+
+    /// Now; every call is a later instant.
+    pub fn now(&mut self) -> u64 {
+        self.clock += 1;
+        self.clock
+    }
+
+    /// Sectors of the volume.
+    pub fn sector_count(&self) -> usize {
+        self.sectors.len()
+    }
+
+    /// A write (or, with `zero`, a discard) of some sectors is submitted.
+    pub fn submit(&mut self, first: u64, count: u64, zero: bool, oldest_read: u64) -> Version {
+        let submitted = self.now();
+        let version = Version::try_from(self.facts.len()).expect("a world has few requests");
+        self.facts.push(Fact { zero, submitted, answered: u64::MAX, durable: false });
+        for lba in first..first + count {
+            let mut list = std::mem::take(&mut self.sectors[lba as usize]);
+            if list.len() > 6 {
+                let newest = list.iter().map(|&v| self.facts[v as usize]);
+                let replaced = newest.filter(|f| f.durable && f.answered < oldest_read).map(|f| f.submitted).max();
+                list.retain(|&v| self.facts[v as usize].answered >= replaced.unwrap_or(0));
+            }
+            list.push(version);
+            self.sectors[lba as usize] = list;
+        }
+        version
+    }
+
+    /// A write was answered.
+    pub fn answered(&mut self, version: Version, durable: bool) {
+        let now = self.now();
+        let fact = &mut self.facts[version as usize];
+        fact.answered = now;
+        fact.durable = durable;
+        if !durable {
+            self.volatile.push(version);
+        }
+    }
+
+    /// A flush that was submitted at `submitted` was answered.
+    pub fn flushed(&mut self, submitted: u64) {
+        let facts = &mut self.facts;
+        self.volatile.retain(|&version| {
+            let fact = &mut facts[version as usize];
+            fact.durable |= fact.answered < submitted;
+            !fact.durable
+        });
+    }
+
+    fn allowed(&self, lba: u64, replaced_before: impl Fn(&Fact) -> bool) -> Vec<Version> {
+        let list = &self.sectors[lba as usize];
+        let replacer = list.iter().map(|&v| &self.facts[v as usize]).filter(|f| replaced_before(f));
+        let newest = replacer.map(|f| f.submitted).max().unwrap_or(0);
+        list.iter().copied().filter(|&v| self.facts[v as usize].answered >= newest).collect()
+    }
+
+    fn judge(&self, lba: u64, bytes: &[u8], allowed: Vec<Version>) -> Result<Vec<Version>, Wrong> {
+        let found = identify(bytes);
+        let fits = |&v: &Version| match found {
+            Content::Zeros => self.facts[v as usize].zero,
+            Content::Payload { version, lba: of } => version == v && of == lba && !self.facts[v as usize].zero,
+            Content::Garbage => false,
+        };
+        let matching: Vec<Version> = allowed.iter().copied().filter(fits).collect();
+        if matching.is_empty() { Err(Wrong { lba, found, allowed }) } else { Ok(matching) }
+    }
+
+    /// A read that was submitted at `submitted` gave `bytes` for a sector.
+    pub fn check_read(&self, lba: u64, bytes: &[u8], submitted: u64) -> Result<(), Wrong> {
+        let allowed = self.allowed(lba, |f| f.answered < submitted);
+        self.judge(lba, bytes, allowed).map(|_| ())
+    }
+
+    /// Power was lost: nothing more will be answered, and what no durable version has replaced may have survived.
+    pub fn crashed(&mut self) {
+        self.volatile.clear();
+        let now = self.now();
+        for lba in 0..self.sectors.len() {
+            let allowed = self.allowed(lba as u64, |f| f.durable);
+            self.sectors[lba] = allowed;
+        }
+        for list in &self.sectors {
+            for &version in list {
+                let fact = &mut self.facts[version as usize];
+                fact.answered = fact.answered.min(now);
+            }
+        }
+    }
+
+    /// After a restart a sector was read: it is one of the survivors, and from now on nothing else.
+    pub fn anchor(&mut self, lba: u64, bytes: &[u8]) -> Result<(), Wrong> {
+        let list = self.sectors[lba as usize].clone();
+        let matching = self.judge(lba, bytes, list)?;
+        self.sectors[lba as usize] = matching;
+        Ok(())
+    }
+
+    /// Every sector that was anchored is durable: the restart made it so.
+    pub fn anchored(&mut self) {
+        for list in &self.sectors {
+            for &version in list {
+                self.facts[version as usize].durable = true;
+            }
+        }
+    }
+}

@@ -1,0 +1,514 @@
+//! One session: requests of all kinds side by side, faults in between, every answer judged.
+
+use crate::check;
+use crate::disk::{BLOCK_BYTES, blocks_of};
+use crate::machine::{Machine, Retired, Standing, Violation};
+use crate::oracle::{SECTOR, Version, fill};
+use crate::violation;
+use crate::world::{Shared, Trap};
+use array::{Array, Done, Durability, EngineError};
+use block::{DevIndex, Slot};
+use format::{CheckpointKind, MemberState};
+use std::collections::BTreeMap;
+
+/// Turns without an answer after which a world counts as stuck although operations complete.
+const TURNS_MAX: u64 = 200_000;
+/// Turns in which nothing at all happens before a world counts as stuck.
+const IDLE_TURNS_MAX: u64 = 200;
+
+/// How a session ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum SessionEnd {
+    /// Power failed.
+    Crashed,
+    /// The array was stopped in order.
+    Stopped,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Kind {
+    Write { version: Version, durable: bool },
+    Read { first: u64, count: u64, anchor: bool },
+    Flush,
+    Commit,
+    Checkpoint,
+    Scrub,
+    Rebuild { dev: u16 },
+    Clean,
+}
+
+struct Request {
+    kind: Kind,
+    submitted: u64,
+    slots: Vec<Slot>,
+    /// Members out of service when it was submitted.
+    out: Vec<u16>,
+}
+
+/// See the module's documentation.
+pub(crate) struct Session<'a> {
+    machine: &'a mut Machine,
+    array: Array<Shared>,
+    requests: BTreeMap<u64, Request>,
+    next_tag: u64,
+    turns: u64,
+    idle_turns: u64,
+    answers: Vec<Done>,
+}
+
+impl<'a> Session<'a> {
+    pub fn new(machine: &'a mut Machine, array: Array<Shared>) -> Self {
+        Self { machine, array, requests: BTreeMap::new(), next_tag: 1, turns: 0, idle_turns: 0, answers: Vec::new() }
+    }
+
+    /// The whole session.
+    pub fn run(&mut self) -> Result<SessionEnd, Violation> {
+        self.resume();
+        if self.machine.rng.chance(4, 5) && !self.read_everything()? {
+            return Ok(SessionEnd::Crashed);
+        }
+        if self.machine.rng.chance(1, 4) && self.drain()? {
+            self.rest()?;
+        }
+        let mut left = self.machine.swarm.requests;
+        while left > 0 && !self.crashed() {
+            while left > 0 && self.requests.len() < self.machine.swarm.depth {
+                left -= 1;
+                if !self.submit_any()? {
+                    break;
+                }
+            }
+            self.turn()?;
+        }
+        let stop = !self.crashed() && self.machine.rng.chance(1, 3);
+        if self.machine.rng.chance(2, 3) && self.drain()? {
+            self.rest()?;
+            if stop && self.stop()? {
+                return Ok(SessionEnd::Stopped);
+            }
+        }
+        Ok(SessionEnd::Crashed)
+    }
+
+    fn crashed(&self) -> bool {
+        self.machine.world.look().is_crashed()
+    }
+
+    /// Rebuilds that a restart interrupted go on, sooner or later.
+    fn resume(&mut self) {
+        let rebuilding = (0..self.machine.member_count()).any(|dev| self.state(dev) == MemberState::Rebuilding);
+        if rebuilding && self.machine.rng.chance(2, 3) {
+            let devs = (0..self.machine.member_count()).filter(|&dev| self.state(dev) == MemberState::Rebuilding);
+            let dev = devs.last().unwrap_or(0);
+            self.machine.say(|| "resume rebuild".into());
+            self.control(Kind::Rebuild { dev }, |engine, tag| engine.resume_rebuild(tag));
+        }
+    }
+
+    fn state(&self, dev: u16) -> MemberState {
+        Machine::state_of(&self.array, dev)
+    }
+
+    fn control(&mut self, kind: Kind, start: impl FnOnce(&mut array::Engine, u64)) {
+        let (tag, _) = self.open(kind, Vec::new());
+        start(self.array.engine(), tag);
+    }
+
+    fn open(&mut self, kind: Kind, slots: Vec<Slot>) -> (u64, u64) {
+        let tag = self.next_tag;
+        self.next_tag += 1;
+        let submitted = self.machine.oracle.now();
+        let health = self.array.engine_ref().health();
+        let out = (0..self.machine.member_count()).filter(|&dev| !health.is_writable(DevIndex::new(dev))).collect();
+        self.requests.insert(tag, Request { kind, submitted, slots, out });
+        (tag, submitted)
+    }
+
+    /// One turn of the array and the world, and the answers it brought.
+    fn turn(&mut self) -> Result<(), Violation> {
+        let step = if self.idle_turns > 0 { self.machine.rng.within(1_000, 1_000_000) } else { self.machine.rng.below(2_000) };
+        self.machine.now_ns += step;
+        let now_ns = self.machine.now_ns;
+        self.array.engine().set_now(now_ns);
+        let progress = self.array.turn();
+        if let Some(broken) = self.machine.world.look().broken() {
+            return Err(violation!("{broken}"));
+        }
+        if self.crashed() {
+            return Ok(());
+        }
+        let mut answers = std::mem::take(&mut self.answers);
+        self.array.take_answers(&mut answers);
+        self.turns += 1;
+        if !answers.is_empty() {
+            (self.turns, self.idle_turns) = (0, 0);
+        }
+        for done in answers.drain(..) {
+            self.answer(done)?;
+        }
+        self.answers = answers;
+        if progress {
+            self.idle_turns = 0;
+        } else if self.machine.world.look().in_flight() > 0 {
+            self.machine.world.change().tick_to_next();
+        } else {
+            self.idle_turns += 1;
+        }
+        if !self.requests.is_empty() && (self.idle_turns > IDLE_TURNS_MAX || self.turns > TURNS_MAX) {
+            let waiting: Vec<String> = self.requests.values().take(4).map(|r| format!("{:?}", r.kind)).collect();
+            return Err(violation!(
+                "stuck: {} requests are not answered, among them {}; {} operations in flight",
+                self.requests.len(),
+                waiting.join(", "),
+                self.machine.world.look().in_flight()
+            ));
+        }
+        Ok(())
+    }
+
+    /// Turns until every request is answered; `false` if power failed first.
+    pub fn drain(&mut self) -> Result<bool, Violation> {
+        while !self.crashed() && !self.requests.is_empty() {
+            self.turn()?;
+        }
+        Ok(!self.crashed())
+    }
+
+    fn answer(&mut self, done: Done) -> Result<(), Violation> {
+        let Some(request) = self.requests.remove(&done.tag) else {
+            return Err(violation!("an answer to a request that was never made, or was answered before: {done:?}"));
+        };
+        self.machine.outcome.requests += 1;
+        for dev in &request.out {
+            // Submitted when the member was out, and answered: the others know by now.
+            if !self.array.engine_ref().health().is_writable(DevIndex::new(*dev)) {
+                self.machine.standing[usize::from(*dev)].excluded = true;
+            }
+        }
+        let result = self.judge(&request, done.result);
+        for slot in request.slots {
+            self.array.engine().pool().free(slot);
+        }
+        result
+    }
+
+    fn judge(&mut self, request: &Request, result: Result<(), EngineError>) -> Result<(), Violation> {
+        match (request.kind, result) {
+            (Kind::Write { version, durable }, Ok(())) => {
+                let durable = durable || self.machine.swarm.options.sync == array::SyncPolicy::Always;
+                self.machine.oracle.answered(version, durable);
+                Ok(())
+            }
+            (Kind::Read { first, count, anchor }, Ok(())) => self.judge_read(request, first, count, anchor),
+            (Kind::Flush, Ok(())) => {
+                self.machine.oracle.flushed(request.submitted);
+                Ok(())
+            }
+            (Kind::Rebuild { dev }, Ok(())) => {
+                self.rebuilt(dev);
+                Ok(())
+            }
+            (Kind::Scrub | Kind::Rebuild { .. }, Err(EngineError::Refused)) => Ok(()),
+            (Kind::Commit | Kind::Checkpoint | Kind::Scrub | Kind::Clean, Ok(())) => Ok(()),
+            (kind, Err(error)) => Err(violation!("{kind:?} failed although no more devices are hurt than the code tolerates: {error}")),
+        }
+    }
+
+    /// Every member that is healthy now and was not hurt again is above suspicion.
+    fn rebuilt(&mut self, dev: u16) {
+        self.machine.say(|| format!("rebuild answered ({dev})"));
+        for dev in 0..self.machine.member_count() {
+            let standing = self.machine.standing[usize::from(dev)];
+            if self.state(dev) == MemberState::Healthy && !standing.tainted && !standing.lost {
+                self.machine.suspects.remove(&dev);
+                self.machine.standing[usize::from(dev)].excluded = false;
+                if let Some(retired) = &mut self.machine.retired[usize::from(dev)] {
+                    retired.excluded = true;
+                }
+            }
+        }
+    }
+
+    fn judge_read(&mut self, request: &Request, first: u64, count: u64, anchor: bool) -> Result<(), Violation> {
+        let chunk = self.array.engine_ref().store().config.geometry.chunk_bytes() as u64;
+        for lba in first..first + count {
+            let at = lba * SECTOR as u64;
+            let slot = request.slots[(at / chunk - first * SECTOR as u64 / chunk) as usize];
+            let bytes = &self.array.engine().pool().bytes(slot)[(at % chunk) as usize..][..SECTOR];
+            let result = if anchor {
+                self.machine.oracle.anchor(lba, bytes)
+            } else {
+                self.machine.oracle.check_read(lba, bytes, request.submitted)
+            };
+            result.map_err(|wrong| {
+                let when = if anchor { "after a restart" } else { "while running" };
+                violation!("{when}, {wrong} (chunk {})", at / chunk)
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Reads the whole volume; after a restart what is read is from then on the only right content. `false` if power
+    /// failed first.
+    pub fn read_everything(&mut self) -> Result<bool, Violation> {
+        let anchor = self.machine.unread;
+        let sectors = self.machine.oracle.sector_count() as u64;
+        let most = (self.array.engine_ref().slots_per_request_max() as u64).clamp(1, 64);
+        let chunk = self.array.engine_ref().store().config.geometry.chunk_bytes() as u64 / SECTOR as u64;
+        let mut first = 0;
+        while first < sectors && !self.crashed() {
+            let count = (most * chunk).min(sectors - first);
+            if self.requests.len() < 16 && self.submit_read(first, count, anchor) {
+                first += count;
+            } else {
+                self.turn()?;
+            }
+        }
+        if !self.drain()? {
+            return Ok(false);
+        }
+        if anchor {
+            self.machine.oracle.anchored();
+            self.machine.unread = false;
+        }
+        Ok(true)
+    }
+
+    fn take_slots(&mut self, first: u64, count: u64) -> Option<Vec<Slot>> {
+        let chunk = self.array.engine_ref().store().config.geometry.chunk_bytes() as u64 / SECTOR as u64;
+        let chunks = (first + count).div_ceil(chunk) - first / chunk;
+        let mut slots = Vec::new();
+        self.array.engine().take_slots(chunks as usize, &mut slots).then_some(slots)
+    }
+
+    fn submit_read(&mut self, first: u64, count: u64, anchor: bool) -> bool {
+        let Some(slots) = self.take_slots(first, count) else { return false };
+        let (tag, _) = self.open(Kind::Read { first, count, anchor }, slots.clone());
+        self.array.engine().read(tag, first * SECTOR as u64, count * SECTOR as u64, &slots);
+        true
+    }
+
+    fn oldest_read(&mut self) -> u64 {
+        let reads = self.requests.values().filter(|r| matches!(r.kind, Kind::Read { .. }));
+        reads.map(|r| r.submitted).min().unwrap_or(u64::MAX)
+    }
+
+    fn submit_write(&mut self, first: u64, count: u64) -> bool {
+        let Some(slots) = self.take_slots(first, count) else { return false };
+        let oldest = self.oldest_read();
+        let version = self.machine.oracle.submit(first, count, false, oldest);
+        let chunk = self.array.engine_ref().store().config.geometry.chunk_bytes() as u64;
+        for lba in first..first + count {
+            let at = lba * SECTOR as u64;
+            let slot = slots[(at / chunk - first * SECTOR as u64 / chunk) as usize];
+            let bytes = &mut self.array.engine().pool().bytes_mut(slot)[(at % chunk) as usize..][..SECTOR];
+            fill(version, lba, bytes);
+        }
+        let durable = self.machine.rng.chance(self.machine.swarm.durable_permille, 1000);
+        let (tag, _) = self.open(Kind::Write { version, durable }, slots.clone());
+        let durability = if durable { Durability::Durable } else { Durability::Volatile };
+        self.array.engine().write(tag, first * SECTOR as u64, count * SECTOR as u64, &slots, durability);
+        true
+    }
+
+    fn submit_zero(&mut self, first: u64, count: u64) -> bool {
+        let mut slots = Vec::new();
+        if !self.array.engine().take_slots(2, &mut slots) {
+            return false;
+        }
+        let oldest = self.oldest_read();
+        let version = self.machine.oracle.submit(first, count, true, oldest);
+        let durable = self.machine.rng.chance(self.machine.swarm.durable_permille, 1000);
+        let edges = [slots[0], slots[1]];
+        let (tag, _) = self.open(Kind::Write { version, durable }, slots);
+        let durability = if durable { Durability::Durable } else { Durability::Volatile };
+        self.array.engine().zero(tag, first * SECTOR as u64, count * SECTOR as u64, edges, durability);
+        true
+    }
+
+    /// Some sectors, most of them in the hot part of the volume.
+    fn draw_range(&mut self, align: u64, most: u64) -> (u64, u64) {
+        let sectors = self.machine.oracle.sector_count() as u64;
+        let rng = &mut self.machine.rng;
+        let span = if rng.chance(self.machine.swarm.hot_permille, 1000) { self.machine.swarm.hot_sectors } else { sectors };
+        let first = rng.below(span) / align * align;
+        let count = rng.within(1, most.div_ceil(align)) * align;
+        (first, count.min(sectors - first))
+    }
+
+    /// One request or fault, by the swarm's weights; `false` if there are no buffers for it now.
+    fn submit_any(&mut self) -> Result<bool, Violation> {
+        let mix = self.machine.swarm.mix;
+        let config = self.machine.swarm.config;
+        let chunk = config.geometry.chunk_bytes() as u64 / SECTOR as u64;
+        let stripe = chunk * config.geometry.data_count() as u64;
+        let most = chunk * self.machine.swarm.chunks_max.min(self.array.engine_ref().slots_per_request_max() as u64 / 2);
+        let weights = [
+            mix.write, mix.whole, mix.stripe, mix.read, mix.flush, mix.discard, mix.commit, mix.checkpoint, mix.scrub,
+            mix.fail, mix.replace, mix.trap,
+        ];
+        let mut draw = self.machine.rng.below(weights.iter().sum());
+        let kind = weights.iter().position(|&w| if draw < w { true } else { draw -= w; false }).unwrap_or(0);
+        Ok(match kind {
+            0 => {
+                let (first, count) = self.draw_range(1, most);
+                self.submit_write(first, count)
+            }
+            1 => {
+                let (first, count) = self.draw_range(chunk, most);
+                self.submit_write(first, count)
+            }
+            2 => {
+                let (first, count) = self.draw_range(stripe, stripe);
+                self.submit_write(first, count)
+            }
+            3 => {
+                let (first, count) = self.draw_range(1, most);
+                self.submit_read(first, count, false)
+            }
+            4 => {
+                self.control(Kind::Flush, |engine, tag| engine.flush(tag));
+                true
+            }
+            5 => {
+                let align = self.machine.rng.pick(&[1, chunk, stripe]);
+                let (first, count) = self.draw_range(align, most * 8);
+                self.submit_zero(first, count)
+            }
+            6 => {
+                self.control(Kind::Commit, |engine, tag| engine.commit(tag));
+                true
+            }
+            7 => {
+                let kind = self.machine.rng.pick(&[CheckpointKind::Full, CheckpointKind::Incremental]);
+                self.control(Kind::Checkpoint, |engine, tag| engine.write_checkpoint(tag, kind));
+                true
+            }
+            8 => {
+                self.control(Kind::Scrub, |engine, tag| engine.scrub(tag, 0));
+                true
+            }
+            9 => {
+                self.fail();
+                true
+            }
+            10 => {
+                self.replace();
+                true
+            }
+            _ => {
+                self.lay_trap();
+                true
+            }
+        })
+    }
+
+    fn fail(&mut self) {
+        let Some(dev) = self.machine.draw_victim() else { return };
+        self.machine.say(|| format!("fail device {dev}"));
+        self.machine.suspects.insert(dev);
+        self.machine.standing[usize::from(dev)].tainted = true;
+        self.array.engine().fail_device(DevIndex::new(dev));
+    }
+
+    /// A new disk takes the place of a failed one once nothing is under way on that.
+    fn replace(&mut self) {
+        let suspects: Vec<u16> = self.machine.suspects.iter().copied().collect();
+        for dev in suspects {
+            let index = DevIndex::new(dev);
+            if !self.array.engine().is_replaceable(index) || self.machine.world.look().in_flight_on(dev) > 0 {
+                continue;
+            }
+            let size = self.machine.swarm.sizes()[usize::from(dev)] as usize;
+            let blank = match self.machine.rng.below(2) {
+                0 => vec![None; size / BLOCK_BYTES],
+                _ => vec![Some(blocks_of(&[0xee; BLOCK_BYTES]).swap_remove(0)); size / BLOCK_BYTES],
+            };
+            self.machine.world.change().clear_traps(dev);
+            let image = self.machine.world.change().replace(dev, blank);
+            let excluded = self.machine.standing[usize::from(dev)].excluded;
+            // A disk that never was a member for long is forgotten; the one before it may still come back.
+            if crate::world::superblock_of(&image).is_some() {
+                self.machine.retired[usize::from(dev)] = Some(Retired { image, excluded });
+            }
+            self.machine.standing[usize::from(dev)] = Standing::default();
+            self.machine.serial += 1;
+            let serial = self.machine.serial;
+            self.machine.say(|| format!("replace device {dev}, serial {serial}"));
+            self.control(Kind::Rebuild { dev }, |engine, tag| engine.rebuild(tag, index, serial));
+            return;
+        }
+    }
+
+    fn lay_trap(&mut self) {
+        let Some(dev) = self.machine.draw_victim() else { return };
+        self.machine.suspects.insert(dev);
+        self.machine.standing[usize::from(dev)].tainted = true;
+        let rng = &mut self.machine.rng;
+        let trap = match rng.below(7) {
+            0 => Trap::Read { dev, count: rng.within(1, 20) as u32 },
+            1 => Trap::Write { dev },
+            2 => Trap::Flush { dev },
+            3 => Trap::Gone { dev },
+            4 => Trap::Misdirect { dev },
+            _ => return self.rot(dev),
+        };
+        self.machine.say(|| format!("trap: {trap:?}"));
+        self.machine.world.change().set_trap(trap);
+    }
+
+    /// Bits flip on a disk: a few, or many.
+    fn rot(&mut self, dev: u16) {
+        let size = self.machine.world.look().disk(dev).size_bytes();
+        let count = self.machine.rng.pick(&[1, 10, 200]);
+        self.machine.say(|| format!("rot: {count} bits of device {dev}"));
+        for _ in 0..count {
+            let offset = self.machine.rng.below(size);
+            let bit = self.machine.rng.below(8) as u32;
+            self.machine.world.change().disk_mut(dev).flip(offset, bit);
+        }
+    }
+
+    /// Everything settles and is durable; then all invariants are checked. Nothing happens if power fails first.
+    pub fn rest(&mut self) -> Result<(), Violation> {
+        for _ in 0..3 {
+            self.control(Kind::Flush, |engine, tag| engine.flush(tag));
+            if !self.drain()? || !self.settle()? {
+                return Ok(());
+            }
+        }
+        self.machine.say(|| "at rest".into());
+        let spared = |dev: u16| self.machine.suspects.contains(&dev);
+        check::covers(self.array.engine_ref(), &self.machine.world.look(), &spared, &mut self.machine.rng.clone())?;
+        check::space(self.array.engine_ref())?;
+        check::counters(self.array.engine_ref())?;
+        self.machine.compare_with_replay(&self.array)
+    }
+
+    fn settle(&mut self) -> Result<bool, Violation> {
+        let mut quiet = 0;
+        while quiet < 3 && !self.crashed() {
+            self.turn()?;
+            let still = self.array.engine_ref().is_idle() && self.machine.world.look().in_flight() == 0;
+            quiet = if still { quiet + 1 } else { 0 };
+            if self.turns > TURNS_MAX || self.idle_turns > IDLE_TURNS_MAX {
+                return Err(violation!("stuck: nothing is asked for, and the engine does not come to rest"));
+            }
+        }
+        Ok(!self.crashed())
+    }
+
+    /// An orderly stop; `false` if power failed first.
+    pub fn stop(&mut self) -> Result<bool, Violation> {
+        self.control(Kind::Flush, |engine, tag| engine.flush(tag));
+        if !self.drain()? {
+            return Ok(false);
+        }
+        self.control(Kind::Checkpoint, |engine, tag| engine.write_checkpoint(tag, CheckpointKind::Incremental));
+        if !self.drain()? {
+            return Ok(false);
+        }
+        self.control(Kind::Clean, |engine, tag| engine.publish_clean(tag));
+        self.drain()
+    }
+}

@@ -1,0 +1,203 @@
+//! What one world looks like: every choice drawn from the seed, so that unusual combinations come up (swarm testing).
+
+use crate::disk::Tear;
+use crate::rng::Rng;
+use crate::world::Pace;
+use array::{CommitPolicy, CreateOptions, EngineOptions, SyncPolicy, plan_config};
+use block::Geometry;
+use format::{ArrayConfig, CodeKind, Consistency, LayoutKind, SchemeKind};
+
+/// How often each kind of request is made, in parts of their sum.
+#[derive(Clone, Copy, Debug)]
+pub struct Mix {
+    /// Writes within one chunk or across a few.
+    pub write: u64,
+    /// Writes of whole chunks.
+    pub whole: u64,
+    /// Writes of whole stripes.
+    pub stripe: u64,
+    /// Reads.
+    pub read: u64,
+    /// Flushes.
+    pub flush: u64,
+    /// Discards.
+    pub discard: u64,
+    /// Parity commits.
+    pub commit: u64,
+    /// Checkpoints.
+    pub checkpoint: u64,
+    /// Scrubs.
+    pub scrub: u64,
+    /// A device is taken out of service.
+    pub fail: u64,
+    /// A failed device is replaced.
+    pub replace: u64,
+    /// A fault is laid on a device that may suffer one.
+    pub trap: u64,
+}
+
+/// How a session of the array ends.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum End {
+    /// Power fails at some operation.
+    Crash,
+    /// Everything settles, then power fails.
+    SettleThenCrash,
+    /// An orderly stop.
+    Stop,
+}
+
+/// See the module's documentation.
+#[derive(Clone, Debug)]
+pub struct Swarm {
+    /// The array.
+    pub config: ArrayConfig,
+    /// How it is run.
+    pub options: EngineOptions,
+    /// Speed of the devices.
+    pub pace: Pace,
+    /// Requests under way at most.
+    pub depth: usize,
+    /// Requests of one session.
+    pub requests: u64,
+    /// Sessions.
+    pub sessions: u64,
+    /// Requests by kind.
+    pub mix: Mix,
+    /// Share of durable writes, in thousandths.
+    pub durable_permille: u64,
+    /// Sectors that most requests go to.
+    pub hot_sectors: u64,
+    /// Share of requests that go there.
+    pub hot_permille: u64,
+    /// Chunks in a request at most.
+    pub chunks_max: u64,
+    /// What a power cut does to caches.
+    pub tear: Tear,
+    /// How often a session ends with a power cut at any operation, in thousandths.
+    pub crash_permille: u64,
+    /// How often power is cut again while the array is being assembled.
+    pub recrash_permille: u64,
+    /// How often a power cut takes devices with it.
+    pub loss_permille: u64,
+    /// Whether devices may fail or misbehave at all.
+    pub faults: bool,
+}
+
+/// What the command line pins.
+#[derive(Clone, Copy, Default, Debug)]
+pub struct Pinned {
+    /// The scheme.
+    pub scheme: Option<SchemeKind>,
+}
+
+impl Swarm {
+    /// Draws a world.
+    pub fn draw(rng: &mut Rng, pinned: Pinned) -> Self {
+        let config = draw_config(rng, pinned.scheme);
+        let sectors = config.volume_bytes() / block::SECTOR_BYTES;
+        Self {
+            options: draw_options(rng, &config),
+            pace: draw_pace(rng, &config),
+            depth: rng.pick(&[1, 2, 4, 8, 16, 32]),
+            requests: rng.pick(&[10, 30, 60, 120, 250]),
+            sessions: rng.within(1, 4),
+            mix: draw_mix(rng),
+            durable_permille: rng.pick(&[0, 50, 300, 1000]),
+            hot_sectors: rng.within(1, sectors).min(rng.pick(&[64, 256, sectors])),
+            hot_permille: rng.pick(&[0, 500, 900]),
+            chunks_max: rng.pick(&[1, 2, 4, 12]),
+            tear: rng.pick(&crate::disk::TEARS),
+            crash_permille: rng.pick(&[300, 700, 1000]),
+            recrash_permille: rng.pick(&[0, 200, 500]),
+            loss_permille: rng.pick(&[0, 300, 700]),
+            faults: rng.chance(3, 4),
+            config,
+        }
+    }
+
+    /// Bytes of each device, main devices first.
+    pub fn sizes(&self) -> Vec<u64> {
+        let (n, logs) = (self.config.geometry.device_count(), usize::from(self.config.log_count));
+        let mut sizes = vec![self.config.main_device_bytes(); n];
+        sizes.resize(n + logs, self.config.log_device_bytes());
+        sizes
+    }
+}
+
+fn draw_config(rng: &mut Rng, scheme: Option<SchemeKind>) -> ArrayConfig {
+    let scheme = scheme.unwrap_or(SchemeKind::Eplog);
+    let k = rng.pick(&[1, 2, 2, 3, 4, 4, 5, 6, 8]);
+    let m = rng.pick(&[1, 1, 1, 2, 2, 3]);
+    let chunk_bytes = rng.pick(&[4096, 4096, 4096, 8192, 16384]);
+    let geometry = Geometry::new(k, m, chunk_bytes).expect("drawn within its limits");
+    let options = CreateOptions {
+        scheme,
+        code: if m == 1 && rng.chance(1, 2) { CodeKind::Xor } else { CodeKind::Cauchy },
+        layout: if k + m <= 7 && rng.chance(1, 2) { LayoutKind::Spread } else { LayoutKind::Rotate },
+        consistency: Consistency::Resync,
+        geometry,
+        reserve_permille: 100,
+    };
+    let logs = match scheme {
+        SchemeKind::Eplog => m,
+        SchemeKind::Raid => 0,
+    };
+    // Creation reserves 128 chunks at least; a few more become stripes.
+    let stripes = rng.pick(&[4, 8, 16, 32, 64]);
+    let main_bytes = (2 << 20) + 160 * chunk_bytes;
+    let log_bytes = (1 << 20) + (512 + 32 * (chunk_bytes / 4096) + rng.pick(&[0, 64, 512])) * 4096;
+    let mut config = plan_config(&options, main_bytes, log_bytes, logs).expect("sizes fit");
+    let reserve = config.chunks_per_device - config.stripe_count as u32;
+    config.chunks_per_device = stripes + reserve;
+    config.stripe_count = u64::from(stripes);
+    if rng.chance(1, 2) {
+        config.journal_blocks = rng.pick(&[40, 64, 128]);
+    }
+    if rng.chance(1, 2) {
+        config.incremental_blocks = config.incremental_blocks.min(rng.pick(&[6, 12, 24]));
+    }
+    config.validate().expect("drawn within its limits");
+    config
+}
+
+fn draw_options(rng: &mut Rng, config: &ArrayConfig) -> EngineOptions {
+    let commit = CommitPolicy {
+        every_requests: rng.pick(&[None, None, Some(5), Some(20), Some(100)]),
+        idle_ns: rng.pick(&[None, None, Some(20_000), Some(1_000_000)]),
+    };
+    EngineOptions {
+        commit,
+        sync: rng.pick(&[SyncPolicy::OnFlush, SyncPolicy::OnFlush, SyncPolicy::OnFlush, SyncPolicy::Always]),
+        pool_bytes: rng.pick(&[0, 2 << 20]) * (config.geometry.chunk_bytes() as u64 / 4096),
+        batch_max: rng.pick(&[1, 3, 16, 256]),
+        unit_stripes: rng.pick(&[1, 2, 7, 100]),
+        units_in_flight: rng.pick(&[1, 2, 4]),
+        rebuild_bytes_per_s: None,
+        sort_unit_reads: rng.chance(1, 2),
+    }
+}
+
+fn draw_pace(rng: &mut Rng, config: &ArrayConfig) -> Pace {
+    let members = config.geometry.device_count() as u64 + u64::from(config.log_count);
+    let slow = rng.chance(1, 4).then(|| (rng.below(members) as u16, rng.within(2, 10)));
+    Pace { delay_max: rng.pick(&[0, 1, 3, 10]), slow }
+}
+
+fn draw_mix(rng: &mut Rng) -> Mix {
+    let mut weight = |choices: &[u64]| rng.pick(choices);
+    Mix {
+        write: weight(&[0, 100, 300]),
+        whole: weight(&[20, 100, 300]),
+        stripe: weight(&[0, 20, 200]),
+        read: weight(&[0, 50, 200]),
+        flush: weight(&[0, 10, 50]),
+        discard: weight(&[0, 10, 60]),
+        commit: weight(&[0, 2, 20]),
+        checkpoint: weight(&[0, 2, 20]),
+        scrub: weight(&[0, 0, 4]),
+        fail: weight(&[0, 3, 10]),
+        replace: weight(&[0, 5, 20]),
+        trap: weight(&[0, 5, 15]),
+    }
+}

@@ -1,0 +1,505 @@
+//! The devices of one simulated machine, as the engine sees them. The fault model is in the crate's documentation.
+
+use crate::disk::{Block, Disk, Image, Tear, blocks_of, bytes_of};
+use crate::rng::{Rng, mix};
+use block::{Completion, DevIndex, DeviceOp, DeviceSet, IoFault, OpKind, Pool};
+use std::cell::{Ref, RefCell, RefMut};
+use std::rc::Rc;
+
+/// What the world does to operations.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Pace {
+    /// Polls that an operation takes at most.
+    pub delay_max: u64,
+    /// A device that is slower than the others, by this factor.
+    pub slow: Option<(u16, u64)>,
+}
+
+/// A fault waiting for its operation.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Trap {
+    /// This many reads from now on fail.
+    Read {
+        /// The device.
+        dev: u16,
+        /// How many.
+        count: u32,
+    },
+    /// The next write fails, and does nothing.
+    Write {
+        /// The device.
+        dev: u16,
+    },
+    /// The next flush fails, and makes nothing durable.
+    Flush {
+        /// The device.
+        dev: u16,
+    },
+    /// The next operation of any kind finds the device gone, for good.
+    Gone {
+        /// The device.
+        dev: u16,
+    },
+    /// The next write of a chunk goes to another chunk of the same device.
+    Misdirect {
+        /// The device.
+        dev: u16,
+    },
+}
+
+impl Trap {
+    /// The device it is set on.
+    pub fn dev(self) -> u16 {
+        match self {
+            Self::Read { dev, .. }
+            | Self::Write { dev }
+            | Self::Flush { dev }
+            | Self::Gone { dev }
+            | Self::Misdirect { dev } => dev,
+        }
+    }
+}
+
+struct Member {
+    disk: Disk,
+    present: bool,
+}
+
+struct Flight {
+    op: DeviceOp,
+    due: u64,
+    blocks: Vec<Block>,
+    /// For a flush: the writes that had completed when it was submitted.
+    stamp: u64,
+    fault: Option<IoFault>,
+    offset_bytes: u64,
+}
+
+/// See the module's documentation.
+pub struct World {
+    members: Vec<Member>,
+    flights: Vec<Flight>,
+    traps: Vec<Trap>,
+    pace: Pace,
+    rng: Rng,
+    tick: u64,
+    /// Operations begun or ended so far.
+    events: u64,
+    crash_at: Option<u64>,
+    crashed: bool,
+    /// Where chunks or log blocks start on each device: misdirected writes land beyond it.
+    data_start: Vec<u64>,
+    hash: u64,
+    broken: Option<String>,
+}
+
+impl World {
+    /// Devices of the given sizes, all zeros.
+    pub fn new(sizes_bytes: &[u64], pace: Pace, rng: Rng) -> Self {
+        Self {
+            members: sizes_bytes.iter().map(|&size| Member { disk: Disk::new(size), present: true }).collect(),
+            flights: Vec::new(),
+            traps: Vec::new(),
+            pace,
+            rng,
+            tick: 0,
+            events: 0,
+            crash_at: None,
+            crashed: false,
+            data_start: vec![u64::MAX; sizes_bytes.len()],
+            hash: 0,
+            broken: None,
+        }
+    }
+
+    /// A machine with the same durable content, which never crashes and answers at once.
+    pub fn copy(&self) -> Self {
+        let pace = Pace { delay_max: 0, slow: None };
+        let mut copy = Self::new(&vec![0; self.members.len()], pace, Rng::new(0));
+        for (to, from) in copy.members.iter_mut().zip(&self.members) {
+            to.disk = Disk::from_image(from.disk.durable().clone());
+            to.present = from.present;
+        }
+        copy
+    }
+
+    /// Where user content starts on each device.
+    pub fn set_data_start(&mut self, starts: Vec<u64>) {
+        self.data_start = starts;
+    }
+
+    /// Sets a trap.
+    pub fn set_trap(&mut self, trap: Trap) {
+        self.traps.push(trap);
+    }
+
+    /// Takes the traps on a device away.
+    pub fn clear_traps(&mut self, dev: u16) {
+        self.traps.retain(|trap| trap.dev() != dev);
+    }
+
+    /// Power fails after this many more operation starts or ends.
+    pub fn crash_after(&mut self, events: u64) {
+        self.crash_at = Some(self.events + events);
+    }
+
+    /// Whether power has failed.
+    pub fn is_crashed(&self) -> bool {
+        self.crashed
+    }
+
+    /// Cuts the power now.
+    pub fn crash_now(&mut self) {
+        self.crashed = true;
+    }
+
+    /// Operations begun or ended so far.
+    pub fn events(&self) -> u64 {
+        self.events
+    }
+
+    /// A digest of everything that has happened.
+    pub fn hash(&self) -> u64 {
+        self.hash
+    }
+
+    /// What the engine did that no driver of devices allows.
+    pub fn broken(&self) -> Option<&str> {
+        self.broken.as_deref()
+    }
+
+    /// Operations under way.
+    pub fn in_flight(&self) -> usize {
+        self.flights.len()
+    }
+
+    /// Operations under way on one device.
+    pub fn in_flight_on(&self, dev: u16) -> usize {
+        self.flights.iter().filter(|flight| flight.op.dev.get() == dev).count()
+    }
+
+    /// Time passes until an operation ends.
+    pub fn tick_to_next(&mut self) {
+        if let Some(due) = self.flights.iter().map(|flight| flight.due).min() {
+            self.tick = self.tick.max(due);
+        }
+    }
+
+    /// Whether a device answers.
+    pub fn is_present(&self, dev: u16) -> bool {
+        self.members[usize::from(dev)].present
+    }
+
+    /// The device stops answering, or answers again.
+    pub fn set_present(&mut self, dev: u16, present: bool) {
+        self.members[usize::from(dev)].present = present;
+    }
+
+    /// A disk, to look at.
+    pub fn disk(&self, dev: u16) -> &Disk {
+        &self.members[usize::from(dev)].disk
+    }
+
+    /// A disk, to be damaged.
+    pub fn disk_mut(&mut self, dev: u16) -> &mut Disk {
+        &mut self.members[usize::from(dev)].disk
+    }
+
+    /// Puts another disk in a device's place; returns what the old one would hold after a power cut.
+    pub fn replace(&mut self, dev: u16, image: Image) -> Image {
+        let member = &mut self.members[usize::from(dev)];
+        let old = member.disk.durable().clone();
+        (member.disk, member.present) = (Disk::from_image(image), true);
+        old
+    }
+
+    /// The machine is off: caches are resolved, nothing is in flight, traps are gone. It can be started again.
+    pub fn power_cycle(&mut self, tear: Tear) {
+        let mut flights: Vec<Vec<(usize, Vec<Block>)>> = self.members.iter().map(|_| Vec::new()).collect();
+        for flight in self.flights.drain(..) {
+            if flight.op.kind == OpKind::Write && flight.fault.is_none() {
+                let first = flight.offset_bytes as usize / crate::disk::BLOCK_BYTES;
+                flights[flight.op.dev.index()].push((first, flight.blocks));
+            }
+        }
+        for (member, in_flight) in self.members.iter_mut().zip(flights) {
+            member.disk.power_cut(in_flight, tear, &mut self.rng);
+        }
+        self.traps.clear();
+        (self.crashed, self.crash_at) = (false, None);
+    }
+
+    /// One more operation began or ended; `false` if power is off.
+    fn event(&mut self) -> bool {
+        if self.crashed {
+            return false;
+        }
+        self.events += 1;
+        if self.crash_at.is_some_and(|at| self.events > at) {
+            self.crashed = true;
+        }
+        !self.crashed
+    }
+
+    fn note(&mut self, words: [u64; 3]) {
+        for word in words {
+            self.hash = mix(self.hash ^ word);
+        }
+    }
+
+    fn spring(&mut self, op: &DeviceOp) -> (Option<IoFault>, u64) {
+        let dev = op.dev.get();
+        if !self.members[op.dev.index()].present {
+            return (Some(IoFault::Gone), op.offset_bytes);
+        }
+        let hit = self.traps.iter().position(|trap| {
+            trap.dev() == dev
+                && match trap {
+                    Trap::Read { .. } => op.kind == OpKind::Read,
+                    Trap::Write { .. } => op.kind == OpKind::Write,
+                    Trap::Flush { .. } => op.kind == OpKind::Flush,
+                    Trap::Gone { .. } => true,
+                    Trap::Misdirect { .. } => {
+                        op.kind == OpKind::Write && op.offset_bytes >= self.data_start[op.dev.index()]
+                    }
+                }
+        });
+        let Some(hit) = hit else { return (None, op.offset_bytes) };
+        let eio = Some(IoFault::Device { errno: 5 });
+        match self.traps[hit] {
+            Trap::Read { dev, count } => {
+                if count > 1 {
+                    self.traps[hit] = Trap::Read { dev, count: count - 1 };
+                } else {
+                    self.traps.swap_remove(hit);
+                }
+                (eio, op.offset_bytes)
+            }
+            Trap::Write { .. } | Trap::Flush { .. } => {
+                self.traps.swap_remove(hit);
+                (eio, op.offset_bytes)
+            }
+            Trap::Gone { .. } => {
+                self.traps.swap_remove(hit);
+                self.members[op.dev.index()].present = false;
+                (Some(IoFault::Gone), op.offset_bytes)
+            }
+            Trap::Misdirect { .. } => {
+                self.traps.swap_remove(hit);
+                let start = self.data_start[op.dev.index()];
+                let places = (self.members[op.dev.index()].disk.size_bytes() - start) / op.length_bytes;
+                (None, start + self.rng.below(places) * op.length_bytes)
+            }
+        }
+    }
+
+    fn start(&mut self, pool: &Pool, op: &DeviceOp) {
+        let (fault, offset_bytes) = self.spring(op);
+        let blocks = match (op.kind, op.slot) {
+            (OpKind::Write, Some(slot)) => blocks_of(&pool.bytes(slot)[..op.length_bytes as usize]),
+            _ => Vec::new(),
+        };
+        if op.kind == OpKind::Write && self.broken.is_none() {
+            let end = op.offset_bytes + op.length_bytes;
+            let clash = self.flights.iter().find(|flight| {
+                let other = flight.op;
+                other.kind == OpKind::Write
+                    && other.dev == op.dev
+                    && other.offset_bytes < end
+                    && op.offset_bytes < other.offset_bytes + other.length_bytes
+            });
+            if let Some(clash) = clash {
+                self.broken = Some(format!("two writes to one place in flight at once: {op:?} and {:?}", clash.op));
+            }
+        }
+        let slow = self.pace.slow.filter(|&(dev, _)| dev == op.dev.get()).map_or(1, |(_, factor)| factor);
+        let delay = self.rng.below(self.pace.delay_max * slow + 1);
+        let stamp = self.members[op.dev.index()].disk.stamp();
+        self.flights.push(Flight { op: *op, due: self.tick + delay, blocks, stamp, fault, offset_bytes });
+    }
+
+    fn carry_out(&mut self, pool: &mut Pool, flight: &Flight) -> Result<(), IoFault> {
+        let op = flight.op;
+        let member = &mut self.members[op.dev.index()];
+        if !member.present {
+            return Err(IoFault::Gone);
+        }
+        if let Some(fault) = flight.fault {
+            return Err(fault);
+        }
+        let good = match (op.kind, op.slot) {
+            (OpKind::Read, Some(slot)) => {
+                member.disk.read(op.offset_bytes, &mut pool.bytes_mut(slot)[..op.length_bytes as usize])
+            }
+            (OpKind::Write, Some(slot)) => {
+                let same = pool.bytes(slot).chunks(crate::disk::BLOCK_BYTES).zip(&flight.blocks).all(|(a, b)| a == &b[..]);
+                if !same && self.broken.is_none() {
+                    self.broken = Some(format!("a buffer was changed while it was being written: {op:?}"));
+                }
+                member.disk.write(flight.offset_bytes, &flight.blocks)
+            }
+            (OpKind::Flush, _) => {
+                member.disk.flush(flight.stamp);
+                true
+            }
+            (OpKind::Discard, _) => true,
+            (OpKind::Read | OpKind::Write, None) => false,
+        };
+        if good { Ok(()) } else { Err(IoFault::Short) }
+    }
+
+    fn now<T>(&mut self, dev: DevIndex, kind: OpKind, offset_bytes: u64, run: impl FnOnce(&mut Disk) -> T) -> Result<T, IoFault> {
+        if !self.event() {
+            return Err(IoFault::Gone);
+        }
+        let op = DeviceOp {
+            tag: 0,
+            dev,
+            kind,
+            stream: block::Stream::Metadata,
+            offset_bytes,
+            length_bytes: crate::disk::BLOCK_BYTES as u64,
+            slot: None,
+        };
+        if dev.index() >= self.members.len() {
+            return Err(IoFault::Gone);
+        }
+        if let (Some(fault), _) = self.spring_now(&op) {
+            return Err(fault);
+        }
+        self.note([kind as u64 + 16, u64::from(dev.get()), offset_bytes]);
+        Ok(run(&mut self.members[dev.index()].disk))
+    }
+
+    /// Traps for the calls that assembly makes; misdirected writes are for the running array, those traps wait.
+    fn spring_now(&mut self, op: &DeviceOp) -> (Option<IoFault>, u64) {
+        let (mut waiting, traps): (Vec<Trap>, Vec<Trap>) =
+            std::mem::take(&mut self.traps).into_iter().partition(|trap| matches!(trap, Trap::Misdirect { .. }));
+        self.traps = traps;
+        let result = self.spring(op);
+        self.traps.append(&mut waiting);
+        result
+    }
+}
+
+impl DeviceSet for World {
+    fn submit(&mut self, pool: &mut Pool, ops: &[DeviceOp]) {
+        for op in ops {
+            if !self.event() {
+                return;
+            }
+            self.start(pool, op);
+        }
+    }
+
+    fn poll(&mut self, pool: &mut Pool, completions: &mut Vec<Completion>) {
+        if self.crashed {
+            return;
+        }
+        self.tick += 1;
+        let tick = self.tick;
+        let (mut due, waiting): (Vec<Flight>, Vec<Flight>) =
+            std::mem::take(&mut self.flights).into_iter().partition(|flight| flight.due < tick);
+        self.flights = waiting;
+        self.rng.shuffle(&mut due);
+        while let Some(flight) = due.pop() {
+            if !self.event() {
+                // Power fails: this one and the rest are still under way.
+                self.flights.push(flight);
+                break;
+            }
+            let result = self.carry_out(pool, &flight);
+            let content = flight.blocks.first().map_or(0, |b| u64::from(format::crc32c(&b[..])));
+            let what = flight.op.kind as u64 ^ u64::from(result.is_ok()) << 8;
+            self.note([what, flight.op.offset_bytes ^ u64::from(flight.op.dev.get()) << 48, content]);
+            completions.push(Completion { tag: flight.op.tag, result });
+        }
+        self.flights.append(&mut due);
+    }
+
+    fn wait(&mut self, _timeout_ns: u64) {
+        self.tick_to_next();
+    }
+
+    fn size_bytes(&self, dev: DevIndex) -> u64 {
+        self.members.get(dev.index()).filter(|m| m.present).map_or(0, |m| m.disk.size_bytes())
+    }
+
+    fn read_now(&mut self, dev: DevIndex, offset_bytes: u64, into: &mut [u8]) -> Result<(), IoFault> {
+        self.now(dev, OpKind::Read, offset_bytes, |disk| disk.read(offset_bytes, into))
+            .and_then(|good| if good { Ok(()) } else { Err(IoFault::Short) })
+    }
+
+    fn write_now(&mut self, dev: DevIndex, offset_bytes: u64, from: &[u8]) -> Result<(), IoFault> {
+        let blocks = blocks_of(from);
+        self.now(dev, OpKind::Write, offset_bytes, |disk| disk.write(offset_bytes, &blocks))
+            .and_then(|good| if good { Ok(()) } else { Err(IoFault::Short) })
+    }
+
+    fn flush_now(&mut self, dev: DevIndex) -> Result<(), IoFault> {
+        self.now(dev, OpKind::Flush, 0, |disk| {
+            let stamp = disk.stamp();
+            disk.flush(stamp);
+        })
+    }
+}
+
+/// The newest superblock of a device, as a power cut at this moment would leave it.
+pub fn superblock_of(image: &Image) -> Option<format::Superblock> {
+    let copies = format::SUPERBLOCK_OFFSETS.into_iter().enumerate().filter_map(|(copy, offset)| {
+        let block = image.get(offset as usize / crate::disk::BLOCK_BYTES)?;
+        format::Superblock::decode(bytes_of(block), copy).ok()
+    });
+    copies.max_by_key(|superblock| superblock.config_seq)
+}
+
+/// A world that the machine and the array both hold.
+#[derive(Clone)]
+pub struct Shared(Rc<RefCell<World>>);
+
+impl Shared {
+    /// Shares a world.
+    pub fn new(world: World) -> Self {
+        Self(Rc::new(RefCell::new(world)))
+    }
+
+    /// The world, to look at.
+    pub fn look(&self) -> Ref<'_, World> {
+        self.0.borrow()
+    }
+
+    /// The world, to change.
+    pub fn change(&self) -> RefMut<'_, World> {
+        self.0.borrow_mut()
+    }
+}
+
+impl DeviceSet for Shared {
+    fn submit(&mut self, pool: &mut Pool, ops: &[DeviceOp]) {
+        self.change().submit(pool, ops);
+    }
+
+    fn poll(&mut self, pool: &mut Pool, completions: &mut Vec<Completion>) {
+        self.change().poll(pool, completions);
+    }
+
+    fn wait(&mut self, timeout_ns: u64) {
+        self.change().wait(timeout_ns);
+    }
+
+    fn size_bytes(&self, dev: DevIndex) -> u64 {
+        self.look().size_bytes(dev)
+    }
+
+    fn read_now(&mut self, dev: DevIndex, offset_bytes: u64, into: &mut [u8]) -> Result<(), IoFault> {
+        self.change().read_now(dev, offset_bytes, into)
+    }
+
+    fn write_now(&mut self, dev: DevIndex, offset_bytes: u64, from: &[u8]) -> Result<(), IoFault> {
+        self.change().write_now(dev, offset_bytes, from)
+    }
+
+    fn flush_now(&mut self, dev: DevIndex) -> Result<(), IoFault> {
+        self.change().flush_now(dev)
+    }
+}
