@@ -3,7 +3,7 @@
 //! | look for | in |
 //! |---|---|
 //! | how a write is laid out | `scheme/` (plans), `plan.rs` |
-//! | how plans are carried out | `engine/job.rs` |
+//! | how plans are carried out | `engine/job.rs`, in place with a journal: `engine/payload.rs` |
 //! | reads, degraded reads, healing | `engine/read.rs`, `engine/cover.rs` |
 //! | what makes an acknowledgement durable | `engine/flush.rs`, `journal.rs` |
 //! | parity commit | `engine/background.rs`, `scheme/eplog/commit.rs` |
@@ -28,7 +28,7 @@ mod table;
 
 pub use create::{CreateError, CreateOptions, NewArray, RESERVE_PERMILLE_DEFAULT, create, plan_config};
 pub use engine::{
-    CommitPolicy, Done, Durability, Engine, EngineError, EngineOptions, EngineStats, MaintenanceReport, Progress,
+    CommitPolicy, Content, Done, Durability, Engine, EngineError, EngineOptions, EngineStats, MaintenanceReport, Progress,
     SyncPolicy,
 };
 pub use health::{ArrayState, Health, Member, MemberErrors};
@@ -37,5 +37,5 @@ pub use layout::Layout;
 pub use plan::{Codeword, Piece, Plan, Word};
 pub use recovery::{Arrangement, AssembleError, RecoveryReport, arrange, arrange_any};
 pub use runner::Array;
-pub use scheme::{ChunkWrite, Located, Pressure, Scheme, SchemeMemory};
+pub use scheme::{ChunkWrite, DirtyDegraded, Located, Pressure, Scheme, SchemeMemory};
 pub use store::Store;

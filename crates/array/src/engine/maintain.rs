@@ -281,7 +281,7 @@ impl Engine {
         }
         let run = run_mut(&mut self.maintain);
         run.progress.done += looked_at;
-        if plan.reads.is_empty() {
+        if plan.reads.is_empty() && plan.writes.is_empty() {
             let stripes = std::mem::take(&mut plan.stripes);
             stripes.iter().for_each(|&stripe| self.unlock(stripe, Mode::Exclusive));
             plan.stripes = stripes;
@@ -323,8 +323,11 @@ impl Engine {
             run_mut(&mut self.maintain).again.push_back(stripe);
             return;
         }
-        let reads = plan.reads.len();
+        let (reads, writes) = (plan.reads.len(), plan.writes.len());
         self.plan_word_unit(kind, Word::Stripe(stripe), plan);
+        if kind == UnitKind::Rebuild {
+            self.plan_implied_zeros(stripe, plan);
+        }
         if self.scheme.is_dirty(stripe) {
             let geometry = self.store.config.geometry;
             for column in 0..geometry.data_count() {
@@ -334,10 +337,24 @@ impl Engine {
                 }
             }
         }
-        if plan.reads.len() == reads {
+        if plan.reads.len() == reads && plan.writes.len() == writes {
             self.unlock(stripe, Mode::Exclusive);
         } else {
             plan.stripes.push(stripe);
+        }
+    }
+
+    /// Writes zeros where the replacement must hold some although no code word says so.
+    fn plan_implied_zeros(&self, stripe: StripeId, plan: &mut Plan) {
+        for column in 0..self.store.main_count() {
+            let dev = self.store.layout.device(stripe, column);
+            if self.health.is_rebuilding(dev)
+                && let Some(addr) = self.scheme.implied_zero(&self.store, stripe, column)
+                && !self.health.is_readable(addr)
+            {
+                let (slot, stream) = (self.zero_slot, Stream::Data);
+                plan.writes.push(PlanWrite { addr, slot, stream, crc_at: CrcAt::Nowhere });
+            }
         }
     }
 

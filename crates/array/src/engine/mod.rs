@@ -14,19 +14,20 @@ mod flush;
 mod job;
 mod lock;
 mod maintain;
+mod payload;
 mod read;
 mod request;
 mod slab;
 mod tag;
 mod write;
 
-pub use config::{CommitPolicy, EngineOptions, SyncPolicy};
+pub use config::{CommitPolicy, Content, EngineOptions, SyncPolicy};
 pub use maintain::{MaintenanceReport, Progress};
 pub use request::{Done, Durability, EngineError};
 
 use crate::health::{ArrayState, Health};
 use crate::journal::Journal;
-use crate::scheme::{ChunkWrite, Scheme, WriteLock};
+use crate::scheme::{ChunkWrite, Journaling, Scheme, WriteLock};
 use crate::store::Store;
 use block::{ChunkAddr, Completion, DeviceOp, DevIndex, IoFault, OpKind, Pool, Seq, Slot, StripeId, Stream};
 use lock::{Locks, Mode};
@@ -117,6 +118,8 @@ pub struct Engine {
     log_tail_noted: u64,
     retired: Seq,
     flush: flush::Flusher,
+    payload: payload::Payloads,
+    journaling: Journaling,
     background: background::Background,
     checkpoint: checkpoint::Checkpointer,
     maintain: maintain::Maintenance,
@@ -151,6 +154,8 @@ impl Engine {
         let checkpoint = checkpoint::Checkpointer::new(parts.checkpoint, retired);
         Self {
             flush: flush::Flusher::new(parts.health.members().len(), retired),
+            payload: payload::Payloads::new(&parts.store),
+            journaling: parts.scheme.journaling(&parts.store),
             background: background::Background::default(),
             maintain: maintain::Maintenance::new(parts.superblock),
             store: parts.store,
@@ -271,8 +276,9 @@ impl Engine {
     pub fn pump(&mut self) {
         self.release_quarantine();
         self.retry_stalled_covers();
-        self.start_batches();
         self.drive_zeros();
+        self.start_batches();
+        self.drive_payload();
         self.drive_background();
         self.drive_maintenance();
         self.drive_checkpoint();
@@ -286,6 +292,7 @@ impl Engine {
         match tag.purpose {
             Purpose::JobRead => self.job_read_done(tag, completion.result),
             Purpose::JobWrite => self.job_write_done(tag, completion.result),
+            Purpose::Payload => self.payload_done(tag, completion.result),
             Purpose::Read => self.read_done(tag, completion.result),
             Purpose::CoverRead => self.cover_read_done(tag, completion.result),
             Purpose::Heal => self.heal_done(tag, completion.result),
@@ -387,7 +394,10 @@ impl Engine {
         }
     }
 
+    /// Gives a stripe back; the first of a unit does so for those that joined it.
     fn unlock(&mut self, stripe: StripeId, mode: Mode) {
-        self.locks.unlock(stripe, mode, &mut self.granted);
+        if mode != Mode::Joined {
+            self.locks.unlock(stripe, mode, &mut self.granted);
+        }
     }
 }

@@ -1,5 +1,6 @@
 //! Which device is which, and which of them count.
 
+use crate::scheme::DirtyDegraded;
 use block::DevIndex;
 use format::{ArrayUuid, MemberEntry, MemberState, Superblock};
 
@@ -69,6 +70,8 @@ pub struct Arrangement {
     pub stale: Vec<usize>,
     /// The members' states, absent ones marked as failed.
     pub members: Vec<MemberEntry>,
+    /// Whether an array is assembled of which that may corrupt data; refused unless the operator asks for it.
+    pub dirty_degraded: DirtyDegraded,
 }
 
 /// Finds out which of the given superblocks is which member. Any order, any subset that the code can do with.
@@ -116,5 +119,5 @@ pub fn arrange_any(found: &[Superblock]) -> Result<Arrangement, AssembleError> {
             entry.state = MemberState::Failed;
         }
     }
-    Ok(Arrangement { newest, places, stale, members })
+    Ok(Arrangement { newest, places, stale, members, dirty_degraded: DirtyDegraded::Refuse })
 }

@@ -14,7 +14,7 @@ pub use membership::{Arrangement, AssembleError, arrange, arrange_any};
 use crate::health::Health;
 use crate::image::{CheckpointPlace, Image};
 use crate::journal::Journal;
-use crate::scheme::{self, Scheme};
+use crate::scheme::{self, Restart, Scheme};
 use crate::store::Store;
 use block::{DevIndex, DeviceSet, Epoch, META_BYTES, Seq};
 use format::{BodyCrc, CheckpointKind, MemberState, Superblock};
@@ -62,7 +62,8 @@ pub(crate) fn assemble(
     let mut report =
         RecoveryReport { was_clean: newest.clean, checkpoint: loaded.place.number, ..RecoveryReport::default() };
     let replayed = replay::replay(devices, &mut health, newest.array, &mut store, &mut *scheme, &loaded, &mut report)?;
-    scheme.recover(&mut store, devices, &mut health, newest.clean, &mut report)?;
+    let restart = Restart { was_clean: newest.clean, dirty_degraded: arrangement.dirty_degraded };
+    scheme.recover(&mut store, devices, &mut health, restart, &mut report)?;
     scheme.claim_space(&mut store).map_err(|_| AssembleError::Inconsistent)?;
     replayed.frontiers.iter().zip(&mut store.spaces).for_each(|(&chunk, space)| space.set_frontier(chunk));
     store.freed.clear();
