@@ -94,6 +94,17 @@ pub struct PlanWrite {
 /// A computation of a plan. Ranges point into [`Plan::columns`] and [`Plan::slots`].
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Compute {
+    /// Complete a chunk that a request covers in part: what is outside of `from..to` comes from the old version.
+    Fill {
+        /// Its old content; `None` stands for zeros.
+        old: Option<Slot>,
+        /// Its new content.
+        new: Slot,
+        /// First byte that the request covers.
+        from: u32,
+        /// End of those bytes.
+        to: u32,
+    },
     /// All parities of the given data columns.
     Encode {
         /// Code columns of the inputs.
@@ -296,6 +307,10 @@ impl Plan {
         }
         for compute in &self.computes {
             let _ = match compute {
+                Compute::Fill { old, from, to, .. } => {
+                    let old = if old.is_some() { "the old version" } else { "zeros" };
+                    writeln!(out, "complete bytes {from}..{to} from {old}")
+                }
                 Compute::Encode { columns, outputs, .. } => {
                     writeln!(out, "encode columns {:?} into {}", &self.columns[columns.clone()], outputs.len())
                 }

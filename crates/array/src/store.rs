@@ -94,6 +94,11 @@ impl Store {
         (self.config.geometry.chunk_bytes() / META_BYTES) as u32
     }
 
+    /// Chunks that the payload ring of a main device holds.
+    pub fn payload_chunks(&self) -> u64 {
+        u64::from(self.config.payload_blocks / self.chunk_blocks())
+    }
+
     /// Frees a chunk; the engine lets it be reused once that is safe.
     pub fn free(&mut self, dev: DevIndex, chunk: ChunkIndex) {
         if !chunk.is_none() {

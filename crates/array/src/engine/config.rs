@@ -21,6 +21,16 @@ pub enum SyncPolicy {
     Always,
 }
 
+/// Whether what devices give back means anything.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Content {
+    /// Every read is checked against its checksum.
+    #[default]
+    Checked,
+    /// Devices that only count: what they give back is not looked at.
+    Meaningless,
+}
+
 /// See the module's documentation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct EngineOptions {
@@ -40,6 +50,8 @@ pub struct EngineOptions {
     pub rebuild_bytes_per_s: Option<u64>,
     /// Whether a background unit's reads are put in device order, so that drivers merge neighbours.
     pub sort_unit_reads: bool,
+    /// Whether what devices give back means anything.
+    pub content: Content,
 }
 
 impl Default for EngineOptions {
@@ -53,6 +65,7 @@ impl Default for EngineOptions {
             units_in_flight: 2,
             rebuild_bytes_per_s: None,
             sort_unit_reads: true,
+            content: Content::Checked,
         }
     }
 }

@@ -257,6 +257,7 @@ impl Engine {
         }
         self.flush.spare_answers = run.answers;
         self.release_quarantine();
+        self.payload_flushed(run.number);
         self.checkpoint_flushed(run.number);
         self.maintenance_flushed(run.number);
     }

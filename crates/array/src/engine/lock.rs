@@ -1,6 +1,9 @@
 //! Stripe locks: whole-chunk writes share a stripe, everything that must see it hold still has it alone.
 //!
 //! Waiters are granted in order of arrival; a sharer that comes after a waiter waits too, so nobody starves.
+//!
+//! Schemes that write in place change a stripe as a whole: all chunks of one request in one stripe are one unit. Its first
+//! chunk takes the lock for all, the others are [`Mode::Joined`] and stay right behind it in every queue.
 
 use super::Pending;
 use block::StripeId;
@@ -41,6 +44,8 @@ pub enum Mode {
     Shared,
     /// Alone.
     Exclusive,
+    /// Together with the exclusive holder that is the entry before this one in its queue.
+    Joined,
 }
 
 /// See the module's documentation.
@@ -73,6 +78,7 @@ impl Locks {
         match mode {
             Mode::Shared => lock.shared = lock.shared.checked_sub(1).expect("sharers are counted"),
             Mode::Exclusive => assert!(std::mem::replace(&mut lock.exclusive, false), "held exclusively"),
+            Mode::Joined => unreachable!("the first of a unit gives the lock back"),
         }
         while let Some(next) = lock.waiters.front() {
             let mode = next.mode;
@@ -80,6 +86,9 @@ impl Locks {
                 break;
             }
             granted.extend(lock.waiters.pop_front());
+            while lock.waiters.front().is_some_and(|next| next.mode == Mode::Joined) {
+                granted.extend(lock.waiters.pop_front());
+            }
         }
         if lock.is_idle() {
             let lock = self.stripes.remove(&stripe.get()).expect("just looked up");
@@ -99,6 +108,7 @@ impl Lock {
             Mode::Shared if !self.exclusive => self.shared += 1,
             Mode::Exclusive if !self.exclusive && self.shared == 0 => self.exclusive = true,
             Mode::Shared | Mode::Exclusive => return false,
+            Mode::Joined => unreachable!("only the first of a unit takes the lock"),
         }
         true
     }

@@ -1,7 +1,7 @@
 //! Requests: validation, splitting into chunks, and answers.
 
-use super::{Engine, Mode, Pending, PendingKind, SyncPolicy};
-use crate::scheme::ChunkWrite;
+use super::{Engine, SyncPolicy};
+use crate::scheme::{ChunkWrite, Journaling};
 use block::{Lcn, SECTOR_BYTES, Slot};
 
 /// Why a request failed.
@@ -105,12 +105,8 @@ impl Engine {
         }
         let request = self.open(tag, slots.len(), durable);
         self.note_write_request();
-        let chunk = self.store.config.geometry.chunk_bytes() as u32;
-        let whole = self.write_mode();
         for ((lcn, from, to), &slot) in self.chunks_of(offset_bytes, length_bytes).zip(slots) {
-            let mode = if to - from == chunk { whole } else { Mode::Exclusive };
-            let write = ChunkWrite { request, lcn, slot, from, to };
-            self.pending.push_back(Pending { write, mode, kind: PendingKind::Write });
+            self.queue_write(ChunkWrite { request, lcn, slot, from, to });
         }
         self.stats.user_chunks_written += slots.len() as u64;
     }
@@ -158,8 +154,7 @@ impl Engine {
         };
         for ((lcn, from, to), slot) in edges.filter(partial).take(2).zip(slots) {
             self.pool.bytes_mut(slot)[from as usize..to as usize].fill(0);
-            let write = ChunkWrite { request, lcn, slot, from, to };
-            self.pending.push_back(Pending { write, mode: Mode::Exclusive, kind: PendingKind::Write });
+            self.queue_write(ChunkWrite { request, lcn, slot, from, to });
             self.requests[request].remaining += 1;
             if lcn.get() == first {
                 whole_from = first + 1;
@@ -184,6 +179,8 @@ impl Engine {
             return;
         }
         match (request.error, request.durable) {
+            // Payload and record were durable before anything was written in place.
+            (None, true) if self.journaling == Journaling::BeforeWrites => self.close(place, Ok(())),
             (None, true) => self.flush.want(place),
             (None, false) => self.close(place, Ok(())),
             (Some(error), _) => self.close(place, Err(error)),

@@ -9,6 +9,8 @@ pub enum Purpose {
     JobRead,
     /// Write `step` of the plan of job `id`.
     JobWrite,
+    /// The copy in the payload ring of write `step` of the plan of job `id`.
+    Payload,
     /// A healthy user read, by its place.
     Read,
     /// Piece `step` of cover `id`.
@@ -25,9 +27,10 @@ pub enum Purpose {
     Checkpoint,
 }
 
-const PURPOSES: [Purpose; 9] = [
+const PURPOSES: [Purpose; 10] = [
     Purpose::JobRead,
     Purpose::JobWrite,
+    Purpose::Payload,
     Purpose::Read,
     Purpose::CoverRead,
     Purpose::Heal,

@@ -2,7 +2,7 @@
 
 use super::job::JobKind;
 use super::{Engine, EngineError, Mode, Pending, PendingKind};
-use crate::scheme::{ChunkWrite, Located};
+use crate::scheme::{ChunkWrite, Located, WriteLock};
 use block::{Lcn, StripeId};
 
 /// Chunks that one record of zeros covers at most, so that a large discard does not hold up other work.
@@ -34,7 +34,8 @@ impl Engine {
             let place = self.take_job(JobKind::Write);
             let mut plan = std::mem::take(&mut self.jobs[place].plan);
             let (mut batch, mut refused) = (std::mem::take(&mut self.batch), std::mem::take(&mut self.refused));
-            self.scheme.plan_writes(&mut self.store, &mut self.pool, &mut batch, &mut refused, &mut plan);
+            let (store, pool) = (&mut self.store, &mut self.pool);
+            self.scheme.plan_writes(store, &self.health, pool, &mut batch, &mut refused, &mut plan);
             self.jobs[place].plan = plan;
             self.jobs[place].acks.extend_from_slice(&batch);
             let (took, left) = (!batch.is_empty(), !refused.is_empty());
@@ -46,8 +47,11 @@ impl Engine {
             } else {
                 self.give_job(place);
             }
-            if left && limit == 1 {
-                return self.want_space();
+            if left {
+                self.want_space();
+                if limit == 1 {
+                    return;
+                }
             }
             limit = if left { (limit / 2).max(1) } else { self.options.batch_max };
         }
@@ -58,19 +62,20 @@ impl Engine {
         waiting && self.jobs.len() < self.spare_jobs_limit && self.journal.has_room(&self.health)
     }
 
-    /// Moves up to `limit` writes whose locks are granted into the batch; starts base reads of partial ones.
+    /// Moves up to `limit` writes whose locks are granted into the batch, or a few more to keep a unit together; starts base
+    /// reads of partial ones.
     fn gather_batch(&mut self, limit: usize) {
         self.batch.clear();
         let filled = self.filled.len().min(limit);
         self.batch.extend(self.filled.drain(..filled));
-        while self.batch.len() < limit {
+        while self.batch.len() < limit || self.next_joins() {
             let next = match self.granted.pop_front() {
                 Some(pending) => pending,
                 None => {
                     let Some(pending) = self.pending.pop_front() else { return };
                     let stripe = self.store.config.geometry.stripe_of(pending.write.lcn);
-                    if !self.locks.try_lock(stripe, pending.mode) {
-                        self.locks.wait(stripe, pending);
+                    if pending.mode != Mode::Joined && !self.locks.try_lock(stripe, pending.mode) {
+                        self.wait_for(stripe, pending);
                         continue;
                     }
                     pending
@@ -82,11 +87,34 @@ impl Engine {
         }
     }
 
+    /// Whether the next write belongs to the unit of the last one.
+    fn next_joins(&self) -> bool {
+        self.granted.front().or(self.pending.front()).is_some_and(|next| next.mode == Mode::Joined)
+    }
+
+    /// The stripe is busy: the write waits, and what joined it waits with it.
+    fn wait_for(&mut self, stripe: StripeId, first: Pending) {
+        self.locks.wait(stripe, first);
+        while self.pending.front().is_some_and(|next| next.mode == Mode::Joined) {
+            let Some(next) = self.pending.pop_front() else { return };
+            self.locks.wait(stripe, next);
+        }
+    }
+
+    /// Queues a chunk write of a request.
+    pub(super) fn queue_write(&mut self, write: ChunkWrite) {
+        let before = self.pending.back().filter(|p| p.kind == PendingKind::Write).map(|p| p.write);
+        let mode = self.mode_of(before.as_ref(), &write);
+        self.pending.push_back(Pending { write, mode, kind: PendingKind::Write });
+    }
+
     /// Sends granted work on its way: a read, a base read, or into the batch; `false` if buffers ran out.
     fn dispatch(&mut self, pending: Pending) -> bool {
         match pending.kind {
             PendingKind::Read(place) => self.issue_read(place),
-            PendingKind::Write if self.is_whole(&pending.write) => self.batch.push(pending.write),
+            PendingKind::Write if self.is_whole(&pending.write) || self.write_mode() == Mode::Exclusive => {
+                self.batch.push(pending.write);
+            }
             PendingKind::Write => return self.start_base_read(pending.write),
         }
         true
@@ -96,9 +124,17 @@ impl Engine {
         (write.to - write.from) as usize == self.store.config.geometry.chunk_bytes()
     }
 
-    /// The lock that a write holds.
-    pub(super) fn mode_of(&self, write: &ChunkWrite) -> Mode {
-        if self.is_whole(write) { self.write_mode() } else { Mode::Exclusive }
+    /// The lock that a write takes or holds, `before` being the write before it in its queue or batch.
+    pub(super) fn mode_of(&self, before: Option<&ChunkWrite>, write: &ChunkWrite) -> Mode {
+        let geometry = self.store.config.geometry;
+        let joins = |before: &ChunkWrite| {
+            before.request == write.request && geometry.stripe_of(before.lcn) == geometry.stripe_of(write.lcn)
+        };
+        match self.scheme.write_lock() {
+            WriteLock::Shared if self.is_whole(write) => Mode::Shared,
+            WriteLock::Exclusive if before.is_some_and(joins) => Mode::Joined,
+            WriteLock::Shared | WriteLock::Exclusive => Mode::Exclusive,
+        }
     }
 
     /// A partial write needs the old version around it; its stripe is held exclusively meanwhile.
@@ -143,8 +179,8 @@ impl Engine {
 
     /// Gives back the locks of writes that found no space and queues them again, in order.
     fn put_back(&mut self, refused: &mut Vec<ChunkWrite>) {
-        for write in refused.drain(..).rev() {
-            let mode = self.mode_of(&write);
+        while let Some(write) = refused.pop() {
+            let mode = self.mode_of(refused.last(), &write);
             let stripe = self.store.config.geometry.stripe_of(write.lcn);
             self.unlock(stripe, mode);
             self.pending.push_front(Pending { write, mode, kind: PendingKind::Write });
@@ -223,9 +259,11 @@ impl Engine {
         if self.pending.len() < ZERO_WRITES_MAX {
             let end = run.end.min(run.next + ZERO_WRITES_MAX as u64);
             for lcn in (run.next..end).map(Lcn::new) {
-                let write = ChunkWrite { request: run.request, lcn, slot: self.zero_slot, from: 0, to: chunk };
-                self.pending.push_back(Pending { write, mode: Mode::Exclusive, kind: PendingKind::Write });
-                self.requests[run.request].remaining += 1;
+                // What was never written, or is being written just now, needs no zeros after that.
+                if self.scheme.locate(&self.store, lcn) != Located::Zero {
+                    self.queue_write(ChunkWrite { request: run.request, lcn, slot: self.zero_slot, from: 0, to: chunk });
+                    self.requests[run.request].remaining += 1;
+                }
             }
             run.next = end;
         }

@@ -4,15 +4,17 @@
 //! space, which is given back by not applying (a crash) or by the records that supersede it.
 
 pub mod eplog;
+pub mod raid;
 
 use crate::health::Health;
 use crate::plan::{Codeword, Piece, Plan, Word};
 use crate::recovery::{AssembleError, RecoveryReport};
 use crate::store::Store;
-use block::{DeviceSet, Lcn, Pool, Seq, Slot, StripeId};
+use block::{ChunkAddr, DeviceSet, Lcn, Pool, Seq, Slot, StripeId};
 use format::{ListItem, RecordRef, SchemeKind};
 
-/// One chunk to be written; when a scheme sees it, the slot holds the whole new chunk.
+/// One chunk to be written. Schemes with [`WriteLock::Shared`] get whole chunks: the engine has filled in the rest from the
+/// old version. Those with [`WriteLock::Exclusive`] get it as the request gave it, and plan that themselves.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ChunkWrite {
     /// The request it belongs to.
@@ -23,7 +25,7 @@ pub struct ChunkWrite {
     pub slot: Slot,
     /// First byte of the chunk that the request covers.
     pub from: u32,
-    /// End of those bytes; the rest of the chunk was filled in from its old version.
+    /// End of those bytes.
     pub to: u32,
 }
 
@@ -66,8 +68,41 @@ pub struct SchemeMemory {
 pub enum WriteLock {
     /// Writes to one stripe run side by side.
     Shared,
-    /// One write to a stripe at a time.
+    /// One request at a time writes to a stripe. All its chunks in one stripe are planned together, one after the other in
+    /// the batch.
     Exclusive,
+}
+
+/// What becomes of a plan's records.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Journaling {
+    /// They go to the journal together with the plan's writes; recovery verifies what was not known durable.
+    WithWrites,
+    /// The plan overwrites: its records, and a copy of each of its chunks in the payload ring of the chunk's device, are
+    /// made durable before the first of its writes is issued.
+    BeforeWrites,
+    /// They are only applied; after an unclean stop [`Scheme::recover`] finds out anew.
+    Nothing,
+}
+
+/// What to do with an array that was not stopped in order, is degraded, and does not know what was being written.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum DirtyDegraded {
+    /// Do not assemble it.
+    #[default]
+    Refuse,
+    /// Assemble it: what was on the missing members is computed from parity that may not match, so that data may be
+    /// corrupt without notice.
+    Accept,
+}
+
+/// How the array was left, and how far recovery may go.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Restart {
+    /// It was stopped in order.
+    pub was_clean: bool,
+    /// What to do if that is not so and members are missing.
+    pub dirty_degraded: DirtyDegraded,
 }
 
 /// A record that does not fit the state it would be applied to; recovery drops it.
@@ -99,10 +134,16 @@ pub trait Scheme: Send {
     /// All non-zero pieces of a code word.
     fn codeword(&self, store: &Store, word: Word, out: &mut Codeword);
 
+    /// What becomes of the records of this scheme's plans.
+    fn journaling(&self, _store: &Store) -> Journaling {
+        Journaling::WithWrites
+    }
+
     /// Plans a batch of chunk writes as one unit. What has no space now is moved to `refused`, in order.
     fn plan_writes(
         &mut self,
         store: &mut Store,
+        health: &Health,
         pool: &mut Pool,
         writes: &mut Vec<ChunkWrite>,
         refused: &mut Vec<ChunkWrite>,
@@ -143,10 +184,16 @@ pub trait Scheme: Send {
         _store: &mut Store,
         _devices: &mut dyn DeviceSet,
         _health: &mut Health,
-        _was_clean: bool,
+        _restart: Restart,
         _report: &mut RecoveryReport,
     ) -> Result<(), AssembleError> {
         Ok(())
+    }
+
+    /// The chunk of `column` (data, then parity) of a stripe, if no record speaks of it but its device must hold zeros there
+    /// all the same; rebuild writes them.
+    fn implied_zero(&self, _store: &Store, _stripe: StripeId, _column: usize) -> Option<ChunkAddr> {
+        None
     }
 
     /// The oldest log position that is still needed.
@@ -177,6 +224,7 @@ pub trait Scheme: Send {
 /// Builds the scheme that a configuration names.
 pub fn new(store: &Store) -> Box<dyn Scheme> {
     match store.config.scheme {
-        SchemeKind::Raid | SchemeKind::Eplog => Box::new(eplog::Eplog::new(store)),
+        SchemeKind::Eplog => Box::new(eplog::Eplog::new(store)),
+        SchemeKind::Raid => Box::new(raid::Raid::new(store)),
     }
 }

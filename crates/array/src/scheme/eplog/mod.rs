@@ -14,6 +14,7 @@ mod persist;
 mod write;
 
 use super::{ChunkWrite, CommitOutcome, Located, Pressure, Rejected, Scheme, SchemeMemory, WriteLock};
+use crate::health::Health;
 use crate::plan::{Codeword, Piece, Plan, Word};
 use crate::store::Store;
 use block::{ChunkAddr, ChunkIndex, Lcn, Pool, Seq, StripeId};
@@ -252,6 +253,7 @@ impl Scheme for Eplog {
     fn plan_writes(
         &mut self,
         store: &mut Store,
+        _health: &Health,
         pool: &mut Pool,
         writes: &mut Vec<ChunkWrite>,
         refused: &mut Vec<ChunkWrite>,

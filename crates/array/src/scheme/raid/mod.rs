@@ -1,0 +1,249 @@
+//! Conventional parity RAID, as Linux md does it (requirement B-01): everything is written in place, parity with every write.
+//!
+//! Chunk `s + 1` of every device belongs to stripe `s`. The map only tells chunks that were written from those that were
+//! not and read as zeros; a stripe never written to has no parity. Parity and data of a stripe change together, which a crash
+//! can tear apart (the write hole). Two ways out:
+//!
+//! - [`Consistency::Resync`] behaves and costs like md without a bitmap: nothing is recorded. After an unclean stop every
+//!   stripe is read and its parity computed anew, and a degraded array is refused. What was never written then reads as what
+//!   its devices hold there.
+//! - [`Consistency::Journal`]: payload and record are durable before anything is overwritten (`engine/payload.rs`), and
+//!   recovery carries out again what had begun.
+
+mod redo;
+mod resync;
+mod write;
+
+use super::{
+    ChunkWrite, CommitOutcome, Journaling, Located, Pressure, Rejected, Restart, Scheme, SchemeMemory, WriteLock,
+};
+use crate::health::Health;
+use crate::plan::{Codeword, Piece, Plan, Word};
+use crate::recovery::{AssembleError, RecoveryReport};
+use crate::store::Store;
+use block::{ChunkAddr, ChunkIndex, DeviceSet, Lcn, Pool, Seq, StripeId};
+use format::{Consistency, ListItem, RecordRef, SchemeKind};
+
+/// The scheme has no state besides the table.
+pub struct Raid {
+    consistency: Consistency,
+    scratch: write::Scratch,
+}
+
+impl Raid {
+    /// The empty scheme of an empty store.
+    pub fn new(store: &Store) -> Self {
+        Self { consistency: store.config.consistency, scratch: write::Scratch::default() }
+    }
+}
+
+/// The chunk of a stripe, the same on every device.
+fn chunk_of(stripe: StripeId) -> ChunkIndex {
+    ChunkIndex::new(u32::try_from(stripe.get() + 1).expect("validated: a stripe takes a chunk of each device"))
+}
+
+/// Where a column of a stripe lies.
+fn addr_of(store: &Store, stripe: StripeId, column: usize) -> ChunkAddr {
+    ChunkAddr::new(store.layout.device(stripe, column), chunk_of(stripe))
+}
+
+/// Whether a column, data or parity, holds anything; else it is zeros.
+fn is_written(store: &Store, stripe: StripeId, column: usize) -> bool {
+    let geometry = store.config.geometry;
+    let chunk = match column.checked_sub(geometry.data_count()) {
+        None => store.table.current(geometry.lcn_at(stripe, column)),
+        Some(row) => store.table.parity(stripe, row),
+    };
+    !chunk.is_none()
+}
+
+/// Notes that a column was written.
+fn set_written(store: &mut Store, stripe: StripeId, column: usize, crc: u32) {
+    let geometry = store.config.geometry;
+    store.table.set_crc(addr_of(store, stripe, column), crc);
+    match column.checked_sub(geometry.data_count()) {
+        None => store.table.set_current(geometry.lcn_at(stripe, column), chunk_of(stripe)),
+        Some(row) => store.table.set_parity(stripe, row, chunk_of(stripe)),
+    }
+}
+
+/// A column as a piece of the stripe's code word.
+fn piece_of(store: &Store, stripe: StripeId, column: usize) -> Piece {
+    let addr = addr_of(store, stripe, column);
+    Piece { index: index_of(store, column), addr, crc: store.table.crc(addr) }
+}
+
+/// The code's index of a column.
+fn index_of(store: &Store, column: usize) -> usize {
+    match column.checked_sub(store.config.geometry.data_count()) {
+        None => column,
+        Some(row) => store.code.width_max() + row,
+    }
+}
+
+/// Whether the map, as loaded, is one that this scheme makes.
+fn is_sound(store: &Store, stripe: StripeId) -> bool {
+    let geometry = store.config.geometry;
+    let (k, m) = (geometry.data_count(), geometry.parity_count());
+    let ok = |chunk: ChunkIndex| chunk.is_none() || chunk == chunk_of(stripe);
+    let parity = is_written(store, stripe, k);
+    (0..k).all(|column| ok(store.table.current(geometry.lcn_at(stripe, column))))
+        && (0..m).all(|row| ok(store.table.parity(stripe, row)) && is_written(store, stripe, k + row) == parity)
+        && (parity || !(0..k).any(|column| is_written(store, stripe, column)))
+}
+
+impl Scheme for Raid {
+    fn kind(&self) -> SchemeKind {
+        SchemeKind::Raid
+    }
+
+    fn write_lock(&self) -> WriteLock {
+        WriteLock::Exclusive
+    }
+
+    fn journaling(&self, _store: &Store) -> Journaling {
+        match self.consistency {
+            Consistency::Resync => Journaling::Nothing,
+            Consistency::Journal => Journaling::BeforeWrites,
+        }
+    }
+
+    fn locate(&self, store: &Store, lcn: Lcn) -> Located {
+        let geometry = store.config.geometry;
+        let (stripe, column) = (geometry.stripe_of(lcn), geometry.column_of(lcn));
+        if !is_written(store, stripe, column) {
+            return Located::Zero;
+        }
+        Located::At { piece: piece_of(store, stripe, column), word: Word::Stripe(stripe) }
+    }
+
+    fn codeword(&self, store: &Store, word: Word, out: &mut Codeword) {
+        out.clear();
+        let Word::Stripe(stripe) = word else { unreachable!("there are no log stripes") };
+        let written = (0..store.main_count()).filter(|&column| is_written(store, stripe, column));
+        out.pieces.extend(written.map(|column| piece_of(store, stripe, column)));
+        out.data_count = out.pieces.iter().filter(|piece| piece.index < store.code.width_max()).count();
+    }
+
+    fn plan_writes(
+        &mut self,
+        store: &mut Store,
+        health: &Health,
+        pool: &mut Pool,
+        writes: &mut Vec<ChunkWrite>,
+        refused: &mut Vec<ChunkWrite>,
+        plan: &mut Plan,
+    ) {
+        self.plan_write_batch(store, health, pool, writes, refused, plan);
+    }
+
+    fn take_dirty(&mut self, _store: &Store, _count: usize, _out: &mut Vec<StripeId>) {}
+
+    fn return_dirty(&mut self, stripe: StripeId) {
+        unreachable!("stripe {stripe} was never given out as dirty");
+    }
+
+    fn plan_commit(&mut self, _: &mut Store, _: &mut Pool, _: StripeId, _: &mut Plan) -> CommitOutcome {
+        CommitOutcome::Clean
+    }
+
+    fn apply(&mut self, store: &mut Store, _seq: Seq, record: RecordRef<'_>) -> Result<(), Rejected> {
+        match record {
+            RecordRef::InPlace { stripe, pieces } if self.accepts(store, record) => {
+                for piece in pieces {
+                    set_written(store, stripe, usize::from(piece.column), piece.crc);
+                }
+                Ok(())
+            }
+            RecordRef::InPlace { .. }
+            | RecordRef::LogStripe { .. }
+            | RecordRef::FullStripe { .. }
+            | RecordRef::Commit { .. }
+            | RecordRef::Zero { .. } => Err(Rejected),
+        }
+    }
+
+    fn accepts(&self, store: &Store, record: RecordRef<'_>) -> bool {
+        let RecordRef::InPlace { stripe, pieces } = record else { return false };
+        let geometry = store.config.geometry;
+        let (k, n) = (geometry.data_count(), geometry.device_count());
+        let last_block = store.config.payload_blocks.saturating_sub(store.chunk_blocks() - 1);
+        let ascending = pieces.windows(2).all(|pair| pair[0].column < pair[1].column);
+        let parities = pieces.iter().filter(|piece| usize::from(piece.column) >= k).count();
+        stripe.get() < store.config.stripe_count
+            && ascending
+            && parities == n - k
+            && pieces.iter().all(|piece| usize::from(piece.column) < n && piece.payload_block <= last_block)
+    }
+
+    fn redo(
+        &mut self,
+        store: &Store,
+        devices: &mut dyn DeviceSet,
+        health: &mut Health,
+        record: RecordRef<'_>,
+        healed: &mut u64,
+    ) -> bool {
+        let RecordRef::InPlace { stripe, pieces } = record else { return false };
+        redo::redo(store, devices, health, stripe, pieces, healed)
+    }
+
+    fn recover(
+        &mut self,
+        store: &mut Store,
+        devices: &mut dyn DeviceSet,
+        health: &mut Health,
+        restart: Restart,
+        report: &mut RecoveryReport,
+    ) -> Result<(), AssembleError> {
+        match self.consistency {
+            Consistency::Resync if !restart.was_clean => resync::resync(store, devices, health, restart, report),
+            Consistency::Resync | Consistency::Journal => Ok(()),
+        }
+    }
+
+    fn implied_zero(&self, store: &Store, stripe: StripeId, column: usize) -> Option<ChunkAddr> {
+        let unwritten = self.consistency == Consistency::Resync && !is_written(store, stripe, column);
+        unwritten.then(|| addr_of(store, stripe, column))
+    }
+
+    fn log_tail(&self, store: &Store) -> u64 {
+        store.log.head()
+    }
+
+    fn pressure(&self, _store: &Store) -> Pressure {
+        Pressure::default()
+    }
+
+    fn is_dirty(&self, _stripe: StripeId) -> bool {
+        false
+    }
+
+    fn memory(&self) -> SchemeMemory {
+        SchemeMemory::default()
+    }
+
+    fn log_words(&self, _out: &mut Vec<Word>) {}
+
+    fn save(&self, _store: &Store, _out: &mut Vec<ListItem>) {}
+
+    fn load(&mut self, store: &mut Store, items: &[ListItem]) -> Result<(), Rejected> {
+        let ring_ok = self.consistency == Consistency::Resync || store.payload_chunks() > 0;
+        let sound = (0..store.config.stripe_count).all(|stripe| is_sound(store, StripeId::new(stripe)));
+        if items.is_empty() && ring_ok && sound { Ok(()) } else { Err(Rejected) }
+    }
+
+    fn claim_space(&self, store: &mut Store) -> Result<(), Rejected> {
+        for space in &mut store.spaces {
+            for stripe in (0..store.config.stripe_count).map(StripeId::new) {
+                if !space.claim(chunk_of(stripe)) {
+                    return Err(Rejected);
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests;

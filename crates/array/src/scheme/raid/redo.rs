@@ -1,0 +1,141 @@
+//! Carrying out a recorded write again after a crash, from the copies in the payload rings.
+//!
+//! | found at recovery | what it means | what is done |
+//! |---|---|---|
+//! | every chunk on a working member, as copy or already in place | durable, or as good as | write what is not in place |
+//! | a chunk is nowhere, but the code word gives it | a copy has rotted, or never arrived | the same |
+//! | a chunk is nowhere | the flush of the copies never ended: nothing was overwritten | nothing, the old version stands |
+
+use super::{addr_of, index_of, is_written};
+use crate::health::Health;
+use crate::recovery::{is_present, write_or_fail};
+use crate::store::Store;
+use block::{DeviceSet, StripeId};
+use format::{InPlacePiece, crc32c};
+
+/// What is known of a column after the write.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Column {
+    /// Zeros.
+    Zero,
+    /// At hand, and in place.
+    InPlace,
+    /// At hand, from its copy.
+    Copied,
+    /// Not at hand, on a member that is out of service.
+    Absent,
+    /// Not at hand although its member works.
+    Missing,
+}
+
+struct Redo<'a> {
+    store: &'a Store,
+    devices: &'a mut dyn DeviceSet,
+    health: &'a mut Health,
+    stripe: StripeId,
+    /// The columns of the stripe, one after the other.
+    region: Vec<u8>,
+    columns: Vec<Column>,
+}
+
+/// Makes the stripe what the record says; `false` if that is impossible and the stripe stays as it is.
+pub(super) fn redo(
+    store: &Store,
+    devices: &mut dyn DeviceSet,
+    health: &mut Health,
+    stripe: StripeId,
+    pieces: &[InPlacePiece],
+    healed: &mut u64,
+) -> bool {
+    let n = store.main_count();
+    let region = vec![0; n * store.config.geometry.chunk_bytes()];
+    let mut redo = Redo { store, devices, health, stripe, region, columns: vec![Column::Zero; n] };
+    for piece in pieces {
+        redo.find(piece);
+    }
+    if redo.columns.contains(&Column::Missing) && !redo.rebuild(pieces) {
+        return false;
+    }
+    for piece in pieces {
+        *healed += u64::from(redo.put(piece));
+    }
+    true
+}
+
+impl Redo<'_> {
+    fn range(&self, column: usize) -> std::ops::Range<usize> {
+        let len = self.store.config.geometry.chunk_bytes();
+        column * len..(column + 1) * len
+    }
+
+    fn read(&mut self, column: usize, offset: u64, crc: u32) -> bool {
+        let (range, dev) = (self.range(column), self.store.layout.device(self.stripe, column));
+        let bytes = &mut self.region[range];
+        self.devices.read_now(dev, offset, bytes).is_ok() && crc32c(bytes) == crc
+    }
+
+    /// Looks for the new version of a column.
+    fn find(&mut self, piece: &InPlacePiece) {
+        let column = usize::from(piece.column);
+        let addr = addr_of(self.store, self.stripe, column);
+        let config = self.store.config;
+        let copied = piece.payload_block != 0 && is_present(self.health, addr.dev);
+        self.columns[column] = if self.health.is_readable(addr) && self.read(column, config.chunk_offset(addr.chunk), piece.crc) {
+            Column::InPlace
+        } else if copied && self.read(column, config.payload_offset(piece.payload_block), piece.crc) {
+            Column::Copied
+        } else if self.health.is_readable(addr) {
+            Column::Missing
+        } else {
+            Column::Absent
+        };
+    }
+
+    /// Computes what is missing from the rest of the code word; `false` if that does not give what the record says.
+    fn rebuild(&mut self, pieces: &[InPlacePiece]) -> bool {
+        let (k, n) = (self.store.config.geometry.data_count(), self.store.main_count());
+        for column in 0..k {
+            let addr = addr_of(self.store, self.stripe, column);
+            let rest = pieces.iter().all(|piece| usize::from(piece.column) != column);
+            if rest && is_written(self.store, self.stripe, column) {
+                let offset = self.store.config.chunk_offset(addr.chunk);
+                let there = self.health.is_readable(addr) && self.read(column, offset, self.store.table.crc(addr));
+                self.columns[column] = if there { Column::InPlace } else { Column::Absent };
+            }
+        }
+        let data: Vec<usize> = (0..k).filter(|&column| self.columns[column] != Column::Zero).collect();
+        let at = |column: usize| (index_of(self.store, column), self.range(column).start);
+        let select = |states: [Column; 2]| -> Vec<(usize, usize)> {
+            (0..n).filter(|&column| states.contains(&self.columns[column])).map(at).collect()
+        };
+        let present = select([Column::InPlace, Column::Copied]);
+        let wanted = select([Column::Missing, Column::Missing]);
+        let len = self.store.config.geometry.chunk_bytes();
+        if self.store.code.rebuild_in(&mut self.region, len, &data, &present, &wanted).is_err() {
+            return false;
+        }
+        for piece in pieces {
+            let column = usize::from(piece.column);
+            if self.columns[column] == Column::Missing {
+                if crc32c(&self.region[self.range(column)]) != piece.crc {
+                    return false;
+                }
+                self.columns[column] = Column::Copied;
+            }
+        }
+        true
+    }
+
+    /// Writes a column in place unless it is there; whether it was written.
+    fn put(&mut self, piece: &InPlacePiece) -> bool {
+        let column = usize::from(piece.column);
+        let addr = addr_of(self.store, self.stripe, column);
+        let write = self.columns[column] == Column::Copied && self.health.is_writable(addr.dev);
+        if write {
+            let offset = self.store.config.chunk_offset(addr.chunk);
+            let range = self.range(column);
+            write_or_fail(self.devices, self.health, addr.dev, offset, &self.region[range]);
+        }
+        write
+    }
+}
