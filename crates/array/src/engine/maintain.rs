@@ -270,7 +270,8 @@ impl Engine {
                 break;
             }
             match self.next_target() {
-                Some(Target::Stripe(stripe)) => self.plan_stripe_unit(kind, stripe, &mut plan),
+                Some(Target::Stripe(stripe)) if !self.plan_stripe_unit(kind, stripe, &mut plan) => break,
+                Some(Target::Stripe(_)) => {}
                 Some(Target::Word(word)) => self.plan_word_unit(kind, word, &mut plan),
                 None => break,
             }
@@ -318,10 +319,11 @@ impl Engine {
         }
     }
 
-    fn plan_stripe_unit(&mut self, kind: UnitKind, stripe: StripeId, plan: &mut Plan) {
+    /// `false` if the stripe is busy: it is looked at later, not again and again in this turn.
+    fn plan_stripe_unit(&mut self, kind: UnitKind, stripe: StripeId, plan: &mut Plan) -> bool {
         if !self.locks.try_lock(stripe, Mode::Exclusive) {
             run_mut(&mut self.maintain).again.push_back(stripe);
-            return;
+            return false;
         }
         let (reads, writes) = (plan.reads.len(), plan.writes.len());
         self.plan_word_unit(kind, Word::Stripe(stripe), plan);
@@ -342,6 +344,7 @@ impl Engine {
         } else {
             plan.stripes.push(stripe);
         }
+        true
     }
 
     /// Writes zeros where the replacement must hold some although no code word says so.
