@@ -145,7 +145,7 @@ fn draw_config(rng: &mut Rng, scheme: Option<SchemeKind>) -> ArrayConfig {
     };
     // Creation reserves 128 chunks at least; a few more become stripes.
     let stripes = rng.pick(&[4, 8, 16, 32, 64]);
-    let main_bytes = (2 << 20) + 160 * chunk_bytes;
+    let main_bytes = (4 << 20) + 160 * chunk_bytes;
     let log_bytes = (1 << 20) + (512 + 32 * (chunk_bytes / 4096) + rng.pick(&[0, 64, 512])) * 4096;
     let mut config = plan_config(&options, main_bytes, log_bytes, logs).expect("sizes fit");
     let reserve = config.chunks_per_device - config.stripe_count as u32;
@@ -175,6 +175,7 @@ fn draw_options(rng: &mut Rng, config: &ArrayConfig) -> EngineOptions {
         units_in_flight: rng.pick(&[1, 2, 4]),
         rebuild_bytes_per_s: None,
         sort_unit_reads: rng.chance(1, 2),
+        ..EngineOptions::default()
     }
 }
 
