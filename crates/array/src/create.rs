@@ -9,8 +9,8 @@ use crate::store::{SET_ASIDE_CHUNKS, Store, code_width, is_out_of_place};
 use crate::table::Table;
 use block::{DevIndex, DeviceSet, Epoch, Geometry, META_BYTES, Seq};
 use format::{
-    ArrayConfig, ArrayUuid, CodeKind, Consistency, LayoutKind, MemberEntry, MemberState, PAGE_WORDS, Role, SchemeKind,
-    Superblock,
+    ArrayConfig, ArrayUuid, CodeKind, Consistency, LayoutKind, MemberEntry, MemberState, PAGE_WORDS, Role,
+    SchemeKind, Superblock,
 };
 
 /// What the operator chooses.
@@ -126,7 +126,9 @@ pub fn plan_config(
         if fits(middle).is_some() { low = middle } else { high = middle - 1 }
     }
     fits(low).ok_or_else(|| {
-        let needed = (RESERVE_CHUNKS_MIN..u32::MAX).step_by(1).find_map(|c| config_for(options, c, log_count as u16, log_blocks));
+        let needed = (RESERVE_CHUNKS_MIN..u32::MAX)
+            .step_by(1)
+            .find_map(|c| config_for(options, c, log_count as u16, log_blocks));
         CreateError::TooSmall {
             what: "a main device",
             found_bytes: main_bytes,
@@ -175,7 +177,8 @@ fn config_for(options: &CreateOptions, chunks: u32, log_count: u16, log_blocks: 
     // The list of a checkpoint is longest when every spare chunk is a log stripe of its own in a stripe of its own.
     let m = geometry.parity_count() as u64;
     let list_words = u64::from(reserve) * n * ((3 + k) + (4 + m + 3)) + 2 * code_width(&config) as u64;
-    let pages = Table::word_count(&config).div_ceil(PAGE_WORDS as u64) + list_words.div_ceil(PAGE_WORDS as u64);
+    let pages =
+        Table::word_count(&config).div_ceil(PAGE_WORDS as u64) + list_words.div_ceil(PAGE_WORDS as u64);
     config.full_blocks = u32::try_from(pages + 2).ok()?;
     config.incremental_blocks = config.full_blocks.max(64);
     config.journal_blocks = (chunks / 256).clamp(128, 4096);
@@ -210,8 +213,11 @@ pub struct NewArray {
 /// Writes an empty array onto the devices: an empty checkpoint and the superblocks.
 pub fn create(devices: &mut dyn DeviceSet, config: ArrayConfig, array: &NewArray) -> Result<(), CreateError> {
     let geometry = config.geometry;
-    let code_error =
-        CreateError::Code { code: config.code, data_count: geometry.data_count(), parity_count: geometry.parity_count() };
+    let code_error = CreateError::Code {
+        code: config.code,
+        data_count: geometry.data_count(),
+        parity_count: geometry.parity_count(),
+    };
     let store = Store::new(config).map_err(|_| code_error)?;
     let count = geometry.device_count() + usize::from(config.log_count);
     let members: Vec<MemberEntry> =

@@ -54,7 +54,12 @@ impl Health {
     pub fn new(config: &ArrayConfig, entries: &[MemberEntry], config_seq: u64) -> Self {
         let members = entries
             .iter()
-            .map(|e| Member { state: e.state, serial: e.serial, errors: MemberErrors::default(), fresh: Vec::new() })
+            .map(|e| Member {
+                state: e.state,
+                serial: e.serial,
+                errors: MemberErrors::default(),
+                fresh: Vec::new(),
+            })
             .collect();
         let mut health = Self {
             members,

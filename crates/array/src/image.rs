@@ -4,7 +4,9 @@ use crate::journal::Journal;
 use crate::scheme::Scheme;
 use crate::store::Store;
 use block::{DevIndex, META_BYTES, Seq};
-use format::{BodyCrc, CheckpointHeader, CheckpointKind, ListItem, PAGE_WORDS, PageKind, PageStamp, encode_page};
+use format::{
+    BodyCrc, CheckpointHeader, CheckpointKind, ListItem, PAGE_WORDS, PageKind, PageStamp, encode_page,
+};
 
 /// The incremental area's number; the full areas are 0 and 1.
 pub const INCREMENTAL_AREA: u8 = 2;
@@ -78,7 +80,10 @@ impl Image {
                 .filter(|&index| store.table.page(index).iter().any(|&word| word != 0))
                 .for_each(|index| push(PageKind::Table, index, store.table.page(index))),
             CheckpointKind::Incremental => {
-                store.table.changed_pages().for_each(|index| push(PageKind::Table, index, store.table.page(index)));
+                store
+                    .table
+                    .changed_pages()
+                    .for_each(|index| push(PageKind::Table, index, store.table.page(index)));
             }
         }
         list.chunks(PAGE_WORDS).enumerate().for_each(|(index, content)| push(PageKind::List, index, content));
@@ -126,7 +131,14 @@ impl Image {
     }
 
     /// Writes page `index` for one device into `out` and adds it to that device's body checksum.
-    pub fn encode_page(&self, journal: &Journal, dev: DevIndex, index: usize, body: &mut BodyCrc, out: &mut [u8]) {
+    pub fn encode_page(
+        &self,
+        journal: &Journal,
+        dev: DevIndex,
+        index: usize,
+        body: &mut BodyCrc,
+        out: &mut [u8],
+    ) {
         let (kind, page, len) = self.pages[index];
         let stamp = PageStamp {
             array: journal.array(),

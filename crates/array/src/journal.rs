@@ -141,7 +141,8 @@ impl Journal {
             CopyAt::Log { dev, block } => (dev, block.get()),
         };
         let (array, epoch, nonce, next_seq) = (self.array, self.epoch, self.nonce, self.next_seq);
-        self.builder.seal_into(&FrameStamp { array, epoch, nonce, flushed_through, next_seq, dev, block }, out);
+        self.builder
+            .seal_into(&FrameStamp { array, epoch, nonce, flushed_through, next_seq, dev, block }, out);
     }
 
     /// Starts the next frame.

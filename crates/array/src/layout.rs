@@ -109,7 +109,9 @@ mod tests {
             let (low, high) = (parity_load.iter().min(), parity_load.iter().max());
             match kind {
                 LayoutKind::Rotate => assert_eq!(low, high, "{k}+{m}: rotation spreads parity evenly"),
-                LayoutKind::Spread => assert!(low.is_some_and(|&load| load > 0), "{k}+{m}: every device takes parity"),
+                LayoutKind::Spread => {
+                    assert!(low.is_some_and(|&load| load > 0), "{k}+{m}: every device takes parity")
+                }
             }
         }
     }

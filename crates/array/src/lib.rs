@@ -28,8 +28,8 @@ mod table;
 
 pub use create::{CreateError, CreateOptions, NewArray, RESERVE_PERMILLE_DEFAULT, create, plan_config};
 pub use engine::{
-    CommitPolicy, Content, Done, Durability, Engine, EngineError, EngineOptions, EngineStats, MaintenanceReport, Progress,
-    SyncPolicy,
+    CommitPolicy, Content, Done, Durability, Engine, EngineError, EngineOptions, EngineStats,
+    MaintenanceReport, Progress, SyncPolicy,
 };
 pub use health::{ArrayState, Health, Member, MemberErrors};
 pub use image::CheckpointPlace;

@@ -183,7 +183,8 @@ impl RecordBuf {
     pub fn log_stripe(&mut self, log_block: ChunkIndex, members_from: usize, m: usize) -> usize {
         let start = self.crcs.len();
         self.crcs.resize(start + m, 0);
-        let head = Head::LogStripe { log_block, crcs: start..start + m, members: members_from..self.members.len() };
+        let head =
+            Head::LogStripe { log_block, crcs: start..start + m, members: members_from..self.members.len() };
         self.heads.push(head);
         start
     }
@@ -300,10 +301,20 @@ impl Plan {
     pub fn text(&self, main_count: usize) -> String {
         let mut out = String::new();
         let name = |dev: DevIndex| {
-            if dev.index() < main_count { format!("ssd{dev}") } else { format!("log{}", dev.index() - main_count) }
+            if dev.index() < main_count {
+                format!("ssd{dev}")
+            } else {
+                format!("log{}", dev.index() - main_count)
+            }
         };
         for read in &self.reads {
-            let _ = writeln!(out, "read {} {}:{}", stream_name(read.stream), name(read.addr.dev), read.addr.chunk);
+            let _ = writeln!(
+                out,
+                "read {} {}:{}",
+                stream_name(read.stream),
+                name(read.addr.dev),
+                read.addr.chunk
+            );
         }
         for compute in &self.computes {
             let _ = match compute {
@@ -312,7 +323,12 @@ impl Plan {
                     writeln!(out, "complete bytes {from}..{to} from {old}")
                 }
                 Compute::Encode { columns, outputs, .. } => {
-                    writeln!(out, "encode columns {:?} into {}", &self.columns[columns.clone()], outputs.len())
+                    writeln!(
+                        out,
+                        "encode columns {:?} into {}",
+                        &self.columns[columns.clone()],
+                        outputs.len()
+                    )
                 }
                 Compute::Delta { column, parities, .. } => {
                     writeln!(out, "fold the change of column {column} into {}", parities.len())

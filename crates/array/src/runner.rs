@@ -29,7 +29,10 @@ impl<D: DeviceSet> Array<D> {
     ) -> Result<(Self, RecoveryReport), AssembleError> {
         let (parts, report) = recovery::assemble(&mut devices, arrangement, nonce)?;
         let engine = Engine::new(parts, options);
-        Ok((Self { engine, devices, completions: Vec::new(), answers: Vec::new(), next_tag: OWN_TAGS }, report))
+        Ok((
+            Self { engine, devices, completions: Vec::new(), answers: Vec::new(), next_tag: OWN_TAGS },
+            report,
+        ))
     }
 
     /// The engine.
@@ -84,13 +87,18 @@ impl<D: DeviceSet> Array<D> {
     /// Moves the answers to requests (not the runner's own) to the end of `out`.
     pub fn take_answers(&mut self, out: &mut Vec<Done>) {
         out.append(&mut self.answers);
-        out.extend(self.engine.take_done().drain(..));
+        out.append(self.engine.take_done());
     }
 
     /// A tag that no request of a front end has.
     pub fn own_tag(&mut self) -> u64 {
         self.next_tag += 1;
         self.next_tag
+    }
+
+    /// Whether a tag came from [`Array::own_tag`].
+    pub fn is_own_tag(tag: u64) -> bool {
+        tag >= OWN_TAGS
     }
 
     /// Runs one control request to its end; other answers wait for [`Array::take_answers`].

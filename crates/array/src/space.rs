@@ -131,13 +131,19 @@ mod tests {
         let mut space = Space::new(130, 10);
         let user: Vec<u32> = std::iter::from_fn(|| space.alloc(Demand::User)).map(ChunkIndex::get).collect();
         assert_eq!(user, (1..=120).collect::<Vec<_>>());
-        let reclaim: Vec<u32> = std::iter::from_fn(|| space.alloc(Demand::Reclaim)).map(ChunkIndex::get).collect();
+        let reclaim: Vec<u32> =
+            std::iter::from_fn(|| space.alloc(Demand::Reclaim)).map(ChunkIndex::get).collect();
         assert_eq!(reclaim, (121..=130).collect::<Vec<_>>());
         for chunk in [5, 64, 130] {
             space.release(ChunkIndex::new(chunk));
         }
-        let again: Vec<u32> = std::iter::from_fn(|| space.alloc(Demand::Reclaim)).map(ChunkIndex::get).collect();
+        let again: Vec<u32> =
+            std::iter::from_fn(|| space.alloc(Demand::Reclaim)).map(ChunkIndex::get).collect();
         assert_eq!(again, [5, 64, 130]);
-        assert!(!space.claim(ChunkIndex::new(5)) && !space.claim(ChunkIndex::NONE) && !space.claim(ChunkIndex::new(131)));
+        assert!(
+            !space.claim(ChunkIndex::new(5))
+                && !space.claim(ChunkIndex::NONE)
+                && !space.claim(ChunkIndex::new(131))
+        );
     }
 }

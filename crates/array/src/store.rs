@@ -38,7 +38,8 @@ pub fn is_out_of_place(scheme: SchemeKind) -> bool {
 
 /// The widest code word of an array: a log stripe has at most one member per main device.
 pub fn code_width(config: &ArrayConfig) -> usize {
-    let (k, n, m) = (config.geometry.data_count(), config.geometry.device_count(), config.geometry.parity_count());
+    let (k, n, m) =
+        (config.geometry.data_count(), config.geometry.device_count(), config.geometry.parity_count());
     let widest = if is_out_of_place(config.scheme) { n.min(LOG_STRIPE_WIDTH_MAX) } else { k };
     widest.max(k).min(255 - m)
 }
@@ -56,8 +57,9 @@ impl Store {
         };
         let code = Code::new(kind, code_width(&config), m)?;
         let set_aside = if is_out_of_place(config.scheme) { SET_ASIDE_CHUNKS } else { 0 };
-        let spaces =
-            (0..config.geometry.device_count()).map(|_| Space::new(config.chunks_per_device, set_aside)).collect();
+        let spaces = (0..config.geometry.device_count())
+            .map(|_| Space::new(config.chunks_per_device, set_aside))
+            .collect();
         Ok(Self {
             layout: Layout::new(config.layout, config.geometry),
             code,
@@ -86,7 +88,11 @@ impl Store {
 
     /// Byte offset of a chunk (main device) or block (log device).
     pub fn offset_of(&self, addr: ChunkAddr) -> u64 {
-        if self.is_log(addr.dev) { self.config.log_offset(addr.chunk) } else { self.config.chunk_offset(addr.chunk) }
+        if self.is_log(addr.dev) {
+            self.config.log_offset(addr.chunk)
+        } else {
+            self.config.chunk_offset(addr.chunk)
+        }
     }
 
     /// 4 KiB blocks of a chunk: what a log chunk takes of the log region.
@@ -174,7 +180,10 @@ impl LogRing {
 
     /// Continues a ring found on disk: `head` blocks appended, `tail` still needed.
     pub fn restore(&mut self, head: u64, tail: u64) {
-        assert!(tail <= head && head - tail <= u64::from(self.block_count), "a ring never holds more than its blocks");
+        assert!(
+            tail <= head && head - tail <= u64::from(self.block_count),
+            "a ring never holds more than its blocks"
+        );
         self.head = head;
         self.tail = tail;
     }

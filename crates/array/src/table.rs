@@ -20,7 +20,8 @@ pub struct Table {
 impl Table {
     /// An empty table: nothing written, every checksum 0.
     pub fn new(config: &ArrayConfig) -> Self {
-        let stripes = usize::try_from(config.stripe_count).expect("validated: the table fits the address space");
+        let stripes =
+            usize::try_from(config.stripe_count).expect("validated: the table fits the address space");
         let geometry = config.geometry;
         let parity_start = stripes * geometry.data_count();
         let crc_start = parity_start + stripes * geometry.parity_count();
@@ -113,7 +114,10 @@ impl Table {
     pub fn changed_pages(&self) -> impl Iterator<Item = usize> {
         let pages = self.page_count();
         self.changed.iter().enumerate().flat_map(move |(i, &bits)| {
-            (0..64).filter(move |bit| bits >> bit & 1 == 1).map(move |bit| i * 64 + bit).filter(move |&p| p < pages)
+            (0..64)
+                .filter(move |bit| bits >> bit & 1 == 1)
+                .map(move |bit| i * 64 + bit)
+                .filter(move |&p| p < pages)
         })
     }
 

@@ -29,7 +29,10 @@ fn scenario(seed: u64, k: usize, m: usize) {
             }
             60..80 => {
                 let got = read(&mut array, offset, len).unwrap();
-                assert!(got == model[offset as usize..(offset + len) as usize], "step {step} offset {offset}+{len}");
+                assert!(
+                    got == model[offset as usize..(offset + len) as usize],
+                    "step {step} offset {offset}+{len}"
+                );
             }
             80..88 => {
                 let len = (len * 20).min(size - offset);
@@ -38,7 +41,9 @@ fn scenario(seed: u64, k: usize, m: usize) {
             }
             88..91 => array.run(|e, tag| e.commit(tag)).unwrap(),
             91..93 => array.run(|e, tag| e.flush(tag)).unwrap(),
-            93..94 => array.run(|e, tag| e.write_checkpoint(tag, format::CheckpointKind::Incremental)).unwrap(),
+            93..94 => {
+                array.run(|e, tag| e.write_checkpoint(tag, format::CheckpointKind::Incremental)).unwrap()
+            }
             94..95 => array.run(|e, tag| e.scrub(tag, 0)).unwrap(),
             95..96 if failed.len() < m => {
                 let dev = rng.below(count as u64) as u16;

@@ -48,7 +48,10 @@ impl Scenario {
     fn read(&mut self, step: u64) {
         let (offset, len) = self.range(120);
         let got = read(&mut self.array, offset, len).unwrap();
-        assert!(got == self.model[offset as usize..(offset + len) as usize], "step {step} offset {offset}+{len}");
+        assert!(
+            got == self.model[offset as usize..(offset + len) as usize],
+            "step {step} offset {offset}+{len}"
+        );
     }
 
     fn discard(&mut self) {
@@ -114,7 +117,10 @@ impl Scenario {
                 60..80 => self.read(step),
                 80..85 => self.discard(),
                 85..88 => self.array.run(|e, tag| e.flush(tag)).unwrap(),
-                88..90 => self.array.run(|e, tag| e.write_checkpoint(tag, format::CheckpointKind::Incremental)).unwrap(),
+                88..90 => self
+                    .array
+                    .run(|e, tag| e.write_checkpoint(tag, format::CheckpointKind::Incremental))
+                    .unwrap(),
                 90..91 => self.scrub(),
                 91..94 => self.fail(),
                 94..97 => self.rebuild(step),

@@ -17,13 +17,20 @@ const RING_DUE_PERMILLE: u64 = 500;
 enum Stage {
     Idle,
     /// Pages are being written; the next is `page` of device number `device`.
-    Pages { device: usize, page: usize },
+    Pages {
+        device: usize,
+        page: usize,
+    },
     /// Waiting for a flush later than number `after`.
-    Settle { after: u64 },
+    Settle {
+        after: u64,
+    },
     /// Headers are being written.
     Headers,
     /// Waiting for a flush later than number `after`.
-    Seal { after: u64 },
+    Seal {
+        after: u64,
+    },
 }
 
 /// See the module's documentation.
@@ -111,7 +118,8 @@ impl Engine {
         let place = &self.checkpoint.place;
         let copies = self.store.config.geometry.parity_count() + 1;
         let n = self.store.main_count();
-        let same = place.devices.len() == copies && place.devices.iter().all(|&dev| self.health.is_writable(dev));
+        let same =
+            place.devices.len() == copies && place.devices.iter().all(|&dev| self.health.is_writable(dev));
         let room = u64::from(self.store.config.incremental_blocks - place.incremental_next);
         let mut kind = if same { wanted } else { CheckpointKind::Full };
         let take = |kind, devices| {
@@ -184,7 +192,8 @@ impl Engine {
     }
 
     fn end_checkpoint_op(&mut self, id: u32) {
-        let slot = self.checkpoint.slots[id as usize].take().expect("a completion belongs to a block in flight");
+        let slot =
+            self.checkpoint.slots[id as usize].take().expect("a completion belongs to a block in flight");
         self.pool.free(slot);
         self.checkpoint.outstanding -= 1;
     }
@@ -205,7 +214,9 @@ impl Engine {
                 self.checkpoint.stage = Stage::Seal { after: self.flush.want_after() };
             }
             Stage::Headers => {}
-            Stage::Idle | Stage::Settle { .. } | Stage::Seal { .. } => unreachable!("no block is in flight then"),
+            Stage::Idle | Stage::Settle { .. } | Stage::Seal { .. } => {
+                unreachable!("no block is in flight then")
+            }
         }
     }
 
@@ -214,7 +225,11 @@ impl Engine {
         match self.checkpoint.stage {
             Stage::Settle { after } if number > after => self.write_headers(),
             Stage::Seal { after } if number > after => self.end_checkpoint(),
-            Stage::Idle | Stage::Pages { .. } | Stage::Settle { .. } | Stage::Headers | Stage::Seal { .. } => {}
+            Stage::Idle
+            | Stage::Pages { .. }
+            | Stage::Settle { .. }
+            | Stage::Headers
+            | Stage::Seal { .. } => {}
         }
     }
 

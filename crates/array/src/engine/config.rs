@@ -50,6 +50,8 @@ pub struct EngineOptions {
     pub rebuild_bytes_per_s: Option<u64>,
     /// Whether a background unit's reads are put in device order, so that drivers merge neighbours.
     pub sort_unit_reads: bool,
+    /// Runs of at least this many chunks freed by a discard are discarded on their device; `None` = never.
+    pub discard_run_chunks: Option<usize>,
     /// Whether what devices give back means anything.
     pub content: Content,
 }
@@ -65,6 +67,7 @@ impl Default for EngineOptions {
             units_in_flight: 2,
             rebuild_bytes_per_s: None,
             sort_unit_reads: true,
+            discard_run_chunks: Some(32),
             content: Content::Checked,
         }
     }

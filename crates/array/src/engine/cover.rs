@@ -3,8 +3,8 @@
 //! As many pieces are read as the code word has data; a piece that turns out bad is replaced by another one. The result
 //! is checked against the chunk's own checksum, and written back where the chunk was bad on a working device.
 
-use super::{Content, Engine};
 use super::tag::{Purpose, Tag};
+use super::{Content, Engine};
 use crate::plan::{Codeword, Piece, Word};
 use block::{IoFault, OpKind, Slot, Stream};
 
@@ -75,16 +75,24 @@ impl Engine {
             let good = cover.states.iter().filter(|s| matches!(s, PieceState::Good(_))).count();
             let reading = cover.states.iter().filter(|s| matches!(s, PieceState::Reading(_))).count();
             if good == needed {
-                return if reading == 0 { self.rebuild_cover(place) } else { };
+                if reading == 0 {
+                    self.rebuild_cover(place);
+                }
+                return;
             }
             if good + reading >= needed {
                 return;
             }
             let next = cover.word.pieces.iter().zip(&cover.states).position(|(piece, &state)| {
-                state == PieceState::Untried && piece.index != target.index && self.health.is_readable(piece.addr)
+                state == PieceState::Untried
+                    && piece.index != target.index
+                    && self.health.is_readable(piece.addr)
             });
             let Some(next) = next else {
-                return if reading == 0 { self.end_cover(place, true) } else { };
+                if reading == 0 {
+                    self.end_cover(place, true);
+                }
+                return;
             };
             let Some(slot) = self.pool.alloc() else {
                 if !std::mem::replace(&mut self.covers[place].stalled, true) {
@@ -127,7 +135,8 @@ impl Engine {
         let cover = &self.covers[place];
         let (target, out) = (cover.target.expect("in flight"), cover.out.expect("in flight"));
         let len = self.pool.slot_bytes();
-        let columns: Vec<usize> = cover.word.pieces[..cover.word.data_count].iter().map(|p| p.index).collect();
+        let columns: Vec<usize> =
+            cover.word.pieces[..cover.word.data_count].iter().map(|p| p.index).collect();
         let present: Vec<(usize, usize)> = cover
             .word
             .pieces
@@ -144,7 +153,8 @@ impl Engine {
         let good = rebuilt.is_ok() && (meaningless || format::crc32c(self.pool.bytes(out)) == target.crc);
         if good && self.covers[place].heal && self.health.is_writable(target.addr.dev) {
             let tag = Tag { purpose: Purpose::Heal, dev: target.addr.dev, id: place, step: 0 };
-            let stream = if target.index < self.store.code.width_max() { Stream::Data } else { Stream::Parity };
+            let stream =
+                if target.index < self.store.code.width_max() { Stream::Data } else { Stream::Parity };
             return self.push_chunk_op(tag, OpKind::Write, stream, target.addr, out);
         }
         self.end_cover(place, !good);

@@ -122,7 +122,10 @@ impl Flusher {
     }
 
     pub(super) fn is_busy(&self) -> bool {
-        self.run.is_some() || !self.wanted.is_empty() || self.internal || self.frames.oldest() != self.frames.next()
+        self.run.is_some()
+            || !self.wanted.is_empty()
+            || self.internal
+            || self.frames.oldest() != self.frames.next()
     }
 }
 
@@ -169,7 +172,8 @@ impl Engine {
 
     /// A copy of a frame was written.
     pub(super) fn frame_done(&mut self, tag: Tag, result: Result<(), IoFault>) {
-        let copy = self.flush.copies[tag.id as usize].take().expect("a completion belongs to a copy in flight");
+        let copy =
+            self.flush.copies[tag.id as usize].take().expect("a completion belongs to a copy in flight");
         self.flush.free_copies.push(tag.id);
         self.pool.free(copy.slot);
         match result {

@@ -1,11 +1,10 @@
 //! Carrying out plans: reads, computations, checksums, records and writes, then retirement in record order.
 
 use super::cover::Parent;
-use super::maintain::UnitKind;
 use super::tag::{Purpose, Tag};
 use super::write::ZeroRun;
-use super::{Content, Engine, EngineError, Mode};
-use crate::plan::{Compute, CrcAt, Plan, PlanRead};
+use super::{Content, Engine, EngineError, Freed, Mode};
+use crate::plan::{CrcAt, Plan, PlanRead};
 use crate::scheme::{ChunkWrite, Journaling};
 use block::{ChunkAddr, IoFault, OpKind, Seq, Slot};
 use format::crc32c;
@@ -21,7 +20,7 @@ pub(super) enum JobKind {
     /// Parity commit of some stripes.
     Commit,
     /// Rebuild or scrub of some stripes or log stripes.
-    Maintain(UnitKind),
+    Maintain,
 }
 
 /// How far a job is.
@@ -108,7 +107,13 @@ impl Engine {
     }
 
     /// Whether a read gave what it should; counts what it did not.
-    pub(super) fn verify_read(&mut self, addr: ChunkAddr, crc: u32, slot: Slot, result: Result<(), IoFault>) -> bool {
+    pub(super) fn verify_read(
+        &mut self,
+        addr: ChunkAddr,
+        crc: u32,
+        slot: Slot,
+        result: Result<(), IoFault>,
+    ) -> bool {
         match result {
             Ok(()) if self.options.content == Content::Meaningless => true,
             Ok(()) if crc32c(self.pool.bytes(slot)) == crc => true,
@@ -147,7 +152,7 @@ impl Engine {
             return self.end_job(place);
         }
         let mut plan = std::mem::take(&mut self.jobs[place].plan);
-        self.compute(&plan);
+        self.computer.run(&plan, &mut self.pool, &self.store.code);
         if !self.check_results(&mut plan) {
             self.jobs[place].plan = plan;
             self.jobs[place].lost = true;
@@ -173,7 +178,8 @@ impl Engine {
         for (step, write) in plan.writes.iter().enumerate() {
             if self.health.is_writable(write.addr.dev) {
                 outstanding += 1;
-                let tag = Tag { purpose: Purpose::JobWrite, dev: write.addr.dev, id: place, step: step as u32 };
+                let tag =
+                    Tag { purpose: Purpose::JobWrite, dev: write.addr.dev, id: place, step: step as u32 };
                 self.push_chunk_op(tag, OpKind::Write, write.stream, write.addr, write.slot);
             }
         }
@@ -198,50 +204,6 @@ impl Engine {
         }
     }
 
-    fn compute(&mut self, plan: &Plan) {
-        let len = self.pool.slot_bytes();
-        let offsets = |slots: &[Slot]| -> OffsetList { slots.iter().map(|s| s.index() * len).collect() };
-        let code = &self.store.code;
-        for compute in &plan.computes {
-            match compute {
-                Compute::Fill { old, new, from, to } => {
-                    let (from, to) = (*from as usize, *to as usize);
-                    let new = self.pool.offset(*new);
-                    let old = old.map(|slot| self.pool.offset(slot));
-                    let region = self.pool.region_mut();
-                    match old {
-                        Some(old) => {
-                            region.copy_within(old..old + from, new);
-                            region.copy_within(old + to..old + len, new + to);
-                        }
-                        None => {
-                            region[new..new + from].fill(0);
-                            region[new + to..new + len].fill(0);
-                        }
-                    }
-                }
-                Compute::Encode { columns, inputs, outputs } => {
-                    let (inputs, outputs) = (offsets(&plan.slots[inputs.clone()]), offsets(&plan.slots[outputs.clone()]));
-                    code.encode_in(self.pool.region_mut(), len, &plan.columns[columns.clone()], &inputs, &outputs);
-                }
-                Compute::Delta { column, old, new, parities } => {
-                    let (old, new) = (old.map(|s| s.index() * len), new.map(|s| s.index() * len));
-                    let parities = offsets(&plan.slots[parities.clone()]);
-                    code.update_in(self.pool.region_mut(), len, *column, old, new, &parities);
-                }
-                Compute::Rebuild { columns, present, wanted } => {
-                    let pair = |range: &std::ops::Range<usize>| -> Vec<(usize, usize)> {
-                        let indices = &plan.columns[range.clone()];
-                        indices.iter().zip(&plan.slots[range.clone()]).map(|(&i, s)| (i, s.index() * len)).collect()
-                    };
-                    let (present, wanted) = (pair(present), pair(wanted));
-                    code.rebuild_in(self.pool.region_mut(), len, &plan.columns[columns.clone()], &present, &wanted)
-                        .expect("the planner chose enough pieces");
-                }
-            }
-        }
-    }
-
     /// Notes the checksums of what is about to be written; `false` if something known came out wrong.
     fn check_results(&mut self, plan: &mut Plan) -> bool {
         let mut good = true;
@@ -249,7 +211,8 @@ impl Engine {
             match write.crc_at {
                 CrcAt::Nowhere => {}
                 CrcAt::Known(crc) => {
-                    good &= self.options.content == Content::Meaningless || crc32c(self.pool.bytes(write.slot)) == crc;
+                    good &= self.options.content == Content::Meaningless
+                        || crc32c(self.pool.bytes(write.slot)) == crc;
                 }
                 CrcAt::Member(_) | CrcAt::Crc(_) | CrcAt::Piece(_) => {
                     plan.records.set_crc(write.crc_at, crc32c(self.pool.bytes(write.slot)));
@@ -300,7 +263,8 @@ impl Engine {
             let first = self.jobs[place].first_seq;
             self.retired = Seq::new(first.get() + self.jobs[place].plan.records.len() as u64 - 1);
             self.apply_records(place, first);
-            self.quarantine_freed(self.retired);
+            let discard = matches!(self.jobs[place].kind, JobKind::Zero(_));
+            self.quarantine_freed(self.retired, if discard { Freed::Discarded } else { Freed::Chunk });
             self.end_job(place);
         }
     }
@@ -311,7 +275,9 @@ impl Engine {
         for index in 0..plan.records.len() {
             let record = plan.records.get(index);
             self.count_record(record);
-            self.scheme.apply(&mut self.store, seq, record).expect("a record fits the state it was planned on");
+            self.scheme
+                .apply(&mut self.store, seq, record)
+                .expect("a record fits the state it was planned on");
             seq = seq.next();
         }
         self.jobs[place].plan = plan;
@@ -360,7 +326,7 @@ impl Engine {
                 }
                 self.commit_unit_done(&stripes, lost);
             }
-            JobKind::Maintain(_) => self.unit_done(&stripes, lost),
+            JobKind::Maintain => self.unit_done(&stripes, lost),
         }
         self.jobs[place].plan.stripes = stripes;
         self.give_job(place);
@@ -373,30 +339,5 @@ impl Engine {
         for write in &self.jobs[place].plan.writes {
             self.store.spaces[write.addr.dev.index()].release(write.addr.chunk);
         }
-    }
-}
-
-/// Offsets of the slots of one computation: at most a code word, on the stack.
-struct OffsetList {
-    offsets: [usize; 256],
-    len: usize,
-}
-
-impl FromIterator<usize> for OffsetList {
-    fn from_iter<I: IntoIterator<Item = usize>>(iter: I) -> Self {
-        let mut list = Self { offsets: [0; 256], len: 0 };
-        for offset in iter {
-            list.offsets[list.len] = offset;
-            list.len += 1;
-        }
-        list
-    }
-}
-
-impl std::ops::Deref for OffsetList {
-    type Target = [usize];
-
-    fn deref(&self) -> &[usize] {
-        &self.offsets[..self.len]
     }
 }

@@ -69,7 +69,11 @@ impl Locks {
 
     /// Queues work that [`Locks::try_lock`] did not grant.
     pub fn wait(&mut self, stripe: StripeId, pending: Pending) {
-        self.stripes.get_mut(&stripe.get()).expect("a lock that was refused is held").waiters.push_back(pending);
+        self.stripes
+            .get_mut(&stripe.get())
+            .expect("a lock that was refused is held")
+            .waiters
+            .push_back(pending);
     }
 
     /// Gives a lock back; waiters that may run now, their locks granted, are moved to `granted`.
@@ -94,11 +98,6 @@ impl Locks {
             let lock = self.stripes.remove(&stripe.get()).expect("just looked up");
             self.spare.push(lock);
         }
-    }
-
-    /// Whether nobody holds or waits for anything.
-    pub fn is_empty(&self) -> bool {
-        self.stripes.is_empty()
     }
 }
 

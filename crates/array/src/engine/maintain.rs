@@ -136,7 +136,8 @@ impl Engine {
     pub fn scrub(&mut self, tag: u64, first_stripe: u64) {
         let request = self.open_control(tag);
         self.start_run(UnitKind::Scrub, request);
-        if let Some(Run { kind: UnitKind::Scrub, phase: Phase::Stripes { next }, progress, .. }) = &mut self.maintain.run
+        if let Some(Run { kind: UnitKind::Scrub, phase: Phase::Stripes { next }, progress, .. }) =
+            &mut self.maintain.run
         {
             (*next, progress.done) = (first_stripe, first_stripe);
         }
@@ -167,7 +168,8 @@ impl Engine {
         let busy = std::mem::take(&mut run.again).into_iter().map(StripeId::get).min();
         if let (UnitKind::Scrub, Phase::Stripes { next }) = (run.kind, &run.phase) {
             let in_flight = (run.units * self.options.unit_stripes) as u64;
-            self.maintain.superblock.scrub_cursor = next.saturating_sub(in_flight).min(busy.unwrap_or(u64::MAX));
+            self.maintain.superblock.scrub_cursor =
+                next.saturating_sub(in_flight).min(busy.unwrap_or(u64::MAX));
         }
         for request in answers {
             self.chunk_done(request, Some(EngineError::Refused));
@@ -186,7 +188,15 @@ impl Engine {
                 // A rebuild goes first; the scrub is given up and says so.
                 let (units, again) = (run.units, std::mem::take(&mut run.again));
                 let phase = Phase::Commit { asked: false };
-                *run = Run { kind, phase, units, again, progress: run.progress, report: run.report, answers: vec![request] };
+                *run = Run {
+                    kind,
+                    phase,
+                    units,
+                    again,
+                    progress: run.progress,
+                    report: run.report,
+                    answers: vec![request],
+                };
                 run.again.clear();
                 run.progress = Progress { started_ns: self.now_ns, ..Progress::default() };
                 for scrub in answers {
@@ -262,7 +272,7 @@ impl Engine {
     /// Starts the next unit of the present phase; `false` if there is none or it cannot start now.
     fn start_unit(&mut self) -> bool {
         let kind = run_mut(&mut self.maintain).kind;
-        let place = self.take_job(JobKind::Maintain(kind));
+        let place = self.take_job(JobKind::Maintain);
         let mut plan = std::mem::take(&mut self.jobs[place].plan);
         let mut looked_at = 0;
         for _ in 0..self.options.unit_stripes {
@@ -391,13 +401,21 @@ impl Engine {
         let columns = columns..plan.columns.len();
         align(plan, self.zero_slot);
         let present = plan.slots.len();
-        let chosen = pieces.pieces.iter().filter(|piece| self.health.is_readable(piece.addr)).take(pieces.data_count);
+        let chosen =
+            pieces.pieces.iter().filter(|piece| self.health.is_readable(piece.addr)).take(pieces.data_count);
         for piece in chosen {
             let slot = plan.own_slot(&mut self.pool);
             plan.columns.push(piece.index);
             plan.slots.push(slot);
             let stream = self.stream_of(piece);
-            plan.reads.push(PlanRead { addr: piece.addr, crc: piece.crc, word, index: piece.index, slot, stream });
+            plan.reads.push(PlanRead {
+                addr: piece.addr,
+                crc: piece.crc,
+                word,
+                index: piece.index,
+                slot,
+                stream,
+            });
         }
         let wanted = plan.slots.len();
         for piece in &pieces.pieces {
@@ -406,7 +424,12 @@ impl Engine {
                 plan.columns.push(piece.index);
                 plan.slots.push(slot);
                 let stream = self.stream_of(piece);
-                plan.writes.push(PlanWrite { addr: piece.addr, slot, stream, crc_at: CrcAt::Known(piece.crc) });
+                plan.writes.push(PlanWrite {
+                    addr: piece.addr,
+                    slot,
+                    stream,
+                    crc_at: CrcAt::Known(piece.crc),
+                });
             }
         }
         let end = plan.slots.len();
@@ -420,14 +443,24 @@ impl Engine {
             if self.health.is_readable(piece.addr) {
                 let slot = plan.own_slot(&mut self.pool);
                 let stream = self.stream_of(piece);
-                plan.reads.push(PlanRead { addr: piece.addr, crc: piece.crc, word, index: piece.index, slot, stream });
+                plan.reads.push(PlanRead {
+                    addr: piece.addr,
+                    crc: piece.crc,
+                    word,
+                    index: piece.index,
+                    slot,
+                    stream,
+                });
             }
         }
         let reads = &plan.reads[first..];
         let width = self.store.code.width_max();
         let whole = reads.iter().filter(|read| read.index < width).count() == pieces.data_count;
-        let parities: Vec<(usize, block::Slot)> =
-            reads.iter().filter(|read| read.index >= width).map(|read| (read.index - width, read.slot)).collect();
+        let parities: Vec<(usize, block::Slot)> = reads
+            .iter()
+            .filter(|read| read.index >= width)
+            .map(|read| (read.index - width, read.slot))
+            .collect();
         if !whole || parities.is_empty() {
             return;
         }

@@ -8,6 +8,7 @@
 
 mod background;
 mod checkpoint;
+mod compute;
 mod config;
 mod cover;
 mod flush;
@@ -19,6 +20,7 @@ mod read;
 mod request;
 mod slab;
 mod tag;
+mod trim;
 mod write;
 
 pub use config::{CommitPolicy, Content, EngineOptions, SyncPolicy};
@@ -29,7 +31,7 @@ use crate::health::{ArrayState, Health};
 use crate::journal::Journal;
 use crate::scheme::{ChunkWrite, Journaling, Scheme, WriteLock};
 use crate::store::Store;
-use block::{ChunkAddr, Completion, DeviceOp, DevIndex, IoFault, OpKind, Pool, Seq, Slot, StripeId, Stream};
+use block::{ChunkAddr, Completion, DevIndex, DeviceOp, IoFault, OpKind, Pool, Seq, Slot, Stream, StripeId};
 use lock::{Locks, Mode};
 use slab::{Slab, Tickets};
 use std::collections::VecDeque;
@@ -90,6 +92,8 @@ struct Quarantined {
 
 enum Freed {
     Chunk(ChunkAddr),
+    /// By a discard.
+    Discarded(ChunkAddr),
     LogTail(u64),
 }
 
@@ -116,6 +120,10 @@ pub struct Engine {
     tickets: Tickets,
     quarantine: VecDeque<Quarantined>,
     log_tail_noted: u64,
+    /// Freed by discards, about to be released.
+    discarded: Vec<ChunkAddr>,
+    trims: Slab<trim::TrimRun>,
+    computer: compute::Computer,
     retired: Seq,
     flush: flush::Flusher,
     payload: payload::Payloads,
@@ -177,6 +185,9 @@ impl Engine {
             tickets: Tickets::default(),
             quarantine: VecDeque::new(),
             log_tail_noted: log_tail,
+            discarded: Vec::new(),
+            trims: Slab::default(),
+            computer: compute::Computer::default(),
             retired,
             checkpoint,
             ops: Vec::new(),
@@ -268,6 +279,7 @@ impl Engine {
             && !self.flush.is_busy()
             && !self.checkpoint.is_busy()
             && self.fence == 0
+            && self.trims.len() == 0
             && self.ops.is_empty()
             && self.maintain.heals_in_flight() == 0
     }
@@ -300,10 +312,19 @@ impl Engine {
             Purpose::Flush => self.device_flush_done(tag, completion.result),
             Purpose::Superblock => self.superblock_done(tag, completion.result),
             Purpose::Checkpoint => self.checkpoint_done(tag, completion.result),
+            Purpose::Trim => self.trim_done(tag, completion.result),
         }
     }
 
-    fn push_op(&mut self, tag: Tag, kind: OpKind, stream: Stream, offset_bytes: u64, length_bytes: u64, slot: Option<Slot>) {
+    fn push_op(
+        &mut self,
+        tag: Tag,
+        kind: OpKind,
+        stream: Stream,
+        offset_bytes: u64,
+        length_bytes: u64,
+        slot: Option<Slot>,
+    ) {
         self.in_flight[tag.dev.index()] += 1;
         self.ops.push(DeviceOp {
             tag: tag.encode(),
@@ -361,17 +382,21 @@ impl Engine {
             }
             match front.what {
                 Freed::Chunk(addr) => self.store.spaces[addr.dev.index()].release(addr.chunk),
+                Freed::Discarded(addr) => self.discarded.push(addr),
                 Freed::LogTail(position) => self.store.log.trim(position.min(self.store.log.head())),
             }
             self.quarantine.pop_front();
         }
+        if !self.discarded.is_empty() {
+            self.release_discarded();
+        }
     }
 
     /// Quarantines what the records up to `seq` freed.
-    fn quarantine_freed(&mut self, seq: Seq) {
+    fn quarantine_freed(&mut self, seq: Seq, what: fn(ChunkAddr) -> Freed) {
         let ticket = self.tickets.next();
         let freed = std::mem::take(&mut self.store.freed);
-        self.quarantine.extend(freed.iter().map(|&addr| Quarantined { seq, ticket, what: Freed::Chunk(addr) }));
+        self.quarantine.extend(freed.iter().map(|&addr| Quarantined { seq, ticket, what: what(addr) }));
         self.store.freed = freed;
         self.store.freed.clear();
         self.note_log_tail(seq);

@@ -145,7 +145,14 @@ impl Engine {
             outstanding += 1;
             let tag = Tag { purpose: Purpose::Payload, dev: write.addr.dev, id: place, step: step as u32 };
             let offset = self.store.config.payload_offset(block);
-            self.push_op(tag, OpKind::Write, Stream::Log, offset, self.pool.slot_bytes() as u64, Some(write.slot));
+            self.push_op(
+                tag,
+                OpKind::Write,
+                Stream::Log,
+                offset,
+                self.pool.slot_bytes() as u64,
+                Some(write.slot),
+            );
         }
         outstanding
     }

@@ -34,13 +34,19 @@ impl Engine {
     pub(super) fn start_read(&mut self, request: u32, lcn: Lcn, slot: Slot) {
         let locked = self.write_mode() == Mode::Exclusive;
         let place = self.reads.take();
-        self.reads[place] =
-            ReadOp { lcn, slot: Some(slot), wanted: Wanted::Request { request, locked }, at: None, ticket: None };
+        self.reads[place] = ReadOp {
+            lcn,
+            slot: Some(slot),
+            wanted: Wanted::Request { request, locked },
+            at: None,
+            ticket: None,
+        };
         if locked {
             let stripe = self.store.config.geometry.stripe_of(lcn);
             if !self.locks.try_lock(stripe, Mode::Shared) {
                 let write = ChunkWrite { request, lcn, slot, from: 0, to: 0 };
-                self.locks.wait(stripe, Pending { write, mode: Mode::Shared, kind: PendingKind::Read(place) });
+                self.locks
+                    .wait(stripe, Pending { write, mode: Mode::Shared, kind: PendingKind::Read(place) });
                 return;
             }
         }

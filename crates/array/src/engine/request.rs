@@ -75,7 +75,11 @@ impl Engine {
     }
 
     /// The chunks that a range touches, each with the bytes of it that are covered.
-    pub(super) fn chunks_of(&self, offset: u64, length: u64) -> impl Iterator<Item = (Lcn, u32, u32)> + use<> {
+    pub(super) fn chunks_of(
+        &self,
+        offset: u64,
+        length: u64,
+    ) -> impl Iterator<Item = (Lcn, u32, u32)> + use<> {
         let chunk = self.store.config.geometry.chunk_bytes() as u64;
         let end = offset + length;
         (offset / chunk..end.div_ceil(chunk)).map(move |lcn| {
@@ -95,7 +99,14 @@ impl Engine {
     /// Writes `length_bytes` at `offset_bytes`. `slots` holds one slot per chunk touched, the payload at the place it
     /// has within its chunk; the engine may change the bytes around it. The slots are the engine's until the request is
     /// done. With `durable` it is answered only when it would survive a power cut.
-    pub fn write(&mut self, tag: u64, offset_bytes: u64, length_bytes: u64, slots: &[Slot], durable: Durability) {
+    pub fn write(
+        &mut self,
+        tag: u64,
+        offset_bytes: u64,
+        length_bytes: u64,
+        slots: &[Slot],
+        durable: Durability,
+    ) {
         if let Err(error) = self.check(offset_bytes, length_bytes).and_then(|()| self.check_writable()) {
             return self.finish(Done { tag, result: Err(error) });
         }
@@ -135,7 +146,14 @@ impl Engine {
 
     /// Makes a range read as zeros and frees its space. Edges that cover a chunk in part are written as zeros, for which
     /// `slots` must hold two slots; the engine takes the rest of the range without buffers.
-    pub fn zero(&mut self, tag: u64, offset_bytes: u64, length_bytes: u64, slots: [Slot; 2], durable: Durability) {
+    pub fn zero(
+        &mut self,
+        tag: u64,
+        offset_bytes: u64,
+        length_bytes: u64,
+        slots: [Slot; 2],
+        durable: Durability,
+    ) {
         if let Err(error) = self.check(offset_bytes, length_bytes).and_then(|()| self.check_writable()) {
             return self.finish(Done { tag, result: Err(error) });
         }

@@ -35,11 +35,6 @@ impl<T: Default> Slab<T> {
     pub fn len(&self) -> usize {
         self.entries.len() - self.free.len()
     }
-
-    /// The places that are taken.
-    pub fn places(&self) -> impl Iterator<Item = u32> + '_ {
-        (0..self.entries.len() as u32).filter(|&p| self.used[p as usize])
-    }
 }
 
 impl<T> std::ops::Index<u32> for Slab<T> {

@@ -25,9 +25,11 @@ pub enum Purpose {
     Superblock,
     /// A block of the running checkpoint.
     Checkpoint,
+    /// The discard of a freed run.
+    Trim,
 }
 
-const PURPOSES: [Purpose; 10] = [
+const PURPOSES: [Purpose; 11] = [
     Purpose::JobRead,
     Purpose::JobWrite,
     Purpose::Payload,
@@ -38,6 +40,7 @@ const PURPOSES: [Purpose; 10] = [
     Purpose::Flush,
     Purpose::Superblock,
     Purpose::Checkpoint,
+    Purpose::Trim,
 ];
 
 /// A decoded tag: purpose (4 bits), device (12 bits), id (24 bits), step (24 bits).
@@ -57,7 +60,10 @@ impl Tag {
     /// The tag as a number.
     pub fn encode(self) -> u64 {
         debug_assert!(self.id < 1 << 24 && self.step < 1 << 24 && self.dev.get() < 1 << 12);
-        (self.purpose as u64) << 60 | u64::from(self.dev.get()) << 48 | u64::from(self.id) << 24 | u64::from(self.step)
+        (self.purpose as u64) << 60
+            | u64::from(self.dev.get()) << 48
+            | u64::from(self.id) << 24
+            | u64::from(self.step)
     }
 
     /// The number as a tag; the engine only ever sees numbers it made.

@@ -33,7 +33,8 @@ impl Engine {
             }
             let place = self.take_job(JobKind::Write);
             let mut plan = std::mem::take(&mut self.jobs[place].plan);
-            let (mut batch, mut refused) = (std::mem::take(&mut self.batch), std::mem::take(&mut self.refused));
+            let (mut batch, mut refused) =
+                (std::mem::take(&mut self.batch), std::mem::take(&mut self.refused));
             let (store, pool) = (&mut self.store, &mut self.pool);
             self.scheme.plan_writes(store, &self.health, pool, &mut batch, &mut refused, &mut plan);
             self.jobs[place].plan = plan;
@@ -149,7 +150,11 @@ impl Engine {
             Located::At { .. } => {
                 let Some(base) = self.pool.alloc() else {
                     // Buffers come back as other work ends; until then the write keeps its place and its lock.
-                    self.pending.push_front(Pending { write, mode: Mode::Exclusive, kind: PendingKind::Write });
+                    self.pending.push_front(Pending {
+                        write,
+                        mode: Mode::Exclusive,
+                        kind: PendingKind::Write,
+                    });
                     let stripe = self.store.config.geometry.stripe_of(write.lcn);
                     self.unlock(stripe, Mode::Exclusive);
                     return false;
@@ -161,7 +166,12 @@ impl Engine {
     }
 
     /// The old version is at hand: fill in the rest of the chunk. The write joins the next batch.
-    pub(super) fn base_read_done(&mut self, write: ChunkWrite, base: block::Slot, error: Option<EngineError>) {
+    pub(super) fn base_read_done(
+        &mut self,
+        write: ChunkWrite,
+        base: block::Slot,
+        error: Option<EngineError>,
+    ) {
         if let Some(error) = error {
             self.pool.free(base);
             let stripe = self.store.config.geometry.stripe_of(write.lcn);
@@ -261,7 +271,13 @@ impl Engine {
             for lcn in (run.next..end).map(Lcn::new) {
                 // What was never written, or is being written just now, needs no zeros after that.
                 if self.scheme.locate(&self.store, lcn) != Located::Zero {
-                    self.queue_write(ChunkWrite { request: run.request, lcn, slot: self.zero_slot, from: 0, to: chunk });
+                    self.queue_write(ChunkWrite {
+                        request: run.request,
+                        lcn,
+                        slot: self.zero_slot,
+                        from: 0,
+                        to: chunk,
+                    });
                     self.requests[run.request].remaining += 1;
                 }
             }
@@ -288,7 +304,8 @@ impl Engine {
 
     fn plan_zero(&mut self, place: u32, first: u64, count: u64) {
         let geometry = self.store.config.geometry;
-        let (from, to) = (geometry.stripe_of(Lcn::new(first)), geometry.stripe_of(Lcn::new(first + count - 1)));
+        let (from, to) =
+            (geometry.stripe_of(Lcn::new(first)), geometry.stripe_of(Lcn::new(first + count - 1)));
         let plan = &mut self.jobs[place].plan;
         plan.records.zero(Lcn::new(first), count);
         plan.stripes.extend((from.get()..=to.get()).map(StripeId::new));

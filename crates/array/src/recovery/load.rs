@@ -7,8 +7,8 @@ use crate::scheme::Scheme;
 use crate::store::Store;
 use block::{DevIndex, DeviceSet, Epoch, META_BYTES, Seq};
 use format::{
-    ArrayConfig, ArrayUuid, BlockExpect, CheckpointHeader, CheckpointKind, PAGE_WORDS, Page, PageExpect, PageKind,
-    Superblock, decode_checkpoint_header, decode_list, decode_page,
+    ArrayConfig, ArrayUuid, BlockExpect, CheckpointHeader, CheckpointKind, PAGE_WORDS, Page, PageExpect,
+    PageKind, Superblock, decode_checkpoint_header, decode_list, decode_page,
 };
 
 /// Blocks read at once.
@@ -39,7 +39,8 @@ pub(super) fn load(
     store: &mut Store,
     scheme: &mut dyn Scheme,
 ) -> Result<Loaded, AssembleError> {
-    let present = (0..store.main_count() as u16).map(DevIndex::new).filter(|&dev| is_present(health, dev)).collect();
+    let present =
+        (0..store.main_count() as u16).map(DevIndex::new).filter(|&dev| is_present(health, dev)).collect();
     let mut source = Source { devices, present, array: superblock.array, config: store.config };
     let mut fulls: Vec<CheckpointHeader> = Vec::new();
     for area in 0..2 {
@@ -51,7 +52,8 @@ pub(super) fn load(
         if std::mem::replace(&mut tried, header.number) == header.number {
             continue;
         }
-        let copies: Vec<CheckpointHeader> = fulls.iter().filter(|h| h.number == header.number).copied().collect();
+        let copies: Vec<CheckpointHeader> =
+            fulls.iter().filter(|h| h.number == header.number).copied().collect();
         let mut list = Vec::new();
         if source.load_pages(&copies, store, &mut list).is_none() {
             continue;
@@ -105,7 +107,12 @@ impl Source<'_> {
     }
 
     /// Loads the pages of one checkpoint, each from any copy that has it whole; `None` if one is nowhere whole.
-    fn load_pages(&mut self, copies: &[CheckpointHeader], store: &mut Store, list: &mut Vec<u32>) -> Option<()> {
+    fn load_pages(
+        &mut self,
+        copies: &[CheckpointHeader],
+        store: &mut Store,
+        list: &mut Vec<u32>,
+    ) -> Option<()> {
         let header = copies.first()?;
         list.clear();
         list.resize(usize::try_from(header.list_words).ok()?, 0);

@@ -55,7 +55,9 @@ pub enum AssembleError {
     #[error("the array's code or geometry is not supported")]
     Unsupported,
     /// In-place schemes: stripes may be inconsistent and a device is missing, so lost chunks cannot be told from bad ones.
-    #[error("the array was not stopped in order and is degraded: parity may not match the data (use --force to accept silent corruption)")]
+    #[error(
+        "the array was not stopped in order and is degraded: parity may not match the data (use --force to accept silent corruption)"
+    )]
     DirtyDegraded,
 }
 
@@ -78,13 +80,19 @@ pub struct Arrangement {
 pub fn arrange(found: &[Superblock]) -> Result<Arrangement, AssembleError> {
     let arrangement = arrange_any(found)?;
     let Arrangement { newest, members, .. } = &arrangement;
-    let missing: Vec<usize> = (0..members.len()).filter(|&i| members[i].state != MemberState::Healthy).collect();
+    let missing: Vec<usize> =
+        (0..members.len()).filter(|&i| members[i].state != MemberState::Healthy).collect();
     let tolerated = newest.config.geometry.parity_count();
     if missing.len() > tolerated {
         let n = newest.config.geometry.device_count();
         let name = |&i: &usize| if i < n { format!("data{i}") } else { format!("log{}", i - n) };
         let names = missing.iter().map(name).collect::<Vec<_>>().join(", ");
-        return Err(AssembleError::TooManyMissing { missing: missing.len(), total: members.len(), tolerated, names });
+        return Err(AssembleError::TooManyMissing {
+            missing: missing.len(),
+            total: members.len(),
+            tolerated,
+            names,
+        });
     }
     Ok(arrangement)
 }
@@ -106,7 +114,8 @@ pub fn arrange_any(found: &[Superblock]) -> Result<Arrangement, AssembleError> {
     for (index, superblock) in found.iter().enumerate() {
         let dev = superblock.dev.index();
         let current = members.get(dev).is_some_and(|entry| {
-            entry.serial == superblock.serial && matches!(entry.state, MemberState::Healthy | MemberState::Rebuilding)
+            entry.serial == superblock.serial
+                && matches!(entry.state, MemberState::Healthy | MemberState::Rebuilding)
         });
         if !current {
             stale.push(index);

@@ -59,9 +59,13 @@ pub(crate) fn assemble(
     let mut store = Store::new(newest.config).map_err(|_| AssembleError::Unsupported)?;
     let mut scheme = scheme::new(&store);
     let loaded = load::load(devices, &health, newest, &mut store, &mut *scheme)?;
-    let mut report =
-        RecoveryReport { was_clean: newest.clean, checkpoint: loaded.place.number, ..RecoveryReport::default() };
-    let replayed = replay::replay(devices, &mut health, newest.array, &mut store, &mut *scheme, &loaded, &mut report)?;
+    let mut report = RecoveryReport {
+        was_clean: newest.clean,
+        checkpoint: loaded.place.number,
+        ..RecoveryReport::default()
+    };
+    let replayed =
+        replay::replay(devices, &mut health, newest.array, &mut store, &mut *scheme, &loaded, &mut report)?;
     let restart = Restart { was_clean: newest.clean, dirty_degraded: arrangement.dirty_degraded };
     scheme.recover(&mut store, devices, &mut health, restart, &mut report)?;
     scheme.claim_space(&mut store).map_err(|_| AssembleError::Inconsistent)?;
@@ -74,7 +78,8 @@ pub(crate) fn assemble(
 
     let epoch = Epoch::new(loaded.epoch.get().max(newest.epoch.get()) + 1);
     let journal = Journal::new(newest.array, epoch, nonce, replayed.last_seq.next(), &store);
-    let mut parts = Parts { store, scheme, health, journal, checkpoint: loaded.place, superblock: newest.clone() };
+    let mut parts =
+        Parts { store, scheme, health, journal, checkpoint: loaded.place, superblock: newest.clone() };
     write_checkpoint(devices, &mut parts, replayed.last_seq)?;
     write_superblocks(devices, &mut parts, false)?;
     Ok((parts, report))
@@ -88,10 +93,14 @@ pub(crate) fn write_checkpoint(
 ) -> Result<(), AssembleError> {
     let copies = parts.store.config.geometry.parity_count() + 1;
     let place = &parts.checkpoint;
-    let same = place.devices.len() == copies && place.devices.iter().all(|&dev| parts.health.is_writable(dev));
-    let take = |kind, set| Image::take(&parts.store, &*parts.scheme, &parts.journal, kind, place, set, through);
+    let same =
+        place.devices.len() == copies && place.devices.iter().all(|&dev| parts.health.is_writable(dev));
+    let take =
+        |kind, set| Image::take(&parts.store, &*parts.scheme, &parts.journal, kind, place, set, through);
     let room = u64::from(parts.store.config.incremental_blocks.saturating_sub(place.incremental_next));
-    let small = same.then(|| take(CheckpointKind::Incremental, place.devices.clone())).filter(|i| i.block_count() <= room);
+    let small = same
+        .then(|| take(CheckpointKind::Incremental, place.devices.clone()))
+        .filter(|i| i.block_count() <= room);
     let image = small.unwrap_or_else(|| {
         let n = parts.store.main_count();
         let ring = (0..n).map(|i| DevIndex::new(((place.number as usize + 1 + i) % n) as u16));
@@ -152,7 +161,13 @@ pub(crate) fn write_superblocks(
 }
 
 /// A write during assembly; a fault takes the device out of service.
-pub(crate) fn write_or_fail(devices: &mut dyn DeviceSet, health: &mut Health, dev: DevIndex, offset: u64, bytes: &[u8]) {
+pub(crate) fn write_or_fail(
+    devices: &mut dyn DeviceSet,
+    health: &mut Health,
+    dev: DevIndex,
+    offset: u64,
+    bytes: &[u8],
+) {
     if health.is_writable(dev) && devices.write_now(dev, offset, bytes).is_err() {
         health.fail(dev);
     }

@@ -55,7 +55,8 @@ pub(super) fn replay(
     let mut last_seq = loaded.through;
     let mut keep = |frame: Frame| {
         flushed = flushed.max(frame.flushed_through);
-        last_seq = last_seq.max(Seq::new((frame.first_seq.get() + frame.records.len() as u64).saturating_sub(1)));
+        last_seq =
+            last_seq.max(Seq::new((frame.first_seq.get() + frame.records.len() as u64).saturating_sub(1)));
         // A frame without records only says what is durable; the next one begins with the same number.
         if !frame.records.is_empty() {
             frames.entry(frame.first_seq).or_insert(frame);
@@ -99,7 +100,9 @@ impl Replay<'_> {
                 read_blocks(self.devices, dev, offset, &mut bytes);
                 for (i, bytes) in (block..).zip(bytes.chunks(META_BYTES)) {
                     let (epoch, nonce) = (loaded.epoch, loaded.nonce);
-                    if let Ok(frame) = decode_frame(bytes, &FrameExpect { array, epoch, nonce, dev, block: i }) {
+                    if let Ok(frame) =
+                        decode_frame(bytes, &FrameExpect { array, epoch, nonce, dev, block: i })
+                    {
                         keep(frame);
                     }
                 }
@@ -125,7 +128,9 @@ impl Replay<'_> {
                 read_blocks(self.devices, dev, offset, &mut bytes);
                 for (i, bytes) in (at + 1..).zip(bytes.chunks(META_BYTES)) {
                     let (epoch, nonce) = (loaded.epoch, loaded.nonce);
-                    if let Ok(frame) = decode_frame(bytes, &FrameExpect { array, epoch, nonce, dev, block: i }) {
+                    if let Ok(frame) =
+                        decode_frame(bytes, &FrameExpect { array, epoch, nonce, dev, block: i })
+                    {
                         last_frame = ahead + (i - at - 1);
                         self.log_used = self.log_used.max(last_frame + 1);
                         keep(frame);
@@ -236,8 +241,10 @@ impl Replay<'_> {
         {
             return false;
         }
-        let rebuilt = |index: usize| pieces.iter().position(|p| p.index == index).expect("wanted pieces are listed");
-        let good = wanted.iter().all(|&(index, at)| crc32c(&region[at..at + len]) == pieces[rebuilt(index)].crc);
+        let rebuilt =
+            |index: usize| pieces.iter().position(|p| p.index == index).expect("wanted pieces are listed");
+        let good =
+            wanted.iter().all(|&(index, at)| crc32c(&region[at..at + len]) == pieces[rebuilt(index)].crc);
         if good {
             for &(index, at) in &wanted {
                 let addr = pieces[rebuilt(index)].addr;

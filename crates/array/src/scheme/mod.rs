@@ -157,7 +157,13 @@ pub trait Scheme: Send {
     fn return_dirty(&mut self, stripe: StripeId);
 
     /// Extends a plan by the parity commit of one stripe, which the caller holds exclusively.
-    fn plan_commit(&mut self, store: &mut Store, pool: &mut Pool, stripe: StripeId, plan: &mut Plan) -> CommitOutcome;
+    fn plan_commit(
+        &mut self,
+        store: &mut Store,
+        pool: &mut Pool,
+        stripe: StripeId,
+        plan: &mut Plan,
+    ) -> CommitOutcome;
 
     /// The only lasting mutation. `seq` is the record's place in history; `log_position` where its log chunks are.
     fn apply(&mut self, store: &mut Store, seq: Seq, record: RecordRef<'_>) -> Result<(), Rejected>;

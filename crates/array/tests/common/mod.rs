@@ -50,8 +50,7 @@ pub fn fresh(options: &CreateOptions, main_mib: u64, log_mib: u64) -> MemorySet 
     let (n, logs) = (options.geometry.device_count(), options.geometry.parity_count());
     let logs = if options.scheme == SchemeKind::Raid { 0 } else { logs };
     let config = plan_config(options, main_mib << 20, log_mib << 20, logs).unwrap();
-    let sizes: Vec<u64> =
-        (0..n + logs).map(|i| if i < n { main_mib << 20 } else { log_mib << 20 }).collect();
+    let sizes: Vec<u64> = (0..n + logs).map(|i| if i < n { main_mib << 20 } else { log_mib << 20 }).collect();
     let mut devices = MemorySet::new(&sizes).unwrap();
     let new = NewArray { uuid: ArrayUuid::new([7; 16]), name: "test".into(), nonce: 99, created_unix_s: 0 };
     create(&mut devices, config, &new).unwrap();
@@ -59,14 +58,23 @@ pub fn fresh(options: &CreateOptions, main_mib: u64, log_mib: u64) -> MemorySet 
 }
 
 /// Assembles it.
-pub fn assemble(mut devices: MemorySet, count: usize, options: EngineOptions) -> (Array<MemorySet>, array::RecoveryReport) {
+pub fn assemble(
+    mut devices: MemorySet,
+    count: usize,
+    options: EngineOptions,
+) -> (Array<MemorySet>, array::RecoveryReport) {
     let found = superblocks(&mut devices, count);
     let arrangement = arrange(&found).unwrap();
     Array::assemble(devices, &arrangement, 4242, options).unwrap()
 }
 
 /// Writes `bytes` at `offset` (any 512-byte alignment) and waits.
-pub fn write(array: &mut Array<MemorySet>, offset: u64, bytes: &[u8], durable: Durability) -> Result<(), array::EngineError> {
+pub fn write(
+    array: &mut Array<MemorySet>,
+    offset: u64,
+    bytes: &[u8],
+    durable: Durability,
+) -> Result<(), array::EngineError> {
     let (chunk, slots) = take(array, offset, bytes.len() as u64);
     let mut done = 0;
     for (i, &slot) in slots.iter().enumerate() {

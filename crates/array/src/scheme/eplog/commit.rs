@@ -55,9 +55,9 @@ impl Eplog {
         }
         plan.records.chunks.extend(parity.iter().copied().take(m));
         let crcs = plan.records.commit(stripe, chunks_from, k);
-        for row in 0..m {
+        for (row, &chunk) in parity.iter().enumerate().take(m) {
             plan.writes.push(PlanWrite {
-                addr: ChunkAddr::new(store.layout.device(stripe, k + row), parity[row]),
+                addr: ChunkAddr::new(store.layout.device(stripe, k + row), chunk),
                 slot: plan.slots[outputs + row],
                 stream: Stream::Parity,
                 crc_at: CrcAt::Crc(crcs + row),
@@ -170,8 +170,8 @@ fn alloc_parity(store: &mut Store, stripe: StripeId) -> Option<[ChunkIndex; 255]
         match store.spaces[dev].alloc(Demand::Reclaim) {
             Some(chunk) => chunks[row] = chunk,
             None => {
-                for undo in 0..row {
-                    store.spaces[store.layout.device(stripe, k + undo).index()].release(chunks[undo]);
+                for (undo, &chunk) in chunks.iter().enumerate().take(row) {
+                    store.spaces[store.layout.device(stripe, k + undo).index()].release(chunk);
                 }
                 return None;
             }

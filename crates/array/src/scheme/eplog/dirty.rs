@@ -138,6 +138,6 @@ impl DirtyStripes {
 
     /// Bytes that grow with what is uncommitted.
     pub fn dynamic_bytes(&self) -> u64 {
-        (self.committed.capacity() * 4 + self.stripes.capacity() * 8 + self.queue.capacity() * 8) as u64
+        (self.committed.len() * 4 + self.stripes.len() * 8 + self.queue.len() * 8) as u64
     }
 }

@@ -32,17 +32,24 @@ pub struct LogTable {
 }
 
 impl LogTable {
-    /// No log stripe.
-    pub fn new(device_count: usize, chunks_per_device: u32, width_max: usize, parity_count: usize) -> Self {
+    /// No log stripe yet, never more than `stripes_max`: the tables are reserved (not touched) at once, so that they never
+    /// move.
+    pub fn new(
+        device_count: usize,
+        chunks_per_device: u32,
+        width_max: usize,
+        parity_count: usize,
+        stripes_max: usize,
+    ) -> Self {
         let owner_stride = chunks_per_device as usize + 1;
         Self {
             width_max,
             parity_count,
             owner_stride,
             owner: vec![0; owner_stride * device_count],
-            entries: Vec::new(),
-            members: Vec::new(),
-            crcs: Vec::new(),
+            entries: Vec::with_capacity(stripes_max),
+            members: Vec::with_capacity(stripes_max * width_max),
+            crcs: Vec::with_capacity(stripes_max * parity_count),
             free: Vec::new(),
             order: VecDeque::new(),
             live_count: 0,
@@ -155,7 +162,10 @@ impl LogTable {
 
     /// Live log stripes, in log order.
     pub fn live_ids(&self) -> impl Iterator<Item = u32> {
-        self.order.iter().filter(|&&(seq, id)| self.entries[id as usize].seq == seq && self.member_count(id) > 0).map(|&(_, id)| id)
+        self.order
+            .iter()
+            .filter(|&&(seq, id)| self.entries[id as usize].seq == seq && self.member_count(id) > 0)
+            .map(|&(_, id)| id)
     }
 
     /// How many log stripes live.
@@ -176,10 +186,10 @@ impl LogTable {
 
     /// Bytes that grow with what is uncommitted.
     pub fn dynamic_bytes(&self) -> u64 {
-        (self.members.capacity() * size_of::<LogMember>()
-            + self.crcs.capacity() * 4
-            + self.entries.capacity() * size_of::<Entry>()
-            + self.order.capacity() * size_of::<(Seq, u32)>()) as u64
+        (self.members.len() * size_of::<LogMember>()
+            + self.crcs.len() * 4
+            + self.entries.len() * size_of::<Entry>()
+            + self.order.len() * size_of::<(Seq, u32)>()) as u64
     }
 }
 

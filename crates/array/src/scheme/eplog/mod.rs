@@ -35,6 +35,10 @@ impl Eplog {
     /// The empty scheme of an empty store.
     pub fn new(store: &Store) -> Self {
         let geometry = store.config.geometry;
+        // Every live log stripe has log chunks, and a member that takes a spare chunk.
+        let spare = u64::from(store.config.chunks_per_device).saturating_sub(store.config.stripe_count);
+        let stripes_max = u64::from(store.config.log_blocks / store.chunk_blocks())
+            .min(spare * geometry.device_count() as u64);
         Self {
             dirty: DirtyStripes::new(store.config.stripe_count, geometry.data_count()),
             log: LogTable::new(
@@ -42,6 +46,7 @@ impl Eplog {
                 store.config.chunks_per_device,
                 store.code.width_max(),
                 geometry.parity_count(),
+                usize::try_from(stripes_max).expect("validated: the tables fit the address space"),
             ),
             scratch: write::Scratch::default(),
             before: Vec::new(),
@@ -94,7 +99,13 @@ impl Eplog {
     }
 
     /// The stripe's parity now covers `data`: what a commit and a new full stripe have in common.
-    fn replace_stripe(&mut self, store: &mut Store, stripe: StripeId, data: &[ChunkIndex], parity: &[ChunkIndex]) {
+    fn replace_stripe(
+        &mut self,
+        store: &mut Store,
+        stripe: StripeId,
+        data: &[ChunkIndex],
+        parity: &[ChunkIndex],
+    ) {
         let geometry = store.config.geometry;
         let mut before = std::mem::take(&mut self.before);
         before.clear();
@@ -163,7 +174,8 @@ impl Eplog {
             if !store.table.current(lcn).is_none() {
                 self.supersede(store, lcn, ChunkIndex::NONE);
             }
-            let last = geometry.column_of(lcn) + 1 == geometry.data_count() || lcn.get() + 1 == first.get() + count;
+            let last =
+                geometry.column_of(lcn) + 1 == geometry.data_count() || lcn.get() + 1 == first.get() + count;
             if last && self.dirty.is_dirty(stripe) && self.is_all_zero(store, stripe) {
                 // No data is left in the stripe: it needs no parity, and so no commit.
                 let zeros = vec![ChunkIndex::NONE; geometry.device_count()];
@@ -175,11 +187,14 @@ impl Eplog {
 
     fn is_all_zero(&self, store: &Store, stripe: StripeId) -> bool {
         let geometry = store.config.geometry;
-        (0..geometry.data_count()).all(|column| store.table.current(geometry.lcn_at(stripe, column)).is_none())
+        (0..geometry.data_count())
+            .all(|column| store.table.current(geometry.lcn_at(stripe, column)).is_none())
     }
 
     fn is_unwritten(&self, store: &Store, stripe: StripeId) -> bool {
-        !self.dirty.is_dirty(stripe) && store.table.parity(stripe, 0).is_none() && self.is_all_zero(store, stripe)
+        !self.dirty.is_dirty(stripe)
+            && store.table.parity(stripe, 0).is_none()
+            && self.is_all_zero(store, stripe)
     }
 }
 
@@ -206,7 +221,8 @@ impl Scheme for Eplog {
                 Located::At { piece: Piece { index: column, addr, crc }, word: Word::Stripe(stripe) }
             }
             Committed::Old(_) => {
-                let id = self.log.owner(addr).expect("an uncommitted version is a member of a live log stripe");
+                let id =
+                    self.log.owner(addr).expect("an uncommitted version is a member of a live log stripe");
                 let index = self.log.index_of(id, lcn, chunk);
                 Located::At { piece: Piece { index, addr, crc }, word: Word::Log(id) }
             }
@@ -270,7 +286,13 @@ impl Scheme for Eplog {
         self.dirty.put_back(stripe);
     }
 
-    fn plan_commit(&mut self, store: &mut Store, pool: &mut Pool, stripe: StripeId, plan: &mut Plan) -> CommitOutcome {
+    fn plan_commit(
+        &mut self,
+        store: &mut Store,
+        pool: &mut Pool,
+        stripe: StripeId,
+        plan: &mut Plan,
+    ) -> CommitOutcome {
         self.plan_stripe_commit(store, pool, stripe, plan)
     }
 
@@ -316,7 +338,9 @@ impl Scheme for Eplog {
                     && log_crcs.len() == n - k
                     && !members.is_empty()
                     && members.len() <= store.code.width_max()
-                    && members.iter().all(|m| m.lcn.get() < lcn_count && !m.chunk.is_none() && chunk_ok(&m.chunk))
+                    && members
+                        .iter()
+                        .all(|m| m.lcn.get() < lcn_count && !m.chunk.is_none() && chunk_ok(&m.chunk))
             }
             RecordRef::FullStripe { stripe, chunks, crcs } => {
                 stripe.get() < store.config.stripe_count
@@ -330,9 +354,12 @@ impl Scheme for Eplog {
                     && parity.len() == n - k
                     && parity_crcs.len() == n - k
                     && parity.iter().all(chunk_ok)
-                    && (0..k).all(|column| store.table.current(geometry.lcn_at(stripe, column)) == data[column])
+                    && (0..k)
+                        .all(|column| store.table.current(geometry.lcn_at(stripe, column)) == data[column])
             }
-            RecordRef::Zero { first, count } => first.get().checked_add(count).is_some_and(|end| end <= lcn_count),
+            RecordRef::Zero { first, count } => {
+                first.get().checked_add(count).is_some_and(|end| end <= lcn_count)
+            }
             RecordRef::InPlace { .. } => false,
         }
     }

@@ -15,17 +15,20 @@ impl Eplog {
                 .entries()
                 .map(|(stripe, committed)| ListItem::DirtyStripe { stripe, committed: committed.to_vec() }),
         );
-        out.extend(self.log.live_ids().map(|id| ListItem::LogStripe {
-            first_seq: self.log.seq(id),
-            log_block: self.log.block(id),
-            log_crcs: self.log.crcs(id).to_vec(),
-            members: (0..self.log.member_count(id))
-                .map(|i| {
-                    let mut member = self.log.member(id, i);
-                    member.crc = store.table.crc(ChunkAddr::new(store.layout.device_of(member.lcn), member.chunk));
-                    member
-                })
-                .collect(),
+        out.extend(self.log.live_ids().map(|id| {
+            ListItem::LogStripe {
+                first_seq: self.log.seq(id),
+                log_block: self.log.block(id),
+                log_crcs: self.log.crcs(id).to_vec(),
+                members: (0..self.log.member_count(id))
+                    .map(|i| {
+                        let mut member = self.log.member(id, i);
+                        member.crc =
+                            store.table.crc(ChunkAddr::new(store.layout.device_of(member.lcn), member.chunk));
+                        member
+                    })
+                    .collect(),
+            }
         }));
     }
 
@@ -35,10 +38,14 @@ impl Eplog {
         for item in items {
             if let ListItem::DirtyStripe { stripe, committed } = item {
                 let known = committed.iter().all(|&c| c == u32::MAX || c <= store.config.chunks_per_device);
-                if stripe.get() >= store.config.stripe_count || committed.len() != geometry.data_count() || !known {
+                if stripe.get() >= store.config.stripe_count
+                    || committed.len() != geometry.data_count()
+                    || !known
+                {
                     return Err(Rejected);
                 }
-                for (column, &chunk) in committed.iter().enumerate().filter(|&(_, &chunk)| chunk != u32::MAX) {
+                for (column, &chunk) in committed.iter().enumerate().filter(|&(_, &chunk)| chunk != u32::MAX)
+                {
                     self.dirty.set_committed(*stripe, column, ChunkIndex::new(chunk));
                 }
             }
@@ -99,5 +106,9 @@ impl Eplog {
 }
 
 fn claim(store: &mut Store, addr: ChunkAddr) -> Result<(), Rejected> {
-    if addr.chunk.is_none() || store.spaces[addr.dev.index()].claim(addr.chunk) { Ok(()) } else { Err(Rejected) }
+    if addr.chunk.is_none() || store.spaces[addr.dev.index()].claim(addr.chunk) {
+        Ok(())
+    } else {
+        Err(Rejected)
+    }
 }

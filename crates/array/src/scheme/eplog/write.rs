@@ -5,7 +5,7 @@ use crate::plan::{Compute, CrcAt, Plan, PlanWrite};
 use crate::scheme::ChunkWrite;
 use crate::space::Demand;
 use crate::store::Store;
-use block::{ChunkAddr, Pool, StripeId, Stream};
+use block::{ChunkAddr, Pool, Stream, StripeId};
 use format::LogMember;
 
 /// Reused between batches.
@@ -43,7 +43,11 @@ impl Eplog {
         let log_need = u64::from(groups + 1) * u64::from(store.chunk_blocks()) + LOG_SET_ASIDE_BLOCKS;
         let fits = store.log.room() >= log_need
             && pool.free_count() >= groups as usize * m
-            && scratch.per_device.iter().zip(&store.spaces).all(|(&count, space)| space.free_for_users() >= count);
+            && scratch
+                .per_device
+                .iter()
+                .zip(&store.spaces)
+                .all(|(&count, space)| space.free_for_users() >= count);
         if fits {
             scratch.group_first_fit(store);
             plan_log_stripes(store, pool, &scratch, plan);
@@ -77,7 +81,8 @@ impl Eplog {
                 && self.is_unwritten(store, stripe)
                 && writes[..at].iter().all(|write| geometry.stripe_of(write.lcn) != stripe)
                 && pool.free_count() >= m
-                && (0..k + m).all(|c| store.spaces[store.layout.device(stripe, c).index()].free_for_users() > 0);
+                && (0..k + m)
+                    .all(|c| store.spaces[store.layout.device(stripe, c).index()].free_for_users() > 0);
             if whole {
                 plan_full_stripe(store, pool, stripe, run, plan);
                 at += k;
@@ -112,7 +117,13 @@ impl Scratch {
     }
 }
 
-fn plan_full_stripe(store: &mut Store, pool: &mut Pool, stripe: StripeId, run: &[ChunkWrite], plan: &mut Plan) {
+fn plan_full_stripe(
+    store: &mut Store,
+    pool: &mut Pool,
+    stripe: StripeId,
+    run: &[ChunkWrite],
+    plan: &mut Plan,
+) {
     let geometry = store.config.geometry;
     let (k, m) = (geometry.data_count(), geometry.parity_count());
     let chunks_from = plan.records.chunks.len();
@@ -148,13 +159,28 @@ fn plan_log_stripes(store: &mut Store, pool: &mut Pool, scratch: &Scratch, plan:
     let mut at = 0;
     while at < scratch.order.len() {
         let group = scratch.group[scratch.order[at] as usize];
-        let end = scratch.order[at..].iter().take(width).take_while(|&&i| scratch.group[i as usize] == group).count() + at;
-        plan_log_stripe(store, pool, scratch.order[at..end].iter().map(|&i| scratch.partial[i as usize]), plan);
+        let end = scratch.order[at..]
+            .iter()
+            .take(width)
+            .take_while(|&&i| scratch.group[i as usize] == group)
+            .count()
+            + at;
+        plan_log_stripe(
+            store,
+            pool,
+            scratch.order[at..end].iter().map(|&i| scratch.partial[i as usize]),
+            plan,
+        );
         at = end;
     }
 }
 
-fn plan_log_stripe(store: &mut Store, pool: &mut Pool, writes: impl Iterator<Item = ChunkWrite>, plan: &mut Plan) {
+fn plan_log_stripe(
+    store: &mut Store,
+    pool: &mut Pool,
+    writes: impl Iterator<Item = ChunkWrite>,
+    plan: &mut Plan,
+) {
     let m = store.config.geometry.parity_count();
     let members_from = plan.records.members.len();
     let (inputs, columns) = (plan.slots.len(), plan.columns.len());

@@ -15,7 +15,8 @@ mod resync;
 mod write;
 
 use super::{
-    ChunkWrite, CommitOutcome, Journaling, Located, Pressure, Rejected, Restart, Scheme, SchemeMemory, WriteLock,
+    ChunkWrite, CommitOutcome, Journaling, Located, Pressure, Rejected, Restart, Scheme, SchemeMemory,
+    WriteLock,
 };
 use crate::health::Health;
 use crate::plan::{Codeword, Piece, Plan, Word};
@@ -39,7 +40,9 @@ impl Raid {
 
 /// The chunk of a stripe, the same on every device.
 fn chunk_of(stripe: StripeId) -> ChunkIndex {
-    ChunkIndex::new(u32::try_from(stripe.get() + 1).expect("validated: a stripe takes a chunk of each device"))
+    ChunkIndex::new(
+        u32::try_from(stripe.get() + 1).expect("validated: a stripe takes a chunk of each device"),
+    )
 }
 
 /// Where a column of a stripe lies.
@@ -88,7 +91,8 @@ fn is_sound(store: &Store, stripe: StripeId) -> bool {
     let ok = |chunk: ChunkIndex| chunk.is_none() || chunk == chunk_of(stripe);
     let parity = is_written(store, stripe, k);
     (0..k).all(|column| ok(store.table.current(geometry.lcn_at(stripe, column))))
-        && (0..m).all(|row| ok(store.table.parity(stripe, row)) && is_written(store, stripe, k + row) == parity)
+        && (0..m)
+            .all(|row| ok(store.table.parity(stripe, row)) && is_written(store, stripe, k + row) == parity)
         && (parity || !(0..k).any(|column| is_written(store, stripe, column)))
 }
 
@@ -197,7 +201,9 @@ impl Scheme for Raid {
         report: &mut RecoveryReport,
     ) -> Result<(), AssembleError> {
         match self.consistency {
-            Consistency::Resync if !restart.was_clean => resync::resync(store, devices, health, restart, report),
+            Consistency::Resync if !restart.was_clean => {
+                resync::resync(store, devices, health, restart, report)
+            }
             Consistency::Resync | Consistency::Journal => Ok(()),
         }
     }

@@ -80,7 +80,9 @@ impl Redo<'_> {
         let addr = addr_of(self.store, self.stripe, column);
         let config = self.store.config;
         let copied = piece.payload_block != 0 && is_present(self.health, addr.dev);
-        self.columns[column] = if self.health.is_readable(addr) && self.read(column, config.chunk_offset(addr.chunk), piece.crc) {
+        self.columns[column] = if self.health.is_readable(addr)
+            && self.read(column, config.chunk_offset(addr.chunk), piece.crc)
+        {
             Column::InPlace
         } else if copied && self.read(column, config.payload_offset(piece.payload_block), piece.crc) {
             Column::Copied
@@ -99,7 +101,8 @@ impl Redo<'_> {
             let rest = pieces.iter().all(|piece| usize::from(piece.column) != column);
             if rest && is_written(self.store, self.stripe, column) {
                 let offset = self.store.config.chunk_offset(addr.chunk);
-                let there = self.health.is_readable(addr) && self.read(column, offset, self.store.table.crc(addr));
+                let there =
+                    self.health.is_readable(addr) && self.read(column, offset, self.store.table.crc(addr));
                 self.columns[column] = if there { Column::InPlace } else { Column::Absent };
             }
         }

@@ -108,8 +108,10 @@ impl Window<'_> {
         for column in 0..n {
             let found = places[column] * len;
             let right = if column < k { found } else { outputs[column - k] };
-            let differs = self.bad[places[column]] || self.region[found..found + len] != self.region[right..right + len];
-            let (addr, bytes) = (addr_of(self.store, self.stripe(index), column), &self.region[right..right + len]);
+            let differs = self.bad[places[column]]
+                || self.region[found..found + len] != self.region[right..right + len];
+            let (addr, bytes) =
+                (addr_of(self.store, self.stripe(index), column), &self.region[right..right + len]);
             if differs {
                 let offset = self.store.config.chunk_offset(addr.chunk);
                 write_or_fail(self.devices, self.health, addr.dev, offset, bytes);

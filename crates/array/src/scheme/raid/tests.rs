@@ -7,7 +7,9 @@ use crate::plan::Plan;
 use crate::scheme::{ChunkWrite, Scheme};
 use crate::store::Store;
 use block::{DevIndex, Geometry, Lcn, Pool, Seq, StripeId};
-use format::{CodeKind, Consistency, InPlacePiece, LayoutKind, MemberEntry, MemberState, RecordRef, SchemeKind};
+use format::{
+    CodeKind, Consistency, InPlacePiece, LayoutKind, MemberEntry, MemberState, RecordRef, SchemeKind,
+};
 
 const CHUNK: u32 = 4096;
 
@@ -85,7 +87,8 @@ fn chunks(count: u64) -> u64 {
 
 #[track_caller]
 fn same(found: &str, expected: &str) {
-    let expected: String = expected.lines().map(str::trim).filter(|l| !l.is_empty()).map(|l| format!("{l}\n")).collect();
+    let expected: String =
+        expected.lines().map(str::trim).filter(|l| !l.is_empty()).map(|l| format!("{l}\n")).collect();
     assert_eq!(found, expected);
 }
 

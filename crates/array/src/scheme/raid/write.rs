@@ -73,7 +73,8 @@ impl Raid {
         let (mut planned, mut stripes, mut record_bytes) = (0, 0, 0);
         while let Some(first) = writes.get(planned) {
             let stripe = geometry.stripe_of(first.lcn);
-            let count = writes[planned..].iter().take_while(|write| geometry.stripe_of(write.lcn) == stripe).count();
+            let count =
+                writes[planned..].iter().take_while(|write| geometry.stripe_of(write.lcn) == stripe).count();
             stripes += 1;
             record_bytes += RECORD_HEAD_BYTES + (count + m) * RECORD_PIECE_BYTES;
             // Either way reads at most k chunks besides the parities.

@@ -1,0 +1,74 @@
+//! The computations of a plan, on the slots of the pool.
+
+use crate::plan::{Compute, Plan};
+use block::{Pool, Slot};
+use erasure::Code;
+use std::ops::Range;
+
+/// Reused lists of where the inputs and outputs of one computation are.
+#[derive(Default)]
+pub(super) struct Computer {
+    inputs: Vec<usize>,
+    outputs: Vec<usize>,
+    present: Vec<(usize, usize)>,
+    wanted: Vec<(usize, usize)>,
+}
+
+impl Computer {
+    /// Carries out all computations of a plan, in order.
+    pub(super) fn run(&mut self, plan: &Plan, pool: &mut Pool, code: &Code) {
+        let len = pool.slot_bytes();
+        for compute in &plan.computes {
+            match compute {
+                Compute::Fill { old, new, from, to } => fill(pool, *old, *new, *from as usize, *to as usize),
+                Compute::Encode { columns, inputs, outputs } => {
+                    offsets(&plan.slots[inputs.clone()], len, &mut self.inputs);
+                    offsets(&plan.slots[outputs.clone()], len, &mut self.outputs);
+                    let columns = &plan.columns[columns.clone()];
+                    code.encode_in(pool.region_mut(), len, columns, &self.inputs, &self.outputs);
+                }
+                Compute::Delta { column, old, new, parities } => {
+                    offsets(&plan.slots[parities.clone()], len, &mut self.outputs);
+                    let (old, new) = (old.map(|s| s.index() * len), new.map(|s| s.index() * len));
+                    code.update_in(pool.region_mut(), len, *column, old, new, &self.outputs);
+                }
+                Compute::Rebuild { columns, present, wanted } => {
+                    pieces(plan, present, len, &mut self.present);
+                    pieces(plan, wanted, len, &mut self.wanted);
+                    let columns = &plan.columns[columns.clone()];
+                    code.rebuild_in(pool.region_mut(), len, columns, &self.present, &self.wanted)
+                        .expect("the planner chose enough pieces");
+                }
+            }
+        }
+    }
+}
+
+/// Completes a chunk of which only `from..to` is new with its old version, or with zeros.
+fn fill(pool: &mut Pool, old: Option<Slot>, new: Slot, from: usize, to: usize) {
+    let (len, new, old) = (pool.slot_bytes(), pool.offset(new), old.map(|slot| pool.offset(slot)));
+    let region = pool.region_mut();
+    match old {
+        Some(old) => {
+            region.copy_within(old..old + from, new);
+            region.copy_within(old + to..old + len, new + to);
+        }
+        None => {
+            region[new..new + from].fill(0);
+            region[new + to..new + len].fill(0);
+        }
+    }
+}
+
+fn offsets(slots: &[Slot], len: usize, out: &mut Vec<usize>) {
+    out.clear();
+    out.extend(slots.iter().map(|slot| slot.index() * len));
+}
+
+fn pieces(plan: &Plan, range: &Range<usize>, len: usize, out: &mut Vec<(usize, usize)>) {
+    out.clear();
+    let indices = &plan.columns[range.clone()];
+    out.extend(
+        indices.iter().zip(&plan.slots[range.clone()]).map(|(&index, slot)| (index, slot.index() * len)),
+    );
+}
