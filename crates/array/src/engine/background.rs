@@ -5,6 +5,13 @@ use super::{Engine, EngineError, Mode};
 use crate::scheme::CommitOutcome;
 use block::StripeId;
 
+/// A request this recently means that somebody waits: commit in smaller units, which hold up a turn less.
+const FOREGROUND_NS: u64 = 1_000_000;
+/// By this factor smaller.
+const BUSY_UNIT_DIVISOR: usize = 4;
+/// How often rate-limited maintenance looks whether it may go on.
+const PACE_NS: u64 = 5_000_000;
+
 /// Progress of parity commit.
 #[derive(Default)]
 pub(super) struct Background {
@@ -69,9 +76,11 @@ impl Engine {
 
     /// When the engine wants to be pumped although nothing happens, in its own time.
     pub fn next_deadline_ns(&self) -> Option<u64> {
-        let idle = self.options.commit.idle_ns?;
+        let paced = self.maintenance_waits().then(|| self.now_ns.saturating_add(PACE_NS));
         let dirty = self.scheme.pressure(&self.store).dirty_stripes > self.background.stuck.len() as u64;
-        (dirty && !self.background.idle_done).then(|| self.background.last_request_ns.saturating_add(idle))
+        let idle = self.options.commit.idle_ns.filter(|_| dirty && !self.background.idle_done);
+        let idle = idle.map(|ns| self.background.last_request_ns.saturating_add(ns));
+        paced.into_iter().chain(idle).min()
     }
 
     /// Maintenance wants everything committed.
@@ -145,7 +154,13 @@ impl Engine {
     /// Plans and starts one unit; `false` if nothing could be started now.
     fn start_commit_unit(&mut self) -> bool {
         let single = self.background.singly > 0;
-        let unit = if single { 1 } else { self.options.unit_stripes };
+        let busy = self.now_ns.saturating_sub(self.background.last_request_ns) < FOREGROUND_NS;
+        let whole = if busy {
+            self.options.unit_stripes.div_ceil(BUSY_UNIT_DIVISOR)
+        } else {
+            self.options.unit_stripes
+        };
+        let unit = if single { 1 } else { whole };
         let mut candidates = std::mem::take(&mut self.background.candidates);
         candidates.clear();
         let count = unit.min(usize::try_from(self.background.left).unwrap_or(usize::MAX));

@@ -264,6 +264,11 @@ impl Engine {
         looked_at * 1_000_000_000 <= u128::from(rate) * elapsed_ns
     }
 
+    /// Whether maintenance only waits for its rate limit.
+    pub(super) fn maintenance_waits(&self) -> bool {
+        self.maintain.run.as_ref().is_some_and(|run| run.units == 0) && !self.rate_allows()
+    }
+
     /// The rate limit of rebuild and scrub, changed while they run.
     pub fn set_rebuild_rate(&mut self, bytes_per_s: Option<u64>) {
         self.options.rebuild_bytes_per_s = bytes_per_s;
