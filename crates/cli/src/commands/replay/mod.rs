@@ -1,3 +1,428 @@
 //! `replay`: a trace through an array, measured and verified.
+//!
+//! The array is made of the members named, of memory or null devices made for the run, or is somebody else's, reached over
+//! NBD. The trace is read and prepared first and lies in memory, so that reading it costs the replay nothing.
 
 pub mod build;
+mod driver;
+mod fit;
+mod nbd;
+mod progress;
+mod report;
+mod target;
+mod verify;
+
+use super::Exit;
+use super::trace::Reading;
+use crate::failure::Failure;
+use crate::open;
+use crate::units::{parse_size, show_size};
+use array::{EngineOptions, SyncPolicy};
+use block::Geometry;
+use build::{Columns, DeviceKind, Kind, code_or_default, log_count, parse_code};
+use clap::Args;
+use driver::{Driver, Pace};
+use format::{CodeKind, Consistency, SchemeKind};
+use nbd::{NbdTarget, Uri};
+use progress::Progress;
+use report::{Phase, Report, since};
+use serde_json::{Value, json};
+use std::cell::Cell;
+use std::path::PathBuf;
+use std::rc::Rc;
+use std::time::Instant;
+use target::{ArrayTarget, Payload, Snapshot, Target};
+use trace::{Op, PrepareOptions, Request, TraceError, TraceSequence, prepare};
+use verify::{Initially, Verifier};
+
+/// Chunks that a fill or the final reading back moves at once, at least.
+const BULK_BYTES: u64 = 1 << 20;
+
+/// Options of `replay`.
+#[derive(Args, Debug)]
+pub struct Arguments {
+    /// Members of the array, in any order.
+    #[arg(value_name = "MEMBER")]
+    members: Vec<PathBuf>,
+    /// Trace file; given several times, the files are one trace in that order.
+    #[arg(long = "trace", required = true, value_name = "TRACE")]
+    traces: Vec<PathBuf>,
+    #[command(flatten)]
+    reading: Reading,
+    /// Make an array of such devices for the run, instead of naming members.
+    #[arg(long, value_enum, conflicts_with_all = ["members", "nbd"])]
+    device: Option<DeviceKind>,
+    /// Replay through an NBD export: nbd+unix:///EXPORT?socket=PATH, nbd://HOST:PORT/EXPORT, unix:PATH or tcp:HOST:PORT.
+    #[arg(long, value_name = "URI", conflicts_with = "members")]
+    nbd: Option<Uri>,
+    /// Data and parity devices of the array made.
+    #[arg(long, default_value = "6+2", value_name = "K+M")]
+    geometry: Columns,
+    /// Update scheme of the array made: eplog or raid.
+    #[arg(long, default_value = "eplog")]
+    scheme: SchemeKind,
+    /// Log devices of the array made: auto (as many as the scheme needs) or their number.
+    #[arg(long, default_value = "auto", value_parser = parse_log_devices, value_name = "COUNT")]
+    log_devices: LogDevices,
+    /// Erasure code of the array made: auto, xor or cauchy.
+    #[arg(long, default_value = "auto", value_parser = parse_code)]
+    code: CodeChoice,
+    /// What the scheme raid does about the write hole: resync or journal.
+    #[arg(long, default_value = "resync")]
+    consistency: Consistency,
+    /// Bytes of each main device of the array made: auto, or a size.
+    #[arg(long, default_value = "auto", value_parser = parse_auto_size, value_name = "SIZE")]
+    device_size: AutoSize,
+    /// Bytes of a chunk, to which requests are rounded; the array's own if members are named.
+    #[arg(long, value_parser = parse_size, value_name = "SIZE")]
+    chunk_size: Option<u64>,
+    /// Drop the 1 MiB segments that the trace does not touch and move the others together.
+    #[arg(long)]
+    compact: bool,
+    /// Write the whole footprint of the trace first, in full stripes, so that every write of the trace is an update.
+    #[arg(long)]
+    fill: bool,
+    /// Replay up to so many writes.
+    #[arg(long, value_name = "WRITES")]
+    head: Option<u64>,
+    /// Leave out what is no write.
+    #[arg(long)]
+    writes_only: bool,
+    /// Round requests to 512-byte sectors instead of chunks.
+    #[arg(long)]
+    sectors: bool,
+    /// Requests in flight at most.
+    #[arg(long, default_value = "32", value_parser = clap::value_parser!(u32).range(1..=4096))]
+    queue_depth: u32,
+    /// Send requests at the times of the trace; latency counts from there.
+    #[arg(long)]
+    timed: bool,
+    /// Times faster than recorded.
+    #[arg(long, default_value = "1", requires = "timed", value_parser = parse_speed)]
+    speed: f64,
+    /// Let every sector say which write it is of; check every read, and everything at the end.
+    #[arg(long)]
+    verify: bool,
+    /// Commit parity after so many writes, at the end, or never (but when space runs low).
+    #[arg(long, default_value = "never", value_parser = parse_commit, value_name = "N|end|never")]
+    commit_every: CommitEvery,
+    /// Acknowledge writes only when they are durable.
+    #[arg(long)]
+    sync: bool,
+    /// Seed of the payload.
+    #[arg(long, default_value = "1")]
+    seed: u64,
+    /// Print JSON, or write it to a file beside the table.
+    #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "-", value_name = "FILE")]
+    json: Option<PathBuf>,
+}
+
+// Aliases, because the command line treats a bare `Option` as an option without a default.
+/// Log devices asked for; `None` is as many as the scheme needs.
+type LogDevices = Option<usize>;
+/// Code asked for; `None` is the usual one for the number of parities.
+type CodeChoice = Option<CodeKind>;
+/// Size asked for; `None` is what the trace needs.
+type AutoSize = Option<u64>;
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum CommitEvery {
+    Writes(u64),
+    End,
+    Never,
+}
+
+fn parse_log_devices(text: &str) -> Result<LogDevices, String> {
+    match text {
+        "auto" => Ok(None),
+        number => number.parse().map(Some).map_err(|_| format!("found {text:?}, expected auto or a number")),
+    }
+}
+
+fn parse_auto_size(text: &str) -> Result<AutoSize, String> {
+    if text == "auto" { Ok(None) } else { parse_size(text).map(Some) }
+}
+
+fn parse_speed(text: &str) -> Result<f64, String> {
+    let speed: f64 = text.parse().map_err(|_| format!("found {text:?}, expected a number"))?;
+    if (1e-6..=1e9).contains(&speed) { Ok(speed) } else { Err(format!("found {text:?}, expected 0.000001 to 1000000000")) }
+}
+
+fn parse_commit(text: &str) -> Result<CommitEvery, String> {
+    match text {
+        "end" => Ok(CommitEvery::End),
+        "never" => Ok(CommitEvery::Never),
+        number => match number.parse() {
+            Ok(0) | Err(_) => Err(format!("found {text:?}, expected a number of writes, end or never")),
+            Ok(writes) => Ok(CommitEvery::Writes(writes)),
+        },
+    }
+}
+
+/// A prepared trace.
+struct Loaded {
+    requests: Vec<Request>,
+    footprint_bytes: u64,
+    bad_lines: u64,
+}
+
+/// A trace whose bad lines can still be counted when somebody else has taken it.
+struct Tallied {
+    sequence: TraceSequence,
+    bad_lines: Rc<Cell<u64>>,
+}
+
+impl Iterator for Tallied {
+    type Item = Result<Request, TraceError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let item = self.sequence.next();
+        self.bad_lines.set(self.sequence.skipped_count());
+        item
+    }
+}
+
+/// Runs `replay`.
+pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
+    if let Some(devices) = arguments.device {
+        return run_made(arguments, devices);
+    }
+    if let Some(uri) = &arguments.nbd {
+        if arguments.commit_every != CommitEvery::Never || arguments.sync {
+            return Err(Failure::new("--commit-every and --sync are the server's affair; leave them out with --nbd"));
+        }
+        let chunk_bytes = arguments.chunk_size.unwrap_or(4096);
+        let loaded = load(arguments, chunk_bytes)?;
+        let target = NbdTarget::connect(uri)?;
+        return replay(arguments, Box::new(target), chunk_bytes, loaded, Initially::Unknown);
+    }
+    if arguments.members.is_empty() {
+        return Err(Failure::new("name the members of an array, or --device memory, --device null or --nbd URI"));
+    }
+    let found = open::discover(&arguments.members)?;
+    let chunk_bytes = found.superblock().config.geometry.chunk_bytes() as u64;
+    if arguments.chunk_size.is_some_and(|bytes| bytes != chunk_bytes) {
+        return Err(Failure::new(format!("the array has chunks of {}; leave --chunk-size out", show_size(chunk_bytes))));
+    }
+    let loaded = load(arguments, chunk_bytes)?;
+    check_footprint(&loaded, found.superblock().config.volume_bytes())?;
+    let assembled = open::assemble(&arguments.members, engine_options(arguments))?;
+    let target = ArrayTarget::new(assembled.array, Payload::Any);
+    replay(arguments, Box::new(target), chunk_bytes, loaded, Initially::Unknown)
+}
+
+/// Replays against an array made for the run.
+fn run_made(arguments: &Arguments, devices: DeviceKind) -> Result<Exit, Failure> {
+    if arguments.verify && devices == DeviceKind::Null {
+        return Err(Failure::new("null devices keep nothing that could be verified; use --device memory"));
+    }
+    let chunk_bytes = arguments.chunk_size.unwrap_or(4096);
+    let columns = arguments.geometry;
+    let geometry = Geometry::new(columns.data_count, columns.parity_count, chunk_bytes)?;
+    let needed = log_count(arguments.scheme, columns.parity_count);
+    if let Some(given) = arguments.log_devices.filter(|&given| given != needed) {
+        let scheme = arguments.scheme;
+        return Err(Failure::new(format!(
+            "--log-devices {given}: scheme {scheme} with {} parities takes {needed}",
+            columns.parity_count
+        )));
+    }
+    let code = code_or_default(arguments.code, columns.parity_count);
+    let kind = Kind { scheme: arguments.scheme, code, consistency: arguments.consistency, geometry };
+    let loaded = load(arguments, chunk_bytes)?;
+    let sized = match arguments.device_size {
+        None => fit::fit(&kind, devices, &loaded.requests, loaded.footprint_bytes)?,
+        Some(bytes) => fit::given(&kind, loaded.footprint_bytes, bytes)?,
+    };
+    let array = build::build(devices, &sized, engine_options(arguments))?;
+    let payload = match devices {
+        DeviceKind::Memory => Payload::Any,
+        DeviceKind::Null => Payload::Zeros,
+    };
+    replay(arguments, Box::new(ArrayTarget::new(array, payload)), chunk_bytes, loaded, Initially::Zeros)
+}
+
+fn engine_options(arguments: &Arguments) -> EngineOptions {
+    let mut options = EngineOptions::default();
+    options.commit.idle_ns = None;
+    options.commit.every_requests = match arguments.commit_every {
+        CommitEvery::Writes(writes) => Some(writes),
+        CommitEvery::End | CommitEvery::Never => None,
+    };
+    if arguments.sync {
+        options.sync = SyncPolicy::Always;
+    }
+    // A long request shall not be cut into several log stripes more than it must.
+    options.batch_max = 1 << 14;
+    options
+}
+
+fn load(arguments: &Arguments, chunk_bytes: u64) -> Result<Loaded, Failure> {
+    let options = PrepareOptions {
+        compact: arguments.compact,
+        dev_mode: arguments.reading.dev_mode(),
+        chunk_bytes: if arguments.sectors { 512 } else { chunk_bytes },
+        writes_only: arguments.writes_only,
+        write_limit: arguments.head,
+        ..PrepareOptions::default()
+    };
+    let bad_lines = Rc::new(Cell::new(0));
+    let open = || {
+        let sequence = TraceSequence::open(&arguments.traces, &arguments.reading.options())?;
+        Ok(Tallied { sequence, bad_lines: Rc::clone(&bad_lines) })
+    };
+    let mut prepared = prepare(open, &options)?;
+    let footprint_bytes = prepared.footprint_bytes();
+    let requests = prepared.by_ref().collect::<Result<Vec<_>, _>>()?;
+    if requests.is_empty() {
+        return Err(Failure::new(format!("{}: no requests to replay", arguments.traces[0].display())));
+    }
+    Ok(Loaded { requests, footprint_bytes, bad_lines: bad_lines.get() })
+}
+
+fn check_footprint(loaded: &Loaded, volume_bytes: u64) -> Result<(), Failure> {
+    if loaded.footprint_bytes <= volume_bytes {
+        return Ok(());
+    }
+    Err(Failure::new(format!(
+        "the trace needs a volume of {}, this one has {}; use --compact, or a larger array",
+        show_size(loaded.footprint_bytes),
+        show_size(volume_bytes)
+    )))
+}
+
+/// What the volume must hold for the fill to be whole stripes.
+fn fill_bytes(target: &dyn Target, footprint_bytes: u64) -> u64 {
+    let stripe = target.config().map_or(1, |config| {
+        (config.geometry.data_count() * config.geometry.chunk_bytes()) as u64
+    });
+    footprint_bytes.next_multiple_of(stripe).min(target.volume_bytes())
+}
+
+/// Bytes of a request of the fill: whole stripes, if the stripe is known, or what is whole stripes in most arrays.
+fn bulk_bytes(target: &dyn Target, chunk_bytes: u64) -> u64 {
+    let columns = target.config().map_or(12, |config| config.geometry.data_count()) as u64;
+    (columns * chunk_bytes).max(BULK_BYTES / (columns * chunk_bytes) * (columns * chunk_bytes))
+}
+
+fn replay(
+    arguments: &Arguments,
+    mut target: Box<dyn Target>,
+    chunk_bytes: u64,
+    loaded: Loaded,
+    initially: Initially,
+) -> Result<Exit, Failure> {
+    check_footprint(&loaded, target.volume_bytes())?;
+    let covered = fill_bytes(&*target, loaded.footprint_bytes);
+    let config = config_json(arguments, &*target, chunk_bytes, &loaded);
+    let main_count = target.config().map_or(0, |config| config.geometry.device_count());
+    let bulk = bulk_bytes(&*target, chunk_bytes);
+    let verifier = arguments.verify.then(|| Verifier::new(covered, arguments.seed, initially));
+    let mut driver = Driver::new(&mut *target, arguments.queue_depth as usize, chunk_bytes, verifier);
+    let fill = if arguments.fill {
+        let writes = (0..covered).step_by(usize::try_from(bulk)?).map(|offset_bytes| Request {
+            time_us: 0,
+            dev: 0,
+            op: Op::Write,
+            offset_bytes,
+            length_bytes: bulk.min(covered - offset_bytes),
+        });
+        let mut progress = Progress::new("fill", covered.div_ceil(bulk));
+        Some(phase(&mut driver, writes, Pace::Full, CommitEvery::Never, &mut progress)?)
+    } else {
+        None
+    };
+    let pace = if arguments.timed { Pace::Timed { speed: arguments.speed } } else { Pace::Full };
+    let mut progress = Progress::new("replay", loaded.requests.len() as u64);
+    let replay = phase(&mut driver, loaded.requests.iter().copied(), pace, arguments.commit_every, &mut progress)?;
+    drop(progress);
+    driver.read_back(bulk, &mut Progress::new("verify", 0))?;
+    let verified = driver.verifier().map(Verifier::checked);
+    target.stop()?;
+    let (seed, bad_lines) = (arguments.seed, loaded.bad_lines);
+    print(arguments, &Report { config, seed, chunk_bytes, main_count, fill, replay, verified, bad_lines })?;
+    match verified.and_then(|checked| checked.first.map(|first| (checked.mismatches, first))) {
+        Some((count, first)) => Err(Failure::new(format!("{count} sectors hold something else; the first: {first}"))),
+        None => Ok(0),
+    }
+}
+
+/// One phase, with what it did to the devices.
+fn phase(
+    driver: &mut Driver<'_>,
+    requests: impl IntoIterator<Item = Request>,
+    pace: Pace,
+    commit: CommitEvery,
+    progress: &mut Progress,
+) -> Result<Phase, Failure> {
+    let before = driver.target().snapshot();
+    let outcome = driver.run(requests, pace, progress)?;
+    let commit = if commit == CommitEvery::End {
+        let (start, before) = (Instant::now(), driver.target().snapshot());
+        driver.target().commit()?;
+        let seconds = start.elapsed().as_secs_f64();
+        difference(driver, before).map(|counted| (seconds, counted))
+    } else {
+        None
+    };
+    Ok(Phase { outcome, counted: difference(driver, before), commit })
+}
+
+fn difference(driver: &mut Driver<'_>, before: Option<Snapshot>) -> Option<Snapshot> {
+    Some(since(&driver.target().snapshot()?, &before?))
+}
+
+fn print(arguments: &Arguments, report: &Report) -> Result<(), Failure> {
+    match &arguments.json {
+        Some(path) if path.as_os_str() == "-" => println!("{:#}", report.to_json()),
+        Some(path) => {
+            std::fs::write(path, format!("{:#}\n", report.to_json()))
+                .map_err(|error| Failure::new(format!("{}: {error}", path.display())))?;
+            print!("{}", report.to_text());
+        }
+        None => print!("{}", report.to_text()),
+    }
+    Ok(())
+}
+
+fn config_json(arguments: &Arguments, target: &dyn Target, chunk_bytes: u64, loaded: &Loaded) -> Value {
+    let array = target.config().map(|config| {
+        json!({
+            "scheme": config.scheme.to_string(),
+            "geometry": format!("{}+{}", config.geometry.data_count(), config.geometry.parity_count()),
+            "log_devices": config.log_count,
+            "code": config.code.to_string(),
+            "consistency": config.consistency.to_string(),
+            "stripes": config.stripe_count,
+            "chunks_per_device": config.chunks_per_device,
+            "log_blocks": config.log_blocks,
+        })
+    });
+    let kind = match (arguments.device, &arguments.nbd) {
+        (Some(devices), _) => devices.to_string(),
+        (None, Some(_)) => "nbd".to_owned(),
+        (None, None) => "members".to_owned(),
+    };
+    json!({
+        "traces": arguments.traces,
+        "target": kind,
+        "array": array,
+        "chunk_bytes": chunk_bytes,
+        "volume_bytes": target.volume_bytes(),
+        "footprint_bytes": loaded.footprint_bytes,
+        "compact": arguments.compact,
+        "fill": arguments.fill,
+        "head_writes": arguments.head,
+        "writes_only": arguments.writes_only,
+        "sectors": arguments.sectors,
+        "queue_depth": arguments.queue_depth,
+        "timed_speed": arguments.timed.then_some(arguments.speed),
+        "verify": arguments.verify,
+        "commit_every": match arguments.commit_every {
+            CommitEvery::Writes(writes) => Value::from(writes),
+            CommitEvery::End => "end".into(),
+            CommitEvery::Never => "never".into(),
+        },
+        "sync": arguments.sync,
+    })
+}

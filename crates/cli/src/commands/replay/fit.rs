@@ -1,0 +1,100 @@
+//! How large the devices of an array must be for a trace.
+//!
+//! With room for every old version and every log chunk of the replay, parity is committed only when it is asked for, as in
+//! the papers' experiments (B-06). Where memory does not hold that, there is less room and commits come when it runs out.
+
+use super::build::{DeviceKind, Kind, Room, Sized, size};
+use crate::failure::Failure;
+use crate::units::show_size;
+use array::Layout;
+use block::{Lcn, META_BYTES};
+use format::LayoutKind;
+use trace::{Op, Request};
+
+/// Share of the free memory that devices may take, in percent.
+const MEMORY_PERCENT: u64 = 70;
+
+/// What the writes of a trace ask for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Demand {
+    /// Chunk writes to the device that gets most.
+    per_device: u64,
+    /// All chunk writes.
+    chunks: u64,
+}
+
+fn demand(kind: &Kind, requests: &[Request]) -> Demand {
+    let layout = Layout::new(LayoutKind::Spread, kind.geometry);
+    let mut per_device = vec![0u64; kind.geometry.device_count()];
+    let mut chunks = 0;
+    for request in requests.iter().filter(|request| request.op == Op::Write) {
+        let range = request.chunks(kind.geometry.chunk_bytes() as u64);
+        chunks += range.end - range.start;
+        for lcn in range {
+            per_device[layout.device_of(Lcn::new(lcn)).index()] += 1;
+        }
+    }
+    Demand { per_device: per_device.into_iter().max().unwrap_or(0), chunks }
+}
+
+/// Devices for a trace of this footprint.
+pub fn fit(kind: &Kind, devices: DeviceKind, requests: &[Request], footprint_bytes: u64) -> Result<Sized, Failure> {
+    let demand = demand(kind, requests);
+    let chunk_bytes = kind.geometry.chunk_bytes() as u64;
+    let (k, n) = (kind.geometry.data_count() as u64, kind.geometry.device_count() as u64);
+    let stripes = footprint_bytes.div_ceil(k * chunk_bytes);
+    let blocks = chunk_bytes / META_BYTES as u64;
+    // A commit writes parity out of place before it frees anything: room for that, and as much again for its pace.
+    let mut room = Room {
+        volume_bytes: footprint_bytes,
+        spare_chunks: demand.per_device + stripes.min(demand.chunks) + 1024,
+        // In the worst case each chunk is a log stripe of its own; frames of the journal come on top.
+        log_blocks: (demand.chunks * blocks).saturating_mul(5) / 4 + 16_384,
+    };
+    if devices == DeviceKind::Memory {
+        let free = free_memory_bytes() * MEMORY_PERCENT / 100;
+        let volume = stripes * n * chunk_bytes;
+        let logs = kind.geometry.parity_count() as u64;
+        // What is written becomes resident, not what there is room for.
+        let wanted = demand.chunks.saturating_mul((1 + logs) * chunk_bytes);
+        if volume.saturating_mul(5) / 4 > free {
+            return Err(Failure::new(format!(
+                "the trace needs memory devices of {}, of the free memory {} may be used; use --compact or --device null",
+                show_size(volume.saturating_mul(5) / 4),
+                show_size(free)
+            )));
+        }
+        let left = free - volume;
+        if wanted > left {
+            let scale = |wished: u64| (u128::from(wished) * u128::from(left) / u128::from(wanted)) as u64;
+            room.spare_chunks = scale(room.spare_chunks).max(1024);
+            room.log_blocks = scale(room.log_blocks).max(16_384);
+        }
+    }
+    size(kind, &room)
+}
+
+/// Devices of a given size, log devices included.
+pub fn given(kind: &Kind, footprint_bytes: u64, device_bytes: u64) -> Result<Sized, Failure> {
+    let stripe_bytes = (kind.geometry.data_count() * kind.geometry.chunk_bytes()) as u64;
+    let stripes = footprint_bytes.div_ceil(stripe_bytes);
+    let chunks = device_bytes / kind.geometry.chunk_bytes() as u64;
+    let Some(spare_chunks) = chunks.checked_sub(stripes) else {
+        return Err(Failure::new(format!(
+            "--device-size {}: the trace needs {} on each device; use --compact, or larger devices",
+            show_size(device_bytes),
+            show_size(stripes * kind.geometry.chunk_bytes() as u64)
+        )));
+    };
+    let log_blocks = device_bytes / META_BYTES as u64;
+    size(kind, &Room { volume_bytes: footprint_bytes, spare_chunks, log_blocks })
+}
+
+/// What the kernel says can still be had; a modest guess if it does not say.
+fn free_memory_bytes() -> u64 {
+    const GUESS: u64 = 2 << 30;
+    let Ok(text) = std::fs::read_to_string("/proc/meminfo") else { return GUESS };
+    let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"));
+    let kib = line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok());
+    kib.map_or(GUESS, |kib| kib.saturating_mul(1024))
+}
