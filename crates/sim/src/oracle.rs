@@ -184,8 +184,8 @@ impl Oracle {
         }
         for list in &self.sectors {
             for &version in list {
-                let fact = &mut self.facts[version as usize];
-                fact.answered = fact.answered.min(now);
+                // Whichever survived, it is what any later write replaces; none of them replaces another any more.
+                self.facts[version as usize].answered = now;
             }
         }
     }

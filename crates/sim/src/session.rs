@@ -111,6 +111,7 @@ impl<'a> Session<'a> {
 
     fn control(&mut self, kind: Kind, start: impl FnOnce(&mut array::Engine, u64)) {
         let (tag, _) = self.open(kind, Vec::new());
+        self.machine.say(|| format!("request {kind:?}"));
         start(self.array.engine(), tag);
     }
 
@@ -185,6 +186,7 @@ impl<'a> Session<'a> {
                 self.machine.standing[usize::from(*dev)].excluded = true;
             }
         }
+        self.machine.say(|| format!("answer to {:?} of {}: {:?}", request.kind, request.submitted, done.result));
         let result = self.judge(&request, done.result);
         for slot in request.slots {
             self.array.engine().pool().free(slot);
@@ -305,6 +307,7 @@ impl<'a> Session<'a> {
             fill(version, lba, bytes);
         }
         let durable = self.machine.rng.chance(self.machine.swarm.durable_permille, 1000);
+        self.machine.say(|| format!("write {version}: sectors {first}+{count}{}", if durable { ", durable" } else { "" }));
         let (tag, _) = self.open(Kind::Write { version, durable }, slots.clone());
         let durability = if durable { Durability::Durable } else { Durability::Volatile };
         self.array.engine().write(tag, first * SECTOR as u64, count * SECTOR as u64, &slots, durability);
@@ -320,6 +323,7 @@ impl<'a> Session<'a> {
         let version = self.machine.oracle.submit(first, count, true, oldest);
         let durable = self.machine.rng.chance(self.machine.swarm.durable_permille, 1000);
         let edges = [slots[0], slots[1]];
+        self.machine.say(|| format!("discard {version}: sectors {first}+{count}{}", if durable { ", durable" } else { "" }));
         let (tag, _) = self.open(Kind::Write { version, durable }, slots);
         let durability = if durable { Durability::Durable } else { Durability::Volatile };
         self.array.engine().zero(tag, first * SECTOR as u64, count * SECTOR as u64, edges, durability);
@@ -471,11 +475,16 @@ impl<'a> Session<'a> {
 
     /// Everything settles and is durable; then all invariants are checked. Nothing happens if power fails first.
     pub fn rest(&mut self) -> Result<(), Violation> {
-        for _ in 0..3 {
+        // The first flush makes records durable, the second makes that known on disk; background work may add records.
+        let (mut last, mut same) = (self.array.engine_ref().journal().next_seq(), 0);
+        while same < 3 {
             self.control(Kind::Flush, |engine, tag| engine.flush(tag));
             if !self.drain()? || !self.settle()? {
                 return Ok(());
             }
+            let next = self.array.engine_ref().journal().next_seq();
+            same = if next == last { same + 1 } else { 0 };
+            last = next;
         }
         self.machine.say(|| "at rest".into());
         let spared = |dev: u16| self.machine.suspects.contains(&dev);
