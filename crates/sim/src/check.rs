@@ -48,7 +48,17 @@ pub(crate) fn covers(
             let good = engine.health().is_readable(piece.addr) && format::crc32c(bytes) == piece.crc;
             bad[i] = !good;
             if !good && !is_suspect(piece.addr.dev.get()) {
-                return Err(violation!("{name:?}: piece {} at {:?} is not durable and right on a device without fault", piece.index, piece.addr));
+                let mut now = vec![0; len];
+                world.disk(piece.addr.dev.get()).read(store.offset_of(piece.addr), &mut now);
+                let visible = format::crc32c(&now) == piece.crc;
+                return Err(violation!(
+                    "{name:?}: piece {} at {:?} on a device without fault is not durable and right (to reads it is {}, readable {}): {:?}",
+                    piece.index,
+                    piece.addr,
+                    if visible { "right" } else { "wrong" },
+                    engine.health().is_readable(piece.addr),
+                    word.pieces
+                ));
             }
         }
         let lost = bad.iter().filter(|&&b| b).count();

@@ -204,12 +204,6 @@ impl Machine {
         loop {
             let recrash = self.rng.chance(self.swarm.recrash_permille, 1000);
             if let Some((array, report)) = self.assemble(recrash)? {
-                self.say(|| format!("assembled: {report:?}"));
-                self.say(|| {
-                    let engine = array.engine_ref();
-                    let states: Vec<MemberState> = (0..self.member_count()).map(|dev| Self::state_of(&array, dev)).collect();
-                    format!("{:?}, next record {:?}, members {states:?}", engine.checkpoint_place(), engine.journal().next_seq())
-                });
                 self.outcome.replayed += report.replayed;
                 self.outcome.dropped += report.dropped;
                 return Ok(array);
@@ -241,6 +235,12 @@ impl Machine {
                 self.standing[usize::from(dev)].excluded = true;
             }
         }
+        self.say(|| {
+            let engine = array.engine_ref();
+            let states: Vec<MemberState> = (0..self.member_count()).map(|dev| Self::state_of(&array, dev)).collect();
+            let (place, next) = (engine.checkpoint_place(), engine.journal().next_seq());
+            format!("assembled: {report:?}, {place:?}, next record {next:?}, members {states:?}")
+        });
         Ok(Some((array, report)))
     }
 
