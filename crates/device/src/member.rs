@@ -121,12 +121,17 @@ impl Members {
     }
 
     /// Opens `path` in the place of `dev`; the old member is closed and unlocked. An index past the end adds absent
-    /// members up to it.
+    /// members up to it. A device may take its own place again; if that fails, it is absent.
     pub fn replace(&mut self, dev: DevIndex, path: &Path) -> Result<(), OpenError> {
         let others = self.list.iter().enumerate().filter(|&(index, _)| index != dev.index());
         let mut paths: Vec<_> = others.map(|(_, member)| member.as_ref().map(|m| m.path.clone())).collect();
         paths.push(Some(path.to_owned()));
         open::refuse_duplicates(&paths)?;
+        if let Some(old) = self.get(dev)
+            && open::refuse_duplicates(&[Some(old.path.clone()), Some(path.to_owned())]).is_err()
+        {
+            self.remove(dev); // its own lock would shut it out
+        }
         let member = Member::open(path, self.options)?;
         while self.list.len() <= dev.index() {
             self.list.push(None);

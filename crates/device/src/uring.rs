@@ -197,6 +197,16 @@ impl UringSet {
         }
     }
 
+    /// Closes and unlocks a member, which is absent from now on; what is in flight on it still ends in its own way.
+    pub fn remove(&mut self, dev: DevIndex) {
+        if self.members.get(dev).is_none() {
+            return;
+        }
+        self.members.remove(dev);
+        // A slot that cannot be emptied keeps the file open for as long as the ring; nothing reaches it any more.
+        let _ = self.ring.submitter().register_files_update(u32::from(dev.get()), &[-1]);
+    }
+
     /// Opens `path` in the place of an existing (absent, failed or present) member. What is in flight on the old one
     /// ends there.
     pub fn replace(&mut self, dev: DevIndex, path: &Path) -> Result<(), OpenError> {
