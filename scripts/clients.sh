@@ -1,0 +1,98 @@
+#!/usr/bin/env bash
+# Real clients on the release binary: NBD tools, fio, qemu, file systems through nbdfuse and a loop device, crashes.
+#
+#   scripts/clients.sh [NAME...]     all tests, or those whose name begins with one of these
+#
+#   CRASHES=3          how often the server is killed in each crash test
+#   SEED=...           what the crash tests draw from (printed when one fails)
+#   ELASTRIPE=FILE     the binary (target/release/elastripe)
+#   KEEP=1             keep the directory of a failed test
+#
+# Exit code 0 when nothing failed. A test that this machine cannot run is skipped, with the reason.
+set -euo pipefail
+repo=$(cd "$(dirname "$0")/.." && pwd)
+elastripe=${ELASTRIPE:-$repo/target/release/elastripe}
+crashes=${CRASHES:-3}
+PATH=$PATH:/usr/sbin:/sbin
+. "$repo/scripts/clients/lib.sh"
+. "$repo/scripts/clients/blocks.sh"
+. "$repo/scripts/clients/files.sh"
+
+# name : seconds it may take : function and arguments
+tests=(
+  "info-eplog:60:test_info eplog"
+  "info-raid:60:test_info raid"
+  "copy-eplog:120:test_copy eplog"
+  "copy-raid:120:test_copy raid"
+  "qemu-img-eplog:120:test_qemu_img eplog"
+  "qemu-img-raid:120:test_qemu_img raid"
+  "qemu-io-eplog:120:test_qemu_io eplog"
+  "qemu-io-raid:120:test_qemu_io raid"
+  "fio-eplog:180:test_fio eplog"
+  "fio-raid:180:test_fio raid"
+  "fio-faults-eplog:180:test_fio_faults eplog"
+  "fio-faults-raid:180:test_fio_faults raid"
+  "ext4-eplog:180:test_fs eplog ext4"
+  "xfs-eplog:180:test_fs eplog xfs"
+  "ext4-raid:180:test_fs raid ext4"
+  "crash-ext4-eplog:$((60 + 60 * crashes)):test_crash eplog ext4"
+  "crash-xfs-eplog:$((60 + 60 * crashes)):test_crash eplog xfs"
+  "crash-ext4-raid:$((60 + 60 * crashes)):test_crash raid ext4"
+)
+
+# One test, in a process of its own: `clients.sh --inner DIRECTORY FUNCTION ARGUMENT...`.
+if [ "${1:-}" = --inner ]; then
+  work=$2
+  shift 2
+  trap give_back EXIT
+  trap 'exit 1' TERM INT
+  "$@"
+  exit 0
+fi
+
+[ -x "$elastripe" ] || { echo "clients.sh: no $elastripe; run make build first" >&2; exit 1; }
+command -v nbdinfo >/dev/null || { echo "clients.sh: no nbdinfo; run make setup first" >&2; exit 1; }
+
+runner=
+finish() {
+  trap - EXIT INT TERM
+  [ -z "$runner" ] || { kill -TERM "$runner" 2>/dev/null && wait "$runner"; } || true
+  [ -z "${work:-}" ] || { give_back; rm -rf "$work"; }
+}
+trap finish EXIT
+trap 'exit 130' INT TERM
+
+passed=0 failed=0 skipped=0
+run_test() {
+  local name=$1 limit=$2 code=0 start=$SECONDS
+  shift 2
+  work=$(mktemp -d "${TMPDIR:-/tmp}/elastripe-clients.XXXXXX")
+  timeout -k 30 "$limit" "$0" --inner "$work" "$@" </dev/null >"$work/log" 2>&1 &
+  runner=$!
+  wait "$runner" || code=$?
+  runner=
+  give_back
+  case $code in
+    0) passed=$((passed + 1)); echo "ok $name ($((SECONDS - start)) s)" ;;
+    77) skipped=$((skipped + 1)); echo "SKIPPED $name: $(cat "$work/skipped")" ;;
+    *)
+      failed=$((failed + 1))
+      [ $code -eq 124 ] || [ $code -eq 137 ] && echo "FAIL: not done after $limit s" >>"$work/log"
+      echo "FAILED $name ($((SECONDS - start)) s)"
+      tail -n 40 "$work/log" | sed 's/^/    /'
+      [ ! -s "$work/server.log" ] || { echo "    -- server"; tail -n 15 "$work/server.log" | sed 's/^/    /'; }
+      if [ -n "${KEEP:-}" ]; then echo "    -- kept: $work"; work=; fi
+      ;;
+  esac
+  [ -z "$work" ] || rm -rf "$work"
+  work=
+}
+
+for entry in "${tests[@]}"; do
+  IFS=: read -r name limit command <<<"$entry"
+  wanted=$([ $# -eq 0 ] && echo yes || true)
+  for prefix in "$@"; do [[ $name != "$prefix"* ]] || wanted=yes; done
+  [ -z "$wanted" ] || run_test "$name" "$limit" $command
+done
+echo "$passed passed, $failed failed, $skipped skipped"
+[ $failed -eq 0 ] && [ $((passed + skipped)) -gt 0 ]
