@@ -5,7 +5,7 @@
 //! ones are verified by checksum at recovery, so a sync needs no ordered writes and a single round of flushes.
 
 use crate::health::Health;
-use crate::store::Store;
+use crate::store::{LogRing, Store};
 use block::{ChunkIndex, DevIndex, Epoch, Seq};
 use format::{ArrayUuid, FrameBuilder, FrameStamp, RecordRef};
 use std::collections::VecDeque;
@@ -53,6 +53,8 @@ pub struct Journal {
     rotor: usize,
     /// Position and last record of each frame in the log region since the last checkpoint.
     log_frames: VecDeque<(u64, Seq)>,
+    /// Where the log chunks of each record since the last checkpoint begin; they come before the frame that describes them.
+    log_chunks: VecDeque<(u64, Seq)>,
 }
 
 impl Journal {
@@ -68,6 +70,7 @@ impl Journal {
             ring_blocks: store.config.journal_blocks,
             rotor: 0,
             log_frames: VecDeque::new(),
+            log_chunks: VecDeque::new(),
         }
     }
 
@@ -92,12 +95,16 @@ impl Journal {
     }
 
     /// Adds a record; `None` if the frame is full and must be sealed first.
-    pub fn try_push(&mut self, record: RecordRef<'_>) -> Option<Seq> {
+    pub fn try_push(&mut self, record: RecordRef<'_>, log: &LogRing) -> Option<Seq> {
         let seq = self.next_seq;
-        self.builder.try_push(seq, record).then(|| {
-            self.next_seq = seq.next();
-            seq
-        })
+        if !self.builder.try_push(seq, record) {
+            return None;
+        }
+        if let RecordRef::LogStripe { log_block, .. } = record {
+            self.log_chunks.push_back((log.position_of(log_block), seq));
+        }
+        self.next_seq = seq.next();
+        Some(seq)
     }
 
     /// Whether records wait in the unsealed frame.
@@ -167,8 +174,10 @@ impl Journal {
 
     /// The first log position that replay after a checkpoint of all records up to `through` must look at.
     pub fn log_head_for(&self, through: Seq, store: &Store) -> u64 {
-        let first_needed = self.log_frames.iter().find(|&&(_, last)| last > through);
-        first_needed.map_or(store.log.head(), |&(position, _)| position)
+        let first =
+            |list: &VecDeque<(u64, Seq)>| list.iter().find(|&&(_, last)| last > through).map(|&(at, _)| at);
+        let needed = first(&self.log_frames).into_iter().chain(first(&self.log_chunks)).min();
+        needed.unwrap_or(store.log.head())
     }
 
     /// A checkpoint holds all records up to `through`: their frames are not needed any more.
@@ -179,8 +188,10 @@ impl Journal {
             }
             ring.tail = ring.frames.front().map_or(ring.head, |&(position, _)| position);
         }
-        while self.log_frames.front().is_some_and(|&(_, last)| last <= through) {
-            self.log_frames.pop_front();
+        for list in [&mut self.log_frames, &mut self.log_chunks] {
+            while list.front().is_some_and(|&(_, last)| last <= through) {
+                list.pop_front();
+            }
         }
     }
 }

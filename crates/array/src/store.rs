@@ -157,6 +157,13 @@ impl LogRing {
         ChunkIndex::new((position % u64::from(self.block_count.max(1))) as u32 + 1)
     }
 
+    /// The last position before the head that lies on a block: a ring holds each block once.
+    pub fn position_of(&self, block: ChunkIndex) -> u64 {
+        let count = u64::from(self.block_count);
+        let lap = self.head / count * count + u64::from(block.get() - 1);
+        if lap < self.head { lap } else { lap - count }
+    }
+
     /// Appends `count` blocks that do not wrap around the end; `None` if there is no room.
     pub fn append(&mut self, count: u32) -> Option<(u64, ChunkIndex)> {
         if self.block_count < count {

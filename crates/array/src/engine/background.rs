@@ -1,7 +1,7 @@
 //! Parity commit: its four triggers and its units of work (EPLOG, section 3.3).
 
 use super::job::JobKind;
-use super::{Engine, EngineError, Mode};
+use super::{Engine, EngineError, Mode, PendingKind};
 use crate::scheme::CommitOutcome;
 use block::StripeId;
 
@@ -22,6 +22,8 @@ pub(super) struct Background {
     /// Stripes that the present run still has to look at; 0 = no run.
     left: u64,
     units: usize,
+    /// Stripes of this run that were busy and are waited for.
+    awaited: usize,
     /// Requests to be answered when a run that began after them has ended.
     waiting: Vec<u32>,
     answering: Vec<u32>,
@@ -58,7 +60,7 @@ impl Engine {
 
     /// Whether a commit run is under way.
     pub fn is_committing(&self) -> bool {
-        self.background.left > 0 || self.background.units > 0
+        self.background.left > 0 || self.background.units > 0 || self.background.awaited > 0
     }
 
     /// Writes found no space: commit, then flush, so that the old versions can be reused (A-06: never an error).
@@ -104,7 +106,7 @@ impl Engine {
                 break;
             }
         }
-        if self.background.left == 0 && self.background.units == 0 {
+        if !self.is_committing() {
             self.end_commit_run();
         }
     }
@@ -174,8 +176,14 @@ impl Engine {
         let mut plan = std::mem::take(&mut self.jobs[place].plan);
         let mut full = false;
         for &stripe in &candidates {
-            if full || !self.locks.try_lock(stripe, Mode::Exclusive) {
+            if full {
                 self.scheme.return_dirty(stripe);
+                continue;
+            }
+            if !self.locks.try_lock(stripe, Mode::Exclusive) {
+                self.queue_for_stripe(stripe, PendingKind::Commit);
+                self.background.awaited += 1;
+                self.background.left -= 1;
                 continue;
             }
             match self.scheme.plan_commit(&mut self.store, &mut self.pool, stripe, &mut plan) {
@@ -212,6 +220,32 @@ impl Engine {
         self.background.units += 1;
         self.start_job(place);
         true
+    }
+
+    /// A stripe that was busy is the commit's now.
+    pub(super) fn commit_granted(&mut self, stripe: StripeId) {
+        self.background.awaited -= 1;
+        let place = self.take_job(JobKind::Commit);
+        let mut plan = std::mem::take(&mut self.jobs[place].plan);
+        let outcome = if self.accepts_writes() {
+            self.scheme.plan_commit(&mut self.store, &mut self.pool, stripe, &mut plan)
+        } else {
+            CommitOutcome::Clean
+        };
+        if outcome == CommitOutcome::Planned {
+            plan.stripes.push(stripe);
+            self.jobs[place].plan = plan;
+            self.background.units += 1;
+            return self.start_job(place);
+        }
+        self.jobs[place].plan = plan;
+        self.give_job(place);
+        self.unlock(stripe, Mode::Exclusive);
+        if outcome == CommitOutcome::NoSpace {
+            self.scheme.return_dirty(stripe);
+            self.background.left += 1;
+            self.flush.want_internal();
+        }
     }
 
     /// A unit of commit has retired.

@@ -2,7 +2,7 @@
 
 use super::cover::Parent;
 use super::tag::{Purpose, Tag};
-use super::write::ZeroRun;
+use super::zero::ZeroRun;
 use super::{Content, Engine, EngineError, Freed, Mode};
 use crate::plan::{CrcAt, Plan, PlanRead};
 use crate::scheme::{ChunkWrite, Journaling};
@@ -231,7 +231,7 @@ impl Engine {
     pub(super) fn record(&mut self, place: u32, plan: &Plan) {
         self.jobs[place].first_seq = self.journal.next_seq();
         for index in 0..plan.records.len() {
-            while self.journal.try_push(plan.records.get(index)).is_none() {
+            while self.journal.try_push(plan.records.get(index), &self.store.log).is_none() {
                 self.emit_frame();
             }
         }
@@ -319,7 +319,7 @@ impl Engine {
         let kind = self.jobs[place].kind;
         match kind {
             JobKind::Write => {}
-            JobKind::Zero(run) => self.zeros.push_back(run),
+            JobKind::Zero(run) => self.continue_zero(run),
             JobKind::Commit => {
                 if lost {
                     self.undo_commit_space(place);

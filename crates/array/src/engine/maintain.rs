@@ -6,7 +6,7 @@
 
 use super::job::JobKind;
 use super::tag::{Purpose, Tag};
-use super::{Engine, EngineError, Mode};
+use super::{Engine, EngineError, Mode, PendingKind};
 use crate::plan::{Codeword, Compute, CrcAt, Plan, PlanRead, PlanWrite, Word};
 use crate::scheme::Located;
 use block::{DevIndex, IoFault, META_BYTES, OpKind, Stream, StripeId};
@@ -57,7 +57,9 @@ struct Run {
     kind: UnitKind,
     phase: Phase,
     units: usize,
-    /// Stripes that were busy, or whose unit failed, to be looked at one by one.
+    /// Stripes that were busy and are waited for.
+    awaited: Vec<StripeId>,
+    /// Stripes whose unit failed, to be looked at one by one.
     again: VecDeque<StripeId>,
     progress: Progress,
     report: MaintenanceReport,
@@ -102,7 +104,7 @@ impl Maintenance {
     }
 
     pub(super) fn heals_in_flight(&self) -> usize {
-        self.run.as_ref().map_or(0, |run| run.units)
+        self.run.as_ref().map_or(0, |run| run.units + run.awaited.len())
     }
 
     pub(super) fn code_mismatch(&mut self) {
@@ -165,7 +167,8 @@ impl Engine {
         self.maintain.halted = true;
         let Some(run) = &mut self.maintain.run else { return };
         let answers = std::mem::take(&mut run.answers);
-        let busy = std::mem::take(&mut run.again).into_iter().map(StripeId::get).min();
+        let again = std::mem::take(&mut run.again);
+        let busy = again.iter().chain(&run.awaited).map(|stripe| stripe.get()).min();
         if let (UnitKind::Scrub, Phase::Stripes { next }) = (run.kind, &run.phase) {
             let in_flight = (run.units * self.options.unit_stripes) as u64;
             self.maintain.superblock.scrub_cursor =
@@ -186,18 +189,18 @@ impl Engine {
             let mut answers = std::mem::take(&mut run.answers);
             if run.kind == UnitKind::Scrub && kind == UnitKind::Rebuild {
                 // A rebuild goes first; the scrub is given up and says so.
-                let (units, again) = (run.units, std::mem::take(&mut run.again));
+                let (units, awaited) = (run.units, std::mem::take(&mut run.awaited));
                 let phase = Phase::Commit { asked: false };
                 *run = Run {
                     kind,
                     phase,
                     units,
-                    again,
+                    awaited,
+                    again: VecDeque::new(),
                     progress: run.progress,
                     report: run.report,
                     answers: vec![request],
                 };
-                run.again.clear();
                 run.progress = Progress { started_ns: self.now_ns, ..Progress::default() };
                 for scrub in answers {
                     self.chunk_done(scrub, Some(EngineError::Refused));
@@ -224,6 +227,7 @@ impl Engine {
             kind,
             phase,
             units: 0,
+            awaited: Vec::new(),
             again: VecDeque::new(),
             progress: Progress { total, started_ns: self.now_ns, ..Progress::default() },
             report: MaintenanceReport::default(),
@@ -295,21 +299,22 @@ impl Engine {
                 break;
             }
         }
-        let run = run_mut(&mut self.maintain);
-        run.progress.done += looked_at;
+        run_mut(&mut self.maintain).progress.done += looked_at;
+        self.start_planned_unit(place, plan) || looked_at > 0
+    }
+
+    /// Starts a unit's job, or gives it back if there is nothing to do in it.
+    fn start_planned_unit(&mut self, place: u32, mut plan: Plan) -> bool {
         if plan.reads.is_empty() && plan.writes.is_empty() {
-            let stripes = std::mem::take(&mut plan.stripes);
-            stripes.iter().for_each(|&stripe| self.unlock(stripe, Mode::Exclusive));
-            plan.stripes = stripes;
-            plan.stripes.clear();
             self.jobs[place].plan = plan;
             self.give_job(place);
-            return looked_at > 0;
+            return false;
         }
         if self.options.sort_unit_reads {
             plan.reads.sort_unstable_by_key(|read| read.addr);
         }
         let chunk = self.store.config.geometry.chunk_bytes() as u64;
+        let run = run_mut(&mut self.maintain);
         run.progress.rebuilt_bytes += plan.writes.len() as u64 * chunk;
         run.units += 1;
         self.jobs[place].plan = plan;
@@ -337,9 +342,15 @@ impl Engine {
     /// `false` if the stripe is busy: it is looked at later, not again and again in this turn.
     fn plan_stripe_unit(&mut self, kind: UnitKind, stripe: StripeId, plan: &mut Plan) -> bool {
         if !self.locks.try_lock(stripe, Mode::Exclusive) {
-            run_mut(&mut self.maintain).again.push_back(stripe);
+            self.queue_for_stripe(stripe, PendingKind::Maintain);
+            run_mut(&mut self.maintain).awaited.push(stripe);
             return false;
         }
+        self.plan_locked_stripe(kind, stripe, plan);
+        true
+    }
+
+    fn plan_locked_stripe(&mut self, kind: UnitKind, stripe: StripeId, plan: &mut Plan) {
         let (reads, writes) = (plan.reads.len(), plan.writes.len());
         self.plan_word_unit(kind, Word::Stripe(stripe), plan);
         if kind == UnitKind::Rebuild {
@@ -359,7 +370,17 @@ impl Engine {
         } else {
             plan.stripes.push(stripe);
         }
-        true
+    }
+
+    /// A stripe that was busy is maintenance's now.
+    pub(super) fn maintain_granted(&mut self, stripe: StripeId) {
+        let Some(run) = &mut self.maintain.run else { return self.unlock(stripe, Mode::Exclusive) };
+        run.awaited.retain(|&other| other != stripe);
+        let kind = run.kind;
+        let place = self.take_job(JobKind::Maintain);
+        let mut plan = std::mem::take(&mut self.jobs[place].plan);
+        self.plan_locked_stripe(kind, stripe, &mut plan);
+        self.start_planned_unit(place, plan);
     }
 
     /// Writes zeros where the replacement must hold some although no code word says so.
@@ -508,7 +529,7 @@ impl Engine {
     /// Moves to the next phase when the present one has nothing left.
     fn finish_phase(&mut self) {
         let Some(run) = &mut self.maintain.run else { return };
-        if run.units > 0 || !run.again.is_empty() {
+        if run.units > 0 || !run.awaited.is_empty() || !run.again.is_empty() {
             return;
         }
         match &run.phase {

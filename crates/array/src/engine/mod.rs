@@ -22,6 +22,7 @@ mod slab;
 mod tag;
 mod trim;
 mod write;
+mod zero;
 
 pub use config::{CommitPolicy, Content, EngineOptions, SyncPolicy};
 pub use maintain::{MaintenanceReport, Progress};
@@ -51,6 +52,12 @@ enum PendingKind {
     Write,
     /// A healthy read of an in-place scheme, which must not see a write half done; by its place.
     Read(u32),
+    /// A discard that waits for its first stripe; by its place.
+    Zero(u32),
+    /// Parity commit of the stripe.
+    Commit,
+    /// Rebuild or scrub of the stripe.
+    Maintain,
 }
 
 /// Figures since assembly.
@@ -143,7 +150,9 @@ pub struct Engine {
     stats: EngineStats,
     /// Partial writes whose chunk is complete now; they hold their stripe.
     filled: Vec<ChunkWrite>,
-    zeros: VecDeque<write::ZeroRun>,
+    zeros: VecDeque<zero::ZeroRun>,
+    /// Discards that wait for a stripe.
+    queued_zeros: Slab<zero::ZeroRun>,
     /// A chunk of zeros.
     zero_slot: Slot,
     batch: Vec<ChunkWrite>,
@@ -199,6 +208,7 @@ impl Engine {
             stats: EngineStats::default(),
             filled: Vec::new(),
             zeros: VecDeque::new(),
+            queued_zeros: Slab::default(),
             zero_slot,
             batch: Vec::new(),
             refused: Vec::new(),

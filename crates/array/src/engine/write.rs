@@ -3,21 +3,7 @@
 use super::job::JobKind;
 use super::{Engine, EngineError, Mode, Pending, PendingKind};
 use crate::scheme::{ChunkWrite, Located, WriteLock};
-use block::{Lcn, StripeId};
-
-/// Chunks that one record of zeros covers at most, so that a large discard does not hold up other work.
-const ZERO_RUN_MAX: u64 = 2048;
-
-/// Chunks of zeros queued at a time by an in-place scheme.
-const ZERO_WRITES_MAX: usize = 64;
-
-/// A discard in progress.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct ZeroRun {
-    pub request: u32,
-    pub next: u64,
-    pub end: u64,
-}
+use block::StripeId;
 
 impl Engine {
     /// Forms batches from what may run and starts them.
@@ -117,8 +103,22 @@ impl Engine {
                 self.batch.push(pending.write);
             }
             PendingKind::Write => return self.start_base_read(pending.write),
+            PendingKind::Zero(place) => self.zero_granted(place),
+            PendingKind::Commit => self.commit_granted(self.stripe_of(&pending)),
+            PendingKind::Maintain => self.maintain_granted(self.stripe_of(&pending)),
         }
         true
+    }
+
+    fn stripe_of(&self, pending: &Pending) -> StripeId {
+        self.store.config.geometry.stripe_of(pending.write.lcn)
+    }
+
+    /// Engine work that needs a stripe alone, and found it busy, waits its turn among the writers.
+    pub(super) fn queue_for_stripe(&mut self, stripe: StripeId, kind: PendingKind) {
+        let lcn = self.store.config.geometry.lcn_at(stripe, 0);
+        let write = ChunkWrite { request: u32::MAX, lcn, slot: self.zero_slot, from: 0, to: 0 };
+        self.locks.wait(stripe, Pending { write, mode: Mode::Exclusive, kind });
     }
 
     pub(super) fn is_whole(&self, write: &ChunkWrite) -> bool {
@@ -219,6 +219,9 @@ impl Engine {
                         self.locks.wait(stripe, pending);
                     }
                 }
+                PendingKind::Zero(place) => self.zero_granted(place),
+                PendingKind::Commit => self.commit_granted(self.stripe_of(&pending)),
+                PendingKind::Maintain => self.maintain_granted(self.stripe_of(&pending)),
                 PendingKind::Write => {
                     if locked {
                         self.unlock(geometry.stripe_of(pending.write.lcn), pending.mode);
@@ -227,87 +230,5 @@ impl Engine {
                 }
             }
         }
-    }
-
-    /// Starts freeing the chunks `from..to`; the request's own share is done when all are.
-    pub(super) fn start_zero(&mut self, request: u32, from: u64, to: u64) {
-        self.zeros.push_back(ZeroRun { request, next: from, end: to });
-    }
-
-    /// Issues the next records of discards, a bounded run at a time.
-    pub(super) fn drive_zeros(&mut self) {
-        while let Some(run) = self.zeros.pop_front() {
-            if run.next >= run.end {
-                self.chunk_done(run.request, None);
-                continue;
-            }
-            if !self.accepts_writes() {
-                self.chunk_done(run.request, Some(EngineError::ArrayFailed));
-                continue;
-            }
-            if !self.journal.has_room(&self.health) || self.jobs.len() >= self.spare_jobs_limit {
-                self.zeros.push_front(run);
-                return;
-            }
-            if self.write_mode() == Mode::Exclusive {
-                return self.write_zeros(run);
-            }
-            let Some(count) = self.lock_run(run) else {
-                self.zeros.push_front(run);
-                return;
-            };
-            // The rest of the run is queued again when this stretch has retired.
-            let place = self.take_job(JobKind::Zero(ZeroRun { next: run.next + count, ..run }));
-            self.plan_zero(place, run.next, count);
-            self.start_job(place);
-        }
-    }
-
-    /// In-place schemes cannot free a chunk of a stripe: zeros are written, a bounded stretch at a time.
-    fn write_zeros(&mut self, mut run: ZeroRun) {
-        let chunk = self.store.config.geometry.chunk_bytes() as u32;
-        if self.pending.len() < ZERO_WRITES_MAX {
-            let end = run.end.min(run.next + ZERO_WRITES_MAX as u64);
-            for lcn in (run.next..end).map(Lcn::new) {
-                // What was never written, or is being written just now, needs no zeros after that.
-                if self.scheme.locate(&self.store, lcn) != Located::Zero {
-                    self.queue_write(ChunkWrite {
-                        request: run.request,
-                        lcn,
-                        slot: self.zero_slot,
-                        from: 0,
-                        to: chunk,
-                    });
-                    self.requests[run.request].remaining += 1;
-                }
-            }
-            run.next = end;
-        }
-        self.zeros.push_front(run);
-    }
-
-    /// Locks the stripes of a bounded stretch of a discard; how many chunks that is, `None` if the first is busy.
-    fn lock_run(&mut self, run: ZeroRun) -> Option<u64> {
-        let geometry = self.store.config.geometry;
-        let end = run.end.min(run.next + ZERO_RUN_MAX);
-        let stripe_end = |stripe: StripeId| geometry.lcn_at(StripeId::new(stripe.get() + 1), 0).get();
-        let mut at = run.next;
-        while at < end {
-            let stripe = geometry.stripe_of(Lcn::new(at));
-            if !self.locks.try_lock(stripe, Mode::Exclusive) {
-                break;
-            }
-            at = stripe_end(stripe).min(end);
-        }
-        (at > run.next).then_some(at - run.next)
-    }
-
-    fn plan_zero(&mut self, place: u32, first: u64, count: u64) {
-        let geometry = self.store.config.geometry;
-        let (from, to) =
-            (geometry.stripe_of(Lcn::new(first)), geometry.stripe_of(Lcn::new(first + count - 1)));
-        let plan = &mut self.jobs[place].plan;
-        plan.records.zero(Lcn::new(first), count);
-        plan.stripes.extend((from.get()..=to.get()).map(StripeId::new));
     }
 }

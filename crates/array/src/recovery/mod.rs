@@ -130,21 +130,36 @@ pub(crate) fn write_checkpoint(
     Ok(())
 }
 
-/// Writes every working member's superblock synchronously.
+/// Writes every working member's superblock synchronously, again if one of them fails meanwhile: the others must know.
 pub(crate) fn write_superblocks(
     devices: &mut dyn DeviceSet,
     parts: &mut Parts,
     clean: bool,
 ) -> Result<(), AssembleError> {
+    loop {
+        let written = parts.health.config_seq;
+        write_superblocks_once(devices, parts, clean);
+        if parts.health.missing_count() > parts.store.config.geometry.parity_count() {
+            return Err(AssembleError::TooManyFaults);
+        }
+        if parts.health.config_seq == written {
+            return Ok(());
+        }
+    }
+}
+
+fn write_superblocks_once(devices: &mut dyn DeviceSet, parts: &mut Parts, clean: bool) {
     let members: Vec<DevIndex> = parts.health.writable().collect();
+    let entries = parts.health.entries();
+    let config_seq = parts.health.config_seq;
     let mut block = [0u8; META_BYTES];
     for &dev in &members {
         let mut superblock = parts.superblock.clone();
         superblock.dev = dev;
         superblock.role = if parts.store.is_log(dev) { format::Role::Log } else { format::Role::Main };
-        superblock.members = parts.health.entries();
+        superblock.members = entries.clone();
         superblock.serial = superblock.members[dev.index()].serial;
-        superblock.config_seq = parts.health.config_seq;
+        superblock.config_seq = config_seq;
         superblock.epoch = parts.journal.epoch();
         superblock.nonce = parts.journal.nonce();
         superblock.clean = clean;
@@ -153,11 +168,6 @@ pub(crate) fn write_superblocks(
         write_or_fail(devices, &mut parts.health, dev, format::SUPERBLOCK_OFFSETS[copy], &block);
     }
     flush_all(devices, &mut parts.health);
-    let lost = parts.health.missing_count();
-    if lost > parts.store.config.geometry.parity_count() {
-        return Err(AssembleError::TooManyFaults);
-    }
-    Ok(())
 }
 
 /// A write during assembly; a fault takes the device out of service.

@@ -67,7 +67,6 @@ pub(super) fn replay(
     let mut next = loaded.through.next();
     'frames: for frame in frames.values() {
         for (seq, record) in (frame.first_seq.get()..).map(Seq::new).zip(&frame.records) {
-            replay.note_log_use(record);
             if seq < next {
                 continue;
             }
@@ -78,8 +77,11 @@ pub(super) fn replay(
             replay.one(scheme, seq, record, seq <= flushed);
         }
     }
-    // What was never replayed still occupies the log: the head moves past it.
-    frames.values().flat_map(|frame| &frame.records).for_each(|record| replay.note_log_use(record));
+    // Also what was never replayed occupies the log: the head moves past it. What the checkpoint holds lies behind.
+    for frame in frames.values() {
+        let records = (frame.first_seq.get()..).map(Seq::new).zip(&frame.records);
+        records.filter(|&(seq, _)| seq > loaded.through).for_each(|(_, record)| replay.note_log_use(record));
+    }
     flush_all(replay.devices, replay.health);
     let log_head = u64::from(count) + u64::from(replay.log_start) + u64::from(replay.log_used);
     Ok(Replayed { last_seq, log_head, frontiers: replay.frontiers })

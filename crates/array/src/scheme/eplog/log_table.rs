@@ -176,7 +176,7 @@ impl LogTable {
     /// The position of the oldest live log stripe, or the head if there is none.
     pub fn oldest_position(&self, ring: &LogRing) -> u64 {
         let Some(&(_, id)) = self.order.front() else { return ring.head() };
-        position_before_head(ring, self.block(id))
+        ring.position_of(self.block(id))
     }
 
     /// Bytes per chunk of the array.
@@ -191,12 +191,4 @@ impl LogTable {
             + self.entries.len() * size_of::<Entry>()
             + self.order.len() * size_of::<(Seq, u32)>()) as u64
     }
-}
-
-/// The last position before the head that lies on a block: a ring holds each block once.
-fn position_before_head(ring: &LogRing, block: ChunkIndex) -> u64 {
-    let count = u64::from(ring.block_count());
-    let at = u64::from(block.get() - 1);
-    let lap = ring.head() / count * count + at;
-    if lap < ring.head() { lap } else { lap - count }
 }
