@@ -1,7 +1,7 @@
 //! Which device is which, and which of them count.
 
 use crate::scheme::DirtyDegraded;
-use block::DevIndex;
+use block::{DevIndex, Seq};
 use format::{ArrayUuid, MemberEntry, MemberState, Superblock};
 
 /// Why an array could not be assembled.
@@ -48,6 +48,16 @@ pub enum AssembleError {
     /// Members failed while the array was being assembled.
     #[error("too many members failed while the array was being assembled")]
     TooManyFaults,
+    /// Every copy of some durable records is lost: more members are damaged than the array tolerates.
+    #[error(
+        "records {first} to {last} of the journal were durable but are on no member: more members are damaged than the array tolerates"
+    )]
+    JournalGap {
+        /// The first one missing.
+        first: Seq,
+        /// The last one known durable.
+        last: Seq,
+    },
     /// The metadata contradicts itself.
     #[error("the metadata is inconsistent: two owners claim one chunk, or a record does not fit")]
     Inconsistent,

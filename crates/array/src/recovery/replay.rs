@@ -77,6 +77,9 @@ pub(super) fn replay(
             replay.one(scheme, seq, record, seq <= flushed);
         }
     }
+    if next <= flushed {
+        return Err(AssembleError::JournalGap { first: next, last: flushed });
+    }
     // Also what was never replayed occupies the log: the head moves past it. What the checkpoint holds lies behind.
     for frame in frames.values() {
         let records = (frame.first_seq.get()..).map(Seq::new).zip(&frame.records);
@@ -133,8 +136,12 @@ impl Replay<'_> {
                     if let Ok(frame) =
                         decode_frame(bytes, &FrameExpect { array, epoch, nonce, dev, block: i })
                     {
-                        last_frame = ahead + (i - at - 1);
-                        self.log_used = self.log_used.max(last_frame + 1);
+                        // Frames of earlier laps, whose records the checkpoint holds, are no sign of where the log ends.
+                        let end = frame.first_seq.get() + frame.records.len() as u64;
+                        if end > loaded.through.next().get() {
+                            last_frame = ahead + (i - at - 1);
+                            self.log_used = self.log_used.max(last_frame + 1);
+                        }
                         keep(frame);
                     }
                 }
