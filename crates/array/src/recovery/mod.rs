@@ -14,6 +14,7 @@ pub use membership::{Arrangement, AssembleError, arrange, arrange_any};
 use crate::health::Health;
 use crate::image::{CheckpointPlace, Image};
 use crate::journal::Journal;
+use crate::plan::Codeword;
 use crate::scheme::{self, Restart, Scheme};
 use crate::store::Store;
 use block::{DevIndex, DeviceSet, Epoch, META_BYTES, Seq};
@@ -71,10 +72,7 @@ pub(crate) fn assemble(
     scheme.claim_space(&mut store).map_err(|_| AssembleError::Inconsistent)?;
     replayed.frontiers.iter().zip(&mut store.spaces).for_each(|(&chunk, space)| space.set_frontier(chunk));
     store.freed.clear();
-    let lap = u64::from(store.config.log_blocks);
-    store.log.restore(replayed.log_head, replayed.log_head.saturating_sub(lap));
-    let tail = scheme.log_tail(&store);
-    store.log.trim(tail);
+    restore_log(&mut store, &*scheme, replayed.log_head);
 
     let epoch = Epoch::new(loaded.epoch.get().max(newest.epoch.get()) + 1);
     let journal = Journal::new(newest.array, epoch, nonce, replayed.last_seq.next(), &store);
@@ -83,6 +81,23 @@ pub(crate) fn assemble(
     write_checkpoint(devices, &mut parts, replayed.last_seq)?;
     write_superblocks(devices, &mut parts, false)?;
     Ok((parts, report))
+}
+
+/// The log region goes on behind the newest live log stripe. Frames and dead log chunks are of no use any more: the
+/// checkpoint that ends recovery holds all there is. `head` counts if no log stripe lives.
+fn restore_log(store: &mut Store, scheme: &dyn Scheme, head: u64) {
+    let mut words = Vec::new();
+    scheme.log_words(&mut words);
+    let mut newest = Codeword::default();
+    if let Some(&word) = words.last() {
+        scheme.codeword(store, word, &mut newest);
+    }
+    let lap = u64::from(store.config.log_blocks);
+    let log_chunk = newest.pieces.last().map(|piece| piece.addr.chunk);
+    let head = log_chunk.map_or(head, |first| lap + u64::from(first.get() - 1 + store.chunk_blocks()));
+    store.log.restore(head, head.saturating_sub(lap));
+    let tail = scheme.log_tail(store);
+    store.log.trim(tail);
 }
 
 /// Writes a checkpoint synchronously: incremental if the devices that hold the newest one still work and have room.
