@@ -256,8 +256,8 @@ pub fn create(devices: &mut dyn DeviceSet, config: ArrayConfig, array: &NewArray
     };
     write_checkpoint(devices, &mut parts, Seq::new(0))?;
     // Both copies: a leftover of an older array in the other one must not count.
-    write_superblocks(devices, &mut parts, true)?;
+    write_superblocks(devices, &mut parts.health, &parts.superblock)?;
     parts.health.config_seq = 2;
-    write_superblocks(devices, &mut parts, true)?;
+    write_superblocks(devices, &mut parts.health, &parts.superblock)?;
     Ok(())
 }

@@ -2,10 +2,15 @@
 #![forbid(unsafe_code)]
 
 mod commands;
+mod control;
 mod failure;
 mod fresh;
 mod open;
+mod operate;
+mod status;
+mod steward;
 mod units;
+mod volume;
 
 use clap::Parser;
 use std::process::ExitCode;

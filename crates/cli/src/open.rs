@@ -2,10 +2,11 @@
 
 use crate::failure::Failure;
 use crate::fresh;
-use array::{Arrangement, Array, AssembleError, EngineOptions, RecoveryReport, arrange};
+use crate::units::show_size;
+use array::{Array, Arrangement, AssembleError, DirtyDegraded, EngineOptions, RecoveryReport, arrange};
 use block::{DevIndex, META_BYTES};
-use device::{Access, Counting, DirectIo, Members, Note, OpenOptions, UringOptions, UringSet, probe};
-use format::{FormatError, MemberState, Role, SUPERBLOCK_OFFSETS, Superblock, looks_like_member};
+use device::{Access, Counting, DirectIo, Members, Note, OpenError, OpenOptions, UringOptions, UringSet, probe};
+use format::{ArrayConfig, FormatError, MemberState, Role, SUPERBLOCK_OFFSETS, Superblock, looks_like_member};
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
@@ -112,6 +113,13 @@ impl Found {
     pub fn superblock(&self) -> &Superblock {
         &self.arrangement.newest
     }
+
+    /// Members that were in service when the array was last heard of, but are not among the given paths.
+    pub fn unnamed(&self) -> Vec<DevIndex> {
+        let expected = self.superblock().members.iter().zip(&self.paths);
+        let missing = (0u16..).zip(expected).filter(|(_, (entry, path))| path.is_none() && in_service(entry.state));
+        missing.map(|(index, _)| DevIndex::new(index)).collect()
+    }
 }
 
 /// Looks at every path and finds out which member it is.
@@ -212,6 +220,29 @@ pub fn member_name(main_count: usize, dev: DevIndex) -> String {
     if dev.index() < main_count { format!("data{dev}") } else { format!("log{}", dev.index() - main_count) }
 }
 
+/// Whether an array is assembled that may hold silently wrong data.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Force {
+    /// No.
+    Never,
+    /// The operator insists.
+    Accept,
+}
+
+impl Force {
+    /// From a `--force` flag.
+    pub fn of_flag(force: bool) -> Self {
+        if force { Self::Accept } else { Self::Never }
+    }
+}
+
+/// The members of an array, open and locked; nothing was written to them.
+pub struct Locked {
+    /// Who is who.
+    pub found: Found,
+    members: Members,
+}
+
 /// A running array.
 pub struct Assembled {
     /// The array.
@@ -224,18 +255,64 @@ pub struct Assembled {
     pub notes: Vec<Note>,
 }
 
+/// Opens and locks the members at `paths`.
+pub fn lock(paths: &[PathBuf], force: Force) -> Result<Locked, Failure> {
+    let mut found = discover(paths)?;
+    found.arrangement.dirty_degraded = match force {
+        Force::Never => DirtyDegraded::Refuse,
+        Force::Accept => DirtyDegraded::Accept,
+    };
+    let mut members = Members::open(&found.paths, open_options(Access::Exclusive)).map_err(in_use)?;
+    confirm(&mut members, &found)?;
+    Ok(Locked { found, members })
+}
+
+fn in_use(error: OpenError) -> Failure {
+    match &error {
+        OpenError::InUse { .. } => Failure::new(format!("{error}; is the array being served? see `elastripe status`")),
+        OpenError::Io { .. }
+        | OpenError::Duplicate { .. }
+        | OpenError::WrongKind { .. }
+        | OpenError::LogicalBlock { .. }
+        | OpenError::Exists { .. } => Failure::new(error),
+    }
+}
+
+impl Locked {
+    /// Assembles the array.
+    pub fn assemble(self, options: EngineOptions) -> Result<Assembled, Failure> {
+        let Self { found, members } = self;
+        let geometry = found.superblock().config.geometry;
+        let ring = UringSet::start(members, geometry.chunk_bytes(), UringOptions::default())?;
+        let notes = ring.notes().to_vec();
+        let (array, report) = Array::assemble(Counting::new(ring), &found.arrangement, fresh::number()?, options)
+            .map_err(|error| Failure::new(format!("array {}: {error}", name_of(found.superblock()))))?;
+        Ok(Assembled { array, report, found, notes })
+    }
+}
+
 /// Opens and locks the members at `paths` and assembles the array.
 pub fn assemble(paths: &[PathBuf], options: EngineOptions) -> Result<Assembled, Failure> {
-    let found = discover(paths)?;
-    let mut members = Members::open(&found.paths, open_options(Access::Exclusive))?;
-    confirm(&mut members, &found)?;
-    let notes = members.notes();
-    let geometry = found.superblock().config.geometry;
-    let ring = UringSet::start(members, geometry.chunk_bytes(), UringOptions::default())?;
-    let nonce = fresh::number()?;
-    let (array, report) = Array::assemble(Counting::new(ring), &found.arrangement, nonce, options)
-        .map_err(|error| Failure::new(format!("array {}: {error}", name_of(found.superblock()))))?;
-    Ok(Assembled { array, report, found, notes })
+    lock(paths, Force::Never)?.assemble(options)
+}
+
+/// An array in a line: `tank: eplog 6+2 with 2 log devices, code cauchy, 4 KiB chunks, volume 5.31 GiB`.
+pub fn describe(superblock: &Superblock) -> String {
+    let config = &superblock.config;
+    format!("array {}: {}, volume {}", name_of(superblock), shape(config), show_size(config.volume_bytes()))
+}
+
+/// `eplog 6+2 with 2 log devices, code cauchy, 4 KiB chunks`.
+pub fn shape(config: &ArrayConfig) -> String {
+    let geometry = config.geometry;
+    let logs = match config.log_count {
+        0 => String::new(),
+        1 => " with 1 log device".to_owned(),
+        count => format!(" with {count} log devices"),
+    };
+    let chunk = show_size(geometry.chunk_bytes() as u64);
+    let (k, m) = (geometry.data_count(), geometry.parity_count());
+    format!("{} {k}+{m}{logs}, code {}, {chunk} chunks", config.scheme, config.code)
 }
 
 /// How members are opened.
@@ -282,6 +359,13 @@ pub fn read_superblock(members: &mut Members, dev: DevIndex) -> Option<Superbloc
         }
     }
     newest
+}
+
+fn in_service(state: MemberState) -> bool {
+    match state {
+        MemberState::Healthy | MemberState::Rebuilding => true,
+        MemberState::Failed | MemberState::Absent => false,
+    }
 }
 
 /// What a member's state is called.

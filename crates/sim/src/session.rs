@@ -41,8 +41,8 @@ struct Request {
     kind: Kind,
     submitted: u64,
     slots: Vec<Slot>,
-    /// Members out of service when it was submitted.
-    out: Vec<u16>,
+    /// Members out of service when it was submitted, each with its serial.
+    out: Vec<(u16, u32)>,
 }
 
 /// See the module's documentation.
@@ -109,6 +109,14 @@ impl<'a> Session<'a> {
         Machine::state_of(&self.array, dev)
     }
 
+    fn is_out(&self, dev: u16) -> bool {
+        !self.array.engine_ref().health().is_writable(DevIndex::new(dev))
+    }
+
+    fn serial(&self, dev: u16) -> u32 {
+        self.array.engine_ref().health().members()[usize::from(dev)].serial
+    }
+
     fn control(&mut self, kind: Kind, start: impl FnOnce(&mut array::Engine, u64)) {
         let (tag, _) = self.open(kind, Vec::new());
         self.machine.say(|| format!("request {kind:?}"));
@@ -119,8 +127,8 @@ impl<'a> Session<'a> {
         let tag = self.next_tag;
         self.next_tag += 1;
         let submitted = self.machine.oracle.now();
-        let health = self.array.engine_ref().health();
-        let out = (0..self.machine.member_count()).filter(|&dev| !health.is_writable(DevIndex::new(dev))).collect();
+        let out = (0..self.machine.member_count()).filter(|&dev| self.is_out(dev)).map(|dev| (dev, self.serial(dev)));
+        let out = out.collect();
         self.requests.insert(tag, Request { kind, submitted, slots, out });
         (tag, submitted)
     }
@@ -180,10 +188,10 @@ impl<'a> Session<'a> {
             return Err(violation!("an answer to a request that was never made, or was answered before: {done:?}"));
         };
         self.machine.outcome.requests += 1;
-        for dev in &request.out {
+        for &(dev, serial) in &request.out {
             // Submitted when the member was out, and answered: the others know by now.
-            if !self.array.engine_ref().health().is_writable(DevIndex::new(*dev)) {
-                self.machine.standing[usize::from(*dev)].excluded = true;
+            if self.is_out(dev) && self.serial(dev) == serial {
+                self.machine.standing[usize::from(dev)].excluded = true;
             }
         }
         self.machine.say(|| format!("answer to {:?} of {}: {:?}", request.kind, request.submitted, done.result));

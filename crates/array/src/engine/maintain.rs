@@ -356,15 +356,7 @@ impl Engine {
         if kind == UnitKind::Rebuild {
             self.plan_implied_zeros(stripe, plan);
         }
-        if self.scheme.is_dirty(stripe) {
-            let geometry = self.store.config.geometry;
-            for column in 0..geometry.data_count() {
-                let located = self.scheme.locate(&self.store, geometry.lcn_at(stripe, column));
-                if let Located::At { word: word @ Word::Log(_), .. } = located {
-                    self.plan_word_unit(kind, word, plan);
-                }
-            }
-        }
+        // The newest versions of a dirty stripe's columns belong to log stripes, which are looked at later.
         if plan.reads.len() == reads && plan.writes.len() == writes {
             self.unlock(stripe, Mode::Exclusive);
         } else {

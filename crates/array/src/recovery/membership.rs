@@ -115,7 +115,8 @@ pub fn arrange_any(found: &[Superblock]) -> Result<Arrangement, AssembleError> {
             return Err(AssembleError::OtherArray { index, found: other.array, expected: first.array });
         }
     }
-    let newest = found.iter().max_by_key(|s| s.config_seq).ok_or(AssembleError::NoMembers)?.clone();
+    let newest =
+        found.iter().max_by_key(|s| (s.epoch, s.config_seq)).ok_or(AssembleError::NoMembers)?.clone();
     let count = newest.config.geometry.device_count() + usize::from(newest.config.log_count);
     let mut members = newest.members.clone();
     members.truncate(count);

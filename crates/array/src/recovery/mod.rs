@@ -56,7 +56,12 @@ pub(crate) fn assemble(
     nonce: u64,
 ) -> Result<(Parts, RecoveryReport), AssembleError> {
     let newest = &arrangement.newest;
-    let mut health = Health::new(&newest.config, &arrangement.members, newest.config_seq + 1);
+    let mut health = Health::new(&newest.config, &arrangement.members, newest.config_seq);
+    if arrangement.members[..] != newest.members[..arrangement.members.len()] {
+        // Before anything else changes: a member that is missing now must not pass for a good one after a crash.
+        health.config_seq += 1;
+        write_superblocks(devices, &mut health, newest)?;
+    }
     let mut store = Store::new(newest.config).map_err(|_| AssembleError::Unsupported)?;
     let mut scheme = scheme::new(&store);
     let loaded = load::load(devices, &health, newest, &mut store, &mut *scheme)?;
@@ -72,30 +77,33 @@ pub(crate) fn assemble(
     scheme.claim_space(&mut store).map_err(|_| AssembleError::Inconsistent)?;
     replayed.frontiers.iter().zip(&mut store.spaces).for_each(|(&chunk, space)| space.set_frontier(chunk));
     store.freed.clear();
-    restore_log(&mut store, &*scheme, replayed.log_head);
+    restore_log(&mut store, &*scheme, loaded.log_head);
 
     let epoch = Epoch::new(loaded.epoch.get().max(newest.epoch.get()) + 1);
     let journal = Journal::new(newest.array, epoch, nonce, replayed.last_seq.next(), &store);
     let mut parts =
         Parts { store, scheme, health, journal, checkpoint: loaded.place, superblock: newest.clone() };
     write_checkpoint(devices, &mut parts, replayed.last_seq)?;
-    write_superblocks(devices, &mut parts, false)?;
+    parts.superblock = Superblock { epoch, nonce, clean: false, ..parts.superblock };
+    parts.health.config_seq += 1;
+    write_superblocks(devices, &mut parts.health, &parts.superblock)?;
     Ok((parts, report))
 }
 
 /// The log region goes on behind the newest live log stripe. Frames and dead log chunks are of no use any more: the
-/// checkpoint that ends recovery holds all there is. `head` counts if no log stripe lives.
-fn restore_log(store: &mut Store, scheme: &dyn Scheme, head: u64) {
+/// checkpoint that ends recovery holds all there is. If none lives, it goes on at block `head`.
+fn restore_log(store: &mut Store, scheme: &dyn Scheme, head: u32) {
     let mut words = Vec::new();
     scheme.log_words(&mut words);
     let mut newest = Codeword::default();
     if let Some(&word) = words.last() {
         scheme.codeword(store, word, &mut newest);
     }
-    let lap = u64::from(store.config.log_blocks);
+    let lap = store.config.log_blocks;
     let log_chunk = newest.pieces.last().map(|piece| piece.addr.chunk);
-    let head = log_chunk.map_or(head, |first| lap + u64::from(first.get() - 1 + store.chunk_blocks()));
-    store.log.restore(head, head.saturating_sub(lap));
+    let after = log_chunk.map_or(head.clamp(1, lap.max(1)), |first| first.get() + store.chunk_blocks());
+    let (lap, head) = (u64::from(lap), u64::from(lap) + u64::from(after - 1));
+    store.log.restore(head, head - lap);
     let tail = scheme.log_tail(store);
     store.log.trim(tail);
 }
@@ -146,43 +154,42 @@ pub(crate) fn write_checkpoint(
 }
 
 /// Writes every working member's superblock synchronously, again if one of them fails meanwhile: the others must know.
+/// Epoch, nonce, cleanness and all that does not change are those of `template`.
 pub(crate) fn write_superblocks(
     devices: &mut dyn DeviceSet,
-    parts: &mut Parts,
-    clean: bool,
+    health: &mut Health,
+    template: &Superblock,
 ) -> Result<(), AssembleError> {
     loop {
-        let written = parts.health.config_seq;
-        write_superblocks_once(devices, parts, clean);
-        if parts.health.missing_count() > parts.store.config.geometry.parity_count() {
+        let written = health.config_seq;
+        for dev in health.writable().collect::<Vec<DevIndex>>() {
+            let copy = (written % 2) as usize;
+            let mut block = [0u8; META_BYTES];
+            superblock_of(template, health, dev).encode(copy, &mut block);
+            write_or_fail(devices, health, dev, format::SUPERBLOCK_OFFSETS[copy], &block);
+        }
+        flush_all(devices, health);
+        if health.missing_count() > template.config.geometry.parity_count() {
             return Err(AssembleError::TooManyFaults);
         }
-        if parts.health.config_seq == written {
+        if health.config_seq == written {
             return Ok(());
         }
     }
 }
 
-fn write_superblocks_once(devices: &mut dyn DeviceSet, parts: &mut Parts, clean: bool) {
-    let members: Vec<DevIndex> = parts.health.writable().collect();
-    let entries = parts.health.entries();
-    let config_seq = parts.health.config_seq;
-    let mut block = [0u8; META_BYTES];
-    for &dev in &members {
-        let mut superblock = parts.superblock.clone();
-        superblock.dev = dev;
-        superblock.role = if parts.store.is_log(dev) { format::Role::Log } else { format::Role::Main };
-        superblock.members = entries.clone();
-        superblock.serial = superblock.members[dev.index()].serial;
-        superblock.config_seq = config_seq;
-        superblock.epoch = parts.journal.epoch();
-        superblock.nonce = parts.journal.nonce();
-        superblock.clean = clean;
-        let copy = (superblock.config_seq % 2) as usize;
-        superblock.encode(copy, &mut block);
-        write_or_fail(devices, &mut parts.health, dev, format::SUPERBLOCK_OFFSETS[copy], &block);
+/// One member's superblock.
+pub(crate) fn superblock_of(template: &Superblock, health: &Health, dev: DevIndex) -> Superblock {
+    let main = dev.index() < template.config.geometry.device_count();
+    let members = health.entries();
+    Superblock {
+        dev,
+        role: if main { format::Role::Main } else { format::Role::Log },
+        config_seq: health.config_seq,
+        serial: members[dev.index()].serial,
+        members,
+        ..template.clone()
     }
-    flush_all(devices, &mut parts.health);
 }
 
 /// A write during assembly; a fault takes the device out of service.

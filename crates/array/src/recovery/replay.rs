@@ -19,8 +19,6 @@ const FRAME_STRIPES_MAX: u32 = 256;
 pub(super) struct Replayed {
     /// The last sequence number ever seen.
     pub last_seq: Seq,
-    /// Where the log region continues.
-    pub log_head: u64,
     /// Where each main device's allocation continues.
     pub frontiers: Vec<u32>,
 }
@@ -31,9 +29,6 @@ struct Replay<'a> {
     store: &'a mut Store,
     report: &'a mut RecoveryReport,
     frontiers: Vec<u32>,
-    /// Blocks of the log region, counted from the checkpoint's head, that are in use.
-    log_used: u32,
-    log_start: u32,
 }
 
 /// Replays everything after the checkpoint.
@@ -46,10 +41,8 @@ pub(super) fn replay(
     loaded: &Loaded,
     report: &mut RecoveryReport,
 ) -> Result<Replayed, AssembleError> {
-    let count = store.config.log_blocks;
-    let log_start = loaded.log_head.clamp(1, count.max(1)) - 1;
     let frontiers = vec![1; store.main_count()];
-    let mut replay = Replay { devices, health, store, report, frontiers, log_used: 0, log_start };
+    let mut replay = Replay { devices, health, store, report, frontiers };
     let mut frames: BTreeMap<Seq, Frame> = BTreeMap::new();
     let mut flushed = loaded.through;
     let mut last_seq = loaded.through;
@@ -80,14 +73,8 @@ pub(super) fn replay(
     if next <= flushed {
         return Err(AssembleError::JournalGap { first: next, last: flushed });
     }
-    // Also what was never replayed occupies the log: the head moves past it. What the checkpoint holds lies behind.
-    for frame in frames.values() {
-        let records = (frame.first_seq.get()..).map(Seq::new).zip(&frame.records);
-        records.filter(|&(seq, _)| seq > loaded.through).for_each(|(_, record)| replay.note_log_use(record));
-    }
     flush_all(replay.devices, replay.health);
-    let log_head = u64::from(count) + u64::from(replay.log_start) + u64::from(replay.log_used);
-    Ok(Replayed { last_seq, log_head, frontiers: replay.frontiers })
+    Ok(Replayed { last_seq, frontiers: replay.frontiers })
 }
 
 impl Replay<'_> {
@@ -119,6 +106,7 @@ impl Replay<'_> {
     /// Scans each log device from the checkpoint's head until no frame can follow.
     fn scan_logs(&mut self, array: ArrayUuid, loaded: &Loaded, keep: &mut impl FnMut(Frame)) {
         let total = self.store.config.log_blocks;
+        let start = loaded.log_head.clamp(1, total.max(1)) - 1;
         let gap_max = FRAME_STRIPES_MAX.saturating_mul(self.store.chunk_blocks()).saturating_mul(4);
         for dev in (self.store.main_count()..self.health.members().len()).map(|i| DevIndex::new(i as u16)) {
             if !is_present(self.health, dev) {
@@ -126,7 +114,7 @@ impl Replay<'_> {
             }
             let (mut ahead, mut last_frame) = (0, 0);
             while ahead < total && ahead - last_frame <= gap_max {
-                let at = (self.log_start + ahead) % total;
+                let at = (start + ahead) % total;
                 let count = READ_BLOCKS.min(total - at).min(total - ahead);
                 let mut bytes = vec![0u8; count as usize * META_BYTES];
                 let offset = self.store.config.log_offset(ChunkIndex::new(at + 1));
@@ -140,24 +128,12 @@ impl Replay<'_> {
                         let end = frame.first_seq.get() + frame.records.len() as u64;
                         if end > loaded.through.next().get() {
                             last_frame = ahead + (i - at - 1);
-                            self.log_used = self.log_used.max(last_frame + 1);
                         }
                         keep(frame);
                     }
                 }
                 ahead += count;
             }
-        }
-    }
-
-    fn note_log_use(&mut self, record: &Record) {
-        if let Record::LogStripe { log_block, .. } = record {
-            let total = self.store.config.log_blocks;
-            if log_block.is_none() || log_block.get() > total {
-                return;
-            }
-            let ahead = (log_block.get() - 1 + total - self.log_start) % total;
-            self.log_used = self.log_used.max((ahead + self.store.chunk_blocks()).min(total));
         }
     }
 

@@ -1,8 +1,10 @@
 //! The subcommands, one module each.
 
 mod bench;
+mod create;
 mod examine;
 mod replay;
+mod serve;
 mod trace;
 
 use crate::failure::Failure;
@@ -20,8 +22,12 @@ pub enum Command {
     Trace(trace::Arguments),
     /// Measure the engine on memory and null devices, schemes side by side.
     Bench(bench::Arguments),
+    /// Make a new array on empty devices or files.
+    Create(create::Arguments),
     /// Show the superblock of one device, whatever array it belongs to.
     Examine(examine::Arguments),
+    /// Assemble an array and export it over NBD.
+    Serve(serve::Arguments),
 }
 
 impl Command {
@@ -31,7 +37,9 @@ impl Command {
             Self::Replay(arguments) => replay::run(&arguments),
             Self::Trace(arguments) => trace::run(&arguments),
             Self::Bench(arguments) => bench::run(&arguments),
+            Self::Create(arguments) => create::run(&arguments),
             Self::Examine(arguments) => examine::run(&arguments),
+            Self::Serve(arguments) => serve::run(&arguments),
         }
     }
 }

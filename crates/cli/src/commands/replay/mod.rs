@@ -70,7 +70,7 @@ pub struct Arguments {
     /// What the scheme raid does about the write hole: resync or journal.
     #[arg(long, default_value = "resync")]
     consistency: Consistency,
-    /// Bytes of each main device of the array made: auto, or a size.
+    /// Bytes for chunks on each device of the array made, metadata aside: auto (what the trace needs), or a size.
     #[arg(long, default_value = "auto", value_parser = parse_auto_size, value_name = "SIZE")]
     device_size: AutoSize,
     /// Bytes of a chunk, to which requests are rounded; the array's own if members are named.
