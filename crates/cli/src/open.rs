@@ -3,10 +3,14 @@
 use crate::failure::Failure;
 use crate::fresh;
 use crate::units::show_size;
-use array::{Array, Arrangement, AssembleError, DirtyDegraded, EngineOptions, RecoveryReport, arrange};
+use array::{Arrangement, Array, AssembleError, DirtyDegraded, EngineOptions, RecoveryReport, arrange};
 use block::{DevIndex, META_BYTES};
-use device::{Access, Counting, DirectIo, Members, Note, OpenError, OpenOptions, UringOptions, UringSet, probe};
-use format::{ArrayConfig, FormatError, MemberState, Role, SUPERBLOCK_OFFSETS, Superblock, looks_like_member};
+use device::{
+    Access, Counting, DirectIo, Members, Note, OpenError, OpenOptions, UringOptions, UringSet, probe,
+};
+use format::{
+    ArrayConfig, FormatError, MemberState, Role, SUPERBLOCK_OFFSETS, Superblock, looks_like_member,
+};
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
@@ -117,7 +121,8 @@ impl Found {
     /// Members that were in service when the array was last heard of, but are not among the given paths.
     pub fn unnamed(&self) -> Vec<DevIndex> {
         let expected = self.superblock().members.iter().zip(&self.paths);
-        let missing = (0u16..).zip(expected).filter(|(_, (entry, path))| path.is_none() && in_service(entry.state));
+        let missing =
+            (0u16..).zip(expected).filter(|(_, (entry, path))| path.is_none() && in_service(entry.state));
         missing.map(|(index, _)| DevIndex::new(index)).collect()
     }
 }
@@ -269,7 +274,9 @@ pub fn lock(paths: &[PathBuf], force: Force) -> Result<Locked, Failure> {
 
 fn in_use(error: OpenError) -> Failure {
     match &error {
-        OpenError::InUse { .. } => Failure::new(format!("{error}; is the array being served? see `elastripe status`")),
+        OpenError::InUse { .. } => {
+            Failure::new(format!("{error}; is the array being served? see `elastripe status`"))
+        }
         OpenError::Io { .. }
         | OpenError::Duplicate { .. }
         | OpenError::WrongKind { .. }
@@ -285,8 +292,9 @@ impl Locked {
         let geometry = found.superblock().config.geometry;
         let ring = UringSet::start(members, geometry.chunk_bytes(), UringOptions::default())?;
         let notes = ring.notes().to_vec();
-        let (array, report) = Array::assemble(Counting::new(ring), &found.arrangement, fresh::number()?, options)
-            .map_err(|error| Failure::new(format!("array {}: {error}", name_of(found.superblock()))))?;
+        let (array, report) =
+            Array::assemble(Counting::new(ring), &found.arrangement, fresh::number()?, options)
+                .map_err(|error| Failure::new(format!("array {}: {error}", name_of(found.superblock()))))?;
         Ok(Assembled { array, report, found, notes })
     }
 }

@@ -66,7 +66,8 @@ fn parse_output_format(text: &str) -> Result<OutputFormat, String> {
 impl Reading {
     /// The reader's options.
     pub fn options(&self) -> ReadOptions {
-        let skip_bad_lines = if self.skip_bad_lines { SkipPolicy::Skip { limit: u64::MAX } } else { SkipPolicy::Fail };
+        let skip_bad_lines =
+            if self.skip_bad_lines { SkipPolicy::Skip { limit: u64::MAX } } else { SkipPolicy::Fail };
         ReadOptions { format: self.format, skip_bad_lines, ..ReadOptions::default() }
     }
 
@@ -179,22 +180,31 @@ fn run_convert(arguments: &ConvertArguments) -> Result<Exit, Failure> {
         return Err(Failure::new("name the trace and the file to write"));
     };
     if out.exists() && !arguments.force {
-        return Err(Failure::new(format!("{}: exists; name another file, or overwrite it with --force", out.display())));
+        return Err(Failure::new(format!(
+            "{}: exists; name another file, or overwrite it with --force",
+            out.display()
+        )));
     }
     let mut requests = TraceSequence::open(traces, &arguments.reading.options())?;
     // Under another name until it is whole, so that a bad line leaves nothing behind and destroys nothing.
     let partial = partial_name(out);
     let failed = |error: std::io::Error| Failure::new(format!("{}: cannot write: {error}", out.display()));
     let file = OpenOptions::new().write(true).create_new(true).open(&partial).map_err(failed)?;
-    let written = TraceWriter::new(&out.display().to_string(), Box::new(file), arguments.to, Compression::of_path(out))
-        .and_then(|writer| convert(&mut requests, writer))
-        .map_err(Failure::from)
-        .and_then(|summary| std::fs::rename(&partial, out).map(|()| summary).map_err(failed));
+    let written =
+        TraceWriter::new(&out.display().to_string(), Box::new(file), arguments.to, Compression::of_path(out))
+            .and_then(|writer| convert(&mut requests, writer))
+            .map_err(Failure::from)
+            .and_then(|summary| std::fs::rename(&partial, out).map(|()| summary).map_err(failed));
     let summary = written.inspect_err(|_| {
         // The first error is the one to report.
         let _ = std::fs::remove_file(&partial);
     })?;
-    println!("{}: {} requests written, {} left out", out.display(), summary.written_count, summary.left_out_count);
+    println!(
+        "{}: {} requests written, {} left out",
+        out.display(),
+        summary.written_count,
+        summary.left_out_count
+    );
     if requests.skipped_count() > 0 {
         println!("{} bad lines passed over", requests.skipped_count());
     }

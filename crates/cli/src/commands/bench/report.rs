@@ -48,7 +48,11 @@ pub fn print(workload: Workload, devices: DeviceKind, measured: &[Measured]) {
         );
         let indent = " ".repeat(24);
         if !m.latency.is_empty() {
-            let what = if m.latency_in_commit.is_empty() { "latency" } else { "latency of updates without a commit" };
+            let what = if m.latency_in_commit.is_empty() {
+                "latency"
+            } else {
+                "latency of updates without a commit"
+            };
             println!("{indent}{what}: {}", latency_line(&m.latency));
         }
         if !m.latency_in_commit.is_empty() {

@@ -163,7 +163,10 @@ impl Rig {
             // Updates spread unevenly over the devices: a quarter is left.
             burst_requests: (spare_chunks * n * 3 / 4).max(1),
         };
-        rig.touch((0..geometry.device_count() + usize::from(sized.config.log_count)).map(|i| DevIndex::new(i as u16)));
+        rig.touch(
+            (0..geometry.device_count() + usize::from(sized.config.log_count))
+                .map(|i| DevIndex::new(i as u16)),
+        );
         rig.fill()?;
         Ok(rig)
     }
@@ -214,13 +217,23 @@ impl Rig {
     }
 
     /// Single-chunk requests at random addresses.
-    pub fn random(&mut self, access: Access, until: Until, latency: &mut Histogram<u64>) -> Result<Slice, Failure> {
+    pub fn random(
+        &mut self,
+        access: Access,
+        until: Until,
+        latency: &mut Histogram<u64>,
+    ) -> Result<Slice, Failure> {
         let (chunks, chunk_bytes) = (self.stripe_count * self.data_count, self.chunk_bytes);
         self.drive(access, 1, until, latency, |random| random.below(chunks) * chunk_bytes)
     }
 
     /// Requests of a whole stripe, in order, from the start of the volume, at most one pass.
-    pub fn sequential(&mut self, access: Access, until: Until, latency: &mut Histogram<u64>) -> Result<Slice, Failure> {
+    pub fn sequential(
+        &mut self,
+        access: Access,
+        until: Until,
+        latency: &mut Histogram<u64>,
+    ) -> Result<Slice, Failure> {
         let (mut stripe, count, bytes) = (0, self.stripe_count, self.stripe_bytes());
         self.drive(access, self.data_count, until, latency, |_| {
             let at = stripe;

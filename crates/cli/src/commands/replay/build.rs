@@ -8,7 +8,9 @@ use array::{Array, CreateOptions, EngineOptions, NewArray, arrange, create, plan
 use block::{Completion, DevIndex, DeviceOp, DeviceSet, Geometry, IoFault, META_BYTES, Pool};
 use clap::ValueEnum;
 use device::{Counting, MemoryError, MemorySet, NullOptions, NullSet};
-use format::{ArrayConfig, ArrayUuid, CodeKind, Consistency, LayoutKind, SUPERBLOCK_OFFSETS, SchemeKind, Superblock};
+use format::{
+    ArrayConfig, ArrayUuid, CodeKind, Consistency, LayoutKind, SUPERBLOCK_OFFSETS, SchemeKind, Superblock,
+};
 use std::fmt;
 use std::str::FromStr;
 
@@ -254,13 +256,16 @@ pub type LocalArray = Array<Counting<LocalSet>>;
 pub fn build(devices: DeviceKind, sized: &Sized, options: EngineOptions) -> Result<LocalArray, Failure> {
     let config = sized.config;
     let (main_count, logs) = (config.geometry.device_count(), usize::from(config.log_count));
-    let sizes: Vec<u64> =
-        (0..main_count + logs).map(|i| if i < main_count { sized.main_bytes } else { sized.log_bytes }).collect();
+    let sizes: Vec<u64> = (0..main_count + logs)
+        .map(|i| if i < main_count { sized.main_bytes } else { sized.log_bytes })
+        .collect();
     let mut set = LocalSet::new(devices, &sizes)?;
     // Nothing outlives the process, so nobody can mistake these for anything else.
-    let new = NewArray { uuid: ArrayUuid::new([1; 16]), name: devices.to_string(), nonce: 1, created_unix_s: 0 };
+    let new =
+        NewArray { uuid: ArrayUuid::new([1; 16]), name: devices.to_string(), nonce: 1, created_unix_s: 0 };
     create(&mut set, config, &new)?;
-    let superblocks = (0..sizes.len()).map(|index| superblock(&mut set, index)).collect::<Result<Vec<_>, _>>()?;
+    let superblocks =
+        (0..sizes.len()).map(|index| superblock(&mut set, index)).collect::<Result<Vec<_>, _>>()?;
     let arrangement = arrange(&superblocks)?;
     let (array, _) = Array::assemble(Counting::new(set), &arrangement, 2, options)?;
     Ok(array)

@@ -84,7 +84,12 @@ pub struct Driver<'a> {
 
 impl<'a> Driver<'a> {
     /// A queue of `depth` requests.
-    pub fn new(target: &'a mut dyn Target, depth: usize, chunk_bytes: u64, verifier: Option<Verifier>) -> Self {
+    pub fn new(
+        target: &'a mut dyn Target,
+        depth: usize,
+        chunk_bytes: u64,
+        verifier: Option<Verifier>,
+    ) -> Self {
         let part_count = depth + EXTRA_PARTS;
         target.prepare(part_count);
         Self {
@@ -143,7 +148,9 @@ impl<'a> Driver<'a> {
                 let due = match pace {
                     Pace::Full => now,
                     // Rounds to the nanosecond; times beyond 584 years are the end of time.
-                    Pace::Timed { speed } => start.saturating_add((request.time_us as f64 * 1e3 / speed) as u64),
+                    Pace::Timed { speed } => {
+                        start.saturating_add((request.time_us as f64 * 1e3 / speed) as u64)
+                    }
                 };
                 if due > now {
                     wait_ns = self.rest(wait_ns.min(due - now));
@@ -186,9 +193,10 @@ impl<'a> Driver<'a> {
         let overlaps = |flight: &Flight| {
             flight.offset < request.end_bytes() && request.offset_bytes < flight.offset + flight.length
         };
-        self.flights.iter().flatten().any(|flight| {
-            (changes(flight.op) || changes(request.op)) && overlaps(flight)
-        })
+        self.flights
+            .iter()
+            .flatten()
+            .any(|flight| (changes(flight.op) || changes(request.op)) && overlaps(flight))
     }
 
     fn admit(&mut self, request: &Request, started_ns: u64, outcome: &mut Outcome) {
@@ -209,7 +217,8 @@ impl<'a> Driver<'a> {
                 outcome.bytes_read += length;
             }
             Op::Trim => {
-                let promised = if self.target.trims_to_zeros() { Initially::Zeros } else { Initially::Unknown };
+                let promised =
+                    if self.target.trims_to_zeros() { Initially::Zeros } else { Initially::Unknown };
                 if let Some(verifier) = &mut self.verifier {
                     verifier.trim(offset, length, promised);
                 }
@@ -278,7 +287,9 @@ impl<'a> Driver<'a> {
                     Op::Flush => "flush",
                     Op::Trim => "trim",
                 };
-                return Err(Failure::new(format!("{what} of {length} bytes at byte {at} of the volume: {reason}")));
+                return Err(Failure::new(format!(
+                    "{what} of {length} bytes at byte {at} of the volume: {reason}"
+                )));
             }
             if let (Op::Read, Some(verifier)) = (flight.op, &mut self.verifier) {
                 self.target.content(end.tag, &mut |offset, bytes| verifier.check(offset, bytes));

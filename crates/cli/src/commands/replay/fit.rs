@@ -38,7 +38,12 @@ fn demand(kind: &Kind, requests: &[Request]) -> Demand {
 }
 
 /// Devices for a trace of this footprint.
-pub fn fit(kind: &Kind, devices: DeviceKind, requests: &[Request], footprint_bytes: u64) -> Result<Sized, Failure> {
+pub fn fit(
+    kind: &Kind,
+    devices: DeviceKind,
+    requests: &[Request],
+    footprint_bytes: u64,
+) -> Result<Sized, Failure> {
     let demand = demand(kind, requests);
     let chunk_bytes = kind.geometry.chunk_bytes() as u64;
     let (k, n) = (kind.geometry.data_count() as u64, kind.geometry.device_count() as u64);

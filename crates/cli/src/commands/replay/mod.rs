@@ -145,7 +145,11 @@ fn parse_auto_size(text: &str) -> Result<AutoSize, String> {
 
 fn parse_speed(text: &str) -> Result<f64, String> {
     let speed: f64 = text.parse().map_err(|_| format!("found {text:?}, expected a number"))?;
-    if (1e-6..=1e9).contains(&speed) { Ok(speed) } else { Err(format!("found {text:?}, expected 0.000001 to 1000000000")) }
+    if (1e-6..=1e9).contains(&speed) {
+        Ok(speed)
+    } else {
+        Err(format!("found {text:?}, expected 0.000001 to 1000000000"))
+    }
 }
 
 fn parse_commit(text: &str) -> Result<CommitEvery, String> {
@@ -189,7 +193,9 @@ pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     }
     if let Some(uri) = &arguments.nbd {
         if arguments.commit_every != CommitEvery::Never || arguments.sync {
-            return Err(Failure::new("--commit-every and --sync are the server's affair; leave them out with --nbd"));
+            return Err(Failure::new(
+                "--commit-every and --sync are the server's affair; leave them out with --nbd",
+            ));
         }
         let chunk_bytes = arguments.chunk_size.unwrap_or(4096);
         let loaded = load(arguments, chunk_bytes)?;
@@ -197,12 +203,17 @@ pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
         return replay(arguments, Box::new(target), chunk_bytes, loaded, Initially::Unknown);
     }
     if arguments.members.is_empty() {
-        return Err(Failure::new("name the members of an array, or --device memory, --device null or --nbd URI"));
+        return Err(Failure::new(
+            "name the members of an array, or --device memory, --device null or --nbd URI",
+        ));
     }
     let found = open::discover(&arguments.members)?;
     let chunk_bytes = found.superblock().config.geometry.chunk_bytes() as u64;
     if arguments.chunk_size.is_some_and(|bytes| bytes != chunk_bytes) {
-        return Err(Failure::new(format!("the array has chunks of {}; leave --chunk-size out", show_size(chunk_bytes))));
+        return Err(Failure::new(format!(
+            "the array has chunks of {}; leave --chunk-size out",
+            show_size(chunk_bytes)
+        )));
     }
     let loaded = load(arguments, chunk_bytes)?;
     check_footprint(&loaded, found.superblock().config.volume_bytes())?;
@@ -293,9 +304,9 @@ fn check_footprint(loaded: &Loaded, volume_bytes: u64) -> Result<(), Failure> {
 
 /// What the volume must hold for the fill to be whole stripes.
 fn fill_bytes(target: &dyn Target, footprint_bytes: u64) -> u64 {
-    let stripe = target.config().map_or(1, |config| {
-        (config.geometry.data_count() * config.geometry.chunk_bytes()) as u64
-    });
+    let stripe = target
+        .config()
+        .map_or(1, |config| (config.geometry.data_count() * config.geometry.chunk_bytes()) as u64);
     footprint_bytes.next_multiple_of(stripe).min(target.volume_bytes())
 }
 
@@ -334,7 +345,8 @@ fn replay(
     };
     let pace = if arguments.timed { Pace::Timed { speed: arguments.speed } } else { Pace::Full };
     let mut progress = Progress::new("replay", loaded.requests.len() as u64);
-    let replay = phase(&mut driver, loaded.requests.iter().copied(), pace, arguments.commit_every, &mut progress)?;
+    let replay =
+        phase(&mut driver, loaded.requests.iter().copied(), pace, arguments.commit_every, &mut progress)?;
     drop(progress);
     driver.read_back(bulk, &mut Progress::new("verify", 0))?;
     let verified = driver.verifier().map(Verifier::checked);
@@ -342,7 +354,9 @@ fn replay(
     let (seed, bad_lines) = (arguments.seed, loaded.bad_lines);
     print(arguments, &Report { config, seed, chunk_bytes, main_count, fill, replay, verified, bad_lines })?;
     match verified.and_then(|checked| checked.first.map(|first| (checked.mismatches, first))) {
-        Some((count, first)) => Err(Failure::new(format!("{count} sectors hold something else; the first: {first}"))),
+        Some((count, first)) => {
+            Err(Failure::new(format!("{count} sectors hold something else; the first: {first}")))
+        }
         None => Ok(0),
     }
 }

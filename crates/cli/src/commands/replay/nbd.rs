@@ -63,7 +63,9 @@ impl std::str::FromStr for Uri {
     /// `nbd+unix:///EXPORT?socket=PATH`, `nbd://HOST[:PORT]/EXPORT`, `unix:PATH` or `tcp:HOST:PORT`.
     fn from_str(text: &str) -> Result<Self, String> {
         let expected = || {
-            format!("found {text:?}, expected nbd+unix:///EXPORT?socket=PATH, nbd://HOST:PORT/EXPORT, unix:PATH or tcp:HOST:PORT")
+            format!(
+                "found {text:?}, expected nbd+unix:///EXPORT?socket=PATH, nbd://HOST:PORT/EXPORT, unix:PATH or tcp:HOST:PORT"
+            )
         };
         if let Some(path) = text.strip_prefix("unix:").filter(|path| !path.is_empty()) {
             return Ok(Self { address: Address::Unix(path.to_owned()), export: String::new() });
@@ -327,7 +329,9 @@ impl NbdTarget {
         let tag = usize::try_from(cookie).unwrap_or(usize::MAX);
         let waiting = self.places.get(tag).map_or(Waiting::Nothing, |place| place.waiting);
         match (waiting, &result) {
-            (Waiting::Nothing, _) => return Err(self.lost(format!("a reply to request {cookie}, which was not sent"))),
+            (Waiting::Nothing, _) => {
+                return Err(self.lost(format!("a reply to request {cookie}, which was not sent")));
+            }
             (Waiting::Payload, Ok(())) => self.filling = Some((tag, 0)),
             (Waiting::Payload, Err(_)) | (Waiting::Answer, _) => self.end(tag, result),
         }
@@ -370,7 +374,8 @@ fn handshake(socket: &mut Socket, export: &str) -> Result<(u64, u16), String> {
         return Err("the NBD server does not speak the fixed newstyle".to_owned());
     }
     let mut message = (flags & (FIXED_NEWSTYLE | NO_ZEROES)).to_be_bytes().to_vec();
-    let name_len = u32::try_from(export.len()).map_err(|_| "the name of the export is too long".to_owned())?;
+    let name_len =
+        u32::try_from(export.len()).map_err(|_| "the name of the export is too long".to_owned())?;
     message.extend_from_slice(&OPTION.to_be_bytes());
     message.extend_from_slice(&OPTION_GO.to_be_bytes());
     message.extend_from_slice(&name_len.saturating_add(6).to_be_bytes());
@@ -382,7 +387,8 @@ fn handshake(socket: &mut Socket, export: &str) -> Result<(u64, u16), String> {
     loop {
         let mut header = [0u8; 20];
         socket.read_exact(&mut header).map_err(io)?;
-        let field = |at: usize| u32::from_be_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]]);
+        let field =
+            |at: usize| u32::from_be_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]]);
         let (kind, length) = (field(12), field(16));
         if !header.starts_with(&OPTION_REPLY.to_be_bytes()) || length > OPTION_BYTES_MAX {
             return Err("the NBD server answered an option with something else".to_owned());
@@ -390,7 +396,9 @@ fn handshake(socket: &mut Socket, export: &str) -> Result<(u64, u16), String> {
         let mut data = vec![0u8; length as usize];
         socket.read_exact(&mut data).map_err(io)?;
         match kind {
-            REPLY_ACK => return found.ok_or_else(|| "the NBD server did not say how large the export is".to_owned()),
+            REPLY_ACK => {
+                return found.ok_or_else(|| "the NBD server did not say how large the export is".to_owned());
+            }
             REPLY_INFO => {
                 if let [k0, k1, size @ .., f0, f1] = data.as_slice()
                     && u16::from_be_bytes([*k0, *k1]) == INFO_EXPORT
@@ -409,8 +417,11 @@ fn handshake(socket: &mut Socket, export: &str) -> Result<(u64, u16), String> {
 
 impl Target for NbdTarget {
     fn prepare(&mut self, places: usize) {
-        self.places
-            .resize_with(places, || Place { waiting: Waiting::Nothing, offset_bytes: 0, payload: Vec::new() });
+        self.places.resize_with(places, || Place {
+            waiting: Waiting::Nothing,
+            offset_bytes: 0,
+            payload: Vec::new(),
+        });
     }
 
     fn volume_bytes(&self) -> u64 {
@@ -528,8 +539,10 @@ mod tests {
 
     #[test]
     fn uris() {
-        let unix = |path: &str, export: &str| Uri { address: Address::Unix(path.into()), export: export.into() };
-        let tcp = |host: &str, export: &str| Uri { address: Address::Tcp(host.into()), export: export.into() };
+        let unix =
+            |path: &str, export: &str| Uri { address: Address::Unix(path.into()), export: export.into() };
+        let tcp =
+            |host: &str, export: &str| Uri { address: Address::Tcp(host.into()), export: export.into() };
         for (text, expected) in [
             ("unix:/tmp/s", unix("/tmp/s", "")),
             ("nbd+unix:///a%20b?socket=/tmp/s", unix("/tmp/s", "a b")),
@@ -542,7 +555,9 @@ mod tests {
         ] {
             assert_eq!(text.parse(), Ok(expected), "{text}");
         }
-        for bad in ["", "unix:", "tcp:host", "nbd://", "nbd+unix:///x", "nbd+unix:///x?socket=%zz", "http://x"] {
+        for bad in
+            ["", "unix:", "tcp:host", "nbd://", "nbd+unix:///x", "nbd+unix:///x?socket=%zz", "http://x"]
+        {
             assert!(bad.parse::<Uri>().is_err(), "{bad}");
         }
     }

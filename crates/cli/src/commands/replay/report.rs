@@ -253,7 +253,9 @@ impl Report {
             us(99.9),
             outcome.latency.max() as f64 / 1e3,
         ));
-        if let (Some(ssd), Some(all)) = (phase.write_amplification(self.chunk_bytes), phase.write_amplification_all()) {
+        if let (Some(ssd), Some(all)) =
+            (phase.write_amplification(self.chunk_bytes), phase.write_amplification_all())
+        {
             text.push_str(&format!(
                 "         SSD chunks written per user chunk {ssd:.3}; bytes to all devices per user byte {all:.3}\n"
             ));
@@ -283,7 +285,14 @@ impl Report {
         let mut table = Table::new();
         table.load_preset(presets::NOTHING);
         table.set_header([
-            "device", "data w", "parity w", "log w", "data r", "parity r", "log r", "metadata w",
+            "device",
+            "data w",
+            "parity w",
+            "log w",
+            "data r",
+            "parity r",
+            "log r",
+            "metadata w",
         ]);
         let row = |name: String, device: &DeviceCounters| {
             let chunks = |bytes: &[u64; 4], stream| show_count(of(bytes, stream) / self.chunk_bytes);

@@ -248,7 +248,8 @@ impl<D: DeviceSet> Target for ArrayTarget<D> {
     }
 
     fn snapshot(&self) -> Option<Snapshot> {
-        let devices = (0..self.member_count as u16).map(|dev| self.array.devices_ref().device(DevIndex::new(dev)));
+        let devices =
+            (0..self.member_count as u16).map(|dev| self.array.devices_ref().device(DevIndex::new(dev)));
         Some(Snapshot { devices: devices.collect(), stats: self.array.engine_ref().stats() })
     }
 

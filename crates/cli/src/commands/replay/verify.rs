@@ -129,7 +129,10 @@ impl Verifier {
                     continue;
                 }
                 ZEROS => sector.iter().all(|&byte| byte == 0),
-                version => words_found.iter().zip(words(self.seed, version, index)).all(|(f, w)| *f == w.to_le_bytes()),
+                version => words_found
+                    .iter()
+                    .zip(words(self.seed, version, index))
+                    .all(|(f, w)| *f == w.to_le_bytes()),
             };
             self.checked.sectors += 1;
             if !good {

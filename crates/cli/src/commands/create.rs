@@ -1,0 +1,298 @@
+//! `create`: a new array on empty devices or files.
+
+use super::Exit;
+use crate::failure::Failure;
+use crate::fresh;
+use crate::open::{look_at, member_name, open_options};
+use crate::units::{parse_permille, parse_size, show_size};
+use array::{CreateOptions, NewArray, RESERVE_PERMILLE_DEFAULT, plan_config};
+use block::{DevIndex, Geometry};
+use clap::{Args, ValueEnum};
+use device::{Access, Existing, Members, UringOptions, UringSet, create_file};
+use format::{ArrayConfig, CodeKind, Consistency, LayoutKind, NAME_BYTES_MAX, SchemeKind};
+use serde_json::json;
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// Widest array whose stripes are spread; wider ones rotate.
+const SPREAD_DEVICES_MAX: usize = 10;
+
+/// Options of `create`.
+#[derive(Args, Debug)]
+pub struct Arguments {
+    /// How parity is kept up to date: `eplog` logs the parity of updates on log devices, `raid` updates it in place.
+    #[arg(long, value_enum)]
+    scheme: SchemeName,
+    /// Devices the array can lose without losing data; with `eplog` also the number of log devices.
+    #[arg(long, value_name = "M")]
+    parity: usize,
+    /// The devices that hold data and parity: block devices or files.
+    #[arg(long, num_args = 1.., required = true, value_name = "PATH")]
+    data: Vec<PathBuf>,
+    /// The log devices (scheme `eplog`): hard disks or small SSDs.
+    #[arg(long, num_args = 1.., value_name = "PATH")]
+    log: Vec<PathBuf>,
+    /// Unit of placement on one device.
+    #[arg(long, value_parser = parse_size, default_value = "4KiB", value_name = "SIZE")]
+    chunk_size: u64,
+    /// Make data paths that do not exist as sparse files of this size.
+    #[arg(long, value_parser = parse_size, value_name = "SIZE")]
+    file_size: Option<u64>,
+    /// The same for log paths; without it they get the size of the data files.
+    #[arg(long, value_parser = parse_size, value_name = "SIZE")]
+    log_size: Option<u64>,
+    /// Erasure code: `xor` for one parity, `cauchy` (Reed-Solomon) for any number.
+    #[arg(long, value_enum, default_value = "auto")]
+    code: CodeName,
+    /// What `raid` does about the write hole: recompute parity after a crash, or write through a journal.
+    #[arg(long, value_enum, default_value = "journal")]
+    consistency: ConsistencyName,
+    /// Share of each data device kept free for new versions (scheme `eplog`).
+    #[arg(long, value_parser = parse_permille, value_name = "SHARE")]
+    reserve: Option<u32>,
+    /// Name of the array.
+    #[arg(long, default_value = "")]
+    name: String,
+    /// Overwrite devices that belong to an array or hold foreign content.
+    #[arg(long)]
+    force: bool,
+    /// Print JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
+enum SchemeName {
+    Eplog,
+    Raid,
+}
+
+#[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
+enum CodeName {
+    Auto,
+    Xor,
+    Cauchy,
+}
+
+#[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
+enum ConsistencyName {
+    Resync,
+    Journal,
+}
+
+/// Runs `create`.
+pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
+    let options = create_options(arguments)?;
+    check_name(&arguments.name)?;
+    check_paths(arguments)?;
+    // A dry run first: nothing is made before it is known that the sizes will do.
+    let (data_bytes, log_bytes) = sizes(arguments)?;
+    let config = plan_config(&options, data_bytes, log_bytes, arguments.log.len())?;
+    let mut made = MadeFiles::default();
+    let log_size = arguments.log_size.or(arguments.file_size);
+    made.make_missing(&arguments.data, arguments.file_size)?;
+    made.make_missing(&arguments.log, log_size)?;
+    let array = NewArray {
+        uuid: fresh::uuid()?,
+        name: arguments.name.clone(),
+        nonce: fresh::number()?,
+        created_unix_s: SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs()),
+    };
+    write(arguments, config, &array)?;
+    made.keep();
+    report(arguments, &config, &array);
+    Ok(0)
+}
+
+fn create_options(arguments: &Arguments) -> Result<CreateOptions, Failure> {
+    let (total, parity) = (arguments.data.len(), arguments.parity);
+    if parity == 0 || total <= parity {
+        return Err(Failure::new(format!(
+            "--data names {total} devices, --parity {parity}: expected at least 1 parity and more devices than parities"
+        )));
+    }
+    let geometry = Geometry::new(total - parity, parity, arguments.chunk_size)?;
+    Ok(CreateOptions {
+        scheme: match arguments.scheme {
+            SchemeName::Eplog => SchemeKind::Eplog,
+            SchemeName::Raid => SchemeKind::Raid,
+        },
+        code: match arguments.code {
+            CodeName::Xor => CodeKind::Xor,
+            CodeName::Auto if parity == 1 => CodeKind::Xor,
+            CodeName::Auto | CodeName::Cauchy => CodeKind::Cauchy,
+        },
+        layout: if total <= SPREAD_DEVICES_MAX { LayoutKind::Spread } else { LayoutKind::Rotate },
+        consistency: match arguments.consistency {
+            ConsistencyName::Resync => Consistency::Resync,
+            ConsistencyName::Journal => Consistency::Journal,
+        },
+        geometry,
+        reserve_permille: arguments.reserve.unwrap_or(RESERVE_PERMILLE_DEFAULT),
+    })
+}
+
+fn check_name(name: &str) -> Result<(), Failure> {
+    if name.len() > NAME_BYTES_MAX || name.chars().any(char::is_control) {
+        return Err(Failure::new(format!(
+            "--name {name:?}: expected at most {NAME_BYTES_MAX} bytes without control characters"
+        )));
+    }
+    Ok(())
+}
+
+/// Refuses what must not be overwritten. Missing paths are fine here.
+fn check_paths(arguments: &Arguments) -> Result<(), Failure> {
+    let paths: Vec<&PathBuf> = arguments.data.iter().chain(&arguments.log).collect();
+    for (index, path) in paths.iter().enumerate() {
+        if let Some(first) = paths[..index].iter().find(|first| first == &path) {
+            return Err(Failure::new(format!(
+                "{}: given twice; every member needs a device of its own",
+                first.display()
+            )));
+        }
+        if !path.exists() {
+            continue;
+        }
+        let candidate = look_at(path)?;
+        if arguments.force {
+            continue;
+        }
+        let advice = "use another device, or --force to overwrite it";
+        if let Some(superblock) = candidate.superblock() {
+            let array = superblock.array;
+            return Err(Failure::new(format!("{}: is a member of array {array}; {advice}", path.display())));
+        }
+        if candidate.looks_like_member {
+            return Err(Failure::new(format!(
+                "{}: has a damaged superblock of an array; {advice}",
+                path.display()
+            )));
+        }
+        if let Some(signature) = candidate.signature {
+            return Err(Failure::new(format!("{}: holds {signature}; {advice}", path.display())));
+        }
+    }
+    Ok(())
+}
+
+/// The smallest data and log device, as they will be.
+fn sizes(arguments: &Arguments) -> Result<(u64, u64), Failure> {
+    let smallest = |paths: &[PathBuf], made: Option<u64>, option: &str| {
+        let mut least = None;
+        for path in paths {
+            let bytes = match (is_missing(path), made) {
+                (false, _) => look_at(path)?.size_bytes,
+                (true, Some(bytes)) => bytes,
+                (true, None) => {
+                    return Err(Failure::new(format!(
+                        "{}: does not exist; name an existing device, or give {option} to make files",
+                        path.display()
+                    )));
+                }
+            };
+            least = Some(least.map_or(bytes, |least: u64| least.min(bytes)));
+        }
+        Ok(least.unwrap_or(0))
+    };
+    let data = smallest(&arguments.data, arguments.file_size, "--file-size")?;
+    let log = smallest(&arguments.log, arguments.log_size.or(arguments.file_size), "--log-size")?;
+    Ok((data, log))
+}
+
+/// Whether a file is to be made here: nothing exists, or an empty file.
+fn is_missing(path: &Path) -> bool {
+    fs::metadata(path).map_or(true, |metadata| metadata.is_file() && metadata.len() == 0)
+}
+
+/// Files that were made, taken away again unless the array came to be.
+#[derive(Default)]
+struct MadeFiles {
+    new: Vec<PathBuf>,
+    were_empty: Vec<PathBuf>,
+}
+
+impl MadeFiles {
+    fn make_missing(&mut self, paths: &[PathBuf], size_bytes: Option<u64>) -> Result<(), Failure> {
+        let Some(size_bytes) = size_bytes else { return Ok(()) };
+        for path in paths.iter().filter(|path| is_missing(path)) {
+            let list = if path.exists() { &mut self.were_empty } else { &mut self.new };
+            list.push(path.clone());
+            create_file(path, size_bytes, Existing::Refuse)?;
+        }
+        Ok(())
+    }
+
+    fn keep(mut self) {
+        self.new.clear();
+        self.were_empty.clear();
+    }
+}
+
+impl Drop for MadeFiles {
+    fn drop(&mut self) {
+        // The command has failed already; what cannot be undone is no news then.
+        for path in &self.new {
+            let _ = fs::remove_file(path);
+        }
+        for path in &self.were_empty {
+            let _ = File::options().write(true).open(path).and_then(|file| file.set_len(0));
+        }
+    }
+}
+
+fn write(arguments: &Arguments, config: ArrayConfig, array: &NewArray) -> Result<(), Failure> {
+    let paths: Vec<Option<PathBuf>> =
+        arguments.data.iter().chain(&arguments.log).cloned().map(Some).collect();
+    let members = Members::open(&paths, open_options(Access::Exclusive))?;
+    let mut devices = UringSet::start(members, config.geometry.chunk_bytes(), UringOptions::default())?;
+    array::create(&mut devices, config, array)?;
+    Ok(())
+}
+
+fn report(arguments: &Arguments, config: &ArrayConfig, array: &NewArray) {
+    let geometry = config.geometry;
+    let n = geometry.device_count();
+    let paths = arguments.data.iter().chain(&arguments.log);
+    let names = (0u16..).map(|index| member_name(n, DevIndex::new(index)));
+    if arguments.json {
+        let devices: Vec<_> =
+            paths.zip(names).map(|(path, name)| json!({ "name": name, "path": path })).collect();
+        let report = json!({
+            "uuid": array.uuid.to_string(),
+            "name": array.name,
+            "scheme": config.scheme.to_string(),
+            "code": config.code.to_string(),
+            "consistency": config.consistency.to_string(),
+            "data_count": geometry.data_count(),
+            "parity_count": geometry.parity_count(),
+            "log_count": config.log_count,
+            "chunk_bytes": geometry.chunk_bytes(),
+            "volume_bytes": config.volume_bytes(),
+            "devices": devices,
+        });
+        return println!("{report:#}");
+    }
+    let logs =
+        if config.log_count > 0 { format!(" with {} log devices", config.log_count) } else { String::new() };
+    println!("array {} ({})", if array.name.is_empty() { "without a name" } else { &array.name }, array.uuid);
+    println!(
+        "  {} {}+{}{logs}, code {}, chunk {}",
+        config.scheme,
+        geometry.data_count(),
+        geometry.parity_count(),
+        config.code,
+        show_size(geometry.chunk_bytes() as u64)
+    );
+    println!(
+        "  volume {} ({} bytes), survives the loss of any {} of its {} devices",
+        show_size(config.volume_bytes()),
+        config.volume_bytes(),
+        geometry.parity_count(),
+        n + usize::from(config.log_count)
+    );
+    for (path, name) in paths.zip(names) {
+        println!("  {name:<7} {}", path.display());
+    }
+}

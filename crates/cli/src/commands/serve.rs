@@ -1,0 +1,285 @@
+//! `serve`: assembles an array and exports it over NBD until it is told to stop.
+
+use super::Exit;
+use crate::control;
+use crate::failure::Failure;
+use crate::open::{Assembled, Force, Locked, describe, lock, name_of};
+use crate::operate::Operator;
+use crate::steward::{Signals, Steward, log};
+use crate::units::{parse_duration_or_off, parse_rate_or_off, parse_size};
+use crate::volume::{ServedArray, Use};
+use array::{CommitPolicy, EngineOptions, RecoveryReport, SyncPolicy};
+use clap::{Args, ValueEnum};
+use front::{Server, ServerOptions};
+use std::fs;
+use std::io;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitStatus};
+use std::time::Duration;
+
+/// Options of `serve`.
+#[derive(Args, Debug)]
+pub struct Arguments {
+    /// The members, in any order, and spares.
+    #[arg(required = true, value_name = "MEMBER")]
+    paths: Vec<PathBuf>,
+    /// Where clients connect: unix:PATH or tcp:HOST:PORT; may be given several times. With --run alone, a socket of its
+    /// own.
+    #[arg(long, value_parser = parse_address, value_name = "ADDRESS", required_unless_present = "run")]
+    nbd: Vec<Address>,
+    /// Parity commit after this many writes (it also runs when the array is idle or space runs low).
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    commit_every: Option<u64>,
+    /// Parity commit after this long without a request, or `off`.
+    #[arg(long, value_parser = parse_duration_or_off, default_value = "1s", value_name = "TIME")]
+    commit_idle: MaybeDuration,
+    /// When a completed write is durable: at the next flush, like a disk with a volatile cache, or always at once.
+    #[arg(long, value_enum, default_value = "flush")]
+    sync: Sync,
+    /// Limit of rebuild and scrub, or `off`.
+    #[arg(long, value_parser = parse_rate_or_off, default_value = "off", value_name = "RATE")]
+    rebuild_rate: MaybeRate,
+    /// Memory for buffers.
+    #[arg(long, value_parser = parse_size, default_value = "64MiB", value_name = "SIZE")]
+    buffers: u64,
+    /// Assemble a `raid` array that was not stopped in order and lacks members, at the risk of silently wrong data.
+    #[arg(long)]
+    force: bool,
+    /// Refuse writes of clients.
+    #[arg(long)]
+    read_only: bool,
+    /// Run this shell command with ELASTRIPE_URI in its environment, then stop and exit with its code.
+    #[arg(long, value_name = "COMMAND")]
+    run: Option<String>,
+}
+
+/// clap takes an `Option` for an option that may be absent; these are present and may be `off`.
+type MaybeDuration = std::option::Option<Duration>;
+type MaybeRate = std::option::Option<u64>;
+
+#[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
+enum Sync {
+    Always,
+    Flush,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+enum Address {
+    Unix(PathBuf),
+    Tcp(String),
+}
+
+fn parse_address(text: &str) -> Result<Address, String> {
+    match text.split_once(':') {
+        Some(("unix", path)) if !path.is_empty() => Ok(Address::Unix(PathBuf::from(path))),
+        Some(("tcp", address))
+            if address.rsplit_once(':').is_some_and(|(_, port)| port.parse::<u16>().is_ok()) =>
+        {
+            Ok(Address::Tcp(address.to_owned()))
+        }
+        _ => Err(format!("found {text:?}, expected unix:PATH or tcp:HOST:PORT")),
+    }
+}
+
+/// Runs `serve`.
+pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
+    // Whatever can fail without the array being touched comes before it is assembled.
+    let locked = lock(&arguments.paths, Force::of_flag(arguments.force))?;
+    let sockets = Sockets::open(&locked, arguments)?;
+    let assembled = locked.assemble(engine_options(arguments))?;
+    print_start(&assembled);
+    serve(assembled, sockets, arguments)
+}
+
+fn engine_options(arguments: &Arguments) -> EngineOptions {
+    let idle_ns = arguments.commit_idle.map(|idle| u64::try_from(idle.as_nanos()).unwrap_or(u64::MAX));
+    EngineOptions {
+        commit: CommitPolicy { every_requests: arguments.commit_every, idle_ns },
+        sync: match arguments.sync {
+            Sync::Always => SyncPolicy::Always,
+            Sync::Flush => SyncPolicy::OnFlush,
+        },
+        pool_bytes: arguments.buffers,
+        rebuild_bytes_per_s: arguments.rebuild_rate,
+        ..EngineOptions::default()
+    }
+}
+
+fn print_start(assembled: &Assembled) {
+    println!("{}", describe(assembled.found.superblock()));
+    println!("recovery: {}", describe_recovery(&assembled.report));
+    for path in &assembled.found.stale {
+        log(&format!(
+            "{}: no member any more (replaced, or failed while the array went on); left alone",
+            path.display()
+        ));
+    }
+    assembled.notes.iter().for_each(|note| log(&note.to_string()));
+}
+
+/// What recovery did, in a line.
+pub fn describe_recovery(report: &RecoveryReport) -> String {
+    let RecoveryReport { was_clean, checkpoint, replayed, verified, dropped, healed, resynced } = *report;
+    let how = if was_clean { "stopped in order" } else { "not stopped in order" };
+    let mut text = format!("the array was {how}; checkpoint {checkpoint}, {replayed} records replayed");
+    for (count, what) in [
+        (verified, "verified"),
+        (dropped, "dropped (never acknowledged as durable)"),
+        (healed, "chunks healed"),
+        (resynced, "stripes resynced"),
+    ] {
+        if count > 0 {
+            text.push_str(&format!(", {count} {what}"));
+        }
+    }
+    text
+}
+
+/// What clients connect to.
+struct Sockets {
+    server: Server,
+    uris: Vec<String>,
+    control: ControlSocket,
+    signals: Signals,
+}
+
+impl Sockets {
+    fn open(locked: &Locked, arguments: &Arguments) -> Result<Self, Failure> {
+        let superblock = locked.found.superblock();
+        let uuid = superblock.array;
+        let mut server = Server::new(ServerOptions {
+            export_name: superblock.name.clone(),
+            description: format!("elastripe array {}", name_of(superblock)),
+            ..ServerOptions::default()
+        });
+        let run_dir = control::make_run_dir()?;
+        let own = [Address::Unix(run_dir.join(format!("{uuid}.nbd")))];
+        let addresses = if arguments.nbd.is_empty() { &own[..] } else { &arguments.nbd };
+        let uris = addresses.iter().map(|address| listen(&mut server, address)).collect::<Result<_, _>>()?;
+        let control = ControlSocket::listen(control::socket_path(uuid))?;
+        let signals = signals().map_err(|error| Failure::new(format!("signals: {error}")))?;
+        Ok(Self { server, uris, control, signals })
+    }
+}
+
+fn serve(assembled: Assembled, sockets: Sockets, arguments: &Arguments) -> Result<Exit, Failure> {
+    let Assembled { mut array, found, .. } = assembled;
+    let Sockets { mut server, uris, control, signals } = sockets;
+    let wake = array.devices().inner_mut().wake_fd().and_then(|fd| fd.try_clone_to_owned())?;
+    let usage = if arguments.read_only { Use::ReadOnly } else { Use::ReadWrite };
+    let mut running = ServedArray::new(array, Some(wake), usage);
+    let mut operator = Operator::new(&running, found.paths.clone(), found.unnamed());
+    operator.adopt_spares(&mut running, &found.spares).iter().for_each(|why| log(why));
+    operator.resume(&mut running);
+    let listener = control.listener.try_clone()?;
+    let mut steward = Steward::new(signals, listener, operator, found.stale, uris.clone());
+    uris.iter().for_each(|uri| println!("serving at {uri}"));
+    if let (Some(command), Some(uri)) = (&arguments.run, uris.first()) {
+        let child = Command::new("sh").arg("-c").arg(command).env("ELASTRIPE_URI", uri).spawn();
+        steward.watch_child(child.map_err(|error| Failure::new(format!("--run: sh: {error}")))?);
+    }
+    notify_ready();
+    let summary = server.run(&mut running, &mut steward);
+    let child = steward.finish_child();
+    running.engine().halt_maintenance();
+    let stopped = running.array().stop();
+    steward.say_stopped(stopped.as_ref().err().map(ToString::to_string).as_deref());
+    drop(control);
+    let summary = summary?;
+    stopped.map_err(|error| Failure::new(format!("stopping the array: {error}; the next start recovers")))?;
+    if summary.abandoned > 0 {
+        log(&format!("{} requests were not finished in time", summary.abandoned));
+    }
+    if arguments.run.is_none() {
+        println!("stopped in order; {} connections were served", summary.connections);
+    }
+    Ok(child.map_or(0, exit_of))
+}
+
+/// As a shell reports it: the code, or 128 plus the signal.
+fn exit_of(status: ExitStatus) -> Exit {
+    let code = status.code().or_else(|| status.signal().map(|signal| 128 + signal)).unwrap_or(1);
+    u8::try_from(code).unwrap_or(1)
+}
+
+/// Listens; the answer is what clients are told.
+fn listen(server: &mut Server, address: &Address) -> Result<String, Failure> {
+    match address {
+        Address::Unix(path) => {
+            server.listen_unix(path)?;
+            let absolute = std::path::absolute(path).unwrap_or_else(|_| path.clone());
+            Ok(format!("nbd+unix:///?socket={}", escape(&absolute)))
+        }
+        Address::Tcp(address) => Ok(format!("nbd://{}", server.listen_tcp(address)?)),
+    }
+}
+
+/// A path within a URI: everything but the plainest characters is escaped.
+fn escape(path: &Path) -> String {
+    let mut text = String::new();
+    for &byte in path.as_os_str().as_encoded_bytes() {
+        if byte.is_ascii_alphanumeric() || b"/-_.~".contains(&byte) {
+            text.push(char::from(byte));
+        } else {
+            text.push_str(&format!("%{byte:02X}"));
+        }
+    }
+    text
+}
+
+/// The listening control socket; its file goes with it.
+struct ControlSocket {
+    listener: UnixListener,
+    path: PathBuf,
+}
+
+impl ControlSocket {
+    /// Listens in the place of a dead server. Only one process can get here for an array: the members are locked.
+    fn listen(path: PathBuf) -> Result<Self, Failure> {
+        let at = |error: io::Error| {
+            Failure::new(format!(
+                "{}: {error}; set ELASTRIPE_RUN_DIR to a directory of yours",
+                path.display()
+            ))
+        };
+        if path.exists() {
+            fs::remove_file(&path).map_err(at)?;
+        }
+        let listener = UnixListener::bind(&path).map_err(at)?;
+        let socket = Self { listener, path: path.clone() };
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).map_err(at)?;
+        socket.listener.set_nonblocking(true).map_err(at)?;
+        Ok(socket)
+    }
+}
+
+impl Drop for ControlSocket {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.path); // a left-over is replaced by the next server
+    }
+}
+
+fn signals() -> io::Result<Signals> {
+    let (stop, stop_sender) = UnixStream::pair()?;
+    let (child, child_sender) = UnixStream::pair()?;
+    for receiver in [&stop, &child] {
+        receiver.set_nonblocking(true)?;
+    }
+    for signal in [signal_hook::consts::SIGTERM, signal_hook::consts::SIGINT] {
+        signal_hook::low_level::pipe::register(signal, stop_sender.try_clone()?)?;
+    }
+    signal_hook::low_level::pipe::register(signal_hook::consts::SIGCHLD, child_sender)?;
+    Ok(Signals { stop, child })
+}
+
+/// Tells systemd (`Type=notify`) that clients can connect.
+fn notify_ready() {
+    if let Some(path) = std::env::var_os("NOTIFY_SOCKET").filter(|path| !path.is_empty())
+        && let Ok(socket) = std::os::unix::net::UnixDatagram::unbound()
+    {
+        let _ = socket.send_to(b"READY=1", path); // without a service manager nobody waits for it
+    }
+}

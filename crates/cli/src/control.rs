@@ -1,0 +1,190 @@
+//! The control socket of a served array: where it is, and what is said over it.
+//!
+//! One JSON object per line: a [`Request`] from the client, one [`Reply`] from the server, as often as the client likes.
+//! The server answers when the thing asked for has happened or, for rebuild and scrub, has begun; their progress is
+//! polled with [`Request::Status`].
+
+use crate::failure::Failure;
+use crate::status::Status;
+use format::ArrayUuid;
+use serde::{Deserialize, Serialize};
+use std::fs;
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+
+/// Bytes in a line at most.
+pub const LINE_BYTES_MAX: usize = 1 << 20;
+
+/// What a client asks for.
+#[derive(Serialize, Deserialize, Clone, PartialEq, Eq, Debug)]
+#[serde(tag = "op", rename_all = "snake_case")]
+pub enum Request {
+    /// How is the array?
+    Status,
+    /// Take a member out of service.
+    Fail {
+        /// Name or path of the member.
+        device: String,
+        /// Even if the array does not bear it.
+        force: bool,
+    },
+    /// Put another device in a member's place.
+    Replace {
+        /// Name or path of the member.
+        device: String,
+        /// Absolute path of the new device.
+        path: PathBuf,
+        /// Overwrite what is on it.
+        force: bool,
+    },
+    /// Keep a device at hand.
+    AddSpare {
+        /// Absolute path of the device.
+        path: PathBuf,
+        /// Overwrite what is on it.
+        force: bool,
+    },
+    /// Check everything.
+    Scrub,
+    /// Limit rebuild and scrub.
+    Rate {
+        /// Bytes per second; `None` = as fast as possible.
+        bytes_per_s: Option<u64>,
+    },
+    /// Parity commit.
+    Commit,
+    /// Write a checkpoint.
+    Checkpoint {
+        /// Full rather than incremental.
+        full: bool,
+    },
+    /// Stop serving, in order.
+    Stop,
+}
+
+/// What the server answers.
+#[derive(Serialize, Deserialize, Clone, PartialEq, Eq, Debug)]
+pub struct Reply {
+    /// Why it was not done, if it was not.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub error: Option<String>,
+    /// How the array is.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub status: Option<Box<Status>>,
+}
+
+impl Reply {
+    /// It was done.
+    pub fn done() -> Self {
+        Self { error: None, status: None }
+    }
+
+    /// It was not.
+    pub fn refused(why: impl Into<String>) -> Self {
+        Self { error: Some(why.into()), status: None }
+    }
+}
+
+/// The directory of the control sockets: `$ELASTRIPE_RUN_DIR`, else `/run/elastripe` for root, else
+/// `$XDG_RUNTIME_DIR/elastripe`, else `/tmp/elastripe-UID`.
+pub fn run_dir() -> PathBuf {
+    if let Some(dir) = std::env::var_os("ELASTRIPE_RUN_DIR").filter(|dir| !dir.is_empty()) {
+        return PathBuf::from(dir);
+    }
+    let uid = rustix::process::geteuid();
+    if uid.is_root() && Path::new("/run").is_dir() {
+        return PathBuf::from("/run/elastripe");
+    }
+    match std::env::var_os("XDG_RUNTIME_DIR").filter(|dir| !dir.is_empty()) {
+        Some(dir) => PathBuf::from(dir).join("elastripe"),
+        None => PathBuf::from(format!("/tmp/elastripe-{}", uid.as_raw())),
+    }
+}
+
+/// Makes the directory, for this user alone, unless it is there. Somebody else's is refused: whoever owns it could
+/// answer in the array's name.
+pub fn make_run_dir() -> Result<PathBuf, Failure> {
+    let dir = run_dir();
+    let at = |error: std::io::Error| {
+        Failure::new(format!("{}: {error}; set ELASTRIPE_RUN_DIR to a directory of yours", dir.display()))
+    };
+    if !dir.is_dir() {
+        fs::DirBuilder::new().recursive(true).mode(0o700).create(&dir).map_err(at)?;
+    }
+    let owner = fs::metadata(&dir).map_err(at)?.uid();
+    let own = rustix::process::geteuid().as_raw();
+    if owner != own && owner != 0 {
+        return Err(Failure::new(format!(
+            "{}: belongs to user {owner}, expected {own}; set ELASTRIPE_RUN_DIR to a directory of yours",
+            dir.display()
+        )));
+    }
+    Ok(dir)
+}
+
+/// The control socket of an array.
+pub fn socket_path(array: ArrayUuid) -> PathBuf {
+    run_dir().join(format!("{array}.sock"))
+}
+
+/// Arrays that have a control socket here, dead ones included.
+pub fn sockets() -> Vec<(ArrayUuid, PathBuf)> {
+    let entries = fs::read_dir(run_dir()).into_iter().flatten().flatten();
+    let mut found: Vec<_> = entries
+        .filter_map(|entry| {
+            let name = entry.file_name().into_string().ok()?;
+            Some((name.strip_suffix(".sock")?.parse().ok()?, entry.path()))
+        })
+        .collect();
+    found.sort();
+    found
+}
+
+/// A connection to the server of an array.
+pub struct Client {
+    path: PathBuf,
+    stream: BufReader<UnixStream>,
+}
+
+impl Client {
+    /// Connects to the server of `array`; `None` if nobody serves it.
+    pub fn connect(array: ArrayUuid) -> Option<Self> {
+        let path = socket_path(array);
+        let stream = BufReader::new(UnixStream::connect(&path).ok()?);
+        Some(Self { path, stream })
+    }
+
+    /// Asks, and waits for the answer.
+    pub fn ask(&mut self, request: &Request) -> Result<Reply, Failure> {
+        let at = |what: &str| Failure::new(format!("{}: {what}; did the server stop?", self.path.display()));
+        let mut line = serde_json::to_vec(request)?;
+        line.push(b'\n');
+        self.stream.get_mut().write_all(&line).map_err(|error| at(&error.to_string()))?;
+        let mut answer = String::new();
+        let length = self.stream.read_line(&mut answer).map_err(|error| at(&error.to_string()))?;
+        if length == 0 {
+            return Err(at("the server closed the connection"));
+        }
+        serde_json::from_str(&answer).map_err(|error| at(&format!("found {answer:?}: {error}")))
+    }
+
+    /// Asks for something to be done.
+    pub fn order(&mut self, request: &Request) -> Result<(), Failure> {
+        match self.ask(request)?.error {
+            Some(why) => Err(Failure::new(why)),
+            None => Ok(()),
+        }
+    }
+
+    /// Asks how the array is.
+    pub fn status(&mut self) -> Result<Status, Failure> {
+        let reply = self.ask(&Request::Status)?;
+        reply.status.map(|status| *status).ok_or_else(|| {
+            Failure::new(
+                reply.error.unwrap_or_else(|| format!("{}: an answer without a status", self.path.display())),
+            )
+        })
+    }
+}

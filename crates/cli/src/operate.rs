@@ -1,0 +1,436 @@
+//! Work on the members of a running array: failing, replacing, spares. The same code for served arrays and for arrays
+//! that a command assembles for itself.
+//!
+//! A replacement takes its place only when no operation on its predecessor is left ([`Engine::in_flight`]), so a
+//! request to replace waits in [`Operator`] and is carried out by [`Operator::step`].
+//!
+//! [`Engine::in_flight`]: array::Engine::in_flight
+
+use crate::open::{Candidate, Devices, Spare, look_at, member_name, open_options};
+use crate::volume::ServedArray;
+use block::{DevIndex, DeviceSet, META_BYTES};
+use device::{Access, Members};
+use format::{MemberEntry, MemberState, Role, SUPERBLOCK_OFFSETS, Superblock};
+use std::path::{Path, PathBuf};
+
+/// A running array on real devices.
+pub type Running = ServedArray<Devices>;
+
+/// Whether safety checks may be overridden.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Caution {
+    /// Refuse what may lose data.
+    Careful,
+    /// The operator insists.
+    Forced,
+}
+
+impl Caution {
+    /// From a `--force` flag.
+    pub fn of_flag(force: bool) -> Self {
+        if force { Self::Forced } else { Self::Careful }
+    }
+}
+
+/// Something that happened, for the log and for whoever asked.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Event {
+    /// A member went out of service.
+    Failed(DevIndex),
+    /// A replacement took a place, and rebuilding began.
+    Replaced {
+        /// The place.
+        dev: DevIndex,
+        /// The new device.
+        path: PathBuf,
+    },
+    /// A replacement could not take its place.
+    NotReplaced {
+        /// The place.
+        dev: DevIndex,
+        /// The device.
+        path: PathBuf,
+        /// Why.
+        why: String,
+    },
+    /// A member is whole again.
+    Rebuilt(DevIndex),
+    /// A rebuild or scrub that was started here has ended.
+    WorkEnded {
+        /// The request's tag.
+        tag: u64,
+        /// Code words that could not be read or rebuilt.
+        lost: u64,
+        /// Stripes whose parity did not match.
+        mismatches: u64,
+        /// Whether it came to its end.
+        completed: bool,
+    },
+}
+
+struct HeldSpare {
+    spare: Spare,
+    /// Keeps others from using it.
+    lock: Members,
+}
+
+struct Pending {
+    dev: DevIndex,
+    path: PathBuf,
+    lock: Option<Members>,
+}
+
+/// See the module's documentation.
+#[derive(Default)]
+pub struct Operator {
+    spares: Vec<HeldSpare>,
+    pending: Vec<Pending>,
+    /// Members that were not named on the command line: perhaps forgotten, so no spare takes their place by itself.
+    unnamed: Vec<DevIndex>,
+    known: Vec<MemberState>,
+    known_seq: u64,
+    /// Where the members are, or were before they failed.
+    paths: Vec<Option<PathBuf>>,
+    /// Tags of rebuilds and scrubs under way.
+    work: Vec<u64>,
+}
+
+impl Operator {
+    /// Looks after the members of `running`, which are at `paths`. Of those that are nowhere, the ones in `unnamed` were
+    /// in service when the array was last stopped.
+    pub fn new(running: &Running, paths: Vec<Option<PathBuf>>, unnamed: Vec<DevIndex>) -> Self {
+        let mut operator = Self { paths, unnamed, ..Self::default() };
+        operator.known = running.engine_ref().health().members().iter().map(|member| member.state).collect();
+        operator
+    }
+
+    /// Takes the spares among the given paths; those that cannot be had are reported.
+    pub fn adopt_spares(&mut self, running: &mut Running, spares: &[Spare]) -> Vec<String> {
+        let adopt = |spare: &Spare| self.add_spare(running, &spare.path, Caution::Careful).err();
+        spares.iter().filter_map(adopt).collect()
+    }
+
+    /// Continues what was under way when the array was last stopped.
+    pub fn resume(&mut self, running: &mut Running) {
+        if self.known.contains(&MemberState::Rebuilding) {
+            self.work.push(running.control(|engine, tag| engine.resume_rebuild(tag)));
+        } else if running.engine_ref().scrub_cursor() > 0 {
+            let cursor = running.engine_ref().scrub_cursor();
+            self.work.push(running.control(|engine, tag| engine.scrub(tag, cursor)));
+        }
+    }
+
+    /// The spares that wait.
+    pub fn spares(&self) -> Vec<Spare> {
+        self.spares.iter().map(|held| held.spare.clone()).collect()
+    }
+
+    /// Whether a replacement waits to take its place.
+    pub fn is_waiting(&self) -> bool {
+        !self.pending.is_empty()
+    }
+
+    /// Takes a member out of service.
+    pub fn fail(&mut self, running: &mut Running, dev: DevIndex, caution: Caution) -> Result<(), String> {
+        let name = name_of(running, dev);
+        let health = running.engine_ref().health();
+        match health.state(dev) {
+            MemberState::Failed | MemberState::Absent => {
+                return Err(format!("{name}: has failed already; replace it"));
+            }
+            MemberState::Healthy | MemberState::Rebuilding => {}
+        }
+        check_tolerated(running, dev, caution)?;
+        running.engine().fail_device(dev);
+        Ok(())
+    }
+
+    /// Puts `path` in the place of `dev`, which is failed first if it works.
+    pub fn replace(
+        &mut self,
+        running: &mut Running,
+        dev: DevIndex,
+        path: &Path,
+        caution: Caution,
+    ) -> Result<(), String> {
+        if self.pending.iter().any(|pending| pending.dev == dev) {
+            return Err(format!("{}: is being replaced already", name_of(running, dev)));
+        }
+        check_replacement(running, dev, path, caution)?;
+        check_tolerated(running, dev, Caution::Careful)?;
+        running.engine().fail_device(dev);
+        self.pending.push(Pending { dev, path: path.to_owned(), lock: None });
+        Ok(())
+    }
+
+    /// Keeps a device at hand for the next failure. Writes a superblock that says so, unless it is one already.
+    pub fn add_spare(&mut self, running: &mut Running, path: &Path, caution: Caution) -> Result<(), String> {
+        let candidate = look_at(path).map_err(|failure| failure.to_string())?;
+        let array = running.engine_ref().journal().array();
+        let already = candidate.superblock().is_some_and(|s| s.array == array && s.role == Role::Spare);
+        if !already {
+            check_unused(running, &candidate, caution)?;
+        }
+        if self.spares.iter().any(|held| same_file(&held.spare.path, path)) {
+            return Err(format!("{}: is a spare of this array already", path.display()));
+        }
+        let least = smallest_place(running);
+        if candidate.size_bytes < least {
+            return Err(too_small(path, candidate.size_bytes, least));
+        }
+        // Locking refuses members of this array, too: they are locked by us.
+        let mut lock = Members::open(&[Some(path.to_owned())], open_options(Access::Exclusive))
+            .map_err(|error| error.to_string())?;
+        if !already {
+            let superblock = running.engine_ref().superblock_of(DevIndex::new(0));
+            write_spare(&mut lock, path, superblock)?;
+        }
+        let spare = Spare { path: path.to_owned(), size_bytes: candidate.size_bytes };
+        self.spares.push(HeldSpare { spare, lock });
+        Ok(())
+    }
+
+    /// Starts a scrub.
+    pub fn scrub(&mut self, running: &mut Running) -> Result<u64, String> {
+        if let Some((kind, _, _)) = running.engine_ref().maintenance() {
+            return Err(format!("a {kind} is under way; wait for its end (see `status`)"));
+        }
+        let tag = running.control(|engine, tag| engine.scrub(tag, 0));
+        self.work.push(tag);
+        Ok(tag)
+    }
+
+    /// Carries out what can be done now, and reports what has happened since the last call.
+    pub fn step(&mut self, running: &mut Running, events: &mut Vec<Event>) {
+        self.notice(running, events);
+        self.let_go(running);
+        self.call_spares(running);
+        for index in (0..self.pending.len()).rev() {
+            if running.engine_ref().in_flight(self.pending[index].dev) == 0 {
+                let pending = self.pending.swap_remove(index);
+                self.install(running, pending, events);
+            }
+        }
+    }
+
+    /// Takes note of the end of a control request; `false` if it is not one of ours.
+    pub fn answered(&mut self, running: &Running, done: array::Done, events: &mut Vec<Event>) -> bool {
+        let Some(at) = self.work.iter().position(|&tag| tag == done.tag) else { return false };
+        self.work.swap_remove(at);
+        let report = running.engine_ref().last_report();
+        let completed = done.result.is_ok();
+        let (lost, mismatches) = (report.lost, report.code_mismatches);
+        events.push(Event::WorkEnded { tag: done.tag, lost, mismatches, completed });
+        true
+    }
+
+    fn notice(&mut self, running: &Running, events: &mut Vec<Event>) {
+        let health = running.engine_ref().health();
+        if std::mem::replace(&mut self.known_seq, health.config_seq) == health.config_seq {
+            return;
+        }
+        for (index, member) in (0u16..).zip(health.members()) {
+            let before = std::mem::replace(&mut self.known[usize::from(index)], member.state);
+            let dev = DevIndex::new(index);
+            match (before, member.state) {
+                (MemberState::Healthy | MemberState::Rebuilding, MemberState::Failed) => {
+                    events.push(Event::Failed(dev));
+                    self.unnamed.retain(|&other| other != dev);
+                }
+                (MemberState::Rebuilding, MemberState::Healthy) => events.push(Event::Rebuilt(dev)),
+                _ => {}
+            }
+        }
+    }
+
+    /// Closes failed members, so that they can be pulled out, and come back.
+    fn let_go(&mut self, running: &mut Running) {
+        for (index, state) in (0u16..).zip(&self.known) {
+            let dev = DevIndex::new(index);
+            if *state == MemberState::Failed && running.engine_ref().in_flight(dev) == 0 {
+                running.array().devices().inner_mut().remove(dev);
+            }
+        }
+    }
+
+    /// The member that a name (`data3`, `log0`) or a path stands for.
+    pub fn find(&self, running: &Running, wanted: &str) -> Result<DevIndex, String> {
+        let all = || (0u16..).take(self.paths.len()).map(DevIndex::new);
+        let is_it = |dev: &DevIndex| {
+            let path = self.paths[dev.index()].as_deref();
+            name_of(running, *dev) == wanted || path.is_some_and(|path| same_file(path, Path::new(wanted)))
+        };
+        all().find(is_it).ok_or_else(|| {
+            let names = all().map(|dev| name_of(running, dev)).collect::<Vec<_>>().join(", ");
+            format!("{wanted}: not a member of this array; expected one of {names} or the path of a member")
+        })
+    }
+
+    /// Where the members are, or were before they failed.
+    pub fn paths(&self) -> &[Option<PathBuf>] {
+        &self.paths
+    }
+
+    /// Lets spares take the places of failed members.
+    fn call_spares(&mut self, running: &mut Running) {
+        if self.spares.is_empty() || !running.engine_ref().accepts_writes() {
+            return;
+        }
+        for (index, state) in (0u16..).zip(self.known.clone()) {
+            let dev = DevIndex::new(index);
+            let taken = self.pending.iter().any(|pending| pending.dev == dev) || self.unnamed.contains(&dev);
+            if taken || state != MemberState::Failed {
+                continue;
+            }
+            let needed = place_bytes(running, dev);
+            let fits = |held: &HeldSpare| held.spare.size_bytes >= needed;
+            // The smallest that will do: a large one may be needed for a larger place.
+            let best = (0..self.spares.len())
+                .filter(|&at| fits(&self.spares[at]))
+                .min_by_key(|&at| self.spares[at].spare.size_bytes);
+            if let Some(at) = best {
+                let HeldSpare { spare, lock } = self.spares.remove(at);
+                self.pending.push(Pending { dev, path: spare.path, lock: Some(lock) });
+            }
+        }
+    }
+
+    fn install(&mut self, running: &mut Running, pending: Pending, events: &mut Vec<Event>) {
+        let Pending { dev, path, lock } = pending;
+        drop(lock);
+        match install_device(running, dev, &path) {
+            Ok(serial) => {
+                self.work.push(running.control(|engine, tag| engine.rebuild(tag, dev, serial)));
+                self.unnamed.retain(|&other| other != dev);
+                self.paths[dev.index()] = Some(path.clone());
+                events.push(Event::Replaced { dev, path });
+            }
+            Err(why) => events.push(Event::NotReplaced { dev, path, why }),
+        }
+    }
+}
+
+/// Opens the replacement in its place and makes it forget what it was.
+fn install_device(running: &mut Running, dev: DevIndex, path: &Path) -> Result<u32, String> {
+    let devices = running.array().devices();
+    devices.inner_mut().replace(dev, path).map_err(|error| error.to_string())?;
+    let zeros = [0u8; META_BYTES];
+    for offset in SUPERBLOCK_OFFSETS {
+        devices.write_now(dev, offset, &zeros).map_err(|fault| format!("{}: {fault}", path.display()))?;
+    }
+    devices.flush_now(dev).map_err(|fault| format!("{}: {fault}", path.display()))?;
+    let highest =
+        running.engine_ref().health().members().iter().map(|member| member.serial).max().unwrap_or(0);
+    highest.checked_add(1).ok_or_else(|| "the array has used up its serial numbers".to_owned())
+}
+
+/// Another loss must be within what the code can make up for.
+fn check_tolerated(running: &Running, dev: DevIndex, caution: Caution) -> Result<(), String> {
+    let engine = running.engine_ref();
+    let others = (0u16..).zip(engine.health().members());
+    let missing: Vec<String> = others
+        .filter(|&(index, member)| index != dev.get() && member.state != MemberState::Healthy)
+        .map(|(index, _)| name_of(running, DevIndex::new(index)))
+        .collect();
+    let tolerated = engine.store().config.geometry.parity_count();
+    if missing.len() < tolerated || caution == Caution::Forced || !engine.health().is_writable(dev) {
+        return Ok(());
+    }
+    Err(format!(
+        "{}: cannot be spared, {} already out of service or being rebuilt and the array bears {tolerated}; replace first what has failed",
+        name_of(running, dev),
+        match missing.as_slice() {
+            [one] => format!("{one} is"),
+            several => format!("{} are", several.join(" and ")),
+        }
+    ))
+}
+
+fn check_replacement(running: &Running, dev: DevIndex, path: &Path, caution: Caution) -> Result<(), String> {
+    if !running.engine_ref().accepts_writes() {
+        return Err("the array has failed: a replacement cannot be filled any more".to_owned());
+    }
+    let candidate = look_at(path).map_err(|failure| failure.to_string())?;
+    check_unused(running, &candidate, caution)?;
+    let needed = place_bytes(running, dev);
+    if candidate.size_bytes < needed {
+        return Err(too_small(path, candidate.size_bytes, needed));
+    }
+    Ok(())
+}
+
+fn too_small(path: &Path, found: u64, needed: u64) -> String {
+    format!("{}: holds {found} bytes, expected at least {needed}; use a larger device", path.display())
+}
+
+/// Refuses a device that works for an array or holds somebody's content. A former member of this array is welcome back.
+fn check_unused(running: &Running, candidate: &Candidate, caution: Caution) -> Result<(), String> {
+    let engine = running.engine_ref();
+    let path = candidate.path.display();
+    let members = running.devices_ref().inner().members();
+    for (index, _) in (0u16..).zip(engine.health().members()) {
+        let dev = DevIndex::new(index);
+        let in_use = engine.health().is_writable(dev);
+        if in_use && members.get(dev).is_some_and(|member| same_file(member.path(), &candidate.path)) {
+            return Err(format!("{path}: is {} of this array; use another device", name_of(running, dev)));
+        }
+    }
+    if caution == Caution::Forced {
+        return Ok(());
+    }
+    let own = engine.journal().array();
+    if let Some(superblock) = candidate.superblock().filter(|superblock| superblock.array != own) {
+        let array = superblock.array;
+        return Err(format!(
+            "{path}: is a member of array {array}; use another device, or --force to overwrite it"
+        ));
+    }
+    match candidate.signature {
+        Some(signature) => {
+            Err(format!("{path}: holds {signature}; use another device, or --force to overwrite it"))
+        }
+        None => Ok(()),
+    }
+}
+
+fn same_file(one: &Path, other: &Path) -> bool {
+    one == other || matches!((one.canonicalize(), other.canonicalize()), (Ok(a), Ok(b)) if a == b)
+}
+
+/// Bytes that the holder of a place needs.
+fn place_bytes(running: &Running, dev: DevIndex) -> u64 {
+    let store = running.engine_ref().store();
+    if store.is_log(dev) { store.config.log_device_bytes() } else { store.config.main_device_bytes() }
+}
+
+fn smallest_place(running: &Running) -> u64 {
+    let config = &running.engine_ref().store().config;
+    let main = config.main_device_bytes();
+    if config.log_count > 0 { main.min(config.log_device_bytes()) } else { main }
+}
+
+fn name_of(running: &Running, dev: DevIndex) -> String {
+    member_name(running.engine_ref().store().main_count(), dev)
+}
+
+/// Makes a device say that it is a spare of the array. Its update counter is the lowest, so that whatever the array
+/// writes later counts.
+fn write_spare(lock: &mut Members, path: &Path, mut superblock: Superblock) -> Result<(), String> {
+    let place = superblock.config.geometry.device_count() + usize::from(superblock.config.log_count);
+    superblock.members.truncate(place);
+    superblock.members.push(MemberEntry { serial: 0, state: MemberState::Absent });
+    superblock.dev =
+        u16::try_from(place).map(DevIndex::new).map_err(|_| "the array has no room for spares".to_owned())?;
+    superblock.role = Role::Spare;
+    superblock.serial = 0;
+    superblock.clean = true;
+    let own = DevIndex::new(0);
+    for (copy, offset) in SUPERBLOCK_OFFSETS.into_iter().enumerate() {
+        superblock.config_seq = copy as u64;
+        superblock.check().map_err(|error| format!("{}: {error}", path.display()))?;
+        let mut bytes = [0u8; META_BYTES];
+        superblock.encode(copy, &mut bytes);
+        lock.write_now(own, offset, &bytes).map_err(|fault| format!("{}: {fault}", path.display()))?;
+    }
+    lock.flush_now(own).map_err(|fault| format!("{}: {fault}", path.display()))
+}

@@ -1,0 +1,441 @@
+//! What is known of an array: gathered from a running engine or from superblocks, shown as text or JSON.
+
+use crate::open::{Devices, Found, Spare, member_name, state_name};
+use crate::operate::Operator;
+use crate::volume::ServedArray;
+use array::{ArrayState, Engine};
+use block::DevIndex;
+use format::{MemberState, Superblock};
+use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
+
+/// What the array can do.
+#[derive(Serialize, Deserialize, Clone, Copy, PartialEq, Eq, Debug)]
+#[serde(rename_all = "lowercase")]
+pub enum Condition {
+    /// Every member works.
+    Healthy,
+    /// Members are missing or being rebuilt; nothing is lost.
+    Degraded,
+    /// More members are missing than the code can make up for.
+    Failed,
+}
+
+impl Condition {
+    /// The exit code of `status`.
+    pub fn exit(self) -> u8 {
+        match self {
+            Self::Healthy => 0,
+            Self::Degraded => 1,
+            Self::Failed => 2,
+        }
+    }
+
+    /// In capitals, as the screen shows it.
+    pub fn shown(self) -> &'static str {
+        match self {
+            Self::Healthy => "HEALTHY",
+            Self::Degraded => "DEGRADED",
+            Self::Failed => "FAILED",
+        }
+    }
+}
+
+/// Where the figures come from.
+#[derive(Serialize, Deserialize, Clone, Copy, PartialEq, Eq, Debug)]
+#[serde(rename_all = "kebab-case")]
+pub enum Source {
+    /// The process that serves the array.
+    Served,
+    /// The superblocks of an array that nobody has open.
+    Stopped,
+    /// The superblocks of an array that some process has open, whose control socket was not found.
+    InUse,
+}
+
+/// One member.
+#[derive(Serialize, Deserialize, Clone, PartialEq, Eq, Debug)]
+pub struct DeviceStatus {
+    /// `data0`.., `log0`.., `spare0`..
+    pub name: String,
+    /// `main`, `log` or `spare`.
+    pub role: String,
+    /// Index within its role.
+    pub index: usize,
+    /// `healthy`, `failed`, `absent`, `rebuilding`; `spare` for spares.
+    pub state: String,
+    /// Where it is, unless nobody has named it.
+    pub path: Option<PathBuf>,
+    /// Counters since the array was assembled; `None` when it is not running.
+    pub errors: Option<Errors>,
+    /// Bytes moved since the array was assembled.
+    pub traffic: Option<Traffic>,
+}
+
+/// Error counters of a member.
+#[derive(Serialize, Deserialize, Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Errors {
+    /// Reads the device failed.
+    pub read: u64,
+    /// Writes and flushes the device failed.
+    pub write: u64,
+    /// Chunks with a wrong checksum.
+    pub checksum: u64,
+    /// Chunks rewritten from their cover.
+    pub healed: u64,
+}
+
+/// What went to and from a member.
+#[derive(Serialize, Deserialize, Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Traffic {
+    /// Bytes read.
+    pub read_bytes: u64,
+    /// Bytes written.
+    pub written_bytes: u64,
+}
+
+/// Space of a running array.
+#[derive(Serialize, Deserialize, Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Space {
+    /// Bytes of the volume that hold something, old versions not counted, in chunks on the data devices.
+    pub chunk_count: u64,
+    /// Chunks of all data devices that are free.
+    pub chunks_free: u64,
+    /// Chunks beyond those that a full volume needs: where new versions go.
+    pub chunks_reserved: u64,
+    /// Blocks of the log region, on each log device.
+    pub log_blocks: u64,
+    /// Of those in use.
+    pub log_blocks_used: u64,
+}
+
+/// Parity commit of a running array.
+#[derive(Serialize, Deserialize, Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Commit {
+    /// Stripes whose parity on the data devices is older than their data (the log devices cover the difference).
+    pub dirty_stripes: u64,
+    /// Log stripes in use.
+    pub log_stripes: u64,
+    /// Whether a commit is under way.
+    pub running: bool,
+    /// Stripes that cannot be committed because what they need is lost.
+    pub stuck_stripes: u64,
+    /// Commits since assembly.
+    pub commits: u64,
+    /// Stripes committed since assembly.
+    pub stripes_committed: u64,
+}
+
+/// Checkpoints of a running array.
+#[derive(Serialize, Deserialize, Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Checkpoints {
+    /// Number of the newest.
+    pub number: u64,
+    /// Number of the full one it builds on.
+    pub full_number: u64,
+    /// Written since assembly.
+    pub written: u64,
+}
+
+/// Memory of a running array's maps.
+#[derive(Serialize, Deserialize, Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Memory {
+    /// Maps, checksums and free space, whatever is written.
+    pub fixed_bytes: u64,
+    /// Grows with uncommitted updates.
+    pub dynamic_bytes: u64,
+    /// Fixed bytes per chunk of the data devices, times 100.
+    pub bytes_per_chunk_hundredths: u64,
+}
+
+/// Rebuild or scrub.
+#[derive(Serialize, Deserialize, Clone, PartialEq, Eq, Debug)]
+pub struct Work {
+    /// `rebuild` or `scrub`.
+    pub kind: String,
+    /// Members being rebuilt.
+    pub devices: Vec<String>,
+    /// Stripes looked at.
+    pub done: u64,
+    /// Stripes to look at in all.
+    pub total: u64,
+    /// Bytes of stripes looked at per second, over all data devices.
+    pub bytes_per_s: u64,
+    /// Seconds left at that rate.
+    pub eta_s: Option<u64>,
+    /// Code words that could not be read or rebuilt.
+    pub lost: u64,
+    /// Stripes whose parity did not match their data.
+    pub mismatches: u64,
+}
+
+/// Requests of clients since serving began.
+#[derive(Serialize, Deserialize, Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Activity {
+    /// Seconds since then.
+    pub seconds: u64,
+    /// Requests completed.
+    pub requests: u64,
+    /// Chunks read.
+    pub chunks_read: u64,
+    /// Chunks written.
+    pub chunks_written: u64,
+    /// Chunks computed from their cover because their device could not give them.
+    pub covered_reads: u64,
+    /// Chunks lost altogether.
+    pub lost: u64,
+}
+
+/// An array at one moment. The keys are stable.
+#[derive(Serialize, Deserialize, Clone, PartialEq, Eq, Debug)]
+pub struct Status {
+    /// UUID.
+    pub uuid: String,
+    /// Name, may be empty.
+    pub name: String,
+    /// What it can do.
+    pub state: Condition,
+    /// Where this comes from.
+    pub source: Source,
+    /// Whether it was last stopped in order; `None` while it runs.
+    pub clean: Option<bool>,
+    /// Scheme.
+    pub scheme: String,
+    /// Code.
+    pub code: String,
+    /// Write-hole mode of `raid`.
+    pub consistency: String,
+    /// k.
+    pub data_count: usize,
+    /// m.
+    pub parity_count: usize,
+    /// Log devices.
+    pub log_count: usize,
+    /// Chunk size.
+    pub chunk_bytes: u64,
+    /// Size of the volume.
+    pub volume_bytes: u64,
+    /// Share of each data device kept free for new versions, in thousandths.
+    pub reserve_permille: u64,
+    /// Creation, seconds since 1970.
+    pub created_unix_s: u64,
+    /// Assemblies so far.
+    pub epoch: u64,
+    /// Where clients find it.
+    pub uris: Vec<String>,
+    /// Members and spares.
+    pub devices: Vec<DeviceStatus>,
+    /// Devices that were members once.
+    pub stale: Vec<PathBuf>,
+    /// Running arrays only, from here on.
+    pub space: Option<Space>,
+    /// Parity commit.
+    pub commit: Option<Commit>,
+    /// Checkpoints.
+    pub checkpoints: Option<Checkpoints>,
+    /// Memory.
+    pub memory: Option<Memory>,
+    /// Rebuild or scrub under way.
+    pub work: Option<Work>,
+    /// What clients did.
+    pub activity: Option<Activity>,
+    /// First stripe an interrupted scrub has not looked at; 0 = none.
+    pub scrub_cursor: u64,
+}
+
+/// Everything that does not depend on whether the array runs.
+fn outline(superblock: &Superblock, state: Condition, source: Source) -> Status {
+    let config = &superblock.config;
+    let geometry = config.geometry;
+    let spare_chunks = u64::from(config.chunks_per_device).saturating_sub(config.stripe_count);
+    Status {
+        uuid: superblock.array.to_string(),
+        name: superblock.name.clone(),
+        state,
+        source,
+        clean: None,
+        scheme: config.scheme.to_string(),
+        code: config.code.to_string(),
+        consistency: config.consistency.to_string(),
+        data_count: geometry.data_count(),
+        parity_count: geometry.parity_count(),
+        log_count: usize::from(config.log_count),
+        chunk_bytes: geometry.chunk_bytes() as u64,
+        volume_bytes: config.volume_bytes(),
+        reserve_permille: spare_chunks * 1000 / u64::from(config.chunks_per_device).max(1),
+        created_unix_s: superblock.created_unix_s,
+        epoch: superblock.epoch.get(),
+        uris: Vec::new(),
+        devices: Vec::new(),
+        stale: Vec::new(),
+        space: None,
+        commit: None,
+        checkpoints: None,
+        memory: None,
+        work: None,
+        activity: None,
+        scrub_cursor: superblock.scrub_cursor,
+    }
+}
+
+/// An array that is not running, from its superblocks.
+pub fn of_superblocks(found: &Found, source: Source) -> Status {
+    let newest = &found.arrangement.newest;
+    let missing =
+        found.arrangement.members.iter().filter(|entry| entry.state != MemberState::Healthy).count();
+    let condition = match missing {
+        0 => Condition::Healthy,
+        some if some <= newest.config.geometry.parity_count() => Condition::Degraded,
+        _ => Condition::Failed,
+    };
+    let mut status = outline(newest, condition, source);
+    status.clean = (source == Source::Stopped).then_some(newest.clean);
+    let main_count = newest.config.geometry.device_count();
+    for (index, (entry, path)) in (0u16..).zip(found.arrangement.members.iter().zip(&found.paths)) {
+        let unseen = path.is_none()
+            && newest.members.get(usize::from(index)).is_some_and(|e| e.state == MemberState::Healthy);
+        let state = if unseen { "missing" } else { state_name(entry.state) };
+        status.devices.push(device(main_count, DevIndex::new(index), state, path.clone()));
+    }
+    push_spares(&mut status, &found.spares);
+    status.stale.clone_from(&found.stale);
+    status
+}
+
+fn device(main_count: usize, dev: DevIndex, state: &str, path: Option<PathBuf>) -> DeviceStatus {
+    let log = dev.index() >= main_count;
+    DeviceStatus {
+        name: member_name(main_count, dev),
+        role: if log { "log" } else { "main" }.to_owned(),
+        index: if log { dev.index() - main_count } else { dev.index() },
+        state: state.to_owned(),
+        path,
+        errors: None,
+        traffic: None,
+    }
+}
+
+fn push_spares(status: &mut Status, spares: &[Spare]) {
+    status.devices.extend(spares.iter().enumerate().map(|(index, spare)| DeviceStatus {
+        name: format!("spare{index}"),
+        role: "spare".to_owned(),
+        index,
+        state: "spare".to_owned(),
+        path: Some(spare.path.clone()),
+        errors: None,
+        traffic: None,
+    }));
+}
+
+/// A running array.
+pub fn of_running(served: &ServedArray<Devices>, operator: &Operator, stale: &[PathBuf]) -> Status {
+    let engine = served.engine_ref();
+    let condition = match engine.health().array_state() {
+        ArrayState::Healthy => Condition::Healthy,
+        ArrayState::Degraded => Condition::Degraded,
+        ArrayState::Failed => Condition::Failed,
+    };
+    let mut status = outline(&engine.superblock_of(DevIndex::new(0)), condition, Source::Served);
+    let main_count = engine.store().main_count();
+    for ((index, member), path) in (0u16..).zip(engine.health().members()).zip(operator.paths()) {
+        let dev = DevIndex::new(index);
+        let mut device = device(main_count, dev, state_name(member.state), path.clone());
+        let errors = member.errors;
+        device.errors = Some(Errors {
+            read: errors.read,
+            write: errors.write,
+            checksum: errors.checksum,
+            healed: errors.healed,
+        });
+        let counters = served.devices_ref().device(dev);
+        device.traffic = Some(Traffic {
+            read_bytes: counters.read_bytes_all(),
+            written_bytes: counters.write_bytes_all(),
+        });
+        status.devices.push(device);
+    }
+    push_spares(&mut status, &operator.spares());
+    status.stale = stale.to_vec();
+    status.space = Some(space(engine));
+    status.commit = Some(commit(engine));
+    let place = engine.checkpoint_place();
+    let stats = engine.stats();
+    status.checkpoints =
+        Some(Checkpoints { number: place.number, full_number: place.base, written: stats.checkpoints });
+    status.memory = Some(memory(engine));
+    status.work = work(engine, served.now_ns());
+    status.activity = Some(Activity {
+        seconds: served.now_ns() / 1_000_000_000,
+        requests: stats.requests,
+        chunks_read: stats.user_chunks_read,
+        chunks_written: stats.user_chunks_written,
+        covered_reads: stats.covers,
+        lost: stats.lost,
+    });
+    status.scrub_cursor = engine.scrub_cursor();
+    status
+}
+
+fn space(engine: &Engine) -> Space {
+    let store = engine.store();
+    let n = store.main_count() as u64;
+    let chunks = u64::from(store.config.chunks_per_device);
+    Space {
+        chunk_count: chunks * n,
+        chunks_free: store.spaces.iter().map(|space| u64::from(space.free_count())).sum(),
+        chunks_reserved: chunks.saturating_sub(store.config.stripe_count) * n,
+        log_blocks: u64::from(store.log.block_count()),
+        log_blocks_used: store.log.used(),
+    }
+}
+
+fn commit(engine: &Engine) -> Commit {
+    let pressure = engine.scheme().pressure(engine.store());
+    let stats = engine.stats();
+    Commit {
+        dirty_stripes: pressure.dirty_stripes,
+        log_stripes: pressure.log_stripes,
+        running: engine.is_committing(),
+        stuck_stripes: engine.stuck_stripes().len() as u64,
+        commits: stats.commits,
+        stripes_committed: stats.stripes_committed,
+    }
+}
+
+fn memory(engine: &Engine) -> Memory {
+    let store = engine.store();
+    let scheme = engine.scheme().memory();
+    let spaces: u64 = store.spaces.iter().map(|space| space.memory_bytes()).sum();
+    let fixed_bytes = store.table.memory_bytes() + spaces + scheme.fixed_bytes;
+    let chunks = u64::from(store.config.chunks_per_device) * store.main_count() as u64;
+    Memory {
+        fixed_bytes,
+        dynamic_bytes: scheme.dynamic_bytes,
+        bytes_per_chunk_hundredths: fixed_bytes * 100 / chunks.max(1),
+    }
+}
+
+/// Rebuild or scrub under way, with its rate.
+pub fn work(engine: &Engine, now_ns: u64) -> Option<Work> {
+    let (kind, progress, report) = engine.maintenance()?;
+    let config = &engine.store().config;
+    let stripe_bytes = config.geometry.chunk_bytes() as u64 * config.geometry.device_count() as u64;
+    let elapsed_ns = u128::from(now_ns.saturating_sub(progress.started_ns).max(1));
+    let per_s =
+        |count: u64| u64::try_from(u128::from(count) * 1_000_000_000 / elapsed_ns).unwrap_or(u64::MAX);
+    let stripes_per_s = per_s(progress.done);
+    let left = progress.total.saturating_sub(progress.done);
+    let members = (0u16..).zip(engine.health().members());
+    let rebuilding = members.filter(|(_, member)| member.state == MemberState::Rebuilding);
+    let names = rebuilding.map(|(index, _)| member_name(engine.store().main_count(), DevIndex::new(index)));
+    Some(Work {
+        kind: kind.to_owned(),
+        devices: if kind == "rebuild" { names.collect() } else { Vec::new() },
+        done: progress.done.min(progress.total),
+        total: progress.total,
+        bytes_per_s: per_s(progress.done.saturating_mul(stripe_bytes)),
+        eta_s: (stripes_per_s > 0).then(|| left / stripes_per_s),
+        lost: report.lost,
+        mismatches: report.code_mismatches,
+    })
+}

@@ -1,0 +1,400 @@
+//! The server's side of everything but block I/O: signals, the control socket, the command of `--run`, spares, and the log.
+
+use crate::control::{LINE_BYTES_MAX, Reply, Request};
+use crate::open::member_name;
+use crate::operate::{Caution, Event, Operator, Running};
+use crate::status::of_running;
+use block::DevIndex;
+use format::CheckpointKind;
+use front::nbd::Fault;
+use front::{Flow, Hooks, Interest};
+use std::io::{self, Read, Write};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::PathBuf;
+use std::process::{Child, ExitStatus};
+
+/// Control connections at a time.
+const CLIENTS_MAX: usize = 32;
+/// How often the log looks at error counters.
+const LOOK_NS: u64 = 1_000_000_000;
+
+/// Descriptors that signals are written to.
+pub struct Signals {
+    /// SIGTERM and SIGINT.
+    pub stop: UnixStream,
+    /// SIGCHLD.
+    pub child: UnixStream,
+}
+
+/// A control connection.
+struct Client {
+    stream: UnixStream,
+    input: Vec<u8>,
+    output: Vec<u8>,
+    /// What the present request waits for; no other is read meanwhile.
+    wait: Option<Wait>,
+    closing: bool,
+}
+
+/// What an answer waits for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Wait {
+    /// A control request of the engine.
+    Tag(u64),
+    /// A replacement taking this place.
+    Place(DevIndex),
+    /// The end of serving.
+    Stop,
+}
+
+/// See the module's documentation.
+pub struct Steward {
+    signals: Signals,
+    listener: UnixListener,
+    clients: Vec<Client>,
+    operator: Operator,
+    stale: Vec<PathBuf>,
+    uris: Vec<String>,
+    child: Option<Child>,
+    child_exit: Option<ExitStatus>,
+    events: Vec<Event>,
+    rewatch: bool,
+    stopping: bool,
+    next_look_ns: u64,
+    checksum_errors: Vec<u64>,
+}
+
+impl Steward {
+    /// A steward of an array whose clients find it at `uris`.
+    pub fn new(
+        signals: Signals,
+        listener: UnixListener,
+        operator: Operator,
+        stale: Vec<PathBuf>,
+        uris: Vec<String>,
+    ) -> Self {
+        Self {
+            signals,
+            listener,
+            clients: Vec::new(),
+            operator,
+            stale,
+            uris,
+            child: None,
+            child_exit: None,
+            events: Vec::new(),
+            rewatch: false,
+            stopping: false,
+            next_look_ns: 0,
+            checksum_errors: Vec::new(),
+        }
+    }
+
+    /// Serve until this process ends.
+    pub fn watch_child(&mut self, child: Child) {
+        self.child = Some(child);
+    }
+
+    /// How the process of `--run` ended; waits for it if the server was stopped first.
+    pub fn finish_child(&mut self) -> Option<ExitStatus> {
+        if let Some(mut child) = self.child.take() {
+            if let Some(pid) = i32::try_from(child.id()).ok().and_then(rustix::process::Pid::from_raw) {
+                // It may have ended by itself already.
+                let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
+            }
+            self.child_exit = child.wait().ok();
+        }
+        self.child_exit
+    }
+
+    /// Answers those who asked for the stop. Called when the array is closed.
+    pub fn say_stopped(&mut self, error: Option<&str>) {
+        for client in &mut self.clients {
+            if client.wait == Some(Wait::Stop) {
+                client.answer(&error.map_or_else(Reply::done, Reply::refused));
+                let _ = client.stream.set_nonblocking(false);
+                let _ = client.stream.write_all(&client.output);
+            }
+        }
+        self.clients.clear();
+    }
+
+    fn accept(&mut self) {
+        while let Ok((stream, _)) = self.listener.accept() {
+            if self.clients.len() < CLIENTS_MAX && stream.set_nonblocking(true).is_ok() {
+                let (input, output) = (Vec::new(), Vec::new());
+                self.clients.push(Client { stream, input, output, wait: None, closing: false });
+                self.rewatch = true;
+            }
+        }
+    }
+
+    /// Carries out the complete lines of a client.
+    fn serve_client(&mut self, index: usize, running: &mut Running) {
+        while self.clients[index].wait.is_none() {
+            let Some(line) = self.clients[index].next_line() else { return };
+            let request = serde_json::from_slice::<Request>(&line);
+            let outcome = match request {
+                Ok(request) => self.carry_out(request, running),
+                Err(error) => Err(format!("not a request: {error}")),
+            };
+            let client = &mut self.clients[index];
+            match outcome {
+                Ok(Outcome::Answer(reply)) => client.answer(&reply),
+                Ok(Outcome::Later(wait)) => client.wait = Some(wait),
+                Err(why) => client.answer(&Reply::refused(why)),
+            }
+        }
+    }
+
+    fn carry_out(&mut self, request: Request, running: &mut Running) -> Result<Outcome, String> {
+        match request {
+            Request::Status => {
+                let mut status = of_running(running, &self.operator, &self.stale);
+                status.uris.clone_from(&self.uris);
+                Ok(Outcome::Answer(Reply { error: None, status: Some(Box::new(status)) }))
+            }
+            Request::Fail { device, force } => {
+                let dev = self.operator.find(running, &device)?;
+                self.operator.fail(running, dev, Caution::of_flag(force))?;
+                // Answered when the other members know.
+                Ok(Outcome::Later(Wait::Tag(running.control(|engine, tag| engine.flush(tag)))))
+            }
+            Request::Replace { device, path, force } => {
+                let dev = self.operator.find(running, &device)?;
+                self.operator.replace(running, dev, &path, Caution::of_flag(force))?;
+                Ok(Outcome::Later(Wait::Place(dev)))
+            }
+            Request::AddSpare { path, force } => {
+                self.operator.add_spare(running, &path, Caution::of_flag(force))?;
+                log(&format!("{} is a spare now", path.display()));
+                Ok(Outcome::Answer(Reply::done()))
+            }
+            Request::Scrub => {
+                self.operator.scrub(running)?;
+                Ok(Outcome::Answer(Reply::done()))
+            }
+            Request::Rate { bytes_per_s } => {
+                running.engine().set_rebuild_rate(bytes_per_s);
+                Ok(Outcome::Answer(Reply::done()))
+            }
+            Request::Commit => {
+                Ok(Outcome::Later(Wait::Tag(running.control(|engine, tag| engine.commit(tag)))))
+            }
+            Request::Checkpoint { full } => {
+                let kind = if full { CheckpointKind::Full } else { CheckpointKind::Incremental };
+                Ok(Outcome::Later(Wait::Tag(
+                    running.control(|engine, tag| engine.write_checkpoint(tag, kind)),
+                )))
+            }
+            Request::Stop => {
+                self.stopping = true;
+                Ok(Outcome::Later(Wait::Stop))
+            }
+        }
+    }
+
+    fn answer_waiting(&mut self, running: &mut Running) {
+        for done in running.take_control_answers() {
+            if self.operator.answered(running, done, &mut self.events) {
+                continue;
+            }
+            let reply = match done.result {
+                Ok(()) => Reply::done(),
+                Err(error) => Reply::refused(error.to_string()),
+            };
+            self.answer(Wait::Tag(done.tag), &reply, running);
+        }
+    }
+
+    fn answer(&mut self, wait: Wait, reply: &Reply, running: &mut Running) {
+        for index in 0..self.clients.len() {
+            if self.clients[index].wait == Some(wait) {
+                self.clients[index].wait = None;
+                self.clients[index].answer(reply);
+                self.serve_client(index, running);
+                self.rewatch = true;
+            }
+        }
+    }
+
+    fn report(&mut self, running: &mut Running) {
+        let main_count = running.engine_ref().store().main_count();
+        let name = |dev: DevIndex| member_name(main_count, dev);
+        for event in std::mem::take(&mut self.events) {
+            let missing = running.engine_ref().health().missing_count();
+            match event {
+                Event::Failed(dev) => {
+                    log(&format!("{} failed; {missing} members are out of service", name(dev)))
+                }
+                Event::Replaced { dev, path } => {
+                    log(&format!("{} takes the place of {}; rebuilding", path.display(), name(dev)));
+                    self.answer(Wait::Place(dev), &Reply::done(), running);
+                }
+                Event::NotReplaced { dev, path, why } => {
+                    log(&format!("{} cannot take the place of {}: {why}", path.display(), name(dev)));
+                    self.answer(Wait::Place(dev), &Reply::refused(why), running);
+                }
+                Event::Rebuilt(dev) => log(&format!("{} is rebuilt", name(dev))),
+                Event::WorkEnded { lost, mismatches, completed, .. } => {
+                    if lost > 0 || mismatches > 0 {
+                        log(&format!(
+                            "{lost} code words are lost, {mismatches} stripes had parity that did not match"
+                        ));
+                    } else if !completed {
+                        log("rebuild or scrub was interrupted");
+                    }
+                }
+            }
+        }
+    }
+
+    /// Tells of checksum errors, at most once a second.
+    fn look_at_errors(&mut self, running: &Running) {
+        let now_ns = running.now_ns();
+        if now_ns < self.next_look_ns {
+            return;
+        }
+        self.next_look_ns = now_ns.saturating_add(LOOK_NS);
+        let members = running.engine_ref().health().members();
+        self.checksum_errors.resize(members.len(), 0);
+        let main_count = running.engine_ref().store().main_count();
+        for ((index, member), seen) in (0u16..).zip(members).zip(&mut self.checksum_errors) {
+            let errors = member.errors.checksum + member.errors.read;
+            if errors > *seen {
+                let name = member_name(main_count, DevIndex::new(index));
+                log(&format!(
+                    "{name}: {} bad chunks found, {} healed so far",
+                    errors - *seen,
+                    member.errors.healed
+                ));
+                *seen = errors;
+            }
+        }
+    }
+
+    fn flow(&mut self) -> Flow {
+        if std::mem::take(&mut self.stopping) {
+            return Flow::Stop;
+        }
+        if std::mem::take(&mut self.rewatch) { Flow::Rewatch } else { Flow::Continue }
+    }
+
+    fn client_ready(&mut self, index: usize, running: &mut Running) {
+        self.clients[index].transfer();
+        self.serve_client(index, running);
+        self.clients[index].send();
+        if self.clients[index].closing {
+            self.clients.remove(index);
+        }
+        self.rewatch = true;
+    }
+}
+
+enum Outcome {
+    Answer(Reply),
+    Later(Wait),
+}
+
+impl Client {
+    fn answer(&mut self, reply: &Reply) {
+        match serde_json::to_vec(reply) {
+            Ok(line) => self.output.extend(line),
+            Err(_) => self.closing = true,
+        }
+        self.output.push(b'\n');
+        self.send();
+    }
+
+    fn next_line(&mut self) -> Option<Vec<u8>> {
+        let end = self.input.iter().position(|&byte| byte == b'\n')?;
+        let rest = self.input.split_off(end + 1);
+        Some(std::mem::replace(&mut self.input, rest))
+    }
+
+    /// Receives what has come.
+    fn transfer(&mut self) {
+        let mut bytes = [0u8; 4096];
+        loop {
+            match self.stream.read(&mut bytes) {
+                Ok(0) => return self.closing = true,
+                Ok(count) if self.input.len() + count <= LINE_BYTES_MAX => self.input.extend(&bytes[..count]),
+                Ok(_) => return self.closing = true,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(_) => return self.closing = true,
+            }
+        }
+    }
+
+    /// Sends what the socket takes now.
+    fn send(&mut self) {
+        while !self.output.is_empty() {
+            match self.stream.write(&self.output) {
+                Ok(count) if count > 0 => drop(self.output.drain(..count)),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
+                Ok(_) | Err(_) => return self.closing = true,
+            }
+        }
+    }
+}
+
+/// A line of the log.
+pub fn log(line: &str) {
+    eprintln!("elastripe: {line}");
+}
+
+impl Hooks<Running> for Steward {
+    fn extra_fds<'a>(&'a self, out: &mut Vec<(BorrowedFd<'a>, Interest)>) {
+        out.push((self.signals.stop.as_fd(), Interest::Read));
+        out.push((self.signals.child.as_fd(), Interest::Read));
+        out.push((self.listener.as_fd(), Interest::Read));
+        for client in &self.clients {
+            let interest = if client.output.is_empty() { Interest::Read } else { Interest::ReadWrite };
+            out.push((client.stream.as_fd(), interest));
+        }
+    }
+
+    fn on_ready(&mut self, fd: RawFd, running: &mut Running) -> Flow {
+        let mut bytes = [0u8; 64];
+        if fd == self.signals.stop.as_raw_fd() {
+            let _ = self.signals.stop.read(&mut bytes);
+            return Flow::Stop;
+        }
+        if fd == self.signals.child.as_raw_fd() {
+            let _ = self.signals.child.read(&mut bytes);
+            if let Some(exit) = self.child.as_mut().and_then(|child| child.try_wait().ok()).flatten() {
+                self.child = None;
+                self.child_exit = Some(exit);
+                return Flow::Stop;
+            }
+            return Flow::Continue;
+        }
+        if fd == self.listener.as_raw_fd() {
+            self.accept();
+        } else if let Some(index) = self.clients.iter().position(|client| client.stream.as_raw_fd() == fd) {
+            self.client_ready(index, running);
+        }
+        self.flow()
+    }
+
+    fn on_turn(&mut self, running: &mut Running) -> Flow {
+        self.answer_waiting(running);
+        let mut events = std::mem::take(&mut self.events);
+        self.operator.step(running, &mut events);
+        self.events = events;
+        self.report(running);
+        self.look_at_errors(running);
+        self.flow()
+    }
+
+    fn idle_for(&self) -> Option<u64> {
+        self.operator.is_waiting().then_some(1_000_000)
+    }
+
+    fn on_fault(&mut self, peer: &str, fault: &Fault) {
+        log(&format!("client {peer}: {fault}"));
+    }
+}

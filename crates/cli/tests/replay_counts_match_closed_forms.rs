@@ -1,0 +1,161 @@
+//! Write counts on null devices against closed forms computed from the traces (requirements section 8.4, acceptance 4),
+//! and against the counts of the authors' prototype. The forms here know nothing of the engine.
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+mod replay_common;
+
+use replay_common::{number, replay, traces};
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
+use trace::{PrepareOptions, ReadOptions, TraceReader, prepare};
+
+/// Writes replayed of a trace at most, unless ELASTRIPE_WHOLE_TRACES is set: keeps the test within a minute.
+const HEAD: u64 = 12_000;
+const SHAPES: [(u64, u64); 4] = [(4, 1), (6, 1), (4, 2), (6, 2)];
+
+/// What the writes of a trace must come to.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Expected {
+    requests: u64,
+    chunks: u64,
+    /// Best packing per request: as many log stripes as the device that gets most chunks of the request.
+    log_stripes: u64,
+    /// Stripes touched, counted again for each request.
+    stripes_touched: u64,
+    /// Different stripes touched.
+    stripes_dirty: u64,
+}
+
+/// EPLOG's placement: chunk i of stripe s goes to entry s mod (n - i) of the devices that s does not use yet.
+fn device_of(chunk: u64, k: u64, m: u64) -> usize {
+    let stripe = chunk / k;
+    let mut unused: Vec<usize> = (0..usize::try_from(k + m).unwrap()).collect();
+    let mut device = 0;
+    for i in 0..=chunk % k {
+        device = unused.remove(usize::try_from(stripe % (k + m - i)).unwrap());
+    }
+    device
+}
+
+fn expected(path: &Path, head: Option<u64>, k: u64, m: u64) -> Expected {
+    let options = PrepareOptions { write_limit: head, ..PrepareOptions::default() };
+    let prepared = prepare(|| TraceReader::open(path, &ReadOptions::default()), &options).unwrap();
+    let mut expected = Expected::default();
+    let mut dirty = HashSet::new();
+    for request in prepared {
+        let chunks = request.unwrap().chunks(4096);
+        let mut per_device = vec![0; usize::try_from(k + m).unwrap()];
+        chunks.clone().for_each(|chunk| per_device[device_of(chunk, k, m)] += 1);
+        expected.requests += 1;
+        expected.chunks += chunks.end - chunks.start;
+        expected.log_stripes += per_device.into_iter().max().unwrap();
+        let stripes = chunks.start / k..=(chunks.end - 1) / k;
+        expected.stripes_touched += stripes.end() - stripes.start() + 1;
+        dirty.extend(stripes);
+    }
+    expected.stripes_dirty = dirty.len() as u64;
+    expected
+}
+
+fn check(path: &Path, head: Option<u64>, (k, m): (u64, u64)) -> Expected {
+    let expected = expected(path, head, k, m);
+    let (geometry, limit) = (format!("{k}+{m}"), head.unwrap_or(u64::MAX).to_string());
+    let name = format!("{} {geometry}", path.display());
+    let common = [
+        "--trace",
+        path.to_str().unwrap(),
+        "--device",
+        "null",
+        "--geometry",
+        &geometry,
+        "--compact",
+        "--fill",
+        "--writes-only",
+        "--queue-depth",
+        "1",
+        "--head",
+        &limit,
+    ];
+    let run = |more: &[&str]| replay(&[&common, more].concat());
+    let nil = run(&["--scheme", "eplog"]);
+    let total = |value: &serde_json::Value, key: &str| number(value, &format!("/totals/{key}"));
+    assert_eq!(total(&nil, "requests"), expected.requests, "{name}");
+    assert_eq!(total(&nil, "user_chunks_written"), expected.chunks, "{name}");
+    // One SSD chunk per updated chunk before commit, and nothing is read.
+    assert_eq!(total(&nil, "data_chunks_written"), expected.chunks, "{name}");
+    assert_eq!(total(&nil, "parity_chunks_written"), 0, "{name}");
+    assert_eq!(total(&nil, "data_chunks_read") + total(&nil, "parity_chunks_read"), 0, "{name}");
+    assert_eq!(total(&nil, "log_chunks_written"), m * expected.log_stripes, "{name}");
+    assert_eq!(number(&nil, "/commit/count"), 0, "{name}");
+    // Full stripes are not logged.
+    assert_eq!(number(&nil, "/fill/totals/log_chunks_written"), 0, "{name}");
+    let fill = |key: &str| number(&nil, &format!("/fill/totals/{key}"));
+    assert_eq!(fill("data_chunks_written"), fill("user_chunks_written"), "{name}");
+    assert_eq!(fill("parity_chunks_written") * k, fill("data_chunks_written") * m, "{name}");
+
+    let end = run(&["--scheme", "eplog", "--commit-every", "end"]);
+    assert_eq!(total(&end, "parity_chunks_written"), m * expected.stripes_dirty, "{name}");
+    assert_eq!(total(&end, "data_chunks_written"), expected.chunks, "{name}");
+    let reads = total(&end, "data_chunks_read") + total(&end, "parity_chunks_read");
+    assert!(
+        reads < k * expected.stripes_dirty,
+        "{name}: {reads} reads for {} stripes",
+        expected.stripes_dirty
+    );
+    assert_eq!(total(&end, "log_chunks_read"), 0, "{name}: a healthy array reads no log chunk (C-08)");
+
+    let raid = run(&["--scheme", "raid"]);
+    assert_eq!(total(&raid, "data_chunks_written"), expected.chunks, "{name}");
+    assert_eq!(total(&raid, "parity_chunks_written"), m * expected.stripes_touched, "{name}");
+    assert_eq!(total(&raid, "log_chunks_written"), 0, "{name}");
+    expected
+}
+
+/// Runs a check for each of the items, on as many threads as there are processors.
+fn on_all<T: Sync>(items: &[T], check: impl Fn(&T) + Sync) {
+    let next = std::sync::atomic::AtomicUsize::new(0);
+    std::thread::scope(|scope| {
+        for _ in 0..std::thread::available_parallelism().map_or(2, usize::from) {
+            scope.spawn(|| {
+                while let Some(item) = items.get(next.fetch_add(1, std::sync::atomic::Ordering::Relaxed)) {
+                    check(item);
+                }
+            });
+        }
+    });
+}
+
+#[test]
+fn every_trace_in_every_shape() {
+    let Some(root) = traces() else { return };
+    let is_trace = |path: &PathBuf| {
+        let name = path.file_name().unwrap().to_string_lossy().into_owned();
+        name.ends_with(".csv.zst") && !name.contains("stats")
+    };
+    let mut paths: Vec<PathBuf> =
+        std::fs::read_dir(root).unwrap().map(|entry| entry.unwrap().path()).filter(is_trace).collect();
+    paths.sort();
+    assert!(!paths.is_empty(), "the folder of traces holds none");
+    let head = if std::env::var_os("ELASTRIPE_WHOLE_TRACES").is_some() { None } else { Some(HEAD) };
+    let cases: Vec<_> = paths.iter().flat_map(|path| SHAPES.map(|shape| (path, shape))).collect();
+    on_all(&cases, |&(path, shape)| {
+        check(path, head, shape);
+    });
+}
+
+/// The four traces on which the prototype was measured, (6+2): its log chunks with the best packing, and its commit.
+#[test]
+fn no_more_than_the_prototype_wrote() {
+    let Some(root) = traces() else { return };
+    let cases = [
+        ("msr_rsrch_1.csv.zst", None, 34_510, 10_536),
+        ("msr_cut10k_rw_20_80.105.csv.zst", None, 17_444, 3_058),
+        ("arc_P3_all_as_writes.csv.zst", Some(200_000), 461_056, 38_096),
+        ("cloudphysics_114k.csv.zst", None, 290_964, 72_942),
+    ];
+    on_all(&cases, |&(name, head, log_chunks, commit_chunks)| {
+        let expected = check(&root.join(name), head, (6, 2));
+        assert_eq!(2 * expected.log_stripes, log_chunks, "{name}");
+        assert_eq!(2 * expected.stripes_dirty, commit_chunks, "{name}");
+    });
+}
