@@ -1,0 +1,136 @@
+//! Discards and zero writes of whole chunks: records without payload, a bounded stretch at a time, so that a large
+//! discard does not hold up other work.
+
+use super::job::JobKind;
+use super::{Engine, EngineError, Mode, Pending, PendingKind};
+use crate::scheme::{ChunkWrite, Located};
+use block::{Lcn, StripeId};
+
+/// Chunks that one record of zeros covers at most.
+const ZERO_RUN_MAX: u64 = 2048;
+
+/// Chunks of zeros queued at a time by an in-place scheme.
+const ZERO_WRITES_MAX: usize = 64;
+
+/// Chunks that an in-place scheme looks at in one turn, most of which may be zeros already.
+const ZERO_LOOKS_MAX: u64 = 1 << 16;
+
+/// A discard in progress: chunks `next..end` of a request are still to be done.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct ZeroRun {
+    request: u32,
+    next: u64,
+    end: u64,
+}
+
+impl Engine {
+    /// Starts freeing the chunks `from..to`; the request's own share is done when all are.
+    pub(super) fn start_zero(&mut self, request: u32, from: u64, to: u64) {
+        self.zeros.push_back(ZeroRun { request, next: from, end: to });
+    }
+
+    /// A stretch has retired: the rest goes on.
+    pub(super) fn continue_zero(&mut self, run: ZeroRun) {
+        self.zeros.push_back(run);
+    }
+
+    /// Issues the next stretch of each discard.
+    pub(super) fn drive_zeros(&mut self) {
+        while let Some(run) = self.zeros.pop_front() {
+            if run.next >= run.end {
+                self.chunk_done(run.request, None);
+                continue;
+            }
+            if !self.accepts_writes() {
+                self.chunk_done(run.request, Some(EngineError::ArrayFailed));
+                continue;
+            }
+            if !self.journal.has_room(&self.health) || self.jobs.len() >= self.spare_jobs_limit {
+                self.zeros.push_front(run);
+                return;
+            }
+            if self.write_mode() == Mode::Exclusive {
+                return self.write_zeros(run);
+            }
+            match self.lock_run(&run, run.next) {
+                0 => self.queue_zero(run),
+                count => self.start_stretch(run, count),
+            }
+        }
+    }
+
+    /// The first stripe is busy: the discard waits for it like any other work, or it might never get it.
+    fn queue_zero(&mut self, run: ZeroRun) {
+        let place = self.queued_zeros.take();
+        self.queued_zeros[place] = run;
+        let lcn = Lcn::new(run.next);
+        let write = ChunkWrite { request: run.request, lcn, slot: self.zero_slot, from: 0, to: 0 };
+        let pending = Pending { write, mode: Mode::Exclusive, kind: PendingKind::Zero(place) };
+        self.locks.wait(self.store.config.geometry.stripe_of(lcn), pending);
+    }
+
+    /// The stripe that a queued discard waited for is its own now.
+    pub(super) fn zero_granted(&mut self, place: u32) {
+        let run = self.queued_zeros[place];
+        self.queued_zeros.give(place);
+        let geometry = self.store.config.geometry;
+        let stripe = geometry.stripe_of(Lcn::new(run.next));
+        if !self.accepts_writes() {
+            self.unlock(stripe, Mode::Exclusive);
+            return self.chunk_done(run.request, Some(EngineError::ArrayFailed));
+        }
+        let first = self.stripe_end(stripe).min(run.end) - run.next;
+        let rest = self.lock_run(&run, run.next + first);
+        self.start_stretch(run, first + rest);
+    }
+
+    fn stripe_end(&self, stripe: StripeId) -> u64 {
+        self.store.config.geometry.lcn_at(StripeId::new(stripe.get() + 1), 0).get()
+    }
+
+    /// Locks the stripes of a bounded stretch of a discard from chunk `from` on; how many chunks that is.
+    fn lock_run(&mut self, run: &ZeroRun, from: u64) -> u64 {
+        let end = run.end.min(run.next + ZERO_RUN_MAX);
+        let mut at = from;
+        while at < end {
+            let stripe = self.store.config.geometry.stripe_of(Lcn::new(at));
+            if !self.locks.try_lock(stripe, Mode::Exclusive) {
+                break;
+            }
+            at = self.stripe_end(stripe).min(end);
+        }
+        at.max(from) - from
+    }
+
+    /// Records `count` chunks, whose stripes are locked, as zeros.
+    fn start_stretch(&mut self, run: ZeroRun, count: u64) {
+        let geometry = self.store.config.geometry;
+        let place = self.take_job(JobKind::Zero(ZeroRun { next: run.next + count, ..run }));
+        let stripe_of = |lcn: u64| geometry.stripe_of(Lcn::new(lcn)).get();
+        let plan = &mut self.jobs[place].plan;
+        plan.records.zero(Lcn::new(run.next), count);
+        plan.stripes.extend((stripe_of(run.next)..=stripe_of(run.next + count - 1)).map(StripeId::new));
+        self.start_job(place);
+    }
+
+    /// In-place schemes cannot free a chunk of a stripe: zeros are written, a bounded stretch at a time.
+    fn write_zeros(&mut self, mut run: ZeroRun) {
+        let chunk = self.store.config.geometry.chunk_bytes() as u32;
+        let end = run.end.min(run.next + ZERO_LOOKS_MAX);
+        while run.next < end {
+            let lcn = Lcn::new(run.next);
+            // A stripe is not cut: it would be written twice.
+            if self.pending.len() >= ZERO_WRITES_MAX && self.store.config.geometry.column_of(lcn) == 0 {
+                break;
+            }
+            // What was never written, or is being written just now, needs no zeros after that.
+            if self.scheme.locate(&self.store, lcn) != Located::Zero {
+                let slot = self.zero_slot;
+                self.queue_write(ChunkWrite { request: run.request, lcn, slot, from: 0, to: chunk });
+                self.requests[run.request].remaining += 1;
+            }
+            run.next += 1;
+        }
+        self.zeros.push_front(run);
+    }
+}
