@@ -3,7 +3,7 @@
 use crate::failure::Failure;
 use crate::fresh;
 use crate::units::show_size;
-use array::{Arrangement, Array, AssembleError, DirtyDegraded, EngineOptions, RecoveryReport, arrange};
+use array::{Arrangement, Array, AssembleError, DirtyDegraded, EngineOptions, RecoveryReport, arrange, arrange_any};
 use block::{DevIndex, META_BYTES};
 use device::{
     Access, Counting, DirectIo, Members, Note, OpenError, OpenOptions, UringOptions, UringSet, probe,
@@ -133,8 +133,20 @@ pub fn discover(paths: &[PathBuf]) -> Result<Found, Failure> {
     arrange_candidates(&candidates)
 }
 
-/// Finds out which candidate is which member.
+/// Finds out which candidate is which member of an array that can be assembled.
 pub fn arrange_candidates(candidates: &[Candidate]) -> Result<Found, Failure> {
+    arrange_with(candidates, arrange)
+}
+
+/// The same however many members are missing, to look at the array.
+pub fn arrange_any_candidates(candidates: &[Candidate]) -> Result<Found, Failure> {
+    arrange_with(candidates, arrange_any)
+}
+
+fn arrange_with(
+    candidates: &[Candidate],
+    arrange: fn(&[Superblock]) -> Result<Arrangement, AssembleError>,
+) -> Result<Found, Failure> {
     let superblocks = candidates.iter().map(Candidate::require_superblock).collect::<Result<Vec<_>, _>>()?;
     let is_spare = |superblock: &Superblock| match superblock.role {
         Role::Spare => true,

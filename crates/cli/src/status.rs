@@ -169,6 +169,15 @@ pub struct Work {
     pub mismatches: u64,
 }
 
+/// What the last rebuild or scrub found.
+#[derive(Serialize, Deserialize, Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct LastWork {
+    /// Code words that could not be read or rebuilt.
+    pub lost: u64,
+    /// Stripes whose parity did not match their data although every checksum did.
+    pub mismatches: u64,
+}
+
 /// Requests of clients since serving began.
 #[derive(Serialize, Deserialize, Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Activity {
@@ -237,6 +246,8 @@ pub struct Status {
     pub memory: Option<Memory>,
     /// Rebuild or scrub under way.
     pub work: Option<Work>,
+    /// What the last rebuild or scrub since assembly found.
+    pub last_work: Option<LastWork>,
     /// What clients did.
     pub activity: Option<Activity>,
     /// First stripe an interrupted scrub has not looked at; 0 = none.
@@ -273,6 +284,7 @@ fn outline(superblock: &Superblock, state: Condition, source: Source) -> Status 
         checkpoints: None,
         memory: None,
         work: None,
+        last_work: None,
         activity: None,
         scrub_cursor: superblock.scrub_cursor,
     }
@@ -364,6 +376,8 @@ pub fn of_running(served: &ServedArray<Devices>, operator: &Operator, stale: &[P
         Some(Checkpoints { number: place.number, full_number: place.base, written: stats.checkpoints });
     status.memory = Some(memory(engine));
     status.work = work(engine, served.now_ns());
+    let last = engine.last_report();
+    status.last_work = Some(LastWork { lost: last.lost, mismatches: last.code_mismatches });
     status.activity = Some(Activity {
         seconds: served.now_ns() / 1_000_000_000,
         requests: stats.requests,

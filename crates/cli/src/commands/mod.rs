@@ -3,8 +3,11 @@
 mod bench;
 mod create;
 mod examine;
+mod maintain;
+mod members;
 mod replay;
 mod serve;
+mod status;
 mod trace;
 
 use crate::failure::Failure;
@@ -28,6 +31,22 @@ pub enum Command {
     Examine(examine::Arguments),
     /// Assemble an array and export it over NBD.
     Serve(serve::Arguments),
+    /// Show how an array is; exit code 0 healthy, 1 degraded, 2 failed, 4 could not look.
+    Status(status::Arguments),
+    /// Take a member out of service.
+    Fail(members::FailArguments),
+    /// Put another device in a member's place and rebuild.
+    Replace(members::ReplaceArguments),
+    /// Add a hot spare.
+    Add(members::AddArguments),
+    /// Check every chunk against its checksum and the code, and heal what is bad.
+    Scrub(maintain::ScrubArguments),
+    /// Fold logged parity into the stripes' own parity now.
+    Commit(maintain::PlainArguments),
+    /// Write a metadata checkpoint now.
+    Checkpoint(maintain::CheckpointArguments),
+    /// Stop serving an array, in order.
+    Stop(maintain::PlainArguments),
 }
 
 impl Command {
@@ -40,6 +59,14 @@ impl Command {
             Self::Create(arguments) => create::run(&arguments),
             Self::Examine(arguments) => examine::run(&arguments),
             Self::Serve(arguments) => serve::run(&arguments),
+            Self::Status(arguments) => status::run(&arguments),
+            Self::Fail(arguments) => members::fail(&arguments),
+            Self::Replace(arguments) => members::replace(&arguments),
+            Self::Add(arguments) => members::add(&arguments),
+            Self::Scrub(arguments) => maintain::scrub(&arguments),
+            Self::Commit(arguments) => maintain::commit(&arguments),
+            Self::Checkpoint(arguments) => maintain::checkpoint(&arguments),
+            Self::Stop(arguments) => maintain::stop(&arguments),
         }
     }
 }

@@ -1,0 +1,90 @@
+//! Arrays that nobody serves: a command assembles the array, does its work, and stops it in order.
+
+use crate::failure::Failure;
+use crate::open::{Assembled, assemble};
+use crate::operate::{Event, Operator, Running};
+use crate::status::{Work, work};
+use crate::volume::{ServedArray, Use};
+use array::{CommitPolicy, EngineOptions};
+use block::DeviceSet;
+use format::Superblock;
+use front::Volume;
+use std::path::PathBuf;
+
+/// Devices are waited for at most this long, so that progress is shown.
+const WAIT_NS: u64 = 50_000_000;
+
+/// An array that this command runs.
+pub struct Offline {
+    /// The array.
+    pub running: Running,
+    /// Who looks after its members.
+    pub operator: Operator,
+    superblock: Superblock,
+    events: Vec<Event>,
+}
+
+impl Offline {
+    /// Assembles the array.
+    pub fn start(paths: &[PathBuf], rebuild_bytes_per_s: Option<u64>) -> Result<Self, Failure> {
+        let commit = CommitPolicy { every_requests: None, idle_ns: None };
+        let options = EngineOptions { commit, rebuild_bytes_per_s, ..EngineOptions::default() };
+        let Assembled { array, found, .. } = assemble(paths, options)?;
+        let running = ServedArray::new(array, None, Use::ReadWrite);
+        let operator = Operator::new(&running, found.paths.clone(), found.unnamed());
+        Ok(Self { running, operator, superblock: found.arrangement.newest, events: Vec::new() })
+    }
+
+    /// The superblock that the array was assembled from.
+    pub fn superblock(&self) -> &Superblock {
+        &self.superblock
+    }
+
+    /// Lets the array work until `over` gives a result; `show` is told of rebuild and scrub.
+    pub fn run_until<T>(
+        &mut self,
+        mut show: impl FnMut(&Work),
+        mut over: impl FnMut(&mut Running, &[Event], &[array::Done]) -> Option<T>,
+    ) -> T {
+        let mut done = Vec::new();
+        loop {
+            self.running.drive(&mut done);
+            done.clear(); // nobody but us asks for anything
+            let mut others = Vec::new();
+            for answer in self.running.take_control_answers() {
+                if !self.operator.answered(&self.running, answer, &mut self.events) {
+                    others.push(answer);
+                }
+            }
+            self.operator.step(&mut self.running, &mut self.events);
+            let events = std::mem::take(&mut self.events);
+            if let Some(result) = over(&mut self.running, &events, &others) {
+                return result;
+            }
+            if let Some(work) = work(self.running.engine_ref(), self.running.now_ns()) {
+                show(&work);
+            }
+            let idle_ns = self.running.idle_for().unwrap_or(WAIT_NS).min(WAIT_NS);
+            if idle_ns > 0 {
+                self.running.array().devices().wait(idle_ns);
+            }
+        }
+    }
+
+    /// Runs one control request of the engine to its end.
+    pub fn request(&mut self, start: impl FnOnce(&mut array::Engine, u64)) -> Result<(), Failure> {
+        let tag = self.running.control(start);
+        let result = self.run_until(
+            |_| {},
+            |_, _, answers| answers.iter().find(|done| done.tag == tag).map(|done| done.result),
+        );
+        result.map_err(Failure::new)
+    }
+
+    /// Stops the array in order.
+    pub fn stop(mut self) -> Result<(), Failure> {
+        self.running.engine().halt_maintenance();
+        let stopped = self.running.array().stop();
+        stopped.map_err(|error| Failure::new(format!("stopping the array: {error}; the next start recovers")))
+    }
+}

@@ -1,0 +1,62 @@
+//! Progress of rebuild and scrub: a bar with rate and time left on a terminal, a line now and then elsewhere.
+
+use crate::screen::describe_work;
+use crate::status::Work;
+use crate::units::{show_rate, show_seconds};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use std::io::IsTerminal;
+use std::time::{Duration, Instant};
+
+/// Nothing is shown of work that is over sooner.
+const QUIET: Duration = Duration::from_secs(2);
+/// Time between lines when there is no terminal.
+const LINES: Duration = Duration::from_secs(10);
+
+/// See the module's documentation.
+pub struct Progress {
+    started: Instant,
+    last_line: Option<Instant>,
+    bar: Option<ProgressBar>,
+    terminal: bool,
+}
+
+impl Progress {
+    /// Work begins now.
+    pub fn start() -> Self {
+        Self { started: Instant::now(), last_line: None, bar: None, terminal: std::io::stderr().is_terminal() }
+    }
+
+    /// This is how far it is.
+    pub fn show(&mut self, work: &Work) {
+        if self.started.elapsed() < QUIET {
+            return;
+        }
+        if !self.terminal {
+            if self.last_line.is_none_or(|last| last.elapsed() >= LINES) {
+                self.last_line = Some(Instant::now());
+                eprintln!("{}", describe_work(work));
+            }
+            return;
+        }
+        let bar = self.bar.get_or_insert_with(|| {
+            let bar = ProgressBar::with_draw_target(Some(work.total), ProgressDrawTarget::stderr_with_hz(5));
+            let style = ProgressStyle::with_template("{prefix} {wide_bar} {percent:>3} %  {msg}");
+            bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+            bar
+        });
+        let eta = work.eta_s.map(|seconds| format!(", {} left", show_seconds(seconds))).unwrap_or_default();
+        let of = if work.devices.is_empty() { String::new() } else { format!(" of {}", work.devices.join(", ")) };
+        bar.set_prefix(format!("{}{of}", work.kind));
+        bar.set_length(work.total);
+        bar.set_position(work.done);
+        bar.set_message(format!("{}{eta}", show_rate(work.bytes_per_s)));
+    }
+
+    /// The work is over.
+    pub fn finish(self) -> Duration {
+        if let Some(bar) = self.bar {
+            bar.finish_and_clear();
+        }
+        self.started.elapsed()
+    }
+}

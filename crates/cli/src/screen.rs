@@ -1,0 +1,279 @@
+//! A status as one screen of text, after `zpool status`: what it is, how it is, what that means, what to do.
+
+use crate::status::{Condition, DeviceStatus, Source, Status, Work};
+use crate::units::{show_count, show_rate, show_seconds, show_size, show_time};
+use std::fmt::Write;
+
+/// The screen.
+pub fn render(status: &Status) -> String {
+    let mut rows: Vec<(&str, String)> = Vec::new();
+    let name = if status.name.is_empty() { "(no name)" } else { &status.name };
+    rows.push(("array", format!("{name}  {}", status.uuid)));
+    rows.push(("state", status.state.shown().to_owned()));
+    rows.push(("meaning", meaning(status)));
+    rows.extend(action(status).map(|action| ("action", action)));
+    rows.push(("served", served(status)));
+    rows.push(("shape", shape(status)));
+    rows.push(("volume", volume(status)));
+    rows.extend(space(status).map(|space| ("space", space)));
+    rows.extend(commit(status).map(|commit| ("commit", commit)));
+    rows.extend(checkpoint(status).map(|checkpoint| ("checkpoint", checkpoint)));
+    rows.extend(memory(status).map(|memory| ("memory", memory)));
+    rows.extend(activity(status).map(|activity| ("activity", activity)));
+    rows.push(("work", work(status)));
+    let mut text = String::new();
+    for (label, value) in rows {
+        put(&mut text, format_args!("{label:>10}: {value}"));
+    }
+    text.push('\n');
+    devices(&mut text, status);
+    for path in &status.stale {
+        put(&mut text, format_args!("{:>10}: {} is no member any more; it was replaced or failed", "stale", path.display()));
+    }
+    text
+}
+
+fn put(text: &mut String, line: std::fmt::Arguments<'_>) {
+    text.write_fmt(line).expect("writing to a string cannot fail");
+    text.push('\n');
+}
+
+/// Names of members in one of some states.
+fn named<'a>(status: &'a Status, states: &[&str]) -> Vec<&'a str> {
+    let wanted = |device: &&DeviceStatus| states.contains(&device.state.as_str());
+    status.devices.iter().filter(wanted).map(|device| device.name.as_str()).collect()
+}
+
+fn list(names: &[&str]) -> String {
+    match names {
+        [] => "none".to_owned(),
+        [one] => (*one).to_owned(),
+        [rest @ .., last] => format!("{} and {last}", rest.join(", ")),
+    }
+}
+
+fn is_are(names: &[&str]) -> &'static str {
+    if names.len() == 1 { "is" } else { "are" }
+}
+
+fn meaning(status: &Status) -> String {
+    let gone = named(status, &["failed", "absent", "missing"]);
+    let rebuilding = named(status, &["rebuilding"]);
+    let left = status.parity_count.saturating_sub(gone.len() + rebuilding.len());
+    match status.state {
+        Condition::Healthy => {
+            let total = status.data_count + status.parity_count + status.log_count;
+            format!("all {total} devices work; any {} may fail without loss of data", status.parity_count)
+        }
+        Condition::Degraded => {
+            let mut parts = Vec::new();
+            if !gone.is_empty() {
+                parts.push(format!("{} {} out of service", list(&gone), is_are(&gone)));
+            }
+            if !rebuilding.is_empty() {
+                parts.push(format!("{} {} being rebuilt", list(&rebuilding), is_are(&rebuilding)));
+            }
+            let rest = match left {
+                0 => "one more failure loses data".to_owned(),
+                1 => "one more device may fail".to_owned(),
+                more => format!("{more} more devices may fail"),
+            };
+            format!("{}; all data can be read and written; {rest}", parts.join(", "))
+        }
+        Condition::Failed => {
+            let out = named(status, &["failed", "absent", "missing", "rebuilding"]);
+            let how = if status.source == Source::Served { "writes are refused" } else { "it cannot be started" };
+            format!(
+                "{} {} out of service, {} may be; {how}, and what those devices held is lost as far as nothing else covers it",
+                list(&out),
+                is_are(&out),
+                status.parity_count
+            )
+        }
+    }
+}
+
+fn action(status: &Status) -> Option<String> {
+    let missing = named(status, &["missing"]);
+    let gone = named(status, &["failed", "absent"]);
+    if let Some(stuck) = status.commit.filter(|commit| commit.stuck_stripes > 0) {
+        return Some(format!("{} stripes hold chunks that are lost; rewrite or discard them", stuck.stuck_stripes));
+    }
+    match (missing.first(), gone.first()) {
+        (Some(_), _) => Some(format!("name the {} of {}, too, if it still exists", plural(&missing, "path"), list(&missing))),
+        (None, Some(name)) if status.state != Condition::Failed => {
+            Some(format!("elastripe replace MEMBERS --device {name} --with NEWPATH"))
+        }
+        (None, Some(_)) => Some("bring back members that were only disconnected, or restore from a backup".to_owned()),
+        (None, None) => None,
+    }
+}
+
+fn plural(names: &[&str], word: &str) -> String {
+    if names.len() == 1 { word.to_owned() } else { format!("{word}s") }
+}
+
+fn served(status: &Status) -> String {
+    match (status.source, status.clean) {
+        (Source::Served, _) => match status.uris.as_slice() {
+            [] => "yes".to_owned(),
+            uris => uris.join(" "),
+        },
+        (Source::InUse, _) => {
+            "another process has the devices open, but its control socket was not found (ELASTRIPE_RUN_DIR?)".to_owned()
+        }
+        (Source::Stopped, Some(true)) => "no; stopped in order".to_owned(),
+        (Source::Stopped, Some(false) | None) => "no; not stopped in order, the next start recovers".to_owned(),
+    }
+}
+
+fn shape(status: &Status) -> String {
+    let logs = match status.log_count {
+        0 => String::new(),
+        1 => " with 1 log device".to_owned(),
+        count => format!(" with {count} log devices"),
+    };
+    let consistency =
+        if status.scheme == "raid" { format!(", consistency {}", status.consistency) } else { String::new() };
+    format!(
+        "{} {}+{}{logs}, code {}{consistency}, {} chunks; made {}",
+        status.scheme,
+        status.data_count,
+        status.parity_count,
+        status.code,
+        show_size(status.chunk_bytes),
+        show_time(status.created_unix_s)
+    )
+}
+
+fn percent(part: u64, whole: u64) -> String {
+    let permille = u128::from(part) * 1000 / u128::from(whole.max(1));
+    format!("{}.{} %", permille / 10, permille % 10)
+}
+
+fn volume(status: &Status) -> String {
+    let reserve = match status.reserve_permille {
+        0 => String::new(),
+        permille => format!("; {} of each data device kept for new versions", percent(permille, 1000)),
+    };
+    format!("{} ({} bytes){reserve}", show_size(status.volume_bytes), status.volume_bytes)
+}
+
+fn space(status: &Status) -> Option<String> {
+    let space = status.space?;
+    let log = if space.log_blocks > 0 {
+        format!("; log {} full", percent(space.log_blocks_used, space.log_blocks))
+    } else {
+        String::new()
+    };
+    let free = show_size(space.chunks_free * status.chunk_bytes);
+    Some(format!("{free} free on the data devices ({}){log}", percent(space.chunks_free, space.chunk_count)))
+}
+
+fn commit(status: &Status) -> Option<String> {
+    let commit = status.commit?;
+    if status.scheme == "raid" {
+        return None;
+    }
+    let now = match (commit.dirty_stripes, commit.running) {
+        (0, _) => "parity is up to date".to_owned(),
+        (dirty, running) => format!(
+            "{} stripes wait for parity commit, covered by {} log stripes{}",
+            show_count(dirty),
+            show_count(commit.log_stripes),
+            if running { "; commit under way" } else { "" }
+        ),
+    };
+    Some(format!("{now}; {} stripes committed since the start", show_count(commit.stripes_committed)))
+}
+
+fn checkpoint(status: &Status) -> Option<String> {
+    let place = status.checkpoints?;
+    Some(format!("number {} on top of full {}; {} written since the start", place.number, place.full_number, place.written))
+}
+
+fn memory(status: &Status) -> Option<String> {
+    let memory = status.memory?;
+    let hundredths = memory.bytes_per_chunk_hundredths;
+    Some(format!(
+        "maps and checksums {}.{:02} bytes per chunk ({}), uncommitted updates {}",
+        hundredths / 100,
+        hundredths % 100,
+        show_size(memory.fixed_bytes),
+        show_size(memory.dynamic_bytes)
+    ))
+}
+
+fn activity(status: &Status) -> Option<String> {
+    let activity = status.activity?;
+    let lost = if activity.lost > 0 { format!(", {} chunks LOST", show_count(activity.lost)) } else { String::new() };
+    Some(format!(
+        "{} requests in {}: {} chunks read, {} written, {} computed from others{lost}",
+        show_count(activity.requests),
+        show_seconds(activity.seconds),
+        show_count(activity.chunks_read),
+        show_count(activity.chunks_written),
+        show_count(activity.covered_reads)
+    ))
+}
+
+fn work(status: &Status) -> String {
+    match &status.work {
+        Some(work) => describe_work(work),
+        None if status.scrub_cursor > 0 => "a scrub was interrupted; it goes on when the array is served".to_owned(),
+        None => "none".to_owned(),
+    }
+}
+
+/// Rebuild or scrub in a line.
+pub fn describe_work(work: &Work) -> String {
+    let of = if work.devices.is_empty() {
+        String::new()
+    } else {
+        let names: Vec<&str> = work.devices.iter().map(String::as_str).collect();
+        format!(" of {}", list(&names))
+    };
+    let eta = work.eta_s.map(|seconds| format!(", {} left", show_seconds(seconds))).unwrap_or_default();
+    let lost = if work.lost > 0 { format!(", {} code words LOST", work.lost) } else { String::new() };
+    let mismatches =
+        if work.mismatches > 0 { format!(", {} stripes with wrong parity", work.mismatches) } else { String::new() };
+    format!(
+        "{}{of}: {} done, {}{eta}{lost}{mismatches}",
+        work.kind,
+        percent(work.done, work.total),
+        show_rate(work.bytes_per_s)
+    )
+}
+
+fn devices(text: &mut String, status: &Status) {
+    let running = status.devices.iter().any(|device| device.errors.is_some());
+    if running {
+        put(text, format_args!(
+            "  {:<8} {:<11} {:>6} {:>6} {:>6} {:>6} {:>10} {:>10}  PATH",
+            "DEVICE", "STATE", "READ", "WRITE", "CKSUM", "HEALED", "BYTES IN", "BYTES OUT"
+        ));
+    } else {
+        put(text, format_args!("  {:<8} {:<11} PATH", "DEVICE", "STATE"));
+    }
+    for device in &status.devices {
+        let path = device.path.as_ref().map_or_else(|| "-".to_owned(), |path| path.display().to_string());
+        match (&device.errors, &device.traffic) {
+            (Some(errors), Some(traffic)) => put(text, format_args!(
+                "  {:<8} {:<11} {:>6} {:>6} {:>6} {:>6} {:>10} {:>10}  {path}",
+                device.name,
+                device.state,
+                errors.read,
+                errors.write,
+                errors.checksum,
+                errors.healed,
+                show_size(traffic.written_bytes),
+                show_size(traffic.read_bytes)
+            )),
+            (None, _) | (_, None) if running => put(text, format_args!(
+                "  {:<8} {:<11} {:>6} {:>6} {:>6} {:>6} {:>10} {:>10}  {path}",
+                device.name, device.state, "-", "-", "-", "-", "-", "-"
+            )),
+            (None, _) | (_, None) => put(text, format_args!("  {:<8} {:<11} {path}", device.name, device.state)),
+        }
+    }
+}

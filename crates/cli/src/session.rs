@@ -1,0 +1,213 @@
+//! A command's way to an array: through the server's control socket if it is being served, else by running it itself.
+
+use crate::control::{Client, Request};
+use crate::failure::Failure;
+use crate::offline::Offline;
+use crate::open::{describe, look_at};
+use crate::operate::{Caution, Event};
+use crate::progress::Progress;
+use crate::status::{LastWork, Status, of_running};
+use block::DevIndex;
+use format::CheckpointKind;
+use std::path::{Path, PathBuf};
+use std::thread::sleep;
+use std::time::Duration;
+
+/// How often progress is asked for.
+const POLL: Duration = Duration::from_millis(200);
+
+/// See the module's documentation.
+pub enum Session {
+    /// A server runs the array.
+    Live(Client),
+    /// This command does.
+    Offline(Box<Offline>),
+}
+
+/// Whether a command stays until the work it started has ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Patience {
+    /// Until the end.
+    Wait,
+    /// Until the work has begun; for an array that nobody serves there is no difference.
+    Start,
+}
+
+/// The server of the array that any of the paths belongs to.
+pub fn server_of(paths: &[PathBuf]) -> Result<Option<Client>, Failure> {
+    let mut unreadable = None;
+    for path in paths {
+        match look_at(path).and_then(|candidate| candidate.require_superblock().map(|superblock| superblock.array)) {
+            Ok(array) => return Ok(Client::connect(array)),
+            Err(failure) => unreadable = unreadable.or(Some(failure)),
+        }
+    }
+    Err(unreadable.unwrap_or_else(|| Failure::new("no member was named")))
+}
+
+impl Session {
+    /// Finds the array's server, or assembles the array.
+    pub fn open(paths: &[PathBuf], rebuild_bytes_per_s: Option<u64>) -> Result<Self, Failure> {
+        if let Some(client) = server_of(paths)? {
+            return Ok(Self::Live(client));
+        }
+        let offline = Offline::start(paths, rebuild_bytes_per_s)?;
+        eprintln!("{}; not served, so this command runs it", describe(offline.superblock()));
+        Ok(Self::Offline(Box::new(offline)))
+    }
+
+    /// How the array is.
+    pub fn status(&mut self) -> Result<Status, Failure> {
+        match self {
+            Self::Live(client) => client.status(),
+            Self::Offline(offline) => Ok(of_running(&offline.running, &offline.operator, &[])),
+        }
+    }
+
+    /// Takes a member out of service; returns when the other members know.
+    pub fn fail(&mut self, device: &str, force: bool) -> Result<(), Failure> {
+        match self {
+            Self::Live(client) => client.order(&Request::Fail { device: device.to_owned(), force }),
+            Self::Offline(offline) => {
+                let dev = offline.find(device)?;
+                let caution = Caution::of_flag(force);
+                offline.operator.fail(&mut offline.running, dev, caution).map_err(Failure::new)?;
+                offline.request(|engine, tag| engine.flush(tag))
+            }
+        }
+    }
+
+    /// Puts another device in a member's place and rebuilds.
+    pub fn replace(&mut self, device: &str, path: &Path, force: bool, patience: Patience) -> Result<(), Failure> {
+        match self {
+            Self::Live(client) => {
+                client.order(&Request::Replace { device: device.to_owned(), path: path.to_owned(), force })?;
+                if patience == Patience::Wait { wait_for_work(client, "rebuild").map(|_| ()) } else { Ok(()) }
+            }
+            Self::Offline(offline) => {
+                let dev = offline.find(device)?;
+                let caution = Caution::of_flag(force);
+                offline.operator.replace(&mut offline.running, dev, path, caution).map_err(Failure::new)?;
+                offline.rebuild(dev)
+            }
+        }
+    }
+
+    /// Keeps a device at hand for the next failure.
+    pub fn add_spare(&mut self, path: &Path, force: bool) -> Result<(), Failure> {
+        match self {
+            Self::Live(client) => client.order(&Request::AddSpare { path: path.to_owned(), force }),
+            Self::Offline(offline) => {
+                let caution = Caution::of_flag(force);
+                offline.operator.add_spare(&mut offline.running, path, caution).map_err(Failure::new)
+            }
+        }
+    }
+
+    /// Checks everything; what was found, if it was waited for.
+    pub fn scrub(&mut self, rate: Option<u64>, patience: Patience) -> Result<Option<LastWork>, Failure> {
+        match self {
+            Self::Live(client) => {
+                if rate.is_some() {
+                    client.order(&Request::Rate { bytes_per_s: rate })?;
+                }
+                client.order(&Request::Scrub)?;
+                if patience == Patience::Wait { wait_for_work(client, "scrub").map(Some) } else { Ok(None) }
+            }
+            Self::Offline(offline) => offline.scrub().map(Some),
+        }
+    }
+
+    /// Parity commit.
+    pub fn commit(&mut self) -> Result<(), Failure> {
+        match self {
+            Self::Live(client) => client.order(&Request::Commit),
+            Self::Offline(offline) => offline.request(|engine, tag| engine.commit(tag)),
+        }
+    }
+
+    /// Writes a checkpoint.
+    pub fn checkpoint(&mut self, kind: CheckpointKind) -> Result<(), Failure> {
+        match self {
+            Self::Live(client) => client.order(&Request::Checkpoint { full: kind == CheckpointKind::Full }),
+            Self::Offline(offline) => offline.request(|engine, tag| engine.write_checkpoint(tag, kind)),
+        }
+    }
+
+    /// Ends the session; an array that this command runs is stopped in order.
+    pub fn close(self) -> Result<(), Failure> {
+        match self {
+            Self::Live(_) => Ok(()),
+            Self::Offline(offline) => offline.stop(),
+        }
+    }
+}
+
+/// Follows rebuild or scrub on a server to its end.
+fn wait_for_work(client: &mut Client, kind: &str) -> Result<LastWork, Failure> {
+    let mut progress = Progress::start();
+    loop {
+        let status = client.status()?;
+        match status.work {
+            Some(work) if work.kind == kind => progress.show(&work),
+            Some(_) | None => {
+                progress.finish();
+                let last = status.last_work.unwrap_or_default();
+                if kind == "rebuild" && last.lost > 0 {
+                    return Err(incomplete(last.lost));
+                }
+                return Ok(last);
+            }
+        }
+        sleep(POLL);
+    }
+}
+
+fn incomplete(lost: u64) -> Failure {
+    Failure::new(format!("{lost} code words cannot be rebuilt, too much of them is lost; see `status`"))
+}
+
+impl Offline {
+    fn find(&self, device: &str) -> Result<DevIndex, Failure> {
+        self.operator.find(&self.running, device).map_err(Failure::new)
+    }
+
+    fn rebuild(&mut self, dev: DevIndex) -> Result<(), Failure> {
+        let mut progress = Progress::start();
+        let end = self.run_until(
+            |work| progress.show(work),
+            |_, events, _| {
+                events.iter().find_map(|event| match event {
+                    Event::NotReplaced { why, .. } => Some(Err(Failure::new(why))),
+                    Event::WorkEnded { lost, .. } if *lost > 0 => Some(Err(incomplete(*lost))),
+                    Event::Rebuilt(rebuilt) if *rebuilt == dev => Some(Ok(())),
+                    Event::WorkEnded { .. } | Event::Rebuilt(_) | Event::Failed(_) | Event::Replaced { .. } => None,
+                })
+            },
+        );
+        progress.finish();
+        end
+    }
+
+    fn scrub(&mut self) -> Result<LastWork, Failure> {
+        let own = self.operator.scrub(&mut self.running).map_err(Failure::new)?;
+        let mut progress = Progress::start();
+        let end = self.run_until(
+            |work| progress.show(work),
+            |_, events, _| {
+                events.iter().find_map(|event| match event {
+                    Event::WorkEnded { tag, lost, mismatches, .. } if *tag == own => {
+                        Some(LastWork { lost: *lost, mismatches: *mismatches })
+                    }
+                    Event::WorkEnded { .. }
+                    | Event::NotReplaced { .. }
+                    | Event::Rebuilt(_)
+                    | Event::Failed(_)
+                    | Event::Replaced { .. } => None,
+                })
+            },
+        );
+        progress.finish();
+        Ok(end)
+    }
+}
