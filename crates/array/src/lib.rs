@@ -37,5 +37,7 @@ pub use layout::Layout;
 pub use plan::{Codeword, Piece, Plan, Word};
 pub use recovery::{Arrangement, AssembleError, RecoveryReport, arrange, arrange_any};
 pub use runner::Array;
-pub use scheme::{ChunkWrite, DirtyDegraded, Located, Pressure, Scheme, SchemeMemory};
+pub use scheme::{
+    ChunkWrite, CommitOutcome, DirtyDegraded, Located, Pressure, Scheme, SchemeMemory, new as new_scheme,
+};
 pub use store::Store;

@@ -10,7 +10,7 @@ use super::{Engine, EngineError, Mode, PendingKind};
 use crate::plan::{Codeword, Compute, CrcAt, Plan, PlanRead, PlanWrite, Word};
 use crate::scheme::Located;
 use block::{DevIndex, IoFault, META_BYTES, OpKind, Stream, StripeId};
-use format::{MemberState, Role, Superblock};
+use format::{MemberState, Superblock};
 use std::collections::VecDeque;
 
 /// What a unit of maintenance does.
@@ -356,11 +356,27 @@ impl Engine {
         if kind == UnitKind::Rebuild {
             self.plan_implied_zeros(stripe, plan);
         }
-        // The newest versions of a dirty stripe's columns belong to log stripes, which are looked at later.
+        // Not left to the pass over log stripes: a commit in between would dissolve them, and this stripe is done then.
+        if self.scheme.is_dirty(stripe) {
+            self.plan_log_words_of(kind, stripe, plan);
+        }
         if plan.reads.len() == reads && plan.writes.len() == writes {
             self.unlock(stripe, Mode::Exclusive);
         } else {
             plan.stripes.push(stripe);
+        }
+    }
+
+    /// The log stripes that hold the newest versions of a dirty stripe's columns, each once in a unit.
+    fn plan_log_words_of(&mut self, kind: UnitKind, stripe: StripeId, plan: &mut Plan) {
+        let geometry = self.store.config.geometry;
+        for column in 0..geometry.data_count() {
+            if let Located::At { word: word @ Word::Log(_), .. } =
+                self.scheme.locate(&self.store, geometry.lcn_at(stripe, column))
+                && !plan.reads.iter().any(|read| read.word == word)
+            {
+                self.plan_word_unit(kind, word, plan);
+            }
         }
     }
 
@@ -576,16 +592,13 @@ impl Engine {
 
     /// The superblock of one member as it would be written now.
     pub fn superblock_of(&self, dev: DevIndex) -> Superblock {
-        let mut superblock = self.maintain.superblock.clone();
-        superblock.dev = dev;
-        superblock.role = if self.store.is_log(dev) { Role::Log } else { Role::Main };
-        superblock.config_seq = self.health.config_seq;
-        superblock.members = self.health.entries();
-        superblock.serial = superblock.members[dev.index()].serial;
-        superblock.clean = self.maintain.clean;
-        superblock.epoch = self.journal.epoch();
-        superblock.nonce = self.journal.nonce();
-        superblock
+        let template = Superblock {
+            clean: self.maintain.clean,
+            epoch: self.journal.epoch(),
+            nonce: self.journal.nonce(),
+            ..self.maintain.superblock.clone()
+        };
+        crate::recovery::superblock_of(&template, &self.health, dev)
     }
 
     /// Writes the members' present state to every working member. Answers wait until that is durable: a device that
