@@ -1,0 +1,130 @@
+//! The worked example of the EPLOG paper (figure 1; requirement B-05), driven through the seam: `docs/schemes.md` shows the plan
+//! texts, this test makes them.
+//!
+//! Where a text differs, the test prints what the code plans now, to be pasted.
+#![allow(clippy::unwrap_used, reason = "tests may panic")]
+
+mod common;
+
+use array::{ChunkWrite, CommitOutcome, Health, Plan, Scheme, Store, new_scheme, plan_config};
+use block::{Lcn, Pool, Seq, StripeId};
+use common::create_options;
+use format::{MemberEntry, MemberState, SchemeKind};
+
+/// Three data SSDs and one for parity, as in the figure.
+const K: u64 = 3;
+
+struct Bench {
+    store: Store,
+    scheme: Box<dyn Scheme>,
+    health: Health,
+    pool: Pool,
+    next: Seq,
+}
+
+impl Bench {
+    /// An array with the stripes of the example written.
+    fn new(kind: SchemeKind, stripes: [u64; 2]) -> Self {
+        let options = create_options(kind, K as usize, 1);
+        let logs = if kind == SchemeKind::Eplog { 1 } else { 0 };
+        let config = plan_config(&options, 8 << 20, 8 << 20, logs).unwrap();
+        let store = Store::new(config).unwrap();
+        let entries = vec![MemberEntry { serial: 1, state: MemberState::Healthy }; K as usize + 1 + logs];
+        let (scheme, health) = (new_scheme(&store), Health::new(&config, &entries, 1));
+        let mut bench = Self { store, scheme, health, pool: Pool::new(4096, 256), next: Seq::new(1) };
+        for stripe in stripes {
+            bench.write(&[stripe * K, stripe * K + 1, stripe * K + 2]);
+        }
+        bench
+    }
+
+    /// Plans a batch of whole chunks and applies it; its text.
+    fn write(&mut self, lcns: &[u64]) -> String {
+        let slot = || self.pool.alloc().unwrap();
+        let slots: Vec<_> = std::iter::repeat_with(slot).take(lcns.len()).collect();
+        let write =
+            |(&lcn, &slot): (&u64, _)| ChunkWrite { request: 0, lcn: Lcn::new(lcn), slot, from: 0, to: 4096 };
+        let mut writes: Vec<ChunkWrite> = lcns.iter().zip(&slots).map(write).collect();
+        let (mut refused, mut plan) = (Vec::new(), Plan::default());
+        self.scheme.plan_writes(
+            &mut self.store,
+            &self.health,
+            &mut self.pool,
+            &mut writes,
+            &mut refused,
+            &mut plan,
+        );
+        assert!(refused.is_empty());
+        self.apply(&plan)
+    }
+
+    fn commit(&mut self, stripe: u64) -> String {
+        let mut plan = Plan::default();
+        let outcome =
+            self.scheme.plan_commit(&mut self.store, &mut self.pool, StripeId::new(stripe), &mut plan);
+        assert_eq!(outcome, CommitOutcome::Planned);
+        self.apply(&plan)
+    }
+
+    fn apply(&mut self, plan: &Plan) -> String {
+        for index in 0..plan.records.len() {
+            self.scheme.apply(&mut self.store, self.next, plan.records.get(index)).unwrap();
+            self.next = self.next.next();
+        }
+        plan.text(self.store.main_count())
+    }
+}
+
+/// The fenced block of `docs/schemes.md` that follows the marker of this name.
+fn documented(name: &str) -> String {
+    let document = include_str!("../../../docs/schemes.md");
+    let marker = format!("<!-- plan: {name} -->\n```text\n");
+    let (_, rest) =
+        document.split_once(&marker).unwrap_or_else(|| panic!("docs/schemes.md shows no plan `{name}`"));
+    rest.split_once("```").unwrap().0.to_owned()
+}
+
+#[track_caller]
+fn same(name: &str, found: &str) {
+    assert!(found == documented(name), "docs/schemes.md, plan `{name}`: the code plans\n{found}");
+}
+
+fn count(text: &str, step: &str) -> usize {
+    text.lines().filter(|line| line.starts_with(step)).count()
+}
+
+/// B0, C0 and A1 where stripe 1 of the figure is stripe `second` here.
+fn update(second: u64) -> [u64; 3] {
+    [1, 2, second * K]
+}
+
+#[test]
+fn figure_1_costs_eplog_no_read_and_four_writes() {
+    let mut bench = Bench::new(SchemeKind::Eplog, [0, 4]);
+    let text = bench.write(&update(4));
+    same("eplog update", &text);
+    assert_eq!((count(&text, "read"), count(&text, "write"), count(&text, "write log")), (0, 4, 1));
+    let commits = bench.commit(0) + &bench.commit(4);
+    same("eplog commit", &commits);
+    assert_eq!(count(&commits, "read log"), 0);
+}
+
+#[test]
+fn chunks_on_one_ssd_take_a_log_stripe_each() {
+    let text = Bench::new(SchemeKind::Eplog, [0, 1]).write(&update(1));
+    same("eplog conflict", &text);
+    assert_eq!((count(&text, "read"), count(&text, "write data"), count(&text, "write log")), (0, 3, 2));
+}
+
+#[test]
+fn a_new_full_stripe_costs_eplog_no_log_chunk() {
+    let text = Bench::new(SchemeKind::Eplog, [0, 4]).write(&[3, 4, 5]);
+    same("eplog full stripe", &text);
+}
+
+#[test]
+fn figure_1_costs_raid_three_reads_and_five_writes() {
+    let text = Bench::new(SchemeKind::Raid, [0, 4]).write(&update(4));
+    same("raid update", &text);
+    assert_eq!((count(&text, "read"), count(&text, "write")), (3, 5));
+}
