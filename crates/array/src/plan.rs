@@ -274,6 +274,9 @@ pub struct Plan {
     pub compares: Vec<(Slot, Slot)>,
     /// Stripes held exclusively while the plan runs.
     pub stripes: Vec<StripeId>,
+    /// Log stripes as they were when the plan was made. Nobody holds them still: one may end while the plan runs, and its
+    /// name pass to another; its chunks stay where they are until the plan has ended.
+    pub log_words: Vec<(Word, Codeword)>,
 }
 
 impl Plan {
@@ -288,6 +291,7 @@ impl Plan {
         self.owned.clear();
         self.compares.clear();
         self.stripes.clear();
+        self.log_words.clear();
     }
 
     /// Takes a slot that the plan owns. Callers check [`Pool::free_count`] first.

@@ -47,7 +47,10 @@ impl Engine {
     pub(super) fn start_cover(&mut self, parent: Parent, word: Word, target: Piece, out: Slot, heal: bool) {
         let place = self.covers.take();
         let mut cover = std::mem::take(&mut self.covers[place]);
-        self.scheme.codeword(&self.store, word, &mut cover.word);
+        match self.planned_word(parent, word) {
+            Some(planned) => cover.word.clone_from(planned),
+            None => self.scheme.codeword(&self.store, word, &mut cover.word),
+        }
         cover.states.clear();
         cover.states.resize(cover.word.pieces.len(), PieceState::Untried);
         (cover.target, cover.out, cover.parent, cover.heal) = (Some(target), Some(out), parent, heal);
@@ -55,6 +58,12 @@ impl Engine {
         self.covers[place] = cover;
         self.stats.covers += 1;
         self.advance_cover(place);
+    }
+
+    /// A log stripe as the plan that asks for it knows it.
+    fn planned_word(&self, parent: Parent, word: Word) -> Option<&Codeword> {
+        let Parent::Job { place, .. } = parent else { return None };
+        self.jobs[place].plan.log_words.iter().find(|(name, _)| *name == word).map(|(_, pieces)| pieces)
     }
 
     /// Tries again what lacked buffers.

@@ -409,6 +409,9 @@ impl Engine {
         let mut pieces = std::mem::take(&mut self.maintain.word);
         self.scheme.codeword(&self.store, word, &mut pieces);
         if pieces.data_count > 0 {
+            if let Word::Log(_) = word {
+                plan.log_words.push((word, pieces.clone()));
+            }
             match kind {
                 UnitKind::Rebuild => self.plan_rebuild(word, &pieces, plan),
                 UnitKind::Scrub => self.plan_scrub(word, &pieces, plan),
