@@ -58,11 +58,11 @@ pub(super) fn load(
         if source.load_pages(&copies, store, &mut list).is_none() {
             continue;
         }
-        let (newest, next, list) = source.load_incrementals(header, list, store);
+        let mut devices: Vec<DevIndex> = copies.iter().map(|h| h.dev).collect();
+        let (newest, next, list) = source.load_incrementals(header, list, store, &mut devices);
         let items = decode_list(&list).map_err(|_| AssembleError::Inconsistent)?;
         scheme.load(store, &items).map_err(|_| AssembleError::Inconsistent)?;
         store.table.clear_changed();
-        let devices = copies.iter().map(|h| h.dev).collect();
         let place = CheckpointPlace {
             number: newest.number,
             base: header.number,
@@ -164,12 +164,14 @@ impl Source<'_> {
         }
     }
 
-    /// Follows the chain of incremental checkpoints; returns the newest header, the first free block and its list.
+    /// Follows the chain of incremental checkpoints; returns the newest header, the first free block and its list. Leaves
+    /// those of `devices` that hold the whole chain: after a crash one may end earlier on some, and must not be continued.
     fn load_incrementals(
         &mut self,
         full: CheckpointHeader,
         mut list: Vec<u32>,
         store: &mut Store,
+        devices: &mut Vec<DevIndex>,
     ) -> (CheckpointHeader, u32, Vec<u32>) {
         let (mut newest, mut next) = (full, 0);
         loop {
@@ -188,6 +190,7 @@ impl Source<'_> {
                 }
                 return (newest, next, list);
             }
+            devices.retain(|&dev| copies.iter().any(|copy| copy.dev == dev));
             (newest, list) = (header, its_list);
             next += 1 + header.page_count;
         }
