@@ -15,6 +15,7 @@ done
 
 work=$(mktemp -d /dev/shm/elastripe-ratio.XXXXXX)
 . "$repo/scripts/clients/lib.sh"
+export ELASTRIPE_RUN_DIR=$work/run
 trap give_back_all EXIT
 trap 'exit 130' INT TERM
 give_back_all() { trap - EXIT; give_back; rm -rf "$work"; }

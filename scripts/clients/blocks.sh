@@ -86,7 +86,7 @@ test_qemu_io() {
     -c "write -P 0x66 $last 512" -c "read -P 0x66 $last 512" \
     -c 'aio_write -P 0x77 2M 3M' -c 'aio_write -P 0x78 5M 3M' -c 'aio_flush' -c 'read -P 0x77 2M 3M' -c 'read -P 0x78 5M 3M' \
     "$nbd" | check_qemu_io
-  lose "$( [ "$1" = eplog ] && echo log1 || echo data6 )"
+  if [ "$1" = eplog ]; then lose log1; else lose data6; fi
   lose data2
   expect_status 1
   timeout 60 qemu-io -f raw -t none \
@@ -134,10 +134,12 @@ test_fio_faults() {
   sleep 1
   lose data3
   sleep 0.5
-  [ "$1" = eplog ] && lose log0 || lose data7
+  if [ "$1" = eplog ]; then lose log0; else lose data7; fi
   expect_status 1
+  sleep 0.5
   renew data3 3
-  [ "$1" = eplog ] && renew log0 8 || renew data7 7
+  if [ "$1" = eplog ]; then renew log0 8; else renew data7 7; fi
+  await_healthy
   wait "$load" || fail "fio during the loss of two devices"
   fio_nbd --rw=randrw --bs=8k --iodepth=16 --size=32m --offset=96m
   expect_status 0

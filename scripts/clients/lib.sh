@@ -128,14 +128,14 @@ status_is() { local code=0; timeout 30 "$elastripe" status "${members[@]}" || co
 # lose NAME: takes a device out of the served array.
 lose() { timeout 30 "$elastripe" fail "${members[@]}" --device "$1"; }
 
-# renew NAME INDEX: puts a fresh file in its place and waits until it is rebuilt.
+# renew NAME INDEX: puts a fresh file in the place of member NAME, which is INDEX among `members`; the rebuild begins.
 renew() {
-  local fresh=$work/members/${1}-$RANDOM
-  truncate -s "$(stat -c %s "${members[$2]}")" "$fresh"
-  timeout 30 "$elastripe" replace "${members[@]}" --device "$1" --with "$fresh"
+  local fresh=$work/members/$1-$RANDOM
+  timeout 30 "$elastripe" replace "${members[@]}" --device "$1" --with "$fresh" --file-size "$(stat -c %s "${members[$2]}")B"
   members[$2]=$fresh
-  soon 60 status_is 0 || { status_is 0; fail "not healthy 60 s after the replacement of $1"; }
 }
+
+await_healthy() { soon 60 status_is 0 || { status_is 0; fail "not healthy after 60 s"; }; }
 
 # Every chunk, parity and log chunk is right, as the array itself sees it.
 scrub() { timeout 120 "$elastripe" scrub "${members[@]}" || fail "scrub: exit code $?"; }
