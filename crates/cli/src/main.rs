@@ -3,11 +3,14 @@
 
 mod commands;
 mod control;
+mod describe;
 mod failure;
 mod fresh;
+mod inspect;
 mod offline;
 mod open;
 mod operate;
+mod output;
 mod progress;
 mod screen;
 mod session;
@@ -32,7 +35,7 @@ fn main() -> ExitCode {
     match line.command.run() {
         Ok(exit) => ExitCode::from(exit),
         Err(failure) => {
-            eprintln!("elastripe: {failure}");
+            output::warn(format_args!("elastripe: {failure}"));
             ExitCode::from(failure.exit())
         }
     }

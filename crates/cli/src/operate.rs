@@ -99,6 +99,8 @@ impl Operator {
     /// Looks after the members of `running`, which are at `paths`. Of those that are nowhere, the ones in `unnamed` were
     /// in service when the array was last stopped.
     pub fn new(running: &Running, paths: Vec<Option<PathBuf>>, unnamed: Vec<DevIndex>) -> Self {
+        let absolute = |path: PathBuf| std::path::absolute(&path).unwrap_or(path);
+        let paths = paths.into_iter().map(|path| path.map(absolute)).collect();
         let mut operator = Self { paths, unnamed, ..Self::default() };
         operator.known = running.engine_ref().health().members().iter().map(|member| member.state).collect();
         operator

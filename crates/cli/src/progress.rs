@@ -1,5 +1,6 @@
 //! Progress of rebuild and scrub: a bar with rate and time left on a terminal, a line now and then elsewhere.
 
+use crate::output;
 use crate::screen::describe_work;
 use crate::status::Work;
 use crate::units::{show_rate, show_seconds};
@@ -34,7 +35,7 @@ impl Progress {
         if !self.terminal {
             if self.last_line.is_none_or(|last| last.elapsed() >= LINES) {
                 self.last_line = Some(Instant::now());
-                eprintln!("{}", describe_work(work));
+                output::warn(format_args!("{}", describe_work(work)));
             }
             return;
         }

@@ -80,17 +80,26 @@ fn meaning(status: &Status) -> String {
             };
             format!("{}; all data can be read and written; {rest}", parts.join(", "))
         }
-        Condition::Failed => {
-            let out = named(status, &["failed", "absent", "missing", "rebuilding"]);
-            let how = if status.source == Source::Served { "writes are refused" } else { "it cannot be started" };
-            format!(
-                "{} {} out of service, {} may be; {how}, and what those devices held is lost as far as nothing else covers it",
-                list(&out),
-                is_are(&out),
-                status.parity_count
-            )
-        }
+        Condition::Failed => failed_meaning(status),
     }
+}
+
+fn failed_meaning(status: &Status) -> String {
+    let bears = status.parity_count;
+    let missing = named(status, &["missing"]);
+    let out = named(status, &["failed", "absent", "missing", "rebuilding"]);
+    if !missing.is_empty() {
+        return format!(
+            "{} {} not among the named paths; without more than {bears} members the array cannot be started",
+            list(&missing),
+            is_are(&missing)
+        );
+    }
+    format!(
+        "{} {} out of service, the array bears {bears}: writes are refused; what still can be read is served, the rest is lost",
+        list(&out),
+        is_are(&out)
+    )
 }
 
 fn action(status: &Status) -> Option<String> {
@@ -100,7 +109,11 @@ fn action(status: &Status) -> Option<String> {
         return Some(format!("{} stripes hold chunks that are lost; rewrite or discard them", stuck.stuck_stripes));
     }
     match (missing.first(), gone.first()) {
-        (Some(_), _) => Some(format!("name the {} of {}, too, if it still exists", plural(&missing, "path"), list(&missing))),
+        (Some(_), _) => Some(format!(
+            "name the {} of {}, too; a device that is lost can be replaced later",
+            plural(&missing, "path"),
+            list(&missing)
+        )),
         (None, Some(name)) if status.state != Condition::Failed => {
             Some(format!("elastripe replace MEMBERS --device {name} --with NEWPATH"))
         }

@@ -5,6 +5,7 @@ use crate::failure::Failure;
 use crate::offline::Offline;
 use crate::open::{describe, look_at};
 use crate::operate::{Caution, Event};
+use crate::output;
 use crate::progress::Progress;
 use crate::status::{LastWork, Status, of_running};
 use block::DevIndex;
@@ -52,7 +53,7 @@ impl Session {
             return Ok(Self::Live(client));
         }
         let offline = Offline::start(paths, rebuild_bytes_per_s)?;
-        eprintln!("{}; not served, so this command runs it", describe(offline.superblock()));
+        output::warn(format_args!("{}; not served, so this command runs it", describe(offline.superblock())));
         Ok(Self::Offline(Box::new(offline)))
     }
 

@@ -3,6 +3,7 @@
 use crate::control::{LINE_BYTES_MAX, Reply, Request};
 use crate::open::member_name;
 use crate::operate::{Caution, Event, Operator, Running};
+use crate::output;
 use crate::status::of_running;
 use block::DevIndex;
 use format::CheckpointKind;
@@ -226,7 +227,8 @@ impl Steward {
             let missing = running.engine_ref().health().missing_count();
             match event {
                 Event::Failed(dev) => {
-                    log(&format!("{} failed; {missing} members are out of service", name(dev)))
+                    let bears = running.engine_ref().store().config.geometry.parity_count();
+                    log(&format!("{} failed; {missing} out of service, the array bears {bears}", name(dev)));
                 }
                 Event::Replaced { dev, path } => {
                     log(&format!("{} takes the place of {}; rebuilding", path.display(), name(dev)));
@@ -343,7 +345,7 @@ impl Client {
 
 /// A line of the log.
 pub fn log(line: &str) {
-    eprintln!("elastripe: {line}");
+    output::warn(format_args!("elastripe: {line}"));
 }
 
 impl Hooks<Running> for Steward {

@@ -4,6 +4,7 @@ use super::Exit;
 use crate::failure::Failure;
 use crate::fresh;
 use crate::open::{look_at, member_name, open_options};
+use crate::output;
 use crate::units::{parse_permille, parse_size, show_size};
 use array::{CreateOptions, NewArray, RESERVE_PERMILLE_DEFAULT, plan_config};
 use block::{DevIndex, Geometry};
@@ -272,27 +273,27 @@ fn report(arguments: &Arguments, config: &ArrayConfig, array: &NewArray) {
             "volume_bytes": config.volume_bytes(),
             "devices": devices,
         });
-        return println!("{report:#}");
+        return output::line(format_args!("{report:#}"));
     }
     let logs =
         if config.log_count > 0 { format!(" with {} log devices", config.log_count) } else { String::new() };
-    println!("array {} ({})", if array.name.is_empty() { "without a name" } else { &array.name }, array.uuid);
-    println!(
+    output::line(format_args!("array {} ({})", if array.name.is_empty() { "without a name" } else { &array.name }, array.uuid));
+    output::line(format_args!(
         "  {} {}+{}{logs}, code {}, chunk {}",
         config.scheme,
         geometry.data_count(),
         geometry.parity_count(),
         config.code,
         show_size(geometry.chunk_bytes() as u64)
-    );
-    println!(
+    ));
+    output::line(format_args!(
         "  volume {} ({} bytes), survives the loss of any {} of its {} devices",
         show_size(config.volume_bytes()),
         config.volume_bytes(),
         geometry.parity_count(),
         n + usize::from(config.log_count)
-    );
+    ));
     for (path, name) in paths.zip(names) {
-        println!("  {name:<7} {}", path.display());
+        output::line(format_args!("  {name:<7} {}", path.display()));
     }
 }

@@ -2,10 +2,11 @@
 
 use super::Exit;
 use crate::failure::Failure;
-use crate::open::{Candidate, look_at, member_name, state_name};
+use crate::describe::{role_of, superblock_json};
+use crate::open::{Candidate, look_at, member_name, shape, state_name};
+use crate::output;
 use crate::units::{show_size, show_time};
 use clap::Args;
-use format::{Role, Superblock};
 use serde_json::{Value, json};
 use std::path::PathBuf;
 
@@ -23,19 +24,11 @@ pub struct Arguments {
 pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     let candidate = look_at(&arguments.path)?;
     if arguments.json {
-        println!("{:#}", to_json(&candidate));
+        output::line(format_args!("{:#}", to_json(&candidate)));
     } else {
-        print!("{}", to_text(&candidate));
+        output::print(to_text(&candidate));
     }
     Ok(u8::from(candidate.superblock().is_none()))
-}
-
-fn role_of(superblock: &Superblock) -> String {
-    let main_count = superblock.config.geometry.device_count();
-    match superblock.role {
-        Role::Main | Role::Log => member_name(main_count, superblock.dev),
-        Role::Spare => "spare".to_owned(),
-    }
 }
 
 fn to_json(candidate: &Candidate) -> Value {
@@ -53,47 +46,6 @@ fn to_json(candidate: &Candidate) -> Value {
         "foreign_signature": candidate.signature,
         "copies": copies,
         "superblock": candidate.superblock().map(superblock_json),
-    })
-}
-
-/// A superblock as JSON.
-pub fn superblock_json(superblock: &Superblock) -> Value {
-    let config = &superblock.config;
-    let main_count = config.geometry.device_count();
-    let members: Vec<Value> = superblock
-        .members
-        .iter()
-        .zip(0u16..)
-        .map(|(entry, index)| {
-            json!({
-                "name": member_name(main_count, block::DevIndex::new(index)),
-                "serial": entry.serial,
-                "state": state_name(entry.state),
-            })
-        })
-        .collect();
-    json!({
-        "uuid": superblock.array.to_string(),
-        "name": superblock.name,
-        "member": role_of(superblock),
-        "role": superblock.role.to_string(),
-        "serial": superblock.serial,
-        "config_seq": superblock.config_seq,
-        "epoch": superblock.epoch.get(),
-        "clean": superblock.clean,
-        "created_unix_s": superblock.created_unix_s,
-        "scheme": config.scheme.to_string(),
-        "code": config.code.to_string(),
-        "consistency": config.consistency.to_string(),
-        "data_count": config.geometry.data_count(),
-        "parity_count": config.geometry.parity_count(),
-        "log_count": config.log_count,
-        "chunk_bytes": config.geometry.chunk_bytes(),
-        "stripe_count": config.stripe_count,
-        "chunks_per_device": config.chunks_per_device,
-        "log_blocks": config.log_blocks,
-        "volume_bytes": config.volume_bytes(),
-        "members": members,
     })
 }
 
@@ -124,22 +76,7 @@ fn to_text(candidate: &Candidate) -> String {
         ("created", show_time(superblock.created_unix_s)),
         ("stopped", if superblock.clean { "in order" } else { "not in order, or still running" }.to_owned()),
         ("epoch", superblock.epoch.to_string()),
-        (
-            "shape",
-            format!(
-                "{} {}+{}{}, code {}, chunk {}",
-                config.scheme,
-                geometry.data_count(),
-                geometry.parity_count(),
-                if config.log_count > 0 {
-                    format!(" with {} log devices", config.log_count)
-                } else {
-                    String::new()
-                },
-                config.code,
-                show_size(geometry.chunk_bytes() as u64)
-            ),
-        ),
+        ("shape", shape(config)),
         ("volume", format!("{} ({} bytes)", show_size(config.volume_bytes()), config.volume_bytes())),
     ];
     for (label, value) in rows {

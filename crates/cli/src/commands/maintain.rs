@@ -4,6 +4,7 @@ use super::Exit;
 use super::members::finish;
 use crate::control::Request;
 use crate::failure::{EXIT_FAILED, Failure};
+use crate::output;
 use crate::session::{Patience, Session, server_of};
 use crate::units::parse_rate;
 use clap::Args;
@@ -105,9 +106,9 @@ pub fn stop(arguments: &PlainArguments) -> Result<Exit, Failure> {
     let status = client.status()?;
     client.order(&Request::Stop)?;
     if arguments.json {
-        println!("{}", serde_json::to_string_pretty(&status)?);
+        output::line(serde_json::to_string_pretty(&status)?);
     } else {
-        println!("stopped in order");
+        output::line("stopped in order");
     }
     Ok(0)
 }

@@ -3,6 +3,7 @@
 use super::Exit;
 use crate::failure::Failure;
 use crate::open::look_at;
+use crate::output;
 use crate::session::{Patience, Session};
 use crate::units::{parse_rate, parse_size};
 use clap::Args;
@@ -131,8 +132,8 @@ pub fn finish(
     outcome?;
     closed?;
     match status {
-        Some(status) => println!("{}", serde_json::to_string_pretty(&status)?),
-        None => println!("{text}"),
+        Some(status) => output::line(format_args!("{}", serde_json::to_string_pretty(&status)?)),
+        None => output::line(format_args!("{text}")),
     }
     Ok(0)
 }

@@ -3,6 +3,7 @@
 mod bench;
 mod create;
 mod examine;
+mod inspect;
 mod maintain;
 mod members;
 mod replay;
@@ -45,6 +46,8 @@ pub enum Command {
     Commit(maintain::PlainArguments),
     /// Write a metadata checkpoint now.
     Checkpoint(maintain::CheckpointArguments),
+    /// Decode every structure on members, also damaged ones; never writes.
+    Inspect(inspect::Arguments),
     /// Stop serving an array, in order.
     Stop(maintain::PlainArguments),
 }
@@ -66,6 +69,7 @@ impl Command {
             Self::Scrub(arguments) => maintain::scrub(&arguments),
             Self::Commit(arguments) => maintain::commit(&arguments),
             Self::Checkpoint(arguments) => maintain::checkpoint(&arguments),
+            Self::Inspect(arguments) => inspect::run(&arguments),
             Self::Stop(arguments) => maintain::stop(&arguments),
         }
     }

@@ -5,6 +5,7 @@ use crate::control;
 use crate::failure::Failure;
 use crate::open::{Assembled, Force, Locked, describe, lock, name_of};
 use crate::operate::Operator;
+use crate::output;
 use crate::steward::{Signals, Steward, log};
 use crate::units::{parse_duration_or_off, parse_rate_or_off, parse_size};
 use crate::volume::{ServedArray, Use};
@@ -109,8 +110,8 @@ fn engine_options(arguments: &Arguments) -> EngineOptions {
 }
 
 fn print_start(assembled: &Assembled) {
-    println!("{}", describe(assembled.found.superblock()));
-    println!("recovery: {}", describe_recovery(&assembled.report));
+    output::line(describe(assembled.found.superblock()));
+    output::line(format_args!("recovery: {}", describe_recovery(&assembled.report)));
     for path in &assembled.found.stale {
         log(&format!(
             "{}: no member any more (replaced, or failed while the array went on); left alone",
@@ -176,7 +177,7 @@ fn serve(assembled: Assembled, sockets: Sockets, arguments: &Arguments) -> Resul
     operator.resume(&mut running);
     let listener = control.listener.try_clone()?;
     let mut steward = Steward::new(signals, listener, operator, found.stale, uris.clone());
-    uris.iter().for_each(|uri| println!("serving at {uri}"));
+    uris.iter().for_each(|uri| output::line(format_args!("serving at {uri}")));
     if let (Some(command), Some(uri)) = (&arguments.run, uris.first()) {
         let child = Command::new("sh").arg("-c").arg(command).env("ELASTRIPE_URI", uri).spawn();
         steward.watch_child(child.map_err(|error| Failure::new(format!("--run: sh: {error}")))?);
@@ -194,7 +195,7 @@ fn serve(assembled: Assembled, sockets: Sockets, arguments: &Arguments) -> Resul
         log(&format!("{} requests were not finished in time", summary.abandoned));
     }
     if arguments.run.is_none() {
-        println!("stopped in order; {} connections were served", summary.connections);
+        output::line(format_args!("stopped in order; {} connections were served", summary.connections));
     }
     Ok(child.map_or(0, exit_of))
 }

@@ -6,6 +6,7 @@ use super::Exit;
 use crate::control::{Client, sockets};
 use crate::failure::{EXIT_CANNOT_LOOK, Failure};
 use crate::open::{Candidate, arrange_any_candidates, look_at};
+use crate::output;
 use crate::screen::render;
 use crate::status::{Source, Status, of_superblocks};
 use clap::Args;
@@ -35,9 +36,9 @@ fn look(arguments: &Arguments) -> Result<Exit, Failure> {
     }
     let status = status_of(&arguments.paths)?;
     if arguments.json {
-        println!("{}", serde_json::to_string_pretty(&status)?);
+        output::line(serde_json::to_string_pretty(&status)?);
     } else {
-        print!("{}", render(&status));
+        output::print(render(&status));
     }
     Ok(status.state.exit())
 }
@@ -51,11 +52,11 @@ fn look_at_served(json: bool) -> Result<Exit, Failure> {
         }
     }
     if json {
-        println!("{}", serde_json::to_string_pretty(&all)?);
+        output::line(serde_json::to_string_pretty(&all)?);
     } else if all.is_empty() {
-        println!("no array is being served; name the members of one to look at it");
+        output::line("no array is being served; name the members of one to look at it");
     } else {
-        print!("{}", all.iter().map(render).collect::<Vec<_>>().join("\n"));
+        output::print(all.iter().map(render).collect::<Vec<_>>().join("\n"));
     }
     Ok(all.iter().map(|status| status.state.exit()).max().unwrap_or(0))
 }
