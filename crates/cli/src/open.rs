@@ -205,6 +205,7 @@ fn explain(error: &AssembleError, given: &[&Candidate]) -> Failure {
         }
         AssembleError::NoMembers
         | AssembleError::NoCheckpoint
+        | AssembleError::JournalGap { .. }
         | AssembleError::TooManyFaults
         | AssembleError::Inconsistent
         | AssembleError::Unsupported
