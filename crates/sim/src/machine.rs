@@ -283,6 +283,12 @@ impl Machine {
                 found.push((dev, true, superblock));
             }
         }
+        self.say(|| {
+            let one = |(dev, old, s): &(u16, bool, Superblock)| {
+                format!("{dev}{} serial {} epoch {} number {}", if *old { " (stale)" } else { "" }, s.serial, s.epoch, s.config_seq)
+            };
+            format!("found {}", found.iter().map(one).collect::<Vec<_>>().join("; "))
+        });
         self.rng.shuffle(&mut found);
         let superblocks: Vec<Superblock> = found.iter().map(|(_, _, superblock)| superblock.clone()).collect();
         let arrangement = arrange(&superblocks).map_err(|e| violation!("the members cannot be arranged: {e}"))?;

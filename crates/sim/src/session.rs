@@ -428,7 +428,7 @@ impl<'a> Session<'a> {
         let suspects: Vec<u16> = self.machine.suspects.iter().copied().collect();
         for dev in suspects {
             let index = DevIndex::new(dev);
-            if !self.array.engine().is_replaceable(index) || self.machine.world.look().in_flight_on(dev) > 0 {
+            if !self.array.engine().is_replaceable(index) || self.array.engine().in_flight(index) > 0 {
                 continue;
             }
             let size = self.machine.swarm.sizes()[usize::from(dev)] as usize;

@@ -173,11 +173,6 @@ impl World {
         self.flights.len()
     }
 
-    /// Operations under way on one device.
-    pub fn in_flight_on(&self, dev: u16) -> usize {
-        self.flights.iter().filter(|flight| flight.op.dev.get() == dev).count()
-    }
-
     /// Time passes until an operation ends.
     pub fn tick_to_next(&mut self) {
         if let Some(due) = self.flights.iter().map(|flight| flight.due).min() {
