@@ -129,7 +129,7 @@ impl Kind {
     }
 }
 
-/// The smallest devices that have the room asked for.
+/// Devices that have the room asked for, and hardly more.
 pub fn size(kind: &Kind, room: &Room) -> Result<Sized, Failure> {
     let stripe_bytes = (kind.geometry.data_count() * kind.geometry.chunk_bytes()) as u64;
     let stripes = room.volume_bytes.div_ceil(stripe_bytes).max(1);
@@ -151,7 +151,7 @@ pub fn size(kind: &Kind, room: &Room) -> Result<Sized, Failure> {
     }
     let options = kind.create_options(permille);
     let log_bytes = (room.log_blocks.min(u64::from(u32::MAX) - 2) + 4096) * META_BYTES as u64 + (1 << 20);
-    let mut main_bytes = chunks * kind.geometry.chunk_bytes() as u64 + (16 << 20);
+    let mut main_bytes = chunks * kind.geometry.chunk_bytes() as u64 + (2 << 20);
     loop {
         let logs = log_count(kind.scheme, kind.geometry.parity_count());
         let config = plan_config(&options, main_bytes, log_bytes, logs)?;
@@ -159,7 +159,7 @@ pub fn size(kind: &Kind, room: &Room) -> Result<Sized, Failure> {
         if config.stripe_count >= stripes && spare_found >= spare {
             return Ok(Sized { config, main_bytes: config.main_device_bytes().max(1 << 20), log_bytes });
         }
-        main_bytes += main_bytes / 32;
+        main_bytes += main_bytes / 64;
     }
 }
 
