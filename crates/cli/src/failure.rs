@@ -7,6 +7,8 @@ use std::fmt;
 
 /// The command failed.
 pub const EXIT_FAILED: u8 = 1;
+/// The command line makes no sense.
+pub const EXIT_MISUSED: u8 = 2;
 /// `status` could not look at the array.
 pub const EXIT_CANNOT_LOOK: u8 = 4;
 

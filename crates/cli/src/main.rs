@@ -20,6 +20,8 @@ mod units;
 mod volume;
 
 use clap::Parser;
+use clap::error::ErrorKind;
+use failure::{EXIT_CANNOT_LOOK, EXIT_MISUSED};
 use std::process::ExitCode;
 
 /// Elastic-parity RAID for SSD arrays, in user space.
@@ -31,7 +33,10 @@ struct CommandLine {
 }
 
 fn main() -> ExitCode {
-    let line = CommandLine::parse();
+    let line = match CommandLine::try_parse() {
+        Ok(line) => line,
+        Err(error) => return misused(&error),
+    };
     match line.command.run() {
         Ok(exit) => ExitCode::from(exit),
         Err(failure) => {
@@ -39,4 +44,19 @@ fn main() -> ExitCode {
             ExitCode::from(failure.exit())
         }
     }
+}
+
+/// Help, the version, or one line about what is wrong with the command line.
+fn misused(error: &clap::Error) -> ExitCode {
+    if !error.use_stderr() || error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
+        let _ = error.print(); // nobody is left to read it
+        return ExitCode::from(u8::from(error.use_stderr()) * EXIT_MISUSED);
+    }
+    let text = error.to_string();
+    let first = text.split("\n\n").next().unwrap_or_default().trim_start_matches("error: ");
+    let words = first.lines().map(str::trim).collect::<Vec<_>>().join(" ");
+    output::warn(format_args!("elastripe: {words}; see `elastripe help`"));
+    // `status` uses 2 for an array that has failed.
+    let looking = std::env::args_os().nth(1).is_some_and(|command| command == "status");
+    ExitCode::from(if looking { EXIT_CANNOT_LOOK } else { EXIT_MISUSED })
 }

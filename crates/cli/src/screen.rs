@@ -28,7 +28,10 @@ pub fn render(status: &Status) -> String {
     text.push('\n');
     devices(&mut text, status);
     for path in &status.stale {
-        put(&mut text, format_args!("{:>10}: {} is no member any more; it was replaced or failed", "stale", path.display()));
+        put(&mut text, format_args!("  {}: no member any more, it was replaced or failed", path.display()));
+    }
+    for why in &status.ignored {
+        put(&mut text, format_args!("  {why}"));
     }
     text
 }
@@ -63,7 +66,7 @@ fn meaning(status: &Status) -> String {
     match status.state {
         Condition::Healthy => {
             let total = status.data_count + status.parity_count + status.log_count;
-            format!("all {total} devices work; any {} may fail without loss of data", status.parity_count)
+            format!("all {total} devices work; any {} of them may fail without loss of data", status.parity_count)
         }
         Condition::Degraded => {
             let mut parts = Vec::new();

@@ -236,6 +236,8 @@ pub struct Status {
     pub devices: Vec<DeviceStatus>,
     /// Devices that were members once.
     pub stale: Vec<PathBuf>,
+    /// Named paths that are no members, and why.
+    pub ignored: Vec<String>,
     /// Running arrays only, from here on.
     pub space: Option<Space>,
     /// Parity commit.
@@ -279,6 +281,7 @@ fn outline(superblock: &Superblock, state: Condition, source: Source) -> Status 
         uris: Vec::new(),
         devices: Vec::new(),
         stale: Vec::new(),
+        ignored: Vec::new(),
         space: None,
         commit: None,
         checkpoints: None,

@@ -37,9 +37,10 @@ pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     let detail = if arguments.records { Detail::Records } else { Detail::Summary };
     let mut exit = 0;
     let mut all = Vec::new();
+    let mut secrets = Vec::new();
     for path in &arguments.paths {
         let mut search = Search::start(path);
-        match inspect(path, &mut |done, total| search.show(done, total)) {
+        match inspect(path, &mut secrets, &mut |done, total| search.show(done, total)) {
             Ok(inspection) => {
                 search.finish();
                 if inspection.candidate.superblock().is_none() {

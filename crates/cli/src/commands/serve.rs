@@ -91,7 +91,7 @@ pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     let locked = lock(&arguments.paths, Force::of_flag(arguments.force))?;
     let sockets = Sockets::open(&locked, arguments)?;
     let assembled = locked.assemble(engine_options(arguments))?;
-    print_start(&assembled);
+    print_start(&assembled, Talk::of(arguments));
     serve(assembled, sockets, arguments)
 }
 
@@ -109,9 +109,31 @@ fn engine_options(arguments: &Arguments) -> EngineOptions {
     }
 }
 
-fn print_start(assembled: &Assembled) {
-    output::line(describe(assembled.found.superblock()));
-    output::line(format_args!("recovery: {}", describe_recovery(&assembled.report)));
+/// Where the server's own words go.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Talk {
+    /// To standard output.
+    Output,
+    /// To standard error: standard output belongs to the command of `--run`.
+    Error,
+}
+
+impl Talk {
+    fn of(arguments: &Arguments) -> Self {
+        if arguments.run.is_some() { Self::Error } else { Self::Output }
+    }
+
+    fn say(self, text: impl std::fmt::Display) {
+        match self {
+            Self::Output => output::line(text),
+            Self::Error => output::warn(text),
+        }
+    }
+}
+
+fn print_start(assembled: &Assembled, talk: Talk) {
+    talk.say(describe(assembled.found.superblock()));
+    talk.say(format_args!("recovery: {}", describe_recovery(&assembled.report)));
     for path in &assembled.found.stale {
         log(&format!(
             "{}: no member any more (replaced, or failed while the array went on); left alone",
@@ -177,7 +199,8 @@ fn serve(assembled: Assembled, sockets: Sockets, arguments: &Arguments) -> Resul
     operator.resume(&mut running);
     let listener = control.listener.try_clone()?;
     let mut steward = Steward::new(signals, listener, operator, found.stale, uris.clone());
-    uris.iter().for_each(|uri| output::line(format_args!("serving at {uri}")));
+    let talk = Talk::of(arguments);
+    uris.iter().for_each(|uri| talk.say(format_args!("serving at {uri}")));
     if let (Some(command), Some(uri)) = (&arguments.run, uris.first()) {
         let child = Command::new("sh").arg("-c").arg(command).env("ELASTRIPE_URI", uri).spawn();
         steward.watch_child(child.map_err(|error| Failure::new(format!("--run: sh: {error}")))?);

@@ -61,26 +61,31 @@ fn look_at_served(json: bool) -> Result<Exit, Failure> {
     Ok(all.iter().map(|status| status.state.exit()).max().unwrap_or(0))
 }
 
-/// The status of the array that `paths` belong to: from its server if it has one, else from the superblocks.
+/// The status of the array that `paths` belong to: from its server if it has one, else from the superblocks. Paths that
+/// are no members (any more) are mentioned, unless none is one.
 pub fn status_of(paths: &[PathBuf]) -> Result<Status, Failure> {
-    let mut unreadable = None;
+    let mut ignored = Vec::new();
     let mut candidates: Vec<Candidate> = Vec::new();
     for path in paths {
         match look_at(path).and_then(|candidate| candidate.require_superblock().map(|_| ()).map(|()| candidate)) {
             Ok(candidate) => candidates.push(candidate),
-            Err(failure) => unreadable = unreadable.or(Some(failure)),
+            Err(failure) => ignored.push(failure),
         }
     }
     let first = candidates.iter().find_map(Candidate::superblock).map(|superblock| superblock.array);
-    if let Some(mut client) = first.and_then(Client::connect) {
-        return client.status();
-    }
-    if let Some(failure) = unreadable {
-        return Err(failure);
-    }
-    let found = arrange_any_candidates(&candidates)?;
-    let locked = candidates.iter().any(|candidate| is_locked(candidate));
-    Ok(of_superblocks(&found, if locked { Source::InUse } else { Source::Stopped }))
+    let mut status = match first {
+        Some(array) => match Client::connect(array) {
+            Some(mut client) => client.status()?,
+            None => {
+                let found = arrange_any_candidates(&candidates)?;
+                let locked = candidates.iter().any(is_locked);
+                of_superblocks(&found, if locked { Source::InUse } else { Source::Stopped })
+            }
+        },
+        None => return Err(ignored.pop().unwrap_or_else(|| Failure::new("no member was named"))),
+    };
+    status.ignored = ignored.iter().map(ToString::to_string).collect();
+    Ok(status)
 }
 
 /// Whether another process has the device open as a member.

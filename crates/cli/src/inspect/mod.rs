@@ -84,22 +84,34 @@ struct Source<'a> {
     config: &'a ArrayConfig,
 }
 
-/// Looks at everything on one member; `progress` is told how many blocks of how many were searched for frames.
-pub fn inspect(path: &Path, progress: &mut dyn FnMut(u64, u64)) -> Result<Inspection, Failure> {
+/// Assemblies of the array and their random numbers, which tell frames from user data.
+pub type Secrets = Vec<(Epoch, u64)>;
+
+/// Looks at everything on one member; `progress` is told how many blocks of how many were searched for frames. `secrets`
+/// are those that other members gave away; this one's are added.
+pub fn inspect(
+    path: &Path,
+    secrets: &mut Secrets,
+    progress: &mut dyn FnMut(u64, u64),
+) -> Result<Inspection, Failure> {
     let candidate = look_at(path)?;
     let Some(superblock) = candidate.superblock().cloned() else {
         return Ok(Inspection { candidate, checkpoints: Vec::new(), journal: None });
     };
     let file = File::open(path)?;
     let source = Source { file, array: superblock.array, dev: superblock.dev, config: &superblock.config };
-    let (checkpoints, journal) = match superblock.role {
-        Role::Main => {
-            let checkpoints = source.checkpoints();
-            let journal = source.journal(&superblock, &checkpoints, progress);
-            (checkpoints, Some(journal))
-        }
-        Role::Log => (Vec::new(), Some(source.journal(&superblock, &[], progress))),
-        Role::Spare => (Vec::new(), None),
+    let checkpoints = match superblock.role {
+        Role::Main => source.checkpoints(),
+        Role::Log | Role::Spare => Vec::new(),
+    };
+    let headers = checkpoints.iter().filter_map(|checkpoint| checkpoint.header.as_ref().ok());
+    secrets.push((superblock.epoch, superblock.nonce));
+    secrets.extend(headers.map(|header| (header.epoch, header.nonce)));
+    secrets.sort_unstable();
+    secrets.dedup();
+    let journal = match superblock.role {
+        Role::Main | Role::Log => Some(source.journal(&superblock, secrets, progress)),
+        Role::Spare => None,
     };
     Ok(Inspection { candidate, checkpoints, journal })
 }
@@ -202,15 +214,9 @@ impl Source<'_> {
     fn journal(
         &self,
         superblock: &Superblock,
-        checkpoints: &[Checkpoint],
+        secrets: &[(Epoch, u64)],
         progress: &mut dyn FnMut(u64, u64),
     ) -> Journal {
-        let mut secrets: Vec<(Epoch, u64)> = vec![(superblock.epoch, superblock.nonce)];
-        for header in checkpoints.iter().filter_map(|checkpoint| checkpoint.header.as_ref().ok()) {
-            if !secrets.contains(&(header.epoch, header.nonce)) {
-                secrets.push((header.epoch, header.nonce));
-            }
-        }
         let (first, count) = match superblock.role {
             Role::Main => (0, self.config.journal_blocks),
             Role::Log | Role::Spare => (1, self.config.log_blocks),
@@ -227,7 +233,7 @@ impl Source<'_> {
             };
             self.read(offset, bytes);
             for (block, bytes) in (first + at..).zip(bytes.chunks(META_BYTES)) {
-                self.frame(bytes, block, &secrets, &mut journal);
+                self.frame(bytes, block, secrets, &mut journal);
             }
             at += batch;
             progress(u64::from(at), u64::from(count));

@@ -4,7 +4,7 @@ use super::{Checkpoint, Inspection, Journal, record_name};
 use crate::describe::superblock_json;
 use crate::open::{member_name, shape};
 use crate::units::show_size;
-use format::{Frame, Record, Role};
+use format::{FormatError, Frame, Record, Role};
 use serde_json::{Value, json};
 use std::fmt::Write;
 
@@ -64,6 +64,9 @@ fn checkpoint_text(out: &mut String, checkpoint: &Checkpoint) {
     let place = format!("{}, block {}", area_name(checkpoint.area), checkpoint.block);
     let header = match &checkpoint.header {
         Ok(header) => header,
+        Err(FormatError::BadMagic { found: [0, 0, 0, 0, 0, 0, 0, 0], .. }) => {
+            return line(out, format_args!("  {place}: empty"));
+        }
         Err(error) => return line(out, format_args!("  {place}: {error}")),
     };
     line(out, format_args!(
@@ -88,13 +91,16 @@ fn checkpoint_text(out: &mut String, checkpoint: &Checkpoint) {
 }
 
 fn journal_text(out: &mut String, journal: &Journal, what: &str, detail: Detail) {
-    line(out, format_args!(
-        "  {what}: {} frames in {} blocks, {} of earlier assemblies, {} damaged",
-        journal.frames.len(),
-        journal.blocks,
-        journal.old_frames,
-        journal.bad_frames
-    ));
+    line(
+        out,
+        format_args!(
+            "  {what} of {} blocks: frames {}, of unknown assemblies {}, damaged {}",
+            journal.blocks,
+            journal.frames.len(),
+            journal.old_frames,
+            journal.bad_frames
+        ),
+    );
     if let Some((block, error)) = &journal.first_bad {
         line(out, format_args!("      the first damaged one is block {block}: {error}"));
     }
