@@ -105,6 +105,11 @@ impl Store {
         u64::from(self.config.payload_blocks / self.chunk_blocks())
     }
 
+    /// Buffers that plans leave free, for the covers of failed reads: a plan that has started must be able to end.
+    pub fn slots_kept(&self) -> usize {
+        4 * self.main_count() + 16
+    }
+
     /// Frees a chunk; the engine lets it be reused once that is safe.
     pub fn free(&mut self, dev: DevIndex, chunk: ChunkIndex) {
         if !chunk.is_none() {

@@ -100,7 +100,7 @@ impl Engine {
         while self.background.left > 0
             && self.background.units < self.options.units_in_flight
             && self.accepts_writes()
-            && self.journal.has_room(&self.health)
+            && self.may_record()
         {
             if !self.start_commit_unit() {
                 break;

@@ -194,7 +194,7 @@ impl Engine {
     fn end_checkpoint_op(&mut self, id: u32) {
         let slot =
             self.checkpoint.slots[id as usize].take().expect("a completion belongs to a block in flight");
-        self.pool.free(slot);
+        self.give_metadata_slot(slot);
         self.checkpoint.outstanding -= 1;
     }
 
@@ -237,7 +237,7 @@ impl Engine {
         let Some(image) = self.checkpoint.image.take() else { return };
         self.checkpoint.stage = Stage::Headers;
         for (device, &dev) in image.devices.iter().enumerate() {
-            let slot = self.pool.alloc().expect("slots for metadata are set aside");
+            let slot = self.take_metadata_slot();
             let body = &self.checkpoint.bodies[device];
             image.encode_header(&self.journal, dev, body, self.pool.bytes_mut(slot));
             self.push_checkpoint_op(dev, image.offset(&self.store, 0), slot);

@@ -138,7 +138,7 @@ impl Engine {
         self.flush.stamped = self.flush.durable;
         self.flush.frame_copies.push(places.len() as u32);
         for &at in &places {
-            let slot = self.pool.alloc().expect("slots for frames are set aside");
+            let slot = self.take_metadata_slot();
             self.journal.seal(at, self.flush.durable, &mut self.pool.bytes_mut(slot)[..META_BYTES]);
             let (dev, offset) = match at {
                 CopyAt::Ring { dev, block } => (dev, self.store.config.journal_offset(block)),
@@ -175,7 +175,7 @@ impl Engine {
         let copy =
             self.flush.copies[tag.id as usize].take().expect("a completion belongs to a copy in flight");
         self.flush.free_copies.push(tag.id);
-        self.pool.free(copy.slot);
+        self.give_metadata_slot(copy.slot);
         match result {
             Ok(()) => self.flush.wrote(tag.dev),
             Err(fault) => self.write_fault(tag.dev, fault),

@@ -616,7 +616,7 @@ impl Engine {
         for dev in devices {
             let superblock = self.superblock_of(dev);
             let copy = (superblock.config_seq % 2) as usize;
-            let slot = self.pool.alloc().expect("slots for metadata are set aside");
+            let slot = self.take_metadata_slot();
             let bytes = self.pool.bytes_mut(slot)[..META_BYTES].as_mut();
             superblock.encode(copy, bytes.try_into().expect("a slot holds a metadata block"));
             let tag = Tag { purpose: Purpose::Superblock, dev, id: slots.len() as u32, step: 0 };
@@ -636,7 +636,7 @@ impl Engine {
         self.fence -= 1;
         let publishing = self.maintain.publishing.as_mut().expect("superblocks are in flight");
         if let Some(slot) = publishing.slots.get_mut(tag.id as usize).and_then(Option::take) {
-            self.pool.free(slot);
+            self.give_metadata_slot(slot);
         }
         if let Err(fault) = result {
             self.fence += 1; // Keep answers held while the failure is noted.

@@ -158,13 +158,22 @@ pub struct Engine {
     batch: Vec<ChunkWrite>,
     refused: Vec<ChunkWrite>,
     spare_jobs_limit: usize,
+    /// Buffers that only frames, superblocks and checkpoint headers get: these must never have to wait.
+    metadata_slots: Vec<Slot>,
+    metadata_slots_max: usize,
 }
+
+/// Frames whose copies always have buffers.
+const FRAMES_SET_ASIDE: usize = 16;
 
 impl Engine {
     pub(crate) fn new(parts: crate::recovery::Parts, options: EngineOptions) -> Self {
         let slot_count = options.slot_count(parts.store.config.geometry);
         let mut pool = Pool::new(parts.store.config.geometry.chunk_bytes(), slot_count);
         let zero_slot = pool.alloc().expect("a new pool is zeroed and has slots");
+        let copies = parts.store.config.geometry.parity_count() + 1;
+        let metadata_slots_max = FRAMES_SET_ASIDE * copies + 2 * parts.health.members().len();
+        let metadata_slots: Vec<Slot> = (0..metadata_slots_max).map_while(|_| pool.alloc()).collect();
         let log_tail = parts.store.log.tail();
         let in_flight = vec![0; parts.health.members().len()];
         let retired = Seq::new(parts.journal.next_seq().get() - 1);
@@ -213,6 +222,8 @@ impl Engine {
             batch: Vec::new(),
             refused: Vec::new(),
             spare_jobs_limit: 64,
+            metadata_slots,
+            metadata_slots_max,
         }
     }
 
@@ -228,6 +239,25 @@ impl Engine {
         }
         out.extend((0..count).map_while(|_| self.pool.alloc()));
         true
+    }
+
+    /// A buffer for a frame, a superblock or a checkpoint header.
+    fn take_metadata_slot(&mut self) -> Slot {
+        self.metadata_slots.pop().or_else(|| self.pool.alloc()).expect("slots for metadata are set aside")
+    }
+
+    /// Gives back what [`Engine::take_metadata_slot`] gave.
+    fn give_metadata_slot(&mut self, slot: Slot) {
+        if self.metadata_slots.len() < self.metadata_slots_max {
+            self.metadata_slots.push(slot);
+        } else {
+            self.pool.free(slot);
+        }
+    }
+
+    /// Whether new work may be recorded: the journal has room, and frames have buffers.
+    fn may_record(&self) -> bool {
+        self.journal.has_room(&self.health) && self.metadata_slots.len() * 2 >= self.metadata_slots_max
     }
 
     /// The most slots one request can ever get.

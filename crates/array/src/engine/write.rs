@@ -46,7 +46,7 @@ impl Engine {
 
     fn may_start(&self) -> bool {
         let waiting = !self.pending.is_empty() || !self.granted.is_empty() || !self.filled.is_empty();
-        waiting && self.jobs.len() < self.spare_jobs_limit && self.journal.has_room(&self.health)
+        waiting && self.jobs.len() < self.spare_jobs_limit && self.may_record()
     }
 
     /// Moves up to `limit` writes whose locks are granted into the batch, or a few more to keep a unit together; starts base
@@ -148,7 +148,9 @@ impl Engine {
                 self.batch.push(write);
             }
             Located::At { .. } => {
-                let Some(base) = self.pool.alloc() else {
+                // A cover of this read needs buffers too.
+                let spare = self.pool.free_count() > self.store.slots_kept();
+                let Some(base) = spare.then(|| self.pool.alloc()).flatten() else {
                     // Buffers come back as other work ends; until then the write keeps its place and its lock.
                     self.pending.push_front(Pending {
                         write,

@@ -45,7 +45,7 @@ impl Engine {
                 self.chunk_done(run.request, Some(EngineError::ArrayFailed));
                 continue;
             }
-            if !self.journal.has_room(&self.health) || self.jobs.len() >= self.spare_jobs_limit {
+            if !self.may_record() || self.jobs.len() >= self.spare_jobs_limit {
                 self.zeros.push_front(run);
                 return;
             }

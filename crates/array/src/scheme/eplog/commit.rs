@@ -35,7 +35,7 @@ impl Eplog {
         let geometry = store.config.geometry;
         let (k, m) = (geometry.data_count(), geometry.parity_count());
         // The most slots either way takes: every column read, plus the parities.
-        if pool.free_count() < 2 * k + 2 * m {
+        if pool.free_count() < 2 * k + 2 * m + store.slots_kept() {
             return CommitOutcome::NoSpace;
         }
         if self.is_all_zero(store, stripe) {

@@ -42,7 +42,7 @@ impl Eplog {
         let m = store.config.geometry.parity_count();
         let log_need = u64::from(groups + 1) * u64::from(store.chunk_blocks()) + LOG_SET_ASIDE_BLOCKS;
         let fits = store.log.room() >= log_need
-            && pool.free_count() >= groups as usize * m
+            && pool.free_count() >= groups as usize * m + store.slots_kept()
             && scratch
                 .per_device
                 .iter()
@@ -80,7 +80,7 @@ impl Eplog {
                 && run.iter().zip(first.lcn.get()..).all(|(write, lcn)| write.lcn.get() == lcn)
                 && self.is_unwritten(store, stripe)
                 && writes[..at].iter().all(|write| geometry.stripe_of(write.lcn) != stripe)
-                && pool.free_count() >= m
+                && pool.free_count() >= m + store.slots_kept()
                 && (0..k + m)
                     .all(|c| store.spaces[store.layout.device(stripe, c).index()].free_for_users() > 0);
             if whole {

@@ -67,8 +67,7 @@ impl Raid {
     ) {
         let geometry = store.config.geometry;
         let (k, m) = (geometry.data_count(), geometry.parity_count());
-        // What metadata and the covers of failed reads need stays free: a plan that has started must be able to end.
-        let keep = 4 * geometry.device_count() + 16;
+        let keep = store.slots_kept();
         let stripes_max = store.payload_chunks();
         let (mut planned, mut stripes, mut record_bytes) = (0, 0, 0);
         while let Some(first) = writes.get(planned) {
