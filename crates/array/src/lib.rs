@@ -14,6 +14,7 @@
 
 mod create;
 mod engine;
+mod hash;
 mod health;
 mod image;
 mod journal;

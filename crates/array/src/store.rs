@@ -56,19 +56,20 @@ impl Store {
             CodeKind::Cauchy => erasure::CodeKind::Cauchy,
         };
         let code = Code::new(kind, code_width(&config), m)?;
-        let set_aside = if is_out_of_place(config.scheme) { SET_ASIDE_CHUNKS } else { 0 };
-        let spaces = (0..config.geometry.device_count())
-            .map(|_| Space::new(config.chunks_per_device, set_aside))
-            .collect();
         Ok(Self {
             layout: Layout::new(config.layout, config.geometry),
             code,
             table: Table::new(&config),
-            spaces,
+            spaces: spaces(&config),
             log: LogRing::new(config.log_blocks),
             freed: Vec::new(),
             config,
         })
+    }
+
+    /// All chunks free, before what is in use is claimed again.
+    pub fn forget_space(&mut self) {
+        self.spaces = spaces(&self.config);
     }
 
     /// Devices of the main array.
@@ -116,6 +117,11 @@ impl Store {
             self.freed.push(ChunkAddr::new(dev, chunk));
         }
     }
+}
+
+fn spaces(config: &ArrayConfig) -> Vec<Space> {
+    let set_aside = if is_out_of_place(config.scheme) { SET_ASIDE_CHUNKS } else { 0 };
+    (0..config.geometry.device_count()).map(|_| Space::new(config.chunks_per_device, set_aside)).collect()
 }
 
 /// The log region as a ring of 4 KiB blocks, used in append order. Positions count blocks since creation and never

@@ -110,6 +110,11 @@ impl Table {
         true
     }
 
+    /// Whether every chunk that the maps name exists on its device.
+    pub fn is_sane(&self, chunks_per_device: u32) -> bool {
+        self.words[..self.crc_start].iter().all(|&chunk| chunk <= chunks_per_device)
+    }
+
     /// Pages changed since [`Table::clear_changed`].
     pub fn changed_pages(&self) -> impl Iterator<Item = usize> {
         let pages = self.page_count();

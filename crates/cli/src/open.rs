@@ -204,6 +204,7 @@ fn explain(error: &AssembleError, given: &[&Candidate]) -> Failure {
             Failure::new(format!("{error}; name the paths of more members"))
         }
         AssembleError::NoMembers
+        | AssembleError::Truncated { .. }
         | AssembleError::NoCheckpoint
         | AssembleError::JournalGap { .. }
         | AssembleError::TooManyFaults

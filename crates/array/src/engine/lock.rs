@@ -6,29 +6,9 @@
 //! chunk takes the lock for all, the others are [`Mode::Joined`] and stay right behind it in every queue.
 
 use super::Pending;
+use crate::hash::StripeMap;
 use block::StripeId;
-use std::collections::{HashMap, VecDeque};
-use std::hash::{BuildHasherDefault, Hasher};
-
-/// Multiplicative hashing of stripe numbers: fast, and the same in every run.
-#[derive(Default)]
-pub struct StripeHasher(u64);
-
-impl Hasher for StripeHasher {
-    fn finish(&self) -> u64 {
-        self.0
-    }
-
-    fn write(&mut self, bytes: &[u8]) {
-        for &byte in bytes {
-            self.write_u64(u64::from(byte));
-        }
-    }
-
-    fn write_u64(&mut self, value: u64) {
-        self.0 = (self.0 ^ value).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29);
-    }
-}
+use std::collections::VecDeque;
 
 #[derive(Default)]
 struct Lock {
@@ -51,7 +31,7 @@ pub enum Mode {
 /// See the module's documentation.
 #[derive(Default)]
 pub struct Locks {
-    stripes: HashMap<u64, Lock, BuildHasherDefault<StripeHasher>>,
+    stripes: StripeMap<Lock>,
     spare: Vec<Lock>,
 }
 

@@ -118,7 +118,7 @@ impl Engine {
     /// A replacement has taken the place of a failed member: rebuild onto it. Answered when the array is whole again.
     pub fn rebuild(&mut self, tag: u64, dev: DevIndex, serial: u32) {
         let known = dev.index() < self.health.members().len();
-        if !known || self.health.is_writable(dev) || !self.accepts_writes() {
+        if !known || self.health.is_writable(dev) || !self.accepts_writes() || self.in_flight(dev) > 0 {
             return self.finish(super::Done { tag, result: Err(EngineError::Refused) });
         }
         self.health.renew(dev, serial);

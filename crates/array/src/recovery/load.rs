@@ -55,11 +55,14 @@ pub(super) fn load(
         let copies: Vec<CheckpointHeader> =
             fulls.iter().filter(|h| h.number == header.number).copied().collect();
         let mut list = Vec::new();
-        if source.load_pages(&copies, store, &mut list).is_none() {
+        let mut devices: Vec<DevIndex> = copies.iter().map(|h| h.dev).collect();
+        if source.load_pages(&copies, store, &mut list, &mut devices).is_none() {
             continue;
         }
-        let mut devices: Vec<DevIndex> = copies.iter().map(|h| h.dev).collect();
         let (newest, next, list) = source.load_incrementals(header, list, store, &mut devices);
+        if !store.table.is_sane(store.config.chunks_per_device) {
+            return Err(AssembleError::Inconsistent);
+        }
         let items = decode_list(&list).map_err(|_| AssembleError::Inconsistent)?;
         scheme.load(store, &items).map_err(|_| AssembleError::Inconsistent)?;
         store.table.clear_changed();
@@ -106,12 +109,14 @@ impl Source<'_> {
             && header.list_words <= u64::from(header.page_count) * PAGE_WORDS as u64
     }
 
-    /// Loads the pages of one checkpoint, each from any copy that has it whole; `None` if one is nowhere whole.
+    /// Loads the pages of one checkpoint, each from any copy that has it whole; `None` if one is nowhere whole. A device
+    /// whose copy has a bad page is taken off `devices`.
     fn load_pages(
         &mut self,
         copies: &[CheckpointHeader],
         store: &mut Store,
         list: &mut Vec<u32>,
+        devices: &mut Vec<DevIndex>,
     ) -> Option<()> {
         let header = copies.first()?;
         list.clear();
@@ -121,8 +126,8 @@ impl Source<'_> {
             let count = (header.page_count - page).min(READ_BLOCKS as u32);
             let mut whole: Vec<Option<Page>> = (0..count).map(|_| None).collect();
             for copy in copies {
-                if whole.iter().any(Option::is_none) {
-                    self.read_pages(copy, page, &mut whole);
+                if !self.read_pages(copy, page, &mut whole) {
+                    devices.retain(|&dev| dev != copy.dev);
                 }
             }
             for content in whole {
@@ -140,7 +145,8 @@ impl Source<'_> {
         Some(())
     }
 
-    fn read_pages(&mut self, header: &CheckpointHeader, first: u32, whole: &mut [Option<Page>]) {
+    /// Reads a stretch of one copy; what is missing in `whole` is filled in. `false` if a page of the copy is bad.
+    fn read_pages(&mut self, header: &CheckpointHeader, first: u32, whole: &mut [Option<Page>]) -> bool {
         let block = header.block + 1 + first;
         let offset = match header.kind {
             CheckpointKind::Full => self.config.full_offset(usize::from(header.area), block),
@@ -148,8 +154,9 @@ impl Source<'_> {
         };
         let mut bytes = vec![0u8; whole.len() * META_BYTES];
         if self.devices.read_now(header.dev, offset, &mut bytes).is_err() {
-            return;
+            return false;
         }
+        let mut all = true;
         for (i, (content, bytes)) in whole.iter_mut().zip(bytes.chunks(META_BYTES)).enumerate() {
             let expect = PageExpect {
                 array: self.array,
@@ -158,10 +165,12 @@ impl Source<'_> {
                 block: block + i as u32,
                 number: header.number,
             };
-            if content.is_none() {
-                *content = decode_page(bytes, &expect).ok();
+            match decode_page(bytes, &expect) {
+                Ok(page) => *content = Some(page),
+                Err(_) => all = false,
             }
         }
+        all
     }
 
     /// Follows the chain of incremental checkpoints; returns the newest header, the first free block and its list. Leaves
@@ -183,7 +192,7 @@ impl Source<'_> {
             let Some(&header) = copies.first() else { return (newest, next, list) };
             let mut its_list = Vec::new();
             let before = store.table.words().to_vec();
-            if self.load_pages(&copies, store, &mut its_list).is_none() {
+            if self.load_pages(&copies, store, &mut its_list, devices).is_none() {
                 // A header is written only after its pages are durable: m + 1 copies of a page are all bad.
                 for (index, words) in before.chunks(PAGE_WORDS).enumerate() {
                     store.table.load_page(index, words);

@@ -58,6 +58,18 @@ pub enum AssembleError {
         /// The last one known durable.
         last: Seq,
     },
+    /// A member is smaller than its array's layout.
+    #[error(
+        "device {dev} has {found_bytes} bytes, the array's layout needs {expected_bytes}: it was truncated"
+    )]
+    Truncated {
+        /// Which member.
+        dev: DevIndex,
+        /// Its size.
+        found_bytes: u64,
+        /// What the layout needs.
+        expected_bytes: u64,
+    },
     /// The metadata contradicts itself.
     #[error("the metadata is inconsistent: two owners claim one chunk, or a record does not fit")]
     Inconsistent,

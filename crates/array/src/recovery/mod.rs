@@ -16,7 +16,7 @@ use crate::image::{CheckpointPlace, Image};
 use crate::journal::Journal;
 use crate::plan::Codeword;
 use crate::scheme::{self, Restart, Scheme};
-use crate::store::Store;
+use crate::store::{Store, is_out_of_place};
 use block::{DevIndex, DeviceSet, Epoch, META_BYTES, Seq};
 use format::{BodyCrc, CheckpointKind, MemberState, Superblock};
 
@@ -57,14 +57,16 @@ pub(crate) fn assemble(
 ) -> Result<(Parts, RecoveryReport), AssembleError> {
     let newest = &arrangement.newest;
     let mut health = Health::new(&newest.config, &arrangement.members, newest.config_seq);
+    check_shape(devices, arrangement)?;
+    let mut store = Store::new(newest.config).map_err(|_| AssembleError::Unsupported)?;
+    let mut scheme = scheme::new(&store);
+    let loaded = load::load(devices, &health, newest, &mut store, &mut *scheme)?;
+    scheme.claim_space(&mut store).map_err(|_| AssembleError::Inconsistent)?;
     if arrangement.members[..] != newest.members[..arrangement.members.len()] {
         // Before anything else changes: a member that is missing now must not pass for a good one after a crash.
         health.config_seq += 1;
         write_superblocks(devices, &mut health, newest)?;
     }
-    let mut store = Store::new(newest.config).map_err(|_| AssembleError::Unsupported)?;
-    let mut scheme = scheme::new(&store);
-    let loaded = load::load(devices, &health, newest, &mut store, &mut *scheme)?;
     let mut report = RecoveryReport {
         was_clean: newest.clean,
         checkpoint: loaded.place.number,
@@ -74,6 +76,7 @@ pub(crate) fn assemble(
         replay::replay(devices, &mut health, newest.array, &mut store, &mut *scheme, &loaded, &mut report)?;
     let restart = Restart { was_clean: newest.clean, dirty_degraded: arrangement.dirty_degraded };
     scheme.recover(&mut store, devices, &mut health, restart, &mut report)?;
+    store.forget_space();
     scheme.claim_space(&mut store).map_err(|_| AssembleError::Inconsistent)?;
     replayed.frontiers.iter().zip(&mut store.spaces).for_each(|(&chunk, space)| space.set_frontier(chunk));
     store.freed.clear();
@@ -88,6 +91,25 @@ pub(crate) fn assemble(
     parts.health.config_seq += 1;
     write_superblocks(devices, &mut parts.health, &parts.superblock)?;
     Ok((parts, report))
+}
+
+/// Before anything is laid out in memory: the members are as large as the superblock says, and the scheme has its log.
+fn check_shape(devices: &dyn DeviceSet, arrangement: &Arrangement) -> Result<(), AssembleError> {
+    let config = &arrangement.newest.config;
+    let (n, m) = (config.geometry.device_count(), config.geometry.parity_count());
+    if usize::from(config.log_count) != if is_out_of_place(config.scheme) { m } else { 0 } {
+        return Err(AssembleError::Unsupported);
+    }
+    for index in (0..arrangement.places.len()).filter(|&index| arrangement.places[index].is_some()) {
+        let dev = DevIndex::new(index as u16);
+        let expected_bytes = if index < n { config.main_device_bytes() } else { config.log_device_bytes() };
+        let found_bytes = devices.size_bytes(dev);
+        // A device that is gone is found out by its first operation; one that is too short was truncated.
+        if found_bytes != 0 && found_bytes < expected_bytes {
+            return Err(AssembleError::Truncated { dev, found_bytes, expected_bytes });
+        }
+    }
+    Ok(())
 }
 
 /// The log region goes on behind the newest live log stripe. Frames and dead log chunks are of no use any more: the

@@ -4,11 +4,11 @@ use super::load::Loaded;
 use super::{AssembleError, RecoveryReport, flush_all, is_present, write_or_fail};
 use crate::health::Health;
 use crate::plan::Piece;
-use crate::scheme::Scheme;
+use crate::scheme::{InPlaceProgress, Scheme};
 use crate::store::Store;
-use block::{ChunkAddr, ChunkIndex, DevIndex, DeviceSet, META_BYTES, Seq};
+use block::{ChunkAddr, ChunkIndex, DevIndex, DeviceSet, META_BYTES, Seq, StripeId};
 use format::{ArrayUuid, Frame, FrameExpect, LogMember, Record, RecordRef, crc32c, decode_frame};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 /// Blocks read at once.
 const READ_BLOCKS: u32 = 256;
@@ -29,6 +29,8 @@ struct Replay<'a> {
     store: &'a mut Store,
     report: &'a mut RecoveryReport,
     frontiers: Vec<u32>,
+    /// The last record that writes to a stripe in place.
+    in_place: HashMap<StripeId, Seq>,
 }
 
 /// Replays everything after the checkpoint.
@@ -42,7 +44,8 @@ pub(super) fn replay(
     report: &mut RecoveryReport,
 ) -> Result<Replayed, AssembleError> {
     let frontiers = vec![1; store.main_count()];
-    let mut replay = Replay { devices, health, store, report, frontiers };
+    let in_place = HashMap::new();
+    let mut replay = Replay { devices, health, store, report, frontiers, in_place };
     let mut frames: BTreeMap<Seq, Frame> = BTreeMap::new();
     let mut flushed = loaded.through;
     let mut last_seq = loaded.through;
@@ -57,6 +60,7 @@ pub(super) fn replay(
     };
     replay.scan_rings(array, loaded, &mut keep);
     replay.scan_logs(array, loaded, &mut keep);
+    frames.values().for_each(|frame| replay.note_in_place(frame));
     let mut next = loaded.through.next();
     'frames: for frame in frames.values() {
         for (seq, record) in (frame.first_seq.get()..).map(Seq::new).zip(&frame.records) {
@@ -67,7 +71,7 @@ pub(super) fn replay(
                 break 'frames;
             }
             next = seq.next();
-            replay.one(scheme, seq, record, seq <= flushed);
+            replay.one(scheme, seq, record, seq <= flushed)?;
         }
     }
     if next <= flushed {
@@ -137,16 +141,89 @@ impl Replay<'_> {
         }
     }
 
-    fn one(&mut self, scheme: &mut dyn Scheme, seq: Seq, record: &Record, durable: bool) {
+    /// Applies a record, or drops it if it is not known durable and did not arrive whole.
+    fn one(
+        &mut self,
+        scheme: &mut dyn Scheme,
+        seq: Seq,
+        record: &Record,
+        durable: bool,
+    ) -> Result<(), AssembleError> {
         self.report.replayed += 1;
-        let whole = durable || {
-            self.report.verified += 1;
-            scheme.accepts(self.store, record.as_ref()) && self.arrived(scheme, record.as_ref())
-        };
-        if whole && scheme.apply(self.store, seq, record.as_ref()).is_ok() {
+        let sane = self.takes_free_chunks(record.as_ref());
+        let whole = sane
+            && (durable || {
+                self.report.verified += 1;
+                scheme.accepts(self.store, record.as_ref()) && self.arrived(scheme, seq, record.as_ref())
+            });
+        let applied = whole && scheme.apply(self.store, seq, record.as_ref()).is_ok();
+        self.settle_space(record.as_ref(), applied);
+        if applied {
             self.note_frontier(record.as_ref());
+        } else if durable {
+            return Err(AssembleError::Inconsistent);
         } else {
             self.report.dropped += 1;
+        }
+        Ok(())
+    }
+
+    fn note_in_place(&mut self, frame: &Frame) {
+        for (seq, record) in (frame.first_seq.get()..).map(Seq::new).zip(&frame.records) {
+            if let Record::InPlace { stripe, .. } = record {
+                let last = self.in_place.entry(*stripe).or_insert(seq);
+                *last = seq.max(*last);
+            }
+        }
+    }
+
+    /// The chunks that a record of an out-of-place scheme writes to.
+    fn new_chunks(&self, record: RecordRef<'_>) -> Vec<ChunkAddr> {
+        let layout = &self.store.layout;
+        let k = self.store.config.geometry.data_count();
+        let at = |stripe, column, &chunk: &ChunkIndex| ChunkAddr::new(layout.device(stripe, column), chunk);
+        let mut chunks: Vec<ChunkAddr> = match record {
+            RecordRef::LogStripe { members, .. } => {
+                members.iter().map(|m| ChunkAddr::new(layout.device_of(m.lcn), m.chunk)).collect()
+            }
+            RecordRef::FullStripe { stripe, chunks, .. } => chunks
+                .iter()
+                .take(self.store.main_count())
+                .enumerate()
+                .map(|(i, c)| at(stripe, i, c))
+                .collect(),
+            RecordRef::Commit { stripe, parity, .. } => {
+                let rows = parity.iter().take(self.store.main_count() - k).enumerate();
+                rows.map(|(row, c)| at(stripe, k + row, c)).collect()
+            }
+            RecordRef::Zero { .. } | RecordRef::InPlace { .. } => Vec::new(),
+        };
+        chunks.retain(|addr| !addr.chunk.is_none());
+        chunks
+    }
+
+    /// Whether a record writes to free chunks only, each once: all others are forged or damaged.
+    fn takes_free_chunks(&self, record: RecordRef<'_>) -> bool {
+        let chunks = self.new_chunks(record);
+        let free = |addr: &ChunkAddr| {
+            let space = &self.store.spaces[addr.dev.index()];
+            addr.chunk.get() <= space.chunk_count() && !space.is_used(addr.chunk)
+        };
+        chunks.iter().enumerate().all(|(i, addr)| free(addr) && !chunks[..i].contains(addr))
+    }
+
+    /// Keeps the space as it was live: what an applied record took is used, what it freed may be taken by a later one.
+    fn settle_space(&mut self, record: RecordRef<'_>, applied: bool) {
+        if applied {
+            for addr in self.new_chunks(record) {
+                self.store.spaces[addr.dev.index()].claim(addr.chunk);
+            }
+            for addr in std::mem::take(&mut self.store.freed) {
+                let space = &mut self.store.spaces[addr.dev.index()];
+                if space.is_used(addr.chunk) {
+                    space.release(addr.chunk);
+                }
+            }
         }
         self.store.freed.clear();
     }
@@ -160,7 +237,7 @@ impl Replay<'_> {
     }
 
     /// Whether what a record speaks of is all there, or can be made whole from the rest, which is then done.
-    fn arrived(&mut self, scheme: &mut dyn Scheme, record: RecordRef<'_>) -> bool {
+    fn arrived(&mut self, scheme: &mut dyn Scheme, seq: Seq, record: RecordRef<'_>) -> bool {
         let width = self.store.code.width_max();
         let k = self.store.config.geometry.data_count();
         let mut pieces: Vec<Piece> = Vec::new();
@@ -191,8 +268,10 @@ impl Replay<'_> {
                 })
             }
             RecordRef::Zero { .. } => true,
-            RecordRef::InPlace { .. } => {
-                scheme.redo(self.store, self.devices, self.health, record, &mut self.report.healed)
+            RecordRef::InPlace { stripe, .. } => {
+                let later = self.in_place.get(&stripe).is_some_and(|&last| last > seq);
+                let progress = if later { InPlaceProgress::Ended } else { InPlaceProgress::Unknown };
+                scheme.redo(self.store, self.devices, self.health, record, progress, &mut self.report.healed)
             }
         }
     }

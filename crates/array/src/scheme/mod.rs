@@ -109,6 +109,16 @@ pub struct Restart {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Rejected;
 
+/// How far a write in place had come, as later records tell.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum InPlaceProgress {
+    /// Its copies may not even have arrived.
+    Unknown,
+    /// A later record speaks of the same stripe, which one request at a time writes to: it had ended, though perhaps not all
+    /// of it was durable.
+    Ended,
+}
+
 /// What a data stripe needs so that its parity is current again.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum CommitOutcome {
@@ -171,14 +181,15 @@ pub trait Scheme: Send {
     /// Whether [`Scheme::apply`] would accept the record.
     fn accepts(&self, store: &Store, record: RecordRef<'_>) -> bool;
 
-    /// In-place schemes with a journal: carries a recorded write out again if its payload had arrived whole; `false` if it
-    /// had not, and the stripe is as before.
+    /// In-place schemes with a journal: carries a recorded write out again if it had ended or its payload had arrived whole;
+    /// `false` if not, and the stripe is as before.
     fn redo(
         &mut self,
         _store: &Store,
         _devices: &mut dyn DeviceSet,
         _health: &mut Health,
         _record: RecordRef<'_>,
+        _progress: InPlaceProgress,
         _healed: &mut u64,
     ) -> bool {
         false

@@ -1,5 +1,6 @@
 //! Stripes whose parity is out of date, and the versions of their columns that the parity still covers (M-02).
 
+use crate::hash::StripeMap;
 use block::{ChunkIndex, StripeId};
 use std::collections::VecDeque;
 
@@ -18,8 +19,10 @@ pub enum Committed {
 /// See the module's documentation.
 pub struct DirtyStripes {
     data_count: usize,
-    /// Per stripe: 1 + its place in `stripes`, 0 if clean.
-    place: Vec<u32>,
+    /// A bit per stripe: set = dirty. Clean stripes, the common case of a read, are answered by it alone.
+    bits: Vec<u64>,
+    /// Where in `stripes` a dirty stripe is.
+    place: StripeMap<u32>,
     stripes: Vec<StripeId>,
     /// k entries per place.
     committed: Vec<u32>,
@@ -35,7 +38,8 @@ impl DirtyStripes {
         let stripe_count = usize::try_from(stripe_count).expect("validated: fits the address space");
         Self {
             data_count,
-            place: vec![0; stripe_count],
+            bits: vec![0; stripe_count.div_ceil(64)],
+            place: StripeMap::default(),
             stripes: Vec::new(),
             committed: Vec::new(),
             free: Vec::new(),
@@ -44,9 +48,15 @@ impl DirtyStripes {
         }
     }
 
+    fn place_of(&self, stripe: StripeId) -> Option<usize> {
+        if !self.is_dirty(stripe) {
+            return None;
+        }
+        self.place.get(&stripe.get()).map(|&place| place as usize)
+    }
+
     fn entry(&self, stripe: StripeId, column: usize) -> Option<usize> {
-        let place = self.place[stripe.get() as usize];
-        (place != 0).then(|| (place as usize - 1) * self.data_count + column)
+        self.place_of(stripe).map(|place| place * self.data_count + column)
     }
 
     /// Which version of a column is committed.
@@ -77,23 +87,24 @@ impl DirtyStripes {
         };
         self.stripes[place as usize] = stripe;
         self.committed[place as usize * self.data_count..][..self.data_count].fill(SAME);
-        self.place[stripe.get() as usize] = place + 1;
+        self.bits[stripe.get() as usize / 64] |= 1 << (stripe.get() % 64);
+        self.place.insert(stripe.get(), place);
         self.queue.push_back(stripe);
         self.count += 1;
     }
 
     /// The stripe's parity is up to date.
     pub fn clean(&mut self, stripe: StripeId) {
-        let place = std::mem::take(&mut self.place[stripe.get() as usize]);
-        if place != 0 {
-            self.free.push(place - 1);
+        if let Some(place) = self.place.remove(&stripe.get()) {
+            self.bits[stripe.get() as usize / 64] &= !(1 << (stripe.get() % 64));
+            self.free.push(place);
             self.count -= 1;
         }
     }
 
     /// Whether the stripe's parity is out of date.
     pub fn is_dirty(&self, stripe: StripeId) -> bool {
-        self.place[stripe.get() as usize] != 0
+        self.bits[stripe.get() as usize / 64] >> (stripe.get() % 64) & 1 == 1
     }
 
     /// How many stripes are dirty.
@@ -123,7 +134,7 @@ impl DirtyStripes {
         let queued = self.queue.iter().copied();
         let all = queued.chain(self.stripes.iter().copied());
         all.filter_map(move |stripe| {
-            let place = (self.place[stripe.get() as usize] as usize).checked_sub(1)?;
+            let place = self.place_of(stripe)?;
             if self.stripes[place] != stripe || std::mem::replace(&mut seen[place], true) {
                 return None;
             }
@@ -133,11 +144,14 @@ impl DirtyStripes {
 
     /// Bytes per stripe of the array.
     pub fn fixed_bytes(&self) -> u64 {
-        self.place.len() as u64 * 4
+        self.bits.len() as u64 * 8
     }
 
     /// Bytes that grow with what is uncommitted.
     pub fn dynamic_bytes(&self) -> u64 {
-        (self.committed.len() * 4 + self.stripes.len() * 8 + self.queue.len() * 8) as u64
+        (self.place.capacity() * 16
+            + self.committed.len() * 4
+            + self.stripes.len() * 8
+            + self.queue.len() * 8) as u64
     }
 }

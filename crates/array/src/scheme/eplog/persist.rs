@@ -71,6 +71,27 @@ impl Eplog {
                 return Err(Rejected);
             }
         }
+        self.check_owners(store)
+    }
+
+    /// Every uncommitted version must be a member of a live log stripe that lists it.
+    fn check_owners(&self, store: &Store) -> Result<(), Rejected> {
+        let geometry = store.config.geometry;
+        for (stripe, committed) in self.dirty.entries() {
+            for column in (0..geometry.data_count()).filter(|&column| committed[column] != u32::MAX) {
+                let lcn = geometry.lcn_at(stripe, column);
+                let addr = ChunkAddr::new(store.layout.device(stripe, column), store.table.current(lcn));
+                let listed = |id| {
+                    (0..self.log.member_count(id)).any(|i| {
+                        let member = self.log.member(id, i);
+                        member.lcn == lcn && member.chunk == addr.chunk
+                    })
+                };
+                if !addr.chunk.is_none() && !self.log.owner(addr).is_some_and(listed) {
+                    return Err(Rejected);
+                }
+            }
+        }
         Ok(())
     }
 

@@ -15,8 +15,8 @@ mod resync;
 mod write;
 
 use super::{
-    ChunkWrite, CommitOutcome, Journaling, Located, Pressure, Rejected, Restart, Scheme, SchemeMemory,
-    WriteLock,
+    ChunkWrite, CommitOutcome, InPlaceProgress, Journaling, Located, Pressure, Rejected, Restart, Scheme,
+    SchemeMemory, WriteLock,
 };
 use crate::health::Health;
 use crate::plan::{Codeword, Piece, Plan, Word};
@@ -186,10 +186,11 @@ impl Scheme for Raid {
         devices: &mut dyn DeviceSet,
         health: &mut Health,
         record: RecordRef<'_>,
+        progress: InPlaceProgress,
         healed: &mut u64,
     ) -> bool {
         let RecordRef::InPlace { stripe, pieces } = record else { return false };
-        redo::redo(store, devices, health, stripe, pieces, healed)
+        redo::redo(redo::Members { store, devices, health }, stripe, pieces, progress, healed)
     }
 
     fn recover(

@@ -2,13 +2,17 @@
 //!
 //! | found at recovery | what it means | what is done |
 //! |---|---|---|
-//! | every chunk on a working member, as copy or already in place | durable, or as good as | write what is not in place |
+//! | a later record of the same stripe | the write had ended, perhaps not all of it is durable | write what is not in place |
+//! | every chunk on a working member, as copy or already in place | durable, or as good as | the same |
 //! | a chunk is nowhere, but the code word gives it | a copy has rotted, or never arrived | the same |
 //! | a chunk is nowhere | the flush of the copies never ended: nothing was overwritten | nothing, the old version stands |
+//!
+//! What is nowhere although the write had ended differs from its checksum from then on, and is healed when it is read.
 
 use super::{addr_of, index_of, is_written};
 use crate::health::Health;
 use crate::recovery::{is_present, write_or_fail};
+use crate::scheme::InPlaceProgress;
 use crate::store::Store;
 use block::{DeviceSet, StripeId};
 use format::{InPlacePiece, crc32c};
@@ -22,10 +26,17 @@ enum Column {
     InPlace,
     /// At hand, from its copy.
     Copied,
-    /// Not at hand, on a member that is out of service.
+    /// Not at hand, on a member that is out of service or cannot be read.
     Absent,
-    /// Not at hand although its member works.
+    /// Not at hand although its member can be read.
     Missing,
+}
+
+/// The array as recovery sees it.
+pub(super) struct Members<'a> {
+    pub store: &'a Store,
+    pub devices: &'a mut dyn DeviceSet,
+    pub health: &'a mut Health,
 }
 
 struct Redo<'a> {
@@ -40,11 +51,10 @@ struct Redo<'a> {
 
 /// Makes the stripe what the record says; `false` if that is impossible and the stripe stays as it is.
 pub(super) fn redo(
-    store: &Store,
-    devices: &mut dyn DeviceSet,
-    health: &mut Health,
+    Members { store, devices, health }: Members<'_>,
     stripe: StripeId,
     pieces: &[InPlacePiece],
+    progress: InPlaceProgress,
     healed: &mut u64,
 ) -> bool {
     let n = store.main_count();
@@ -53,7 +63,8 @@ pub(super) fn redo(
     for piece in pieces {
         redo.find(piece);
     }
-    if redo.columns.contains(&Column::Missing) && !redo.rebuild(pieces) {
+    let whole = !redo.columns.contains(&Column::Missing);
+    if !whole && progress == InPlaceProgress::Unknown && !redo.rebuild(pieces) {
         return false;
     }
     for piece in pieces {
@@ -68,10 +79,11 @@ impl Redo<'_> {
         column * len..(column + 1) * len
     }
 
-    fn read(&mut self, column: usize, offset: u64, crc: u32) -> bool {
+    /// Reads a chunk of a column: whether it is the right one, `None` if it cannot be read.
+    fn read(&mut self, column: usize, offset: u64, crc: u32) -> Option<bool> {
         let (range, dev) = (self.range(column), self.store.layout.device(self.stripe, column));
         let bytes = &mut self.region[range];
-        self.devices.read_now(dev, offset, bytes).is_ok() && crc32c(bytes) == crc
+        self.devices.read_now(dev, offset, bytes).ok().map(|()| crc32c(bytes) == crc)
     }
 
     /// Looks for the new version of a column.
@@ -79,17 +91,21 @@ impl Redo<'_> {
         let column = usize::from(piece.column);
         let addr = addr_of(self.store, self.stripe, column);
         let config = self.store.config;
-        let copied = piece.payload_block != 0 && is_present(self.health, addr.dev);
-        self.columns[column] = if self.health.is_readable(addr)
-            && self.read(column, config.chunk_offset(addr.chunk), piece.crc)
-        {
+        let readable = self.health.is_readable(addr);
+        let in_place =
+            readable.then(|| self.read(column, config.chunk_offset(addr.chunk), piece.crc)).flatten();
+        self.columns[column] = if in_place == Some(true) {
             Column::InPlace
-        } else if copied && self.read(column, config.payload_offset(piece.payload_block), piece.crc) {
-            Column::Copied
-        } else if self.health.is_readable(addr) {
-            Column::Missing
         } else {
-            Column::Absent
+            let copied = piece.payload_block != 0 && is_present(self.health, addr.dev);
+            let copy =
+                copied.then(|| self.read(column, config.payload_offset(piece.payload_block), piece.crc));
+            match copy.flatten() {
+                Some(true) => Column::Copied,
+                Some(false) if readable => Column::Missing,
+                None if in_place.is_some() => Column::Missing,
+                Some(false) | None => Column::Absent,
+            }
         };
     }
 
@@ -101,18 +117,18 @@ impl Redo<'_> {
             let rest = pieces.iter().all(|piece| usize::from(piece.column) != column);
             if rest && is_written(self.store, self.stripe, column) {
                 let offset = self.store.config.chunk_offset(addr.chunk);
-                let there =
-                    self.health.is_readable(addr) && self.read(column, offset, self.store.table.crc(addr));
+                let crc = self.store.table.crc(addr);
+                let there = self.health.is_readable(addr) && self.read(column, offset, crc) == Some(true);
                 self.columns[column] = if there { Column::InPlace } else { Column::Absent };
             }
         }
         let data: Vec<usize> = (0..k).filter(|&column| self.columns[column] != Column::Zero).collect();
         let at = |column: usize| (index_of(self.store, column), self.range(column).start);
-        let select = |states: [Column; 2]| -> Vec<(usize, usize)> {
+        let select = |states: &[Column]| -> Vec<(usize, usize)> {
             (0..n).filter(|&column| states.contains(&self.columns[column])).map(at).collect()
         };
-        let present = select([Column::InPlace, Column::Copied]);
-        let wanted = select([Column::Missing, Column::Missing]);
+        let present = select(&[Column::InPlace, Column::Copied]);
+        let wanted = select(&[Column::Missing]);
         let len = self.store.config.geometry.chunk_bytes();
         if self.store.code.rebuild_in(&mut self.region, len, &data, &present, &wanted).is_err() {
             return false;
