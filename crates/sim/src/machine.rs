@@ -160,7 +160,7 @@ impl Machine {
     }
 
     fn session(&mut self, array: Array<Shared>) -> Result<(), Violation> {
-        let crash = self.rng.chance(self.swarm.crash_permille, 1000);
+        let crash = self.swarm.crashes && self.rng.chance(self.swarm.crash_permille, 1000);
         if crash {
             let events = self.rng.below(self.swarm.requests * 24 + 100);
             self.world.change().crash_after(events);
@@ -202,7 +202,7 @@ impl Machine {
     /// Assembles the array, power cuts during that included.
     fn power_on(&mut self) -> Result<Array<Shared>, Violation> {
         loop {
-            let recrash = self.rng.chance(self.swarm.recrash_permille, 1000);
+            let recrash = self.swarm.crashes && self.rng.chance(self.swarm.recrash_permille, 1000);
             if let Some((array, report)) = self.assemble(recrash)? {
                 self.outcome.replayed += report.replayed;
                 self.outcome.dropped += report.dropped;

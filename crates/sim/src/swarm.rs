@@ -36,17 +36,6 @@ pub struct Mix {
     pub trap: u64,
 }
 
-/// How a session of the array ends.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum End {
-    /// Power fails at some operation.
-    Crash,
-    /// Everything settles, then power fails.
-    SettleThenCrash,
-    /// An orderly stop.
-    Stop,
-}
-
 /// See the module's documentation.
 #[derive(Clone, Debug)]
 pub struct Swarm {
@@ -82,6 +71,8 @@ pub struct Swarm {
     pub loss_permille: u64,
     /// Whether devices may fail or misbehave at all.
     pub faults: bool,
+    /// Whether power may fail; if not, every session ends with an orderly stop.
+    pub crashes: bool,
 }
 
 /// What the command line pins.
@@ -96,6 +87,9 @@ impl Swarm {
     pub fn draw(rng: &mut Rng, pinned: Pinned) -> Self {
         let config = draw_config(rng, pinned.scheme);
         let sectors = config.volume_bytes() / block::SECTOR_BYTES;
+        let faults = rng.chance(3, 4);
+        // Without a journal an in-place scheme promises only what Linux md does: no power cut while a device is hurt.
+        let crashes = !(faults && is_resync(&config));
         Self {
             options: draw_options(rng, &config),
             pace: draw_pace(rng, &config),
@@ -111,7 +105,8 @@ impl Swarm {
             crash_permille: rng.pick(&[300, 700, 1000]),
             recrash_permille: rng.pick(&[0, 200, 500]),
             loss_permille: rng.pick(&[0, 300, 700]),
-            faults: rng.chance(3, 4),
+            faults,
+            crashes,
             config,
         }
     }
@@ -126,7 +121,8 @@ impl Swarm {
 }
 
 fn draw_config(rng: &mut Rng, scheme: Option<SchemeKind>) -> ArrayConfig {
-    let scheme = scheme.unwrap_or(SchemeKind::Eplog);
+    let drawn = rng.pick(&[SchemeKind::Eplog, SchemeKind::Eplog, SchemeKind::Raid]);
+    let scheme = scheme.unwrap_or(drawn);
     let k = rng.pick(&[1, 2, 2, 3, 4, 4, 5, 6, 8]);
     let m = rng.pick(&[1, 1, 1, 2, 2, 3]);
     let chunk_bytes = rng.pick(&[4096, 4096, 4096, 8192, 16384]);
@@ -135,7 +131,7 @@ fn draw_config(rng: &mut Rng, scheme: Option<SchemeKind>) -> ArrayConfig {
         scheme,
         code: if m == 1 && rng.chance(1, 2) { CodeKind::Xor } else { CodeKind::Cauchy },
         layout: if k + m <= 7 && rng.chance(1, 2) { LayoutKind::Spread } else { LayoutKind::Rotate },
-        consistency: Consistency::Resync,
+        consistency: rng.pick(&[Consistency::Resync, Consistency::Journal, Consistency::Journal]),
         geometry,
         reserve_permille: 100,
     };
@@ -157,8 +153,17 @@ fn draw_config(rng: &mut Rng, scheme: Option<SchemeKind>) -> ArrayConfig {
     if rng.chance(1, 2) {
         config.incremental_blocks = config.incremental_blocks.min(rng.pick(&[6, 12, 24]));
     }
+    if config.payload_blocks > 0 && rng.chance(1, 2) {
+        let chunk_blocks = (chunk_bytes / 4096) as u32;
+        config.payload_blocks = rng.pick(&[24, 64]) * chunk_blocks;
+    }
     config.validate().expect("drawn within its limits");
     config
+}
+
+/// Whether a power cut may leave parity that does not belong to its data.
+pub fn is_resync(config: &ArrayConfig) -> bool {
+    config.scheme == SchemeKind::Raid && config.consistency == Consistency::Resync
 }
 
 fn draw_options(rng: &mut Rng, config: &ArrayConfig) -> EngineOptions {
