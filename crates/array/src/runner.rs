@@ -74,7 +74,7 @@ impl<D: DeviceSet> Array<D> {
         for completion in self.completions.drain(..) {
             self.engine.complete(completion);
         }
-        submitted || completed
+        submitted || completed || self.engine.wants_pump()
     }
 
     /// Turns until nothing is in flight.

@@ -153,6 +153,8 @@ pub struct Engine {
     zeros: VecDeque<zero::ZeroRun>,
     /// Discards that wait for a stripe.
     queued_zeros: Slab<zero::ZeroRun>,
+    /// A discard stopped only because it had looked at enough chunks for one turn.
+    zeros_left: bool,
     /// A chunk of zeros.
     zero_slot: Slot,
     batch: Vec<ChunkWrite>,
@@ -218,6 +220,7 @@ impl Engine {
             filled: Vec::new(),
             zeros: VecDeque::new(),
             queued_zeros: Slab::default(),
+            zeros_left: false,
             zero_slot,
             batch: Vec::new(),
             refused: Vec::new(),
@@ -335,6 +338,11 @@ impl Engine {
         self.drive_maintenance();
         self.drive_checkpoint();
         self.drive_flush();
+    }
+
+    /// Whether the next [`Engine::pump`] has something to do although no operation is in flight.
+    pub fn wants_pump(&self) -> bool {
+        self.zeros_left
     }
 
     /// A device operation ended.

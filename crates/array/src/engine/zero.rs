@@ -36,6 +36,7 @@ impl Engine {
 
     /// Issues the next stretch of each discard.
     pub(super) fn drive_zeros(&mut self) {
+        self.zeros_left = false;
         while let Some(run) = self.zeros.pop_front() {
             if run.next >= run.end {
                 self.chunk_done(run.request, None);
@@ -131,6 +132,7 @@ impl Engine {
             }
             run.next += 1;
         }
+        self.zeros_left = self.pending.len() < ZERO_WRITES_MAX;
         self.zeros.push_front(run);
     }
 }
