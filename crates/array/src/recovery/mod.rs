@@ -8,6 +8,7 @@
 mod load;
 mod membership;
 mod replay;
+mod secure;
 
 pub use membership::{Arrangement, AssembleError, arrange, arrange_any};
 

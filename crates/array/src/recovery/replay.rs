@@ -1,6 +1,7 @@
 //! Replaying the journal: find frames, put them in order, verify what is not known durable, apply.
 
 use super::load::Loaded;
+use super::secure::{Copies, Source};
 use super::{AssembleError, RecoveryReport, flush_all, is_present, write_or_fail};
 use crate::health::Health;
 use crate::plan::Piece;
@@ -49,7 +50,9 @@ pub(super) fn replay(
     let mut frames: BTreeMap<Seq, Frame> = BTreeMap::new();
     let mut flushed = loaded.through;
     let mut last_seq = loaded.through;
+    let mut copies = Copies::default();
     let mut keep = |frame: Frame| {
+        copies.note(&frame, loaded.through);
         flushed = flushed.max(frame.flushed_through);
         last_seq =
             last_seq.max(Seq::new((frame.first_seq.get() + frame.records.len() as u64).saturating_sub(1)));
@@ -61,6 +64,7 @@ pub(super) fn replay(
     replay.scan_rings(array, loaded, &mut keep);
     replay.scan_logs(array, loaded, &mut keep);
     frames.values().for_each(|frame| replay.note_in_place(frame));
+    copies.secure(replay.devices, replay.health, replay.store, &frames, Source { array, nonce: loaded.nonce, flushed });
     let mut next = loaded.through.next();
     'frames: for frame in frames.values() {
         for (seq, record) in (frame.first_seq.get()..).map(Seq::new).zip(&frame.records) {

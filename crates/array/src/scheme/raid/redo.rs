@@ -11,7 +11,7 @@
 
 use super::{addr_of, index_of, is_written};
 use crate::health::Health;
-use crate::recovery::{is_present, write_or_fail};
+use crate::recovery::{flush_all, is_present, write_or_fail};
 use crate::scheme::InPlaceProgress;
 use crate::store::Store;
 use block::{DeviceSet, StripeId};
@@ -26,6 +26,8 @@ enum Column {
     InPlace,
     /// At hand, from its copy.
     Copied,
+    /// At hand, from the rest of the code word.
+    Computed,
     /// Not at hand, on a member that is out of service or cannot be read.
     Absent,
     /// Not at hand although its member can be read.
@@ -64,8 +66,11 @@ pub(super) fn redo(
         redo.find(piece);
     }
     let whole = !redo.columns.contains(&Column::Missing);
-    if !whole && progress == InPlaceProgress::Unknown && !redo.rebuild(pieces) {
-        return false;
+    if !whole && progress == InPlaceProgress::Unknown {
+        if !redo.rebuild(pieces) {
+            return false;
+        }
+        redo.complete_copies(pieces);
     }
     for piece in pieces {
         *healed += u64::from(redo.put(piece));
@@ -139,10 +144,27 @@ impl Redo<'_> {
                 if crc32c(&self.region[self.range(column)]) != piece.crc {
                     return false;
                 }
-                self.columns[column] = Column::Copied;
+                self.columns[column] = Column::Computed;
             }
         }
         true
+    }
+
+    /// Should power fail from here on, with more members lost, what was computed could not be computed again.
+    fn complete_copies(&mut self, pieces: &[InPlacePiece]) {
+        for piece in pieces {
+            let column = usize::from(piece.column);
+            let dev = self.store.layout.device(self.stripe, column);
+            if self.columns[column] == Column::Computed {
+                self.columns[column] = Column::Copied;
+                if piece.payload_block != 0 {
+                    let (offset, range) =
+                        (self.store.config.payload_offset(piece.payload_block), self.range(column));
+                    write_or_fail(self.devices, self.health, dev, offset, &self.region[range]);
+                }
+            }
+        }
+        flush_all(self.devices, self.health);
     }
 
     /// Writes a column in place unless it is there; whether it was written.
