@@ -45,6 +45,8 @@ pub(super) struct Checkpointer {
     waiting: Vec<u32>,
     answering: Vec<u32>,
     failed: bool,
+    /// Full checkpoints begun in this assembly.
+    full_begun: u64,
     /// Records that the newest checkpoint holds.
     through: Seq,
 }
@@ -62,6 +64,7 @@ impl Checkpointer {
             waiting: Vec::new(),
             answering: Vec::new(),
             failed: false,
+            full_begun: 0,
             through,
         }
     }
@@ -73,6 +76,11 @@ impl Checkpointer {
 
     pub(super) fn is_busy(&self) -> bool {
         !matches!(self.stage, Stage::Idle) || self.wanted.is_some() || !self.waiting.is_empty()
+    }
+
+    /// Full checkpoints begun in this assembly: whatever is asked for now is in a later one.
+    pub(super) fn full_begun(&self) -> u64 {
+        self.full_begun
     }
 
     /// The members changed: the copies must be complete again.
@@ -140,6 +148,7 @@ impl Engine {
                 "the full-checkpoint area is laid out for the largest state"
             );
         }
+        self.checkpoint.full_begun += u64::from(kind == CheckpointKind::Full);
         self.store.table.clear_changed();
         self.checkpoint.bodies.clear();
         self.checkpoint.bodies.resize_with(image.devices.len(), BodyCrc::new);
@@ -270,6 +279,9 @@ impl Engine {
             self.chunk_done(request, None);
         }
         self.checkpoint.answering = answering;
+        if image.kind == CheckpointKind::Full {
+            self.maintenance_sealed(self.checkpoint.full_begun);
+        }
     }
 
     /// Where the newest checkpoint is.

@@ -51,6 +51,9 @@ enum Phase {
     Words { left: VecDeque<Word> },
     /// Waiting for a flush later than `after`.
     Settle { after: u64 },
+    /// A rebuild waits for a full checkpoint later than number `after` of this assembly: what replaced a member must hold its
+    /// share of the metadata, too, before it counts as healthy.
+    Seal { after: u64 },
 }
 
 struct Run {
@@ -335,7 +338,7 @@ impl Engine {
                 Some(Target::Stripe(StripeId::new(*next - 1)))
             }
             Phase::Words { left } => left.pop_front().map(Target::Word),
-            Phase::Stripes { .. } | Phase::Commit { .. } | Phase::Settle { .. } => None,
+            Phase::Stripes { .. } | Phase::Commit { .. } | Phase::Settle { .. } | Phase::Seal { .. } => None,
         }
     }
 
@@ -553,16 +556,36 @@ impl Engine {
             Phase::Words { left } if left.is_empty() => {
                 run.phase = Phase::Settle { after: self.flush.want_after() };
             }
-            Phase::Commit { .. } | Phase::Stripes { .. } | Phase::Words { .. } | Phase::Settle { .. } => {}
+            Phase::Commit { .. }
+            | Phase::Stripes { .. }
+            | Phase::Words { .. }
+            | Phase::Settle { .. }
+            | Phase::Seal { .. } => {}
         }
     }
 
     /// Flush number `number` has ended.
     pub(super) fn maintenance_flushed(&mut self, number: u64) {
-        match &self.maintain.run {
-            Some(Run { phase: Phase::Settle { after }, .. }) if number > *after => {}
-            Some(_) | None => return,
+        match &mut self.maintain.run {
+            Some(Run { phase: Phase::Settle { after }, .. }) if number <= *after => {}
+            Some(run @ Run { kind: UnitKind::Rebuild, phase: Phase::Settle { .. }, .. }) if run.report.lost == 0 => {
+                run.phase = Phase::Seal { after: self.checkpoint.full_begun() };
+                self.checkpoint.request_full();
+            }
+            Some(Run { phase: Phase::Settle { .. }, .. }) => self.end_maintenance(),
+            Some(_) | None => {}
         }
+    }
+
+    /// Full checkpoint number `number` of this assembly is durable.
+    pub(super) fn maintenance_sealed(&mut self, number: u64) {
+        match &self.maintain.run {
+            Some(Run { phase: Phase::Seal { after }, .. }) if number > *after => self.end_maintenance(),
+            Some(_) | None => {}
+        }
+    }
+
+    fn end_maintenance(&mut self) {
         let Some(run) = self.maintain.run.take() else { return };
         self.maintain.last = run.report;
         if run.kind == UnitKind::Scrub {
@@ -576,7 +599,6 @@ impl Engine {
                 }
             }
             self.publish_members();
-            self.checkpoint.request_full();
         }
         let error = (run.report.lost > 0).then_some(EngineError::Refused);
         for request in run.answers {
