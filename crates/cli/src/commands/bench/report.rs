@@ -26,9 +26,9 @@ fn spread(rates: &[f64]) -> (f64, f64) {
     (rates.iter().copied().fold(f64::INFINITY, f64::min), rates.iter().copied().fold(0.0, f64::max))
 }
 
-/// How many times faster the first eplog is than the first raid, if both ran.
+/// How many times more the first eplog does per CPU second than the first raid, if both ran.
 fn ratio(measured: &[Measured]) -> Option<f64> {
-    let of = |scheme| measured.iter().find(|m| m.scheme == scheme).map(Measured::rate);
+    let of = |scheme| measured.iter().find(|m| m.scheme == scheme).map(Measured::cpu_rate);
     Some(of(SchemeKind::Eplog)? / of(SchemeKind::Raid)?.max(f64::MIN_POSITIVE))
 }
 
@@ -37,12 +37,13 @@ pub fn print(workload: Workload, devices: DeviceKind, measured: &[Measured]) {
     for m in measured {
         let (low, high) = spread(&m.rates);
         println!(
-            "{:<9} {devices:<6} {:<6} {:>11} {:<9} {:>7.2} GB/s  (rounds {} to {})",
+            "{:<9} {devices:<6} {:<6} {:>11} {:<9} {:>7.2} GB/s  ({} per CPU second; rounds {} to {})",
             workload.name(),
             m.scheme,
             show_count(m.rate() as u64),
             unit(workload),
             m.bytes_rate() / 1e9,
+            show_count(m.cpu_rate() as u64),
             show_count(low as u64),
             show_count(high as u64),
         );
@@ -68,7 +69,7 @@ pub fn print(workload: Workload, devices: DeviceKind, measured: &[Measured]) {
         }
     }
     if let Some(ratio) = ratio(measured) {
-        println!("{:<9} {devices:<6} eplog is {ratio:.2} x raid", workload.name());
+        println!("{:<9} {devices:<6} eplog is {ratio:.2} x raid per CPU second", workload.name());
     }
 }
 
@@ -111,6 +112,8 @@ pub fn to_json(arguments: &Arguments, results: &[(Workload, DeviceKind, Vec<Meas
                 "count": m.count,
                 "seconds": m.ns as f64 / 1e9,
                 "per_second": m.rate(),
+                "cpu_seconds": m.cpu_ns as f64 / 1e9,
+                "per_cpu_second": m.cpu_rate(),
                 "per_second_lowest_round": low,
                 "per_second_highest_round": high,
                 "bytes_per_second": m.bytes_rate(),

@@ -9,6 +9,7 @@ use array::{Done, Durability, EngineOptions};
 use block::{DevIndex, DeviceSet as _, Slot, Stream};
 use format::CheckpointKind;
 use hdrhistogram::Histogram;
+use rustix::time::{ClockId, clock_gettime};
 use std::time::Instant;
 
 /// Longer latencies count as this: an hour.
@@ -19,6 +20,13 @@ const WAIT_NS: u64 = 10_000_000;
 /// A fresh histogram of nanoseconds.
 pub fn latency_histogram() -> Histogram<u64> {
     Histogram::new_with_bounds(1, LATENCY_NS_MAX, 3).expect("these bounds are valid")
+}
+
+/// Processor time of this thread so far.
+pub fn cpu_ns() -> u64 {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    // Neither is negative, and the sum lasts for 584 years.
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
 /// What requests do.
@@ -54,6 +62,8 @@ pub struct Slice {
     pub requests: u64,
     /// How long it took.
     pub ns: u64,
+    /// Processor time that took: less than `ns` where other processes had the processor.
+    pub cpu_ns: u64,
     /// Time during which a parity commit was under way.
     pub commit_ns: u64,
     /// Requests done while none was.
@@ -116,7 +126,7 @@ impl Random {
     /// The next number below `limit`, which is not 0.
     pub fn below(&mut self, limit: u64) -> u64 {
         // The high half of a product: no division, and a bias far below what a bench can see.
-        (u128::from(self.next()) * u128::from(limit) >> 64) as u64
+        ((u128::from(self.next()) * u128::from(limit)) >> 64) as u64
     }
 }
 
@@ -272,7 +282,11 @@ impl Rig {
         let length = self.stripe_count * self.stripe_bytes();
         let edges = [self.slots[0], self.slots[0]];
         self.array.run(|engine, tag| engine.zero(tag, 0, length, edges, Durability::Volatile))?;
-        self.clean()
+        self.clean()?;
+        // Discards of long runs give memory back.
+        let config = self.array.engine_ref().store().config;
+        self.touch((0..config.geometry.device_count() as u16).map(DevIndex::new));
+        Ok(())
     }
 
     /// Writes the whole volume anew.
@@ -281,11 +295,11 @@ impl Rig {
         self.fill()
     }
 
-    /// Commits what is dirty; how long it took.
-    pub fn time_commit(&mut self) -> Result<u64, Failure> {
-        let start = self.now_ns();
+    /// Commits what is dirty; how long it took, and the processor time of that.
+    pub fn time_commit(&mut self) -> Result<(u64, u64), Failure> {
+        let (start, cpu_start) = (self.now_ns(), cpu_ns());
         self.array.run(|engine, tag| engine.commit(tag))?;
-        Ok(self.now_ns() - start)
+        Ok((self.now_ns() - start, cpu_ns() - cpu_start))
     }
 
     /// Starts a commit; its tag.
@@ -295,8 +309,8 @@ impl Rig {
         tag
     }
 
-    /// Loses the first `count` main devices and rebuilds them; bytes rebuilt and time.
-    pub fn rebuild(&mut self, count: usize) -> Result<(u64, u64), Failure> {
+    /// Loses the first `count` main devices and rebuilds them; bytes rebuilt, time, processor time.
+    pub fn rebuild(&mut self, count: usize) -> Result<(u64, u64, u64), Failure> {
         self.clean()?;
         let devices: Vec<DevIndex> = (0..count).map(|i| DevIndex::new(i as u16)).collect();
         for &dev in &devices {
@@ -308,7 +322,7 @@ impl Rig {
         }
         self.touch(devices.clone().into_iter());
         let before: Vec<_> = devices.iter().map(|&dev| self.array.devices_ref().device(dev)).collect();
-        let start = self.now_ns();
+        let (start, cpu_start) = (self.now_ns(), cpu_ns());
         let mut open = Vec::new();
         for &dev in &devices {
             let tag = self.array.own_tag();
@@ -329,12 +343,12 @@ impl Rig {
                 self.array.devices().wait(WAIT_NS);
             }
         }
-        let ns = self.now_ns() - start;
+        let (ns, cpu_ns) = (self.now_ns() - start, cpu_ns() - cpu_start);
         let written = devices.iter().zip(before).map(|(&dev, before)| {
             let bytes = self.array.devices_ref().device(dev).since(&before).write_bytes;
             bytes[Stream::Data.index()] + bytes[Stream::Parity.index()]
         });
-        Ok((written.sum(), ns))
+        Ok((written.sum(), ns, cpu_ns))
     }
 
     /// Keeps the queue full of requests of `width` chunks at the offsets that `next` names.
@@ -348,7 +362,7 @@ impl Rig {
     ) -> Result<Slice, Failure> {
         let (length, stride) = (width * self.chunk_bytes, self.data_count as usize);
         let (depth, width) = (self.started_ns.len(), width as usize);
-        let start = self.now_ns();
+        let (start, cpu_start) = (self.now_ns(), cpu_ns());
         let (deadline, limit, awaited) = match until {
             Until::Spent { ns, requests } => (start.saturating_add(ns), requests, None),
             Until::Answered { tag } => (u64::MAX, u64::MAX, Some(tag)),
@@ -395,6 +409,7 @@ impl Rig {
             }
         }
         slice.ns = self.now_ns() - start;
+        slice.cpu_ns = cpu_ns() - cpu_start;
         Ok(slice)
     }
 }

@@ -85,6 +85,8 @@ pub struct Measured {
     pub bytes: u64,
     /// Time measured.
     pub ns: u64,
+    /// Processor time of that.
+    pub cpu_ns: u64,
     /// Time during which a commit was under way.
     pub commit_ns: u64,
     /// Requests per second while none was.
@@ -103,6 +105,7 @@ impl Measured {
             count: 0,
             bytes: 0,
             ns: 0,
+            cpu_ns: 0,
             commit_ns: 0,
             rate_between: None,
             latency: latency_histogram(),
@@ -115,13 +118,19 @@ impl Measured {
         self.count as f64 * 1e9 / self.ns.max(1) as f64
     }
 
+    /// Things done per second of processor time: what the machine's other work takes away does not count.
+    pub fn cpu_rate(&self) -> f64 {
+        self.count as f64 * 1e9 / self.cpu_ns.max(1) as f64
+    }
+
     /// Bytes per second over all slices.
     pub fn bytes_rate(&self) -> f64 {
         self.bytes as f64 * 1e9 / self.ns.max(1) as f64
     }
 
-    fn add(&mut self, count: u64, bytes: u64, ns: u64) {
+    fn add(&mut self, count: u64, bytes: u64, ns: u64, cpu_ns: u64) {
         self.count += count;
+        self.cpu_ns += cpu_ns;
         self.bytes += bytes;
         self.ns += ns;
         self.rates.push(count as f64 * 1e9 / ns.max(1) as f64);
@@ -171,15 +180,15 @@ fn round(workload: Workload, rig: &mut Rig, budget: &Budget, measured: &mut Meas
         Workload::Commit => commit(rig, budget, measured)?,
         Workload::Rebuild => {
             let parities = rig.array().engine().store().config.geometry.parity_count();
-            let (bytes, ns) = rig.rebuild(parities)?;
-            measured.add(bytes / chunk(rig), bytes, ns);
+            let (bytes, ns, cpu_ns) = rig.rebuild(parities)?;
+            measured.add(bytes / chunk(rig), bytes, ns, cpu_ns);
         }
     }
     Ok(())
 }
 
 fn note(measured: &mut Measured, slice: &Slice, request_bytes: u64) {
-    measured.add(slice.requests, slice.requests * request_bytes, slice.ns);
+    measured.add(slice.requests, slice.requests * request_bytes, slice.ns, slice.cpu_ns);
     measured.commit_ns += slice.commit_ns;
     let between_ns = slice.ns - slice.commit_ns.min(slice.ns);
     if slice.commit_ns > 0 && between_ns > 0 {
@@ -199,6 +208,7 @@ fn seq_write(rig: &mut Rig, budget: &Budget, measured: &mut Measured) -> Result<
         requests_left = requests_left.saturating_sub(slice.requests);
         total.requests += slice.requests;
         total.ns += slice.ns;
+        total.cpu_ns += slice.cpu_ns;
         total.commit_ns += slice.commit_ns;
     }
     note(measured, &total, rig.stripe_bytes());
@@ -212,9 +222,9 @@ fn commit(rig: &mut Rig, budget: &Budget, measured: &mut Measured) -> Result<(),
     rig.dirty_all()?;
     rig.array().settle();
     let before = rig.array().engine().stats().stripes_committed;
-    let ns = rig.time_commit()?;
+    let (ns, cpu_ns) = rig.time_commit()?;
     let stripes = rig.array().engine().stats().stripes_committed - before;
-    measured.add(stripes, stripes * rig.stripe_bytes(), ns);
+    measured.add(stripes, stripes * rig.stripe_bytes(), ns, cpu_ns);
     rig.clean()?;
     let until = Until::Spent { ns: budget.ns, requests: budget.requests.min(rig.burst_requests) };
     rig.random(Access::Write, until, &mut measured.latency)?;

@@ -204,7 +204,7 @@ mod tests {
             verifier.check(8192, bytes);
             assert_eq!(verifier.checked().mismatches - before, expected);
         }
-        let first = verifier.checked().first.unwrap();
+        let first = verifier.checked().first.expect("there were mismatches");
         assert_eq!((first.offset_bytes, first.expected, first.found), (8192, Some(1), 2));
     }
 
