@@ -153,6 +153,9 @@ fn draw_config(rng: &mut Rng, scheme: Option<SchemeKind>) -> ArrayConfig {
     if rng.chance(1, 2) {
         config.incremental_blocks = config.incremental_blocks.min(rng.pick(&[6, 12, 24]));
     }
+    if config.log_blocks > 0 && rng.chance(1, 2) {
+        config.log_blocks = 192 + 32 * (chunk_bytes / 4096) as u32;
+    }
     if config.payload_blocks > 0 && rng.chance(1, 2) {
         let chunk_blocks = (chunk_bytes / 4096) as u32;
         config.payload_blocks = rng.pick(&[24, 64]) * chunk_blocks;
