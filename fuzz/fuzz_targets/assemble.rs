@@ -1,0 +1,4 @@
+//! Arrays with rewritten metadata, checksums made to match.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| fuzz::array::run(data));

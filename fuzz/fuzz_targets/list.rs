@@ -1,0 +1,12 @@
+//! Any words as the list of a checkpoint: refused, or written back as they were.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| {
+    let word = |bytes: &[u8]| u32::from_le_bytes(bytes.try_into().expect("chunks of four bytes"));
+    let words: Vec<u32> = data.chunks_exact(4).map(word).collect();
+    if let Ok(items) = format::decode_list(&words) {
+        let mut again = Vec::new();
+        items.iter().for_each(|item| item.encode(&mut again));
+        assert_eq!(again, words);
+    }
+});

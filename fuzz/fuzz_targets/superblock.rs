@@ -1,0 +1,9 @@
+//! Any bytes as a superblock.
+#![no_main]
+
+use fuzz::{read_as_each, samples::Place};
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| read_as_each(data, |place| matches!(
+    place,
+    Place::Superblock { .. }
+)));
