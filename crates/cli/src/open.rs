@@ -11,9 +11,15 @@ use device::{
 use format::{
     ArrayConfig, FormatError, MemberState, Role, SUPERBLOCK_OFFSETS, Superblock, looks_like_member,
 };
-use std::fs::File;
+use std::fs::{File, TryLockError};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// How long the locks of a process that was killed are waited for.
+const LOCK_PATIENCE: Duration = Duration::from_secs(1);
+/// How often they are tried meanwhile.
+const LOCK_RETRY: Duration = Duration::from_millis(10);
 
 /// The devices of a running array.
 pub type Devices = Counting<UringSet>;
@@ -281,9 +287,34 @@ pub fn lock(paths: &[PathBuf], force: Force) -> Result<Locked, Failure> {
         Force::Never => DirtyDegraded::Refuse,
         Force::Accept => DirtyDegraded::Accept,
     };
-    let mut members = Members::open(&found.paths, open_options(Access::Exclusive)).map_err(in_use)?;
+    let mut members = open_patiently(&found.paths).map_err(in_use)?;
     confirm(&mut members, &found)?;
     Ok(Locked { found, members })
+}
+
+/// Opens and locks members. When a server is killed, the kernel takes a moment to take its ring down, which keeps the
+/// locks meanwhile.
+fn open_patiently(paths: &[Option<PathBuf>]) -> Result<Members, OpenError> {
+    let started = Instant::now();
+    loop {
+        match Members::open(paths, open_options(Access::Exclusive)) {
+            Err(OpenError::InUse { .. }) if started.elapsed() < LOCK_PATIENCE => std::thread::sleep(LOCK_RETRY),
+            result => return result,
+        }
+    }
+}
+
+/// Whether another process has the device open as a member, and keeps it.
+pub fn is_locked(candidate: &Candidate) -> bool {
+    let Ok(file) = File::open(&candidate.path) else { return false };
+    let started = Instant::now();
+    while matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)) {
+        if started.elapsed() >= LOCK_PATIENCE {
+            return true;
+        }
+        std::thread::sleep(LOCK_RETRY);
+    }
+    false
 }
 
 fn in_use(error: OpenError) -> Failure {

@@ -5,12 +5,11 @@
 use super::Exit;
 use crate::control::{Client, sockets};
 use crate::failure::{EXIT_CANNOT_LOOK, Failure};
-use crate::open::{Candidate, arrange_any_candidates, look_at};
+use crate::open::{Candidate, arrange_any_candidates, is_locked, look_at};
 use crate::output;
 use crate::screen::render;
 use crate::status::{Source, Status, of_superblocks};
 use clap::Args;
-use std::fs::File;
 use std::path::PathBuf;
 
 /// Options of `status`.
@@ -86,10 +85,4 @@ pub fn status_of(paths: &[PathBuf]) -> Result<Status, Failure> {
     };
     status.ignored = ignored.iter().map(ToString::to_string).collect();
     Ok(status)
-}
-
-/// Whether another process has the device open as a member.
-fn is_locked(candidate: &Candidate) -> bool {
-    File::open(&candidate.path)
-        .is_ok_and(|file| matches!(file.try_lock_shared(), Err(std::fs::TryLockError::WouldBlock)))
 }
