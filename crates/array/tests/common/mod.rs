@@ -1,7 +1,7 @@
 //! An array on memory devices, for the tests of this folder.
 #![allow(dead_code, clippy::unwrap_used, reason = "tests share this module and may panic")]
 
-use array::{Array, CreateOptions, Done, Durability, EngineOptions, NewArray, arrange, create, plan_config};
+use array::{Array, CreateOptions, Durability, EngineOptions, NewArray, arrange, create, plan_config};
 use block::{DevIndex, DeviceSet, Geometry, Slot};
 use device::MemorySet;
 use format::{ArrayUuid, CodeKind, Consistency, LayoutKind, SchemeKind, Superblock};
