@@ -3,7 +3,6 @@
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
 use serde_json::Value;
-use std::hash::{DefaultHasher, Hasher};
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
@@ -130,13 +129,8 @@ impl Rig {
     }
 
     /// Changes whenever a file does.
-    pub fn fingerprint(&self, names: &[&str]) -> Vec<u64> {
-        let one = |name: &&str| {
-            let mut hasher = DefaultHasher::new();
-            hasher.write(&std::fs::read(self.path(name)).unwrap_or_default());
-            hasher.finish()
-        };
-        names.iter().map(one).collect()
+    pub fn fingerprint(&self, names: &[&str]) -> Vec<u32> {
+        names.iter().map(|name| format::crc32c(&std::fs::read(self.path(name)).unwrap_or_default())).collect()
     }
 
     pub fn status(&self, members: &[&str]) -> Value {

@@ -1,0 +1,135 @@
+//! Acceptance 8: for each command, wrong members, truncated devices, devices of another array, a busy socket, an
+//! unwritable path: one line that names the thing, exit code not 0, every device as before.
+#![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
+
+mod common;
+
+use common::{MEMBERS, Rig};
+use std::os::unix::net::UnixListener;
+
+const FILES: [&str; 10] = ["d0", "d1", "d2", "d3", "l0", "l1", "e0", "e1", "short", "text"];
+
+/// The commands that open an array, with options that would make them work.
+fn commands() -> Vec<(&'static str, Vec<&'static str>)> {
+    vec![
+        ("serve", vec!["--nbd", "unix:nbd"]),
+        ("fail", vec!["--device", "data0"]),
+        ("replace", vec!["--device", "data0", "--with", "new", "--file-size", "32MiB"]),
+        ("add", vec!["--spare", "new", "--file-size", "32MiB"]),
+        ("scrub", vec![]),
+        ("commit", vec![]),
+        ("checkpoint", vec!["--full"]),
+    ]
+}
+
+fn rig() -> Rig {
+    let rig = Rig::with_array();
+    let other = ["create", "--scheme", "raid", "--parity", "1", "--data", "e0", "e1", "--file-size", "32MiB"];
+    rig.run(&other).ok();
+    std::fs::copy(rig.path("d3"), rig.path("short")).unwrap();
+    std::fs::File::options().write(true).open(rig.path("short")).unwrap().set_len(16 << 20).unwrap();
+    std::fs::write(rig.path("text"), "nothing of the kind\n").unwrap();
+    rig
+}
+
+#[test]
+fn wrong_members() {
+    let rig = rig();
+    let before = rig.fingerprint(&FILES);
+    let cases: [(&[&str], &[&str]); 9] = [
+        (&["d0", "d1", "d2", "d3", "l0", "absent"], &["absent"]),
+        (&["d0", "d1", "d2", "d3", "l0", "text"], &["text", "20 bytes"]),
+        (&["d0", "d1", "d2", "d3", "l0", "l1", "e0"], &["e0", "belongs to array"]),
+        (&["d0", "d1", "d2", "short", "l0", "l1"], &["short", "truncated"]),
+        (&["d0", "d1", "d2", "d3", "short", "l0", "l1"], &["d3", "short", "copy"]),
+        (&["d0", "d1", "d2", "d3", "l0", "l1", "./d1"], &["d1"]),
+        (&["d0", "d1", "d2"], &["data3", "log0", "log1", "tolerates 2"]),
+        (&["d0", "d1", "d2", "d3", "l0", "/dev/null"], &["/dev/null", "character device"]),
+        (&["d0", "d1", "d2", "d3", "l0", "run"], &["run", "directory"]),
+    ];
+    std::fs::create_dir_all(rig.path("run")).unwrap();
+    for (command, options) in commands() {
+        for (members, words) in cases {
+            rig.on(command, members, &options).refused(words);
+            assert!(!rig.path("new").exists(), "{command} {members:?} left a file behind");
+        }
+        assert_eq!(rig.fingerprint(&FILES), before, "{command} changed a device");
+    }
+}
+
+#[test]
+fn another_server_on_the_same_members() {
+    let rig = rig();
+    let server = rig.serve(&MEMBERS, &[]);
+    rig.on("serve", &MEMBERS, &["--nbd", "unix:other"]).refused(&["d0", "in use"]);
+    // Without the control socket nobody but the lock can tell.
+    let blind = |command: &str, options: &[&str]| {
+        let mut args = vec![command];
+        args.extend(MEMBERS);
+        args.extend(options);
+        let mut child = std::process::Command::new(env!("CARGO_BIN_EXE_elastripe"));
+        child.args(&args).current_dir(rig.dir.path()).env("ELASTRIPE_RUN_DIR", rig.path("elsewhere"));
+        child.output().unwrap()
+    };
+    for (command, options) in commands() {
+        let output = blind(command, &options);
+        let err = String::from_utf8(output.stderr).unwrap();
+        assert!(
+            output.status.code() == Some(1) && err.contains("in use") && err.lines().count() == 1,
+            "{command}: {err}"
+        );
+    }
+    let status = blind("status", &["--json"]);
+    let status: serde_json::Value = serde_json::from_slice(&status.stdout).unwrap();
+    assert_eq!(status["source"], "in-use");
+    assert!(!rig.path("new").exists() && !rig.path("other").exists());
+    server.stop().ok();
+}
+
+#[test]
+fn busy_sockets_and_unwritable_paths() {
+    let rig = rig();
+    let _listener = UnixListener::bind(rig.path("busy")).unwrap();
+    let before = rig.fingerprint(&FILES);
+    let tcp = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let taken = format!("tcp:{}", tcp.local_addr().unwrap());
+    let cases: [(&str, &[&str]); 7] = [
+        ("unix:busy", &["busy", "in use"]),
+        ("unix:text", &["text", "not a socket"]),
+        ("unix:nowhere/socket", &["nowhere/socket"]),
+        (&taken, &["127.0.0.1"]),
+        ("tcp:256.0.0.1:1", &["256.0.0.1"]),
+        ("udp:1", &["udp:1", "unix:PATH"]),
+        ("tcp:localhost", &["tcp:localhost", "HOST:PORT"]),
+    ];
+    for (address, words) in cases {
+        rig.on("serve", &MEMBERS, &["--nbd", address]).refused(words);
+        assert_eq!(rig.fingerprint(&FILES), before, "{address}");
+    }
+    rig.on("serve", &MEMBERS, &[]).refused(&["--nbd"]);
+    rig.on("replace", &MEMBERS, &["--device", "data0", "--with", "nowhere/n", "--file-size", "32MiB"])
+        .refused(&["nowhere/n"]);
+    rig.on("replace", &MEMBERS, &["--device", "data0", "--with", "absent"])
+        .refused(&["absent", "--file-size"]);
+    assert_eq!(rig.fingerprint(&FILES), before);
+}
+
+#[test]
+fn looking_never_changes_anything() {
+    let rig = rig();
+    let before = rig.fingerprint(&FILES);
+    rig.on("status", &["absent"], &[]).refused(&["absent"]).code(4);
+    rig.on("status", &["text"], &[]).refused(&["text"]).code(4);
+    rig.on("status", &["d0", "e0"], &[]).refused(&["e0", "belongs to array"]).code(4);
+    rig.run(&["status", "--no-such-option"]).refused(&["--no-such-option"]).code(4);
+    rig.on("status", &["d0", "d1", "d2"], &[]).code(2);
+    rig.on("status", &["d0", "d1", "d2", "d3"], &[]).code(1);
+    rig.on("status", &MEMBERS, &[]).ok();
+    rig.on("examine", &["absent"], &[]).refused(&["absent"]);
+    rig.on("examine", &["text"], &[]).code(1);
+    rig.on("examine", &["d1"], &[]).ok();
+    rig.on("examine", &["short"], &["--json"]).ok();
+    rig.on("inspect", &["absent"], &[]).refused(&["absent"]);
+    rig.on("inspect", &["d0", "l0", "text", "short"], &["--records"]).code(1);
+    assert_eq!(rig.fingerprint(&FILES), before);
+}
