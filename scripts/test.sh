@@ -14,7 +14,7 @@ step "planted bugs";  cargo test --locked -p elastripe-sim --features planted-bu
 step "simulator, fixed seeds"
 target/release/elastripe-sim --from 0 --worlds "${ELASTRIPE_SIM_WORLDS:-4000}"
 step "simulator, fresh seeds"
-target/release/elastripe-sim --seconds "${ELASTRIPE_SIM_SECONDS:-60}"
+target/release/elastripe-sim --seconds "${ELASTRIPE_SIM_SECONDS:-60}" --from "$(od -An -N4 -tu4 /dev/urandom | tr -d ' ')"
 step "documentation"; RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked
 step "real clients";  scripts/clients.sh
 step "all passed"
