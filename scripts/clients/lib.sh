@@ -12,7 +12,7 @@ skip() { echo "$*" >"$work/skipped"; exit 77; }
 note() { echo "$*" >>"$work/resources"; }
 
 # ours PID: a live process that has this test's directory in its command line (process numbers are reused).
-ours() { [ -r "/proc/$1/cmdline" ] && tr '\0' ' ' <"/proc/$1/cmdline" 2>/dev/null | grep -qF "$work"; }
+ours() { tr '\0' ' ' 2>/dev/null <"/proc/$1/cmdline" | grep -qF "$work"; } 2>/dev/null
 
 # soon SECONDS COMMAND...: repeats the command until it succeeds; fails when time is up.
 soon() {
