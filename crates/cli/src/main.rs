@@ -19,7 +19,7 @@ mod steward;
 mod units;
 mod volume;
 
-use clap::Parser;
+use clap::{CommandFactory, Parser};
 use clap::error::ErrorKind;
 use failure::{EXIT_CANNOT_LOOK, EXIT_MISUSED};
 use std::process::ExitCode;
@@ -55,8 +55,11 @@ fn misused(error: &clap::Error) -> ExitCode {
     let text = error.to_string();
     let first = text.split("\n\n").next().unwrap_or_default().trim_start_matches("error: ");
     let words = first.lines().map(str::trim).collect::<Vec<_>>().join(" ");
-    output::warn(format_args!("elastripe: {words}; see `elastripe help`"));
+    let given = std::env::args_os().nth(1).and_then(|name| name.into_string().ok()).unwrap_or_default();
+    let known = CommandLine::command().get_subcommands().any(|command| command.get_name() == given);
+    let topic = if known { format!(" {given}") } else { String::new() };
+    output::warn(format_args!("elastripe: {words}; see `elastripe help{topic}`"));
     // `status` uses 2 for an array that has failed.
-    let looking = std::env::args_os().nth(1).is_some_and(|command| command == "status");
+    let looking = given == "status";
     ExitCode::from(if looking { EXIT_CANNOT_LOOK } else { EXIT_MISUSED })
 }

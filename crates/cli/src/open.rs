@@ -2,8 +2,11 @@
 
 use crate::failure::Failure;
 use crate::fresh;
+use crate::output;
 use crate::units::show_size;
-use array::{Arrangement, Array, AssembleError, DirtyDegraded, EngineOptions, RecoveryReport, arrange, arrange_any};
+use array::{
+    Arrangement, Array, AssembleError, DirtyDegraded, EngineOptions, RecoveryReport, arrange, arrange_any,
+};
 use block::{DevIndex, META_BYTES};
 use device::{
     Access, Counting, DirectIo, Members, Note, OpenError, OpenOptions, UringOptions, UringSet, probe,
@@ -136,6 +139,24 @@ impl Found {
 /// Looks at every path and finds out which member it is.
 pub fn discover(paths: &[PathBuf]) -> Result<Found, Failure> {
     let candidates = paths.iter().map(|path| look_at(path)).collect::<Result<Vec<_>, _>>()?;
+    arrange_candidates(&candidates)
+}
+
+/// The same, leaving out paths that are no members.
+fn discover_some(paths: &[PathBuf]) -> Result<Found, Failure> {
+    let (mut candidates, mut skipped) = (Vec::new(), Vec::new());
+    for path in paths {
+        match look_at(path)
+            .and_then(|candidate| candidate.require_superblock().map(|_| ()).map(|()| candidate))
+        {
+            Ok(candidate) => candidates.push(candidate),
+            Err(failure) => skipped.push(failure),
+        }
+    }
+    if candidates.is_empty() {
+        return Err(skipped.pop().unwrap_or_else(|| Failure::new("no member was named")));
+    }
+    skipped.iter().for_each(|failure| output::warn(format_args!("elastripe: left out: {failure}")));
     arrange_candidates(&candidates)
 }
 
@@ -280,9 +301,21 @@ pub struct Assembled {
     pub notes: Vec<Note>,
 }
 
+/// What becomes of a path that does not exist or is no member.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum BadPath {
+    /// The command ends there.
+    Refuse,
+    /// It is reported, and the array does without it if it can.
+    Skip,
+}
+
 /// Opens and locks the members at `paths`.
-pub fn lock(paths: &[PathBuf], force: Force) -> Result<Locked, Failure> {
-    let mut found = discover(paths)?;
+pub fn lock(paths: &[PathBuf], force: Force, bad_path: BadPath) -> Result<Locked, Failure> {
+    let mut found = match bad_path {
+        BadPath::Refuse => discover(paths)?,
+        BadPath::Skip => discover_some(paths)?,
+    };
     found.arrangement.dirty_degraded = match force {
         Force::Never => DirtyDegraded::Refuse,
         Force::Accept => DirtyDegraded::Accept,
@@ -298,7 +331,9 @@ fn open_patiently(paths: &[Option<PathBuf>]) -> Result<Members, OpenError> {
     let started = Instant::now();
     loop {
         match Members::open(paths, open_options(Access::Exclusive)) {
-            Err(OpenError::InUse { .. }) if started.elapsed() < LOCK_PATIENCE => std::thread::sleep(LOCK_RETRY),
+            Err(OpenError::InUse { .. }) if started.elapsed() < LOCK_PATIENCE => {
+                std::thread::sleep(LOCK_RETRY)
+            }
             result => return result,
         }
     }
@@ -346,7 +381,7 @@ impl Locked {
 
 /// Opens and locks the members at `paths` and assembles the array.
 pub fn assemble(paths: &[PathBuf], options: EngineOptions) -> Result<Assembled, Failure> {
-    lock(paths, Force::Never)?.assemble(options)
+    lock(paths, Force::Never, BadPath::Refuse)?.assemble(options)
 }
 
 /// An array in a line: `tank: eplog 6+2 with 2 log devices, code cauchy, 4 KiB chunks, volume 5.31 GiB`.

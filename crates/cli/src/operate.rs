@@ -249,7 +249,10 @@ impl Operator {
     fn let_go(&mut self, running: &mut Running) {
         for (index, state) in (0u16..).zip(&self.known) {
             let dev = DevIndex::new(index);
-            if *state == MemberState::Failed && running.engine_ref().in_flight(dev) == 0 {
+            if *state == MemberState::Failed
+                && running.devices_ref().inner().members().get(dev).is_some()
+                && running.engine_ref().in_flight(dev) == 0
+            {
                 running.array().devices().inner_mut().remove(dev);
             }
         }

@@ -24,7 +24,12 @@ pub struct Progress {
 impl Progress {
     /// Work begins now.
     pub fn start() -> Self {
-        Self { started: Instant::now(), last_line: None, bar: None, terminal: std::io::stderr().is_terminal() }
+        Self {
+            started: Instant::now(),
+            last_line: None,
+            bar: None,
+            terminal: std::io::stderr().is_terminal(),
+        }
     }
 
     /// This is how far it is.
@@ -46,7 +51,8 @@ impl Progress {
             bar
         });
         let eta = work.eta_s.map(|seconds| format!(", {} left", show_seconds(seconds))).unwrap_or_default();
-        let of = if work.devices.is_empty() { String::new() } else { format!(" of {}", work.devices.join(", ")) };
+        let of =
+            if work.devices.is_empty() { String::new() } else { format!(" of {}", work.devices.join(", ")) };
         bar.set_prefix(format!("{}{of}", work.kind));
         bar.set_length(work.total);
         bar.set_position(work.done);

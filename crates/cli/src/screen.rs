@@ -60,18 +60,25 @@ fn is_are(names: &[&str]) -> &'static str {
 }
 
 fn meaning(status: &Status) -> String {
-    let gone = named(status, &["failed", "absent", "missing"]);
+    let gone = named(status, &["failed", "absent"]);
+    let missing = named(status, &["missing"]);
     let rebuilding = named(status, &["rebuilding"]);
-    let left = status.parity_count.saturating_sub(gone.len() + rebuilding.len());
+    let left = status.parity_count.saturating_sub(gone.len() + missing.len() + rebuilding.len());
     match status.state {
         Condition::Healthy => {
             let total = status.data_count + status.parity_count + status.log_count;
-            format!("all {total} devices work; any {} of them may fail without loss of data", status.parity_count)
+            format!(
+                "all {total} devices work; any {} of them may fail without loss of data",
+                status.parity_count
+            )
         }
         Condition::Degraded => {
             let mut parts = Vec::new();
             if !gone.is_empty() {
                 parts.push(format!("{} {} out of service", list(&gone), is_are(&gone)));
+            }
+            if !missing.is_empty() {
+                parts.push(format!("{} {} not among the named paths", list(&missing), is_are(&missing)));
             }
             if !rebuilding.is_empty() {
                 parts.push(format!("{} {} being rebuilt", list(&rebuilding), is_are(&rebuilding)));
@@ -109,7 +116,10 @@ fn action(status: &Status) -> Option<String> {
     let missing = named(status, &["missing"]);
     let gone = named(status, &["failed", "absent"]);
     if let Some(stuck) = status.commit.filter(|commit| commit.stuck_stripes > 0) {
-        return Some(format!("{} stripes hold chunks that are lost; rewrite or discard them", stuck.stuck_stripes));
+        return Some(format!(
+            "{} stripes hold chunks that are lost; rewrite or discard them",
+            stuck.stuck_stripes
+        ));
     }
     match (missing.first(), gone.first()) {
         (Some(_), _) => Some(format!(
@@ -120,7 +130,9 @@ fn action(status: &Status) -> Option<String> {
         (None, Some(name)) if status.state != Condition::Failed => {
             Some(format!("elastripe replace MEMBERS --device {name} --with NEWPATH"))
         }
-        (None, Some(_)) => Some("bring back members that were only disconnected, or restore from a backup".to_owned()),
+        (None, Some(_)) => {
+            Some("bring back members that were only disconnected, or restore from a backup".to_owned())
+        }
         (None, None) => None,
     }
 }
@@ -136,10 +148,13 @@ fn served(status: &Status) -> String {
             uris => uris.join(" "),
         },
         (Source::InUse, _) => {
-            "another process has the devices open, but its control socket was not found (ELASTRIPE_RUN_DIR?)".to_owned()
+            "another process has the devices open, but its control socket was not found (ELASTRIPE_RUN_DIR?)"
+                .to_owned()
         }
         (Source::Stopped, Some(true)) => "no; stopped in order".to_owned(),
-        (Source::Stopped, Some(false) | None) => "no; not stopped in order, the next start recovers".to_owned(),
+        (Source::Stopped, Some(false) | None) => {
+            "no; not stopped in order, the next start recovers".to_owned()
+        }
     }
 }
 
@@ -205,7 +220,10 @@ fn commit(status: &Status) -> Option<String> {
 
 fn checkpoint(status: &Status) -> Option<String> {
     let place = status.checkpoints?;
-    Some(format!("number {} on top of full {}; {} written since the start", place.number, place.full_number, place.written))
+    Some(format!(
+        "number {} on top of full {}; {} written since the start",
+        place.number, place.full_number, place.written
+    ))
 }
 
 fn memory(status: &Status) -> Option<String> {
@@ -222,7 +240,11 @@ fn memory(status: &Status) -> Option<String> {
 
 fn activity(status: &Status) -> Option<String> {
     let activity = status.activity?;
-    let lost = if activity.lost > 0 { format!(", {} chunks LOST", show_count(activity.lost)) } else { String::new() };
+    let lost = if activity.lost > 0 {
+        format!(", {} chunks LOST", show_count(activity.lost))
+    } else {
+        String::new()
+    };
     Some(format!(
         "{} requests in {}: {} chunks read, {} written, {} computed from others{lost}",
         show_count(activity.requests),
@@ -236,7 +258,9 @@ fn activity(status: &Status) -> Option<String> {
 fn work(status: &Status) -> String {
     match &status.work {
         Some(work) => describe_work(work),
-        None if status.scrub_cursor > 0 => "a scrub was interrupted; it goes on when the array is served".to_owned(),
+        None if status.scrub_cursor > 0 => {
+            "a scrub was interrupted; it goes on when the array is served".to_owned()
+        }
         None => "none".to_owned(),
     }
 }
@@ -251,8 +275,11 @@ pub fn describe_work(work: &Work) -> String {
     };
     let eta = work.eta_s.map(|seconds| format!(", {} left", show_seconds(seconds))).unwrap_or_default();
     let lost = if work.lost > 0 { format!(", {} code words LOST", work.lost) } else { String::new() };
-    let mismatches =
-        if work.mismatches > 0 { format!(", {} stripes with wrong parity", work.mismatches) } else { String::new() };
+    let mismatches = if work.mismatches > 0 {
+        format!(", {} stripes with wrong parity", work.mismatches)
+    } else {
+        String::new()
+    };
     format!(
         "{}{of}: {} done, {}{eta}{lost}{mismatches}",
         work.kind,
@@ -264,32 +291,43 @@ pub fn describe_work(work: &Work) -> String {
 fn devices(text: &mut String, status: &Status) {
     let running = status.devices.iter().any(|device| device.errors.is_some());
     if running {
-        put(text, format_args!(
-            "  {:<8} {:<11} {:>6} {:>6} {:>6} {:>6} {:>10} {:>10}  PATH",
-            "DEVICE", "STATE", "READ", "WRITE", "CKSUM", "HEALED", "BYTES IN", "BYTES OUT"
-        ));
+        put(
+            text,
+            format_args!(
+                "  {:<8} {:<11} {:>6} {:>6} {:>6} {:>6} {:>10} {:>10}  PATH",
+                "DEVICE", "STATE", "READ", "WRITE", "CKSUM", "HEALED", "BYTES IN", "BYTES OUT"
+            ),
+        );
     } else {
         put(text, format_args!("  {:<8} {:<11} PATH", "DEVICE", "STATE"));
     }
     for device in &status.devices {
         let path = device.path.as_ref().map_or_else(|| "-".to_owned(), |path| path.display().to_string());
         match (&device.errors, &device.traffic) {
-            (Some(errors), Some(traffic)) => put(text, format_args!(
-                "  {:<8} {:<11} {:>6} {:>6} {:>6} {:>6} {:>10} {:>10}  {path}",
-                device.name,
-                device.state,
-                errors.read,
-                errors.write,
-                errors.checksum,
-                errors.healed,
-                show_size(traffic.written_bytes),
-                show_size(traffic.read_bytes)
-            )),
-            (None, _) | (_, None) if running => put(text, format_args!(
-                "  {:<8} {:<11} {:>6} {:>6} {:>6} {:>6} {:>10} {:>10}  {path}",
-                device.name, device.state, "-", "-", "-", "-", "-", "-"
-            )),
-            (None, _) | (_, None) => put(text, format_args!("  {:<8} {:<11} {path}", device.name, device.state)),
+            (Some(errors), Some(traffic)) => put(
+                text,
+                format_args!(
+                    "  {:<8} {:<11} {:>6} {:>6} {:>6} {:>6} {:>10} {:>10}  {path}",
+                    device.name,
+                    device.state,
+                    errors.read,
+                    errors.write,
+                    errors.checksum,
+                    errors.healed,
+                    show_size(traffic.written_bytes),
+                    show_size(traffic.read_bytes)
+                ),
+            ),
+            (None, _) | (_, None) if running => put(
+                text,
+                format_args!(
+                    "  {:<8} {:<11} {:>6} {:>6} {:>6} {:>6} {:>10} {:>10}  {path}",
+                    device.name, device.state, "-", "-", "-", "-", "-", "-"
+                ),
+            ),
+            (None, _) | (_, None) => {
+                put(text, format_args!("  {:<8} {:<11} {path}", device.name, device.state))
+            }
         }
     }
 }

@@ -38,7 +38,9 @@ pub enum Patience {
 pub fn server_of(paths: &[PathBuf]) -> Result<Option<Client>, Failure> {
     let mut unreadable = None;
     for path in paths {
-        match look_at(path).and_then(|candidate| candidate.require_superblock().map(|superblock| superblock.array)) {
+        match look_at(path)
+            .and_then(|candidate| candidate.require_superblock().map(|superblock| superblock.array))
+        {
             Ok(array) => return Ok(Client::connect(array)),
             Err(failure) => unreadable = unreadable.or(Some(failure)),
         }
@@ -79,10 +81,20 @@ impl Session {
     }
 
     /// Puts another device in a member's place and rebuilds.
-    pub fn replace(&mut self, device: &str, path: &Path, force: bool, patience: Patience) -> Result<(), Failure> {
+    pub fn replace(
+        &mut self,
+        device: &str,
+        path: &Path,
+        force: bool,
+        patience: Patience,
+    ) -> Result<(), Failure> {
         match self {
             Self::Live(client) => {
-                client.order(&Request::Replace { device: device.to_owned(), path: path.to_owned(), force })?;
+                client.order(&Request::Replace {
+                    device: device.to_owned(),
+                    path: path.to_owned(),
+                    force,
+                })?;
                 if patience == Patience::Wait { wait_for_work(client, "rebuild").map(|_| ()) } else { Ok(()) }
             }
             Self::Offline(offline) => {
@@ -182,7 +194,10 @@ impl Offline {
                     Event::NotReplaced { why, .. } => Some(Err(Failure::new(why))),
                     Event::WorkEnded { lost, .. } if *lost > 0 => Some(Err(incomplete(*lost))),
                     Event::Rebuilt(rebuilt) if *rebuilt == dev => Some(Ok(())),
-                    Event::WorkEnded { .. } | Event::Rebuilt(_) | Event::Failed(_) | Event::Replaced { .. } => None,
+                    Event::WorkEnded { .. }
+                    | Event::Rebuilt(_)
+                    | Event::Failed(_)
+                    | Event::Replaced { .. } => None,
                 })
             },
         );

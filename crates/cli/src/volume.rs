@@ -9,8 +9,6 @@ use std::time::Instant;
 
 /// Turns of the engine in one go, so that sockets get their share while a memory-fast device always has news.
 const TURNS_MAX: usize = 32;
-/// How often background work is looked at while a rate limit holds it back.
-const THROTTLED_NS: u64 = 2_000_000;
 /// Extents reported at once.
 const EXTENTS_MAX: usize = 1024;
 
@@ -256,9 +254,7 @@ impl<D: DeviceSet> Volume for ServedArray<D> {
         }
         let engine = self.array.engine_ref();
         let now_ns = self.now_ns();
-        let deadline = engine.next_deadline_ns().map(|at_ns| at_ns.saturating_sub(now_ns));
-        let throttled = engine.maintenance().map(|_| THROTTLED_NS);
-        [deadline, throttled].into_iter().flatten().min()
+        engine.next_deadline_ns().map(|at_ns| at_ns.saturating_sub(now_ns))
     }
 
     fn wake_fd(&self) -> Option<BorrowedFd<'_>> {

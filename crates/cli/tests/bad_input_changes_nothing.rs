@@ -115,6 +115,17 @@ fn busy_sockets_and_unwritable_paths() {
 }
 
 #[test]
+fn a_server_does_without_lost_members_when_told_to() {
+    let rig = rig();
+    let named = ["d0", "d1", "absent", "d3", "text", "l1"];
+    let ran = rig.serve_run(&named, "exit 0", &["--degraded"]).ok();
+    assert!(ran.err.contains("absent") && ran.err.contains("data2 was not named"), "{ran:?}");
+    let status = rig.on("status", &MEMBERS, &["--json"]).code(1).json();
+    assert_eq!(status["stale"], serde_json::json!(["d2", "l0"]));
+    rig.serve_run(&["absent", "d0", "d1"], "exit 0", &["--degraded"]).code(1);
+}
+
+#[test]
 fn looking_never_changes_anything() {
     let rig = rig();
     let before = rig.fingerprint(&FILES);

@@ -6,7 +6,7 @@ use crate::fresh;
 use crate::open::{look_at, member_name, open_options};
 use crate::output;
 use crate::units::{parse_permille, parse_size, show_size};
-use array::{CreateOptions, NewArray, RESERVE_PERMILLE_DEFAULT, plan_config};
+use array::{CreateOptions, NewArray, plan_config};
 use block::{DevIndex, Geometry};
 use clap::{Args, ValueEnum};
 use device::{Access, Existing, Members, UringOptions, UringSet, create_file};
@@ -18,6 +18,9 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Widest array whose stripes are spread; wider ones rotate.
 const SPREAD_DEVICES_MAX: usize = 10;
+
+/// [`array::RESERVE_PERMILLE_DEFAULT`] as an option's value.
+const RESERVE_DEFAULT: &str = "10%";
 
 /// Options of `create`.
 #[derive(Args, Debug)]
@@ -50,8 +53,8 @@ pub struct Arguments {
     #[arg(long, value_enum, default_value = "journal")]
     consistency: ConsistencyName,
     /// Share of each data device kept free for new versions (scheme `eplog`).
-    #[arg(long, value_parser = parse_permille, value_name = "SHARE")]
-    reserve: Option<u32>,
+    #[arg(long, value_parser = parse_permille, default_value = RESERVE_DEFAULT, value_name = "SHARE")]
+    reserve: u32,
     /// Name of the array.
     #[arg(long, default_value = "")]
     name: String,
@@ -130,7 +133,7 @@ fn create_options(arguments: &Arguments) -> Result<CreateOptions, Failure> {
             ConsistencyName::Journal => Consistency::Journal,
         },
         geometry,
-        reserve_permille: arguments.reserve.unwrap_or(RESERVE_PERMILLE_DEFAULT),
+        reserve_permille: arguments.reserve,
     })
 }
 
@@ -277,7 +280,11 @@ fn report(arguments: &Arguments, config: &ArrayConfig, array: &NewArray) {
     }
     let logs =
         if config.log_count > 0 { format!(" with {} log devices", config.log_count) } else { String::new() };
-    output::line(format_args!("array {} ({})", if array.name.is_empty() { "without a name" } else { &array.name }, array.uuid));
+    output::line(format_args!(
+        "array {} ({})",
+        if array.name.is_empty() { "without a name" } else { &array.name },
+        array.uuid
+    ));
     output::line(format_args!(
         "  {} {}+{}{logs}, code {}, chunk {}",
         config.scheme,
@@ -295,5 +302,15 @@ fn report(arguments: &Arguments, config: &ArrayConfig, array: &NewArray) {
     ));
     for (path, name) in paths.zip(names) {
         output::line(format_args!("  {name:<7} {}", path.display()));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{RESERVE_DEFAULT, parse_permille};
+
+    #[test]
+    fn the_default_reserve_is_the_engine_s() {
+        assert_eq!(parse_permille(RESERVE_DEFAULT), Ok(array::RESERVE_PERMILLE_DEFAULT));
     }
 }

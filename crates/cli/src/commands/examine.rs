@@ -1,8 +1,8 @@
 //! `examine`: what one device says of itself.
 
 use super::Exit;
-use crate::failure::Failure;
 use crate::describe::{role_of, superblock_json};
+use crate::failure::Failure;
 use crate::open::{Candidate, look_at, member_name, shape, state_name};
 use crate::output;
 use crate::units::{show_size, show_time};

@@ -83,8 +83,10 @@ impl Search {
             return;
         }
         let bar = self.bar.get_or_insert_with(|| {
-            let style = ProgressStyle::with_template("{prefix} {wide_bar} {percent:>3} %  {per_sec}, {eta} left");
-            let bar = ProgressBar::new(total).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+            let style =
+                ProgressStyle::with_template("{prefix} {wide_bar} {percent:>3} %  {per_sec}, {eta} left");
+            let bar =
+                ProgressBar::new(total).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
             bar.set_prefix(self.what.clone());
             bar
         });

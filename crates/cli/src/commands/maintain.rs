@@ -101,7 +101,9 @@ pub fn checkpoint(arguments: &CheckpointArguments) -> Result<Exit, Failure> {
 pub fn stop(arguments: &PlainArguments) -> Result<Exit, Failure> {
     let Some(mut client) = server_of(&arguments.paths)? else {
         let first = arguments.paths.first().map_or_else(String::new, |path| path.display().to_string());
-        return Err(Failure::new(format!("{first}: its array is not being served; there is nothing to stop")));
+        return Err(Failure::new(format!(
+            "{first}: its array is not being served; there is nothing to stop"
+        )));
     };
     let status = client.status()?;
     client.order(&Request::Stop)?;

@@ -20,20 +20,14 @@ pub type Exit = u8;
 /// What can be done.
 #[derive(Subcommand, Debug)]
 pub enum Command {
-    /// Replay a block trace through an array, measure and verify it.
-    Replay(replay::Arguments),
-    /// Look at block traces, convert them.
-    Trace(trace::Arguments),
-    /// Measure the engine on memory and null devices, schemes side by side.
-    Bench(bench::Arguments),
     /// Make a new array on empty devices or files.
     Create(create::Arguments),
-    /// Show the superblock of one device, whatever array it belongs to.
-    Examine(examine::Arguments),
     /// Assemble an array and export it over NBD.
     Serve(serve::Arguments),
     /// Show how an array is; exit code 0 healthy, 1 degraded, 2 failed, 4 could not look.
     Status(status::Arguments),
+    /// Stop serving an array, in order.
+    Stop(maintain::PlainArguments),
     /// Take a member out of service.
     Fail(members::FailArguments),
     /// Put another device in a member's place and rebuild.
@@ -46,31 +40,37 @@ pub enum Command {
     Commit(maintain::PlainArguments),
     /// Write a metadata checkpoint now.
     Checkpoint(maintain::CheckpointArguments),
+    /// Show the superblock of one device, whatever array it belongs to.
+    Examine(examine::Arguments),
     /// Decode every structure on members, also damaged ones; never writes.
     Inspect(inspect::Arguments),
-    /// Stop serving an array, in order.
-    Stop(maintain::PlainArguments),
+    /// Replay a block trace through an array, measure and verify it.
+    Replay(replay::Arguments),
+    /// Look at block traces, convert them.
+    Trace(trace::Arguments),
+    /// Measure the engine on memory and null devices, schemes side by side.
+    Bench(bench::Arguments),
 }
 
 impl Command {
     /// Carries the command out.
     pub fn run(self) -> Result<Exit, Failure> {
         match self {
-            Self::Replay(arguments) => replay::run(&arguments),
-            Self::Trace(arguments) => trace::run(&arguments),
-            Self::Bench(arguments) => bench::run(&arguments),
             Self::Create(arguments) => create::run(&arguments),
-            Self::Examine(arguments) => examine::run(&arguments),
             Self::Serve(arguments) => serve::run(&arguments),
             Self::Status(arguments) => status::run(&arguments),
+            Self::Stop(arguments) => maintain::stop(&arguments),
             Self::Fail(arguments) => members::fail(&arguments),
             Self::Replace(arguments) => members::replace(&arguments),
             Self::Add(arguments) => members::add(&arguments),
             Self::Scrub(arguments) => maintain::scrub(&arguments),
             Self::Commit(arguments) => maintain::commit(&arguments),
             Self::Checkpoint(arguments) => maintain::checkpoint(&arguments),
+            Self::Examine(arguments) => examine::run(&arguments),
             Self::Inspect(arguments) => inspect::run(&arguments),
-            Self::Stop(arguments) => maintain::stop(&arguments),
+            Self::Replay(arguments) => replay::run(&arguments),
+            Self::Trace(arguments) => trace::run(&arguments),
+            Self::Bench(arguments) => bench::run(&arguments),
         }
     }
 }

@@ -66,7 +66,9 @@ pub fn status_of(paths: &[PathBuf]) -> Result<Status, Failure> {
     let mut ignored = Vec::new();
     let mut candidates: Vec<Candidate> = Vec::new();
     for path in paths {
-        match look_at(path).and_then(|candidate| candidate.require_superblock().map(|_| ()).map(|()| candidate)) {
+        match look_at(path)
+            .and_then(|candidate| candidate.require_superblock().map(|_| ()).map(|()| candidate))
+        {
             Ok(candidate) => candidates.push(candidate),
             Err(failure) => ignored.push(failure),
         }

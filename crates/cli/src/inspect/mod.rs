@@ -9,8 +9,9 @@ use crate::failure::Failure;
 use crate::open::{Candidate, look_at};
 use block::{ChunkIndex, DevIndex, Epoch, META_BYTES};
 use format::{
-    ArrayConfig, ArrayUuid, BlockExpect, BodyCrc, CheckpointHeader, FormatError, Frame, FrameExpect, ListItem, Page,
-    PageExpect, PageKind, Record, Role, Superblock, decode_checkpoint_header, decode_frame, decode_list, decode_page,
+    ArrayConfig, ArrayUuid, BlockExpect, BodyCrc, CheckpointHeader, FormatError, Frame, FrameExpect,
+    ListItem, Page, PageExpect, PageKind, Record, Role, Superblock, decode_checkpoint_header, decode_frame,
+    decode_list, decode_page,
 };
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -131,17 +132,23 @@ impl Source<'_> {
 
     fn block_offset(&self, area: u8, block: u32) -> Option<u64> {
         match area {
-            INCREMENTAL_AREA if block < self.config.incremental_blocks => Some(self.config.incremental_offset(block)),
-            0 | 1 if block < self.config.full_blocks => Some(self.config.full_offset(usize::from(area), block)),
+            INCREMENTAL_AREA if block < self.config.incremental_blocks => {
+                Some(self.config.incremental_offset(block))
+            }
+            0 | 1 if block < self.config.full_blocks => {
+                Some(self.config.full_offset(usize::from(area), block))
+            }
             _ => None,
         }
     }
 
     fn checkpoints(&self) -> Vec<Checkpoint> {
-        let mut found: Vec<Checkpoint> = [0, 1].into_iter().filter_map(|area| self.checkpoint(area, 0)).collect();
+        let mut found: Vec<Checkpoint> =
+            [0, 1].into_iter().filter_map(|area| self.checkpoint(area, 0)).collect();
         let mut block = 0;
         while let Some(checkpoint) = self.checkpoint(INCREMENTAL_AREA, block) {
-            let next = checkpoint.header.as_ref().ok().and_then(|header| block.checked_add(1 + header.page_count));
+            let next =
+                checkpoint.header.as_ref().ok().and_then(|header| block.checked_add(1 + header.page_count));
             if checkpoint.header.is_ok() || block == 0 {
                 found.push(checkpoint);
             }
@@ -186,8 +193,13 @@ impl Source<'_> {
                 break;
             };
             self.read(offset, &mut bytes);
-            let expect =
-                PageExpect { array: self.array, dev: self.dev, area: header.area, block, number: header.number };
+            let expect = PageExpect {
+                array: self.array,
+                dev: self.dev,
+                area: header.area,
+                block,
+                number: header.number,
+            };
             match decode_page(&bytes, &expect) {
                 Ok(Page { kind, words, crc, .. }) => {
                     body.push(crc);
@@ -243,7 +255,8 @@ impl Source<'_> {
 
     fn frame(&self, bytes: &[u8], block: u32, secrets: &[(Epoch, u64)], journal: &mut Journal) {
         for &(epoch, nonce) in secrets {
-            match decode_frame(bytes, &FrameExpect { array: self.array, epoch, nonce, dev: self.dev, block }) {
+            match decode_frame(bytes, &FrameExpect { array: self.array, epoch, nonce, dev: self.dev, block })
+            {
                 Ok(frame) => return journal.frames.push(frame),
                 Err(FormatError::OtherEpoch { .. } | FormatError::OtherNonce { .. }) => {}
                 Err(FormatError::BadMagic { .. }) => return,

@@ -24,16 +24,19 @@ pub fn text(inspection: &Inspection, detail: Detail) -> String {
     line(&mut out, format_args!("{}: {}", candidate.path.display(), show_size(candidate.size_bytes)));
     for (slot, copy) in candidate.copies.iter().enumerate() {
         match copy {
-            Ok(s) => line(&mut out, format_args!(
-                "  superblock {slot}: update {}, epoch {}, {}, {}",
-                s.config_seq,
-                s.epoch,
-                if s.clean { "clean" } else { "not clean" },
-                match s.role {
-                    Role::Main | Role::Log => member_name(s.config.geometry.device_count(), s.dev),
-                    Role::Spare => "spare".to_owned(),
-                }
-            )),
+            Ok(s) => line(
+                &mut out,
+                format_args!(
+                    "  superblock {slot}: update {}, epoch {}, {}, {}",
+                    s.config_seq,
+                    s.epoch,
+                    if s.clean { "clean" } else { "not clean" },
+                    match s.role {
+                        Role::Main | Role::Log => member_name(s.config.geometry.device_count(), s.dev),
+                        Role::Spare => "spare".to_owned(),
+                    }
+                ),
+            ),
             Err(error) => line(&mut out, format_args!("  superblock {slot}: {error}")),
         }
     }
@@ -69,19 +72,25 @@ fn checkpoint_text(out: &mut String, checkpoint: &Checkpoint) {
         }
         Err(error) => return line(out, format_args!("  {place}: {error}")),
     };
-    line(out, format_args!(
-        "  {place}: {} checkpoint {} on {}, epoch {}, records up to {}, {} pages (table {}, list {})",
-        header.kind,
-        header.number,
-        header.base,
-        header.epoch,
-        header.through,
-        header.page_count,
-        checkpoint.table_pages,
-        checkpoint.list_pages
-    ));
+    line(
+        out,
+        format_args!(
+            "  {place}: {} checkpoint {} on {}, epoch {}, records up to {}, {} pages (table {}, list {})",
+            header.kind,
+            header.number,
+            header.base,
+            header.epoch,
+            header.through,
+            header.page_count,
+            checkpoint.table_pages,
+            checkpoint.list_pages
+        ),
+    );
     if let Some(list) = checkpoint.list {
-        line(out, format_args!("      {} dirty stripes, {} log stripes", list.dirty_stripes, list.log_stripes));
+        line(
+            out,
+            format_args!("      {} dirty stripes, {} log stripes", list.dirty_stripes, list.log_stripes),
+        );
     }
     if let Some(error) = &checkpoint.first_bad {
         line(out, format_args!("      DAMAGED: {} bad pages, the first: {error}", checkpoint.bad_pages));
@@ -116,14 +125,17 @@ fn journal_text(out: &mut String, journal: &Journal, what: &str, detail: Detail)
         let mut frames: Vec<&Frame> = journal.frames.iter().collect();
         frames.sort_by_key(|frame| (frame.epoch, frame.first_seq));
         for frame in frames {
-            line(out, format_args!(
-                "      frame in block {}: epoch {}, from {}, durable up to {}, {} records",
-                frame.block,
-                frame.epoch,
-                frame.first_seq,
-                frame.flushed_through,
-                frame.records.len()
-            ));
+            line(
+                out,
+                format_args!(
+                    "      frame in block {}: epoch {}, from {}, durable up to {}, {} records",
+                    frame.block,
+                    frame.epoch,
+                    frame.first_seq,
+                    frame.flushed_through,
+                    frame.records.len()
+                ),
+            );
             for (seq, record) in (frame.first_seq.get()..).zip(&frame.records) {
                 line(out, format_args!("        {seq}: {}", record_text(record)));
             }
@@ -148,14 +160,17 @@ fn record_counts(journal: &Journal) -> Vec<(&'static str, u64)> {
 }
 
 fn record_text(record: &Record) -> String {
-    let numbers = |list: &[block::ChunkIndex]| list.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ");
+    let numbers =
+        |list: &[block::ChunkIndex]| list.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ");
     match record {
         Record::LogStripe { log_block, members, .. } => {
             let members: Vec<String> =
                 members.iter().map(|member| format!("lcn {} at {}", member.lcn, member.chunk)).collect();
             format!("log stripe at log block {log_block}: {}", members.join(", "))
         }
-        Record::FullStripe { stripe, chunks, .. } => format!("full stripe {stripe}: chunks {}", numbers(chunks)),
+        Record::FullStripe { stripe, chunks, .. } => {
+            format!("full stripe {stripe}: chunks {}", numbers(chunks))
+        }
         Record::Commit { stripe, data, parity, .. } => {
             format!("commit of stripe {stripe}: data {}, parity {}", numbers(data), numbers(parity))
         }
@@ -216,8 +231,10 @@ fn checkpoint_json(checkpoint: &Checkpoint) -> Value {
 }
 
 fn journal_json(journal: &Journal, detail: Detail) -> Value {
-    let records: serde_json::Map<String, Value> =
-        record_counts(journal).into_iter().map(|(name, count)| (name.replace(' ', "_"), json!(count))).collect();
+    let records: serde_json::Map<String, Value> = record_counts(journal)
+        .into_iter()
+        .map(|(name, count)| (name.replace(' ', "_"), json!(count)))
+        .collect();
     let frames: Vec<Value> = match detail {
         Detail::Summary => Vec::new(),
         Detail::Records => journal.frames.iter().map(frame_json).collect(),

@@ -128,9 +128,17 @@ impl Rig {
         server
     }
 
-    /// Changes whenever a file does.
-    pub fn fingerprint(&self, names: &[&str]) -> Vec<u32> {
-        names.iter().map(|name| format::crc32c(&std::fs::read(self.path(name)).unwrap_or_default())).collect()
+    /// Changes whenever a file does. (A CRC would not: it is blind to blocks that end in their own CRC.)
+    pub fn fingerprint(&self, names: &[&str]) -> Vec<u64> {
+        let mix = |hash: u64, word: &[u8; 8]| {
+            (hash ^ u64::from_le_bytes(*word)).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29)
+        };
+        let one = |name: &&str| {
+            let bytes = std::fs::read(self.path(name)).unwrap_or_default();
+            let (words, rest) = bytes.as_chunks::<8>();
+            rest.iter().fold(words.iter().fold(1, mix), |hash, &byte| mix(hash, &[byte; 8]))
+        };
+        names.iter().map(one).collect()
     }
 
     pub fn status(&self, members: &[&str]) -> Value {
