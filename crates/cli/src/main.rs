@@ -19,8 +19,8 @@ mod steward;
 mod units;
 mod volume;
 
-use clap::{CommandFactory, Parser};
 use clap::error::ErrorKind;
+use clap::{CommandFactory, Parser};
 use failure::{EXIT_CANNOT_LOOK, EXIT_MISUSED};
 use std::process::ExitCode;
 

@@ -105,11 +105,11 @@ fn failed_meaning(status: &Status) -> String {
             is_are(&missing)
         );
     }
-    format!(
-        "{} {} out of service, the array bears {bears}: writes are refused; what still can be read is served, the rest is lost",
-        list(&out),
-        is_are(&out)
-    )
+    let rest = match status.source {
+        Source::Served => "writes are refused; what can be read still is served, the rest is lost",
+        Source::Stopped | Source::InUse => "it cannot be started",
+    };
+    format!("{} {} out of service, the array bears {bears}: {rest}", list(&out), is_are(&out))
 }
 
 fn action(status: &Status) -> Option<String> {

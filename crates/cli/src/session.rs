@@ -75,7 +75,10 @@ impl Session {
                 let dev = offline.find(device)?;
                 let caution = Caution::of_flag(force);
                 offline.operator.fail(&mut offline.running, dev, caution).map_err(Failure::new)?;
-                offline.request(|engine, tag| engine.flush(tag))
+                if offline.running.engine_ref().accepts_writes() {
+                    return offline.request(|engine, tag| engine.flush(tag));
+                }
+                Ok(()) // it was one too many, and nothing is written any more
             }
         }
     }

@@ -159,6 +159,9 @@ impl Steward {
             Request::Fail { device, force } => {
                 let dev = self.operator.find(running, &device)?;
                 self.operator.fail(running, dev, Caution::of_flag(force))?;
+                if !running.engine_ref().accepts_writes() {
+                    return Ok(Outcome::Answer(Reply::done())); // it was one too many, and nothing is written any more
+                }
                 // Answered when the other members know.
                 Ok(Outcome::Later(Wait::Tag(running.control(|engine, tag| engine.flush(tag)))))
             }

@@ -13,7 +13,8 @@ fn commands(text: &str) -> Vec<String> {
 
 #[test]
 fn the_quick_start_works_as_printed() {
-    let readme = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../README.md")).unwrap();
+    let readme =
+        std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../README.md")).unwrap();
     let commands = commands(&readme);
     assert!(commands.len() >= 5, "the README lost its quick start");
     let directory = tempfile::tempdir().unwrap();

@@ -10,7 +10,8 @@ use block::{ChunkIndex, Lcn, StripeId};
 
 /// All code words: every data stripe, every live log stripe.
 fn words(engine: &Engine) -> Vec<Word> {
-    let mut words: Vec<Word> = (0..engine.store().config.stripe_count).map(|s| Word::Stripe(StripeId::new(s))).collect();
+    let mut words: Vec<Word> =
+        (0..engine.store().config.stripe_count).map(|s| Word::Stripe(StripeId::new(s))).collect();
     engine.scheme().log_words(&mut words);
     words
 }
@@ -64,7 +65,11 @@ pub(crate) fn covers(
         let lost = bad.iter().filter(|&&b| b).count();
         let tolerated = store.config.geometry.parity_count();
         if lost > tolerated {
-            return Err(violation!("{name:?}: {lost} of {} pieces are bad: {:?}", word.pieces.len(), word.pieces));
+            return Err(violation!(
+                "{name:?}: {lost} of {} pieces are bad: {:?}",
+                word.pieces.len(),
+                word.pieces
+            ));
         }
         if lost > 0 || rng.chance(1, 3) {
             rebuild(store, name, &word, &mut region, &mut bad, rng)?;
@@ -93,7 +98,12 @@ fn rebuild(
         left -= 1;
     }
     let at = |want_bad: bool, bad: &[bool]| -> Vec<(usize, usize)> {
-        word.pieces.iter().enumerate().filter(|&(i, _)| bad[i] == want_bad).map(|(i, p)| (p.index, i * len)).collect()
+        word.pieces
+            .iter()
+            .enumerate()
+            .filter(|&(i, _)| bad[i] == want_bad)
+            .map(|(i, p)| (p.index, i * len))
+            .collect()
     };
     let (present, wanted) = (at(false, bad), at(true, bad));
     for &(_, offset) in &wanted {
@@ -106,7 +116,11 @@ fn rebuild(
         .map_err(|e| violation!("{name:?}: pieces {wanted:?} cannot be rebuilt: {e}"))?;
     for (i, piece) in word.pieces.iter().enumerate() {
         if bad[i] && format::crc32c(&region[i * len..(i + 1) * len]) != piece.crc {
-            return Err(violation!("{name:?}: piece {} at {:?} is not what its cover gives", piece.index, piece.addr));
+            return Err(violation!(
+                "{name:?}: piece {} at {:?} is not what its cover gives",
+                piece.index,
+                piece.addr
+            ));
         }
     }
     Ok(())
@@ -123,13 +137,21 @@ pub(crate) fn space(engine: &Engine) -> Result<(), Violation> {
     for (dev, (live, claimed)) in store.spaces.iter().zip(&fresh.spaces).enumerate() {
         for chunk in (1..=store.config.chunks_per_device).map(ChunkIndex::new) {
             match (live.is_used(chunk), claimed.is_used(chunk)) {
-                (true, false) => return Err(violation!("chunk {chunk} of device {dev} leaked: used, but nothing names it")),
+                (true, false) => {
+                    return Err(violation!(
+                        "chunk {chunk} of device {dev} leaked: used, but nothing names it"
+                    ));
+                }
                 (false, true) => return Err(violation!("chunk {chunk} of device {dev} is named, but free")),
                 (true, true) | (false, false) => {}
             }
         }
         if live.free_count() != claimed.free_count() {
-            return Err(violation!("device {dev} counts {} free chunks, not {}", live.free_count(), claimed.free_count()));
+            return Err(violation!(
+                "device {dev} counts {} free chunks, not {}",
+                live.free_count(),
+                claimed.free_count()
+            ));
         }
     }
     Ok(())
@@ -139,7 +161,10 @@ pub(crate) fn space(engine: &Engine) -> Result<(), Violation> {
 pub(crate) fn counters(engine: &Engine) -> Result<(), Violation> {
     let stats = engine.stats();
     if stats.lost > 0 {
-        return Err(violation!("{} chunks could not be had although the code tolerates the damage", stats.lost));
+        return Err(violation!(
+            "{} chunks could not be had although the code tolerates the damage",
+            stats.lost
+        ));
     }
     if stats.log_members < stats.log_stripes {
         return Err(violation!("log stripes without members: {stats:?}"));

@@ -56,7 +56,10 @@ pub fn bytes_of(block: &Option<Block>) -> &[u8; BLOCK_BYTES] {
 
 /// Cuts bytes into blocks.
 pub fn blocks_of(bytes: &[u8]) -> Vec<Block> {
-    bytes.chunks_exact(BLOCK_BYTES).map(|b| Rc::new(<[u8; BLOCK_BYTES]>::try_from(b).expect("chunks of a block"))).collect()
+    bytes
+        .chunks_exact(BLOCK_BYTES)
+        .map(|b| Rc::new(<[u8; BLOCK_BYTES]>::try_from(b).expect("chunks of a block")))
+        .collect()
 }
 
 impl Disk {
@@ -115,11 +118,6 @@ impl Disk {
                 self.durable[cached.first + i] = Some(block);
             }
         }
-    }
-
-    /// How many writes a power cut could undo.
-    pub fn cached_count(&self) -> usize {
-        self.cached.len()
     }
 
     /// Power is lost: of the cached writes and of `in_flight` (block number and blocks) some parts arrive.

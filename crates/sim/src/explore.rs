@@ -74,7 +74,13 @@ pub fn replay_command(seed: u64, pinned: Pinned) -> String {
 }
 
 /// Runs worlds from `first_seed` on, on `threads` threads, until enough are done or `failures_max` have failed.
-pub fn explore(first_seed: u64, until: Until, pinned: Pinned, threads: usize, failures_max: usize) -> Exploration {
+pub fn explore(
+    first_seed: u64,
+    until: Until,
+    pinned: Pinned,
+    threads: usize,
+    failures_max: usize,
+) -> Exploration {
     let started = Instant::now();
     let (next, stop) = (AtomicU64::new(0), AtomicBool::new(false));
     let exploration = Mutex::new(Exploration::default());

@@ -114,7 +114,9 @@ impl Machine {
         create(&mut world, swarm.config, &new).map_err(|e| violation!("creation failed: {e}"))?;
         let n = swarm.config.geometry.device_count();
         let data = swarm.config.chunk_offset(block::ChunkIndex::new(1));
-        world.set_data_start((0..sizes.len()).map(|i| if i < n { data } else { format::LOG_START_BYTES }).collect());
+        world.set_data_start(
+            (0..sizes.len()).map(|i| if i < n { data } else { format::LOG_START_BYTES }).collect(),
+        );
         let sectors = swarm.config.volume_bytes() / block::SECTOR_BYTES;
         Ok(Self {
             oracle: Oracle::new(sectors as usize),
@@ -237,7 +239,8 @@ impl Machine {
         }
         self.say(|| {
             let engine = array.engine_ref();
-            let states: Vec<MemberState> = (0..self.member_count()).map(|dev| Self::state_of(&array, dev)).collect();
+            let states: Vec<MemberState> =
+                (0..self.member_count()).map(|dev| Self::state_of(&array, dev)).collect();
             let (place, next) = (engine.checkpoint_place(), engine.journal().next_seq());
             format!("assembled: {report:?}, {place:?}, next record {next:?}, members {states:?}")
         });
@@ -285,17 +288,27 @@ impl Machine {
         }
         self.say(|| {
             let one = |(dev, old, s): &(u16, bool, Superblock)| {
-                format!("{dev}{} serial {} epoch {} number {}", if *old { " (stale)" } else { "" }, s.serial, s.epoch, s.config_seq)
+                format!(
+                    "{dev}{} serial {} epoch {} number {}",
+                    if *old { " (stale)" } else { "" },
+                    s.serial,
+                    s.epoch,
+                    s.config_seq
+                )
             };
             format!("found {}", found.iter().map(one).collect::<Vec<_>>().join("; "))
         });
         self.rng.shuffle(&mut found);
-        let superblocks: Vec<Superblock> = found.iter().map(|(_, _, superblock)| superblock.clone()).collect();
-        let arrangement = arrange(&superblocks).map_err(|e| violation!("the members cannot be arranged: {e}"))?;
+        let superblocks: Vec<Superblock> =
+            found.iter().map(|(_, _, superblock)| superblock.clone()).collect();
+        let arrangement =
+            arrange(&superblocks).map_err(|e| violation!("the members cannot be arranged: {e}"))?;
         for dev in 0..self.member_count() {
             let place = arrangement.places[usize::from(dev)];
             match place.map(|place| &found[place]) {
-                Some((of, _, _)) if *of != dev => return Err(violation!("device {of} was put in the place of {dev}")),
+                Some((of, _, _)) if *of != dev => {
+                    return Err(violation!("device {of} was put in the place of {dev}"));
+                }
                 Some((_, true, superblock)) => {
                     return Err(violation!(
                         "a stale device was accepted as device {dev}: its superblock has number {}, the newest {}",

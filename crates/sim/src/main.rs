@@ -28,8 +28,15 @@ fn number(name: &str, value: Option<String>) -> Result<u64, String> {
 
 fn parse(mut args: impl Iterator<Item = String>) -> Result<Args, String> {
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
-    let mut parsed =
-        Args { seed: None, until: None, from: 0, pinned: Pinned::default(), verbose: false, threads, failures: 1 };
+    let mut parsed = Args {
+        seed: None,
+        until: None,
+        from: 0,
+        pinned: Pinned::default(),
+        verbose: false,
+        threads,
+        failures: 1,
+    };
     while let Some(name) = args.next() {
         let small = |value: u64| usize::try_from(value).map_err(|_| format!("{name} {value}: too large"));
         match name.as_str() {
@@ -43,6 +50,14 @@ fn parse(mut args: impl Iterator<Item = String>) -> Result<Args, String> {
             "--scheme" => {
                 let value = args.next().ok_or("--scheme needs a name")?;
                 parsed.pinned.scheme = Some(value.parse().map_err(|e| format!("--scheme: {e}"))?);
+            }
+            #[cfg(feature = "planted-bugs")]
+            "--plant" => {
+                let value = args.next().ok_or("--plant needs a name")?;
+                let bug = array::Planted::ALL.iter().find(|bug| format!("{bug:?}") == value);
+                array::plant(Some(
+                    *bug.ok_or_else(|| format!("--plant {value}: one of {:?}", array::Planted::ALL))?,
+                ));
             }
             "--help" => return Err(USAGE.into()),
             other => return Err(format!("unknown option {other}\n{USAGE}")),
@@ -84,7 +99,12 @@ fn main() -> ExitCode {
     };
     let seen = explore(args.from, until, args.pinned, args.threads, args.failures);
     for failure in &seen.failures {
-        println!("seed {}: {}; replay: {}", failure.seed, failure.what, replay_command(failure.seed, args.pinned));
+        println!(
+            "seed {}: {}; replay: {}",
+            failure.seed,
+            failure.what,
+            replay_command(failure.seed, args.pinned)
+        );
     }
     let rate = seen.worlds as f64 / seen.seconds;
     println!(

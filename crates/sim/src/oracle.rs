@@ -120,7 +120,8 @@ impl Oracle {
             let mut list = std::mem::take(&mut self.sectors[lba as usize]);
             if list.len() > 6 {
                 let newest = list.iter().map(|&v| self.facts[v as usize]);
-                let replaced = newest.filter(|f| f.durable && f.answered < oldest_read).map(|f| f.submitted).max();
+                let replaced =
+                    newest.filter(|f| f.durable && f.answered < oldest_read).map(|f| f.submitted).max();
                 list.retain(|&v| self.facts[v as usize].answered >= replaced.unwrap_or(0));
             }
             list.push(version);
@@ -161,7 +162,9 @@ impl Oracle {
         let found = identify(bytes);
         let fits = |&v: &Version| match found {
             Content::Zeros => self.facts[v as usize].zero,
-            Content::Payload { version, lba: of } => version == v && of == lba && !self.facts[v as usize].zero,
+            Content::Payload { version, lba: of } => {
+                version == v && of == lba && !self.facts[v as usize].zero
+            }
             Content::Garbage => false,
         };
         let matching: Vec<Version> = allowed.iter().copied().filter(fits).collect();

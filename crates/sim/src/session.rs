@@ -59,7 +59,15 @@ pub(crate) struct Session<'a> {
 
 impl<'a> Session<'a> {
     pub fn new(machine: &'a mut Machine, array: Array<Shared>) -> Self {
-        Self { machine, array, requests: BTreeMap::new(), next_tag: 1, turns: 0, idle_turns: 0, answers: Vec::new() }
+        Self {
+            machine,
+            array,
+            requests: BTreeMap::new(),
+            next_tag: 1,
+            turns: 0,
+            idle_turns: 0,
+            answers: Vec::new(),
+        }
     }
 
     /// The whole session.
@@ -97,9 +105,11 @@ impl<'a> Session<'a> {
 
     /// Rebuilds that a restart interrupted go on, sooner or later.
     fn resume(&mut self) {
-        let rebuilding = (0..self.machine.member_count()).any(|dev| self.state(dev) == MemberState::Rebuilding);
+        let rebuilding =
+            (0..self.machine.member_count()).any(|dev| self.state(dev) == MemberState::Rebuilding);
         if rebuilding && self.machine.rng.chance(2, 3) {
-            let devs = (0..self.machine.member_count()).filter(|&dev| self.state(dev) == MemberState::Rebuilding);
+            let devs =
+                (0..self.machine.member_count()).filter(|&dev| self.state(dev) == MemberState::Rebuilding);
             let dev = devs.last().unwrap_or(0);
             self.machine.say(|| "resume rebuild".into());
             self.control(Kind::Rebuild { dev }, |engine, tag| engine.resume_rebuild(tag));
@@ -128,7 +138,9 @@ impl<'a> Session<'a> {
         let tag = self.next_tag;
         self.next_tag += 1;
         let submitted = self.machine.oracle.now();
-        let out = (0..self.machine.member_count()).filter(|&dev| self.is_out(dev)).map(|dev| (dev, self.serial(dev)));
+        let out = (0..self.machine.member_count())
+            .filter(|&dev| self.is_out(dev))
+            .map(|dev| (dev, self.serial(dev)));
         let out = out.collect();
         self.requests.insert(tag, Request { kind, submitted, slots, out });
         (tag, submitted)
@@ -136,7 +148,11 @@ impl<'a> Session<'a> {
 
     /// One turn of the array and the world, and the answers it brought.
     fn turn(&mut self) -> Result<(), Violation> {
-        let step = if self.idle_turns > 0 { self.machine.rng.within(1_000, 1_000_000) } else { self.machine.rng.below(2_000) };
+        let step = if self.idle_turns > 0 {
+            self.machine.rng.within(1_000, 1_000_000)
+        } else {
+            self.machine.rng.below(2_000)
+        };
         self.machine.now_ns += step;
         let now_ns = self.machine.now_ns;
         self.array.engine().set_now(now_ns);
@@ -165,7 +181,8 @@ impl<'a> Session<'a> {
             self.idle_turns += 1;
         }
         if !self.requests.is_empty() && (self.idle_turns > IDLE_TURNS_MAX || self.turns > TURNS_MAX) {
-            let waiting: Vec<String> = self.requests.values().take(4).map(|r| format!("{:?}", r.kind)).collect();
+            let waiting: Vec<String> =
+                self.requests.values().take(4).map(|r| format!("{:?}", r.kind)).collect();
             return Err(violation!(
                 "stuck: {} requests are not answered, among them {}; {} operations in flight",
                 self.requests.len(),
@@ -186,7 +203,9 @@ impl<'a> Session<'a> {
 
     fn answer(&mut self, done: Done) -> Result<(), Violation> {
         let Some(request) = self.requests.remove(&done.tag) else {
-            return Err(violation!("an answer to a request that was never made, or was answered before: {done:?}"));
+            return Err(violation!(
+                "an answer to a request that was never made, or was answered before: {done:?}"
+            ));
         };
         self.machine.outcome.requests += 1;
         for &(dev, serial) in &request.out {
@@ -195,7 +214,8 @@ impl<'a> Session<'a> {
                 self.machine.standing[usize::from(dev)].excluded = true;
             }
         }
-        self.machine.say(|| format!("answer to {:?} of {}: {:?}", request.kind, request.submitted, done.result));
+        self.machine
+            .say(|| format!("answer to {:?} of {}: {:?}", request.kind, request.submitted, done.result));
         let result = self.judge(&request, done.result);
         for slot in request.slots {
             self.array.engine().pool().free(slot);
@@ -207,8 +227,10 @@ impl<'a> Session<'a> {
         match (request.kind, result) {
             (Kind::Write { version, durable }, Ok(())) => {
                 let config = self.machine.swarm.config;
-                let journaled = config.scheme == SchemeKind::Raid && config.consistency == Consistency::Journal;
-                let durable = durable || journaled || self.machine.swarm.options.sync == array::SyncPolicy::Always;
+                let journaled =
+                    config.scheme == SchemeKind::Raid && config.consistency == Consistency::Journal;
+                let durable =
+                    durable || journaled || self.machine.swarm.options.sync == array::SyncPolicy::Always;
                 self.machine.oracle.answered(version, durable);
                 Ok(())
             }
@@ -223,7 +245,9 @@ impl<'a> Session<'a> {
             }
             (Kind::Scrub | Kind::Rebuild { .. }, Err(EngineError::Refused)) => Ok(()),
             (Kind::Commit | Kind::Checkpoint | Kind::Scrub | Kind::Clean, Ok(())) => Ok(()),
-            (kind, Err(error)) => Err(violation!("{kind:?} failed although no more devices are hurt than the code tolerates: {error}")),
+            (kind, Err(error)) => Err(violation!(
+                "{kind:?} failed although no more devices are hurt than the code tolerates: {error}"
+            )),
         }
     }
 
@@ -242,7 +266,13 @@ impl<'a> Session<'a> {
         }
     }
 
-    fn judge_read(&mut self, request: &Request, first: u64, count: u64, anchor: bool) -> Result<(), Violation> {
+    fn judge_read(
+        &mut self,
+        request: &Request,
+        first: u64,
+        count: u64,
+        anchor: bool,
+    ) -> Result<(), Violation> {
         let chunk = self.array.engine_ref().store().config.geometry.chunk_bytes() as u64;
         for lba in first..first + count {
             let at = lba * SECTOR as u64;
@@ -318,7 +348,9 @@ impl<'a> Session<'a> {
             fill(version, lba, bytes);
         }
         let durable = self.machine.rng.chance(self.machine.swarm.durable_permille, 1000);
-        self.machine.say(|| format!("write {version}: sectors {first}+{count}{}", if durable { ", durable" } else { "" }));
+        self.machine.say(|| {
+            format!("write {version}: sectors {first}+{count}{}", if durable { ", durable" } else { "" })
+        });
         let (tag, _) = self.open(Kind::Write { version, durable }, slots.clone());
         let durability = if durable { Durability::Durable } else { Durability::Volatile };
         self.array.engine().write(tag, first * SECTOR as u64, count * SECTOR as u64, &slots, durability);
@@ -334,7 +366,9 @@ impl<'a> Session<'a> {
         let version = self.machine.oracle.submit(first, count, true, oldest);
         let durable = self.machine.rng.chance(self.machine.swarm.durable_permille, 1000);
         let edges = [slots[0], slots[1]];
-        self.machine.say(|| format!("discard {version}: sectors {first}+{count}{}", if durable { ", durable" } else { "" }));
+        self.machine.say(|| {
+            format!("discard {version}: sectors {first}+{count}{}", if durable { ", durable" } else { "" })
+        });
         let (tag, _) = self.open(Kind::Write { version, durable }, slots);
         let durability = if durable { Durability::Durable } else { Durability::Volatile };
         self.array.engine().zero(tag, first * SECTOR as u64, count * SECTOR as u64, edges, durability);
@@ -345,7 +379,11 @@ impl<'a> Session<'a> {
     fn draw_range(&mut self, align: u64, most: u64) -> (u64, u64) {
         let sectors = self.machine.oracle.sector_count() as u64;
         let rng = &mut self.machine.rng;
-        let span = if rng.chance(self.machine.swarm.hot_permille, 1000) { self.machine.swarm.hot_sectors } else { sectors };
+        let span = if rng.chance(self.machine.swarm.hot_permille, 1000) {
+            self.machine.swarm.hot_sectors
+        } else {
+            sectors
+        };
         let first = rng.below(span) / align * align;
         let count = rng.within(1, most.div_ceil(align)) * align;
         (first, count.min(sectors - first))
@@ -357,13 +395,34 @@ impl<'a> Session<'a> {
         let config = self.machine.swarm.config;
         let chunk = config.geometry.chunk_bytes() as u64 / SECTOR as u64;
         let stripe = chunk * config.geometry.data_count() as u64;
-        let most = chunk * self.machine.swarm.chunks_max.min(self.array.engine_ref().slots_per_request_max() as u64 / 2);
+        let most = chunk
+            * self.machine.swarm.chunks_max.min(self.array.engine_ref().slots_per_request_max() as u64 / 2);
         let weights = [
-            mix.write, mix.whole, mix.stripe, mix.read, mix.flush, mix.discard, mix.commit, mix.checkpoint, mix.scrub,
-            mix.fail, mix.replace, mix.trap,
+            mix.write,
+            mix.whole,
+            mix.stripe,
+            mix.read,
+            mix.flush,
+            mix.discard,
+            mix.commit,
+            mix.checkpoint,
+            mix.scrub,
+            mix.fail,
+            mix.replace,
+            mix.trap,
         ];
         let mut draw = self.machine.rng.below(weights.iter().sum());
-        let kind = weights.iter().position(|&w| if draw < w { true } else { draw -= w; false }).unwrap_or(0);
+        let kind = weights
+            .iter()
+            .position(|&w| {
+                if draw < w {
+                    true
+                } else {
+                    draw -= w;
+                    false
+                }
+            })
+            .unwrap_or(0);
         Ok(match kind {
             0 => {
                 let (first, count) = self.draw_range(1, most);
@@ -499,7 +558,12 @@ impl<'a> Session<'a> {
         }
         self.machine.say(|| "at rest".into());
         let spared = |dev: u16| self.machine.suspects.contains(&dev);
-        check::covers(self.array.engine_ref(), &self.machine.world.look(), &spared, &mut self.machine.rng.clone())?;
+        check::covers(
+            self.array.engine_ref(),
+            &self.machine.world.look(),
+            &spared,
+            &mut self.machine.rng.clone(),
+        )?;
         check::space(self.array.engine_ref())?;
         check::counters(self.array.engine_ref())?;
         if is_resync(&self.machine.swarm.config) {
@@ -527,7 +591,9 @@ impl<'a> Session<'a> {
         if !self.drain()? {
             return Ok(false);
         }
-        self.control(Kind::Checkpoint, |engine, tag| engine.write_checkpoint(tag, CheckpointKind::Incremental));
+        self.control(Kind::Checkpoint, |engine, tag| {
+            engine.write_checkpoint(tag, CheckpointKind::Incremental)
+        });
         if !self.drain()? {
             return Ok(false);
         }

@@ -144,7 +144,11 @@ fn draw_config(rng: &mut Rng, scheme: Option<SchemeKind>) -> ArrayConfig {
     let main_bytes = (4 << 20) + 160 * chunk_bytes;
     let log_bytes = (1 << 20) + (512 + 32 * (chunk_bytes / 4096) + rng.pick(&[0, 64, 512])) * 4096;
     let mut config = plan_config(&options, main_bytes, log_bytes, logs).expect("sizes fit");
-    let reserve = config.chunks_per_device - config.stripe_count as u32;
+    let mut reserve = config.chunks_per_device - config.stripe_count as u32;
+    if reserve > 0 {
+        // Fewer spare chunks than creation allows: they are reused, and run out, all the sooner.
+        reserve = rng.pick(&[40, 48, 64, reserve]);
+    }
     config.chunks_per_device = stripes + reserve;
     config.stripe_count = u64::from(stripes);
     if rng.chance(1, 2) {

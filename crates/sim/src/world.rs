@@ -97,7 +97,10 @@ impl World {
     /// Devices of the given sizes, all zeros.
     pub fn new(sizes_bytes: &[u64], pace: Pace, rng: Rng) -> Self {
         Self {
-            members: sizes_bytes.iter().map(|&size| Member { disk: Disk::new(size), present: true }).collect(),
+            members: sizes_bytes
+                .iter()
+                .map(|&size| Member { disk: Disk::new(size), present: true })
+                .collect(),
             flights: Vec::new(),
             traps: Vec::new(),
             pace,
@@ -146,11 +149,6 @@ impl World {
     /// Whether power has failed.
     pub fn is_crashed(&self) -> bool {
         self.crashed
-    }
-
-    /// Cuts the power now.
-    pub fn crash_now(&mut self) {
-        self.crashed = true;
     }
 
     /// Operations begun or ended so far.
@@ -306,7 +304,8 @@ impl World {
                     && !(op.offset_bytes == other.offset_bytes && flight.blocks == blocks)
             });
             if let Some(clash) = clash {
-                self.broken = Some(format!("two writes to one place in flight at once: {op:?} and {:?}", clash.op));
+                self.broken =
+                    Some(format!("two writes to one place in flight at once: {op:?} and {:?}", clash.op));
             }
         }
         let slow = self.pace.slow.filter(|&(dev, _)| dev == op.dev.get()).map_or(1, |(_, factor)| factor);
@@ -329,7 +328,11 @@ impl World {
                 member.disk.read(op.offset_bytes, &mut pool.bytes_mut(slot)[..op.length_bytes as usize])
             }
             (OpKind::Write, Some(slot)) => {
-                let same = pool.bytes(slot).chunks(crate::disk::BLOCK_BYTES).zip(&flight.blocks).all(|(a, b)| a == &b[..]);
+                let same = pool
+                    .bytes(slot)
+                    .chunks(crate::disk::BLOCK_BYTES)
+                    .zip(&flight.blocks)
+                    .all(|(a, b)| a == &b[..]);
                 if !same && self.broken.is_none() {
                     self.broken = Some(format!("a buffer was changed while it was being written: {op:?}"));
                 }
@@ -345,7 +348,13 @@ impl World {
         if good { Ok(()) } else { Err(IoFault::Short) }
     }
 
-    fn now<T>(&mut self, dev: DevIndex, kind: OpKind, offset_bytes: u64, run: impl FnOnce(&mut Disk) -> T) -> Result<T, IoFault> {
+    fn now<T>(
+        &mut self,
+        dev: DevIndex,
+        kind: OpKind,
+        offset_bytes: u64,
+        run: impl FnOnce(&mut Disk) -> T,
+    ) -> Result<T, IoFault> {
         if !self.event() {
             return Err(IoFault::Gone);
         }
@@ -370,8 +379,9 @@ impl World {
 
     /// Traps for the calls that assembly makes; misdirected writes are for the running array, those traps wait.
     fn spring_now(&mut self, op: &DeviceOp) -> (Option<IoFault>, u64) {
-        let (mut waiting, traps): (Vec<Trap>, Vec<Trap>) =
-            std::mem::take(&mut self.traps).into_iter().partition(|trap| matches!(trap, Trap::Misdirect { .. }));
+        let (mut waiting, traps): (Vec<Trap>, Vec<Trap>) = std::mem::take(&mut self.traps)
+            .into_iter()
+            .partition(|trap| matches!(trap, Trap::Misdirect { .. }));
         self.traps = traps;
         let result = self.spring(op);
         self.traps.append(&mut waiting);

@@ -27,7 +27,11 @@ fn every_third_party_dependency_says_why_it_is_there() {
         for line in text.lines() {
             if line.starts_with('[') {
                 inside = line.contains("dependencies]");
-            } else if inside && line.contains('=') && !line.starts_with('#') && !line.contains("workspace = true") {
+            } else if inside
+                && line.contains('=')
+                && !line.starts_with('#')
+                && !line.contains("workspace = true")
+            {
                 assert!(line.contains('#') || comment_above, "{}: no reason beside `{line}`", path.display());
             }
             comment_above = line.starts_with('#') || (comment_above && line.contains('='));
@@ -48,7 +52,13 @@ fn files_are_short_and_say_what_they_are() {
 #[test]
 fn nothing_is_left_undone_or_names_this_machine() {
     // The words are put together here so that this file does not contain them.
-    let undone = [concat!("TO", "DO"), concat!("FIX", "ME"), concat!("X", "XX"), concat!("todo", "!("), concat!("unimpl", "emented!(")];
+    let undone = [
+        concat!("TO", "DO"),
+        concat!("FIX", "ME"),
+        concat!("X", "XX"),
+        concat!("todo", "!("),
+        concat!("unimpl", "emented!("),
+    ];
     let places = [concat!("/wo", "rk/"), concat!("/ro", "ot/")];
     for path in files(&root(), &[".rs", ".toml", ".md", ".sh", "Makefile"]) {
         let text = fs::read_to_string(&path).unwrap();
@@ -61,11 +71,30 @@ fn nothing_is_left_undone_or_names_this_machine() {
 #[test]
 fn licences_are_permissive() {
     const GOOD: [&str; 13] = [
-        "MIT", "Apache-2.0", "Apache-2.0 WITH LLVM-exception", "BSD-2-Clause", "BSD-3-Clause", "ISC", "Zlib", "0BSD",
-        "Unicode-3.0", "Unlicense", "BSL-1.0", "CC0-1.0", "MIT-0",
+        "MIT",
+        "Apache-2.0",
+        "Apache-2.0 WITH LLVM-exception",
+        "BSD-2-Clause",
+        "BSD-3-Clause",
+        "ISC",
+        "Zlib",
+        "0BSD",
+        "Unicode-3.0",
+        "Unlicense",
+        "BSL-1.0",
+        "CC0-1.0",
+        "MIT-0",
     ];
     let output = Command::new(env!("CARGO"))
-        .args(["metadata", "--format-version", "1", "--locked", "--offline", "--filter-platform", "x86_64-unknown-linux-gnu"])
+        .args([
+            "metadata",
+            "--format-version",
+            "1",
+            "--locked",
+            "--offline",
+            "--filter-platform",
+            "x86_64-unknown-linux-gnu",
+        ])
         .current_dir(root())
         .output()
         .unwrap();
@@ -77,7 +106,9 @@ fn licences_are_permissive() {
         let licence = package["license"].as_str().unwrap_or("").replace('/', " OR ");
         // Every part of an AND must offer a good licence; one of an OR is enough.
         let fine = licence.split(" AND ").all(|part| {
-            part.trim_matches(['(', ')']).split(" OR ").any(|one| GOOD.contains(&one.trim().trim_matches(['(', ')'])))
+            part.trim_matches(['(', ')'])
+                .split(" OR ")
+                .any(|one| GOOD.contains(&one.trim().trim_matches(['(', ')'])))
         });
         assert!(fine, "{} {}: licence `{licence}`", package["name"], package["version"]);
     }

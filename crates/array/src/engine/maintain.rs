@@ -568,7 +568,9 @@ impl Engine {
     pub(super) fn maintenance_flushed(&mut self, number: u64) {
         match &mut self.maintain.run {
             Some(Run { phase: Phase::Settle { after }, .. }) if number <= *after => {}
-            Some(run @ Run { kind: UnitKind::Rebuild, phase: Phase::Settle { .. }, .. }) if run.report.lost == 0 => {
+            Some(run @ Run { kind: UnitKind::Rebuild, phase: Phase::Settle { .. }, .. })
+                if run.report.lost == 0 =>
+            {
                 run.phase = Phase::Seal { after: self.checkpoint.full_begun() };
                 self.checkpoint.request_full();
             }

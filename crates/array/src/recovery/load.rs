@@ -14,6 +14,11 @@ use format::{
 /// Blocks read at once.
 const READ_BLOCKS: usize = 256;
 
+/// Whether two headers are of one checkpoint.
+fn is_copy(one: &CheckpointHeader, other: &CheckpointHeader) -> bool {
+    (one.number, one.epoch, one.nonce) == (other.number, other.epoch, other.nonce)
+}
+
 /// A loaded checkpoint.
 pub(super) struct Loaded {
     pub place: CheckpointPlace,
@@ -29,6 +34,8 @@ struct Source<'a> {
     present: Vec<DevIndex>,
     array: ArrayUuid,
     config: ArrayConfig,
+    /// What the newest superblock says of the assembly that wrote it.
+    assembly: (Epoch, u64),
 }
 
 /// Loads the newest full checkpoint and the incremental ones that build on it into `store` and `scheme`.
@@ -41,19 +48,14 @@ pub(super) fn load(
 ) -> Result<Loaded, AssembleError> {
     let present =
         (0..store.main_count() as u16).map(DevIndex::new).filter(|&dev| is_present(health, dev)).collect();
-    let mut source = Source { devices, present, array: superblock.array, config: store.config };
+    let assembly = (superblock.epoch, superblock.nonce);
+    let mut source = Source { devices, present, array: superblock.array, config: store.config, assembly };
     let mut fulls: Vec<CheckpointHeader> = Vec::new();
     for area in 0..2 {
         fulls.extend(source.headers(area, 0));
     }
-    fulls.sort_by_key(|header| std::cmp::Reverse(header.number));
-    let mut tried = u64::MAX;
-    for header in fulls.clone() {
-        if std::mem::replace(&mut tried, header.number) == header.number {
-            continue;
-        }
-        let copies: Vec<CheckpointHeader> =
-            fulls.iter().filter(|h| h.number == header.number).copied().collect();
+    for header in source.newest_first(&fulls) {
+        let copies: Vec<CheckpointHeader> = fulls.iter().filter(|h| is_copy(h, &header)).copied().collect();
         let mut list = Vec::new();
         let mut devices: Vec<DevIndex> = copies.iter().map(|h| h.dev).collect();
         if source.load_pages(&copies, store, &mut list, &mut devices).is_none() {
@@ -97,6 +99,38 @@ impl Source<'_> {
             }
         }
         headers
+    }
+
+    /// Full checkpoints in the order in which they count. An assembly that could not read some device may have gone on
+    /// from an older checkpoint than that device holds and used a number again: the later assembly is right.
+    fn newest_first(&mut self, fulls: &[CheckpointHeader]) -> Vec<CheckpointHeader> {
+        let mut chains: Vec<(CheckpointHeader, CheckpointHeader)> = Vec::new();
+        for &full in fulls {
+            if chains.iter().all(|(known, _)| !is_copy(known, &full)) {
+                let (mut newest, mut next) = (full, 0);
+                while let Some(&header) = self.next_in_chain(&newest, next).first() {
+                    next += 1 + header.page_count;
+                    newest = header;
+                }
+                chains.push((full, newest));
+            }
+        }
+        chains.sort_by_key(|(_, newest)| std::cmp::Reverse(self.rank(newest)));
+        chains.into_iter().map(|(full, _)| full).collect()
+    }
+
+    fn rank(&self, header: &CheckpointHeader) -> (Epoch, bool, u64) {
+        (header.epoch, (header.epoch, header.nonce) == self.assembly, header.number)
+    }
+
+    /// The copies of the checkpoint that follows `newest` in its chain, at `block` of the incremental area.
+    fn next_in_chain(&mut self, newest: &CheckpointHeader, block: u32) -> Vec<CheckpointHeader> {
+        let mut copies = self.headers(INCREMENTAL_AREA, block);
+        copies.retain(|h| h.base == newest.base && h.number == newest.number + 1 && h.epoch >= newest.epoch);
+        if let Some(best) = copies.iter().max_by_key(|h| self.rank(h)).copied() {
+            copies.retain(|h| is_copy(h, &best));
+        }
+        copies
     }
 
     fn is_sane(&self, header: &CheckpointHeader) -> bool {
@@ -184,11 +218,7 @@ impl Source<'_> {
     ) -> (CheckpointHeader, u32, Vec<u32>) {
         let (mut newest, mut next) = (full, 0);
         loop {
-            let copies: Vec<CheckpointHeader> = self
-                .headers(INCREMENTAL_AREA, next)
-                .into_iter()
-                .filter(|h| h.base == full.number && h.number == newest.number + 1)
-                .collect();
+            let copies = self.next_in_chain(&newest, next);
             let Some(&header) = copies.first() else { return (newest, next, list) };
             let mut its_list = Vec::new();
             let before = store.table.words().to_vec();

@@ -64,7 +64,13 @@ pub(super) fn replay(
     replay.scan_rings(array, loaded, &mut keep);
     replay.scan_logs(array, loaded, &mut keep);
     frames.values().for_each(|frame| replay.note_in_place(frame));
-    copies.secure(replay.devices, replay.health, replay.store, &frames, Source { array, nonce: loaded.nonce, flushed });
+    copies.secure(
+        replay.devices,
+        replay.health,
+        replay.store,
+        &frames,
+        Source { array, nonce: loaded.nonce, flushed },
+    );
     let mut next = loaded.through.next();
     'frames: for frame in frames.values() {
         for (seq, record) in (frame.first_seq.get()..).map(Seq::new).zip(&frame.records) {
