@@ -1,3 +1,5 @@
+//! Opening, probing and closing members.
+
 #![allow(clippy::unwrap_used, clippy::wildcard_enum_match_arm)] // tests stop at the first surprise
 
 use super::*;
