@@ -1,5 +1,6 @@
 //! The state of the members, and what the array promises in that state.
 
+use crate::planted::{Planted, planted};
 use block::{ChunkAddr, ChunkIndex, DevIndex};
 use format::{ArrayConfig, MemberEntry, MemberState};
 
@@ -108,6 +109,7 @@ impl Health {
         let member = &self.members[addr.dev.index()];
         match member.state {
             MemberState::Healthy => true,
+            MemberState::Rebuilding if planted(Planted::TrustReplacement) => true,
             MemberState::Rebuilding => {
                 let chunk = addr.chunk.get() as usize;
                 member.fresh.get(chunk / 64).is_some_and(|bits| bits >> (chunk % 64) & 1 == 1)

@@ -1,6 +1,7 @@
 //! The content of one checkpoint, taken at one instant, and how its blocks are laid out on a device.
 
 use crate::journal::Journal;
+use crate::planted::{Planted, planted};
 use crate::scheme::Scheme;
 use crate::store::Store;
 use block::{DevIndex, META_BYTES, Seq};
@@ -83,6 +84,7 @@ impl Image {
                 store
                     .table
                     .changed_pages()
+                    .skip(usize::from(planted(Planted::ForgetChangedPage)))
                     .for_each(|index| push(PageKind::Table, index, store.table.page(index)));
             }
         }

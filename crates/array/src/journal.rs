@@ -5,6 +5,7 @@
 //! ones are verified by checksum at recovery, so a sync needs no ordered writes and a single round of flushes.
 
 use crate::health::Health;
+use crate::planted::{Planted, planted};
 use crate::store::{LogRing, Store};
 use block::{ChunkIndex, DevIndex, Epoch, Seq};
 use format::{ArrayUuid, FrameBuilder, FrameStamp, RecordRef};
@@ -116,7 +117,8 @@ impl Journal {
     pub fn place_copies(&mut self, store: &mut Store, health: &Health, out: &mut Vec<CopyAt>) {
         out.clear();
         let last = Seq::new(self.next_seq.get().saturating_sub(1));
-        let wanted = store.config.geometry.parity_count() + 1;
+        let one = planted(Planted::OneJournalCopy);
+        let wanted = if one { 1 } else { store.config.geometry.parity_count() + 1 };
         if health.writable_logs().next().is_some()
             && let Some((position, block)) = store.log.append(1)
         {

@@ -20,6 +20,7 @@ mod image;
 mod journal;
 mod layout;
 mod plan;
+mod planted;
 mod recovery;
 mod runner;
 mod scheme;
@@ -36,6 +37,8 @@ pub use health::{ArrayState, Health, Member, MemberErrors};
 pub use image::CheckpointPlace;
 pub use layout::Layout;
 pub use plan::{Codeword, Piece, Plan, Word};
+#[cfg(feature = "planted-bugs")]
+pub use planted::{Planted, plant};
 pub use recovery::{Arrangement, AssembleError, RecoveryReport, arrange, arrange_any};
 pub use runner::Array;
 pub use scheme::{

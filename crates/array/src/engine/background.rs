@@ -119,11 +119,12 @@ impl Engine {
         let policy = self.options.commit;
         let idle_since = self.background.last_request_ns;
         let idle = policy.idle_ns.is_some_and(|ns| self.now_ns >= idle_since.saturating_add(ns));
-        let due = policy.every_requests.is_some_and(|n| self.background.writes >= n)
+        let asked = std::mem::take(&mut self.background.run_again);
+        let due = asked
+            || policy.every_requests.is_some_and(|n| self.background.writes >= n)
             || (idle && !self.background.idle_done)
             || (pressure.low_space && !self.flush_would_free())
-            || !self.background.waiting.is_empty()
-            || std::mem::take(&mut self.background.run_again);
+            || !self.background.waiting.is_empty();
         if !due {
             return;
         }

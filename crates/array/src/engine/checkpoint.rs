@@ -6,6 +6,7 @@
 use super::Engine;
 use super::tag::{Purpose, Tag};
 use crate::image::{CheckpointPlace, Image};
+use crate::planted::{Planted, planted};
 use block::{DevIndex, IoFault, META_BYTES, OpKind, Seq, Slot, Stream};
 use format::{BodyCrc, CheckpointKind};
 
@@ -219,6 +220,9 @@ impl Engine {
         self.end_checkpoint_op(tag.id);
         match self.checkpoint.stage {
             Stage::Pages { .. } => self.write_pages(),
+            Stage::Headers if self.checkpoint.outstanding == 0 && planted(Planted::CheckpointUnsealed) => {
+                self.end_checkpoint();
+            }
             Stage::Headers if self.checkpoint.outstanding == 0 => {
                 self.checkpoint.stage = Stage::Seal { after: self.flush.want_after() };
             }

@@ -7,6 +7,7 @@ use super::tag::{Purpose, Tag};
 use super::{Engine, EngineError};
 use crate::health::ArrayState;
 use crate::journal::CopyAt;
+use crate::planted::{Planted, planted};
 use block::{DevIndex, IoFault, META_BYTES, OpKind, Seq, Slot, Stream};
 
 /// Records that may be not yet durable before a flush starts by itself: bounds what recovery must verify.
@@ -139,7 +140,8 @@ impl Engine {
         self.flush.frame_copies.push(places.len() as u32);
         for &at in &places {
             let slot = self.take_metadata_slot();
-            self.journal.seal(at, self.flush.durable, &mut self.pool.bytes_mut(slot)[..META_BYTES]);
+            let stamp = if planted(Planted::StampTooHigh) { self.retired } else { self.flush.durable };
+            self.journal.seal(at, stamp, &mut self.pool.bytes_mut(slot)[..META_BYTES]);
             let (dev, offset) = match at {
                 CopyAt::Ring { dev, block } => (dev, self.store.config.journal_offset(block)),
                 CopyAt::Log { dev, block } => {
@@ -222,7 +224,8 @@ impl Engine {
         let mut outstanding = 0;
         let mut ops = Vec::new();
         for dev in self.health.writable() {
-            if std::mem::take(&mut self.flush.unflushed[dev.index()]) {
+            let skip = planted(Planted::SkipDeviceFlush) && dev.get() == 1;
+            if std::mem::take(&mut self.flush.unflushed[dev.index()]) && !skip {
                 outstanding += 1;
                 ops.push(Tag { purpose: Purpose::Flush, dev, id: 0, step: 0 });
             }

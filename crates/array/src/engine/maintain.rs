@@ -8,6 +8,7 @@ use super::job::JobKind;
 use super::tag::{Purpose, Tag};
 use super::{Engine, EngineError, Mode, PendingKind};
 use crate::plan::{Codeword, Compute, CrcAt, Plan, PlanRead, PlanWrite, Word};
+use crate::planted::{Planted, planted};
 use crate::scheme::Located;
 use block::{DevIndex, IoFault, META_BYTES, OpKind, Stream, StripeId};
 use format::{MemberState, Superblock};
@@ -411,7 +412,9 @@ impl Engine {
     fn plan_word_unit(&mut self, kind: UnitKind, word: Word, plan: &mut Plan) {
         let mut pieces = std::mem::take(&mut self.maintain.word);
         self.scheme.codeword(&self.store, word, &mut pieces);
-        if pieces.data_count > 0 {
+        let skip =
+            planted(Planted::RebuildSkipsLog) && kind == UnitKind::Rebuild && matches!(word, Word::Log(_));
+        if pieces.data_count > 0 && !skip {
             if let Word::Log(_) = word {
                 plan.log_words.push((word, pieces.clone()));
             }
@@ -550,6 +553,9 @@ impl Engine {
             Phase::Stripes { next } if *next >= self.store.config.stripe_count => {
                 let mut words = Vec::new();
                 self.scheme.log_words(&mut words);
+                if planted(Planted::RebuildSkipsLog) && run.kind == UnitKind::Rebuild {
+                    words.clear();
+                }
                 run.progress.total += words.len() as u64;
                 run.phase = Phase::Words { left: words.into() };
             }

@@ -30,6 +30,7 @@ pub use request::{Done, Durability, EngineError};
 
 use crate::health::{ArrayState, Health};
 use crate::journal::Journal;
+use crate::planted::{Planted, planted};
 use crate::scheme::{ChunkWrite, Journaling, Scheme, WriteLock};
 use crate::store::Store;
 use block::{ChunkAddr, Completion, DevIndex, DeviceOp, IoFault, OpKind, Pool, Seq, Slot, Stream, StripeId};
@@ -418,14 +419,20 @@ impl Engine {
 
     fn finish(&mut self, done: Done) {
         self.stats.requests += 1;
-        if self.fence > 0 { self.held.push(done) } else { self.done.push(done) }
+        if self.fence > 0 && !planted(Planted::AnswerBeforeFence) {
+            self.held.push(done)
+        } else {
+            self.done.push(done)
+        }
     }
 
     /// Lets go of what is free for certain.
     fn release_quarantine(&mut self) {
         let (persisted, oldest) = (self.flush.persisted(), self.tickets.oldest());
         while let Some(front) = self.quarantine.front() {
-            if front.seq > persisted || front.ticket > oldest {
+            let early = planted(Planted::ReuseBeforeDurable)
+                || planted(Planted::ReuseBeforePersisted) && front.seq <= self.flush.durable();
+            if (front.seq > persisted && !early) || front.ticket > oldest {
                 break;
             }
             match front.what {
@@ -452,7 +459,8 @@ impl Engine {
 
     /// The log's tail may have moved: past what no log stripe and no replay needs.
     fn note_log_tail(&mut self, seq: Seq) {
-        let tail = self.scheme.log_tail(&self.store).min(self.checkpoint.log_head());
+        let live = if planted(Planted::TrimLiveLog) { u64::MAX } else { self.scheme.log_tail(&self.store) };
+        let tail = live.min(self.checkpoint.log_head());
         if tail > self.log_tail_noted {
             self.log_tail_noted = tail;
             let ticket = self.tickets.next();

@@ -10,6 +10,7 @@ use super::tag::{Purpose, Tag};
 use super::{Engine, OpKind};
 use crate::health::Health;
 use crate::plan::{CrcAt, Plan};
+use crate::planted::{Planted, planted};
 use crate::store::Store;
 use block::{IoFault, Seq, Stream};
 use std::collections::VecDeque;
@@ -168,6 +169,9 @@ impl Engine {
 
     /// All copies of a job are written: the next flush makes them durable.
     pub(super) fn payload_written(&mut self, place: u32) {
+        if planted(Planted::OverwriteUnflushed) {
+            return self.issue_writes(place);
+        }
         let after = self.flush.want_after();
         self.payload.settling.push_back((after, place));
     }

@@ -2,6 +2,7 @@
 
 use super::job::JobKind;
 use super::{Engine, EngineError, Mode, Pending, PendingKind};
+use crate::planted::{Planted, planted};
 use crate::scheme::{ChunkWrite, Located, WriteLock};
 use block::StripeId;
 
@@ -132,7 +133,7 @@ impl Engine {
             before.request == write.request && geometry.stripe_of(before.lcn) == geometry.stripe_of(write.lcn)
         };
         match self.scheme.write_lock() {
-            WriteLock::Shared if self.is_whole(write) => Mode::Shared,
+            WriteLock::Shared if self.is_whole(write) || planted(Planted::PartialUnlocked) => Mode::Shared,
             WriteLock::Exclusive if before.is_some_and(joins) => Mode::Joined,
             WriteLock::Shared | WriteLock::Exclusive => Mode::Exclusive,
         }

@@ -1,5 +1,6 @@
 //! Which device is which, and which of them count.
 
+use crate::planted::{Planted, planted};
 use crate::scheme::DirtyDegraded;
 use block::{DevIndex, Seq};
 use format::{ArrayUuid, MemberEntry, MemberState, Superblock};
@@ -138,8 +139,12 @@ pub fn arrange_any(found: &[Superblock]) -> Result<Arrangement, AssembleError> {
         let dev = superblock.dev.index();
         let current = members.get(dev).is_some_and(|entry| {
             entry.serial == superblock.serial
-                && matches!(entry.state, MemberState::Healthy | MemberState::Rebuilding)
+                && (matches!(entry.state, MemberState::Healthy | MemberState::Rebuilding)
+                    || planted(Planted::AcceptStale))
         });
+        if planted(Planted::AcceptStale) && current {
+            members[dev].state = MemberState::Healthy;
+        }
         if !current {
             stale.push(index);
         } else if let Some(other) = places[dev].replace(index) {

@@ -5,6 +5,7 @@ use super::secure::{Copies, Source};
 use super::{AssembleError, RecoveryReport, flush_all, is_present, write_or_fail};
 use crate::health::Health;
 use crate::plan::Piece;
+use crate::planted::{Planted, planted};
 use crate::scheme::{InPlaceProgress, Scheme};
 use crate::store::Store;
 use block::{ChunkAddr, ChunkIndex, DevIndex, DeviceSet, META_BYTES, Seq, StripeId};
@@ -162,7 +163,7 @@ impl Replay<'_> {
         self.report.replayed += 1;
         let sane = self.takes_free_chunks(record.as_ref());
         let whole = sane
-            && (durable || {
+            && (durable || planted(Planted::ApplyUnverified) || {
                 self.report.verified += 1;
                 scheme.accepts(self.store, record.as_ref()) && self.arrived(scheme, seq, record.as_ref())
             });

@@ -7,6 +7,7 @@
 use super::Eplog;
 use super::dirty::Committed;
 use crate::plan::{Compute, CrcAt, Plan, PlanRead, PlanWrite, Word};
+use crate::planted::{Planted, planted};
 use crate::scheme::{CommitOutcome, Located, Scheme};
 use crate::space::Demand;
 use crate::store::Store;
@@ -167,6 +168,11 @@ fn alloc_parity(store: &mut Store, stripe: StripeId) -> Option<[ChunkIndex; 255]
     let mut chunks = [ChunkIndex::NONE; 255];
     for row in 0..m {
         let dev = store.layout.device(stripe, k + row).index();
+        let old = store.table.parity(stripe, row);
+        if planted(Planted::CommitInPlace) && !old.is_none() {
+            chunks[row] = old;
+            continue;
+        }
         match store.spaces[dev].alloc(Demand::Reclaim) {
             Some(chunk) => chunks[row] = chunk,
             None => {

@@ -16,6 +16,7 @@ mod write;
 use super::{ChunkWrite, CommitOutcome, Located, Pressure, Rejected, Scheme, SchemeMemory, WriteLock};
 use crate::health::Health;
 use crate::plan::{Codeword, Piece, Plan, Word};
+use crate::planted::{Planted, planted};
 use crate::store::Store;
 use block::{ChunkAddr, ChunkIndex, Lcn, Pool, Seq, StripeId};
 use dirty::{Committed, DirtyStripes};
@@ -70,7 +71,13 @@ impl Eplog {
         store.table.set_current(lcn, chunk);
         match self.dirty.committed(stripe, column) {
             Committed::Current => self.dirty.set_committed(stripe, column, old),
-            Committed::Old(_) => self.drop_live(store, ChunkAddr::new(store.layout.device_of(lcn), old)),
+            Committed::Old(_) => {
+                let addr = ChunkAddr::new(store.layout.device_of(lcn), old);
+                self.drop_live(store, addr);
+                if planted(Planted::FreeSupersededEarly) {
+                    store.free(addr.dev, addr.chunk);
+                }
+            }
         }
     }
 
@@ -91,7 +98,8 @@ impl Eplog {
             let LogMember { lcn, chunk, .. } = self.log.member(id, i);
             let addr = ChunkAddr::new(store.layout.device_of(lcn), chunk);
             self.log.disown(addr);
-            if store.table.current(lcn) != chunk && self.committed(store, lcn) != chunk {
+            let early = planted(Planted::FreeSupersededEarly);
+            if store.table.current(lcn) != chunk && self.committed(store, lcn) != chunk && !early {
                 store.free(addr.dev, addr.chunk);
             }
         }
@@ -136,7 +144,9 @@ impl Eplog {
         for (row, &chunk) in parity.iter().enumerate() {
             let dev = store.layout.device(stripe, geometry.data_count() + row);
             let old = store.table.parity(stripe, row);
-            store.free(dev, old);
+            if !(planted(Planted::CommitInPlace) && old == chunk) {
+                store.free(dev, old);
+            }
             store.table.set_parity(stripe, row, chunk);
         }
     }

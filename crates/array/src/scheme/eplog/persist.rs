@@ -2,6 +2,7 @@
 
 use super::Eplog;
 use super::dirty::Committed;
+use crate::planted::{Planted, planted};
 use crate::scheme::Rejected;
 use crate::store::Store;
 use block::{ChunkAddr, ChunkIndex, StripeId};
@@ -113,6 +114,9 @@ impl Eplog {
                     claim(store, ChunkAddr::new(dev, old))?;
                 }
             }
+        }
+        if planted(Planted::FreeSupersededEarly) {
+            return Ok(());
         }
         for id in self.log.live_ids() {
             for member in (0..self.log.member_count(id)).map(|i| self.log.member(id, i)) {

@@ -1,0 +1,84 @@
+//! Bugs on purpose: each is a mistake that is easily made, compiled in by the feature `planted-bugs` alone and switched on
+//! one at a time, to prove that the simulator finds it. Without the feature every check is the constant `false`.
+
+macro_rules! planted {
+    ($($(#[$doc:meta])* $name:ident,)+) => {
+        /// A mistake that the simulator must find.
+        #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
+        pub enum Planted {
+            $($(#[$doc])* $name,)+
+        }
+
+        #[cfg(feature = "planted-bugs")]
+        impl Planted {
+            /// Every one.
+            pub const ALL: &'static [Self] = &[$(Self::$name,)+];
+        }
+    };
+}
+
+planted!(
+    /// What a record freed is reused before the record is durable.
+    ReuseBeforeDurable,
+    /// What a record freed is reused when the record is durable, but before a durable frame says so.
+    ReuseBeforePersisted,
+    /// A durable write is answered before the flush.
+    AnswerBeforeFlush,
+    /// A flush leaves one device out.
+    SkipDeviceFlush,
+    /// Chunks are not compared with their checksums when they are read.
+    SkipChecksum,
+    /// Parity commit overwrites the old parity.
+    CommitInPlace,
+    /// Records that nobody knows to be durable are applied without verification.
+    ApplyUnverified,
+    /// Frames claim that everything recorded so far is durable.
+    StampTooHigh,
+    /// A superseded member of a log stripe is freed although its peers still need it.
+    FreeSupersededEarly,
+    /// The log's tail passes log stripes that are still live.
+    TrimLiveLog,
+    /// A member that failed while the array went on is accepted again.
+    AcceptStale,
+    /// Answers do not wait until the other members know of a failure.
+    AnswerBeforeFence,
+    /// Journal frames have one copy.
+    OneJournalCopy,
+    /// A checkpoint counts before its header is durable.
+    CheckpointUnsealed,
+    /// Incremental checkpoints leave a changed page out.
+    ForgetChangedPage,
+    /// Discards take effect, but are not recorded.
+    ForgetDiscard,
+    /// Rebuild leaves live log stripes out.
+    RebuildSkipsLog,
+    /// A chunk of a replacement is read although it was not rebuilt yet.
+    TrustReplacement,
+    /// Partial writes of one chunk do not wait for each other.
+    PartialUnlocked,
+    /// In-place schemes with a journal overwrite before the copies are durable.
+    OverwriteUnflushed,
+);
+
+#[cfg(feature = "planted-bugs")]
+thread_local! {
+    static ACTIVE: std::cell::Cell<Option<Planted>> = const { std::cell::Cell::new(None) };
+}
+
+/// Switches one bug on for the calling thread, or all off.
+#[cfg(feature = "planted-bugs")]
+pub fn plant(bug: Option<Planted>) {
+    ACTIVE.set(bug);
+}
+
+/// Whether a bug is switched on.
+#[cfg(feature = "planted-bugs")]
+pub(crate) fn planted(bug: Planted) -> bool {
+    ACTIVE.get() == Some(bug)
+}
+
+/// Whether a bug is switched on: never.
+#[cfg(not(feature = "planted-bugs"))]
+pub(crate) const fn planted(_bug: Planted) -> bool {
+    false
+}
