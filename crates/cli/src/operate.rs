@@ -30,6 +30,11 @@ impl Caution {
     pub fn of_flag(force: bool) -> Self {
         if force { Self::Forced } else { Self::Careful }
     }
+
+    /// Whether the operator insists.
+    pub fn is_forced(self) -> bool {
+        self == Self::Forced
+    }
 }
 
 /// Something that happened, for the log and for whoever asked.

@@ -331,3 +331,6 @@ fn devices(text: &mut String, status: &Status) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

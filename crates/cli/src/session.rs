@@ -34,6 +34,21 @@ pub enum Patience {
     Start,
 }
 
+/// What is to take whose place.
+#[derive(Clone, Copy, Debug)]
+pub struct Replacement<'a> {
+    /// Name or path of the member.
+    pub device: &'a str,
+    /// Absolute path of the new device.
+    pub path: &'a Path,
+    /// Whether what is on it may be overwritten.
+    pub caution: Caution,
+    /// Limit of the rebuild, in bytes per second; `None` leaves it as it is.
+    pub rate: Option<u64>,
+    /// Whether to stay until the rebuild has ended.
+    pub patience: Patience,
+}
+
 /// The server of the array that any of the paths belongs to.
 pub fn server_of(paths: &[PathBuf]) -> Result<Option<Client>, Failure> {
     let mut unreadable = None;
@@ -68,12 +83,13 @@ impl Session {
     }
 
     /// Takes a member out of service; returns when the other members know.
-    pub fn fail(&mut self, device: &str, force: bool) -> Result<(), Failure> {
+    pub fn fail(&mut self, device: &str, caution: Caution) -> Result<(), Failure> {
         match self {
-            Self::Live(client) => client.order(&Request::Fail { device: device.to_owned(), force }),
+            Self::Live(client) => {
+                client.order(&Request::Fail { device: device.to_owned(), force: caution.is_forced() })
+            }
             Self::Offline(offline) => {
                 let dev = offline.find(device)?;
-                let caution = Caution::of_flag(force);
                 offline.operator.fail(&mut offline.running, dev, caution).map_err(Failure::new)?;
                 if offline.running.engine_ref().accepts_writes() {
                     return offline.request(|engine, tag| engine.flush(tag));
@@ -84,25 +100,22 @@ impl Session {
     }
 
     /// Puts another device in a member's place and rebuilds.
-    pub fn replace(
-        &mut self,
-        device: &str,
-        path: &Path,
-        force: bool,
-        patience: Patience,
-    ) -> Result<(), Failure> {
+    pub fn replace(&mut self, replacement: &Replacement<'_>) -> Result<(), Failure> {
+        let Replacement { device, path, caution, rate, patience } = *replacement;
         match self {
             Self::Live(client) => {
+                if rate.is_some() {
+                    client.order(&Request::Rate { bytes_per_s: rate })?;
+                }
                 client.order(&Request::Replace {
                     device: device.to_owned(),
                     path: path.to_owned(),
-                    force,
+                    force: caution.is_forced(),
                 })?;
                 if patience == Patience::Wait { wait_for_work(client, "rebuild").map(|_| ()) } else { Ok(()) }
             }
             Self::Offline(offline) => {
                 let dev = offline.find(device)?;
-                let caution = Caution::of_flag(force);
                 offline.operator.replace(&mut offline.running, dev, path, caution).map_err(Failure::new)?;
                 offline.rebuild(dev)
             }
@@ -110,11 +123,12 @@ impl Session {
     }
 
     /// Keeps a device at hand for the next failure.
-    pub fn add_spare(&mut self, path: &Path, force: bool) -> Result<(), Failure> {
+    pub fn add_spare(&mut self, path: &Path, caution: Caution) -> Result<(), Failure> {
         match self {
-            Self::Live(client) => client.order(&Request::AddSpare { path: path.to_owned(), force }),
+            Self::Live(client) => {
+                client.order(&Request::AddSpare { path: path.to_owned(), force: caution.is_forced() })
+            }
             Self::Offline(offline) => {
-                let caution = Caution::of_flag(force);
                 offline.operator.add_spare(&mut offline.running, path, caution).map_err(Failure::new)
             }
         }

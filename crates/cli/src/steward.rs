@@ -35,7 +35,10 @@ struct Client {
     output: Vec<u8>,
     /// What the present request waits for; no other is read meanwhile.
     wait: Option<Wait>,
-    closing: bool,
+    /// It will send nothing more.
+    ended: bool,
+    /// It is of no use any more.
+    broken: bool,
 }
 
 /// What an answer waits for.
@@ -125,15 +128,15 @@ impl Steward {
         while let Ok((stream, _)) = self.listener.accept() {
             if self.clients.len() < CLIENTS_MAX && stream.set_nonblocking(true).is_ok() {
                 let (input, output) = (Vec::new(), Vec::new());
-                self.clients.push(Client { stream, input, output, wait: None, closing: false });
+                self.clients.push(Client { stream, input, output, wait: None, ended: false, broken: false });
                 self.rewatch = true;
             }
         }
     }
 
-    /// Carries out the complete lines of a client.
+    /// Carries out the complete lines of a client. Who does not read the answers is asked no more questions.
     fn serve_client(&mut self, index: usize, running: &mut Running) {
-        while self.clients[index].wait.is_none() {
+        while self.clients[index].wait.is_none() && self.clients[index].output.is_empty() {
             let Some(line) = self.clients[index].next_line() else { return };
             let request = serde_json::from_slice::<Request>(&line);
             let outcome = match request {
@@ -221,6 +224,7 @@ impl Steward {
                 self.rewatch = true;
             }
         }
+        self.clients.retain(|client| !client.is_over());
     }
 
     fn report(&mut self, running: &mut Running) {
@@ -287,10 +291,10 @@ impl Steward {
     }
 
     fn client_ready(&mut self, index: usize, running: &mut Running) {
-        self.clients[index].transfer();
-        self.serve_client(index, running);
         self.clients[index].send();
-        if self.clients[index].closing {
+        self.clients[index].receive();
+        self.serve_client(index, running);
+        if self.clients[index].is_over() {
             self.clients.remove(index);
         }
         self.rewatch = true;
@@ -306,7 +310,7 @@ impl Client {
     fn answer(&mut self, reply: &Reply) {
         match serde_json::to_vec(reply) {
             Ok(line) => self.output.extend(line),
-            Err(_) => self.closing = true,
+            Err(_) => self.broken = true,
         }
         self.output.push(b'\n');
         self.send();
@@ -318,17 +322,32 @@ impl Client {
         Some(std::mem::replace(&mut self.input, rest))
     }
 
+    /// Whether there is nothing left to be done for it.
+    fn is_over(&self) -> bool {
+        self.broken || (self.ended && self.wait.is_none() && self.output.is_empty())
+    }
+
+    /// What the client is waited for; nothing while it waits for us.
+    fn interest(&self) -> Option<Interest> {
+        match (self.ended, self.output.is_empty()) {
+            (false, true) => Some(Interest::Read),
+            (false, false) => Some(Interest::ReadWrite),
+            (true, false) => Some(Interest::Write),
+            (true, true) => None,
+        }
+    }
+
     /// Receives what has come.
-    fn transfer(&mut self) {
+    fn receive(&mut self) {
         let mut bytes = [0u8; 4096];
         loop {
             match self.stream.read(&mut bytes) {
-                Ok(0) => return self.closing = true,
+                Ok(0) => return self.ended = true,
                 Ok(count) if self.input.len() + count <= LINE_BYTES_MAX => self.input.extend(&bytes[..count]),
-                Ok(_) => return self.closing = true,
+                Ok(_) => return self.broken = true,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(_) => return self.closing = true,
+                Err(_) => return self.broken = true,
             }
         }
     }
@@ -340,7 +359,7 @@ impl Client {
                 Ok(count) if count > 0 => drop(self.output.drain(..count)),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
-                Ok(_) | Err(_) => return self.closing = true,
+                Ok(_) | Err(_) => return self.broken = true,
             }
         }
     }
@@ -357,8 +376,7 @@ impl Hooks<Running> for Steward {
         out.push((self.signals.child.as_fd(), Interest::Read));
         out.push((self.listener.as_fd(), Interest::Read));
         for client in &self.clients {
-            let interest = if client.output.is_empty() { Interest::Read } else { Interest::ReadWrite };
-            out.push((client.stream.as_fd(), interest));
+            out.extend(client.interest().map(|interest| (client.stream.as_fd(), interest)));
         }
     }
 

@@ -3,8 +3,9 @@
 use super::Exit;
 use crate::failure::Failure;
 use crate::open::look_at;
+use crate::operate::Caution;
 use crate::output;
-use crate::session::{Patience, Session};
+use crate::session::{Patience, Replacement, Session};
 use crate::units::{parse_rate, parse_size};
 use clap::Args;
 use device::{Existing, create_file};
@@ -46,7 +47,7 @@ pub struct ReplaceArguments {
     /// Stay until the rebuild of a served array has ended.
     #[arg(long)]
     wait: bool,
-    /// Limit of the rebuild when the array is not being served.
+    /// Limit of the rebuild (and of a scrub).
     #[arg(long, value_parser = parse_rate, value_name = "RATE")]
     rate: Option<u64>,
     /// Overwrite a device that belongs to another array or holds foreign content.
@@ -80,7 +81,7 @@ pub struct AddArguments {
 /// Runs `fail`.
 pub fn fail(arguments: &FailArguments) -> Result<Exit, Failure> {
     let mut session = Session::open(&arguments.paths, None)?;
-    let outcome = session.fail(&arguments.device, arguments.force);
+    let outcome = session.fail(&arguments.device, Caution::of_flag(arguments.force));
     let text = format!("{} is out of service", arguments.device);
     finish(session, outcome, arguments.json, &text)
 }
@@ -93,7 +94,13 @@ pub fn replace(arguments: &ReplaceArguments) -> Result<Exit, Failure> {
     let mut session = Session::open(&arguments.paths, arguments.rate)?;
     let live = matches!(session, Session::Live(_));
     let patience = if arguments.wait { Patience::Wait } else { Patience::Start };
-    let outcome = session.replace(&arguments.device, &path, arguments.force, patience);
+    let outcome = session.replace(&Replacement {
+        device: &arguments.device,
+        path: &path,
+        caution: Caution::of_flag(arguments.force),
+        rate: arguments.rate,
+        patience,
+    });
     if outcome.is_ok() {
         made.keep();
     }
@@ -112,7 +119,7 @@ pub fn add(arguments: &AddArguments) -> Result<Exit, Failure> {
     look_at(&arguments.spare)?;
     let path = absolute(&arguments.spare)?;
     let mut session = Session::open(&arguments.paths, None)?;
-    let outcome = session.add_spare(&path, arguments.force);
+    let outcome = session.add_spare(&path, Caution::of_flag(arguments.force));
     if outcome.is_ok() {
         made.keep();
     }

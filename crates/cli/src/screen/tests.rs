@@ -1,0 +1,139 @@
+//! The screen, as text: any change of it shows up here.
+#![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
+
+use super::render;
+use crate::status::Status;
+use serde_json::{Value, json};
+
+fn device(name: &str, state: &str, errors: Value) -> Value {
+    let traffic =
+        if errors.is_null() { Value::Null } else { json!({ "read_bytes": 4096, "written_bytes": 1 << 20 }) };
+    let role = if name.starts_with("log") { "log" } else { "main" };
+    json!({
+        "name": name, "role": role, "index": 0, "state": state, "path": format!("/dev/{name}"),
+        "errors": errors, "traffic": traffic,
+    })
+}
+
+fn status(state: &str, source: &str, devices: Vec<Value>) -> Value {
+    json!({
+        "uuid": "00112233-4455-6677-8899-aabbccddeeff", "name": "tank", "state": state, "source": source,
+        "clean": if source == "stopped" { json!(true) } else { Value::Null },
+        "scheme": "eplog", "code": "xor", "consistency": "journal",
+        "data_count": 2, "parity_count": 1, "log_count": 1, "chunk_bytes": 4096, "volume_bytes": 3u64 << 30,
+        "reserve_permille": 100, "created_unix_s": 0, "epoch": 3, "uris": [], "devices": devices,
+        "stale": [], "ignored": [], "space": null, "commit": null, "checkpoints": null, "memory": null,
+        "work": null, "last_work": null, "activity": null, "scrub_cursor": 0,
+    })
+}
+
+fn shown(status: Value) -> String {
+    render(&serde_json::from_value::<Status>(status).unwrap())
+}
+
+#[test]
+fn a_healthy_array_that_was_stopped() {
+    let devices = ["data0", "data1", "data2", "log0"].map(|name| device(name, "healthy", Value::Null));
+    let expected = "     array: tank  00112233-4455-6677-8899-aabbccddeeff
+     state: HEALTHY
+   meaning: all 4 devices work; any 1 of them may fail without loss of data
+    served: no; stopped in order
+     shape: eplog 2+1 with 1 log device, code xor, 4 KiB chunks; made 1970-01-01 00:00:00 UTC
+    volume: 3 GiB (3221225472 bytes); 10.0 % of each data device kept for new versions
+      work: none
+
+  DEVICE   STATE       PATH
+  data0    healthy     /dev/data0
+  data1    healthy     /dev/data1
+  data2    healthy     /dev/data2
+  log0     healthy     /dev/log0
+";
+    assert_eq!(shown(status("healthy", "stopped", devices.to_vec())), expected);
+}
+
+#[test]
+fn a_degraded_array_that_is_being_rebuilt() {
+    let errors = json!({ "read": 1, "write": 0, "checksum": 2, "healed": 3 });
+    let mut status = status(
+        "degraded",
+        "served",
+        vec![device("data0", "healthy", errors.clone()), device("data1", "rebuilding", errors)],
+    );
+    status["uris"] = json!(["nbd+unix:///?socket=/s"]);
+    status["space"] = json!({
+        "chunk_count": 1000, "chunks_free": 500, "chunks_reserved": 100, "log_blocks": 200, "log_blocks_used": 50,
+    });
+    status["commit"] = json!({
+        "dirty_stripes": 1234, "log_stripes": 99, "running": true, "stuck_stripes": 0, "commits": 2,
+        "stripes_committed": 10000,
+    });
+    status["checkpoints"] = json!({ "number": 7, "full_number": 5, "written": 2 });
+    status["memory"] =
+        json!({ "fixed_bytes": 1 << 20, "dynamic_bytes": 0, "bytes_per_chunk_hundredths": 1107 });
+    status["work"] = json!({
+        "kind": "rebuild", "devices": ["data1"], "done": 250, "total": 1000, "bytes_per_s": 100 << 20, "eta_s": 75,
+        "lost": 0, "mismatches": 0,
+    });
+    status["activity"] = json!({
+        "seconds": 61, "requests": 1000, "chunks_read": 1, "chunks_written": 2, "covered_reads": 3, "lost": 0,
+    });
+    status["stale"] = json!(["/dev/old"]);
+    let expected = "     array: tank  00112233-4455-6677-8899-aabbccddeeff
+     state: DEGRADED
+   meaning: data1 is being rebuilt; all data can be read and written; one more failure loses data
+    served: nbd+unix:///?socket=/s
+     shape: eplog 2+1 with 1 log device, code xor, 4 KiB chunks; made 1970-01-01 00:00:00 UTC
+    volume: 3 GiB (3221225472 bytes); 10.0 % of each data device kept for new versions
+     space: 1.95 MiB free on the data devices (50.0 %); log 25.0 % full
+    commit: 1,234 stripes wait for parity commit, covered by 99 log stripes; commit under way; 10,000 stripes committed since the start
+checkpoint: number 7 on top of full 5; 2 written since the start
+    memory: maps and checksums 11.07 bytes per chunk (1 MiB), uncommitted updates 0 B
+  activity: 1,000 requests in 1min 01s: 1 chunks read, 2 written, 3 computed from others
+      work: rebuild of data1: 25.0 % done, 100 MiB/s, 1min 15s left
+
+  DEVICE   STATE         READ  WRITE  CKSUM HEALED   BYTES IN  BYTES OUT  PATH
+  data0    healthy          1      0      2      3      1 MiB      4 KiB  /dev/data0
+  data1    rebuilding       1      0      2      3      1 MiB      4 KiB  /dev/data1
+  /dev/old: no member any more, it was replaced or failed
+";
+    assert_eq!(shown(status), expected);
+}
+
+#[test]
+fn what_a_degraded_or_failed_array_means_and_what_to_do() {
+    let lines = |state: &str, source: &str, states: [&str; 3]| -> Vec<String> {
+        let devices = ["data0", "data1", "log0"].into_iter().zip(states);
+        let devices = devices.map(|(name, state)| device(name, state, Value::Null)).collect();
+        let text = shown(status(state, source, devices));
+        let wanted = |line: &&str| line.contains("meaning:") || line.contains("action:");
+        text.lines().filter(wanted).map(|line| line.trim().to_owned()).collect()
+    };
+    assert_eq!(
+        lines("degraded", "served", ["healthy", "failed", "healthy"]),
+        [
+            "meaning: data1 is out of service; all data can be read and written; one more failure loses data",
+            "action: elastripe replace MEMBERS --device data1 --with NEWPATH",
+        ]
+    );
+    assert_eq!(
+        lines("degraded", "stopped", ["healthy", "healthy", "missing"]),
+        [
+            "meaning: log0 is not among the named paths; all data can be read and written; one more failure loses data",
+            "action: name the path of log0, too; a device that is lost can be replaced later",
+        ]
+    );
+    assert_eq!(
+        lines("failed", "served", ["failed", "failed", "healthy"]),
+        [
+            "meaning: data0 and data1 are out of service, the array bears 1: writes are refused; what can be read still is served, the rest is lost",
+            "action: bring back members that were only disconnected, or restore from a backup",
+        ]
+    );
+    assert_eq!(
+        lines("failed", "stopped", ["missing", "missing", "healthy"]),
+        [
+            "meaning: data0 and data1 are not among the named paths; without more than 1 members the array cannot be started",
+            "action: name the paths of data0 and data1, too; a device that is lost can be replaced later",
+        ]
+    );
+}
