@@ -1,4 +1,5 @@
-//! The README's commands work as printed: each line of a block marked `<!-- tested -->` is run in a fresh directory.
+//! The README's commands work as printed: each line of a block marked `<!-- tested -->` is run in a fresh directory. And
+//! `docs/cli.md` names every command and every key of the status.
 #![allow(clippy::unwrap_used, reason = "tests may panic")]
 
 use std::path::Path;
@@ -33,5 +34,70 @@ fn the_quick_start_works_as_printed() {
         let expected = if command.contains(" fail ") { [0, 1].contains(&code) } else { code == 0 };
         let said = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
         assert!(expected, "`{command}` ended with {code}:\n{}\n{}", said.0, said.1);
+    }
+}
+
+fn document(name: &str) -> String {
+    std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(name)).unwrap()
+}
+
+fn elastripe(directory: &Path, arguments: &[&str]) -> String {
+    let output = Command::new(env!("CARGO_BIN_EXE_elastripe"))
+        .args(arguments)
+        .current_dir(directory)
+        .env("ELASTRIPE_RUN_DIR", directory)
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+#[test]
+fn the_page_on_the_command_line_names_every_command() {
+    let page = document("docs/cli.md");
+    let help = elastripe(Path::new("."), &["help"]);
+    let commands = help.split("Commands:").nth(1).unwrap().split("\n\n").next().unwrap();
+    // Two spaces before a name, more before the second line of a description.
+    let names = commands.lines().filter(|line| line.starts_with("  ") && !line.starts_with("   "));
+    let names: Vec<&str> = names.filter_map(|line| line.split_whitespace().next()).collect();
+    assert!(names.len() > 10, "{help}");
+    for name in names.into_iter().filter(|&name| name != "help") {
+        assert!(page.contains(&format!("`{name}")), "docs/cli.md does not name the command {name}");
+    }
+}
+
+fn keys(value: &serde_json::Value, out: &mut Vec<String>) {
+    match value {
+        serde_json::Value::Object(map) => map.iter().for_each(|(key, value)| {
+            out.push(key.clone());
+            keys(value, out);
+        }),
+        serde_json::Value::Array(values) => values.iter().for_each(|value| keys(value, out)),
+        serde_json::Value::Null
+        | serde_json::Value::Bool(_)
+        | serde_json::Value::Number(_)
+        | serde_json::Value::String(_) => {}
+    }
+}
+
+#[test]
+fn the_page_on_the_command_line_names_every_key_of_the_status() {
+    let page = document("docs/cli.md");
+    let directory = tempfile::tempdir().unwrap();
+    let run = |arguments: &str| elastripe(directory.path(), &arguments.split(' ').collect::<Vec<_>>());
+    let members = "a b c l";
+    let made = run("create --scheme eplog --parity 1 --data a b c --log l --file-size 16MiB --json");
+    let binary = env!("CARGO_BIN_EXE_elastripe");
+    let command = format!("'{binary}' status a --json");
+    let serve = ["serve", "a", "b", "c", "l", "--run", &command];
+    let status = elastripe(directory.path(), &serve);
+    let stopped = run(&format!("status {members} --json"));
+    let mut found = Vec::new();
+    for text in [made, status, stopped] {
+        keys(&serde_json::from_str(&text).unwrap(), &mut found);
+    }
+    assert!(found.len() > 50, "{found:?}");
+    for key in found {
+        assert!(page.contains(&format!("`{key}`")), "docs/cli.md does not name the key {key}");
     }
 }
