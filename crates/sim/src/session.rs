@@ -108,9 +108,9 @@ impl<'a> Session<'a> {
         let rebuilding =
             (0..self.machine.member_count()).any(|dev| self.state(dev) == MemberState::Rebuilding);
         if rebuilding && self.machine.rng.chance(2, 3) {
-            let devs =
+            let mut devs =
                 (0..self.machine.member_count()).filter(|&dev| self.state(dev) == MemberState::Rebuilding);
-            let dev = devs.last().unwrap_or(0);
+            let dev = devs.next_back().unwrap_or(0);
             self.machine.say(|| "resume rebuild".into());
             self.control(Kind::Rebuild { dev }, |engine, tag| engine.resume_rebuild(tag));
         }
@@ -390,6 +390,7 @@ impl<'a> Session<'a> {
     }
 
     /// One request or fault, by the swarm's weights; `false` if there are no buffers for it now.
+    #[expect(clippy::too_many_lines, reason = "one short arm for each kind of request")]
     fn submit_any(&mut self) -> Result<bool, Violation> {
         let mix = self.machine.swarm.mix;
         let config = self.machine.swarm.config;

@@ -90,7 +90,7 @@ impl Swarm {
         let faults = rng.chance(3, 4);
         // Without a journal an in-place scheme promises only what Linux md does: no power cut while a device is hurt.
         let crashes = !(faults && is_resync(&config));
-        Self {
+        let swarm = Self {
             options: draw_options(rng, &config),
             pace: draw_pace(rng, &config),
             depth: rng.pick(&[1, 2, 4, 8, 16, 32]),
@@ -108,7 +108,26 @@ impl Swarm {
             faults,
             crashes,
             config,
+        };
+        if rng.chance(1, 6) { swarm.under_pressure(rng) } else { swarm }
+    }
+
+    /// The same with hardly any spare chunks and no flush that was asked for: space is reused as soon as it may be, and a
+    /// power cut leaves what the caches hold.
+    fn under_pressure(mut self, rng: &mut Rng) -> Self {
+        let stripes = self.config.stripe_count.min(rng.pick(&[4, 8])) as u32;
+        if self.config.log_count > 0 {
+            self.config.chunks_per_device = stripes + 48;
+            self.config.stripe_count = u64::from(stripes);
         }
+        self.mix =
+            Mix { write: rng.pick(&[0, 20]), whole: 300, stripe: 50, flush: 0, discard: 10, ..self.mix };
+        (self.depth, self.requests, self.chunks_max, self.durable_permille) = (32, 250, 12, 0);
+        self.options.sync = SyncPolicy::OnFlush;
+        self.options.commit.every_requests = rng.pick(&[None, Some(20)]);
+        (self.hot_permille, self.crash_permille) = (0, 1000);
+        self.tear = rng.pick(&[Tear::KeepAll, Tear::KeepAll, Tear::Writes]);
+        self
     }
 
     /// Bytes of each device, main devices first.
@@ -147,7 +166,7 @@ fn draw_config(rng: &mut Rng, scheme: Option<SchemeKind>) -> ArrayConfig {
     let mut reserve = config.chunks_per_device - config.stripe_count as u32;
     if reserve > 0 {
         // Fewer spare chunks than creation allows: they are reused, and run out, all the sooner.
-        reserve = rng.pick(&[40, 48, 64, reserve]);
+        reserve = rng.pick(&[48, 56, 64, reserve]);
     }
     config.chunks_per_device = stripes + reserve;
     config.stripe_count = u64::from(stripes);

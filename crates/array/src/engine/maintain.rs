@@ -618,7 +618,8 @@ impl Engine {
     pub fn publish_clean(&mut self, tag: u64) {
         let request = self.open_control(tag);
         self.maintain.clean_wanted.push(request);
-        self.maintain.clean = true;
+        // A later write would run under superblocks that say there was none.
+        (self.maintain.clean, self.maintain.read_only) = (true, true);
         self.health.config_seq += 1;
         self.publish_members();
     }
