@@ -51,7 +51,9 @@ fn main() {
         };
         let edits = [edit(2, 64, &[1]), edit(9, 100, &[0xff; 4]), edit(30, 0x8000 | 40, &[0; 8])].concat();
         write("assemble", &format!("sample-{sample}"), &[&[sample], &edits[..]].concat());
-        write("assemble", &format!("sample-{sample}-untouched"), &[sample]);
+        for use_it in [0x10, 0x20, 0x40, 0x80] {
+            write("assemble", &format!("sample-{sample}-untouched-{use_it:x}"), &[sample | use_it]);
+        }
     }
 }
 

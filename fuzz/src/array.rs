@@ -10,7 +10,7 @@ use format::{
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 
-const MAIN_BYTES: u64 = 2 << 20;
+const MAIN_BYTES: u64 = 4 << 20;
 const LOG_BYTES: u64 = 4 << 20;
 
 /// Devices of an array at rest, and where their metadata blocks are.
@@ -206,11 +206,11 @@ fn samples() -> &'static [Arc<Sample>] {
     })
 }
 
-/// The first byte names a sample. Then edits of its metadata blocks: block (2 bytes), offset (2), length (1), bytes. The
+/// The first byte names a sample and what to do with it. Then edits of its metadata blocks: block (2 bytes), offset (2), length (1), bytes. The
 /// highest bit of the offset leaves the checksum as it is.
 pub fn run(data: &[u8]) {
     let Some((&which, mut edits)) = data.split_first() else { return };
-    let sample = &samples()[usize::from(which) % samples().len()];
+    let sample = &samples()[usize::from(which & 0x0f) % samples().len()];
     let mut devices = Overlay::new(Arc::clone(sample));
     while let Some((&[b0, b1, o0, o1, length], rest)) = edits.split_first_chunk::<5>() {
         let (bytes, rest) = rest.split_at(rest.len().min(usize::from(length)));
@@ -226,14 +226,24 @@ pub fn run(data: &[u8]) {
         }
     }
     let Some(mut array) = assemble(devices) else { return };
-    let chunks = array.engine().volume_bytes() / array.engine().pool().slot_bytes() as u64;
-    for chunk in (0..chunks.min(1024)).step_by(16) {
-        transfer(&mut array, chunk, 16, false);
+    if which & READ != 0 {
+        let chunks = array.engine().volume_bytes() / array.engine().pool().slot_bytes() as u64;
+        (0..chunks.min(1024)).step_by(16).for_each(|chunk| transfer(&mut array, chunk, 16, false));
     }
-    for step in 0..8 {
-        transfer(&mut array, step * 37, 1 + step, true);
+    if which & WRITE != 0 {
+        (0..8).for_each(|step| transfer(&mut array, step * 37, 1 + step, true));
+        let _ = array.run(|e, tag| e.commit(tag));
     }
-    let _ = array.run(|e, tag| e.commit(tag));
-    let _ = array.run(|e, tag| e.scrub(tag, 0));
-    let _ = array.stop();
+    if which & SCRUB != 0 {
+        let _ = array.run(|e, tag| e.scrub(tag, 0));
+    }
+    if which & STOP != 0 {
+        let _ = array.stop();
+    }
 }
+
+/// What is done with an array that could be assembled; all of it takes many times as long as assembly.
+const READ: u8 = 0x10;
+const WRITE: u8 = 0x20;
+const SCRUB: u8 = 0x40;
+const STOP: u8 = 0x80;
