@@ -126,6 +126,26 @@ fn a_server_does_without_lost_members_when_told_to() {
 }
 
 #[test]
+fn a_dirty_raid_array_is_not_started_without_all_members_nor_changed_by_the_attempt() {
+    let rig = Rig::new();
+    let files = ["d0", "d1", "d2"];
+    let create = ["create", "--scheme", "raid", "--consistency", "resync", "--parity", "1", "--file-size", "32MiB"];
+    rig.run(&[&create[..], &["--data"], &files[..]].concat()).ok();
+    rig.serve(&files, &[]).kill();
+    let before = rig.fingerprint(&files);
+    for (command, options) in commands() {
+        rig.on(command, &files[1..], &options).refused(&["not stopped in order", "degraded", "--force"]);
+    }
+    assert_eq!(rig.fingerprint(&files), before);
+    rig.serve_run(&files, "exit 0", &[]).ok();
+    rig.on("status", &files, &[]).ok();
+
+    rig.serve(&files, &[]).kill();
+    rig.serve_run(&files[..2], "exit 0", &["--force"]).ok();
+    rig.on("status", &files, &[]).code(1);
+}
+
+#[test]
 fn looking_never_changes_anything() {
     let rig = rig();
     let before = rig.fingerprint(&FILES);

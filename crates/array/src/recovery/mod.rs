@@ -63,6 +63,8 @@ pub(crate) fn assemble(
     let mut scheme = scheme::new(&store);
     let loaded = load::load(devices, &health, newest, &mut store, &mut *scheme)?;
     scheme.claim_space(&mut store).map_err(|_| AssembleError::Inconsistent)?;
+    let restart = Restart { was_clean: newest.clean, dirty_degraded: arrangement.dirty_degraded };
+    scheme.may_start(&health, restart)?;
     if arrangement.members[..] != newest.members[..arrangement.members.len()] {
         // Before anything else changes: a member that is missing now must not pass for a good one after a crash.
         health.config_seq += 1;
@@ -75,7 +77,6 @@ pub(crate) fn assemble(
     };
     let replayed =
         replay::replay(devices, &mut health, newest.array, &mut store, &mut *scheme, &loaded, &mut report)?;
-    let restart = Restart { was_clean: newest.clean, dirty_degraded: arrangement.dirty_degraded };
     scheme.recover(&mut store, devices, &mut health, restart, &mut report)?;
     store.forget_space();
     scheme.claim_space(&mut store).map_err(|_| AssembleError::Inconsistent)?;

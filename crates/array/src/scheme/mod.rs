@@ -195,6 +195,11 @@ pub trait Scheme: Send {
         false
     }
 
+    /// Whether the array may be assembled with these members; asked before anything is written.
+    fn may_start(&self, _health: &Health, _restart: Restart) -> Result<(), AssembleError> {
+        Ok(())
+    }
+
     /// What must be repaired after replay.
     fn recover(
         &mut self,

@@ -193,6 +193,13 @@ impl Scheme for Raid {
         redo::redo(redo::Members { store, devices, health }, stripe, pieces, progress, healed)
     }
 
+    fn may_start(&self, health: &Health, restart: Restart) -> Result<(), AssembleError> {
+        match self.consistency {
+            Consistency::Resync if !restart.was_clean => resync::may_start(health, restart),
+            Consistency::Resync | Consistency::Journal => Ok(()),
+        }
+    }
+
     fn recover(
         &mut self,
         store: &mut Store,

@@ -31,6 +31,14 @@ struct Window<'a> {
     bad: Vec<bool>,
 }
 
+/// Whether all members are there, or the operator accepts what that may do to the data.
+pub(super) fn may_start(health: &Health, restart: Restart) -> Result<(), AssembleError> {
+    match restart.dirty_degraded {
+        DirtyDegraded::Refuse if health.missing_count() > 0 => Err(AssembleError::DirtyDegraded),
+        DirtyDegraded::Refuse | DirtyDegraded::Accept => Ok(()),
+    }
+}
+
 /// Makes every stripe consistent.
 pub(super) fn resync(
     store: &mut Store,
@@ -39,9 +47,7 @@ pub(super) fn resync(
     restart: Restart,
     report: &mut RecoveryReport,
 ) -> Result<(), AssembleError> {
-    if health.missing_count() > 0 && restart.dirty_degraded == DirtyDegraded::Refuse {
-        return Err(AssembleError::DirtyDegraded);
-    }
+    may_start(health, restart)?; // members may have failed since it was asked first
     let (len, stripes) = (store.config.geometry.chunk_bytes(), store.config.stripe_count);
     let (n, m) = (store.main_count(), store.config.geometry.parity_count());
     let width = (READ_BYTES / len).max(1).min(usize::try_from(stripes).unwrap_or(usize::MAX));
