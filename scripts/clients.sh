@@ -67,7 +67,7 @@ passed=0 failed=0 skipped=0
 run_test() {
   local name=$1 limit=$2 code=0 start=$SECONDS
   shift 2
-  work=$(mktemp -d "${TMPDIR:-/tmp}/elastripe-clients.XXXXXX")
+  work=$(mktemp -d --suffix=.elastripe-clients)
   timeout -k 30 "$limit" "$0" --inner "$work" "$@" </dev/null >"$work/log" 2>&1 &
   runner=$!
   wait "$runner" || code=$?

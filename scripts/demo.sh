@@ -19,7 +19,7 @@ say() { printf '   %s\n' "$*"; }
 indent() { sed 's/^/   | /'; }
 die() { printf '\ndemo: FAILED: %s\n' "$*" >&2; exit 1; }
 
-work=$(mktemp -d "${TMPDIR:-/tmp}/elastripe-demo.XXXXXX")
+work=$(mktemp -d --suffix=.elastripe-demo)
 server='' replay=''
 finish() {
   local code=$?

@@ -13,7 +13,7 @@ for tool in "$elastripe" fio nbdkit nbdinfo; do
 done
 [ "$(stat -f -c %T /dev/shm 2>/dev/null)" = tmpfs ] || { echo "nbd-ratio.sh: /dev/shm is no tmpfs" >&2; exit 1; }
 
-work=$(mktemp -d /dev/shm/elastripe-ratio.XXXXXX)
+work=$(TMPDIR=/dev/shm mktemp -d --suffix=.elastripe-ratio)
 . "$repo/scripts/clients/lib.sh"
 export ELASTRIPE_RUN_DIR=$work/run
 trap give_back_all EXIT
@@ -24,6 +24,7 @@ make_array "${SCHEME:-eplog}" 192MiB >/dev/null
 start_server
 ours_uri=$uri
 nbdkit -f -U "$work/nbdkit" memory "$size" </dev/null >>"$work/nbdkit.log" 2>&1 &
+disown
 note "process $!"
 theirs_uri="nbd+unix:///?socket=$work/nbdkit"
 soon 10 timeout 5 nbdinfo --size "$theirs_uri" || fail "nbdkit does not answer: $(cat "$work/nbdkit.log")"
