@@ -191,7 +191,7 @@ fn volume(status: &Status) -> String {
 }
 
 fn space(status: &Status) -> Option<String> {
-    let space = status.space?;
+    let space = status.space.filter(|space| space.chunks_reserved > 0)?;
     let log = if space.log_blocks > 0 {
         format!("; log {} full", percent(space.log_blocks_used, space.log_blocks))
     } else {

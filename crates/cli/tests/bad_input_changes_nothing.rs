@@ -129,7 +129,8 @@ fn a_server_does_without_lost_members_when_told_to() {
 fn a_dirty_raid_array_is_not_started_without_all_members_nor_changed_by_the_attempt() {
     let rig = Rig::new();
     let files = ["d0", "d1", "d2"];
-    let create = ["create", "--scheme", "raid", "--consistency", "resync", "--parity", "1", "--file-size", "32MiB"];
+    let create =
+        ["create", "--scheme", "raid", "--consistency", "resync", "--parity", "1", "--file-size", "32MiB"];
     rig.run(&[&create[..], &["--data"], &files[..]].concat()).ok();
     rig.serve(&files, &[]).kill();
     let before = rig.fingerprint(&files);
