@@ -1,7 +1,7 @@
 //! Arrays that nobody serves: a command assembles the array, does its work, and stops it in order.
 
 use crate::failure::Failure;
-use crate::open::{Assembled, assemble};
+use crate::open::{Assembled, Force, Incomplete, lock};
 use crate::operate::{Event, Operator, Running};
 use crate::status::{Work, work};
 use crate::volume::{ServedArray, Use};
@@ -26,10 +26,14 @@ pub struct Offline {
 
 impl Offline {
     /// Assembles the array.
-    pub fn start(paths: &[PathBuf], rebuild_bytes_per_s: Option<u64>) -> Result<Self, Failure> {
+    pub fn start(
+        paths: &[PathBuf],
+        incomplete: Incomplete<'_>,
+        rebuild_bytes_per_s: Option<u64>,
+    ) -> Result<Self, Failure> {
         let commit = CommitPolicy { every_requests: None, idle_ns: None };
         let options = EngineOptions { commit, rebuild_bytes_per_s, ..EngineOptions::default() };
-        let Assembled { array, found, .. } = assemble(paths, options)?;
+        let Assembled { array, found, .. } = lock(paths, Force::Never, incomplete)?.assemble(options)?;
         let running = ServedArray::new(array, None, Use::ReadWrite);
         let operator = Operator::new(&running, found.paths.clone(), found.unnamed());
         Ok(Self { running, operator, superblock: found.arrangement.newest, events: Vec::new() })

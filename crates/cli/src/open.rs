@@ -142,6 +142,20 @@ pub fn discover(paths: &[PathBuf]) -> Result<Found, Failure> {
     arrange_candidates(&candidates)
 }
 
+/// The same, insisting on every member in service but `dispensable`.
+fn discover_all(paths: &[PathBuf], dispensable: Option<&str>) -> Result<Found, Failure> {
+    let found = discover(paths)?;
+    let main_count = found.superblock().config.geometry.device_count();
+    let mut names = found.unnamed().into_iter().map(|dev| member_name(main_count, dev));
+    match names.find(|name| Some(name.as_str()) != dispensable) {
+        None => Ok(found),
+        Some(name) => Err(Failure::new(format!(
+            "{name}: not among the named paths, although it was in service; name it, or `replace` it, or start without \
+             it with `serve --degraded`"
+        ))),
+    }
+}
+
 /// The same, leaving out paths that are no members.
 fn discover_some(paths: &[PathBuf]) -> Result<Found, Failure> {
     let (mut candidates, mut skipped) = (Vec::new(), Vec::new());
@@ -301,20 +315,24 @@ pub struct Assembled {
     pub notes: Vec<Note>,
 }
 
-/// What becomes of a path that does not exist or is no member.
+/// What becomes of paths that are no members, and of members in service that are not named. Whatever is left out misses what
+/// is written, and must be rebuilt.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum BadPath {
+pub enum Incomplete<'a> {
     /// The command ends there.
     Refuse,
+    /// The command ends there, unless it is about this member, by name.
+    RefuseBut(&'a str),
     /// It is reported, and the array does without it if it can.
-    Skip,
+    Accept,
 }
 
 /// Opens and locks the members at `paths`.
-pub fn lock(paths: &[PathBuf], force: Force, bad_path: BadPath) -> Result<Locked, Failure> {
-    let mut found = match bad_path {
-        BadPath::Refuse => discover(paths)?,
-        BadPath::Skip => discover_some(paths)?,
+pub fn lock(paths: &[PathBuf], force: Force, incomplete: Incomplete<'_>) -> Result<Locked, Failure> {
+    let mut found = match incomplete {
+        Incomplete::Refuse => discover_all(paths, None)?,
+        Incomplete::RefuseBut(name) => discover_all(paths, Some(name))?,
+        Incomplete::Accept => discover_some(paths)?,
     };
     found.arrangement.dirty_degraded = match force {
         Force::Never => DirtyDegraded::Refuse,
@@ -381,7 +399,7 @@ impl Locked {
 
 /// Opens and locks the members at `paths` and assembles the array.
 pub fn assemble(paths: &[PathBuf], options: EngineOptions) -> Result<Assembled, Failure> {
-    lock(paths, Force::Never, BadPath::Refuse)?.assemble(options)
+    lock(paths, Force::Never, Incomplete::Refuse)?.assemble(options)
 }
 
 /// An array in a line: `tank: eplog 6+2 with 2 log devices, code cauchy, 4 KiB chunks, volume 5.31 GiB`.

@@ -132,6 +132,11 @@ impl Operator {
         self.spares.iter().map(|held| held.spare.clone()).collect()
     }
 
+    /// Whether a member was in service when the array was last stopped, and is not any more for want of its path.
+    pub fn was_left_out(&self, dev: DevIndex) -> bool {
+        self.unnamed.contains(&dev)
+    }
+
     /// Whether a replacement waits to take its place.
     pub fn is_waiting(&self) -> bool {
         !self.pending.is_empty()

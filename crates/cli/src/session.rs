@@ -3,7 +3,7 @@
 use crate::control::{Client, Request};
 use crate::failure::Failure;
 use crate::offline::Offline;
-use crate::open::{describe, look_at};
+use crate::open::{Incomplete, describe, look_at};
 use crate::operate::{Caution, Event};
 use crate::output;
 use crate::progress::Progress;
@@ -65,11 +65,15 @@ pub fn server_of(paths: &[PathBuf]) -> Result<Option<Client>, Failure> {
 
 impl Session {
     /// Finds the array's server, or assembles the array.
-    pub fn open(paths: &[PathBuf], rebuild_bytes_per_s: Option<u64>) -> Result<Self, Failure> {
+    pub fn open(
+        paths: &[PathBuf],
+        incomplete: Incomplete<'_>,
+        rebuild_bytes_per_s: Option<u64>,
+    ) -> Result<Self, Failure> {
         if let Some(client) = server_of(paths)? {
             return Ok(Self::Live(client));
         }
-        let offline = Offline::start(paths, rebuild_bytes_per_s)?;
+        let offline = Offline::start(paths, incomplete, rebuild_bytes_per_s)?;
         output::warn(format_args!("{}; not served, so this command runs it", describe(offline.superblock())));
         Ok(Self::Offline(Box::new(offline)))
     }
@@ -90,6 +94,9 @@ impl Session {
             }
             Self::Offline(offline) => {
                 let dev = offline.find(device)?;
+                if offline.operator.was_left_out(dev) {
+                    return Ok(()); // it is out of service since the array was assembled without it
+                }
                 offline.operator.fail(&mut offline.running, dev, caution).map_err(Failure::new)?;
                 if offline.running.engine_ref().accepts_writes() {
                     return offline.request(|engine, tag| engine.flush(tag));

@@ -85,6 +85,21 @@ fn on_an_array_that_nobody_serves() {
 }
 
 #[test]
+fn a_device_that_died_while_the_array_was_stopped_is_replaced_by_name() {
+    let rig = Rig::with_array();
+    std::fs::remove_file(rig.path("d1")).unwrap();
+    let left = ["d0", "d2", "d3", "l0", "l1"];
+    rig.on("scrub", &left, &[]).refused(&["data1", "serve --degraded"]);
+    rig.on("replace", &left, &["--device", "data1", "--with", "n1", "--file-size", "32MiB"]).ok();
+    rig.on("status", &["d0", "n1", "d2", "d3", "l0", "l1"], &[]).ok();
+
+    std::fs::remove_file(rig.path("l1")).unwrap();
+    rig.on("fail", &["d0", "n1", "d2", "d3", "l0"], &["--device", "log1"]).ok();
+    rig.on("status", &["d0", "n1", "d2", "d3", "l0"], &[]).code(1);
+    rig.on("scrub", &["d0", "n1", "d2", "d3", "l0"], &[]).ok();
+}
+
+#[test]
 fn a_spare_takes_the_place_of_a_member_that_fails() {
     if !has("qemu-io") {
         return;

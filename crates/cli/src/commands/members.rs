@@ -2,7 +2,7 @@
 
 use super::Exit;
 use crate::failure::Failure;
-use crate::open::look_at;
+use crate::open::{Incomplete, look_at};
 use crate::operate::Caution;
 use crate::output;
 use crate::session::{Patience, Replacement, Session};
@@ -80,7 +80,7 @@ pub struct AddArguments {
 
 /// Runs `fail`.
 pub fn fail(arguments: &FailArguments) -> Result<Exit, Failure> {
-    let mut session = Session::open(&arguments.paths, None)?;
+    let mut session = Session::open(&arguments.paths, Incomplete::RefuseBut(&arguments.device), None)?;
     let outcome = session.fail(&arguments.device, Caution::of_flag(arguments.force));
     let text = format!("{} is out of service", arguments.device);
     finish(session, outcome, arguments.json, &text)
@@ -91,7 +91,8 @@ pub fn replace(arguments: &ReplaceArguments) -> Result<Exit, Failure> {
     let made = MadeFile::make(&arguments.with, arguments.file_size)?;
     look_at(&arguments.with)?;
     let path = absolute(&arguments.with)?;
-    let mut session = Session::open(&arguments.paths, arguments.rate)?;
+    let mut session =
+        Session::open(&arguments.paths, Incomplete::RefuseBut(&arguments.device), arguments.rate)?;
     let live = matches!(session, Session::Live(_));
     let patience = if arguments.wait { Patience::Wait } else { Patience::Start };
     let outcome = session.replace(&Replacement {
@@ -118,7 +119,7 @@ pub fn add(arguments: &AddArguments) -> Result<Exit, Failure> {
     let made = MadeFile::make(&arguments.spare, arguments.file_size)?;
     look_at(&arguments.spare)?;
     let path = absolute(&arguments.spare)?;
-    let mut session = Session::open(&arguments.paths, None)?;
+    let mut session = Session::open(&arguments.paths, Incomplete::Refuse, None)?;
     let outcome = session.add_spare(&path, Caution::of_flag(arguments.force));
     if outcome.is_ok() {
         made.keep();

@@ -3,7 +3,7 @@
 use super::Exit;
 use crate::control;
 use crate::failure::Failure;
-use crate::open::{Assembled, BadPath, Force, Locked, describe, lock, member_name, name_of};
+use crate::open::{Assembled, Force, Incomplete, Locked, describe, lock, member_name, name_of};
 use crate::operate::Operator;
 use crate::output;
 use crate::steward::{Signals, Steward, log};
@@ -49,8 +49,8 @@ pub struct Arguments {
     /// Assemble a `raid` array that was not stopped in order and lacks members, at the risk of silently wrong data.
     #[arg(long)]
     force: bool,
-    /// Start without named members that do not exist or are damaged, if the array can do without them. They are out of
-    /// service from then on.
+    /// Start without members that are not named, do not exist or are damaged, if the array can do without them. They are
+    /// out of service from then on.
     #[arg(long)]
     degraded: bool,
     /// Refuse writes of clients.
@@ -91,9 +91,9 @@ fn parse_address(text: &str) -> Result<Address, String> {
 
 /// Runs `serve`.
 pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
-    let bad_path = if arguments.degraded { BadPath::Skip } else { BadPath::Refuse };
+    let incomplete = if arguments.degraded { Incomplete::Accept } else { Incomplete::Refuse };
     // Whatever can fail without the array being touched comes before it is assembled.
-    let locked = lock(&arguments.paths, Force::of_flag(arguments.force), bad_path)?;
+    let locked = lock(&arguments.paths, Force::of_flag(arguments.force), incomplete)?;
     let sockets = Sockets::open(&locked, arguments)?;
     let assembled = locked.assemble(engine_options(arguments))?;
     print_start(&assembled, Talk::of(arguments));
@@ -147,7 +147,7 @@ fn print_start(assembled: &Assembled, talk: Talk) {
     }
     let main_count = assembled.found.superblock().config.geometry.device_count();
     for dev in assembled.found.unnamed() {
-        log(&format!("{} was not named and is out of service from now on", member_name(main_count, dev)));
+        log(&format!("{} is left out and out of service from now on", member_name(main_count, dev)));
     }
     assembled.notes.iter().for_each(|note| log(&note.to_string()));
 }
