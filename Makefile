@@ -2,7 +2,7 @@
 # through sudo; a Rust toolchain must be there).
 CARGO ?= cargo
 
-.PHONY: run test setup build bench fuzz clean
+.PHONY: run test setup build bench crash fuzz clean
 
 run: setup build
 	scripts/demo.sh
@@ -20,6 +20,10 @@ build:
 bench: build
 	$(CARGO) bench --locked -p elastripe-erasure
 	target/release/elastripe bench --device both --geometry 6+2 --schemes eplog,raid --workload all
+
+# The server killed under load, file systems on it checked afterwards; ten times each.
+crash: build
+	CRASHES=10 scripts/clients.sh crash fio-faults
 
 # Coverage-guided fuzzing of every decoder and of the NBD server (needs cargo-fuzz and a nightly toolchain).
 fuzz:
