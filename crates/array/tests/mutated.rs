@@ -3,7 +3,8 @@
 //!
 //! - On at most m devices, all that was flushed must be there, before and after another restart.
 //! - On more, the array refuses to assemble, or says of a chunk that it cannot be read, or says how many records it dropped,
-//!   or gives the right bytes; it never panics and never gives wrong ones in silence.
+//!   or gives the right bytes; it never panics and never gives wrong ones in silence, unless all that spoke of the last
+//!   writes is gone.
 //! - With checksums made to match (which no accident does) anything may come out, but nothing may panic.
 //!
 //! `SEED=n cargo test -p elastripe-array --test mutated` runs one seed of each, `SEEDS=n` the first n; the seed of a failure is printed.
@@ -12,7 +13,7 @@
 mod common;
 
 use array::{Array, Durability, EngineError, RecoveryReport, arrange};
-use block::{DevIndex, DeviceSet};
+use block::{DevIndex, DeviceSet, Seq};
 use common::*;
 use device::MemorySet;
 use format::{ArrayConfig, CheckpointKind, Consistency, LOG_START_BYTES, SchemeKind, crc32c};
@@ -29,6 +30,8 @@ struct Sample {
     /// The same devices some time before.
     older: Vec<Vec<u8>>,
     content: Vec<u8>,
+    /// Number of the record that would have come next.
+    next_seq: Seq,
 }
 
 /// How the array was left.
@@ -60,8 +63,8 @@ impl Sample {
             Left::Stopped => array.stop().unwrap(),
         }
         array.settle();
-        let config = array.engine().store().config;
-        Self { config, images: images(&mut array, count), older, content }
+        let (config, next_seq) = (array.engine().store().config, array.engine().journal().next_seq());
+        Self { config, images: images(&mut array, count), older, content, next_seq }
     }
 
     fn count(&self) -> usize {
@@ -282,8 +285,10 @@ fn damage_on_more_devices_never_gives_wrong_content() {
                     Compared { unreadable: 0, other: 0 } => "right",
                     Compared { other: 0, .. } => "some chunks unreadable",
                     // Records of the last flush are not known to have been durable: recovery drops, and counts, those
-                    // whose chunks are not there.
+                    // whose chunks or frames are not there.
                     _ if report.dropped > 0 => "last writes dropped, and counted",
+                    // Of the last frames no copy is left, and nothing that speaks of them.
+                    _ if array.engine().journal().next_seq() < sample.next_seq => "last frames gone",
                     compared => panic!("{what}: wrong content that nobody was told of: {compared:?}"),
                 },
             };

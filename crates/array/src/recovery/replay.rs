@@ -88,6 +88,8 @@ pub(super) fn replay(
     if next <= flushed {
         return Err(AssembleError::JournalGap { first: next, last: flushed });
     }
+    // What lies behind a gap, its frame lost on all devices, was not known durable either.
+    replay.report.dropped += (last_seq.get() + 1).saturating_sub(next.get());
     flush_all(replay.devices, replay.health);
     Ok(Replayed { last_seq, frontiers: replay.frontiers })
 }
