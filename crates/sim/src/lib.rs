@@ -28,7 +28,7 @@
 //!
 //! `disk` a device's cache and what survives; `world` operations, delays, faults; `oracle` what a sector may hold;
 //! `swarm` what is drawn from the seed; `machine` power on and off; `session` requests; `check` invariants at rest;
-//! `explore` many worlds.
+//! `explore` many worlds; `script` power cuts at every operation of a small plan.
 #![forbid(unsafe_code)]
 
 mod check;
@@ -37,6 +37,7 @@ mod explore;
 mod machine;
 mod oracle;
 mod rng;
+mod script;
 mod session;
 mod swarm;
 mod world;
@@ -45,4 +46,5 @@ pub use disk::Tear;
 pub use explore::{Exploration, Failure, Until, explore, replay_command, run_caught};
 pub use machine::{Outcome, Violation, run};
 pub use rng::Rng;
+pub use script::{Cut, Script, Step};
 pub use swarm::{Pinned, Swarm};

@@ -194,7 +194,7 @@ impl Machine {
         }
     }
 
-    fn lose(&mut self, dev: u16) {
+    pub fn lose(&mut self, dev: u16) {
         self.say(|| format!("device {dev} is lost"));
         self.suspects.insert(dev);
         self.standing[usize::from(dev)].lost = true;
@@ -202,7 +202,7 @@ impl Machine {
     }
 
     /// Assembles the array, power cuts during that included.
-    fn power_on(&mut self) -> Result<Array<Shared>, Violation> {
+    pub fn power_on(&mut self) -> Result<Array<Shared>, Violation> {
         loop {
             let recrash = self.swarm.crashes && self.rng.chance(self.swarm.recrash_permille, 1000);
             if let Some((array, report)) = self.assemble(recrash)? {
@@ -245,6 +245,19 @@ impl Machine {
             format!("assembled: {report:?}, {place:?}, next record {next:?}, members {states:?}")
         });
         Ok(Some((array, report)))
+    }
+
+    /// Power fails `events` operations into assembly, or right after it.
+    pub fn cut_assembly(&mut self, events: u64) -> Result<(), Violation> {
+        let arrangement = self.attach()?;
+        self.world.change().crash_after(events);
+        let nonce = mix(self.rng.word());
+        let result = Array::assemble(self.world.clone(), &arrangement, nonce, self.swarm.options);
+        if !self.world.look().is_crashed() {
+            result.map_err(|e| violation!("assembly failed: {e}"))?;
+        }
+        self.power_off();
+        Ok(())
     }
 
     fn trap_assembly(&mut self) {
@@ -325,7 +338,7 @@ impl Machine {
     }
 
     /// A last start without power cuts: everything is read and checked, then the array stops in order and starts clean.
-    fn finale(&mut self) -> Result<(), Violation> {
+    pub fn finale(&mut self) -> Result<(), Violation> {
         let array = loop {
             if let Some((array, _)) = self.assemble(false)? {
                 break array;

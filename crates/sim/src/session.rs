@@ -4,6 +4,7 @@ use crate::check;
 use crate::disk::{BLOCK_BYTES, blocks_of};
 use crate::machine::{Machine, Retired, Standing, Violation};
 use crate::oracle::{SECTOR, Version, fill};
+use crate::script::Step;
 use crate::swarm::is_resync;
 use crate::violation;
 use crate::world::{Shared, Trap};
@@ -336,6 +337,28 @@ impl<'a> Session<'a> {
         reads.map(|r| r.submitted).min().unwrap_or(u64::MAX)
     }
 
+    /// One step of a script.
+    pub fn play(&mut self, step: Step) {
+        let permille = self.machine.swarm.durable_permille;
+        match step {
+            Step::Write { first, count, durable } => {
+                self.machine.swarm.durable_permille = if durable { 1000 } else { 0 };
+                self.submit_write(first, count);
+            }
+            Step::Discard { first, count } => {
+                self.submit_zero(first, count);
+            }
+            Step::Flush => self.control(Kind::Flush, |engine, tag| engine.flush(tag)),
+            Step::Commit => self.control(Kind::Commit, |engine, tag| engine.commit(tag)),
+            Step::Checkpoint(kind) => {
+                self.control(Kind::Checkpoint, |engine, tag| engine.write_checkpoint(tag, kind));
+            }
+            Step::Fail(dev) => self.fail_device(dev),
+            Step::Replace => self.replace(),
+        }
+        self.machine.swarm.durable_permille = permille;
+    }
+
     fn submit_write(&mut self, first: u64, count: u64) -> bool {
         let Some(slots) = self.take_slots(first, count) else { return false };
         let oldest = self.oldest_read();
@@ -479,7 +502,12 @@ impl<'a> Session<'a> {
     }
 
     fn fail(&mut self) {
-        let Some(dev) = self.machine.draw_victim() else { return };
+        if let Some(dev) = self.machine.draw_victim() {
+            self.fail_device(dev);
+        }
+    }
+
+    fn fail_device(&mut self, dev: u16) {
         self.machine.say(|| format!("fail device {dev}"));
         self.machine.suspects.insert(dev);
         self.machine.standing[usize::from(dev)].tainted = true;

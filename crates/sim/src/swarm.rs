@@ -112,19 +112,26 @@ impl Swarm {
         if rng.chance(1, 6) { swarm.under_pressure(rng) } else { swarm }
     }
 
-    /// The same with hardly any spare chunks and no flush that was asked for: space is reused as soon as it may be, and a
-    /// power cut leaves what the caches hold.
+    /// The same with hardly any spare chunks and few flushes: space is reused as soon as it may be, and a power cut leaves
+    /// much of what the caches hold.
     fn under_pressure(mut self, rng: &mut Rng) -> Self {
         let stripes = self.config.stripe_count.min(rng.pick(&[4, 8])) as u32;
         if self.config.log_count > 0 {
             self.config.chunks_per_device = stripes + 48;
             self.config.stripe_count = u64::from(stripes);
         }
-        self.mix =
-            Mix { write: rng.pick(&[0, 20]), whole: 300, stripe: 50, flush: 0, discard: 10, ..self.mix };
-        (self.depth, self.requests, self.chunks_max, self.durable_permille) = (32, 250, 12, 0);
+        self.mix = Mix {
+            write: rng.pick(&[0, 20]),
+            whole: 300,
+            stripe: 50,
+            flush: rng.pick(&[0, 5, 15]),
+            discard: 10,
+            ..self.mix
+        };
+        (self.depth, self.chunks_max) = (rng.pick(&[1, 4, 32]), rng.pick(&[4, 12]));
+        (self.requests, self.durable_permille) = (250, 0);
         self.options.sync = SyncPolicy::OnFlush;
-        self.options.commit.every_requests = rng.pick(&[None, Some(20)]);
+        self.options.commit.every_requests = rng.pick(&[None, Some(4), Some(20)]);
         (self.hot_permille, self.crash_permille) = (0, 1000);
         self.tear = rng.pick(&[Tear::KeepAll, Tear::KeepAll, Tear::Writes]);
         self

@@ -1,0 +1,228 @@
+//! Small plans with a power cut at every operation: not a sample of what may happen, but all of it.
+
+use crate::disk::{TEARS, Tear};
+use crate::machine::{Machine, Violation};
+use crate::rng::{Rng, mix};
+use crate::session::Session;
+use crate::swarm::{Mix, Swarm};
+use crate::violation;
+use crate::world::Pace;
+use array::{CommitPolicy, CreateOptions, EngineOptions, plan_config};
+use block::Geometry;
+use format::{CheckpointKind, CodeKind, Consistency, LayoutKind, SchemeKind};
+
+/// One request of a script.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Step {
+    /// Writes sectors.
+    Write {
+        /// The first.
+        first: u64,
+        /// How many.
+        count: u64,
+        /// Whether it must be durable when it is answered.
+        durable: bool,
+    },
+    /// Discards sectors.
+    Discard {
+        /// The first.
+        first: u64,
+        /// How many.
+        count: u64,
+    },
+    /// A flush.
+    Flush,
+    /// A parity commit.
+    Commit,
+    /// A checkpoint.
+    Checkpoint(CheckpointKind),
+    /// A member is taken out of service.
+    Fail(u16),
+    /// What failed is replaced and rebuilt.
+    Replace,
+}
+
+/// An array and what is asked of it. Steps of one group run side by side; the next group waits for their answers.
+#[derive(Clone, Debug)]
+pub struct Script {
+    /// The array.
+    pub scheme: SchemeKind,
+    /// Parity columns; there are two data columns.
+    pub parity_count: usize,
+    /// What is asked of it.
+    pub groups: Vec<Vec<Step>>,
+}
+
+/// Where power fails, and what that does.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Cut {
+    /// After this many starts or ends of operations; never if there are not so many.
+    pub after: u64,
+    /// And again after this many of the assembly that follows.
+    pub again: Option<u64>,
+    /// What becomes of unflushed writes.
+    pub tear: Tear,
+    /// A device that is lost at the same instant.
+    pub lost: Option<u16>,
+}
+
+/// Chunks of 4 KiB, in sectors.
+const CHUNK: u64 = 8;
+
+impl Script {
+    /// Partial, whole and full-stripe writes, overwriting, a discard, commit and both kinds of checkpoint.
+    pub fn everyday(scheme: SchemeKind, parity_count: usize) -> Self {
+        let write = |first, count| Step::Write { first, count, durable: false };
+        let groups = vec![
+            vec![write(0, 2 * CHUNK), write(2 * CHUNK, CHUNK)],
+            vec![write(0, CHUNK), Step::Write { first: 3 * CHUNK + 3, count: 2, durable: true }],
+            vec![Step::Flush, write(CHUNK, CHUNK)],
+            vec![Step::Commit, write(4 * CHUNK + 1, 9)],
+            vec![Step::Discard { first: 0, count: CHUNK }, Step::Checkpoint(CheckpointKind::Incremental)],
+            vec![write(0, CHUNK), write(5 * CHUNK, CHUNK), Step::Checkpoint(CheckpointKind::Full)],
+            vec![write(0, CHUNK), Step::Flush],
+        ];
+        Self { scheme, parity_count, groups }
+    }
+
+    /// A member fails and is replaced while writes go on.
+    pub fn replacement(scheme: SchemeKind, parity_count: usize) -> Self {
+        let write = |first, count| Step::Write { first, count, durable: false };
+        let groups = vec![
+            vec![write(0, 2 * CHUNK), write(2 * CHUNK, CHUNK)],
+            vec![Step::Flush],
+            vec![Step::Fail(0), write(0, CHUNK)],
+            vec![Step::Replace, write(CHUNK, CHUNK)],
+            vec![write(0, CHUNK), Step::Flush],
+        ];
+        Self { scheme, parity_count, groups }
+    }
+
+    fn swarm(&self, tear: Tear) -> Swarm {
+        let geometry = Geometry::new(2, self.parity_count, 4096).expect("valid");
+        let options = CreateOptions {
+            scheme: self.scheme,
+            code: CodeKind::Cauchy,
+            layout: LayoutKind::Rotate,
+            consistency: Consistency::Journal,
+            geometry,
+            reserve_permille: 100,
+        };
+        let logs = if self.scheme == SchemeKind::Eplog { self.parity_count } else { 0 };
+        let mut config = plan_config(&options, 4 << 20, 4 << 20, logs).expect("sizes fit");
+        let reserve = config.chunks_per_device - config.stripe_count as u32;
+        config.chunks_per_device = reserve + 4;
+        config.stripe_count = 4;
+        let none = Mix {
+            write: 0,
+            whole: 0,
+            stripe: 0,
+            read: 0,
+            flush: 0,
+            discard: 0,
+            commit: 0,
+            checkpoint: 0,
+            scrub: 0,
+            fail: 0,
+            replace: 0,
+            trap: 0,
+        };
+        Swarm {
+            config,
+            options: EngineOptions {
+                commit: CommitPolicy { every_requests: None, idle_ns: None },
+                pool_bytes: 0,
+                ..EngineOptions::default()
+            },
+            pace: Pace { delay_max: 0, slow: None },
+            depth: 8,
+            requests: 0,
+            sessions: 1,
+            mix: none,
+            durable_permille: 0,
+            hot_sectors: 1,
+            hot_permille: 0,
+            chunks_max: 1,
+            tear,
+            crash_permille: 0,
+            recrash_permille: 0,
+            loss_permille: 0,
+            faults: false,
+            crashes: true,
+        }
+    }
+
+    /// Members of the array.
+    pub fn member_count(&self) -> u16 {
+        let logs = if self.scheme == SchemeKind::Eplog { self.parity_count } else { 0 };
+        (2 + self.parity_count + logs) as u16
+    }
+
+    /// Runs the script with a power cut, starts the array again and checks everything. How many operations began or ended,
+    /// without assembly.
+    pub fn run(&self, cut: Cut) -> Result<u64, Violation> {
+        let seed =
+            mix(cut.after ^ mix(cut.again.unwrap_or(u64::MAX)) ^ u64::from(cut.lost.unwrap_or(999)) << 40);
+        let mut machine = Machine::of(self.swarm(cut.tear), Rng::new(seed), false)?;
+        let array = machine.power_on()?;
+        let before = machine.world.look().events();
+        machine.world.change().crash_after(cut.after);
+        let mut session = Session::new(&mut machine, array);
+        for group in &self.groups {
+            for &step in group {
+                session.play(step);
+            }
+            if !session.drain()? {
+                break;
+            }
+        }
+        drop(session);
+        let events = machine.world.look().events() - before;
+        machine.power_off();
+        if let Some(dev) =
+            cut.lost.filter(|dev| machine.suspects.is_empty() || machine.suspects.contains(dev))
+        {
+            machine.lose(dev);
+        }
+        if let Some(again) = cut.again {
+            machine.cut_assembly(again)?;
+        }
+        machine.finale()?;
+        Ok(events)
+    }
+
+    /// Power fails at every operation, in every way, alone and with every device. How many worlds that were.
+    pub fn every_cut(&self) -> Result<u64, Violation> {
+        let whole = Cut { after: u64::MAX / 2, again: None, tear: Tear::LoseAll, lost: None };
+        let events = self.run(whole)?;
+        let mut worlds = 1;
+        for after in 0..=events {
+            for (i, tear) in (0..).zip(TEARS) {
+                // Every device in turn, none, or one together with a second power cut during recovery.
+                let choices = u64::from(self.member_count()) + 1;
+                let lost = (after * 7 + i) % choices;
+                let lost = u16::try_from(lost).ok().filter(|&dev| dev < self.member_count());
+                for (lost, again) in [(None, None), (lost, None), (lost, Some((after * 13 + i * 5) % 160))] {
+                    let cut = Cut { after, again, tear, lost };
+                    self.run(cut).map_err(|what| violation!("{cut:?}: {what}"))?;
+                    worlds += 1;
+                }
+            }
+        }
+        Ok(worlds)
+    }
+
+    /// Power fails at one operation, and again at every operation of the assembly that follows.
+    pub fn every_cut_of_recovery(&self, after: u64, tear: Tear, lost: Option<u16>) -> Result<u64, Violation> {
+        let mut worlds = 0;
+        for again in 0..RECOVERY_EVENTS_MAX {
+            let cut = Cut { after, again: Some(again), tear, lost };
+            self.run(cut).map_err(|what| violation!("{cut:?}: {what}"))?;
+            worlds += 1;
+        }
+        Ok(worlds)
+    }
+}
+
+/// More operations than recovery of these arrays takes.
+const RECOVERY_EVENTS_MAX: u64 = 160;

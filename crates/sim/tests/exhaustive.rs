@@ -1,0 +1,33 @@
+//! Power cuts at every operation of small plans, and at every operation of the recovery from some of them.
+#![allow(clippy::unwrap_used, reason = "tests may panic")]
+
+use format::SchemeKind;
+use sim::{Script, Tear};
+
+fn check(name: &str, worlds: Result<u64, sim::Violation>) {
+    match worlds {
+        Ok(worlds) => println!("{name}: {worlds} worlds"),
+        Err(violation) => panic!("{name}: {violation}"),
+    }
+}
+
+#[test]
+fn every_cut_of_an_everyday_plan() {
+    check("eplog 2+1", Script::everyday(SchemeKind::Eplog, 1).every_cut());
+    check("raid 2+1", Script::everyday(SchemeKind::Raid, 1).every_cut());
+}
+
+#[test]
+fn every_cut_of_a_replacement() {
+    check("eplog 2+1", Script::replacement(SchemeKind::Eplog, 1).every_cut());
+}
+
+#[test]
+fn every_cut_of_recovery() {
+    let script = Script::everyday(SchemeKind::Eplog, 1);
+    for after in [60, 150, 260, 330] {
+        for (tear, lost) in [(Tear::KeepAll, None), (Tear::Sectors, Some(1)), (Tear::LoseAll, Some(3))] {
+            check("recovery", script.every_cut_of_recovery(after, tear, lost));
+        }
+    }
+}

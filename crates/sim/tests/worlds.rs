@@ -1,0 +1,46 @@
+//! Worlds from fixed seeds, and from fresh ones; the seed is printed. `ELASTRIPE_SIM_SECONDS` lengthens the exploration of
+//! fresh ones, `ELASTRIPE_SIM_SEED` says where it starts.
+#![allow(clippy::unwrap_used, reason = "tests may panic")]
+
+use format::SchemeKind;
+use sim::{Pinned, Until, explore, replay_command, run_caught};
+use std::time::Duration;
+
+fn check(first_seed: u64, until: Until, pinned: Pinned) {
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    let seen = explore(first_seed, until, pinned, threads, 3);
+    let rate = seen.worlds as f64 / seen.seconds;
+    println!("{} worlds from seed {first_seed}, {rate:.0} worlds/s", seen.worlds);
+    let lines: Vec<String> = seen
+        .failures
+        .iter()
+        .map(|f| format!("seed {}: {}\n  replay: {}", f.seed, f.what, replay_command(f.seed, pinned)))
+        .collect();
+    assert!(lines.is_empty(), "{}", lines.join("\n"));
+    assert!(seen.total.crashes > 0 && seen.total.replayed > 0, "worlds without power cuts prove nothing");
+}
+
+#[test]
+fn fixed_seeds() {
+    check(0, Until::Worlds(400), Pinned { scheme: Some(SchemeKind::Eplog) });
+    check(0, Until::Worlds(200), Pinned { scheme: Some(SchemeKind::Raid) });
+}
+
+#[test]
+fn fresh_seeds() {
+    let number = |name: &str| std::env::var(name).ok().and_then(|value| value.parse::<u64>().ok());
+    // Without a seed the address of a local, which the system places at random, stands in for one.
+    let local = 0u8;
+    let seed = number("ELASTRIPE_SIM_SEED").unwrap_or_else(|| (&raw const local).addr() as u64 / 16);
+    let seconds = number("ELASTRIPE_SIM_SECONDS").unwrap_or(10);
+    check(seed, Until::Time(Duration::from_secs(seconds)), Pinned::default());
+}
+
+#[test]
+fn one_seed_is_one_world() {
+    for seed in [3, 8, 27] {
+        let (one, other) =
+            (run_caught(seed, Pinned::default(), false), run_caught(seed, Pinned::default(), false));
+        assert_eq!(one.unwrap(), other.unwrap(), "seed {seed}");
+    }
+}
