@@ -19,7 +19,7 @@ for target in "${targets[@]}"; do
   echo "== $target"
   mkdir -p "corpus/$target" "seeds/$target"
   if ! cargo +nightly fuzz run "$target" "corpus/$target" "seeds/$target" -- \
-    -max_total_time="${FUZZ_SECONDS:-20}" -max_len=20000 -timeout=20 -rss_limit_mb=4096 -print_final_stats=1 \
+    -max_total_time="${FUZZ_SECONDS:-20}" -max_len=20000 -len_control=20 -timeout=20 -rss_limit_mb=4096 -print_final_stats=1 \
     >"corpus/$target.log" 2>&1; then
     tail -n 40 "corpus/$target.log" >&2
     echo "fuzz: $target crashed" >&2
