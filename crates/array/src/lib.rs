@@ -12,6 +12,7 @@
 //! | rebuild, scrub, device failure | `engine/maintain.rs`, `health.rs` |
 #![forbid(unsafe_code)]
 
+mod checksum;
 mod create;
 mod engine;
 mod hash;
@@ -28,6 +29,7 @@ mod space;
 mod store;
 mod table;
 
+pub use checksum::chunk_checksum;
 pub use create::{CreateError, CreateOptions, NewArray, RESERVE_PERMILLE_DEFAULT, create, plan_config};
 pub use engine::{
     CommitPolicy, Content, Done, Durability, Engine, EngineError, EngineOptions, EngineStats,

@@ -58,6 +58,8 @@ planted!(
     PartialUnlocked,
     /// In-place schemes with a journal overwrite before the copies are durable.
     OverwriteUnflushed,
+    /// Chunks have a checksum that users' data contains as well.
+    CommonChecksum,
 );
 
 #[cfg(feature = "planted-bugs")]

@@ -1,7 +1,7 @@
 //! The flat per-chunk state: where each chunk is and what its checksum is, 4 bytes each.
 //!
 //! One array of 32-bit words in three sections: the map (newest chunk index of every logical chunk, 0 if
-//! it reads as zeros), the parity map (chunk index of every parity chunk, 0 if the stripe has none), and a CRC-32C per
+//! it reads as zeros), the parity map (chunk index of every parity chunk, 0 if the stripe has none), and a checksum per
 //! physical chunk of every main device. The checkpoint writes it page by page; a bit per page says what changed since the last one.
 
 use block::{ChunkAddr, ChunkIndex, Geometry, Lcn, StripeId};

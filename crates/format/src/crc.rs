@@ -1,13 +1,23 @@
-//! The one checksum of the format: CRC-32C (Castagnoli, as in iSCSI, Btrfs and ext4).
+//! The two checksums of the format: CRC-32C for metadata blocks, CRC-64/NVME folded to 32 bits for chunks.
+//!
+//! Users' data often carries a CRC-32C of itself (ext4 and XFS metadata, database pages, fio), and a message followed by its own
+//! CRC has the same CRC whatever it says: two versions of such a chunk would not be told apart by CRC-32C, nor would their
+//! XOR parities. CRC-64/NVME is used inside devices, not in what is stored on them (`docs/decisions/0008-chunk-checksum.md`).
 
-/// CRC-32C of `bytes`: of a chunk as recorded in the metadata, or of a metadata block up to its checksum field.
+/// CRC-32C (Castagnoli, as in iSCSI, Btrfs and ext4) of a metadata block up to its checksum field.
 pub fn crc32c(bytes: &[u8]) -> u32 {
     crc_fast::crc32_iscsi(bytes)
 }
 
+/// The checksum of a chunk, data, parity or log, as recorded in the metadata: both halves of its CRC-64/NVME combined.
+pub fn chunk_checksum(bytes: &[u8]) -> u32 {
+    let crc = crc_fast::crc64_nvme(bytes);
+    (crc >> 32) as u32 ^ crc as u32
+}
+
 #[cfg(test)]
 mod tests {
-    use super::crc32c;
+    use super::{chunk_checksum, crc32c};
 
     /// RFC 3720, appendix B.4.
     #[test]
@@ -18,5 +28,27 @@ mod tests {
         assert_eq!(crc32c(&[0xff; 32]), 0x62a8_ab43);
         let ascending: Vec<u8> = (0..32).collect();
         assert_eq!(crc32c(&ascending), 0x46dd_794e);
+    }
+
+    /// NVM Command Set Specification 1.0, section 5.2.1.3.4; 0xae8b14860a799888 is the published check value.
+    #[test]
+    fn chunks_have_a_folded_crc64_nvme() {
+        assert_eq!(chunk_checksum(b"123456789"), 0xae8b_1486 ^ 0x0a79_9888);
+        assert_eq!(chunk_checksum(&[0; 4096]), 0x6482_d367 ^ 0xeb22_b64e);
+        assert_eq!(chunk_checksum(&[0xff; 4096]), 0xc0dd_ba73 ^ 0x02ec_a3ac);
+    }
+
+    #[test]
+    fn versions_that_carry_their_own_crc_differ() {
+        let version = |text: &[u8; 60]| {
+            let mut chunk = vec![7; 4096];
+            chunk[512..572].copy_from_slice(text);
+            let own = crc32c(&chunk[512..572]).to_le_bytes();
+            chunk[572..576].copy_from_slice(&own);
+            chunk
+        };
+        let (one, other) = (version(&[1; 60]), version(&[2; 60]));
+        assert_eq!(crc32c(&one), crc32c(&other), "or the example shows nothing");
+        assert_ne!(chunk_checksum(&one), chunk_checksum(&other));
     }
 }

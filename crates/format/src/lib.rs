@@ -35,7 +35,7 @@ pub use checkpoint::{
     decode_checkpoint_header, decode_page, encode_page,
 };
 pub use config::{ArrayConfig, DATA_ALIGN_BYTES, LCN_LIMIT, LOG_START_BYTES, METADATA_START_BYTES};
-pub use crc::crc32c;
+pub use crc::{chunk_checksum, crc32c};
 pub use error::{FormatError, ParseError};
 pub use frame::{
     FRAME_RECORD_BYTES, Frame, FrameBuilder, FrameExpect, FrameStamp, decode_frame, record_fits,

@@ -33,7 +33,7 @@ pub(crate) const ITEM_TABLES: &[(&str, &[(&str, &str)])] = &[
             ("0", "2 << 24, plus the number of log devices << 16, plus the number of members"),
             ("1, 2", "sequence number of its record, low word first"),
             ("3", "first block of the log chunk, on every log device"),
-            ("4 ...", "one word per log device: CRC-32C of its log chunk"),
+            ("4 ...", "one word per log device: checksum of its log chunk"),
             ("...", "three words per member: logical chunk number, low word first; chunk index"),
         ],
     ),

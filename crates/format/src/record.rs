@@ -16,7 +16,7 @@ pub struct LogMember {
     pub lcn: Lcn,
     /// Where the new version is, on the device that the layout assigns to the logical chunk.
     pub chunk: ChunkIndex,
-    /// CRC-32C of the chunk.
+    /// Checksum of the chunk.
     pub crc: u32,
 }
 
@@ -25,7 +25,7 @@ pub struct LogMember {
 pub struct InPlacePiece {
     /// 0..k data, k.. parity.
     pub column: u16,
-    /// CRC-32C of the chunk.
+    /// Checksum of the chunk.
     pub crc: u32,
     /// First block of a copy in the payload ring of the column's device; 0 if there is none.
     pub payload_block: u32,
@@ -52,7 +52,7 @@ pub enum RecordRef<'a> {
         stripe: StripeId,
         /// k data, then m parity.
         chunks: &'a [ChunkIndex],
-        /// CRC-32C of each, as many as `chunks`.
+        /// Checksum of each, as many as `chunks`.
         crcs: &'a [u32],
     },
     /// Parity commit: the parity of a data stripe now covers these versions of its data.
@@ -63,7 +63,7 @@ pub enum RecordRef<'a> {
         data: &'a [ChunkIndex],
         /// The m parity chunks; all `NONE` when every column is zero.
         parity: &'a [ChunkIndex],
-        /// CRC-32C of each, as many as `parity`.
+        /// Checksum of each, as many as `parity`.
         parity_crcs: &'a [u32],
     },
     /// Logical chunks now read as zeros.
@@ -100,7 +100,7 @@ pub enum Record {
         stripe: StripeId,
         /// k data, then m parity.
         chunks: Vec<ChunkIndex>,
-        /// CRC-32C of each.
+        /// Checksum of each.
         crcs: Vec<u32>,
     },
     /// See [`RecordRef::Commit`].
@@ -111,7 +111,7 @@ pub enum Record {
         data: Vec<ChunkIndex>,
         /// The m parity chunks.
         parity: Vec<ChunkIndex>,
-        /// CRC-32C of each parity chunk.
+        /// Checksum of each parity chunk.
         parity_crcs: Vec<u32>,
     },
     /// See [`RecordRef::Zero`].
@@ -178,7 +178,7 @@ layout!(
 layout!(
     /// A checksum of a list of checksums.
     crc_item, "item: checksum", 4, {
-        CRC: 0, 4, "CRC-32C of the chunk";
+        CRC: 0, 4, "checksum of the chunk";
     }
 );
 layout!(
@@ -186,7 +186,7 @@ layout!(
     log_member, "item: log-stripe member", 14, {
         LCN: 0, 6, "logical chunk number";
         CHUNK: 6, 4, "chunk index of the new version";
-        CRC: 10, 4, "CRC-32C of the chunk";
+        CRC: 10, 4, "checksum of the chunk";
     }
 );
 layout!(
@@ -201,7 +201,7 @@ layout!(
     /// A chunk with its checksum.
     chunk_item, "item: chunk with checksum", 8, {
         CHUNK: 0, 4, "chunk index";
-        CRC: 4, 4, "CRC-32C of the chunk";
+        CRC: 4, 4, "checksum of the chunk";
     }
 );
 layout!(
@@ -239,7 +239,7 @@ layout!(
     /// A piece of an in-place record.
     piece_item, "item: piece", 10, {
         COLUMN: 0, 2, "column, data then parity";
-        CRC: 2, 4, "CRC-32C of the chunk";
+        CRC: 2, 4, "checksum of the chunk";
         PAYLOAD_BLOCK: 6, 4, "first block of the copy in the payload ring; 0 = none";
     }
 );

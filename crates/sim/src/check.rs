@@ -46,12 +46,12 @@ pub(crate) fn covers(
         for (i, piece) in word.pieces.iter().enumerate() {
             let bytes = &mut region[i * len..(i + 1) * len];
             raw(world.disk(piece.addr.dev.get()).durable(), store.offset_of(piece.addr), bytes);
-            let good = engine.health().is_readable(piece.addr) && format::crc32c(bytes) == piece.crc;
+            let good = engine.health().is_readable(piece.addr) && array::chunk_checksum(bytes) == piece.crc;
             bad[i] = !good;
             if !good && !is_suspect(piece.addr.dev.get()) {
                 let mut now = vec![0; len];
                 world.disk(piece.addr.dev.get()).read(store.offset_of(piece.addr), &mut now);
-                let visible = format::crc32c(&now) == piece.crc;
+                let visible = array::chunk_checksum(&now) == piece.crc;
                 return Err(violation!(
                     "{name:?}: piece {} at {:?} on a device without fault is not durable and right (to reads it is {}, readable {}): {:?}",
                     piece.index,
@@ -115,7 +115,7 @@ fn rebuild(
         .rebuild_in(region, len, &columns, &present, &wanted)
         .map_err(|e| violation!("{name:?}: pieces {wanted:?} cannot be rebuilt: {e}"))?;
     for (i, piece) in word.pieces.iter().enumerate() {
-        if bad[i] && format::crc32c(&region[i * len..(i + 1) * len]) != piece.crc {
+        if bad[i] && array::chunk_checksum(&region[i * len..(i + 1) * len]) != piece.crc {
             return Err(violation!(
                 "{name:?}: piece {} at {:?} is not what its cover gives",
                 piece.index,

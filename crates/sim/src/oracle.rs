@@ -9,7 +9,8 @@
 //!
 //! A sector that was read after a restart holds what was read: from then on nothing else is allowed.
 //!
-//! Payloads name themselves: every sector starts with its version and its address, and the rest follows from both.
+//! Payloads name themselves: every sector starts with its version and its address, and the rest follows from both. It ends
+//! with its own CRC-32C, as users' data often does, so that all versions of a chunk have the same CRC-32C.
 
 use crate::rng::mix;
 use std::fmt;
@@ -78,6 +79,9 @@ pub fn fill(version: Version, lba: u64, out: &mut [u8]) {
     }
     out[..8].copy_from_slice(&u64::from(version).to_le_bytes());
     out[8..16].copy_from_slice(&lba.to_le_bytes());
+    let end = out.len() - 4;
+    let own = format::crc32c(&out[..end]);
+    out[end..].copy_from_slice(&own.to_le_bytes());
 }
 
 /// Reads a payload back.

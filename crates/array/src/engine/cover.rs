@@ -159,7 +159,8 @@ impl Engine {
         let wanted = [(target.index, self.pool.offset(out))];
         let rebuilt = self.store.code.rebuild_in(self.pool.region_mut(), len, &columns, &present, &wanted);
         let meaningless = self.options.content == Content::Meaningless;
-        let good = rebuilt.is_ok() && (meaningless || format::crc32c(self.pool.bytes(out)) == target.crc);
+        let good = rebuilt.is_ok()
+            && (meaningless || crate::checksum::chunk_checksum(self.pool.bytes(out)) == target.crc);
         if good && self.covers[place].heal && self.health.is_writable(target.addr.dev) {
             let tag = Tag { purpose: Purpose::Heal, dev: target.addr.dev, id: place, step: 0 };
             let stream =

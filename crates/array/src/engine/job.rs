@@ -4,11 +4,11 @@ use super::cover::Parent;
 use super::tag::{Purpose, Tag};
 use super::zero::ZeroRun;
 use super::{Content, Engine, EngineError, Freed, Mode};
+use crate::checksum::chunk_checksum;
 use crate::plan::{CrcAt, Plan, PlanRead};
 use crate::planted::{Planted, planted};
 use crate::scheme::{ChunkWrite, Journaling};
 use block::{ChunkAddr, IoFault, OpKind, Seq, Slot};
-use format::crc32c;
 
 /// What a job is for.
 #[derive(Clone, Copy, Default, Debug)]
@@ -117,7 +117,7 @@ impl Engine {
     ) -> bool {
         match result {
             Ok(()) if self.options.content == Content::Meaningless || planted(Planted::SkipChecksum) => true,
-            Ok(()) if crc32c(self.pool.bytes(slot)) == crc => true,
+            Ok(()) if chunk_checksum(self.pool.bytes(slot)) == crc => true,
             Ok(()) => {
                 self.health.errors_mut(addr.dev).checksum += 1;
                 false
@@ -213,10 +213,10 @@ impl Engine {
                 CrcAt::Nowhere => {}
                 CrcAt::Known(crc) => {
                     good &= self.options.content == Content::Meaningless
-                        || crc32c(self.pool.bytes(write.slot)) == crc;
+                        || chunk_checksum(self.pool.bytes(write.slot)) == crc;
                 }
                 CrcAt::Member(_) | CrcAt::Crc(_) | CrcAt::Piece(_) => {
-                    plan.records.set_crc(write.crc_at, crc32c(self.pool.bytes(write.slot)));
+                    plan.records.set_crc(write.crc_at, chunk_checksum(self.pool.bytes(write.slot)));
                 }
             }
         }

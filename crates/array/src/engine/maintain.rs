@@ -387,7 +387,9 @@ impl Engine {
     /// A stripe that was busy is maintenance's now.
     pub(super) fn maintain_granted(&mut self, stripe: StripeId) {
         let Some(run) = &mut self.maintain.run else { return self.unlock(stripe, Mode::Exclusive) };
-        run.awaited.retain(|&other| other != stripe);
+        // A run that began anew may wait for a stripe twice, and is granted it twice.
+        let waiting = run.awaited.iter().position(|&other| other == stripe);
+        run.awaited.swap_remove(waiting.expect("only what is waited for is granted"));
         let kind = run.kind;
         let place = self.take_job(JobKind::Maintain);
         let mut plan = std::mem::take(&mut self.jobs[place].plan);
@@ -595,6 +597,7 @@ impl Engine {
 
     fn end_maintenance(&mut self) {
         let Some(run) = self.maintain.run.take() else { return };
+        debug_assert_eq!(run.units, 0, "a run ends with its last unit");
         self.maintain.last = run.report;
         if run.kind == UnitKind::Scrub {
             self.maintain.superblock.scrub_cursor = 0;

@@ -3,13 +3,14 @@
 use super::load::Loaded;
 use super::secure::{Copies, Source};
 use super::{AssembleError, RecoveryReport, flush_all, is_present, write_or_fail};
+use crate::checksum::chunk_checksum;
 use crate::health::Health;
 use crate::plan::Piece;
 use crate::planted::{Planted, planted};
 use crate::scheme::{InPlaceProgress, Scheme};
 use crate::store::Store;
 use block::{ChunkAddr, ChunkIndex, DevIndex, DeviceSet, META_BYTES, Seq, StripeId};
-use format::{ArrayUuid, Frame, FrameExpect, LogMember, Record, RecordRef, crc32c, decode_frame};
+use format::{ArrayUuid, Frame, FrameExpect, LogMember, Record, RecordRef, decode_frame};
 use std::collections::{BTreeMap, HashMap};
 
 /// Blocks read at once.
@@ -295,7 +296,7 @@ impl Replay<'_> {
 
     fn read(&mut self, addr: ChunkAddr, crc: u32, into: &mut [u8]) -> bool {
         let offset = self.store.offset_of(addr);
-        self.devices.read_now(addr.dev, offset, into).is_ok() && crc32c(into) == crc
+        self.devices.read_now(addr.dev, offset, into).is_ok() && chunk_checksum(into) == crc
     }
 
     /// Reads a code word; rebuilds and rewrites what did not arrive, if enough did.
@@ -320,8 +321,9 @@ impl Replay<'_> {
         }
         let rebuilt =
             |index: usize| pieces.iter().position(|p| p.index == index).expect("wanted pieces are listed");
-        let good =
-            wanted.iter().all(|&(index, at)| crc32c(&region[at..at + len]) == pieces[rebuilt(index)].crc);
+        let good = wanted
+            .iter()
+            .all(|&(index, at)| chunk_checksum(&region[at..at + len]) == pieces[rebuilt(index)].crc);
         if good {
             for &(index, at) in &wanted {
                 let addr = pieces[rebuilt(index)].addr;

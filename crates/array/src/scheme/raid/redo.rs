@@ -10,12 +10,13 @@
 //! What is nowhere although the write had ended differs from its checksum from then on, and is healed when it is read.
 
 use super::{addr_of, index_of, is_written};
+use crate::checksum::chunk_checksum;
 use crate::health::Health;
 use crate::recovery::{flush_all, is_present, write_or_fail};
 use crate::scheme::InPlaceProgress;
 use crate::store::Store;
 use block::{DeviceSet, StripeId};
-use format::{InPlacePiece, crc32c};
+use format::InPlacePiece;
 
 /// What is known of a column after the write.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -88,7 +89,7 @@ impl Redo<'_> {
     fn read(&mut self, column: usize, offset: u64, crc: u32) -> Option<bool> {
         let (range, dev) = (self.range(column), self.store.layout.device(self.stripe, column));
         let bytes = &mut self.region[range];
-        self.devices.read_now(dev, offset, bytes).ok().map(|()| crc32c(bytes) == crc)
+        self.devices.read_now(dev, offset, bytes).ok().map(|()| chunk_checksum(bytes) == crc)
     }
 
     /// Looks for the new version of a column.
@@ -141,7 +142,7 @@ impl Redo<'_> {
         for piece in pieces {
             let column = usize::from(piece.column);
             if self.columns[column] == Column::Missing {
-                if crc32c(&self.region[self.range(column)]) != piece.crc {
+                if chunk_checksum(&self.region[self.range(column)]) != piece.crc {
                     return false;
                 }
                 self.columns[column] = Column::Computed;

@@ -6,12 +6,12 @@
 //! that may be wrong, so it must be asked for.
 
 use super::{addr_of, chunk_of, index_of, set_written};
+use crate::checksum::chunk_checksum;
 use crate::health::Health;
 use crate::recovery::{AssembleError, RecoveryReport, write_or_fail};
 use crate::scheme::{DirtyDegraded, Restart};
 use crate::store::Store;
 use block::{ChunkAddr, DevIndex, DeviceSet, StripeId};
-use format::crc32c;
 
 /// Bytes read from a device at once, at least a chunk.
 const READ_BYTES: usize = 1 << 20;
@@ -122,7 +122,7 @@ impl Window<'_> {
                 let offset = self.store.config.chunk_offset(addr.chunk);
                 write_or_fail(self.devices, self.health, addr.dev, offset, bytes);
             }
-            set_written(self.store, StripeId::new(self.first + index as u64), column, crc32c(bytes));
+            set_written(self.store, StripeId::new(self.first + index as u64), column, chunk_checksum(bytes));
         }
     }
 
@@ -130,7 +130,7 @@ impl Window<'_> {
     fn give_up(&mut self, index: usize, places: &[usize]) {
         let len = self.store.config.geometry.chunk_bytes();
         for (column, &place) in places.iter().enumerate() {
-            let crc = crc32c(&self.region[place * len..(place + 1) * len]);
+            let crc = chunk_checksum(&self.region[place * len..(place + 1) * len]);
             let crc = if self.bad[place] { !crc } else { crc };
             set_written(self.store, self.stripe(index), column, crc);
         }
