@@ -3,7 +3,7 @@
 use crate::layout::Layout;
 use crate::space::Space;
 use crate::table::Table;
-use block::{ChunkAddr, ChunkIndex, DevIndex, META_BYTES};
+use block::{ChunkAddr, ChunkIndex, DevIndex, Geometry, META_BYTES};
 use erasure::{Code, CodeError};
 use format::{ArrayConfig, CodeKind, SchemeKind};
 
@@ -117,6 +117,13 @@ impl Store {
             self.freed.push(ChunkAddr::new(dev, chunk));
         }
     }
+}
+
+/// Buffers that rebuild or scrub of one stripe takes at most: its own code word and a log stripe for each column on a
+/// member being rebuilt, of which there are m, each with its parity computed; and what covers of failed reads take.
+pub(crate) fn unit_slots(geometry: Geometry) -> usize {
+    let (n, m) = (geometry.device_count(), geometry.parity_count());
+    (m + 1) * (n + m) + 4 * n + 16
 }
 
 fn spaces(config: &ArrayConfig) -> Vec<Space> {

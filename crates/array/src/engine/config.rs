@@ -80,8 +80,10 @@ impl EngineOptions {
         wanted.max(4 * self.reserved_slots(geometry))
     }
 
-    /// Slots that requests may not take: enough for one commit, one cover, and log chunks.
+    /// Slots that requests may not take: enough for one commit, one cover, and log chunks, and twice what a stripe of
+    /// rebuild or scrub takes.
     pub(crate) fn reserved_slots(&self, geometry: Geometry) -> usize {
-        16 * geometry.device_count() + 64
+        let commit = 16 * geometry.device_count() + 64;
+        commit.max(2 * crate::store::unit_slots(geometry))
     }
 }

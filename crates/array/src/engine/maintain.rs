@@ -289,7 +289,7 @@ impl Engine {
         let mut plan = std::mem::take(&mut self.jobs[place].plan);
         let mut looked_at = 0;
         for _ in 0..self.options.unit_stripes {
-            if self.pool.free_count() < 4 * (self.store.main_count() + self.health.members().len()) {
+            if !self.has_room_for_stripe() {
                 break;
             }
             match self.next_target() {
@@ -305,6 +305,11 @@ impl Engine {
         }
         run_mut(&mut self.maintain).progress.done += looked_at;
         self.start_planned_unit(place, plan) || looked_at > 0
+    }
+
+    /// Whether there are buffers for one more stripe, whatever has to be read for it.
+    fn has_room_for_stripe(&self) -> bool {
+        self.pool.free_count() >= crate::store::unit_slots(self.store.config.geometry)
     }
 
     /// Starts a unit's job, or gives it back if there is nothing to do in it.
@@ -361,8 +366,9 @@ impl Engine {
             self.plan_implied_zeros(stripe, plan);
         }
         // Not left to the pass over log stripes: a commit in between would dissolve them, and this stripe is done then.
-        if self.scheme.is_dirty(stripe) {
-            self.plan_log_words_of(kind, stripe, plan);
+        // Scrub can leave it: a commit reads and verifies what it dissolves.
+        if kind == UnitKind::Rebuild && self.scheme.is_dirty(stripe) {
+            self.plan_log_words_of(stripe, plan);
         }
         if plan.reads.len() == reads && plan.writes.len() == writes {
             self.unlock(stripe, Mode::Exclusive);
@@ -371,15 +377,16 @@ impl Engine {
         }
     }
 
-    /// The log stripes that hold the newest versions of a dirty stripe's columns, each once in a unit.
-    fn plan_log_words_of(&mut self, kind: UnitKind, stripe: StripeId, plan: &mut Plan) {
+    /// The log stripes that hold the newest versions of a dirty stripe's lost columns, each once in a unit.
+    fn plan_log_words_of(&mut self, stripe: StripeId, plan: &mut Plan) {
         let geometry = self.store.config.geometry;
         for column in 0..geometry.data_count() {
-            if let Located::At { word: word @ Word::Log(_), .. } =
+            if let Located::At { piece, word: word @ Word::Log(_) } =
                 self.scheme.locate(&self.store, geometry.lcn_at(stripe, column))
+                && !self.health.is_readable(piece.addr)
                 && !plan.reads.iter().any(|read| read.word == word)
             {
-                self.plan_word_unit(kind, word, plan);
+                self.plan_word_unit(UnitKind::Rebuild, word, plan);
             }
         }
     }
@@ -391,6 +398,10 @@ impl Engine {
         let waiting = run.awaited.iter().position(|&other| other == stripe);
         run.awaited.swap_remove(waiting.expect("only what is waited for is granted"));
         let kind = run.kind;
+        if !self.has_room_for_stripe() {
+            run_mut(&mut self.maintain).again.push_back(stripe);
+            return self.unlock(stripe, Mode::Exclusive);
+        }
         let place = self.take_job(JobKind::Maintain);
         let mut plan = std::mem::take(&mut self.jobs[place].plan);
         self.plan_locked_stripe(kind, stripe, &mut plan);
