@@ -1,7 +1,7 @@
 //! Many worlds on all cores.
 
 use crate::machine::{Outcome, Violation, run};
-use crate::swarm::Pinned;
+use crate::swarm::{Pinned, Scarce};
 use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -70,7 +70,9 @@ pub fn run_caught(seed: u64, pinned: Pinned, verbose: bool) -> Result<Outcome, V
 /// The command that replays a world.
 pub fn replay_command(seed: u64, pinned: Pinned) -> String {
     let scheme = pinned.scheme.map(|scheme| format!(" --scheme {scheme}")).unwrap_or_default();
-    format!("cargo run --release -p elastripe-sim -- --seed {seed}{scheme} --verbose")
+    let named = Scarce::ALL.iter().find(|(_, scarce)| pinned.scarce == Some(*scarce));
+    let scarce = named.map(|(name, _)| format!(" --scarce {name}")).unwrap_or_default();
+    format!("cargo run --release -p elastripe-sim -- --seed {seed}{scheme}{scarce} --verbose")
 }
 
 /// Runs worlds from `first_seed` on, on `threads` threads, until enough are done or `failures_max` have failed.

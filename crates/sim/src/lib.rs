@@ -47,4 +47,4 @@ pub use explore::{Exploration, Failure, Until, explore, replay_command, run_caug
 pub use machine::{Outcome, Violation, run};
 pub use rng::Rng;
 pub use script::{Cut, Script, Step};
-pub use swarm::{Pinned, Swarm};
+pub use swarm::{Pinned, Scarce, Swarm};

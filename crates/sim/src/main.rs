@@ -1,6 +1,6 @@
 //! `elastripe-sim`: explores seeded worlds, or replays one.
 
-use sim::{Pinned, Until, explore, replay_command, run_caught};
+use sim::{Pinned, Scarce, Until, explore, replay_command, run_caught};
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -8,6 +8,7 @@ const USAGE: &str = "\
 elastripe-sim --seed S [--scheme eplog|raid] [--verbose]      replay one world
 elastripe-sim --seconds N [--from S] [--scheme ..] [...]      explore for some time
 elastripe-sim --worlds N [--from S] [--scheme ..] [...]       explore so many worlds
+  --scarce S     space|stripes|journal: only worlds that have hardly any
   --threads N    threads, all cores by default
   --failures N   stop after so many failures, 1 by default";
 
@@ -50,6 +51,12 @@ fn parse(mut args: impl Iterator<Item = String>) -> Result<Args, String> {
             "--scheme" => {
                 let value = args.next().ok_or("--scheme needs a name")?;
                 parsed.pinned.scheme = Some(value.parse().map_err(|e| format!("--scheme: {e}"))?);
+            }
+            "--scarce" => {
+                let value = args.next().ok_or("--scarce needs a name")?;
+                let scarce = Scarce::ALL.iter().find(|(name, _)| *name == value);
+                let (_, scarce) = scarce.ok_or(format!("--scarce {value}: space, stripes or journal"))?;
+                parsed.pinned.scarce = Some(*scarce);
             }
             #[cfg(feature = "planted-bugs")]
             "--plant" => {

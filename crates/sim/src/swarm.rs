@@ -80,6 +80,25 @@ pub struct Swarm {
 pub struct Pinned {
     /// The scheme.
     pub scheme: Option<SchemeKind>,
+    /// What is scarce.
+    pub scarce: Option<Scarce>,
+}
+
+/// What a world has hardly any of, so that it is reused as soon as it may be.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Scarce {
+    /// Spare chunks.
+    Space,
+    /// Spare chunks, in few stripes that are written and committed over and over.
+    Stripes,
+    /// Blocks of the journal.
+    Journal,
+}
+
+impl Scarce {
+    /// Every one, with its name on the command line.
+    pub const ALL: [(&'static str, Self); 3] =
+        [("space", Self::Space), ("stripes", Self::Stripes), ("journal", Self::Journal)];
 }
 
 impl Swarm {
@@ -109,12 +128,23 @@ impl Swarm {
             crashes,
             config,
         };
-        if rng.chance(1, 6) { swarm.under_pressure(rng) } else { swarm }
+        let drawn = match rng.below(12) {
+            0 => Some(Scarce::Space),
+            1 => Some(Scarce::Stripes),
+            2 => Some(Scarce::Journal),
+            _ => None,
+        };
+        match pinned.scarce.or(drawn) {
+            Some(Scarce::Space) => swarm.short_of_space(rng),
+            Some(Scarce::Stripes) => swarm.rewriting(rng),
+            Some(Scarce::Journal) => swarm.short_of_journal(rng),
+            None => swarm,
+        }
     }
 
     /// The same with hardly any spare chunks and few flushes: space is reused as soon as it may be, and a power cut leaves
     /// much of what the caches hold.
-    fn under_pressure(mut self, rng: &mut Rng) -> Self {
+    fn short_of_space(mut self, rng: &mut Rng) -> Self {
         let stripes = self.config.stripe_count.min(rng.pick(&[4, 8])) as u32;
         if self.config.log_count > 0 {
             self.config.chunks_per_device = stripes + 48;
@@ -129,9 +159,35 @@ impl Swarm {
             ..self.mix
         };
         (self.depth, self.chunks_max) = (rng.pick(&[1, 4, 32]), rng.pick(&[4, 12]));
+        self.options.commit.every_requests = rng.pick(&[None, Some(4), Some(20)]);
+        self.unflushed(rng)
+    }
+
+    /// The same with few stripes that are written and committed over and over: what one write made is freed by a later one
+    /// before either is durable, and reused as soon as both are.
+    fn rewriting(mut self, rng: &mut Rng) -> Self {
+        self = self.short_of_space(rng);
+        self.mix = Mix { write: 0, stripe: 0, discard: 0, commit: rng.pick(&[0, 50]), ..self.mix };
+        self.mix = Mix { flush: rng.pick(&[0, 3]), checkpoint: rng.pick(&[0, 30]), scrub: 0, ..self.mix };
+        self.options.commit.every_requests = rng.pick(&[Some(2), Some(4), Some(8)]);
+        (self.depth, self.requests, self.sessions) = (rng.pick(&[4, 16, 32]), 60, 8);
+        self
+    }
+
+    /// The same with the smallest journal, many records and few flushes: what a checkpoint frees is overwritten at once.
+    fn short_of_journal(mut self, rng: &mut Rng) -> Self {
+        self.config.journal_blocks = 40;
+        self.mix = Mix { write: 100, whole: 300, flush: rng.pick(&[0, 2]), discard: 0, ..self.mix };
+        self.mix = Mix { stripe: 0, checkpoint: rng.pick(&[0, 5]), ..self.mix };
+        (self.depth, self.chunks_max) = (rng.pick(&[4, 32]), 12);
+        self.options.batch_max = 1;
+        self.unflushed(rng)
+    }
+
+    /// Long sessions without a flush, cut while the caches hold much.
+    fn unflushed(mut self, rng: &mut Rng) -> Self {
         (self.requests, self.durable_permille) = (250, 0);
         self.options.sync = SyncPolicy::OnFlush;
-        self.options.commit.every_requests = rng.pick(&[None, Some(4), Some(20)]);
         (self.hot_permille, self.crash_permille) = (0, 1000);
         self.tear = rng.pick(&[Tear::KeepAll, Tear::KeepAll, Tear::Writes]);
         self

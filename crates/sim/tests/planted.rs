@@ -2,37 +2,62 @@
 #![allow(
     clippy::unwrap_used,
     clippy::wildcard_enum_match_arm,
-    reason = "tests may panic; most bugs need no scheme"
+    reason = "tests may panic; most bugs need nothing special"
 )]
 
 use array::{Planted, plant};
 use format::SchemeKind;
-use sim::{Pinned, run_caught};
+use sim::{Pinned, Scarce, replay_command, run_caught};
+use std::sync::Mutex;
 
 /// Worlds that may be needed to find a bug; most need a few dozen.
-const WORLDS_MAX: u64 = 3000;
+const WORLDS_MAX: u64 = 40_000;
+
+/// Worlds in which the bug has a chance to do harm.
+fn worlds_for(bug: Planted) -> Pinned {
+    let scheme = match bug {
+        Planted::OverwriteUnflushed => SchemeKind::Raid,
+        _ => SchemeKind::Eplog,
+    };
+    let scarce = match bug {
+        Planted::ReuseBeforePersisted | Planted::CheckpointUnsealed => Some(Scarce::Stripes),
+        _ => None,
+    };
+    Pinned { scheme: Some(scheme), scarce }
+}
+
+/// What is found, if anything.
+fn hunt(bug: Planted) -> Option<String> {
+    let pinned = worlds_for(bug);
+    plant(Some(bug));
+    let found = (0..WORLDS_MAX).find_map(|seed| Some((seed, run_caught(seed, pinned, false).err()?)));
+    plant(None);
+    let (seed, violation) = found?;
+    let fine = run_caught(seed, pinned, false);
+    assert!(fine.is_ok(), "without a planted bug: {}", replay_command(seed, pinned));
+    Some(format!("{bug:?}: world {}: {:.160}", seed + 1, violation.to_string()))
+}
 
 #[test]
-#[ignore = "takes long, and not every bug is found within the bound yet: run with --ignored"]
 fn every_planted_bug_is_found() {
-    let mut missed = Vec::new();
     let only = std::env::var("ELASTRIPE_SIM_PLANT").ok();
-    for &bug in Planted::ALL.iter().filter(|bug| only.as_ref().is_none_or(|only| *only == format!("{bug:?}")))
-    {
-        let scheme = match bug {
-            Planted::OverwriteUnflushed => SchemeKind::Raid,
-            _ => SchemeKind::Eplog,
-        };
-        let pinned = Pinned { scheme: Some(scheme) };
-        plant(Some(bug));
-        let found = (0..WORLDS_MAX).find_map(|seed| Some((seed, run_caught(seed, pinned, false).err()?)));
-        plant(None);
-        match found {
-            Some((seed, violation)) => {
-                println!("{bug:?}: world {}: {:.160}", seed + 1, violation.to_string())
+    let wanted = |bug: &&Planted| only.as_ref().is_none_or(|only| *only == format!("{bug:?}"));
+    let left = Mutex::new(Planted::ALL.iter().filter(wanted).collect::<Vec<_>>());
+    let missed = Mutex::new(Vec::new());
+    let worker = || {
+        loop {
+            let Some(&bug) = left.lock().unwrap().pop() else { return };
+            match hunt(bug) {
+                Some(found) => println!("{found}"),
+                None => missed.lock().unwrap().push(bug),
             }
-            None => missed.push(bug),
         }
-    }
+    };
+    std::thread::scope(|scope| {
+        for _ in 0..std::thread::available_parallelism().map_or(1, usize::from) {
+            scope.spawn(worker);
+        }
+    });
+    let missed = missed.into_inner().unwrap();
     assert!(missed.is_empty(), "not found in {WORLDS_MAX} worlds each: {missed:?}");
 }

@@ -22,8 +22,8 @@ fn check(first_seed: u64, until: Until, pinned: Pinned) {
 
 #[test]
 fn fixed_seeds() {
-    check(0, Until::Worlds(400), Pinned { scheme: Some(SchemeKind::Eplog) });
-    check(0, Until::Worlds(200), Pinned { scheme: Some(SchemeKind::Raid) });
+    check(0, Until::Worlds(400), Pinned { scheme: Some(SchemeKind::Eplog), ..Pinned::default() });
+    check(0, Until::Worlds(200), Pinned { scheme: Some(SchemeKind::Raid), ..Pinned::default() });
 }
 
 #[test]

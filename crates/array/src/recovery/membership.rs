@@ -93,6 +93,8 @@ pub struct Arrangement {
     pub places: Vec<Option<usize>>,
     /// Given devices that are no members any more: replaced, or failed while the array went on.
     pub stale: Vec<usize>,
+    /// Members whose superblock is not the newest: power failed while it was written to all of them.
+    pub lagging: Vec<DevIndex>,
     /// The members' states, absent ones marked as failed.
     pub members: Vec<MemberEntry>,
     /// Whether an array is assembled of which that may corrupt data; refused unless the operator asks for it.
@@ -134,7 +136,7 @@ pub fn arrange_any(found: &[Superblock]) -> Result<Arrangement, AssembleError> {
     let mut members = newest.members.clone();
     members.truncate(count);
     let mut places: Vec<Option<usize>> = vec![None; count];
-    let mut stale = Vec::new();
+    let (mut stale, mut lagging) = (Vec::new(), Vec::new());
     for (index, superblock) in found.iter().enumerate() {
         let dev = superblock.dev.index();
         let current = members.get(dev).is_some_and(|entry| {
@@ -149,6 +151,8 @@ pub fn arrange_any(found: &[Superblock]) -> Result<Arrangement, AssembleError> {
             stale.push(index);
         } else if let Some(other) = places[dev].replace(index) {
             return Err(AssembleError::Duplicate { first: other, second: index, dev: superblock.dev });
+        } else if (superblock.epoch, superblock.config_seq) != (newest.epoch, newest.config_seq) {
+            lagging.push(superblock.dev);
         }
     }
     for (entry, place) in members.iter_mut().zip(&places) {
@@ -156,5 +160,5 @@ pub fn arrange_any(found: &[Superblock]) -> Result<Arrangement, AssembleError> {
             entry.state = MemberState::Failed;
         }
     }
-    Ok(Arrangement { newest, places, stale, members, dirty_degraded: DirtyDegraded::Refuse })
+    Ok(Arrangement { newest, places, stale, lagging, members, dirty_degraded: DirtyDegraded::Refuse })
 }

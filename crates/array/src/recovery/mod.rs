@@ -65,6 +65,7 @@ pub(crate) fn assemble(
     scheme.claim_space(&mut store).map_err(|_| AssembleError::Inconsistent)?;
     let restart = Restart { was_clean: newest.clean, dirty_degraded: arrangement.dirty_degraded };
     scheme.may_start(&health, restart)?;
+    complete_superblocks(devices, &mut health, arrangement);
     if arrangement.members[..] != newest.members[..arrangement.members.len()] {
         // Before anything else changes: a member that is missing now must not pass for a good one after a crash.
         health.config_seq += 1;
@@ -177,6 +178,23 @@ pub(crate) fn write_checkpoint(
     Ok(())
 }
 
+/// Gives every member the newest superblock. The two copies on a member are written in turn: whoever missed this one has its
+/// only good copy where the next one goes.
+fn complete_superblocks(devices: &mut dyn DeviceSet, health: &mut Health, arrangement: &Arrangement) {
+    let newest = &arrangement.newest;
+    for &dev in &arrangement.lagging {
+        let serial = newest.members[dev.index()].serial;
+        let own = Superblock { dev, role: role_of(newest, dev), serial, ..newest.clone() };
+        let copy = (own.config_seq % 2) as usize;
+        let mut block = [0u8; META_BYTES];
+        own.encode(copy, &mut block);
+        write_or_fail(devices, health, dev, format::SUPERBLOCK_OFFSETS[copy], &block);
+    }
+    if !arrangement.lagging.is_empty() {
+        flush_all(devices, health);
+    }
+}
+
 /// Writes every working member's superblock synchronously, again if one of them fails meanwhile: the others must know.
 /// Epoch, nonce, cleanness and all that does not change are those of `template`.
 pub(crate) fn write_superblocks(
@@ -204,16 +222,20 @@ pub(crate) fn write_superblocks(
 
 /// One member's superblock.
 pub(crate) fn superblock_of(template: &Superblock, health: &Health, dev: DevIndex) -> Superblock {
-    let main = dev.index() < template.config.geometry.device_count();
     let members = health.entries();
     Superblock {
         dev,
-        role: if main { format::Role::Main } else { format::Role::Log },
+        role: role_of(template, dev),
         config_seq: health.config_seq,
         serial: members[dev.index()].serial,
         members,
         ..template.clone()
     }
+}
+
+fn role_of(superblock: &Superblock, dev: DevIndex) -> format::Role {
+    let main = dev.index() < superblock.config.geometry.device_count();
+    if main { format::Role::Main } else { format::Role::Log }
 }
 
 /// A write during assembly; a fault takes the device out of service.
