@@ -20,7 +20,8 @@ macro_rules! planted {
 planted!(
     /// What a record freed is reused before the record is durable.
     ReuseBeforeDurable,
-    /// What a record freed is reused when the record is durable, but before a durable frame says so.
+    /// What a record freed is reused when the record is durable, but before a durable frame says so; and it is the next to
+    /// be reused: in the order of the sweep, with what is set aside, other frames would nearly always come before.
     ReuseBeforePersisted,
     /// A durable write is answered before the flush.
     AnswerBeforeFlush,

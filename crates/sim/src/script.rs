@@ -47,8 +47,12 @@ pub enum Step {
 pub struct Script {
     /// The array.
     pub scheme: SchemeKind,
-    /// Parity columns; there are two data columns.
+    /// Data columns.
+    pub data_count: usize,
+    /// Parity columns.
     pub parity_count: usize,
+    /// Spare chunks of each device; `None` as many as creation reserves.
+    pub reserve: Option<u32>,
     /// What is asked of it.
     pub groups: Vec<Vec<Step>>,
 }
@@ -82,7 +86,7 @@ impl Script {
             vec![write(0, CHUNK), write(5 * CHUNK, CHUNK), Step::Checkpoint(CheckpointKind::Full)],
             vec![write(0, CHUNK), Step::Flush],
         ];
-        Self { scheme, parity_count, groups }
+        Self { scheme, data_count: 2, parity_count, reserve: None, groups }
     }
 
     /// A member fails and is replaced while writes go on.
@@ -95,11 +99,30 @@ impl Script {
             vec![Step::Replace, write(CHUNK, CHUNK)],
             vec![write(0, CHUNK), Step::Flush],
         ];
-        Self { scheme, parity_count, groups }
+        Self { scheme, data_count: 2, parity_count, reserve: None, groups }
+    }
+
+    /// A log stripe whose members but one are superseded and committed at once, so that its chunks are free; then a flush and
+    /// whole stripes, until everything free was written to.
+    pub fn reuse() -> Self {
+        const STRIPE: u64 = 4 * CHUNK;
+        let write = |first, count| Step::Write { first, count, durable: false };
+        let mut groups = vec![
+            (0..4).map(|stripe| write(stripe * STRIPE, STRIPE)).collect(),
+            vec![Step::Flush],
+            vec![Step::Checkpoint(CheckpointKind::Full)],
+            vec![write(0, 2 * CHUNK), write(STRIPE + 3 * CHUNK, CHUNK)],
+            vec![Step::Commit],
+            vec![write(0, 2 * CHUNK)],
+            vec![Step::Commit],
+            vec![Step::Flush],
+        ];
+        groups.extend((0..14).map(|i| vec![write((2 + i % 2) * STRIPE, STRIPE)]));
+        Self { scheme: SchemeKind::Eplog, data_count: 4, parity_count: 1, reserve: Some(48), groups }
     }
 
     fn swarm(&self, tear: Tear) -> Swarm {
-        let geometry = Geometry::new(2, self.parity_count, 4096).expect("valid");
+        let geometry = Geometry::new(self.data_count, self.parity_count, 4096).expect("valid");
         let options = CreateOptions {
             scheme: self.scheme,
             code: CodeKind::Cauchy,
@@ -111,7 +134,7 @@ impl Script {
         let logs = if self.scheme == SchemeKind::Eplog { self.parity_count } else { 0 };
         let mut config = plan_config(&options, 4 << 20, 4 << 20, logs).expect("sizes fit");
         let reserve = config.chunks_per_device - config.stripe_count as u32;
-        config.chunks_per_device = reserve + 4;
+        config.chunks_per_device = self.reserve.unwrap_or(reserve) + 4;
         config.stripe_count = 4;
         let none = Mix {
             write: 0,
@@ -155,7 +178,7 @@ impl Script {
     /// Members of the array.
     pub fn member_count(&self) -> u16 {
         let logs = if self.scheme == SchemeKind::Eplog { self.parity_count } else { 0 };
-        (2 + self.parity_count + logs) as u16
+        (self.data_count + self.parity_count + logs) as u16
     }
 
     /// Runs the script with a power cut, starts the array again and checks everything. How many operations began or ended,

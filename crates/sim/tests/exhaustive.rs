@@ -31,3 +31,8 @@ fn every_cut_of_recovery() {
         }
     }
 }
+
+#[test]
+fn every_cut_while_space_is_reused() {
+    check("eplog 4+1", Script::reuse().every_cut());
+}

@@ -436,7 +436,13 @@ impl Engine {
                 break;
             }
             match front.what {
-                Freed::Chunk(addr) => self.store.spaces[addr.dev.index()].release(addr.chunk),
+                Freed::Chunk(addr) => {
+                    let space = &mut self.store.spaces[addr.dev.index()];
+                    space.release(addr.chunk);
+                    if planted(Planted::ReuseBeforePersisted) {
+                        space.set_frontier(addr.chunk.get());
+                    }
+                }
                 Freed::Discarded(addr) => self.discarded.push(addr),
                 Freed::LogTail(position) => self.store.log.trim(position.min(self.store.log.head())),
             }
