@@ -61,6 +61,8 @@ planted!(
     OverwriteUnflushed,
     /// Chunks have a checksum that users' data contains as well.
     CommonChecksum,
+    /// An array that lost more members than its code tolerates goes on writing.
+    WriteOnWhenFailed,
 );
 
 #[cfg(feature = "planted-bugs")]

@@ -151,7 +151,7 @@ impl Machine {
 
     /// A device that may be hurt now: one that is anyway, or another while there is room for it.
     pub fn draw_victim(&mut self) -> Option<u16> {
-        if !self.swarm.faults {
+        if !self.swarm.faults || self.world.look().has_blackout() {
             return None;
         }
         if self.suspects.len() < self.budget() && self.rng.chance(2, 3) {
@@ -166,24 +166,71 @@ impl Machine {
         if crash {
             let events = self.rng.below(self.swarm.requests * 24 + 100);
             self.world.change().crash_after(events);
+        } else if self.swarm.faults && self.swarm.crashes && self.suspects.is_empty() {
+            self.plan_blackout();
         }
+        let blackout = self.world.look().has_blackout();
         let mut session = Session::new(self, array);
         let end = session.run()?;
         if end == SessionEnd::Stopped {
             self.say(|| "stopped in order".into());
         }
-        self.power_off();
+        if !blackout {
+            self.power_off();
+            return Ok(());
+        }
+        self.cut_power();
+        self.note_excluded()
+    }
+
+    /// More devices than the code tolerates stop answering for a while.
+    fn plan_blackout(&mut self) {
+        let mut devices: Vec<u16> = (0..self.member_count()).collect();
+        self.rng.shuffle(&mut devices);
+        let count = self.rng.within(self.budget() as u64 + 1, u64::from(self.member_count()));
+        devices.truncate(count as usize);
+        let events = self.rng.below(self.swarm.requests * 24 + 100);
+        self.say(|| format!("devices {devices:?} will stop answering after {events} operations"));
+        self.world.change().blackout_after(events, devices);
+    }
+
+    /// After a blackout: whom did the array take out of service for good? No more than the code tolerates.
+    fn note_excluded(&mut self) -> Result<(), Violation> {
+        let found: Vec<Superblock> = (0..self.member_count())
+            .filter_map(|dev| superblock_of(self.world.look().disk(dev).durable()))
+            .collect();
+        let Some(newest) = found.iter().max_by_key(|s| (s.epoch, s.config_seq)) else {
+            return Err(violation!("no superblock is left after a blackout"));
+        };
+        for (dev, entry) in (0..self.member_count()).zip(&newest.members) {
+            if entry.state == MemberState::Failed {
+                self.say(|| format!("device {dev} was taken out of service in the blackout"));
+                self.suspects.insert(dev);
+                self.standing[usize::from(dev)].excluded = true;
+                self.standing[usize::from(dev)].tainted = true;
+            }
+        }
+        if self.suspects.len() > self.budget() {
+            return Err(violation!(
+                "more members out of service than the code tolerates: {:?}",
+                self.suspects
+            ));
+        }
         Ok(())
     }
 
-    /// Power is cut, and may take devices with it.
-    pub fn power_off(&mut self) {
+    fn cut_power(&mut self) {
         let tear = self.swarm.tear;
         self.say(|| format!("power off, {tear:?}"));
         self.world.change().power_cycle(tear);
         self.oracle.crashed();
         self.unread = true;
         self.outcome.crashes += 1;
+    }
+
+    /// Power is cut, and may take devices with it.
+    pub fn power_off(&mut self) {
+        self.cut_power();
         if !self.swarm.faults || !self.rng.chance(self.swarm.loss_permille, 1000) {
             return;
         }

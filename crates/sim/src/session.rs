@@ -81,7 +81,7 @@ impl<'a> Session<'a> {
             self.rest()?;
         }
         let mut left = self.machine.swarm.requests;
-        while left > 0 && !self.crashed() {
+        while left > 0 && !self.crashed() && !self.blacked_out() {
             while left > 0 && self.requests.len() < self.machine.swarm.depth {
                 left -= 1;
                 if !self.submit_any()? {
@@ -89,6 +89,10 @@ impl<'a> Session<'a> {
                 }
             }
             self.turn()?;
+        }
+        if self.blacked_out() {
+            self.drain()?;
+            return Ok(SessionEnd::Crashed);
         }
         let stop = self.machine.rng.chance(1, 3) || !self.machine.swarm.crashes;
         if (stop || self.machine.rng.chance(1, 2)) && self.drain()? {
@@ -98,6 +102,10 @@ impl<'a> Session<'a> {
             }
         }
         Ok(SessionEnd::Crashed)
+    }
+
+    fn blacked_out(&self) -> bool {
+        self.machine.world.look().is_blacked_out()
     }
 
     fn crashed(&self) -> bool {
@@ -194,12 +202,13 @@ impl<'a> Session<'a> {
         Ok(())
     }
 
-    /// Turns until every request is answered; `false` if power failed first.
+    /// Turns until every request is answered; `false` if power failed first, or more devices than the code tolerates have
+    /// stopped answering: then answers may be errors, but they come.
     pub fn drain(&mut self) -> Result<bool, Violation> {
         while !self.crashed() && !self.requests.is_empty() {
             self.turn()?;
         }
-        Ok(!self.crashed())
+        Ok(!self.crashed() && !self.blacked_out())
     }
 
     fn answer(&mut self, done: Done) -> Result<(), Violation> {
@@ -210,8 +219,8 @@ impl<'a> Session<'a> {
         };
         self.machine.outcome.requests += 1;
         for &(dev, serial) in &request.out {
-            // Submitted when the member was out, and answered: the others know by now.
-            if self.is_out(dev) && self.serial(dev) == serial {
+            // Submitted when the member was out, and answered: the others know by now. A failed array tells nobody.
+            if !self.blacked_out() && self.is_out(dev) && self.serial(dev) == serial {
                 self.machine.standing[usize::from(dev)].excluded = true;
             }
         }
@@ -246,6 +255,7 @@ impl<'a> Session<'a> {
             }
             (Kind::Scrub | Kind::Rebuild { .. }, Err(EngineError::Refused)) => Ok(()),
             (Kind::Commit | Kind::Checkpoint | Kind::Scrub | Kind::Clean, Ok(())) => Ok(()),
+            (_, Err(_)) if self.machine.world.look().is_blacked_out() => Ok(()),
             (kind, Err(error)) => Err(violation!(
                 "{kind:?} failed although no more devices are hurt than the code tolerates: {error}"
             )),
@@ -611,7 +621,7 @@ impl<'a> Session<'a> {
                 return Err(violation!("stuck: nothing is asked for, and the engine does not come to rest"));
             }
         }
-        Ok(!self.crashed())
+        Ok(!self.crashed() && !self.blacked_out())
     }
 
     /// An orderly stop; `false` if power failed first.

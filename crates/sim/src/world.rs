@@ -87,6 +87,8 @@ pub struct World {
     events: u64,
     crash_at: Option<u64>,
     crashed: bool,
+    /// Devices that stop answering at an instant, all at once, until power is cycled.
+    blackout: Option<(u64, Vec<u16>)>,
     /// Where chunks or log blocks start on each device: misdirected writes land beyond it.
     data_start: Vec<u64>,
     hash: u64,
@@ -109,6 +111,7 @@ impl World {
             events: 0,
             crash_at: None,
             crashed: false,
+            blackout: None,
             data_start: vec![u64::MAX; sizes_bytes.len()],
             hash: 0,
             broken: None,
@@ -144,6 +147,26 @@ impl World {
     /// Power fails after this many more operation starts or ends.
     pub fn crash_after(&mut self, events: u64) {
         self.crash_at = Some(self.events + events);
+    }
+
+    /// These devices stop answering after so many more operation starts or ends.
+    pub fn blackout_after(&mut self, events: u64, devices: Vec<u16>) {
+        self.blackout = Some((self.events + events, devices));
+    }
+
+    /// Whether devices will stop, or have stopped, answering together.
+    pub fn has_blackout(&self) -> bool {
+        self.blackout.is_some()
+    }
+
+    /// Whether devices have stopped answering together.
+    pub fn is_blacked_out(&self) -> bool {
+        self.blackout.as_ref().is_some_and(|(at, _)| self.events > *at)
+    }
+
+    fn is_dark(&self, dev: DevIndex) -> bool {
+        self.is_blacked_out()
+            && self.blackout.as_ref().is_some_and(|(_, devices)| devices.contains(&dev.get()))
     }
 
     /// Whether power has failed.
@@ -219,7 +242,7 @@ impl World {
             member.disk.power_cut(in_flight, tear, &mut self.rng);
         }
         self.traps.clear();
-        (self.crashed, self.crash_at) = (false, None);
+        (self.crashed, self.crash_at, self.blackout) = (false, None, None);
     }
 
     /// One more operation began or ended; `false` if power is off.
@@ -242,7 +265,7 @@ impl World {
 
     fn spring(&mut self, op: &DeviceOp) -> (Option<IoFault>, u64) {
         let dev = op.dev.get();
-        if !self.members[op.dev.index()].present {
+        if !self.members[op.dev.index()].present || self.is_dark(op.dev) {
             return (Some(IoFault::Gone), op.offset_bytes);
         }
         let hit = self.traps.iter().position(|trap| {
@@ -316,8 +339,9 @@ impl World {
 
     fn carry_out(&mut self, pool: &mut Pool, flight: &Flight) -> Result<(), IoFault> {
         let op = flight.op;
+        let dark = self.is_dark(op.dev);
         let member = &mut self.members[op.dev.index()];
-        if !member.present {
+        if !member.present || dark {
             return Err(IoFault::Gone);
         }
         if let Some(fault) = flight.fault {

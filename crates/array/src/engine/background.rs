@@ -97,6 +97,9 @@ impl Engine {
 
     pub(super) fn drive_background(&mut self) {
         self.start_commit_run();
+        if self.frozen {
+            self.background.left = 0;
+        }
         while self.background.left > 0
             && self.background.units < self.options.units_in_flight
             && self.accepts_writes()

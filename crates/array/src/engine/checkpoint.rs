@@ -3,8 +3,8 @@
 //! The state is copied at one instant; the header, written when everything it speaks of is durable, makes the
 //! checkpoint valid. Only then are the frames before it given up.
 
-use super::Engine;
 use super::tag::{Purpose, Tag};
+use super::{Engine, EngineError};
 use crate::image::{CheckpointPlace, Image};
 use crate::planted::{Planted, planted};
 use block::{DevIndex, IoFault, META_BYTES, OpKind, Seq, Slot, Stream};
@@ -121,7 +121,19 @@ impl Engine {
         self.checkpoint.wanted.or((log_full || ring_full).then_some(CheckpointKind::Incremental))
     }
 
+    /// Nothing is written any more: whoever waits for a checkpoint is told.
+    fn refuse_checkpoints(&mut self) {
+        self.checkpoint.wanted = None;
+        let waiting = std::mem::take(&mut self.checkpoint.waiting);
+        for request in waiting {
+            self.chunk_done(request, Some(EngineError::ArrayFailed));
+        }
+    }
+
     fn start_checkpoint(&mut self) {
+        if self.frozen {
+            return self.refuse_checkpoints();
+        }
         let Some(wanted) = self.checkpoint_due() else { return };
         self.checkpoint.wanted = None;
         let place = &self.checkpoint.place;

@@ -255,10 +255,12 @@ impl Engine {
 
     fn end_flush(&mut self) {
         let Some(mut run) = self.flush.run.take() else { return };
-        self.flush.durable = self.flush.durable.max(run.through);
-        self.flush.persisted = self.flush.persisted.max(run.stamped);
-        self.stats.flushes += 1;
         let failed = self.health.array_state() == ArrayState::Failed;
+        if !self.frozen {
+            self.flush.durable = self.flush.durable.max(run.through);
+            self.flush.persisted = self.flush.persisted.max(run.stamped);
+            self.stats.flushes += 1;
+        }
         for request in run.answers.drain(..) {
             self.close(request, if failed { Err(EngineError::ArrayFailed) } else { Ok(()) });
         }

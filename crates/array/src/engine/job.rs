@@ -48,6 +48,8 @@ pub(super) struct Job {
     ticket: Option<u64>,
     /// A chunk that the plan needs is lost.
     pub lost: bool,
+    /// The array froze before the plan's writes were issued: what its records say does not become true.
+    unwritten: bool,
     pub stage: Stage,
 }
 
@@ -58,7 +60,8 @@ impl Engine {
         let job = &mut self.jobs[place];
         job.plan.clear();
         job.acks.clear();
-        (job.kind, job.outstanding, job.ticket, job.lost, job.stage) = (kind, 0, None, false, Stage::Reading);
+        (job.kind, job.outstanding, job.ticket, job.lost) = (kind, 0, None, false);
+        (job.unwritten, job.stage) = (false, Stage::Reading);
         place
     }
 
@@ -174,6 +177,7 @@ impl Engine {
     /// Starts a job's writes.
     pub(super) fn issue_writes(&mut self, place: u32) {
         self.jobs[place].stage = Stage::Writing;
+        self.jobs[place].unwritten = self.frozen;
         let plan = std::mem::take(&mut self.jobs[place].plan);
         let mut outstanding = 0;
         for (step, write) in plan.writes.iter().enumerate() {
@@ -199,7 +203,9 @@ impl Engine {
         match self.journaling {
             Journaling::WithWrites | Journaling::BeforeWrites => self.retire(),
             Journaling::Nothing => {
-                self.apply_records(place, self.retired);
+                if !self.jobs[place].unwritten {
+                    self.apply_records(place, self.retired);
+                }
                 self.end_job(place);
             }
         }
@@ -269,7 +275,9 @@ impl Engine {
             self.retiring.pop_front();
             let first = self.jobs[place].first_seq;
             self.retired = Seq::new(first.get() + self.jobs[place].plan.records.len() as u64 - 1);
-            self.apply_records(place, first);
+            if !self.jobs[place].unwritten {
+                self.apply_records(place, first);
+            }
             let discard = matches!(self.jobs[place].kind, JobKind::Zero(_));
             self.quarantine_freed(self.retired, if discard { Freed::Discarded } else { Freed::Chunk });
             self.end_job(place);
@@ -307,7 +315,7 @@ impl Engine {
     }
 
     /// Everything a job does is done: answers, locks, slots.
-    fn end_job(&mut self, place: u32) {
+    pub(super) fn end_job(&mut self, place: u32) {
         let lost = self.jobs[place].lost;
         let failed = !self.accepts_writes();
         let geometry = self.store.config.geometry;

@@ -243,6 +243,9 @@ impl Engine {
         if self.maintain.halted {
             return;
         }
+        if self.frozen {
+            return self.abandon_maintenance();
+        }
         loop {
             let Some(run) = &mut self.maintain.run else { return };
             if let Phase::Commit { asked } = &mut run.phase {
@@ -260,6 +263,17 @@ impl Engine {
             }
         }
         self.finish_phase();
+    }
+
+    /// The array has failed: what is under way ends, and whoever waits is told.
+    fn abandon_maintenance(&mut self) {
+        let done = |run: &mut Run| run.units == 0 && run.awaited.is_empty();
+        if let Some(run) = self.maintain.run.take_if(done) {
+            self.maintain.last = run.report;
+            for request in run.answers {
+                self.chunk_done(request, Some(EngineError::ArrayFailed));
+            }
+        }
     }
 
     /// Whether the rate limit lets another unit start.
@@ -707,12 +721,13 @@ impl Engine {
 
     fn end_publishing(&mut self) {
         self.maintain.publishing = None;
-        if std::mem::take(&mut self.refence) {
+        if std::mem::take(&mut self.refence) && !self.frozen {
             return self.publish_members();
         }
         self.done.append(&mut self.held);
+        let error = self.frozen.then_some(EngineError::ArrayFailed);
         for request in std::mem::take(&mut self.maintain.clean_wanted) {
-            self.chunk_done(request, None);
+            self.chunk_done(request, error);
         }
     }
 

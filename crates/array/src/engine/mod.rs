@@ -143,6 +143,10 @@ pub struct Engine {
     ops: Vec<DeviceOp>,
     /// Operations of each member that have not ended.
     in_flight: Vec<u32>,
+    /// More members are lost than the code tolerates: nothing is written any more.
+    frozen: bool,
+    /// Operations that a frozen array does not carry out; they fail with the next turn.
+    unissued: Vec<Tag>,
     done: Vec<Done>,
     /// Answers held back until a change of the members is on disk.
     held: Vec<Done>,
@@ -213,6 +217,8 @@ impl Engine {
             checkpoint,
             ops: Vec::new(),
             in_flight,
+            frozen: false,
+            unissued: Vec::new(),
             done: Vec::new(),
             held: Vec::new(),
             fence: 0,
@@ -325,11 +331,15 @@ impl Engine {
             && self.fence == 0
             && self.trims.len() == 0
             && self.ops.is_empty()
+            && self.unissued.is_empty()
             && self.maintain.heals_in_flight() == 0
     }
 
     /// Does everything that can be done without waiting: forms batches, starts background work, issues operations.
     pub fn pump(&mut self) {
+        while let Some(tag) = self.unissued.pop() {
+            self.complete(Completion { tag: tag.encode(), result: Err(IoFault::Gone) });
+        }
         self.release_quarantine();
         self.retry_stalled_covers();
         self.drive_zeros();
@@ -343,7 +353,7 @@ impl Engine {
 
     /// Whether the next [`Engine::pump`] has something to do although no operation is in flight.
     pub fn wants_pump(&self) -> bool {
-        self.zeros_left
+        self.zeros_left || !self.unissued.is_empty()
     }
 
     /// A device operation ended.
@@ -375,6 +385,9 @@ impl Engine {
         slot: Option<Slot>,
     ) {
         self.in_flight[tag.dev.index()] += 1;
+        if self.frozen && kind != OpKind::Read {
+            return self.unissued.push(tag);
+        }
         self.ops.push(DeviceOp {
             tag: tag.encode(),
             dev: tag.dev,
@@ -391,16 +404,26 @@ impl Engine {
         self.push_op(tag, kind, stream, offset, length, Some(slot));
     }
 
-    /// A write or flush failed: the device is out. Answers wait until the other members know.
+    /// A write or flush failed: the device is out. Answers wait until the other members know. Of a frozen array nothing was
+    /// asked for.
     fn write_fault(&mut self, dev: DevIndex, _fault: IoFault) {
-        self.health.errors_mut(dev).write += 1;
-        self.fail_device(dev);
+        if !self.frozen {
+            self.health.errors_mut(dev).write += 1;
+            self.fail_device(dev);
+        }
     }
 
-    /// Takes a member out of service; what it held is read through its cover from now on.
+    /// Takes a member out of service; what it held is read through its cover from now on. If that is more than the code
+    /// tolerates, the array freezes: nothing is written or promised from this moment on, not even that the member failed. When
+    /// it comes back, the array is what it would be after a power cut now.
     pub fn fail_device(&mut self, dev: DevIndex) {
-        if self.health.fail(dev) {
-            self.flush.forget(dev);
+        if !self.health.fail(dev) {
+            return;
+        }
+        self.flush.forget(dev);
+        self.frozen |=
+            self.health.array_state() == ArrayState::Failed && !planted(Planted::WriteOnWhenFailed);
+        if !self.frozen {
             self.publish_members();
             self.checkpoint.request_full();
         }

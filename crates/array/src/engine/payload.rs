@@ -107,6 +107,12 @@ impl Engine {
     /// Stages what has waited for room, and sees to it that room comes.
     pub(super) fn drive_payload(&mut self) {
         while let Some(&place) = self.payload.waiting.front() {
+            if self.frozen {
+                self.payload.waiting.pop_front();
+                self.jobs[place].lost = true;
+                self.end_job(place);
+                continue;
+            }
             if !self.try_stage(place) {
                 if self.retired > self.flush.persisted() {
                     self.flush.want_internal();
