@@ -3,7 +3,8 @@
 use crate::health::Health;
 use crate::image::CheckpointPlace;
 use crate::journal::Journal;
-use crate::recovery::{AssembleError, Parts, write_checkpoint, write_superblocks};
+use crate::recovery::{Parts, write_checkpoint, write_superblocks};
+use crate::restart::AssembleError;
 use crate::scheme;
 use crate::store::{SET_ASIDE_CHUNKS, Store, code_width, is_out_of_place};
 use crate::table::Table;

@@ -23,6 +23,7 @@ mod layout;
 mod plan;
 mod planted;
 mod recovery;
+mod restart;
 mod runner;
 mod scheme;
 mod space;
@@ -41,9 +42,8 @@ pub use layout::Layout;
 pub use plan::{Codeword, Piece, Plan, Word};
 #[cfg(feature = "planted-bugs")]
 pub use planted::{Planted, plant};
-pub use recovery::{Arrangement, AssembleError, RecoveryReport, arrange, arrange_any};
+pub use recovery::{Arrangement, arrange, arrange_any};
+pub use restart::{AssembleError, DirtyDegraded, RecoveryReport};
 pub use runner::Array;
-pub use scheme::{
-    ChunkWrite, CommitOutcome, DirtyDegraded, Located, Pressure, Scheme, SchemeMemory, new as new_scheme,
-};
+pub use scheme::{ChunkWrite, CommitOutcome, Located, Pressure, Scheme, SchemeMemory, new as new_scheme};
 pub use store::Store;

@@ -1,7 +1,8 @@
 //! The engine and its devices in one loop: what front ends, the simulator and the tests drive.
 
 use crate::engine::{Done, Engine, EngineError, EngineOptions};
-use crate::recovery::{self, Arrangement, AssembleError, RecoveryReport};
+use crate::recovery::{self, Arrangement};
+use crate::restart::{AssembleError, RecoveryReport};
 use block::{Completion, DeviceSet};
 
 /// How long one wait for devices lasts at most.

@@ -1,8 +1,8 @@
 //! Reading the newest checkpoint back.
 
-use super::{AssembleError, is_present};
 use crate::health::Health;
 use crate::image::{CheckpointPlace, INCREMENTAL_AREA};
+use crate::restart::{AssembleError, is_present};
 use crate::scheme::Scheme;
 use crate::store::Store;
 use block::{DevIndex, DeviceSet, Epoch, META_BYTES, Seq};

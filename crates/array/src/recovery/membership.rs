@@ -1,88 +1,9 @@
 //! Which device is which, and which of them count.
 
 use crate::planted::{Planted, planted};
-use crate::scheme::DirtyDegraded;
-use block::{DevIndex, Seq};
-use format::{ArrayUuid, MemberEntry, MemberState, Superblock};
-
-/// Why an array could not be assembled.
-#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-pub enum AssembleError {
-    /// No member was given.
-    #[error("no member of an array was given")]
-    NoMembers,
-    /// Members of two arrays.
-    #[error("member {index} belongs to array {found}, the others to {expected}")]
-    OtherArray {
-        /// Which of the given superblocks, from 0.
-        index: usize,
-        /// Its array.
-        found: ArrayUuid,
-        /// The array of the first.
-        expected: ArrayUuid,
-    },
-    /// Two devices claim one place.
-    #[error("members {first} and {second} both claim to be device {dev}")]
-    Duplicate {
-        /// Which of the given superblocks.
-        first: usize,
-        /// And which other.
-        second: usize,
-        /// The place they claim.
-        dev: DevIndex,
-    },
-    /// More members are missing than the code tolerates.
-    #[error("{missing} of {total} members are missing or failed ({names}); the array tolerates {tolerated}")]
-    TooManyMissing {
-        /// Missing, failed or incomplete ones.
-        missing: usize,
-        /// All of them.
-        total: usize,
-        /// What the code tolerates.
-        tolerated: usize,
-        /// Which ones.
-        names: String,
-    },
-    /// No checkpoint can be read.
-    #[error("no readable checkpoint on any member")]
-    NoCheckpoint,
-    /// Members failed while the array was being assembled.
-    #[error("too many members failed while the array was being assembled")]
-    TooManyFaults,
-    /// Every copy of some durable records is lost: more members are damaged than the array tolerates.
-    #[error(
-        "records {first} to {last} of the journal were durable but are on no member: more members are damaged than the array tolerates"
-    )]
-    JournalGap {
-        /// The first one missing.
-        first: Seq,
-        /// The last one known durable.
-        last: Seq,
-    },
-    /// A member is smaller than its array's layout.
-    #[error(
-        "device {dev} has {found_bytes} bytes, the array's layout needs {expected_bytes}: it was truncated"
-    )]
-    Truncated {
-        /// Which member.
-        dev: DevIndex,
-        /// Its size.
-        found_bytes: u64,
-        /// What the layout needs.
-        expected_bytes: u64,
-    },
-    /// The metadata contradicts itself.
-    #[error("the metadata is inconsistent: two owners claim one chunk, or a record does not fit")]
-    Inconsistent,
-    /// This build does not know the code or scheme.
-    #[error("the array's code or geometry is not supported")]
-    Unsupported,
-    /// In-place schemes: stripes may be inconsistent and a device is missing, so lost chunks cannot be told from bad ones.
-    #[error(
-        "the array was not stopped in order and is degraded: parity may not match the data (use --force to accept silent corruption)"
-    )]
-    DirtyDegraded,
-}
+use crate::restart::{AssembleError, DirtyDegraded};
+use block::DevIndex;
+use format::{MemberEntry, MemberState, Superblock};
 
 /// The members in order.
 #[derive(Clone, Debug)]

@@ -10,16 +10,17 @@ mod membership;
 mod replay;
 mod secure;
 
-pub use membership::{Arrangement, AssembleError, arrange, arrange_any};
+pub use membership::{Arrangement, arrange, arrange_any};
 
 use crate::health::Health;
 use crate::image::{CheckpointPlace, Image};
 use crate::journal::Journal;
 use crate::plan::Codeword;
-use crate::scheme::{self, Restart, Scheme};
+use crate::restart::{AssembleError, RecoveryReport, Restart, flush_all, write_or_fail};
+use crate::scheme::{self, Scheme};
 use crate::store::{Store, is_out_of_place};
 use block::{DevIndex, DeviceSet, Epoch, META_BYTES, Seq};
-use format::{BodyCrc, CheckpointKind, MemberState, Superblock};
+use format::{BodyCrc, CheckpointKind, Superblock};
 
 /// What an engine is made of.
 pub(crate) struct Parts {
@@ -29,25 +30,6 @@ pub(crate) struct Parts {
     pub journal: Journal,
     pub checkpoint: CheckpointPlace,
     pub superblock: Superblock,
-}
-
-/// What recovery did.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct RecoveryReport {
-    /// Whether the array had been stopped in order.
-    pub was_clean: bool,
-    /// Number of the checkpoint that was loaded.
-    pub checkpoint: u64,
-    /// Records replayed.
-    pub replayed: u64,
-    /// Of those, how many had to be verified.
-    pub verified: u64,
-    /// Records that were not durable and whose data or redundancy had not all arrived.
-    pub dropped: u64,
-    /// Chunks rewritten from their code word.
-    pub healed: u64,
-    /// Stripes whose parity was recomputed (in-place schemes).
-    pub resynced: u64,
 }
 
 /// Makes the parts of an engine from the members. `nonce` must be fresh and hard to guess.
@@ -236,35 +218,4 @@ pub(crate) fn superblock_of(template: &Superblock, health: &Health, dev: DevInde
 fn role_of(superblock: &Superblock, dev: DevIndex) -> format::Role {
     let main = dev.index() < superblock.config.geometry.device_count();
     if main { format::Role::Main } else { format::Role::Log }
-}
-
-/// A write during assembly; a fault takes the device out of service.
-pub(crate) fn write_or_fail(
-    devices: &mut dyn DeviceSet,
-    health: &mut Health,
-    dev: DevIndex,
-    offset: u64,
-    bytes: &[u8],
-) {
-    if health.is_writable(dev) && devices.write_now(dev, offset, bytes).is_err() {
-        health.fail(dev);
-    }
-}
-
-/// Makes everything written during assembly durable; a fault takes the device out of service.
-pub(crate) fn flush_all(devices: &mut dyn DeviceSet, health: &mut Health) {
-    let members: Vec<DevIndex> = health.writable().collect();
-    for dev in members {
-        if devices.flush_now(dev).is_err() {
-            health.fail(dev);
-        }
-    }
-}
-
-/// Whether a member can be read from at all.
-pub(crate) fn is_present(health: &Health, dev: DevIndex) -> bool {
-    match health.state(dev) {
-        MemberState::Healthy | MemberState::Rebuilding => true,
-        MemberState::Failed | MemberState::Absent => false,
-    }
 }

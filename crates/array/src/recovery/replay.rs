@@ -2,11 +2,11 @@
 
 use super::load::Loaded;
 use super::secure::{Copies, Source};
-use super::{AssembleError, RecoveryReport, flush_all, is_present, write_or_fail};
 use crate::checksum::chunk_checksum;
 use crate::health::Health;
 use crate::plan::Piece;
 use crate::planted::{Planted, planted};
+use crate::restart::{AssembleError, RecoveryReport, flush_all, is_present, write_or_fail};
 use crate::scheme::{InPlaceProgress, Scheme};
 use crate::store::Store;
 use block::{ChunkAddr, ChunkIndex, DevIndex, DeviceSet, META_BYTES, Seq, StripeId};

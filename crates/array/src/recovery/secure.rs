@@ -6,8 +6,8 @@
 //! the power cut caught on their way: it completes their copies first. And what it read may have been in a cache, if only
 //! this program had stopped and not the machine: everything is flushed.
 
-use super::{flush_all, is_present, write_or_fail};
 use crate::health::Health;
+use crate::restart::{flush_all, is_present, write_or_fail};
 use crate::store::Store;
 use block::{DevIndex, DeviceSet, META_BYTES, Seq};
 use format::{ArrayUuid, Frame, FrameBuilder, FrameStamp, Record};

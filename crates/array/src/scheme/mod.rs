@@ -8,7 +8,7 @@ pub mod raid;
 
 use crate::health::Health;
 use crate::plan::{Codeword, Piece, Plan, Word};
-use crate::recovery::{AssembleError, RecoveryReport};
+use crate::restart::{AssembleError, RecoveryReport, Restart};
 use crate::store::Store;
 use block::{ChunkAddr, DeviceSet, Lcn, Pool, Seq, Slot, StripeId};
 use format::{ListItem, RecordRef, SchemeKind};
@@ -83,26 +83,6 @@ pub enum Journaling {
     BeforeWrites,
     /// They are only applied; after an unclean stop [`Scheme::recover`] finds out anew.
     Nothing,
-}
-
-/// What to do with an array that was not stopped in order, is degraded, and does not know what was being written.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum DirtyDegraded {
-    /// Do not assemble it.
-    #[default]
-    Refuse,
-    /// Assemble it: what was on the missing members is computed from parity that may not match, so that data may be
-    /// corrupt without notice.
-    Accept,
-}
-
-/// How the array was left, and how far recovery may go.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Restart {
-    /// It was stopped in order.
-    pub was_clean: bool,
-    /// What to do if that is not so and members are missing.
-    pub dirty_degraded: DirtyDegraded,
 }
 
 /// A record that does not fit the state it would be applied to; recovery drops it.

@@ -15,12 +15,12 @@ mod resync;
 mod write;
 
 use super::{
-    ChunkWrite, CommitOutcome, InPlaceProgress, Journaling, Located, Pressure, Rejected, Restart, Scheme,
+    ChunkWrite, CommitOutcome, InPlaceProgress, Journaling, Located, Pressure, Rejected, Scheme,
     SchemeMemory, WriteLock,
 };
 use crate::health::Health;
 use crate::plan::{Codeword, Piece, Plan, Word};
-use crate::recovery::{AssembleError, RecoveryReport};
+use crate::restart::{AssembleError, RecoveryReport, Restart};
 use crate::store::Store;
 use block::{ChunkAddr, ChunkIndex, DeviceSet, Lcn, Pool, Seq, StripeId};
 use format::{Consistency, ListItem, RecordRef, SchemeKind};

@@ -12,7 +12,7 @@
 use super::{addr_of, index_of, is_written};
 use crate::checksum::chunk_checksum;
 use crate::health::Health;
-use crate::recovery::{flush_all, is_present, write_or_fail};
+use crate::restart::{flush_all, is_present, write_or_fail};
 use crate::scheme::InPlaceProgress;
 use crate::store::Store;
 use block::{DeviceSet, StripeId};

@@ -8,8 +8,7 @@
 use super::{addr_of, chunk_of, index_of, set_written};
 use crate::checksum::chunk_checksum;
 use crate::health::Health;
-use crate::recovery::{AssembleError, RecoveryReport, write_or_fail};
-use crate::scheme::{DirtyDegraded, Restart};
+use crate::restart::{AssembleError, DirtyDegraded, RecoveryReport, Restart, write_or_fail};
 use crate::store::Store;
 use block::{ChunkAddr, DevIndex, DeviceSet, StripeId};
 

@@ -1,0 +1,154 @@
+//! The vocabulary of a restart: how an array was left, what recovery did, why it could not; and synchronous writes for it.
+
+use crate::health::Health;
+use block::{DevIndex, DeviceSet, Seq};
+use format::{ArrayUuid, MemberState};
+
+/// What to do with an array that was not stopped in order, is degraded, and does not know what was being written.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum DirtyDegraded {
+    /// Do not assemble it.
+    #[default]
+    Refuse,
+    /// Assemble it: what was on the missing members is computed from parity that may not match, so that data may be
+    /// corrupt without notice.
+    Accept,
+}
+
+/// How the array was left, and how far recovery may go.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Restart {
+    /// It was stopped in order.
+    pub was_clean: bool,
+    /// What to do if that is not so and members are missing.
+    pub dirty_degraded: DirtyDegraded,
+}
+
+/// Why an array could not be assembled.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum AssembleError {
+    /// No member was given.
+    #[error("no member of an array was given")]
+    NoMembers,
+    /// Members of two arrays.
+    #[error("member {index} belongs to array {found}, the others to {expected}")]
+    OtherArray {
+        /// Which of the given superblocks, from 0.
+        index: usize,
+        /// Its array.
+        found: ArrayUuid,
+        /// The array of the first.
+        expected: ArrayUuid,
+    },
+    /// Two devices claim one place.
+    #[error("members {first} and {second} both claim to be device {dev}")]
+    Duplicate {
+        /// Which of the given superblocks.
+        first: usize,
+        /// And which other.
+        second: usize,
+        /// The place they claim.
+        dev: DevIndex,
+    },
+    /// More members are missing than the code tolerates.
+    #[error("{missing} of {total} members are missing or failed ({names}); the array tolerates {tolerated}")]
+    TooManyMissing {
+        /// Missing, failed or incomplete ones.
+        missing: usize,
+        /// All of them.
+        total: usize,
+        /// What the code tolerates.
+        tolerated: usize,
+        /// Which ones.
+        names: String,
+    },
+    /// No checkpoint can be read.
+    #[error("no readable checkpoint on any member")]
+    NoCheckpoint,
+    /// Members failed while the array was being assembled.
+    #[error("too many members failed while the array was being assembled")]
+    TooManyFaults,
+    /// Every copy of some durable records is lost: more members are damaged than the array tolerates.
+    #[error(
+        "records {first} to {last} of the journal were durable but are on no member: more members are damaged than the array tolerates"
+    )]
+    JournalGap {
+        /// The first one missing.
+        first: Seq,
+        /// The last one known durable.
+        last: Seq,
+    },
+    /// A member is smaller than its array's layout.
+    #[error(
+        "device {dev} has {found_bytes} bytes, the array's layout needs {expected_bytes}: it was truncated"
+    )]
+    Truncated {
+        /// Which member.
+        dev: DevIndex,
+        /// Its size.
+        found_bytes: u64,
+        /// What the layout needs.
+        expected_bytes: u64,
+    },
+    /// The metadata contradicts itself.
+    #[error("the metadata is inconsistent: two owners claim one chunk, or a record does not fit")]
+    Inconsistent,
+    /// This build does not know the code or scheme.
+    #[error("the array's code or geometry is not supported")]
+    Unsupported,
+    /// In-place schemes: stripes may be inconsistent and a device is missing, so lost chunks cannot be told from bad ones.
+    #[error(
+        "the array was not stopped in order and is degraded: parity may not match the data (use --force to accept silent corruption)"
+    )]
+    DirtyDegraded,
+}
+
+/// What recovery did.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct RecoveryReport {
+    /// Whether the array had been stopped in order.
+    pub was_clean: bool,
+    /// Number of the checkpoint that was loaded.
+    pub checkpoint: u64,
+    /// Records replayed.
+    pub replayed: u64,
+    /// Of those, how many had to be verified.
+    pub verified: u64,
+    /// Records that were not durable and whose data or redundancy had not all arrived.
+    pub dropped: u64,
+    /// Chunks rewritten from their code word.
+    pub healed: u64,
+    /// Stripes whose parity was recomputed (in-place schemes).
+    pub resynced: u64,
+}
+
+/// A write during assembly; a fault takes the device out of service.
+pub(crate) fn write_or_fail(
+    devices: &mut dyn DeviceSet,
+    health: &mut Health,
+    dev: DevIndex,
+    offset: u64,
+    bytes: &[u8],
+) {
+    if health.is_writable(dev) && devices.write_now(dev, offset, bytes).is_err() {
+        health.fail(dev);
+    }
+}
+
+/// Makes everything written during assembly durable; a fault takes the device out of service.
+pub(crate) fn flush_all(devices: &mut dyn DeviceSet, health: &mut Health) {
+    let members: Vec<DevIndex> = health.writable().collect();
+    for dev in members {
+        if devices.flush_now(dev).is_err() {
+            health.fail(dev);
+        }
+    }
+}
+
+/// Whether a member can be read from at all.
+pub(crate) fn is_present(health: &Health, dev: DevIndex) -> bool {
+    match health.state(dev) {
+        MemberState::Healthy | MemberState::Rebuilding => true,
+        MemberState::Failed | MemberState::Absent => false,
+    }
+}
