@@ -19,7 +19,7 @@ build:
 # Speed of the codes and of the engine, schemes side by side in one run.
 bench: build
 	$(CARGO) bench --locked -p elastripe-erasure
-	target/release/elastripe bench --device both --geometry 6+2 --schemes eplog,raid --workload all
+	$(or $(CARGO_TARGET_DIR),target)/release/elastripe bench --device both --geometry 6+2 --schemes eplog,raid --workload all
 
 # The server killed under load, file systems on it checked afterwards; ten times each.
 crash: build

@@ -11,7 +11,7 @@
 # Exit code 0 when nothing failed. A test that this machine cannot run is skipped, with the reason.
 set -euo pipefail
 repo=$(cd "$(dirname "$0")/.." && pwd)
-elastripe=${ELASTRIPE:-$repo/target/release/elastripe}
+elastripe=${ELASTRIPE:-${CARGO_TARGET_DIR:-$repo/target}/release/elastripe}
 crashes=${CRASHES:-3}
 PATH=$PATH:/usr/sbin:/sbin
 . "$repo/scripts/clients/lib.sh"

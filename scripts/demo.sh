@@ -7,7 +7,7 @@
 # Everything lies in a temporary directory that is removed at the end. Exit code 0 only if each step did what it says.
 set -euo pipefail
 repo=$(cd "$(dirname "$0")/.." && pwd)
-elastripe=${ELASTRIPE:-$repo/target/release/elastripe}
+elastripe=${ELASTRIPE:-${CARGO_TARGET_DIR:-$repo/target}/release/elastripe}
 [ -x "$elastripe" ] || { echo "demo: no $elastripe: run \`make build\` first" >&2; exit 1; }
 elastripe=$(realpath "$elastripe")
 TRACE=${TRACE:+$(realpath "$TRACE")}

@@ -6,7 +6,7 @@
 #   ROUNDS=5  SECONDS_EACH=4  BAR=60  SCHEME=eplog  ELASTRIPE=target/release/elastripe  RW=randwrite  BS=4k  QD=32
 set -euo pipefail
 repo=$(cd "$(dirname "$0")/.." && pwd)
-elastripe=${ELASTRIPE:-$repo/target/release/elastripe}
+elastripe=${ELASTRIPE:-${CARGO_TARGET_DIR:-$repo/target}/release/elastripe}
 rounds=${ROUNDS:-5} each=${SECONDS_EACH:-4} bar=${BAR:-60} size=512m
 for tool in "$elastripe" fio nbdkit nbdinfo; do
   command -v "$tool" >/dev/null || { echo "nbd-ratio.sh: no $tool (make setup, make build)" >&2; exit 1; }
