@@ -20,7 +20,7 @@ pub struct Layout {
 }
 
 impl Layout {
-    /// Builds the map. `Spread` falls back to `Rotate` above [`SPREAD_DEVICES_MAX`] devices.
+    /// Builds the map. `Spread` falls back to `Rotate` above `SPREAD_DEVICES_MAX` devices.
     pub fn new(kind: LayoutKind, geometry: Geometry) -> Self {
         let n = geometry.device_count();
         let spread = match kind {

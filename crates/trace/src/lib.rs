@@ -3,7 +3,7 @@
 //! - [`TraceReader`] streams [`Request`]s out of a trace file in bounded memory, plain or compressed, in any
 //!   [`Format`], detected from its content; [`TraceSequence`] joins several files.
 //! - [`StatsCollector`] counts what the papers print of a trace (requirements ).
-//! - [`prepare`] drops untouched segments and shifts the rest together, the preparation of every experiment.
+//! - [`prepare()`] drops untouched segments and shifts the rest together, the preparation of every experiment.
 //! - [`TraceWriter`] writes a trace in four formats; [`Synthetic`] makes one from a seed.
 //!
 //! Nothing a file contains makes this crate panic: a line that is not understood is an error that names the file

@@ -13,8 +13,8 @@ use crate::store::Store;
 use block::{ChunkAddr, DeviceSet, Lcn, Pool, Seq, Slot, StripeId};
 use format::{ListItem, RecordRef, SchemeKind};
 
-/// One chunk to be written. Schemes with [`WriteLock::Shared`] get whole chunks: the engine has filled in the rest from the
-/// old version. Those with [`WriteLock::Exclusive`] get it as the request gave it, and plan that themselves.
+/// One chunk to be written. Schemes with `WriteLock::Shared` get whole chunks: the engine has filled in the rest from the
+/// old version. Those with `WriteLock::Exclusive` get it as the request gave it, and plan that themselves.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ChunkWrite {
     /// The request it belongs to.
