@@ -63,6 +63,14 @@ planted!(
     CommonChecksum,
     /// An array that lost more members than its code tolerates goes on writing.
     WriteOnWhenFailed,
+    /// A durable write that went into the cache is answered before it left.
+    CacheForgetsFua,
+    /// A flush leaves what waits in the cache out.
+    FlushForgetsCache,
+    /// Reads look for a chunk on the devices only.
+    ReadPastCache,
+    /// A discard leaves what waits in the cache alone.
+    DiscardForgetsCache,
 );
 
 #[cfg(feature = "planted-bugs")]

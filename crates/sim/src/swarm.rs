@@ -260,10 +260,13 @@ fn draw_options(rng: &mut Rng, config: &ArrayConfig) -> EngineOptions {
         every_requests: rng.pick(&[None, None, Some(5), Some(20), Some(100)]),
         idle_ns: rng.pick(&[None, None, Some(20_000), Some(1_000_000)]),
     };
+    let cached = rng.chance(1, 3);
     EngineOptions {
         commit,
         sync: rng.pick(&[SyncPolicy::OnFlush, SyncPolicy::OnFlush, SyncPolicy::OnFlush, SyncPolicy::Always]),
         pool_bytes: rng.pick(&[0, 2 << 20]) * (config.geometry.chunk_bytes() as u64 / 4096),
+        cache_stripes: if cached { rng.pick(&[0, 1, 4]) } else { 0 },
+        cache_slots: if cached { rng.pick(&[0, 1, 3, 16]) } else { 0 },
         batch_max: rng.pick(&[1, 3, 16, 256]),
         unit_stripes: rng.pick(&[1, 2, 7, 100]),
         units_in_flight: rng.pick(&[1, 2, 4]),

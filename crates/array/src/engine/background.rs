@@ -1,5 +1,6 @@
 //! Parity commit: its four triggers and its units of work (EPLOG, section 3.3).
 
+use super::cache::After;
 use super::job::JobKind;
 use super::{Engine, EngineError, Mode, PendingKind};
 use crate::scheme::CommitOutcome;
@@ -50,6 +51,10 @@ impl Engine {
     /// Commits every stripe that is dirty now (C-03); answered when done.
     pub fn commit(&mut self, tag: u64) {
         let request = self.open_control(tag);
+        self.after_cache(After::Commit(request));
+    }
+
+    pub(super) fn queue_commit(&mut self, request: u32) {
         self.background.waiting.push(request);
     }
 
@@ -79,7 +84,8 @@ impl Engine {
     /// When the engine wants to be pumped although nothing happens, in its own time.
     pub fn next_deadline_ns(&self) -> Option<u64> {
         let paced = self.maintenance_waits().then(|| self.now_ns.saturating_add(PACE_NS));
-        let dirty = self.scheme.pressure(&self.store).dirty_stripes > self.background.stuck.len() as u64;
+        let dirty = self.scheme.pressure(&self.store).dirty_stripes > self.background.stuck.len() as u64
+            || self.cache.has_waiting();
         let idle = self.options.commit.idle_ns.filter(|_| dirty && !self.background.idle_done);
         let idle = idle.map(|ns| self.background.last_request_ns.saturating_add(ns));
         paced.into_iter().chain(idle).min()
@@ -122,6 +128,10 @@ impl Engine {
         let policy = self.options.commit;
         let idle_since = self.background.last_request_ns;
         let idle = policy.idle_ns.is_some_and(|ns| self.now_ns >= idle_since.saturating_add(ns));
+        if idle {
+            self.drain_cache();
+        }
+        let idle = idle && self.cache.is_empty();
         let asked = std::mem::take(&mut self.background.run_again);
         let due = asked
             || policy.every_requests.is_some_and(|n| self.background.writes >= n)

@@ -40,6 +40,10 @@ pub struct EngineOptions {
     pub sync: SyncPolicy,
     /// Bytes of buffer memory.
     pub pool_bytes: u64,
+    /// Data stripes that the cache holds of chunks not written before (E-24); 0 = none.
+    pub cache_stripes: usize,
+    /// Chunks that the cache holds for each device of chunks written before (E-25); 0 = none.
+    pub cache_slots: usize,
     /// Chunk writes in one batch at most.
     pub batch_max: usize,
     /// Stripes in one commit, rebuild or scrub unit at most.
@@ -62,6 +66,8 @@ impl Default for EngineOptions {
             commit: CommitPolicy { every_requests: None, idle_ns: Some(1_000_000_000) },
             sync: SyncPolicy::OnFlush,
             pool_bytes: 64 << 20,
+            cache_stripes: 0,
+            cache_slots: 0,
             batch_max: 256,
             unit_stripes: 100,
             units_in_flight: 2,
@@ -77,7 +83,12 @@ impl EngineOptions {
     /// Slots of the pool.
     pub(crate) fn slot_count(&self, geometry: Geometry) -> usize {
         let wanted = usize::try_from(self.pool_bytes).unwrap_or(usize::MAX) / geometry.chunk_bytes();
-        wanted.max(4 * self.reserved_slots(geometry))
+        let cached = self
+            .cache_stripes
+            .saturating_mul(geometry.data_count())
+            .saturating_add(self.cache_slots.saturating_mul(geometry.device_count()));
+        // As much again for what is on its way from the cache to the devices.
+        wanted.max(4 * self.reserved_slots(geometry)).saturating_add(cached.saturating_mul(2))
     }
 
     /// Slots that requests may not take: enough for one commit, one cover, and log chunks, and twice what a stripe of

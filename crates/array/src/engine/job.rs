@@ -324,7 +324,7 @@ impl Engine {
             let mode = self.mode_of(i.checked_sub(1).map(|before| &acks[before]), write);
             self.unlock(geometry.stripe_of(write.lcn), mode);
             let unreadable = lost.then_some(EngineError::Unreadable { lcn: write.lcn });
-            self.chunk_done(write.request, unreadable.or(failed.then_some(EngineError::ArrayFailed)));
+            self.write_done(write, unreadable.or(failed.then_some(EngineError::ArrayFailed)));
         }
         self.jobs[place].acks = acks;
         let stripes = std::mem::take(&mut self.jobs[place].plan.stripes);
@@ -334,7 +334,10 @@ impl Engine {
         let kind = self.jobs[place].kind;
         match kind {
             JobKind::Write => {}
-            JobKind::Zero(run) => self.continue_zero(run),
+            JobKind::Zero(run) => {
+                self.discard_done(place, failed.then_some(EngineError::ArrayFailed));
+                self.continue_zero(run);
+            }
             JobKind::Commit => {
                 if lost {
                     self.undo_commit_space(place);

@@ -56,6 +56,13 @@ impl Locks {
             .push_back(pending);
     }
 
+    /// Takes work out of the queue for a stripe that somebody holds.
+    pub fn forget(&mut self, stripe: StripeId, unwanted: impl Fn(&Pending) -> bool) {
+        if let Some(lock) = self.stripes.get_mut(&stripe.get()) {
+            lock.waiters.retain(|pending| !unwanted(pending));
+        }
+    }
+
     /// Gives a lock back; waiters that may run now, their locks granted, are moved to `granted`.
     pub fn unlock(&mut self, stripe: StripeId, mode: Mode, granted: &mut VecDeque<Pending>) {
         let lock = self.stripes.get_mut(&stripe.get()).expect("a held lock is in the table");

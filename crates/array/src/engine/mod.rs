@@ -7,6 +7,7 @@
 //! so that live state is always what replay of a prefix of the journal gives.
 
 mod background;
+mod cache;
 mod checkpoint;
 mod compute;
 mod config;
@@ -84,6 +85,10 @@ pub struct EngineStats {
     pub checkpoints: u64,
     /// Flushes carried out.
     pub flushes: u64,
+    /// Chunks read from the write cache.
+    pub cache_hits: u64,
+    /// Chunks that were overwritten in the write cache before they were written.
+    pub cache_absorbed: u64,
     /// Chunks that were rebuilt from their cover to answer a read.
     pub covers: u64,
     /// Chunks whose content could not be had at all.
@@ -134,6 +139,7 @@ pub struct Engine {
     computer: compute::Computer,
     retired: Seq,
     flush: flush::Flusher,
+    cache: cache::Cache,
     payload: payload::Payloads,
     journaling: Journaling,
     background: background::Background,
@@ -187,6 +193,7 @@ impl Engine {
         let checkpoint = checkpoint::Checkpointer::new(parts.checkpoint, retired);
         Self {
             flush: flush::Flusher::new(parts.health.members().len(), retired),
+            cache: cache::Cache::new(options.cache_stripes, options.cache_slots, parts.store.config.geometry),
             payload: payload::Payloads::new(&parts.store),
             journaling: parts.scheme.journaling(&parts.store),
             background: background::Background::default(),
@@ -327,6 +334,7 @@ impl Engine {
             && self.retiring.is_empty()
             && self.covers.len() == 0
             && !self.flush.is_busy()
+            && !self.cache.is_busy()
             && !self.checkpoint.is_busy()
             && self.fence == 0
             && self.trims.len() == 0

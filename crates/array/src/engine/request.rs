@@ -1,5 +1,6 @@
 //! Requests: validation, splitting into chunks, and answers.
 
+use super::cache::After;
 use super::{Engine, SyncPolicy};
 use crate::planted::{Planted, planted};
 use crate::scheme::{ChunkWrite, Journaling};
@@ -142,7 +143,7 @@ impl Engine {
     /// Makes every write answered so far durable.
     pub fn flush(&mut self, tag: u64) {
         let request = self.open(tag, 0, true);
-        self.flush.want(request);
+        self.after_cache(After::Flush(request));
     }
 
     /// Makes a range read as zeros and frees its space. Edges that cover a chunk in part are written as zeros, for which

@@ -26,6 +26,7 @@ impl Engine {
             self.scheme.plan_writes(store, &self.health, pool, &mut batch, &mut refused, &mut plan);
             self.jobs[place].plan = plan;
             self.jobs[place].acks.extend_from_slice(&batch);
+            batch.iter().for_each(|write| self.note_planned(write));
             let (took, left) = (!batch.is_empty(), !refused.is_empty());
             self.put_back(&mut refused);
             batch.clear();
@@ -54,8 +55,10 @@ impl Engine {
     /// reads of partial ones.
     fn gather_batch(&mut self, limit: usize) {
         self.batch.clear();
-        let filled = self.filled.len().min(limit);
-        self.batch.extend(self.filled.drain(..filled));
+        for _ in 0..self.filled.len().min(limit) {
+            let write = self.filled.remove(0);
+            self.complete_write(write);
+        }
         while self.batch.len() < limit || self.next_joins() {
             let next = match self.granted.pop_front() {
                 Some(pending) => pending,
@@ -100,6 +103,14 @@ impl Engine {
     fn dispatch(&mut self, pending: Pending) -> bool {
         match pending.kind {
             PendingKind::Read(place) => self.issue_read(place),
+            PendingKind::Write if Self::is_cached(&pending.write) => self.batch.push(pending.write),
+            PendingKind::Write if self.is_whole(&pending.write) && self.caches_writes() => {
+                if !self.absorb(pending.write, Mode::Shared) {
+                    self.unlock(self.stripe_of(&pending), Mode::Shared);
+                    self.pending.push_front(pending);
+                    return self.wait_for_buffers();
+                }
+            }
             PendingKind::Write if self.is_whole(&pending.write) || self.write_mode() == Mode::Exclusive => {
                 self.batch.push(pending.write);
             }
@@ -139,14 +150,35 @@ impl Engine {
         }
     }
 
+    /// Buffers come back as what waits in the cache is written; `false`: nothing more can start now.
+    fn wait_for_buffers(&mut self) -> bool {
+        self.drain_cache();
+        false
+    }
+
+    /// A partial write whose chunk is complete now, its stripe held exclusively: into the cache or the batch.
+    fn complete_write(&mut self, write: ChunkWrite) {
+        if !self.caches_writes() {
+            self.batch.push(write);
+        } else if !self.absorb(write, Mode::Exclusive) {
+            self.filled.push(write);
+            self.wait_for_buffers();
+        }
+    }
+
     /// A partial write needs the old version around it; its stripe is held exclusively meanwhile.
     fn start_base_read(&mut self, write: ChunkWrite) -> bool {
+        if let Some(cached) = self.cache.slot_of(write.lcn) {
+            self.fill_around(&write, cached);
+            self.complete_write(write);
+            return true;
+        }
         match self.scheme.locate(&self.store, write.lcn) {
             Located::Zero => {
                 let bytes = self.pool.bytes_mut(write.slot);
                 bytes[..write.from as usize].fill(0);
                 bytes[write.to as usize..].fill(0);
-                self.batch.push(write);
+                self.complete_write(write);
             }
             Located::At { .. } => {
                 // A cover of this read needs buffers too.
@@ -181,13 +213,18 @@ impl Engine {
             self.unlock(stripe, Mode::Exclusive);
             return self.chunk_done(write.request, Some(error));
         }
+        self.fill_around(&write, base);
+        self.pool.free(base);
+        self.filled.push(write);
+    }
+
+    /// Copies what a partial write leaves of its chunk from `base`.
+    fn fill_around(&mut self, write: &ChunkWrite, base: block::Slot) {
         let (region, chunk) = (self.pool.offset(base), self.pool.slot_bytes());
         let target = self.pool.offset(write.slot);
         let bytes = self.pool.region_mut();
         bytes.copy_within(region..region + write.from as usize, target);
         bytes.copy_within(region + write.to as usize..region + chunk, target + write.to as usize);
-        self.pool.free(base);
-        self.filled.push(write);
     }
 
     /// Gives back the locks of writes that found no space and queues them again, in order.
@@ -229,7 +266,7 @@ impl Engine {
                     if locked {
                         self.unlock(geometry.stripe_of(pending.write.lcn), pending.mode);
                     }
-                    self.chunk_done(pending.write.request, Some(EngineError::ArrayFailed));
+                    self.write_done(&pending.write, Some(EngineError::ArrayFailed));
                 }
             }
         }

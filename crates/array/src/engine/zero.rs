@@ -111,6 +111,7 @@ impl Engine {
         let plan = &mut self.jobs[place].plan;
         plan.records.zero(Lcn::new(run.next), count);
         plan.stripes.extend((stripe_of(run.next)..=stripe_of(run.next + count - 1)).map(StripeId::new));
+        self.discard_cached(place, Lcn::new(run.next), count);
         self.start_job(place);
     }
 

@@ -1,0 +1,379 @@
+//! The write cache (EPLOG, section 3.1; E-24, E-25, A-04): off by default, sizes are options.
+//!
+//! A chunk that was never written waits in the *stripe buffer*, so that more stripes are written whole; an update waits in the
+//! *device buffer* of the SSD that will hold it. An update of what waits replaces it: neither data nor log chunk is written
+//! for the old one. When a device buffer is full, the oldest chunk of every device buffer is written, in one log stripe; when
+//! the stripe buffer is full, its whole stripes are written, or the oldest if none is whole.
+//!
+//! Every write goes through the cache, durable ones too, so the versions of a chunk stay in order: at most one of them waits.
+//! The contract of acknowledgements is that of a device with a volatile cache, as without the cache: a flush first writes what
+//! was acknowledged before it, a durable write is written at once and answered when that is durable. Reads see what waits.
+//!
+//! | state | what it means | leaves it |
+//! |---|---|---|
+//! | waiting | in a buffer | the buffer is full, a flush, a commit, or idle time |
+//! | queued | sent to be written, not planned yet: a newer version replaces it in place | the scheme plans it |
+//! | planned | being written; a newer version is an entry of its own | its record retires |
+//! | discarded | a discard of it is under way | that retires |
+
+use super::slab::Slab;
+use super::{Engine, EngineError, Mode, Pending, PendingKind};
+use crate::hash::StripeMap;
+use crate::planted::{Planted, planted};
+use crate::scheme::{ChunkWrite, WriteLock};
+use block::{Geometry, Lcn, Slot, StripeId};
+use std::collections::VecDeque;
+
+/// Marks the request of a chunk write as an entry of the cache.
+const ENTRY: u32 = 1 << 31;
+
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+enum State {
+    #[default]
+    Waiting,
+    Queued,
+    Planned,
+    Discarded,
+}
+
+#[derive(Default)]
+struct Entry {
+    lcn: u64,
+    slot: Option<Slot>,
+    state: State,
+    /// Which buffer it waits in: 0 = stripe buffer, then those of the devices.
+    buffer: usize,
+    generation: u64,
+    /// Durable requests that wait for it.
+    requests: Vec<u32>,
+}
+
+/// What happens when everything sent before has been written.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum After {
+    /// The request gets its flush.
+    Flush(u32),
+    /// The request gets its parity commit.
+    Commit(u32),
+}
+
+/// Entries sent to be written between two flushes.
+#[derive(Default)]
+struct Generation {
+    count: u64,
+    after: Vec<After>,
+}
+
+/// See the module's documentation.
+pub(super) struct Cache {
+    entries: Slab<Entry>,
+    /// The newest entry of each chunk.
+    newest: StripeMap<u32>,
+    /// Entries that wait, by age: the stripe buffer, then the buffer of each device.
+    buffers: Vec<VecDeque<u32>>,
+    stripe_chunks_max: usize,
+    device_chunks_max: usize,
+    generations: VecDeque<Generation>,
+    first_generation: u64,
+    /// Discards under way, with the entries they make obsolete.
+    discards: Vec<(u32, u32)>,
+}
+
+impl Cache {
+    /// An empty cache of so many data stripes, and so many chunks for each device.
+    pub(super) fn new(stripes: usize, slots_per_device: usize, geometry: Geometry) -> Self {
+        Self {
+            entries: Slab::default(),
+            newest: StripeMap::default(),
+            buffers: vec![VecDeque::new(); geometry.device_count() + 1],
+            stripe_chunks_max: stripes.saturating_mul(geometry.data_count()),
+            device_chunks_max: slots_per_device,
+            generations: VecDeque::from([Generation::default()]),
+            first_generation: 0,
+            discards: Vec::new(),
+        }
+    }
+
+    pub(super) fn is_on(&self) -> bool {
+        self.stripe_chunks_max + self.device_chunks_max > 0
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.entries.len() == 0
+    }
+
+    /// Whether something waits in a buffer.
+    pub(super) fn has_waiting(&self) -> bool {
+        self.buffers.iter().any(|buffer| !buffer.is_empty())
+    }
+
+    /// Whether something is on its way to the devices.
+    pub(super) fn is_busy(&self) -> bool {
+        self.generations.iter().any(|generation| generation.count > 0 || !generation.after.is_empty())
+    }
+
+    /// The newest acknowledged content of a chunk, if the cache has it.
+    pub(super) fn slot_of(&self, lcn: Lcn) -> Option<Slot> {
+        if self.is_empty() {
+            return None;
+        }
+        self.newest.get(&lcn.get()).and_then(|&entry| self.entries[entry].slot)
+    }
+
+    fn generation_mut(&mut self, number: u64) -> &mut Generation {
+        &mut self.generations[(number - self.first_generation) as usize]
+    }
+
+    fn take_from_buffer(&mut self, entry: u32) {
+        let buffer = &mut self.buffers[self.entries[entry].buffer];
+        let at = buffer.iter().position(|&other| other == entry);
+        buffer.remove(at.expect("an entry that waits is in its buffer"));
+    }
+
+    /// The entry is on its way: flushes from now on wait for it.
+    fn send(&mut self, entry: u32, state: State) {
+        let number = self.first_generation + self.generations.len() as u64 - 1;
+        self.entries[entry].state = state;
+        self.entries[entry].generation = number;
+        self.generation_mut(number).count += 1;
+    }
+}
+
+impl Engine {
+    /// Whether a write is the cache's own, on its way to the scheme.
+    pub(super) fn is_cached(write: &ChunkWrite) -> bool {
+        write.request != u32::MAX && write.request & ENTRY != 0
+    }
+
+    /// A whole chunk whose stripe is locked comes into the cache, and its request is answered unless it must be durable;
+    /// `false` if there is no buffer for it now.
+    pub(super) fn absorb(&mut self, write: ChunkWrite, mode: Mode) -> bool {
+        let newest = self.cache.newest.get(&write.lcn.get()).copied();
+        let replaced =
+            newest.filter(|&e| matches!(self.cache.entries[e].state, State::Waiting | State::Queued));
+        let entry = match replaced {
+            Some(entry) => {
+                self.stats.cache_absorbed += 1;
+                entry
+            }
+            None => {
+                let spare = self.pool.free_count() > self.store.slots_kept();
+                let Some(slot) = spare.then(|| self.pool.alloc()).flatten() else { return false };
+                self.enter(write.lcn, slot)
+            }
+        };
+        let (from, to) = (self.pool.offset(write.slot), self.pool.offset(self.cache_slot(entry)));
+        let len = self.pool.slot_bytes();
+        self.pool.region_mut().copy_within(from..from + len, to);
+        self.unlock(self.store.config.geometry.stripe_of(write.lcn), mode);
+        if self.requests[write.request].durable && !planted(Planted::CacheForgetsFua) {
+            self.cache.entries[entry].requests.push(write.request);
+            if self.cache.entries[entry].state == State::Waiting {
+                self.leave(entry);
+            }
+        } else {
+            self.chunk_done(write.request, None);
+        }
+        self.make_room_in_cache();
+        true
+    }
+
+    fn cache_slot(&self, entry: u32) -> Slot {
+        self.cache.entries[entry].slot.expect("an entry in use has a buffer")
+    }
+
+    /// A new entry, in the buffer it belongs to.
+    fn enter(&mut self, lcn: Lcn, slot: Slot) -> u32 {
+        let buffer = self.buffer_of(lcn);
+        let entry = self.cache.entries.take();
+        let place = &mut self.cache.entries[entry];
+        (place.lcn, place.slot, place.state, place.buffer) = (lcn.get(), Some(slot), State::Waiting, buffer);
+        self.cache.newest.insert(lcn.get(), entry);
+        self.cache.buffers[buffer].push_back(entry);
+        entry
+    }
+
+    /// New chunks of new stripes go to the stripe buffer, all others to that of their device.
+    fn buffer_of(&self, lcn: Lcn) -> usize {
+        let stripe = self.store.config.geometry.stripe_of(lcn);
+        let is_new = self.store.table.current(lcn).is_none() && self.store.table.parity(stripe, 0).is_none();
+        if is_new && self.cache.stripe_chunks_max > 0 {
+            0
+        } else {
+            self.store.layout.device_of(lcn).index() + 1
+        }
+    }
+
+    /// Sends an entry that waits to be written.
+    fn leave(&mut self, entry: u32) {
+        let lcn = Lcn::new(self.cache.entries[entry].lcn);
+        self.cache.take_from_buffer(entry);
+        self.cache.send(entry, State::Queued);
+        let (slot, to) = (self.cache_slot(entry), self.store.config.geometry.chunk_bytes() as u32);
+        let write = ChunkWrite { request: ENTRY | entry, lcn, slot, from: 0, to };
+        self.pending.push_back(Pending { write, mode: Mode::Shared, kind: PendingKind::Write });
+    }
+
+    fn make_room_in_cache(&mut self) {
+        let most = self.cache.device_chunks_max;
+        if self.cache.buffers[1..].iter().any(|buffer| buffer.len() > most) {
+            self.write_oldest_of_each_device();
+        }
+        if self.cache.buffers[0].len() > self.cache.stripe_chunks_max {
+            self.write_stripe_buffer();
+        }
+    }
+
+    /// Together they make one log stripe.
+    fn write_oldest_of_each_device(&mut self) {
+        for buffer in 1..self.cache.buffers.len() {
+            if let Some(&entry) = self.cache.buffers[buffer].front() {
+                self.leave(entry);
+            }
+        }
+    }
+
+    /// Writes the stripes of the stripe buffer that are whole, or the oldest.
+    fn write_stripe_buffer(&mut self) {
+        let geometry = self.store.config.geometry;
+        let stripe_of = |&entry: &u32| geometry.stripe_of(Lcn::new(self.cache.entries[entry].lcn));
+        let Some(oldest) = self.cache.buffers[0].front().map(stripe_of) else { return };
+        let mut whole: Vec<StripeId> = self.cache.buffers[0].iter().map(stripe_of).collect();
+        whole.sort_unstable();
+        whole.dedup();
+        whole.retain(|&stripe| self.waiting_of(stripe).count() == geometry.data_count());
+        if whole.is_empty() {
+            whole.push(oldest);
+        }
+        for stripe in whole {
+            let entries: Vec<u32> = self.waiting_of(stripe).collect();
+            for entry in entries {
+                self.leave(entry);
+            }
+        }
+    }
+
+    /// The entries of a stripe that wait in the stripe buffer.
+    fn waiting_of(&self, stripe: StripeId) -> impl Iterator<Item = u32> + '_ {
+        let geometry = self.store.config.geometry;
+        (0..geometry.data_count()).filter_map(move |column| {
+            let entry = *self.cache.newest.get(&geometry.lcn_at(stripe, column).get())?;
+            (self.cache.entries[entry].state == State::Waiting).then_some(entry)
+        })
+    }
+
+    /// Sends everything that waits to be written.
+    pub(super) fn drain_cache(&mut self) {
+        if !self.cache.has_waiting() {
+            return;
+        }
+        while !self.cache.buffers[0].is_empty() {
+            self.write_stripe_buffer();
+        }
+        while self.cache.has_waiting() {
+            self.write_oldest_of_each_device();
+        }
+    }
+
+    /// Everything acknowledged so far is written; then the request goes on.
+    pub(super) fn after_cache(&mut self, after: After) {
+        if self.cache.is_empty() || planted(Planted::FlushForgetsCache) {
+            return self.go_on(after);
+        }
+        self.drain_cache();
+        self.cache.generations.back_mut().expect("there is always one").after.push(after);
+        self.cache.generations.push_back(Generation::default());
+        self.end_generations();
+    }
+
+    fn go_on(&mut self, after: After) {
+        match after {
+            After::Flush(request) => self.flush.want(request),
+            After::Commit(request) => self.queue_commit(request),
+        }
+    }
+
+    fn end_generations(&mut self) {
+        while self.cache.generations.len() > 1 && self.cache.generations[0].count == 0 {
+            self.cache.first_generation += 1;
+            let ended = self.cache.generations.pop_front().expect("counted above");
+            for after in ended.after {
+                self.go_on(after);
+            }
+        }
+    }
+
+    /// The scheme has planned a write. From now on a newer version is an entry of its own, planned later.
+    pub(super) fn note_planned(&mut self, write: &ChunkWrite) {
+        if Self::is_cached(write) {
+            self.cache.entries[write.request & !ENTRY].state = State::Planned;
+        }
+    }
+
+    /// A chunk write has ended, the cache's own or a request's.
+    pub(super) fn write_done(&mut self, write: &ChunkWrite, error: Option<EngineError>) {
+        if Self::is_cached(write) {
+            self.entry_done(write.request & !ENTRY, error);
+        } else {
+            self.chunk_done(write.request, error);
+        }
+    }
+
+    /// An entry was written, or discarded. If that failed it is kept for readers: the array takes no writes any more.
+    fn entry_done(&mut self, entry: u32, error: Option<EngineError>) {
+        let number = self.cache.entries[entry].generation;
+        self.cache.generation_mut(number).count -= 1;
+        let mut requests = std::mem::take(&mut self.cache.entries[entry].requests);
+        for request in requests.drain(..) {
+            self.chunk_done(request, error);
+        }
+        self.cache.entries[entry].requests = requests;
+        if error.is_none() {
+            let lcn = self.cache.entries[entry].lcn;
+            if self.cache.newest.get(&lcn) == Some(&entry) {
+                self.cache.newest.remove(&lcn);
+            }
+            let slot = self.cache.entries[entry].slot.take().expect("an entry in use has a buffer");
+            self.pool.free(slot);
+            self.cache.entries.give(entry);
+        }
+        self.end_generations();
+    }
+
+    /// A job discards chunks, whose stripes it holds alone: what the cache has of them will not be written.
+    pub(super) fn discard_cached(&mut self, job: u32, first: Lcn, count: u64) {
+        if self.cache.is_empty() || planted(Planted::DiscardForgetsCache) {
+            return;
+        }
+        for lcn in first.get()..first.get() + count {
+            let Some(&entry) = self.cache.newest.get(&lcn) else { continue };
+            match self.cache.entries[entry].state {
+                State::Waiting => {
+                    self.cache.take_from_buffer(entry);
+                    self.cache.send(entry, State::Discarded);
+                }
+                State::Queued => {
+                    self.cache.entries[entry].state = State::Discarded;
+                    self.pending.retain(|pending| pending.write.request != ENTRY | entry);
+                    let stripe = self.store.config.geometry.stripe_of(Lcn::new(lcn));
+                    self.locks.forget(stripe, |pending| pending.write.request == ENTRY | entry);
+                }
+                State::Planned | State::Discarded => continue,
+            }
+            self.cache.discards.push((job, entry));
+        }
+    }
+
+    /// A discard has retired.
+    pub(super) fn discard_done(&mut self, job: u32, error: Option<EngineError>) {
+        while let Some(at) = self.cache.discards.iter().position(|&(of, _)| of == job) {
+            let (_, entry) = self.cache.discards.swap_remove(at);
+            self.entry_done(entry, error);
+        }
+    }
+
+    /// Whether writes go through the cache: schemes that write in place have none.
+    pub(super) fn caches_writes(&self) -> bool {
+        self.cache.is_on() && self.scheme.write_lock() == WriteLock::Shared
+    }
+}
