@@ -384,6 +384,11 @@ fn in_use(error: OpenError) -> Failure {
 }
 
 impl Locked {
+    /// The superblock that counts.
+    pub fn superblock(&self) -> &Superblock {
+        self.found.superblock()
+    }
+
     /// Assembles the array.
     pub fn assemble(self, options: EngineOptions) -> Result<Assembled, Failure> {
         let Self { found, members } = self;

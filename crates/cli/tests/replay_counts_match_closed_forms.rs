@@ -177,3 +177,51 @@ fn no_more_than_the_prototype_wrote() {
         assert_eq!(2 * expected.stripes_dirty, commit_chunks, "{name}");
     });
 }
+
+/// The same traces with device buffers (E-25): SSD and log chunks that the prototype wrote with as many slots.
+#[test]
+fn buffers_save_no_less_than_in_the_prototype() {
+    let Some(root) = traces() else { return };
+    let cases = [
+        ("msr_rsrch_1.csv.zst", [(4, 41_707, 12_432), (16, 40_539, 10_990), (64, 38_614, 10_068)]),
+        ("msr_cut10k_rw_20_80.105.csv.zst", [(4, 11_667, 3_704), (16, 10_457, 2_840), (64, 7_864, 2_036)]),
+        (
+            "arc_P3_all_as_writes.csv.zst",
+            [(4, 454_209, 139_926), (16, 447_260, 121_452), (64, 442_995, 117_430)],
+        ),
+        (
+            "cloudphysics_114k.csv.zst",
+            [(4, 607_085, 170_278), (16, 596_993, 159_980), (64, 585_939, 156_226)],
+        ),
+    ];
+    let cases: Vec<_> =
+        cases.iter().flat_map(|(name, rows)| rows.iter().map(move |row| (name, row))).collect();
+    on_all(&cases, |&(name, &(slots, ssd_chunks, log_chunks))| {
+        let (path, slots) = (root.join(name), slots.to_string());
+        let report = replay(&[
+            "--trace",
+            path.to_str().unwrap(),
+            "--device",
+            "null",
+            "--geometry",
+            "6+2",
+            "--compact",
+            "--fill",
+            "--writes-only",
+            "--queue-depth",
+            "1",
+            "--head",
+            "200000",
+            "--cache-slots",
+            &slots,
+        ]);
+        let total = |key: &str| number(&report, &format!("/totals/{key}"));
+        let (data, log) = (total("data_chunks_written"), total("log_chunks_written"));
+        assert!(
+            data <= ssd_chunks && log <= log_chunks,
+            "{name}, {slots} slots: {data} SSD, {log} log chunks"
+        );
+        let absorbed = number(&report, "/cache/absorbed_chunks");
+        assert_eq!(data + absorbed, total("user_chunks_written"), "{name}, {slots} slots");
+    });
+}

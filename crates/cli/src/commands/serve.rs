@@ -1,6 +1,7 @@
 //! `serve`: assembles an array and exports it over NBD until it is told to stop.
 
 use super::Exit;
+use crate::cache::CacheSizes;
 use crate::control;
 use crate::failure::Failure;
 use crate::open::{Assembled, Force, Incomplete, Locked, describe, lock, member_name, name_of};
@@ -46,6 +47,8 @@ pub struct Arguments {
     /// Memory for buffers.
     #[arg(long, value_parser = parse_size, default_value = "64MiB", value_name = "SIZE")]
     buffers: u64,
+    #[command(flatten)]
+    cache: CacheSizes,
     /// Assemble a `raid` array that was not stopped in order and lacks members, at the risk of silently wrong data.
     #[arg(long)]
     force: bool,
@@ -94,6 +97,7 @@ pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     let incomplete = if arguments.degraded { Incomplete::Accept } else { Incomplete::Refuse };
     // Whatever can fail without the array being touched comes before it is assembled.
     let locked = lock(&arguments.paths, Force::of_flag(arguments.force), incomplete)?;
+    arguments.cache.check(locked.superblock().config.scheme)?;
     let sockets = Sockets::open(&locked, arguments)?;
     let assembled = locked.assemble(engine_options(arguments))?;
     print_start(&assembled, Talk::of(arguments));
@@ -102,7 +106,7 @@ pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
 
 fn engine_options(arguments: &Arguments) -> EngineOptions {
     let idle_ns = arguments.commit_idle.map(|idle| u64::try_from(idle.as_nanos()).unwrap_or(u64::MAX));
-    EngineOptions {
+    arguments.cache.apply(EngineOptions {
         commit: CommitPolicy { every_requests: arguments.commit_every, idle_ns },
         sync: match arguments.sync {
             Sync::Always => SyncPolicy::Always,
@@ -111,7 +115,7 @@ fn engine_options(arguments: &Arguments) -> EngineOptions {
         pool_bytes: arguments.buffers,
         rebuild_bytes_per_s: arguments.rebuild_rate,
         ..EngineOptions::default()
-    }
+    })
 }
 
 /// Where the server's own words go.

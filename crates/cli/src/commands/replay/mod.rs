@@ -14,6 +14,7 @@ mod verify;
 
 use super::Exit;
 use super::trace::Reading;
+use crate::cache::CacheSizes;
 use crate::failure::Failure;
 use crate::open;
 use crate::units::{parse_size, show_size};
@@ -109,6 +110,8 @@ pub struct Arguments {
     /// Acknowledge writes only when they are durable.
     #[arg(long)]
     sync: bool,
+    #[command(flatten)]
+    cache: CacheSizes,
     /// Seed of the payload.
     #[arg(long, default_value = "1")]
     seed: u64,
@@ -192,9 +195,10 @@ pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
         return run_made(arguments, devices);
     }
     if let Some(uri) = &arguments.nbd {
-        if arguments.commit_every != CommitEvery::Never || arguments.sync {
+        let cache = arguments.cache != CacheSizes::default();
+        if arguments.commit_every != CommitEvery::Never || arguments.sync || cache {
             return Err(Failure::new(
-                "--commit-every and --sync are the server's affair; leave them out with --nbd",
+                "--commit-every, --sync and the cache are the server's affair; leave them out with --nbd",
             ));
         }
         let chunk_bytes = arguments.chunk_size.unwrap_or(4096);
@@ -208,6 +212,7 @@ pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
         ));
     }
     let found = open::discover(&arguments.members)?;
+    arguments.cache.check(found.superblock().config.scheme)?;
     let chunk_bytes = found.superblock().config.geometry.chunk_bytes() as u64;
     if arguments.chunk_size.is_some_and(|bytes| bytes != chunk_bytes) {
         return Err(Failure::new(format!(
@@ -227,6 +232,7 @@ fn run_made(arguments: &Arguments, devices: DeviceKind) -> Result<Exit, Failure>
     if arguments.verify && devices == DeviceKind::Null {
         return Err(Failure::new("null devices keep nothing that could be verified; use --device memory"));
     }
+    arguments.cache.check(arguments.scheme)?;
     let chunk_bytes = arguments.chunk_size.unwrap_or(4096);
     let columns = arguments.geometry;
     let geometry = Geometry::new(columns.data_count, columns.parity_count, chunk_bytes)?;
@@ -265,7 +271,7 @@ fn engine_options(arguments: &Arguments) -> EngineOptions {
     }
     // A long request shall not be cut into several log stripes more than it must.
     options.batch_max = 1 << 14;
-    options
+    arguments.cache.apply(options)
 }
 
 fn load(arguments: &Arguments, chunk_bytes: u64) -> Result<Loaded, Failure> {
@@ -438,5 +444,7 @@ fn config_json(arguments: &Arguments, target: &dyn Target, chunk_bytes: u64, loa
             CommitEvery::Never => "never".into(),
         },
         "sync": arguments.sync,
+        "cache_stripes": arguments.cache.cache_stripes,
+        "cache_slots": arguments.cache.cache_slots,
     })
 }

@@ -57,6 +57,8 @@ pub fn since(now: &Snapshot, then: &Snapshot) -> Snapshot {
     stats.flushes -= b.flushes;
     stats.covers -= b.covers;
     stats.lost -= b.lost;
+    stats.cache_hits -= b.cache_hits;
+    stats.cache_absorbed -= b.cache_absorbed;
     Snapshot { devices, stats }
 }
 
@@ -166,6 +168,9 @@ impl Phase {
         map.insert("log_stripes".to_owned(), log_stripes.into());
         let commit = stats.map(|stats| json!({ "count": stats.commits, "stripes": stats.stripes_committed }));
         map.insert("commit".to_owned(), commit.into());
+        let cache =
+            stats.map(|stats| json!({ "hits": stats.cache_hits, "absorbed_chunks": stats.cache_absorbed }));
+        map.insert("cache".to_owned(), cache.into());
         let at_end = self.commit.as_ref().map(|(seconds, counted)| {
             let mut map = counters(&sum(counted), report.chunk_bytes);
             map.insert("seconds".to_owned(), (*seconds).into());
@@ -268,6 +273,15 @@ impl Report {
                 show_count(stats.commits),
                 show_count(stats.stripes_committed),
                 show_count(stats.checkpoints),
+            ));
+        }
+        if let Some(stats) = phase.counted.as_ref().map(|counted| counted.stats)
+            && stats.cache_hits + stats.cache_absorbed > 0
+        {
+            text.push_str(&format!(
+                "         cache: {} chunks read from it, {} overwritten in it\n",
+                show_count(stats.cache_hits),
+                show_count(stats.cache_absorbed),
             ));
         }
         if let Some((seconds, counted)) = &phase.commit {
