@@ -84,6 +84,16 @@ named!(
     Hca = "hca"
 );
 named!(
+    /// Where gc writes of `single` and `was` go.
+    GcGroup,
+    "gc group",
+    "coldest or own",
+    /// Into the coldest group of user writes.
+    Coldest = "coldest",
+    /// Into a group of their own ([`crate::GcApart`]).
+    Own = "own"
+);
+named!(
     /// A policy that chooses the unit to collect.
     VictimKind,
     "gc",
@@ -118,6 +128,9 @@ mod tests {
         for kind in HotnessKind::ALL {
             assert_eq!(kind.to_string().parse::<HotnessKind>().unwrap(), *kind);
         }
+        for kind in GcGroup::ALL {
+            assert_eq!(kind.to_string().parse::<GcGroup>().unwrap(), *kind);
+        }
         for kind in VictimKind::ALL {
             assert_eq!(kind.to_string().parse::<VictimKind>().unwrap(), *kind);
         }
@@ -134,6 +147,8 @@ mod tests {
         let error = "".parse::<HotnessKind>().unwrap_err();
         assert_eq!(error.to_string(), "hotness: found ``, expected glru or hca");
         assert!(HotnessKind::ALL.iter().all(|kind| error.expected.contains(kind.name())));
+        let error = "hot".parse::<GcGroup>().unwrap_err();
+        assert_eq!(error.to_string(), "gc group: found `hot`, expected coldest or own");
         let error = "fifo".parse::<VictimKind>().unwrap_err();
         assert_eq!(error.to_string(), "gc: found `fifo`, expected greedy or cost-benefit");
         assert!(VictimKind::ALL.iter().all(|kind| error.expected.contains(kind.name())));

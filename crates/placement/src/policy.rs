@@ -126,3 +126,51 @@ impl Placement for SingleGroup {
         size_of::<Self>()
     }
 }
+
+/// Another policy, with one more class, the last, for all gc writes.
+///
+/// What is collected has outlived its unit; kept apart from fresh writes it is not collected again soon. WAS has gc
+/// writes "treated as the coldest", which reads either way: joined with the coldest group of user writes, or in
+/// a coldest group of their own, as here.
+#[derive(Clone, Copy, Debug)]
+pub struct GcApart<P>(
+    /// Places user writes.
+    pub P,
+);
+
+impl<P: Placement> Placement for GcApart<P> {
+    fn classes(&self) -> usize {
+        self.0.classes() + 1
+    }
+
+    fn place_user(&mut self, write: UserWrite) -> Class {
+        self.0.place_user(write)
+    }
+
+    fn place_gc(&mut self, _write: GcWrite) -> Class {
+        Class(u8::try_from(self.0.classes()).expect("a class is 8 bits"))
+    }
+
+    fn note_collected(&mut self, unit: CollectedUnit) {
+        self.0.note_collected(unit);
+    }
+
+    fn memory_bytes(&self) -> usize {
+        self.0.memory_bytes()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a17_gc_joins_the_users_or_stays_apart() {
+        let user = UserWrite { lcn: Lcn::new(1), sequence: Sequence::Random, now: 0, previous: None };
+        let gc = GcWrite { lcn: Lcn::new(1), class: Class(0), written: None, now: 0 };
+        let (mut joined, mut apart) = (SingleGroup, GcApart(SingleGroup));
+        assert_eq!((joined.classes(), joined.place_user(user), joined.place_gc(gc)), (1, Class(0), Class(0)));
+        assert_eq!((apart.classes(), apart.place_user(user), apart.place_gc(gc)), (2, Class(0), Class(1)));
+        assert_eq!(apart.place_gc(GcWrite { class: Class(1), ..gc }), Class(1));
+    }
+}
