@@ -1,9 +1,10 @@
 //! Which unit is collected next.
 //!
-//! Both policies look at every unit, once per unit freed. A unit is one erase block of every SSD, so there are few
-//! (1,024 in the set-up of WAS, some ten thousand for 10 TB of SSDs with blocks of 24 MiB on 8 devices), and a look is a few
-//! nanoseconds against the milliseconds that reading and writing a unit takes. In return the engine keeps no
-//! ordered structure up to date with each overwritten chunk, and nothing is allocated.
+//! Both policies look at every unit, once per unit freed: 3 to 4 ns each (measured over 1,024 to 5 million units),
+//! against the milliseconds that moving a unit's chunks takes. In return the engine keeps no ordered structure up to
+//! date with each overwritten chunk, and nothing is allocated. The 1,024 units of WAS's set-up cost 3 us a pick;
+//! 50,000, which is 10 TB on 8 SSDs in erase blocks of 24 MiB, 0.2 ms. 10 TB in the paper's blocks of 256 KiB would be
+//! 5 million units and 14 ms for each 2 MiB freed: large arrays want large units, as large SSDs have large blocks.
 //!
 //! A unit whose collection would free no space (as many valid chunks as a group takes) is never chosen: gc that
 //! rewrites without gain would not end.

@@ -150,9 +150,9 @@ fn w24_w27_uniform_writes_cost_what_the_closed_form_says() {
         (store.rewritten, store.collected)
     };
     let (single, collected) = run(PlacementKind::Single);
-    // A share f of the space in use is valid, u of a victim. All that space is written anew between a unit's birth and its
-    // collection, 1 - u of it by users; so u = exp(-(1 - u) / f) (Rosenblum's and Menon's result for the oldest unit
-    // under uniform writes). Greedy picks somewhat better than the oldest.
+    // A share f of the space in use is valid, u of a victim. All that space is written anew between a unit's birth
+    // and its collection, 1 - u of it by users; so u = exp(-(1 - u) / f) if the oldest unit is collected. Greedy
+    // picks somewhat better than the oldest.
     let space = f64::from(shape.group_chunks);
     let f = shape.chunks as f64 / (space * (shape.units as f64 * 0.9).floor());
     let u = (0..200).fold(0.5_f64, |u, _| (-(1.0 - u) / f).exp());

@@ -118,6 +118,35 @@ fn w04_half_of_the_tests_pass() {
 }
 
 #[test]
+fn w01_w02_w03_w04_like_plain_lists_of_pairs() {
+    // Odd and even lengths: counters share bytes. With p = 1 the plain lists need no coin.
+    for (lists, items) in [(3, 5), (4, 8), (1, 1), (7, 2)] {
+        let mut glru = table(lists, items, GlruOptions::CERTAIN);
+        let mut plain = vec![Vec::<(u32, u8)>::new(); lists as usize];
+        let mut random = SplitMix(u64::from(items));
+        for _ in 0..20_000 {
+            let lpn = u32::try_from(random.word() % 7 * (random.word() % 9)).unwrap();
+            let list = &mut plain[(lpn % lists) as usize];
+            let expected = match list.iter().position(|&(known, _)| known == lpn) {
+                Some(at) => {
+                    let (_, count) = list.remove(at);
+                    list.insert(0, (lpn, (count + 1).min(15)));
+                    u8::from(count + 1 >= 2)
+                }
+                None => {
+                    list.truncate(items as usize - 1);
+                    list.insert(0, (lpn, 1));
+                    0
+                }
+            };
+            assert_eq!(touch(&mut glru, lpn.into()).get(), expected);
+        }
+        let reached: Vec<_> = (0..lists).map(|index| self::list(&glru, index)).collect();
+        assert_eq!(reached, plain);
+    }
+}
+
+#[test]
 fn w12_the_same_seed_gives_the_same_table() {
     let run = |seed| {
         let mut glru = Glru::new(GlruOptions { seed, ..GlruOptions::default() }).unwrap();
