@@ -5,8 +5,14 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The crates, lowest layer first: a crate may depend on crates of lower layers only.
-pub const LAYERS: [&[&str]; 6] =
-    [&["block"], &["erasure", "format", "trace"], &["array"], &["device", "sim"], &["front"], &["cli"]];
+pub const LAYERS: [&[&str]; 6] = [
+    &["block"],
+    &["erasure", "format", "placement", "trace"],
+    &["array"],
+    &["device", "sim"],
+    &["front"],
+    &["cli"],
+];
 
 /// The layer of a crate; `None` for tools outside the product.
 pub fn layer_of(krate: &str) -> Option<usize> {

@@ -1,0 +1,95 @@
+//! From names and numbers to a placement policy.
+
+use crate::{
+    GcApart, GcGroup, Glru, GlruOptions, Hca, HcaOptions, HotnessKind, OptionError, Placement, PlacementKind,
+    RecentWrites, SepBit, SingleGroup, Thresholds, Was,
+};
+
+/// Everything that chooses a placement policy; what does not concern the kind is ignored.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct PlacementOptions {
+    /// The policy.
+    pub kind: PlacementKind,
+    /// How `was` tells hot from cold.
+    pub hotness: HotnessKind,
+    /// Groups of `was`: 2 to 4.
+    pub groups: u64,
+    /// Where gc writes of `single` and `was` go; `sepbit` has classes for them.
+    pub gc_group: GcGroup,
+    /// Logical chunks of the volume, for `hca`.
+    pub chunk_count: u64,
+    /// Entries of the table of recent writes, for `sepbit`: 0 if the engine always knows when a replaced version was
+    /// written.
+    pub recent_entries: u64,
+    /// Seed of the probability test of `glru`.
+    pub seed: u64,
+}
+
+impl PlacementOptions {
+    /// The policy with the papers' defaults: two groups (W-10), GLRU.
+    pub fn new(kind: PlacementKind, chunk_count: u64) -> Self {
+        Self {
+            kind,
+            hotness: HotnessKind::Glru,
+            groups: 2,
+            gc_group: GcGroup::Coldest,
+            chunk_count,
+            recent_entries: 0,
+            seed: 1,
+        }
+    }
+
+    /// The policy, or which option is out of range.
+    pub fn build(&self) -> Result<Box<dyn Placement>, OptionError> {
+        Ok(match (self.kind, self.hotness) {
+            (PlacementKind::Single, _) => self.gc_grouped(SingleGroup),
+            (PlacementKind::Was, HotnessKind::Glru) => {
+                let thresholds = Thresholds::for_groups(self.groups)?;
+                let options = GlruOptions { thresholds, seed: self.seed, ..GlruOptions::default() };
+                self.gc_grouped(Was::new(Glru::new(options)?))
+            }
+            (PlacementKind::Was, HotnessKind::Hca) => self.gc_grouped(Was::new(Hca::new(HcaOptions {
+                chunk_count: self.chunk_count,
+                groups: self.groups,
+                extent_chunks: Some(HcaOptions::EXTENT_CHUNKS),
+            })?)),
+            (PlacementKind::SepBit, _) => Box::new(SepBit::new(RecentWrites::new(self.recent_entries)?)),
+        })
+    }
+
+    fn gc_grouped(&self, policy: impl Placement + 'static) -> Box<dyn Placement> {
+        match self.gc_group {
+            GcGroup::Coldest => Box::new(policy),
+            GcGroup::Own => Box::new(GcApart(policy)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests may panic")]
+
+    use super::*;
+
+    #[test]
+    fn each_kind_is_built_with_its_classes() {
+        let classes = |kind, hotness, groups| {
+            let options = PlacementOptions { hotness, groups, ..PlacementOptions::new(kind, 1000) };
+            options.build().map(|policy| policy.classes())
+        };
+        assert_eq!(classes(PlacementKind::Single, HotnessKind::Hca, 9), Ok(1));
+        assert_eq!(classes(PlacementKind::SepBit, HotnessKind::Hca, 9), Ok(6));
+        for hotness in [HotnessKind::Glru, HotnessKind::Hca] {
+            for groups in 2..=4_u64 {
+                assert_eq!(
+                    classes(PlacementKind::Was, hotness, groups),
+                    Ok(usize::try_from(groups).unwrap())
+                );
+            }
+            assert!(classes(PlacementKind::Was, hotness, 5).is_err());
+        }
+        let own =
+            PlacementOptions { gc_group: GcGroup::Own, ..PlacementOptions::new(PlacementKind::Was, 1000) };
+        assert_eq!(own.build().unwrap().classes(), 3);
+    }
+}

@@ -1,0 +1,176 @@
+//! The placement seam, and the policy that does not separate anything.
+//!
+//! # What the engine does
+//! 1. It keeps one open group (buffer, later unit) per class, [`Placement::classes`] in all.
+//! 2. It asks [`Placement::place_user`] once for **every** chunk that a user writes, in the order of the requests,
+//!    also when the old version still waits in an open group. The old version is dropped (in a group) or marked
+//!    invalid (in a unit); the new one joins the group of the class answered. If that is the group where the old
+//!    version waits, it is overwritten in place.
+//! 3. A group that has reached its capacity ([`crate::UnitShape::group_chunks`]) is written as full stripes, a unit.
+//!    Before that, while space is scarce ([`crate::GcThreshold`]), units are collected (W-22): their valid chunks are
+//!    read, [`Placement::place_gc`] is asked for each, and [`Placement::note_collected`] is told once per unit
+//!    **before** that unit's first chunk is placed, as in SepBIT's Algorithm 1.
+//!
+//! # Where times come from
+//! A policy may ask when a version was written by its user: of the version that a user write replaces
+//! ([`UserWrite::previous`]), and of the version that gc moves ([`GcWrite::written`]; moving does not change it). 8
+//! more bytes per chunk would break the memory limit of 12. The engine has three ways:
+//! - *unit stamps*: one [`crate::UnitStamp`] per unit, the mean time of the chunks in it; a chunk's time is its
+//!   unit's. Less than 0.1 byte per chunk. Chunks that users wrote lie in a unit in order of time, so the error is at
+//!   most the time it was open; gc classes hold chunks of like age by construction. **To be preferred.**
+//! - `None` for `previous`: the policy falls back on what it remembers itself ([`crate::RecentWrites`], the paper's
+//!   bounded queue of recent writes). `None` for `written`: counts as older than everything.
+//! - exact times, where the metadata has them.
+//!
+//! `tests/validation.rs` compares all three.
+
+use crate::Sequence;
+use block::Lcn;
+
+/// An open group that chunks join; below [`Placement::classes`]. Low classes hold what is expected to be overwritten
+/// soon.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Class(u8);
+
+impl Class {
+    /// Wraps a raw number.
+    pub const fn new(raw: u8) -> Self {
+        Self(raw)
+    }
+
+    /// The raw number.
+    pub const fn get(self) -> u8 {
+        self.0
+    }
+
+    /// For indexing tables by class.
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// A user writes a chunk.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct UserWrite {
+    /// The chunk.
+    pub lcn: Lcn,
+    /// Whether the request that the chunk belongs to continues the request before it.
+    pub sequence: Sequence,
+    /// User chunk writes before this one.
+    pub now: u64,
+    /// When the version that is replaced was written, as far as the engine knows; `None` if there is no such version
+    /// or its time is unknown.
+    pub previous: Option<u64>,
+}
+
+/// Gc moves a valid chunk out of a unit.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct GcWrite {
+    /// The chunk.
+    pub lcn: Lcn,
+    /// Class of the unit it is moved out of.
+    pub class: Class,
+    /// When a user wrote this version, as far as the engine knows.
+    pub written: Option<u64>,
+    /// User chunk writes so far.
+    pub now: u64,
+}
+
+/// A unit is collected.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct CollectedUnit {
+    /// Its class.
+    pub class: Class,
+    /// When its first chunk was placed.
+    pub created: u64,
+    /// User chunk writes so far.
+    pub now: u64,
+}
+
+/// Which chunks are written together. Answers depend on nothing but the calls made; none of them allocates.
+pub trait Placement {
+    /// How many open groups are needed, those of gc included; at least 1. Constant.
+    fn classes(&self) -> usize;
+
+    /// The group for a chunk that a user writes.
+    fn place_user(&mut self, write: UserWrite) -> Class;
+
+    /// The group for a chunk that gc moves.
+    fn place_gc(&mut self, write: GcWrite) -> Class;
+
+    /// A unit is about to be collected.
+    fn note_collected(&mut self, _unit: CollectedUnit) {}
+
+    /// Memory held, in bytes, this value included.
+    fn memory_bytes(&self) -> usize;
+}
+
+/// Everything in one group: elastic striping without hotness (eSAP, W-39).
+#[derive(Clone, Copy, Debug, Default)]
+pub struct SingleGroup;
+
+impl Placement for SingleGroup {
+    fn classes(&self) -> usize {
+        1
+    }
+
+    fn place_user(&mut self, _write: UserWrite) -> Class {
+        Class(0)
+    }
+
+    fn place_gc(&mut self, _write: GcWrite) -> Class {
+        Class(0)
+    }
+
+    fn memory_bytes(&self) -> usize {
+        size_of::<Self>()
+    }
+}
+
+/// Another policy, with one more class, the last, for all gc writes.
+///
+/// What is collected has outlived its unit; kept apart from fresh writes it is not collected again soon. WAS has gc
+/// writes "treated as the coldest", which reads either way: joined with the coldest group of user writes, or in
+/// a coldest group of their own, as here.
+#[derive(Clone, Copy, Debug)]
+pub struct GcApart<P>(
+    /// Places user writes.
+    pub P,
+);
+
+impl<P: Placement> Placement for GcApart<P> {
+    fn classes(&self) -> usize {
+        self.0.classes() + 1
+    }
+
+    fn place_user(&mut self, write: UserWrite) -> Class {
+        self.0.place_user(write)
+    }
+
+    fn place_gc(&mut self, _write: GcWrite) -> Class {
+        Class(u8::try_from(self.0.classes()).expect("a class is 8 bits"))
+    }
+
+    fn note_collected(&mut self, unit: CollectedUnit) {
+        self.0.note_collected(unit);
+    }
+
+    fn memory_bytes(&self) -> usize {
+        self.0.memory_bytes()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a17_gc_joins_the_users_or_stays_apart() {
+        let user = UserWrite { lcn: Lcn::new(1), sequence: Sequence::Random, now: 0, previous: None };
+        let gc = GcWrite { lcn: Lcn::new(1), class: Class(0), written: None, now: 0 };
+        let (mut joined, mut apart) = (SingleGroup, GcApart(SingleGroup));
+        assert_eq!((joined.classes(), joined.place_user(user), joined.place_gc(gc)), (1, Class(0), Class(0)));
+        assert_eq!((apart.classes(), apart.place_user(user), apart.place_gc(gc)), (2, Class(0), Class(1)));
+        assert_eq!(apart.place_gc(GcWrite { class: Class(1), ..gc }), Class(1));
+    }
+}

@@ -1,0 +1,138 @@
+//! Sizes of groups and units, when to collect, and how old a unit's chunks are.
+
+use crate::OptionError;
+use crate::error::within;
+
+/// Shape of a unit: one erase block of every SSD (W-19, W-23).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct UnitShape {
+    block_chunks: u32,
+    data_count: u32,
+    parity_count: u32,
+}
+
+impl UnitShape {
+    /// `block_chunks` (BlockSize, chunks per erase block): 1 to 2^16; `data_count` + `parity_count` (RAIDSize): at most
+    /// 255, at least one of each.
+    pub fn new(block_chunks: u32, data_count: u32, parity_count: u32) -> Result<Self, OptionError> {
+        within("chunks per erase block", u64::from(block_chunks), 1, 1 << 16)?;
+        within("data devices", u64::from(data_count), 1, 254)?;
+        within("parity devices", u64::from(parity_count), 1, 255 - u64::from(data_count))?;
+        Ok(Self { block_chunks, data_count, parity_count })
+    }
+
+    /// Data chunks that a group takes before it is written (W-16).
+    pub fn group_chunks(&self) -> u32 {
+        self.block_chunks * self.data_count
+    }
+
+    /// Chunks of a unit, parity included (W-19, W-23).
+    pub fn unit_chunks(&self) -> u32 {
+        self.block_chunks * (self.data_count + self.parity_count)
+    }
+
+    /// Stripes of a unit (W-23).
+    pub fn stripes(&self) -> u32 {
+        self.block_chunks
+    }
+}
+
+/// The share of units in use above which gc runs before a group is written (W-22). In use is everything not free,
+/// units full of invalid chunks included, else gc would never start.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct GcThreshold {
+    percent: u64,
+}
+
+impl GcThreshold {
+    /// 1 to 99 percent.
+    pub fn new(percent: u64) -> Result<Self, OptionError> {
+        Ok(Self { percent: within("gc threshold in percent", percent, 1, 99)? })
+    }
+
+    /// The threshold, in percent.
+    pub fn percent(&self) -> u64 {
+        self.percent
+    }
+
+    /// Whether `used` of `total` units are more than the threshold.
+    pub fn exceeded(&self, used: u64, total: u64) -> bool {
+        u128::from(used) * 100 > u128::from(total) * u128::from(self.percent)
+    }
+}
+
+impl Default for GcThreshold {
+    /// 90 percent (WAS, section V-B).
+    fn default() -> Self {
+        Self { percent: 90 }
+    }
+}
+
+/// The mean time at which users wrote the chunks of one unit: stands for a time per chunk.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct UnitStamp {
+    sum: u128,
+    count: u32,
+}
+
+impl UnitStamp {
+    /// A chunk that was written `time` joins the unit.
+    pub fn add(&mut self, time: u64) {
+        self.sum += u128::from(time);
+        self.count += 1;
+    }
+
+    /// The mean, rounded down; `None` for a unit without chunks of known time.
+    pub fn time(&self) -> Option<u64> {
+        let mean = self.sum.checked_div(u128::from(self.count))?;
+        Some(u64::try_from(mean).expect("a mean of 64-bit numbers"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests may panic")]
+
+    use super::*;
+
+    #[test]
+    fn w16_w17_w19_w23_sizes_of_the_papers_setup() {
+        let raid5 = UnitShape::new(64, 7, 1).unwrap();
+        let raid6 = UnitShape::new(64, 6, 2).unwrap();
+        assert_eq!((raid5.group_chunks(), raid5.group_chunks() * 4), (448, 1792)); // chunks, KiB
+        assert_eq!((raid6.group_chunks(), raid6.group_chunks() * 4), (384, 1536));
+        assert_eq!((raid5.unit_chunks(), raid6.unit_chunks()), (512, 512));
+        assert_eq!((raid5.stripes(), raid6.stripes()), (64, 64));
+        let error = UnitShape::new(64, 200, 56).unwrap_err();
+        assert_eq!(error.to_string(), "parity devices: found 56, expected 1 to 55");
+        assert!(UnitShape::new(64, 254, 1).is_ok() && UnitShape::new(64, 255, 1).is_err());
+    }
+
+    #[test]
+    fn w22_a16_gc_runs_above_ninety_percent_of_units_in_use() {
+        let threshold = GcThreshold::default();
+        assert_eq!(threshold.percent(), 90);
+        assert!(!threshold.exceeded(921, 1024));
+        assert!(threshold.exceeded(922, 1024)); // 90.04 %
+        assert!(!threshold.exceeded(9, 10));
+        assert!(threshold.exceeded(u64::MAX, u64::MAX));
+        assert_eq!(
+            GcThreshold::new(100).unwrap_err().to_string(),
+            "gc threshold in percent: found 100, expected 1 to 99"
+        );
+    }
+
+    #[test]
+    fn a_stamp_is_the_mean() {
+        let mut stamp = UnitStamp::default();
+        assert_eq!(stamp.time(), None);
+        for time in [10, 20, 31] {
+            stamp.add(time);
+        }
+        assert_eq!(stamp.time(), Some(20));
+        let mut late = UnitStamp::default();
+        late.add(u64::MAX);
+        late.add(u64::MAX);
+        assert_eq!(late.time(), Some(u64::MAX));
+    }
+}
