@@ -40,13 +40,13 @@ pub const RESERVE_CHUNKS_MIN: u32 = 4 * SET_ASIDE_CHUNKS;
 /// Why an array cannot be created.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum CreateError {
-    /// Out-of-place schemes need one log device per parity.
-    #[error("scheme {scheme} with {parity_count} parities needs {parity_count} log devices, {found} given")]
+    /// Out-of-place schemes need one log device per parity, others take none.
+    #[error("scheme {scheme}: {found} log devices given, expected {expected}")]
     LogCount {
         /// The scheme.
         scheme: SchemeKind,
-        /// m.
-        parity_count: usize,
+        /// One for each parity, or none.
+        expected: usize,
         /// Log devices given.
         found: usize,
     },
@@ -102,8 +102,9 @@ pub fn plan_config(
     let geometry = options.geometry;
     let (k, m) = (geometry.data_count(), geometry.parity_count());
     let out_of_place = is_out_of_place(options.scheme);
-    if log_count != if out_of_place { m } else { 0 } {
-        return Err(CreateError::LogCount { scheme: options.scheme, parity_count: m, found: log_count });
+    let expected = if out_of_place { m } else { 0 };
+    if log_count != expected {
+        return Err(CreateError::LogCount { scheme: options.scheme, expected, found: log_count });
     }
     if options.code == CodeKind::Xor && m != 1 {
         return Err(CreateError::Code { code: options.code, data_count: k, parity_count: m });

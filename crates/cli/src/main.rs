@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 mod cache;
+mod checks;
 mod commands;
 mod control;
 mod describe;

@@ -1,5 +1,6 @@
 //! Arrays that nobody serves: a command assembles the array, does its work, and stops it in order.
 
+use crate::checks::View;
 use crate::failure::Failure;
 use crate::open::{Assembled, Force, Incomplete, lock};
 use crate::operate::{Event, Operator, Running};
@@ -25,15 +26,18 @@ pub struct Offline {
 }
 
 impl Offline {
-    /// Assembles the array.
+    /// Assembles the array, if `check` has nothing against it; else nothing was written to it.
     pub fn start(
         paths: &[PathBuf],
         incomplete: Incomplete<'_>,
         rebuild_bytes_per_s: Option<u64>,
+        check: impl FnOnce(&View) -> Result<(), String>,
     ) -> Result<Self, Failure> {
         let commit = CommitPolicy { every_requests: None, idle_ns: None };
         let options = EngineOptions { commit, rebuild_bytes_per_s, ..EngineOptions::default() };
-        let Assembled { array, found, .. } = lock(paths, Force::Never, incomplete)?.assemble(options)?;
+        let locked = lock(paths, Force::Never, incomplete)?;
+        check(&View::of_found(&locked.found)).map_err(Failure::new)?;
+        let Assembled { array, found, .. } = locked.assemble(options)?;
         let running = ServedArray::new(array, None, Use::ReadWrite);
         let operator = Operator::new(&running, found.paths.clone(), found.unnamed());
         Ok(Self { running, operator, superblock: found.arrangement.newest, events: Vec::new() })

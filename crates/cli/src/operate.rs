@@ -6,7 +6,8 @@
 //!
 //! [`Engine::in_flight`]: array::Engine::in_flight
 
-use crate::open::{Candidate, Devices, Spare, look_at, member_name, open_options};
+use crate::checks::{View, same_file};
+use crate::open::{Devices, Spare, look_at, open_options};
 use crate::volume::ServedArray;
 use block::{DevIndex, DeviceSet, META_BYTES};
 use device::{Access, Members};
@@ -142,17 +143,14 @@ impl Operator {
         !self.pending.is_empty()
     }
 
+    /// The array as the checks see it.
+    pub fn view(&self, running: &Running) -> View {
+        View::of_running(running, &self.paths)
+    }
+
     /// Takes a member out of service.
     pub fn fail(&mut self, running: &mut Running, dev: DevIndex, caution: Caution) -> Result<(), String> {
-        let name = name_of(running, dev);
-        let health = running.engine_ref().health();
-        match health.state(dev) {
-            MemberState::Failed | MemberState::Absent => {
-                return Err(format!("{name}: has failed already; replace it"));
-            }
-            MemberState::Healthy | MemberState::Rebuilding => {}
-        }
-        check_tolerated(running, dev, caution)?;
+        self.view(running).check_fail(dev, caution)?;
         running.engine().fail_device(dev);
         Ok(())
     }
@@ -165,11 +163,11 @@ impl Operator {
         path: &Path,
         caution: Caution,
     ) -> Result<(), String> {
+        let view = self.view(running);
         if self.pending.iter().any(|pending| pending.dev == dev) {
-            return Err(format!("{}: is being replaced already", name_of(running, dev)));
+            return Err(format!("{}: is being replaced already", view.name_of(dev)));
         }
-        check_replacement(running, dev, path, caution)?;
-        check_tolerated(running, dev, Caution::Careful)?;
+        view.check_replace(dev, path, caution)?;
         running.engine().fail_device(dev);
         self.pending.push(Pending { dev, path: path.to_owned(), lock: None });
         Ok(())
@@ -178,17 +176,9 @@ impl Operator {
     /// Keeps a device at hand for the next failure. Writes a superblock that says so, unless it is one already.
     pub fn add_spare(&mut self, running: &mut Running, path: &Path, caution: Caution) -> Result<(), String> {
         let candidate = look_at(path).map_err(|failure| failure.to_string())?;
-        let array = running.engine_ref().journal().array();
-        let already = candidate.superblock().is_some_and(|s| s.array == array && s.role == Role::Spare);
-        if !already {
-            check_unused(running, &candidate, caution)?;
-        }
+        let already = self.view(running).check_spare(&candidate, caution)?;
         if self.spares.iter().any(|held| same_file(&held.spare.path, path)) {
             return Err(format!("{}: is a spare of this array already", path.display()));
-        }
-        let least = smallest_place(running);
-        if candidate.size_bytes < least {
-            return Err(too_small(path, candidate.size_bytes, least));
         }
         // Locking refuses members of this array, too: they are locked by us.
         let mut lock = Members::open(&[Some(path.to_owned())], open_options(Access::Exclusive))
@@ -270,15 +260,7 @@ impl Operator {
 
     /// The member that a name (`data3`, `log0`) or a path stands for.
     pub fn find(&self, running: &Running, wanted: &str) -> Result<DevIndex, String> {
-        let all = || (0u16..).take(self.paths.len()).map(DevIndex::new);
-        let is_it = |dev: &DevIndex| {
-            let path = self.paths[dev.index()].as_deref();
-            name_of(running, *dev) == wanted || path.is_some_and(|path| same_file(path, Path::new(wanted)))
-        };
-        all().find(is_it).ok_or_else(|| {
-            let names = all().map(|dev| name_of(running, dev)).collect::<Vec<_>>().join(", ");
-            format!("{wanted}: not a member of this array; expected one of {names} or the path of a member")
-        })
+        self.view(running).find(wanted)
     }
 
     /// Where the members are, or were before they failed.
@@ -291,13 +273,14 @@ impl Operator {
         if self.spares.is_empty() || !running.engine_ref().accepts_writes() {
             return;
         }
+        let view = self.view(running);
         for (index, state) in (0u16..).zip(self.known.clone()) {
             let dev = DevIndex::new(index);
             let taken = self.pending.iter().any(|pending| pending.dev == dev) || self.unnamed.contains(&dev);
             if taken || state != MemberState::Failed {
                 continue;
             }
-            let needed = place_bytes(running, dev);
+            let needed = view.place_bytes(dev);
             let fits = |held: &HeldSpare| held.spare.size_bytes >= needed;
             // The smallest that will do: a large one may be needed for a larger place.
             let best = (0..self.spares.len())
@@ -337,95 +320,6 @@ fn install_device(running: &mut Running, dev: DevIndex, path: &Path) -> Result<u
     let highest =
         running.engine_ref().health().members().iter().map(|member| member.serial).max().unwrap_or(0);
     highest.checked_add(1).ok_or_else(|| "the array has used up its serial numbers".to_owned())
-}
-
-/// Another loss must be within what the code can make up for.
-fn check_tolerated(running: &Running, dev: DevIndex, caution: Caution) -> Result<(), String> {
-    let engine = running.engine_ref();
-    let others = (0u16..).zip(engine.health().members());
-    let missing: Vec<String> = others
-        .filter(|&(index, member)| index != dev.get() && member.state != MemberState::Healthy)
-        .map(|(index, _)| name_of(running, DevIndex::new(index)))
-        .collect();
-    let tolerated = engine.store().config.geometry.parity_count();
-    if missing.len() < tolerated || caution == Caution::Forced || !engine.health().is_writable(dev) {
-        return Ok(());
-    }
-    Err(format!(
-        "{}: cannot be spared, {} already out of service or being rebuilt and the array bears {tolerated}; replace first what has failed",
-        name_of(running, dev),
-        match missing.as_slice() {
-            [one] => format!("{one} is"),
-            several => format!("{} are", several.join(" and ")),
-        }
-    ))
-}
-
-fn check_replacement(running: &Running, dev: DevIndex, path: &Path, caution: Caution) -> Result<(), String> {
-    if !running.engine_ref().accepts_writes() {
-        return Err("the array has failed: a replacement cannot be filled any more".to_owned());
-    }
-    let candidate = look_at(path).map_err(|failure| failure.to_string())?;
-    check_unused(running, &candidate, caution)?;
-    let needed = place_bytes(running, dev);
-    if candidate.size_bytes < needed {
-        return Err(too_small(path, candidate.size_bytes, needed));
-    }
-    Ok(())
-}
-
-fn too_small(path: &Path, found: u64, needed: u64) -> String {
-    format!("{}: holds {found} bytes, expected at least {needed}; use a larger device", path.display())
-}
-
-/// Refuses a device that works for an array or holds somebody's content. A former member of this array is welcome back.
-fn check_unused(running: &Running, candidate: &Candidate, caution: Caution) -> Result<(), String> {
-    let engine = running.engine_ref();
-    let path = candidate.path.display();
-    let members = running.devices_ref().inner().members();
-    for (index, _) in (0u16..).zip(engine.health().members()) {
-        let dev = DevIndex::new(index);
-        let in_use = engine.health().is_writable(dev);
-        if in_use && members.get(dev).is_some_and(|member| same_file(member.path(), &candidate.path)) {
-            return Err(format!("{path}: is {} of this array; use another device", name_of(running, dev)));
-        }
-    }
-    if caution == Caution::Forced {
-        return Ok(());
-    }
-    let own = engine.journal().array();
-    if let Some(superblock) = candidate.superblock().filter(|superblock| superblock.array != own) {
-        let array = superblock.array;
-        return Err(format!(
-            "{path}: is a member of array {array}; use another device, or --force to overwrite it"
-        ));
-    }
-    match candidate.signature {
-        Some(signature) => {
-            Err(format!("{path}: holds {signature}; use another device, or --force to overwrite it"))
-        }
-        None => Ok(()),
-    }
-}
-
-fn same_file(one: &Path, other: &Path) -> bool {
-    one == other || matches!((one.canonicalize(), other.canonicalize()), (Ok(a), Ok(b)) if a == b)
-}
-
-/// Bytes that the holder of a place needs.
-fn place_bytes(running: &Running, dev: DevIndex) -> u64 {
-    let store = running.engine_ref().store();
-    if store.is_log(dev) { store.config.log_device_bytes() } else { store.config.main_device_bytes() }
-}
-
-fn smallest_place(running: &Running) -> u64 {
-    let config = &running.engine_ref().store().config;
-    let main = config.main_device_bytes();
-    if config.log_count > 0 { main.min(config.log_device_bytes()) } else { main }
-}
-
-fn name_of(running: &Running, dev: DevIndex) -> String {
-    member_name(running.engine_ref().store().main_count(), dev)
 }
 
 /// Makes a device say that it is a spare of the array. Its update counter is the lowest, so that whatever the array

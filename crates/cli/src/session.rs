@@ -1,5 +1,6 @@
 //! A command's way to an array: through the server's control socket if it is being served, else by running it itself.
 
+use crate::checks::View;
 use crate::control::{Client, Request};
 use crate::failure::Failure;
 use crate::offline::Offline;
@@ -64,16 +65,17 @@ pub fn server_of(paths: &[PathBuf]) -> Result<Option<Client>, Failure> {
 }
 
 impl Session {
-    /// Finds the array's server, or assembles the array.
+    /// Finds the array's server, or assembles the array if `check` has nothing against it.
     pub fn open(
         paths: &[PathBuf],
         incomplete: Incomplete<'_>,
         rebuild_bytes_per_s: Option<u64>,
+        check: impl FnOnce(&View) -> Result<(), String>,
     ) -> Result<Self, Failure> {
         if let Some(client) = server_of(paths)? {
             return Ok(Self::Live(client));
         }
-        let offline = Offline::start(paths, incomplete, rebuild_bytes_per_s)?;
+        let offline = Offline::start(paths, incomplete, rebuild_bytes_per_s, check)?;
         output::warn(format_args!("{}; not served, so this command runs it", describe(offline.superblock())));
         Ok(Self::Offline(Box::new(offline)))
     }

@@ -59,6 +59,25 @@ fn wrong_members() {
 }
 
 #[test]
+fn wrong_devices() {
+    let rig = rig();
+    let before = rig.fingerprint(&FILES);
+    let cases: [(&str, &[&str], &[&str]); 7] = [
+        ("fail", &["--device", "data9"], &["data9", "expected one of data0"]),
+        ("replace", &["--device", "log7", "--with", "short"], &["log7", "expected one of data0"]),
+        ("replace", &["--device", "data0", "--with", "short"], &["short", "bytes, expected at least"]),
+        ("replace", &["--device", "data0", "--with", "d1"], &["d1", "is data1 of this array"]),
+        ("replace", &["--device", "data0", "--with", "e0"], &["e0", "is a member of array"]),
+        ("add", &["--spare", "short"], &["short", "bytes, expected at least"]),
+        ("add", &["--spare", "l1"], &["l1", "is log1 of this array"]),
+    ];
+    for (command, options, words) in cases {
+        rig.on(command, &MEMBERS, options).refused(words);
+        assert_eq!(rig.fingerprint(&FILES), before, "{command} {options:?} changed a device");
+    }
+}
+
+#[test]
 fn another_server_on_the_same_members() {
     let rig = rig();
     let server = rig.serve(&MEMBERS, &[]);

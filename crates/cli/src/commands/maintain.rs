@@ -59,7 +59,7 @@ pub struct CheckpointArguments {
 
 /// Runs `scrub`. Exit code 1 if something is lost or did not match.
 pub fn scrub(arguments: &ScrubArguments) -> Result<Exit, Failure> {
-    let mut session = Session::open(&arguments.paths, Incomplete::Refuse, arguments.rate)?;
+    let mut session = Session::open(&arguments.paths, Incomplete::Refuse, arguments.rate, |_| Ok(()))?;
     let healed = |session: &mut Session| -> Result<u64, Failure> {
         let status = session.status()?;
         Ok(status.devices.iter().filter_map(|device| device.errors).map(|errors| errors.healed).sum())
@@ -84,7 +84,7 @@ pub fn scrub(arguments: &ScrubArguments) -> Result<Exit, Failure> {
 
 /// Runs `commit`.
 pub fn commit(arguments: &PlainArguments) -> Result<Exit, Failure> {
-    let mut session = Session::open(&arguments.paths, Incomplete::Refuse, None)?;
+    let mut session = Session::open(&arguments.paths, Incomplete::Refuse, None, |_| Ok(()))?;
     let outcome = session.commit();
     finish(session, outcome, arguments.json, "the parity of every stripe is up to date")
 }
@@ -92,7 +92,7 @@ pub fn commit(arguments: &PlainArguments) -> Result<Exit, Failure> {
 /// Runs `checkpoint`.
 pub fn checkpoint(arguments: &CheckpointArguments) -> Result<Exit, Failure> {
     let kind = if arguments.full { CheckpointKind::Full } else { CheckpointKind::Incremental };
-    let mut session = Session::open(&arguments.paths, Incomplete::Refuse, None)?;
+    let mut session = Session::open(&arguments.paths, Incomplete::Refuse, None, |_| Ok(()))?;
     let outcome = session.checkpoint(kind);
     let number = session.status().ok().and_then(|status| status.checkpoints).map_or(0, |place| place.number);
     finish(session, outcome, arguments.json, &format!("checkpoint {number} is written"))

@@ -80,8 +80,11 @@ pub struct AddArguments {
 
 /// Runs `fail`.
 pub fn fail(arguments: &FailArguments) -> Result<Exit, Failure> {
-    let mut session = Session::open(&arguments.paths, Incomplete::RefuseBut(&arguments.device), None)?;
-    let outcome = session.fail(&arguments.device, Caution::of_flag(arguments.force));
+    let (device, caution) = (&arguments.device, Caution::of_flag(arguments.force));
+    let mut session = Session::open(&arguments.paths, Incomplete::RefuseBut(device), None, |array| {
+        array.check_fail(array.find(device)?, caution)
+    })?;
+    let outcome = session.fail(device, caution);
     let text = format!("{} is out of service", arguments.device);
     finish(session, outcome, arguments.json, &text)
 }
@@ -91,17 +94,16 @@ pub fn replace(arguments: &ReplaceArguments) -> Result<Exit, Failure> {
     let made = MadeFile::make(&arguments.with, arguments.file_size)?;
     look_at(&arguments.with)?;
     let path = absolute(&arguments.with)?;
+    let caution = Caution::of_flag(arguments.force);
+    let device = &arguments.device;
     let mut session =
-        Session::open(&arguments.paths, Incomplete::RefuseBut(&arguments.device), arguments.rate)?;
+        Session::open(&arguments.paths, Incomplete::RefuseBut(device), arguments.rate, |array| {
+            array.check_replace(array.find(device)?, &path, caution)
+        })?;
     let live = matches!(session, Session::Live(_));
     let patience = if arguments.wait { Patience::Wait } else { Patience::Start };
-    let outcome = session.replace(&Replacement {
-        device: &arguments.device,
-        path: &path,
-        caution: Caution::of_flag(arguments.force),
-        rate: arguments.rate,
-        patience,
-    });
+    let outcome =
+        session.replace(&Replacement { device, path: &path, caution, rate: arguments.rate, patience });
     if outcome.is_ok() {
         made.keep();
     }
@@ -117,10 +119,13 @@ pub fn replace(arguments: &ReplaceArguments) -> Result<Exit, Failure> {
 /// Runs `add`.
 pub fn add(arguments: &AddArguments) -> Result<Exit, Failure> {
     let made = MadeFile::make(&arguments.spare, arguments.file_size)?;
-    look_at(&arguments.spare)?;
+    let candidate = look_at(&arguments.spare)?;
     let path = absolute(&arguments.spare)?;
-    let mut session = Session::open(&arguments.paths, Incomplete::Refuse, None)?;
-    let outcome = session.add_spare(&path, Caution::of_flag(arguments.force));
+    let caution = Caution::of_flag(arguments.force);
+    let mut session = Session::open(&arguments.paths, Incomplete::Refuse, None, |array| {
+        array.check_spare(&candidate, caution).map(|_| ())
+    })?;
+    let outcome = session.add_spare(&path, caution);
     if outcome.is_ok() {
         made.keep();
     }

@@ -1,0 +1,179 @@
+//! What must hold before a member is failed, replaced or added: the same checks on a running array and, before a command
+//! assembles one for itself, on what its superblocks say, so that a refusal changes nothing.
+
+use crate::open::{Candidate, Devices, Found, look_at, member_name};
+use crate::operate::Caution;
+use crate::volume::ServedArray;
+use block::DevIndex;
+use format::{ArrayConfig, ArrayUuid, MemberState, Role};
+use std::path::{Path, PathBuf};
+
+/// An array as the checks see it.
+pub struct View {
+    config: ArrayConfig,
+    array: ArrayUuid,
+    states: Vec<MemberState>,
+    /// Where the members are.
+    paths: Vec<Option<PathBuf>>,
+    /// Members in service whose path was not given: the array is started without them.
+    unnamed: Vec<DevIndex>,
+    accepts_writes: bool,
+}
+
+impl View {
+    /// A running array whose members are, or were, at `paths`.
+    pub fn of_running(running: &ServedArray<Devices>, paths: &[Option<PathBuf>]) -> Self {
+        let engine = running.engine_ref();
+        Self {
+            config: engine.store().config,
+            array: engine.journal().array(),
+            states: engine.health().members().iter().map(|member| member.state).collect(),
+            paths: paths.to_vec(),
+            unnamed: Vec::new(),
+            accepts_writes: engine.accepts_writes(),
+        }
+    }
+
+    /// An array that is not running.
+    pub fn of_found(found: &Found) -> Self {
+        let superblock = found.superblock();
+        Self {
+            config: superblock.config,
+            array: superblock.array,
+            states: found.arrangement.members.iter().map(|entry| entry.state).collect(),
+            paths: found.paths.clone(),
+            unnamed: found.unnamed(),
+            accepts_writes: true,
+        }
+    }
+
+    /// A member's name.
+    pub fn name_of(&self, dev: DevIndex) -> String {
+        member_name(self.config.geometry.device_count(), dev)
+    }
+
+    fn is_in_service(&self, dev: DevIndex) -> bool {
+        matches!(self.states[dev.index()], MemberState::Healthy | MemberState::Rebuilding)
+    }
+
+    fn members(&self) -> impl Iterator<Item = DevIndex> {
+        (0u16..).take(self.states.len()).map(DevIndex::new)
+    }
+
+    /// The member that a name (`data3`, `log0`) or a path stands for.
+    pub fn find(&self, wanted: &str) -> Result<DevIndex, String> {
+        let is_it = |dev: &DevIndex| {
+            let path = self.paths[dev.index()].as_deref();
+            self.name_of(*dev) == wanted || path.is_some_and(|path| same_file(path, Path::new(wanted)))
+        };
+        self.members().find(is_it).ok_or_else(|| {
+            let names = self.members().map(|dev| self.name_of(dev)).collect::<Vec<_>>().join(", ");
+            format!("{wanted}: not a member of this array; expected one of {names} or the path of a member")
+        })
+    }
+
+    /// Whether a member may be taken out of service.
+    pub fn check_fail(&self, dev: DevIndex, caution: Caution) -> Result<(), String> {
+        if self.unnamed.contains(&dev) {
+            return Ok(()); // the array is going to be started without it
+        }
+        if !self.is_in_service(dev) {
+            return Err(format!("{}: has failed already; replace it", self.name_of(dev)));
+        }
+        self.check_tolerated(dev, caution)
+    }
+
+    /// Whether the device at `path` may take a member's place.
+    pub fn check_replace(&self, dev: DevIndex, path: &Path, caution: Caution) -> Result<(), String> {
+        if !self.accepts_writes {
+            return Err("the array has failed: a replacement cannot be filled any more".to_owned());
+        }
+        let candidate = look_at(path).map_err(|failure| failure.to_string())?;
+        self.check_unused(&candidate, caution)?;
+        let needed = self.place_bytes(dev);
+        if candidate.size_bytes < needed {
+            return Err(too_small(path, candidate.size_bytes, needed));
+        }
+        self.check_tolerated(dev, Caution::Careful)
+    }
+
+    /// Whether a device may become a spare; whether it is one already.
+    pub fn check_spare(&self, candidate: &Candidate, caution: Caution) -> Result<bool, String> {
+        let already = candidate.superblock().is_some_and(|s| s.array == self.array && s.role == Role::Spare);
+        if !already {
+            self.check_unused(candidate, caution)?;
+        }
+        let least = self.smallest_place();
+        if candidate.size_bytes < least {
+            return Err(too_small(&candidate.path, candidate.size_bytes, least));
+        }
+        Ok(already)
+    }
+
+    /// Another loss must be within what the code can make up for.
+    fn check_tolerated(&self, dev: DevIndex, caution: Caution) -> Result<(), String> {
+        let missing: Vec<String> = self
+            .members()
+            .filter(|&other| other != dev && self.states[other.index()] != MemberState::Healthy)
+            .map(|other| self.name_of(other))
+            .collect();
+        let tolerated = self.config.geometry.parity_count();
+        if missing.len() < tolerated || caution == Caution::Forced || !self.is_in_service(dev) {
+            return Ok(());
+        }
+        Err(format!(
+            "{}: cannot be spared, {} already out of service or being rebuilt and the array bears {tolerated}; replace first what has failed",
+            self.name_of(dev),
+            match missing.as_slice() {
+                [one] => format!("{one} is"),
+                several => format!("{} are", several.join(" and ")),
+            }
+        ))
+    }
+
+    /// Refuses a device that works for an array or holds somebody's content. A former member of this array is welcome
+    /// back.
+    fn check_unused(&self, candidate: &Candidate, caution: Caution) -> Result<(), String> {
+        let path = candidate.path.display();
+        for dev in self.members().filter(|&dev| self.is_in_service(dev)) {
+            if self.paths[dev.index()].as_deref().is_some_and(|path| same_file(path, &candidate.path)) {
+                return Err(format!("{path}: is {} of this array; use another device", self.name_of(dev)));
+            }
+        }
+        if caution == Caution::Forced {
+            return Ok(());
+        }
+        if let Some(superblock) = candidate.superblock().filter(|superblock| superblock.array != self.array) {
+            let array = superblock.array;
+            return Err(format!(
+                "{path}: is a member of array {array}; use another device, or --force to overwrite it"
+            ));
+        }
+        match candidate.signature {
+            Some(signature) => {
+                Err(format!("{path}: holds {signature}; use another device, or --force to overwrite it"))
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Bytes that the holder of a place needs.
+    pub fn place_bytes(&self, dev: DevIndex) -> u64 {
+        let main = dev.index() < self.config.geometry.device_count();
+        if main { self.config.main_device_bytes() } else { self.config.log_device_bytes() }
+    }
+
+    fn smallest_place(&self) -> u64 {
+        let main = self.config.main_device_bytes();
+        if self.config.log_count > 0 { main.min(self.config.log_device_bytes()) } else { main }
+    }
+}
+
+fn too_small(path: &Path, found: u64, needed: u64) -> String {
+    format!("{}: holds {found} bytes, expected at least {needed}; use a larger device", path.display())
+}
+
+/// Whether two paths lead to one file.
+pub fn same_file(one: &Path, other: &Path) -> bool {
+    one == other || matches!((one.canonicalize(), other.canonicalize()), (Ok(a), Ok(b)) if a == b)
+}
