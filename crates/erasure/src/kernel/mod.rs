@@ -7,6 +7,7 @@
 
 mod memory;
 mod portable;
+pub(crate) mod ring;
 mod scalar;
 mod vector;
 #[cfg(target_arch = "x86_64")]
@@ -123,7 +124,7 @@ struct Term {
 
 /// Whether a kernel sets its targets or adds to them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Mode {
+pub(crate) enum Mode {
     Overwrite,
     Add,
 }
