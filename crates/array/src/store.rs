@@ -54,8 +54,10 @@ impl Store {
         let kind = match config.code {
             CodeKind::Xor => erasure::CodeKind::Xor,
             CodeKind::Cauchy => erasure::CodeKind::Cauchy,
+            CodeKind::Rdp => erasure::CodeKind::Rdp,
         };
         let code = Code::new(kind, code_width(&config), m)?;
+        code.check_length(config.geometry.chunk_bytes())?;
         Ok(Self {
             layout: Layout::new(config.layout, config.geometry),
             code,
