@@ -10,8 +10,9 @@
 //! is in the diagonal parity twice, turned by `-c` and by `-(p - 1) = 1`.
 
 use crate::code::PieceSet;
-use crate::kernel::ring::{self, Place, Ring, SPARE, Stretch, Turned, Walk, WithSpare};
-use crate::kernel::{Memory, Mode};
+use crate::kernel::ring::{self, Place, Ring, SPARE, Stretch, Turned, WithSpare};
+use crate::kernel::walk::{self, Walk};
+use crate::kernel::{self, Memory, Mode, Shape, TARGETS_MAX};
 use crate::{Code, CodeError, CodeKind, rebuild};
 
 /// The most data columns of a codeword.
@@ -21,6 +22,9 @@ pub(crate) const PARITY_COUNT: usize = 2;
 
 /// Up to so many bytes the spare piece is on the stack.
 const STACK_BYTES: usize = 4096;
+
+/// The coefficients of a plain sum.
+const ONES: [u8; TARGETS_MAX] = [1; TARGETS_MAX];
 
 /// The primes: p - 1 divides chunks, which are multiples of 4096 bytes.
 const PRIMES: [usize; 2] = [17, 257];
@@ -71,8 +75,8 @@ pub(crate) fn encode<M: Memory>(
     check_columns(code, columns);
     let (kernels, row_disk) = (code.kernels(), ring.prime - 1);
     let data = || columns.iter().enumerate().map(|(i, &column)| (column, Place::Source(input(i))));
-    let rows = data().map(|(_, place)| in_row(place));
-    ring::sum(kernels, memory, ring, whole(ring, output(0)), Mode::Overwrite, rows);
+    let shape = Shape { sources: columns.len(), targets: 1 };
+    kernel::combine(kernels, memory, shape, &input, |_| output(0), |_, _| ONES);
     let disks = data().chain([(row_disk, Place::Target(output(0)))]);
     let diagonals = disks.map(|(disk, place)| Turned { place, turn: turn(ring, disk, 0) });
     ring::sum(kernels, memory, ring, whole(ring, output(1)), Mode::Overwrite, diagonals);
@@ -94,11 +98,10 @@ pub(crate) fn update<M: Memory>(
 ) {
     let ring = ring_or_panic(code, memory.len());
     check_columns(code, &[column]);
-    let versions = || [change.0, change.1].into_iter().flatten().map(Place::Source);
-    let rows = versions().map(in_row);
-    ring::sum(code.kernels(), memory, ring, whole(ring, parity(0)), Mode::Add, rows);
+    kernel::update(code.kernels(), memory, change, 1, |_| parity(0), |_| ONES);
     let turns = [turn(ring, column, 0), turn(ring, ring.prime - 1, 0)];
-    let diagonals = versions().flat_map(|place| turns.map(|turn| Turned { place, turn }));
+    let versions = [change.0, change.1].into_iter().flatten().map(Place::Source);
+    let diagonals = versions.flat_map(|place| turns.map(|turn| Turned { place, turn }));
     ring::sum(code.kernels(), memory, ring, whole(ring, parity(1)), Mode::Add, diagonals);
 }
 
@@ -265,9 +268,9 @@ impl Job<'_> {
         if x > 0 {
             // From diagonal x - 1, which misses disk x: the first symbol of disk y stands alone.
             let (start, step) = ((x + ring.prime - 1 - y) % ring.prime, ring.prime - distance);
-            ring::solve(memory, ring, Walk { start, step, last: missing - x, ..walk });
+            walk::solve(kernels, memory, ring, Walk { start, step, last: missing - x, ..walk });
         }
         let (start, last) = (distance - 1, missing - y);
-        ring::solve(memory, ring, Walk { start, step: distance, last, known: Some(last), ..walk });
+        walk::solve(kernels, memory, ring, Walk { start, step: distance, last, known: Some(last), ..walk });
     }
 }

@@ -1,9 +1,10 @@
-//! Sums of pieces that are cut in symbols and rotated on a ring of a prime number of places, as row-diagonal parity has
-//! them, and the recurrence that solves for two lost disks.
+//! Sums of pieces that are cut in symbols and turned on a ring of a prime number of places, as row-diagonal parity has
+//! them.
 //!
 //! A piece has a symbol on every place of the ring but the last, the *hole*, which counts as zeros.
 
 use super::{Kernels, Memory, Mode, TARGETS_MAX, TERMS_MAX, Term};
+use std::mem::MaybeUninit;
 
 /// The largest prime of a ring.
 pub(crate) const PRIME_MAX: usize = 257;
@@ -43,6 +44,13 @@ pub(crate) struct Stretch {
     pub(crate) at: usize,
 }
 
+/// Pieces summed at a time. Each breaks the ring at its hole into runs, and every run is a call for all pieces of the
+/// round: with many pieces a round there are many small calls, with few the target is read and written more often.
+/// On a small ring all pieces fit one round; measured best on the large one.
+fn round_terms(ring: Ring) -> usize {
+    if ring.prime <= TERMS_MAX { TERMS_MAX } else { 8 }
+}
+
 /// Pointer to a piece, and its turn.
 type Base = (*const u8, usize);
 
@@ -60,10 +68,11 @@ pub(crate) fn sum<M: Memory>(
     assert!(symbols < ring.prime && (ring.prime - 1) * ring.symbol <= memory.len(), "symbols of a piece");
     let target = memory.target(stretch.target);
     let mut terms = terms.into_iter();
+    let most = round_terms(ring);
     loop {
         let mut bases: [Base; TERMS_MAX] = [(std::ptr::null(), 0); TERMS_MAX];
         let mut count = 0;
-        for (base, term) in bases.iter_mut().zip(terms.by_ref()) {
+        for (base, term) in bases[..most].iter_mut().zip(terms.by_ref()) {
             let piece = match term.place {
                 Place::Source(name) => memory.source(name),
                 // The pointer at hand: asking again may take it away from us.
@@ -74,7 +83,7 @@ pub(crate) fn sum<M: Memory>(
             count += 1;
         }
         sum_round(kernels, ring, stretch, mode, target, &bases[..count]);
-        if count < TERMS_MAX {
+        if count < most {
             return;
         }
         mode = Mode::Add;
@@ -91,10 +100,10 @@ fn sum_round(kernels: &Kernels, ring: Ring, stretch: Stretch, mode: Mode, target
         breaks.add(hole);
         breaks.add(hole + 1);
     }
+    let mut terms = [const { MaybeUninit::<Term>::uninit() }; TERMS_MAX];
     let mut place = stretch.first;
     while place < stretch.end {
         let end = breaks.next_after(place).min(stretch.end);
-        let mut terms = [Term { source: std::ptr::null(), coefficients: [1; TARGETS_MAX] }; TERMS_MAX];
         let mut count = 0;
         for &(piece, turn) in bases {
             let turned = place + turn;
@@ -105,18 +114,21 @@ fn sum_round(kernels: &Kernels, ring: Ring, stretch: Stretch, mode: Mode, target
             assert!(symbol + (end - place) < ring.prime, "a run ends before the hole of each piece");
             // JUSTIFICATION: kernels take pointers.
             // SAFETY: just checked to lie within the piece, whose length `sum` checked.
-            terms[count].source = unsafe { piece.add(symbol * ring.symbol) };
+            let source = unsafe { piece.add(symbol * ring.symbol) };
+            terms[count].write(Term { source, coefficients: [1; TARGETS_MAX] });
             count += 1;
         }
         let bytes = (end - place) * ring.symbol;
         // JUSTIFICATION: as above.
-        // SAFETY: `sum` checked that the stretch lies within the target; the kernels are those of this CPU.
+        // SAFETY: the loop wrote the first `count` terms; `sum` checked that the stretch lies within the target; the
+        // kernels are those of this CPU.
         unsafe {
+            let terms = std::slice::from_raw_parts(terms.as_ptr().cast::<Term>(), count);
             let into = target.add((stretch.at + place - stretch.first) * ring.symbol);
             match (count, mode) {
                 (0, Mode::Overwrite) => into.write_bytes(0, bytes),
                 (0, Mode::Add) => {}
-                (_, _) => (kernels.sum)(&terms[..count], &[into], bytes, mode),
+                (_, _) => (kernels.sum)(terms, &[into], bytes, mode),
             }
         }
         place = end;
@@ -143,91 +155,6 @@ impl Breaks {
         }
         usize::MAX
     }
-}
-
-/// A walk over the symbols of two unknown pieces, each solved from the one before.
-///
-/// Before the walk, symbol `r` of the piece `rows` is the sum of both pieces' symbols `r`, and symbol `r` of the piece
-/// `diagonals` is the symbol `r` of `diagonals` to be, plus the symbol of `rows` that lies on the same diagonal: the one
-/// of the step before, or the one of the step after if the walk starts from a known symbol. Afterwards both have their
-/// own symbols.
-#[derive(Clone, Copy)]
-pub(crate) struct Walk {
-    /// The names of the targets.
-    pub(crate) rows: usize,
-    pub(crate) diagonals: usize,
-    /// The symbols visited: `start` first, then `step` places further on the ring each time, `last` last.
-    pub(crate) start: usize,
-    pub(crate) step: usize,
-    pub(crate) last: usize,
-    /// The symbol of `diagonals` that holds the first symbol of `rows` to be. Without it, the first symbol of
-    /// `diagonals` is known, as it has nothing of `rows` on its diagonal.
-    pub(crate) known: Option<usize>,
-}
-
-/// Solves along a walk.
-pub(crate) fn solve<M: Memory>(memory: &mut M, ring: Ring, walk: Walk) {
-    assert!(walk.rows != walk.diagonals, "two pieces");
-    assert!(walk.step < ring.prime && (ring.prime - 1) * ring.symbol <= memory.len(), "symbols of a piece");
-    let pieces = (memory.target(walk.rows), memory.target(walk.diagonals));
-    let mut at = 0;
-    // JUSTIFICATION: pieces may lie in one region, so there are no slices of both at once.
-    // SAFETY: both pieces have all symbols of the ring, of each of which the bytes from `at` on are visited.
-    unsafe {
-        while at + 64 <= ring.symbol {
-            solve_lane::<64>(pieces, ring, walk, at);
-            at += 64;
-        }
-        while at + 16 <= ring.symbol {
-            solve_lane::<16>(pieces, ring, walk, at);
-            at += 16;
-        }
-        while at < ring.symbol {
-            solve_lane::<1>(pieces, ring, walk, at);
-            at += 1;
-        }
-    }
-}
-
-/// [`solve`] for the bytes `at..at + N` of every symbol.
-///
-/// SAFETY contract: `at + N <= ring.symbol`, and both pieces are readable and writable for all symbols of the ring.
-unsafe fn solve_lane<const N: usize>(pieces: (*mut u8, *mut u8), ring: Ring, walk: Walk, at: usize) {
-    let lane = |piece: *mut u8, symbol: usize| {
-        assert!(symbol < ring.prime - 1, "symbol {symbol} of a ring of {}", ring.prime);
-        // JUSTIFICATION: see `solve`.
-        // SAFETY: just checked, with the contract of the caller.
-        unsafe { piece.add(symbol * ring.symbol + at).cast::<[u8; N]>() }
-    };
-    // JUSTIFICATION: see `solve`.
-    // SAFETY: `lane` gives places for `N` bytes within the pieces; arrays of bytes need no alignment.
-    unsafe {
-        let mut carry = walk.known.map_or([0; N], |symbol| *lane(pieces.1, symbol));
-        let mut symbol = walk.start;
-        loop {
-            let (row, diagonal) = (lane(pieces.0, symbol), lane(pieces.1, symbol));
-            if walk.known.is_some() {
-                let other = xor(*row, carry);
-                let next = xor(*diagonal, other);
-                (*row, *diagonal) = (carry, other);
-                carry = next;
-            } else {
-                let other = xor(*diagonal, carry);
-                carry = xor(*row, other);
-                (*row, *diagonal) = (carry, other);
-            }
-            if symbol == walk.last {
-                return;
-            }
-            symbol += walk.step;
-            symbol -= if symbol < ring.prime { 0 } else { ring.prime };
-        }
-    }
-}
-
-#[inline(always)]
-fn xor<const N: usize>(one: [u8; N], other: [u8; N]) -> [u8; N] {
-    std::array::from_fn(|i| one[i] ^ other[i])
 }
 
 /// A memory with one more target, of the name [`SPARE`].

@@ -96,6 +96,11 @@ unsafe fn sum_fixed<V: Lane, const R: usize, const PLAIN: bool, const UNROLL: us
             sum_block::<V, R, PLAIN, UNROLL>(prepared, &into, at, mode);
             at += UNROLL * V::BYTES;
         }
+        // A run of symbols is short more often than other pieces.
+        while R == 1 && PLAIN && at + 4 * V::BYTES <= len {
+            sum_block::<V, R, PLAIN, 4>(prepared, &into, at, mode);
+            at += 4 * V::BYTES;
+        }
         while at + V::BYTES <= len {
             sum_block::<V, R, PLAIN, 1>(prepared, &into, at, mode);
             at += V::BYTES;
