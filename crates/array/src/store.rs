@@ -36,7 +36,7 @@ pub fn is_out_of_place(scheme: SchemeKind) -> bool {
     }
 }
 
-/// The widest code word of an array: a log stripe has at most one member per main device.
+/// The widest code word of an array, on which the bytes of row-diagonal parity depend (docs/format.md): a log stripe has at most one member per main device.
 pub fn code_width(config: &ArrayConfig) -> usize {
     let (k, n, m) =
         (config.geometry.data_count(), config.geometry.device_count(), config.geometry.parity_count());

@@ -96,16 +96,21 @@ fn parities_are_those_of_the_paper_on_every_backend() {
 
 #[test]
 fn chunk_sizes_of_arrays_work() {
-    for (width, len) in [(16, 512), (6, 4096), (16, 1 << 16), (17, 4096), (40, 8192), (256, 1 << 14)] {
+    for (width, len) in
+        [(16, 512), (6, 4096), (16, 1 << 16), (5, 40000), (17, 4096), (40, 8192), (256, 1 << 14)]
+    {
         let all: Vec<_> = (0..width).collect();
         let columns = columns_of(width, &all, len, 9);
-        let code = rdp(width, Backend::detected());
-        assert_eq!(code.check_length(len), Ok(()));
-        assert_eq!(code.length_unit(), prime_of(width) - 1);
-        assert!(encode(&code, &all, &columns) == golden(prime_of(width), &columns));
-        let layout = Layout::new(&code, &all, len, 4);
-        layout.check_rebuild(&[0, width - 1], &[0, width - 1]);
-        layout.check_rebuild(&[width / 2, width], &[width / 2]);
+        for backend in backends() {
+            let code = rdp(width, backend);
+            assert_eq!(code.check_length(len), Ok(()));
+            assert_eq!(code.length_unit(), prime_of(width) - 1);
+            assert!(encode(&code, &all, &columns) == golden(prime_of(width), &columns));
+            let layout = Layout::new(&code, &all, len, 4);
+            layout.check_rebuild(&[0, width - 1], &[0, width - 1]);
+            layout.check_rebuild(&[1, width - 1], &[width - 1]);
+            layout.check_rebuild(&[width / 2, width], &[width / 2]);
+        }
     }
 }
 

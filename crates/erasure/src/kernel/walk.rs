@@ -42,6 +42,10 @@ pub(super) unsafe fn solve_vectors<V: Lane>(pieces: (*mut u8, *mut u8), ring: Ri
     // JUSTIFICATION: as in `solve`.
     // SAFETY: the contract of the caller; each step is within a symbol.
     unsafe {
+        while ring.symbol >= WIDE_SYMBOL_BYTES && at + size_of::<Wide<V>>() <= ring.symbol {
+            solve_words::<Wide<V>>(pieces, ring, walk, at);
+            at += size_of::<Wide<V>>();
+        }
         while at + V::BYTES <= ring.symbol {
             solve_words::<V>(pieces, ring, walk, at);
             at += V::BYTES;
@@ -82,6 +86,31 @@ impl<V: Lane> Word for V {
     unsafe fn xor(self, other: Self) -> Self {
         // JUSTIFICATION and SAFETY: the contract of `Lane`.
         unsafe { <V as Lane>::xor(self, other) }
+    }
+}
+
+/// Symbols of at least so many bytes are walked over [`Wide`]: they fall on few sets of the first-level cache, so the
+/// neighbours of a vector would be gone when their turn comes.
+const WIDE_SYMBOL_BYTES: usize = 2048;
+
+/// Several vectors of a symbol at once.
+#[derive(Clone, Copy)]
+struct Wide<V>([V; 8]);
+
+impl<V: Lane> Word for Wide<V> {
+    #[inline(always)]
+    unsafe fn zero() -> Self {
+        // JUSTIFICATION and SAFETY: the contract of `Lane`.
+        unsafe { Self([<V as Lane>::zero(); 8]) }
+    }
+
+    #[inline(always)]
+    unsafe fn xor(mut self, other: Self) -> Self {
+        for (one, other) in self.0.iter_mut().zip(other.0) {
+            // JUSTIFICATION and SAFETY: the contract of `Lane`.
+            *one = unsafe { <V as Lane>::xor(*one, other) };
+        }
+        self
     }
 }
 
