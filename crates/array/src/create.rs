@@ -106,7 +106,12 @@ pub fn plan_config(
     if log_count != expected {
         return Err(CreateError::LogCount { scheme: options.scheme, expected, found: log_count });
     }
-    if options.code == CodeKind::Xor && m != 1 {
+    let fits = match options.code {
+        CodeKind::Xor => m == 1,
+        CodeKind::Rdp => m == 2,
+        CodeKind::Cauchy => true,
+    };
+    if !fits {
         return Err(CreateError::Code { code: options.code, data_count: k, parity_count: m });
     }
     if options.reserve_permille > 900 {

@@ -36,7 +36,7 @@ pub fn is_out_of_place(scheme: SchemeKind) -> bool {
     }
 }
 
-/// The widest code word of an array: a log stripe has at most one member per main device.
+/// The widest code word of an array, on which the bytes of row-diagonal parity depend (docs/format.md): a log stripe has at most one member per main device.
 pub fn code_width(config: &ArrayConfig) -> usize {
     let (k, n, m) =
         (config.geometry.data_count(), config.geometry.device_count(), config.geometry.parity_count());
@@ -54,8 +54,10 @@ impl Store {
         let kind = match config.code {
             CodeKind::Xor => erasure::CodeKind::Xor,
             CodeKind::Cauchy => erasure::CodeKind::Cauchy,
+            CodeKind::Rdp => erasure::CodeKind::Rdp,
         };
         let code = Code::new(kind, code_width(&config), m)?;
+        code.check_length(config.geometry.chunk_bytes())?;
         Ok(Self {
             layout: Layout::new(config.layout, config.geometry),
             code,

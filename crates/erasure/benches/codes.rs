@@ -55,9 +55,13 @@ fn operations(backend: Backend, len: usize) -> Vec<Operation> {
         (CodeKind::Xor, 6, 1),
         (CodeKind::Cauchy, 4, 1),
         (CodeKind::Cauchy, 6, 2),
+        (CodeKind::Rdp, 6, 2),
         (CodeKind::Cauchy, 6, 3),
         (CodeKind::Cauchy, 8, 4),
+        (CodeKind::Cauchy, 14, 2),
+        (CodeKind::Rdp, 14, 2),
         (CodeKind::Cauchy, 20, 2),
+        (CodeKind::Rdp, 20, 2),
     ] {
         let code = Code::new(kind, k, m).unwrap().with_backend(backend).unwrap();
         let columns: Vec<usize> = (0..k).collect();
@@ -76,7 +80,7 @@ fn operations(backend: Backend, len: usize) -> Vec<Operation> {
             add(&format!("update {kind} {k}+{m}"), 1, Box::new(run));
         }
         for lost in 1..=m.min(2) {
-            if k != 6 {
+            if k != 6 && m != 2 {
                 continue;
             }
             let (decoder, decoder_columns) = (code.clone(), columns.clone());

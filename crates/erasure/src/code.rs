@@ -1,18 +1,19 @@
 //! The codes and their operations.
 
 use crate::kernel::{self, Kernels, Memory, Region, Shape, Slices, TARGETS_MAX};
-use crate::{Backend, CodeError, matrix, rebuild};
+use crate::{Backend, CodeError, matrix, rdp, rebuild};
 use std::fmt;
 use std::sync::Arc;
 
-/// Which code. A kind that is not a matrix of byte coefficients (RDP codes across sub-chunk symbols) gets a variant
-/// here and its own arm in the operations of [`Code`], whose interface suits it already.
+/// Which code. A kind that is not a matrix of byte coefficients has its own arm in the operations of [`Code`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 pub enum CodeKind {
     /// One parity, the XOR of all columns.
     Xor,
     /// Cauchy Reed-Solomon, any number of parities.
     Cauchy,
+    /// Row-diagonal parity, two parities: XORs only, across symbols within a piece.
+    Rdp,
 }
 
 impl fmt::Display for CodeKind {
@@ -20,6 +21,7 @@ impl fmt::Display for CodeKind {
         f.write_str(match self {
             Self::Xor => "xor",
             Self::Cauchy => "cauchy",
+            Self::Rdp => "rdp",
         })
     }
 }
@@ -37,23 +39,26 @@ pub struct Code {
     parity_count: usize,
     kernels: &'static Kernels,
     /// The coefficients of column 0 for every parity, then those of column 1, and so on; [`TARGETS_MAX`] - 1 zeros at
-    /// the end, so that a full group can be taken from anywhere.
+    /// the end, so that a full group can be taken from anywhere. None for row-diagonal parity.
     coefficients: Arc<[u8]>,
 }
 
 impl Code {
-    /// A code of up to `width_max` data columns and `parity_count` parities, at least 1 of each and at most 255 in all.
+    /// A code of up to `width_max` data columns and `parity_count` parities: at least 1 of each and at most 255 in all;
+    /// row-diagonal parity has 2 parities and up to 256 data columns.
     pub fn new(kind: CodeKind, width_max: usize, parity_count: usize) -> Result<Self, CodeError> {
+        let in_all = width_max.saturating_add(parity_count) <= matrix::PIECE_COUNT_MAX;
         let possible = match kind {
-            CodeKind::Xor => parity_count == 1,
-            CodeKind::Cauchy => parity_count >= 1,
+            CodeKind::Xor => parity_count == 1 && in_all,
+            CodeKind::Cauchy => parity_count >= 1 && in_all,
+            CodeKind::Rdp => parity_count == rdp::PARITY_COUNT && width_max <= rdp::WIDTH_MAX,
         };
-        let pieces = width_max.saturating_add(parity_count);
-        if !possible || width_max == 0 || pieces > matrix::PIECE_COUNT_MAX {
+        if !possible || width_max == 0 {
             return Err(CodeError::Geometry { kind, width_max, parity_count });
         }
+        let matrix_width = if kind == CodeKind::Rdp { 0 } else { width_max };
         let rows_of = |column| (0..parity_count).map(move |row| matrix::coefficient(row, column));
-        let coefficients = (0..width_max).flat_map(rows_of).chain([0; TARGETS_MAX - 1]).collect();
+        let coefficients = (0..matrix_width).flat_map(rows_of).chain([0; TARGETS_MAX - 1]).collect();
         Ok(Self { kind, width_max, parity_count, kernels: Backend::detected_kernels(), coefficients })
     }
 
@@ -88,7 +93,27 @@ impl Code {
         self.kernels
     }
 
+    /// What the length of pieces must be a multiple of, in bytes.
+    pub fn length_unit(&self) -> usize {
+        match self.kind {
+            CodeKind::Xor | CodeKind::Cauchy => 1,
+            CodeKind::Rdp => rdp::prime(self.width_max) - 1,
+        }
+    }
+
+    /// Whether the code works on pieces of `len` bytes.
+    ///
+    /// # Errors
+    /// [`CodeError::Length`] if `len` is not a multiple of [`Code::length_unit`]; then encode and update panic.
+    pub fn check_length(&self, len: usize) -> Result<(), CodeError> {
+        let unit = self.length_unit();
+        if len.is_multiple_of(unit) { Ok(()) } else { Err(CodeError::Length { kind: self.kind, len, unit }) }
+    }
+
     /// The factor of data column `column` in parity `row`.
+    ///
+    /// # Panics
+    /// If the code has no such parity or column, or no coefficients because it is row-diagonal parity.
     pub fn coefficient(&self, row: usize, column: usize) -> u8 {
         assert!(row < self.parity_count, "parity {row} of a code with {} parities", self.parity_count);
         self.group(column, row)[0]
@@ -97,6 +122,7 @@ impl Code {
     /// The coefficients of `column` for the parities from `row` on, followed by anything.
     pub(crate) fn group(&self, column: usize, row: usize) -> [u8; TARGETS_MAX] {
         assert!(column < self.width_max, "data column {column} of a code with {} columns", self.width_max);
+        assert!(self.kind != CodeKind::Rdp, "row-diagonal parity has no coefficients");
         let start = column * self.parity_count + row;
         *self.coefficients[start..].first_chunk().expect("the table ends with zeros")
     }
@@ -107,7 +133,7 @@ impl Code {
     ///
     /// # Panics
     /// If a piece reaches beyond the region, an output overlaps any other piece, a column is listed twice or beyond
-    /// `width_max`, or the lists do not match.
+    /// `width_max`, the lists do not match, or `len` does not suit the code ([`Code::check_length`]).
     pub fn encode_in(
         &self,
         region: &mut [u8],
@@ -137,7 +163,7 @@ impl Code {
     /// # Panics
     /// As [`Code::encode_columns`].
     pub fn encode(&self, data: &[&[u8]], parities: &mut [&mut [u8]]) {
-        let columns: [usize; matrix::PIECE_COUNT_MAX] = std::array::from_fn(|column| column);
+        let columns: [usize; rdp::WIDTH_MAX] = std::array::from_fn(|column| column);
         assert!(data.len() <= self.width_max, "{} columns of at most {}", data.len(), self.width_max);
         self.encode_columns(&columns[..data.len()], data, parities);
     }
@@ -150,16 +176,22 @@ impl Code {
         output: impl Fn(usize) -> usize,
     ) {
         PieceSet::of(columns);
-        let shape = Shape { sources: columns.len(), targets: self.parity_count };
-        kernel::combine(self.kernels, memory, shape, input, output, |i, row| self.group(columns[i], row));
+        match self.kind {
+            CodeKind::Xor | CodeKind::Cauchy => {
+                let shape = Shape { sources: columns.len(), targets: self.parity_count };
+                let coefficients = |i: usize, row| self.group(columns[i], row);
+                kernel::combine(self.kernels, memory, shape, input, output, coefficients);
+            }
+            CodeKind::Rdp => rdp::encode(self, memory, columns, input, output),
+        }
     }
 
     /// Updates all parities (pieces at `parities`, in order) for a change of data column `column`: adds the column's
     /// coefficient times (`old` + `new`). `None` stands for zeros, as of a column that joins or leaves the codeword.
     ///
     /// # Panics
-    /// If a piece reaches beyond the region, a parity overlaps any other piece, `column` is beyond `width_max`, or
-    /// there are not as many offsets as parities.
+    /// If a piece reaches beyond the region, a parity overlaps any other piece, `column` is beyond `width_max`,
+    /// there are not as many offsets as parities, or `len` does not suit the code ([`Code::check_length`]).
     pub fn update_in(
         &self,
         region: &mut [u8],
@@ -199,8 +231,13 @@ impl Code {
         change: (Option<usize>, Option<usize>),
         parity: impl Fn(usize) -> usize,
     ) {
-        let coefficients = |row| self.group(column, row);
-        kernel::update(self.kernels, memory, change, self.parity_count, parity, coefficients);
+        match self.kind {
+            CodeKind::Xor | CodeKind::Cauchy => {
+                let coefficients = |row| self.group(column, row);
+                kernel::update(self.kernels, memory, change, self.parity_count, parity, coefficients);
+            }
+            CodeKind::Rdp => rdp::update(self, memory, column, change, parity),
+        }
     }
 
     /// Rebuilds pieces of a codeword.
@@ -208,10 +245,12 @@ impl Code {
     /// `columns` are the data columns the codeword has; all others are zeros. `present` are the pieces at hand and
     /// `wanted` those to be produced (data or parity), each with its number and its byte offset in `region`; every
     /// piece is `len` bytes. Parities of low number are preferred if more are present than needed: give all. Does not
-    /// allocate unless more than 8 data columns are missing.
+    /// allocate unless more than 8 data columns are missing, or one of two missing pieces of more than 4 KiB is wanted
+    /// without the other from row-diagonal parity.
     ///
     /// # Errors
-    /// [`CodeError::TooManyLosses`] if the pieces present do not determine the codeword; nothing is written then.
+    /// Nothing is written then. [`CodeError::TooManyLosses`] if the pieces present do not determine the codeword,
+    /// [`CodeError::Length`] if `len` does not suit the code.
     ///
     /// # Panics
     /// If a piece reaches beyond the region, a wanted piece overlaps any other piece, a number is listed twice or is
@@ -228,7 +267,7 @@ impl Code {
             let others = present.iter().chain(&wanted[..i]).map(|&(_, other)| other);
             kernel::assert_disjoint(len, others, &[offset]);
         }
-        rebuild::rebuild(self, &mut Region::new(region, len), columns, present, wanted)
+        self.rebuild_pieces(&mut Region::new(region, len), columns, present, wanted)
     }
 
     /// [`Code::rebuild_in`] on slices: `present` and `wanted` are piece numbers with their content.
@@ -249,13 +288,30 @@ impl Code {
         let produced: Vec<_> = wanted.iter().enumerate().map(|(at, (piece, _))| (*piece, at)).collect();
         let mut targets: Vec<&mut [u8]> = wanted.iter_mut().map(|(_, bytes)| &mut **bytes).collect();
         let mut memory = Slices::new(&sources, &mut targets);
-        rebuild::rebuild(self, &mut memory, columns, &present, &produced)
+        self.rebuild_pieces(&mut memory, columns, &present, &produced)
+    }
+
+    fn rebuild_pieces<M: Memory>(
+        &self,
+        memory: &mut M,
+        columns: &[usize],
+        present: &[(usize, usize)],
+        wanted: &[(usize, usize)],
+    ) -> Result<(), CodeError> {
+        match self.kind {
+            CodeKind::Xor | CodeKind::Cauchy => rebuild::rebuild(self, memory, columns, present, wanted),
+            CodeKind::Rdp => rdp::rebuild(self, memory, columns, present, wanted),
+        }
     }
 }
 
 /// A set of piece numbers.
 #[derive(Clone, Copy, Default)]
-pub(crate) struct PieceSet([u64; 4]);
+pub(crate) struct PieceSet([u64; PIECE_WORDS]);
+
+/// The most pieces of a codeword of any kind.
+const PIECE_COUNT_MAX: usize = rdp::WIDTH_MAX + rdp::PARITY_COUNT;
+const PIECE_WORDS: usize = PIECE_COUNT_MAX.div_ceil(64);
 
 impl PieceSet {
     /// The set of `pieces`.
@@ -266,7 +322,7 @@ impl PieceSet {
         let mut set = Self::default();
         for &piece in pieces {
             assert!(
-                piece < matrix::PIECE_COUNT_MAX && !set.contains(piece),
+                piece < PIECE_COUNT_MAX && !set.contains(piece),
                 "piece {piece} is listed twice or no piece"
             );
             set.0[piece / 64] |= 1 << (piece % 64);

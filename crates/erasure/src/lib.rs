@@ -1,7 +1,8 @@
-//! Erasure codes as pure functions on bytes: XOR and Cauchy Reed-Solomon over GF(2^8).
+//! Erasure codes as pure functions on bytes: XOR, Cauchy Reed-Solomon over GF(2^8), and row-diagonal parity.
 //!
-//! A codeword is a set of *data columns*, numbered from 0, and `m` *parities*. All arithmetic is byte by byte, so a
-//! piece may have any length and byte `i` of a parity depends on byte `i` of the data columns only.
+//! A codeword is a set of *data columns*, numbered from 0, and `m` *parities*. XOR and Reed-Solomon work byte by byte:
+//! a piece may have any length and byte `i` of a parity depends on byte `i` of the data columns only. Row-diagonal
+//! parity cuts pieces in symbols, of which their length must be a multiple.
 //!
 //! # The code on disk (never changes)
 //! The field is GF(2^8) with polynomial 0x11D (that of Linux RAID-6, ISA-L and Jerasure). Parity `r` of a codeword is
@@ -24,8 +25,22 @@
 //! - parity `r` is the same bytes whether the code has `r + 1` parities or more;
 //! - XOR is the Cauchy code with one parity.
 //!
+//! # Row-diagonal parity on disk (never changes)
+//! Two parities, XORs only (Corbett et al., FAST 2004). The prime p is 17 if the code was made for at most 16 data
+//! columns, else 257 (up to 256 columns). A piece is p - 1 symbols of equal length, symbol `r` of which is row `r`. With
+//! `d[c][r]` for symbol `r` of data column `c`, symbols and columns that do not exist being zeros,
+//!
+//! | parity | symbol `r` |
+//! |---|---|
+//! | 0 (row) | `P[r]` = sum over columns `c` of `d[c][r]`: plain XOR |
+//! | 1 (diagonal) | sum over columns `c` of `d[c][(r - c) mod p]`, plus `P[r + 1]` |
+//!
+//! Again a codeword with few columns is the wide one with zero columns left out, in any subset and order; but the
+//! diagonal parity depends on p, and so on whether the code was made for more than 16 columns.
+//!
 //! # Speed
-//! All kernels read every source once and write every parity once. The back end is chosen at run time
+//! The kernels of XOR and Reed-Solomon read every source once and write every parity once; those of row-diagonal parity
+//! read every source twice. The back end is chosen at run time
 //! ([`backend_name`]); [`Backend::Scalar`] is the golden version that every other one must equal byte for byte.
 #![deny(unsafe_code)]
 
@@ -34,6 +49,7 @@ mod error;
 mod field;
 mod kernel;
 mod matrix;
+mod rdp;
 mod rebuild;
 
 pub use code::{Code, CodeKind};

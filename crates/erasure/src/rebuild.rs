@@ -38,10 +38,8 @@ pub(crate) fn rebuild<M: Memory>(
     present: &[(usize, usize)],
     wanted: &[(usize, usize)],
 ) -> Result<(), CodeError> {
-    let piece_count = code.width_max() + code.parity_count();
-    PieceSet::of(wanted.iter().map(|(piece, _)| piece));
-    assert!(wanted.iter().all(|&(piece, _)| piece < piece_count), "a wanted piece is none of the code's");
-    let sources = choose(code, columns, present)?;
+    let (_, at_hand) = check(code, columns, present, wanted);
+    let sources = choose(code, columns, present, &at_hand)?;
     let size = sources.missing_count;
     let mut stack = [0; 2 * STACK_LOSSES_MAX * STACK_LOSSES_MAX + TARGETS_MAX * STACK_LOSSES_MAX];
     let needed = 2 * size * size + TARGETS_MAX * size;
@@ -66,12 +64,38 @@ pub(crate) fn rebuild<M: Memory>(
     Ok(())
 }
 
-/// Decides which pieces to use.
-fn choose(code: &Code, columns: &[usize], present: &[(usize, usize)]) -> Result<Sources, CodeError> {
-    let (width, parity_count) = (code.width_max(), code.parity_count());
+/// The columns of the codeword and the pieces at hand.
+///
+/// # Panics
+/// If the lists contradict each other or the code ([`Code::rebuild_in`]).
+pub(crate) fn check(
+    code: &Code,
+    columns: &[usize],
+    present: Pieces<'_>,
+    wanted: Pieces<'_>,
+) -> (PieceSet, PieceSet) {
+    let (width, piece_count) = (code.width_max(), code.width_max() + code.parity_count());
+    PieceSet::of(wanted.iter().map(|(piece, _)| piece));
+    assert!(wanted.iter().all(|&(piece, _)| piece < piece_count), "a wanted piece is none of the code's");
     let in_codeword = PieceSet::of(columns);
     assert!(columns.iter().all(|&column| column < width), "a column is none of the code's {width}");
     let at_hand = PieceSet::of(present.iter().map(|(piece, _)| piece));
+    for &(piece, _) in present {
+        assert!(piece < piece_count, "piece {piece} is present but none of the code's");
+        let expected = piece >= width || in_codeword.contains(piece);
+        assert!(expected, "data column {piece} is present but not of the codeword");
+    }
+    (in_codeword, at_hand)
+}
+
+/// Decides which pieces to use.
+fn choose(
+    code: &Code,
+    columns: &[usize],
+    present: Pieces<'_>,
+    at_hand: &PieceSet,
+) -> Result<Sources, CodeError> {
+    let (width, parity_count) = (code.width_max(), code.parity_count());
     let none = [0; matrix::PIECE_COUNT_MAX];
     let mut sources = Sources { used: none, column_count: 0, missing: none, rows: none, missing_count: 0 };
     for &column in columns.iter().filter(|&&column| !at_hand.contains(column)) {
@@ -79,9 +103,7 @@ fn choose(code: &Code, columns: &[usize], present: &[(usize, usize)]) -> Result<
         sources.missing_count += 1;
     }
     for (position, &(piece, _)) in present.iter().enumerate() {
-        assert!(piece < width + parity_count, "piece {piece} is present but none of the code's");
         if piece < width {
-            assert!(in_codeword.contains(piece), "data column {piece} is present but not of the codeword");
             sources.used[sources.column_count] = byte(position);
             sources.column_count += 1;
         }

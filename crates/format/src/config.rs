@@ -168,6 +168,9 @@ impl ArrayConfig {
             CodeKind::Xor => {
                 rule(parity_count == 1, "number of parity devices", parity_count, "1 with the code xor")?;
             }
+            CodeKind::Rdp => {
+                rule(parity_count == 2, "number of parity devices", parity_count, "2 with the code rdp")?;
+            }
             CodeKind::Cauchy => {} // any k + m <= 255, which Geometry ensures
         }
         match self.scheme {

@@ -92,6 +92,8 @@ codes!(
         Xor = 1, "xor";
         /// Cauchy Reed-Solomon: any number of parity columns.
         Cauchy = 2, "cauchy";
+        /// Row-diagonal parity: two parity columns.
+        Rdp = 3, "rdp";
     }
 );
 
@@ -175,6 +177,10 @@ mod tests {
         for &state in MemberState::ALL {
             assert_eq!(state.name().parse(), Ok(state));
             assert_eq!(MemberState::from_code(state.code()), Ok(state));
+        }
+        for &code in CodeKind::ALL {
+            assert_eq!(code.to_string().parse(), Ok(code));
+            assert_eq!(CodeKind::from_code(code.code()), Ok(code));
         }
         assert_eq!(CodeKind::Cauchy.to_string(), "cauchy");
         assert_eq!(LayoutKind::ALL.len(), LayoutKind::TABLE.rows.len());

@@ -211,7 +211,11 @@ fn draw_config(rng: &mut Rng, scheme: Option<SchemeKind>) -> ArrayConfig {
     let geometry = Geometry::new(k, m, chunk_bytes).expect("drawn within its limits");
     let options = CreateOptions {
         scheme,
-        code: if m == 1 && rng.chance(1, 2) { CodeKind::Xor } else { CodeKind::Cauchy },
+        code: match m {
+            1 if rng.chance(1, 2) => CodeKind::Xor,
+            2 if rng.chance(1, 2) => CodeKind::Rdp,
+            _ => CodeKind::Cauchy,
+        },
         layout: if k + m <= 7 && rng.chance(1, 2) { LayoutKind::Spread } else { LayoutKind::Rotate },
         consistency: rng.pick(&[Consistency::Resync, Consistency::Journal, Consistency::Journal]),
         geometry,

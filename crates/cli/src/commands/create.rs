@@ -46,7 +46,8 @@ pub struct Arguments {
     /// The same for log paths; without it they get the size of the data files.
     #[arg(long, value_parser = parse_size, value_name = "SIZE")]
     log_size: Option<u64>,
-    /// Erasure code: `xor` for one parity, `cauchy` (Reed-Solomon) for any number.
+    /// Erasure code: `xor` for one parity, `cauchy` (Reed-Solomon) for any number, `rdp` (row-diagonal parity) for
+    /// two; `auto` is `xor` or `cauchy`.
     #[arg(long, value_enum, default_value = "auto")]
     code: CodeName,
     /// What `raid` does about the write hole: recompute parity after a crash, or write through a journal.
@@ -77,6 +78,7 @@ enum CodeName {
     Auto,
     Xor,
     Cauchy,
+    Rdp,
 }
 
 #[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
@@ -125,6 +127,7 @@ fn create_options(arguments: &Arguments) -> Result<CreateOptions, Failure> {
         code: match arguments.code {
             CodeName::Xor => CodeKind::Xor,
             CodeName::Auto if parity == 1 => CodeKind::Xor,
+            CodeName::Rdp => CodeKind::Rdp,
             CodeName::Auto | CodeName::Cauchy => CodeKind::Cauchy,
         },
         layout: if total <= SPREAD_DEVICES_MAX { LayoutKind::Spread } else { LayoutKind::Rotate },

@@ -7,8 +7,10 @@
 
 mod memory;
 mod portable;
+pub(crate) mod ring;
 mod scalar;
 mod vector;
+pub(crate) mod walk;
 #[cfg(target_arch = "x86_64")]
 mod x86;
 
@@ -123,7 +125,7 @@ struct Term {
 
 /// Whether a kernel sets its targets or adds to them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Mode {
+pub(crate) enum Mode {
     Overwrite,
     Add,
 }
@@ -145,6 +147,11 @@ pub(crate) struct Kernels {
         targets: &[*mut u8],
         len: usize,
     ),
+    /// Solves along a walk over two pieces, rows and diagonals.
+    ///
+    /// SAFETY contract: both pieces are readable and writable for all symbols of the ring, and the CPU has the
+    /// instructions of the back end.
+    solve: unsafe fn(pieces: (*mut u8, *mut u8), ring: ring::Ring, walk: walk::Walk),
 }
 
 impl Kernels {

@@ -1,12 +1,14 @@
 //! The lane of CPUs without a lane of their own: plain integers, which the compiler turns into what vectors there are.
 
+use super::ring::Ring;
 use super::vector::{self, Lane};
+use super::walk::{self, Walk};
 use super::{Backend, Kernels, Mode, TARGETS_MAX, Term};
 use std::array;
 
 const BYTES: usize = 32;
 
-pub(super) static KERNELS: Kernels = Kernels { backend: Backend::Portable, sum, update };
+pub(super) static KERNELS: Kernels = Kernels { backend: Backend::Portable, sum, update, solve };
 
 /// 256 bits.
 #[derive(Clone, Copy)]
@@ -80,4 +82,9 @@ unsafe fn update(
 ) {
     // JUSTIFICATION and SAFETY: the contract of `Kernels::update`; no special instructions.
     unsafe { vector::update::<Portable>(old, new, coefficients, targets, len) }
+}
+
+unsafe fn solve(pieces: (*mut u8, *mut u8), ring: Ring, walk: Walk) {
+    // JUSTIFICATION and SAFETY: the contract of `Kernels::solve`; no special instructions.
+    unsafe { walk::solve_vectors::<Portable>(pieces, ring, walk) }
 }

@@ -1,9 +1,11 @@
 //! The golden kernels: one byte at a time. Also the tails of the vector kernels.
 
+use super::ring::Ring;
+use super::walk::{self, Walk};
 use super::{Backend, Kernels, Mode, TARGETS_MAX, Term};
 use crate::field::multiply;
 
-pub(super) static KERNELS: Kernels = Kernels { backend: Backend::Scalar, sum, update };
+pub(super) static KERNELS: Kernels = Kernels { backend: Backend::Scalar, sum, update, solve };
 
 unsafe fn sum(terms: &[Term], targets: &[*mut u8], len: usize, mode: Mode) {
     // JUSTIFICATION and SAFETY: the contract of `Kernels::sum`.
@@ -19,6 +21,11 @@ unsafe fn update(
 ) {
     // JUSTIFICATION and SAFETY: the contract of `Kernels::update`.
     unsafe { update_from(0, old, new, coefficients, targets, len) }
+}
+
+unsafe fn solve(pieces: (*mut u8, *mut u8), ring: Ring, walk: Walk) {
+    // JUSTIFICATION and SAFETY: the contract of `Kernels::solve`; no special instructions.
+    unsafe { walk::solve_bytes(0, pieces, ring, walk) }
 }
 
 /// [`Kernels::sum`] for the bytes `start..len`.

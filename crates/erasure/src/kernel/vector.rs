@@ -96,13 +96,44 @@ unsafe fn sum_fixed<V: Lane, const R: usize, const PLAIN: bool, const UNROLL: us
             sum_block::<V, R, PLAIN, UNROLL>(prepared, &into, at, mode);
             at += UNROLL * V::BYTES;
         }
+        // A run of symbols is short more often than other pieces.
+        while R == 1 && PLAIN && at + 4 * V::BYTES <= len {
+            sum_block::<V, R, PLAIN, 4>(prepared, &into, at, mode);
+            at += 4 * V::BYTES;
+        }
         while at + V::BYTES <= len {
             sum_block::<V, R, PLAIN, 1>(prepared, &into, at, mode);
             at += V::BYTES;
         }
+        while R == 1 && PLAIN && at + NARROW_BYTES <= len {
+            xor_narrow(prepared, into[0], at, mode);
+            at += NARROW_BYTES;
+        }
         if at < len {
             scalar::sum_from(at, terms, targets, len, mode);
         }
+    }
+}
+
+/// Symbols of codes across symbols can be as small as this, so a plain sum has a step of this width.
+const NARROW_BYTES: usize = 16;
+
+/// [`NARROW_BYTES`] of a target that is a plain sum, at byte `at`.
+#[inline(always)]
+unsafe fn xor_narrow<V: Lane, const R: usize>(
+    terms: &[Prepared<V, R>],
+    target: *mut u8,
+    at: usize,
+    mode: Mode,
+) {
+    // JUSTIFICATION and SAFETY: as in `sum_fixed`, which checked the bounds.
+    unsafe {
+        let target = target.add(at).cast::<u128>();
+        let mut sum = if mode == Mode::Add { target.read_unaligned() } else { 0 };
+        for term in terms {
+            sum ^= term.source.add(at).cast::<u128>().read_unaligned();
+        }
+        target.write_unaligned(sum);
     }
 }
 

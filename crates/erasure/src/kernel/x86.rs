@@ -1,6 +1,8 @@
 //! Lanes and kernels of x86-64.
 
+use super::ring::Ring;
 use super::vector::{self, Lane};
+use super::walk::{self, Walk};
 use super::{Backend, Kernels, Mode, TARGETS_MAX, Term};
 use crate::field::{AFFINE, NIBBLES};
 use std::arch::x86_64::*;
@@ -236,9 +238,10 @@ impl Lane for Gfni512 {
 macro_rules! kernels {
     ($module:ident, $lane:ident, $features:literal) => {
         pub(super) mod $module {
-            use super::{Backend, Kernels, Mode, TARGETS_MAX, Term, vector};
+            use super::{Backend, Kernels, Mode, Ring, TARGETS_MAX, Term, Walk, vector, walk};
 
-            pub(in crate::kernel) static KERNELS: Kernels = Kernels { backend: Backend::$lane, sum, update };
+            pub(in crate::kernel) static KERNELS: Kernels =
+                Kernels { backend: Backend::$lane, sum, update, solve };
 
             #[target_feature(enable = $features)]
             unsafe fn sum(terms: &[Term], targets: &[*mut u8], len: usize, mode: Mode) {
@@ -256,6 +259,12 @@ macro_rules! kernels {
             ) {
                 // SAFETY: the contract of `Kernels::update`; the features are enabled here.
                 unsafe { vector::update::<super::$lane>(old, new, coefficients, targets, len) }
+            }
+
+            #[target_feature(enable = $features)]
+            unsafe fn solve(pieces: (*mut u8, *mut u8), ring: Ring, walk: Walk) {
+                // SAFETY: the contract of `Kernels::solve`; the features are enabled here.
+                unsafe { walk::solve_vectors::<super::$lane>(pieces, ring, walk) }
             }
         }
     };

@@ -111,6 +111,8 @@ fn good_configurations_pass() {
         ..eplog()
     };
     assert_eq!(xor.validate(), Ok(()));
+    assert_eq!(ArrayConfig { code: CodeKind::Rdp, ..raid() }.validate(), Ok(()));
+    assert_eq!(ArrayConfig { code: CodeKind::Rdp, ..eplog() }.validate(), Ok(()));
 }
 
 #[test]
@@ -120,6 +122,10 @@ fn each_contradiction_is_refused_by_name() {
         other => panic!("expected a configuration error, got {other:?} for {config:?}"),
     };
     assert_eq!(refused(ArrayConfig { code: CodeKind::Xor, ..raid() }), ("number of parity devices", 2));
+    for m in [1, 3] {
+        let rdp = ArrayConfig { code: CodeKind::Rdp, geometry: Geometry::new(4, m, 4096).unwrap(), ..raid() };
+        assert_eq!(refused(rdp), ("number of parity devices", m as u64));
+    }
     assert_eq!(refused(ArrayConfig { log_count: 1, ..raid() }), ("number of log devices", 1));
     assert_eq!(refused(ArrayConfig { log_count: 0, ..eplog() }), ("number of log devices", 0));
     assert_eq!(refused(ArrayConfig { log_count: 3, ..eplog() }), ("number of log devices", 3));

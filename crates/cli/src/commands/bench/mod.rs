@@ -35,7 +35,7 @@ pub struct Arguments {
     /// Bytes of a chunk.
     #[arg(long, value_parser = parse_size, default_value = "4KiB", value_name = "SIZE")]
     chunk_size: u64,
-    /// Erasure code: auto, xor or cauchy.
+    /// Erasure code: auto, xor, cauchy or rdp.
     #[arg(long, value_parser = parse_code, default_value = "auto")]
     code: std::option::Option<CodeKind>,
     /// What raid does about the write hole: resync or journal.

@@ -65,7 +65,7 @@ pub struct Arguments {
     /// Log devices of the array made: auto (as many as the scheme needs) or their number.
     #[arg(long, default_value = "auto", value_parser = parse_log_devices, value_name = "COUNT")]
     log_devices: LogDevices,
-    /// Erasure code of the array made: auto, xor or cauchy.
+    /// Erasure code of the array made: auto, xor, cauchy or rdp.
     #[arg(long, default_value = "auto", value_parser = parse_code)]
     code: CodeChoice,
     /// What the scheme raid does about the write hole: resync or journal.
