@@ -158,8 +158,13 @@ fn run_info(arguments: &InfoArguments) -> Result<Exit, Failure> {
     Ok(0)
 }
 
+/// One line for each label that says that a trace is synthetic; for the results of a replay.
+pub fn describe_labels(traces: &[PathBuf], options: &ReadOptions) -> Result<Vec<String>, Failure> {
+    Ok(labels(traces, options)?.iter().map(synthetic::describe).collect())
+}
+
 /// What the files say of themselves if they are synthetic. Pipes, which can be read once only, are not asked.
-pub fn labels(traces: &[PathBuf], options: &ReadOptions) -> Result<Vec<Label>, Failure> {
+fn labels(traces: &[PathBuf], options: &ReadOptions) -> Result<Vec<Label>, Failure> {
     let mut labels = Vec::new();
     for path in traces.iter().filter(|path| path.is_file()) {
         labels.extend_from_slice(TraceReader::open(path, options)?.labels());
