@@ -177,10 +177,13 @@ impl Extents {
         self.extent(scatter(rank, self.stride, segment_count))
     }
 
-    /// A place for `units` in the extent, from its unit `first` on.
+    /// A place for `units` in the extent, from its unit `first` on; all sectors of a chunk are equally likely starts.
     fn place(&mut self, extent: Extent, first: u64, units: u64) -> u64 {
+        let chunk_units = CALIBRATED_CHUNK_BYTES / self.plan.unit_bytes;
         // Longest lengths are a third of an extent, so there is room.
         let room = extent.units.saturating_sub(first + units) + 1;
+        let whole_chunks = room - room % chunk_units;
+        let room = if whole_chunks > 0 { whole_chunks } else { room };
         extent.start_bytes + (first + self.random.below(room)) * self.plan.unit_bytes
     }
 
