@@ -4,7 +4,9 @@
 //!   [`Format`], detected from its content; [`TraceSequence`] joins several files.
 //! - [`StatsCollector`] counts what the papers print of a trace (requirements ).
 //! - [`prepare()`] drops untouched segments and shifts the rest together, the preparation of every experiment.
-//! - [`TraceWriter`] writes a trace in four formats; [`Synthetic`] makes one from a seed.
+//! - [`TraceWriter`] writes a trace in four formats; [`Synthetic`] makes a small one from a seed.
+//! - [`Generator`] makes a trace by [`Profile`]: the papers' synthetic one, and stand-ins calibrated to the figures that
+//!   they print of traces that cannot be had; [`compare`] holds one against those figures.
 //!
 //! Nothing a file contains makes this crate panic: a line that is not understood is an error that names the file
 //! and the line, or is counted, as [`SkipPolicy`] says.
@@ -15,6 +17,8 @@ mod fields;
 mod format;
 mod layout;
 mod prepare;
+mod profile;
+mod random;
 mod reader;
 mod request;
 mod source;
@@ -27,6 +31,11 @@ pub use format::{BlkparseAction, Format, UnknownFormatName};
 pub use layout::Layout;
 pub use prepare::{
     Fill, PrepareError, PrepareOptions, Prepared, SEGMENT_BYTES, TouchedBy, prepare, prepare_slice,
+};
+pub use profile::{
+    CALIBRATED_CHUNK_BYTES, Comparison, GenerateOptions, Generator, Label, Profile, ProfileError,
+    RANGE_BYTES_DEFAULT, REQUESTS_DEFAULT, Scaling, Source, Statistic, TOLERANCE_PERCENT, Target, Verdict,
+    compare,
 };
 pub use reader::{ReadOptions, SkipPolicy, TraceReader, TraceSequence};
 pub use request::{DevMode, MAX_END_BYTES, MAX_TRANSFER_BYTES, Op, Request};

@@ -3,7 +3,7 @@
 use crate::error::excerpt;
 use crate::format::Parser;
 use crate::source::{Lines, Span, file_size};
-use crate::{BlkparseAction, Format, LineFault, Progress, Request, TraceError};
+use crate::{BlkparseAction, Format, Label, LineFault, Progress, Request, TraceError};
 use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{self, Read};
@@ -44,6 +44,7 @@ pub struct TraceReader {
     progress: Progress,
     skipped_count: u64,
     first_skipped: Option<TraceError>,
+    labels: Vec<Label>,
     done: bool,
 }
 
@@ -84,6 +85,7 @@ impl TraceReader {
         };
         let mut parser = Parser::new(format, options.blkparse_action);
         parser.look_ahead(prefix);
+        let labels = if format == Format::Common { labels(prefix) } else { Vec::new() };
         Ok(Self {
             file,
             lines,
@@ -93,6 +95,7 @@ impl TraceReader {
             progress,
             skipped_count: 0,
             first_skipped: None,
+            labels,
             done: false,
         })
     }
@@ -100,6 +103,11 @@ impl TraceReader {
     /// The format read, detected or given.
     pub fn format(&self) -> Format {
         self.format
+    }
+
+    /// What the file says of itself if it is synthetic, or made of such: the labels at its beginning, at most 64.
+    pub fn labels(&self) -> &[Label] {
+        &self.labels
     }
 
     /// How far it has come; the handle stays valid while the reader is used.
@@ -163,6 +171,14 @@ impl TraceReader {
             }
         }
     }
+}
+
+/// The labels among the comments that a common trace begins with.
+fn labels(prefix: &[u8]) -> Vec<Label> {
+    const COMMENTS: usize = 64;
+    let comments =
+        prefix.split(|&byte| byte == b'\n').take(COMMENTS).take_while(|line| line.starts_with(b"#"));
+    comments.filter_map(Label::parse).collect()
 }
 
 impl Iterator for TraceReader {

@@ -183,27 +183,44 @@ impl StatsCollector {
         Ok(())
     }
 
-    /// The figures.
-    pub fn finish(self) -> Stats {
-        let mut stats = self.stats;
+    /// Writes per chunk, most first, and how many chunks have so many.
+    fn chunks_by_count(&self) -> Vec<(u32, u64)> {
         let mut chunks_by_count: HashMap<u32, u64> = HashMap::new();
         for &count in self.counts.iter().flatten().filter(|&&count| count > 0) {
             *chunks_by_count.entry(count).or_default() += 1;
         }
         let mut chunks_by_count: Vec<_> = chunks_by_count.into_iter().collect();
         chunks_by_count.sort_unstable_by_key(|&(count, _)| std::cmp::Reverse(count));
+        chunks_by_count
+    }
+
+    /// Chunk writes that went to the `chunk_count` chunks written most.
+    pub fn hottest_write_count(&self, chunk_count: u64) -> u64 {
+        hottest(&self.chunks_by_count(), chunk_count)
+    }
+
+    /// The figures.
+    pub fn finish(self) -> Stats {
+        let chunks_by_count = self.chunks_by_count();
+        let mut stats = self.stats;
         stats.unique_chunk_count = chunks_by_count.iter().map(|&(_, chunks)| chunks).sum();
-        let mut hot_left = stats.unique_chunk_count.div_ceil(5);
-        for (count, chunks) in chunks_by_count {
-            let taken = chunks.min(hot_left);
-            stats.top_fifth_write_count += taken * u64::from(count);
-            hot_left -= taken;
-        }
+        stats.top_fifth_write_count = hottest(&chunks_by_count, stats.unique_chunk_count.div_ceil(5));
         stats.segment_touched_count = self.segments.len() as u64;
         stats.segment_written_count = self.segments.values().map(|&written| u64::from(written)).sum();
         stats.duration_us = self.time_us_last - self.time_us_first.unwrap_or(self.time_us_last);
         stats
     }
+}
+
+fn hottest(chunks_by_count: &[(u32, u64)], chunk_count: u64) -> u64 {
+    let mut left = chunk_count;
+    let mut writes = 0;
+    for &(count, chunks) in chunks_by_count {
+        let taken = chunks.min(left);
+        writes += taken * u64::from(count);
+        left -= taken;
+    }
+    writes
 }
 
 fn ratio(part: u64, whole: u64) -> f64 {

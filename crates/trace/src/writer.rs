@@ -8,7 +8,7 @@
 //! | `fio` (version 2) | times are rounded down to the last wait, less than 100 us off (fio ignores shorter waits); times that go back stay at the latest; offset and length of flushes |
 
 use crate::format::{fio_header, header};
-use crate::{MAX_END_BYTES, Op, Request, TraceError, UnknownFormatName};
+use crate::{Label, MAX_END_BYTES, Op, Request, TraceError, UnknownFormatName};
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
@@ -198,6 +198,24 @@ impl TraceWriter {
         }
         let (file, summary) = (name.to_owned(), WriteSummary::default());
         Ok(Self { file, sink, format, text, summary, fio_devices: BTreeSet::new(), fio_time_us: 0 })
+    }
+
+    /// Puts a label in front of the header, before any request is written; `details`, one line, follows it. Only the
+    /// common form has room for one: `false` if the format has none, or requests came before.
+    pub fn label(&mut self, label: &Label, details: &str) -> bool {
+        let begun = self.summary != WriteSummary::default();
+        if self.format != OutputFormat::Common || begun {
+            return false;
+        }
+        let mut text = Vec::new();
+        line(&mut text, format_args!("{label}"));
+        if !details.is_empty() {
+            line(&mut text, format_args!("# {}", details.replace(['\n', '\r'], " ")));
+        }
+        // The header's line is still here. Labels stay in order, each in front of it.
+        let header_at = self.text.len() - header().len() - 1;
+        self.text.splice(header_at..header_at, text);
+        true
     }
 
     /// Writes one request.

@@ -61,6 +61,16 @@ fn counted_by_hand() {
     assert_eq!(stats.top_fifth_percent(), 50.0);
 }
 
+/// Chunk 0 is written three times, 1 twice, 2 once.
+#[test]
+fn the_hottest_chunks_are_counted() {
+    let mut collector = StatsCollector::new(StatsOptions::default()).unwrap();
+    for length_bytes in [4096, 8192, 12288] {
+        collector.add(&at(0, 0, Op::Write, 0, length_bytes)).unwrap();
+    }
+    assert_eq!([0, 1, 2, 3, 9].map(|chunks| collector.hottest_write_count(chunks)), [0, 3, 5, 6, 6]);
+}
+
 #[test]
 fn an_empty_trace_has_no_figures_but_no_faults_either() {
     let stats = collect([], StatsOptions::default());

@@ -1,4 +1,5 @@
-//! The common CSV form: `ts_us,dev,op,offset,len`, with or without that header.
+//! The common CSV form: `ts_us,dev,op,offset,len`, with or without that header. Lines that begin with `#` are comments
+//! if they come before the header and the first request; a synthetic trace is labelled there.
 
 use crate::error::excerpt;
 use crate::fields::{exact_fields, number, small};
@@ -15,6 +16,9 @@ pub(crate) struct Parser {
 impl Parser {
     #[inline]
     pub(crate) fn parse(&mut self, line: &[u8]) -> Result<Option<Request>, LineFault> {
+        if !self.past_header && line.starts_with(b"#") {
+            return Ok(None);
+        }
         if !std::mem::replace(&mut self.past_header, true) && line.trim_ascii() == HEADER {
             return Ok(None);
         }

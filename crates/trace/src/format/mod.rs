@@ -2,7 +2,7 @@
 //!
 //! | format | line | time | device |
 //! |---|---|---|---|
-//! | `csv` | `ts_us,dev,op,offset,len`, op one of R W F(lush) T(rim), header optional | us | as given |
+//! | `csv` | `ts_us,dev,op,offset,len`, op one of R W F(lush) T(rim), header optional, `#` comments before it | us | as given |
 //! | `spc` | `ASU,LBA,size,opcode,seconds[,...]`, LBA in 512-byte sectors, size in bytes (UMass) | cut to us | ASU |
 //! | `msr` | `filetime,host,disk,Read or Write,offset,size,response` (MSR Cambridge) | 100 ns ticks, counted from the first line, cut to us | disk; see below |
 //! | `fiu` | `ns pid process lba sectors W or R major minor md5` | cut to us | major, minor |

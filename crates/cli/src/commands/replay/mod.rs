@@ -13,7 +13,7 @@ mod target;
 mod verify;
 
 use super::Exit;
-use super::trace::Reading;
+use super::trace::{Reading, describe_labels};
 use crate::cache::CacheSizes;
 use crate::failure::Failure;
 use crate::open;
@@ -171,6 +171,8 @@ struct Loaded {
     requests: Vec<Request>,
     footprint_bytes: u64,
     bad_lines: u64,
+    /// What the files say of themselves if they are synthetic.
+    synthetic: Vec<String>,
 }
 
 /// A trace whose bad lines can still be counted when somebody else has taken it.
@@ -294,7 +296,8 @@ fn load(arguments: &Arguments, chunk_bytes: u64) -> Result<Loaded, Failure> {
     if requests.is_empty() {
         return Err(Failure::new(format!("{}: no requests to replay", arguments.traces[0].display())));
     }
-    Ok(Loaded { requests, footprint_bytes, bad_lines: bad_lines.get() })
+    let synthetic = describe_labels(&arguments.traces, &arguments.reading.options())?;
+    Ok(Loaded { requests, footprint_bytes, bad_lines: bad_lines.get(), synthetic })
 }
 
 fn check_footprint(loaded: &Loaded, volume_bytes: u64) -> Result<(), Failure> {
@@ -357,8 +360,10 @@ fn replay(
     driver.read_back(bulk, &mut Progress::new("verify", 0))?;
     let verified = driver.verifier().map(Verifier::checked);
     target.stop()?;
-    let (seed, bad_lines) = (arguments.seed, loaded.bad_lines);
-    print(arguments, &Report { config, seed, chunk_bytes, main_count, fill, replay, verified, bad_lines })?;
+    let (seed, bad_lines, synthetic) = (arguments.seed, loaded.bad_lines, loaded.synthetic);
+    let report =
+        Report { config, seed, chunk_bytes, main_count, fill, replay, verified, bad_lines, synthetic };
+    print(arguments, &report)?;
     match verified.and_then(|checked| checked.first.map(|first| (checked.mismatches, first))) {
         Some((count, first)) => {
             Err(Failure::new(format!("{count} sectors hold something else; the first: {first}")))

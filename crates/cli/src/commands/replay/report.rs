@@ -38,6 +38,8 @@ pub struct Report {
     pub verified: Option<Checked>,
     /// Lines of the trace that were passed over.
     pub bad_lines: u64,
+    /// What synthetic traces say of themselves; empty if none is.
+    pub synthetic: Vec<String>,
 }
 
 /// The difference of two snapshots.
@@ -196,6 +198,8 @@ impl Report {
         map.insert("version".to_owned(), env!("CARGO_PKG_VERSION").into());
         map.insert("seed".to_owned(), self.seed.into());
         map.insert("config".to_owned(), self.config.clone());
+        let synthetic = (!self.synthetic.is_empty()).then(|| self.synthetic.clone());
+        map.insert("synthetic".to_owned(), synthetic.into());
         map.append(&mut self.replay.json(self));
         map.insert("fill".to_owned(), self.fill.as_ref().map(|fill| Value::Object(fill.json(self))).into());
         let verified = self.verified.map(|checked| {
@@ -214,6 +218,9 @@ impl Report {
     /// The report for people.
     pub fn to_text(&self) -> String {
         let mut text = String::new();
+        for synthetic in &self.synthetic {
+            text.push_str(&format!("trace    synthetic, {synthetic}\n"));
+        }
         if let Some(fill) = &self.fill {
             text.push_str(&self.phase_text("fill", fill));
         }

@@ -1,4 +1,7 @@
-//! `trace`: what is in a block trace, and other forms of it.
+//! `trace`: what is in a block trace, other forms of it, and synthetic ones.
+
+mod generate;
+mod synthetic;
 
 use super::Exit;
 use crate::failure::Failure;
@@ -8,8 +11,8 @@ use serde_json::{Value, json};
 use std::fs::OpenOptions;
 use std::path::{Path, PathBuf};
 use trace::{
-    Compression, DevMode, Format, OutputFormat, ReadOptions, SkipPolicy, Stats, StatsCollector, StatsOptions,
-    TraceReader, TraceSequence, TraceWriter, convert,
+    Compression, DevMode, Format, Label, OutputFormat, ReadOptions, SkipPolicy, Stats, StatsCollector,
+    StatsOptions, TraceReader, TraceSequence, TraceWriter, WriteSummary, compare, convert,
 };
 
 /// Options of `trace`.
@@ -25,6 +28,8 @@ enum TraceCommand {
     Info(InfoArguments),
     /// Write a trace in another format; `.zst` and `.gz` are compressed.
     Convert(ConvertArguments),
+    /// Write a synthetic trace: the WAS paper's own, a stand-in for one of the papers' traces, Zipf or uniform.
+    Generate(generate::Arguments),
 }
 
 /// How trace files are read: shared with `replay`.
@@ -115,6 +120,7 @@ pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     match &arguments.command {
         TraceCommand::Info(info) => run_info(info),
         TraceCommand::Convert(convert) => run_convert(convert),
+        TraceCommand::Generate(generate) => generate::run(generate),
     }
 }
 
@@ -131,17 +137,39 @@ fn run_info(arguments: &InfoArguments) -> Result<Exit, Failure> {
     for request in &mut requests {
         collector.add(&request?)?;
     }
-    let stats = collector.finish();
+    let labels = labels(&arguments.traces, &options)?;
+    // Of several files joined no figures are published.
+    let (stats, comparisons) = match &labels[..] {
+        [label] if arguments.traces.len() == 1 => compare(label, collector),
+        _ => (collector.finish(), None),
+    };
     if arguments.json {
-        println!("{:#}", stats_json(arguments, format, requests.skipped_count(), &stats));
+        let mut json = stats_json(arguments, format, requests.skipped_count(), &stats);
+        json["synthetic"] = synthetic::labels_json(&labels, comparisons.as_deref());
+        println!("{json:#}");
     } else {
         println!("format         {}", format.map_or("detected in a pipe", Format::name));
         println!("{stats}");
         if requests.skipped_count() > 0 {
             println!("bad lines      {} passed over", requests.skipped_count());
         }
+        print!("{}", synthetic::labels_text(&labels, comparisons.as_deref()));
     }
     Ok(0)
+}
+
+/// One line for each label that says that a trace is synthetic; for the results of a replay.
+pub fn describe_labels(traces: &[PathBuf], options: &ReadOptions) -> Result<Vec<String>, Failure> {
+    Ok(labels(traces, options)?.iter().map(synthetic::describe).collect())
+}
+
+/// What the files say of themselves if they are synthetic. Pipes, which can be read once only, are not asked.
+fn labels(traces: &[PathBuf], options: &ReadOptions) -> Result<Vec<Label>, Failure> {
+    let mut labels = Vec::new();
+    for path in traces.iter().filter(|path| path.is_file()) {
+        labels.extend_from_slice(TraceReader::open(path, options)?.labels());
+    }
+    Ok(labels)
 }
 
 fn stats_json(arguments: &InfoArguments, format: Option<Format>, skipped: u64, stats: &Stats) -> Value {
@@ -179,25 +207,13 @@ fn run_convert(arguments: &ConvertArguments) -> Result<Exit, Failure> {
     let Some((out, traces)) = arguments.paths.split_last() else {
         return Err(Failure::new("name the trace and the file to write"));
     };
-    if out.exists() && !arguments.force {
-        return Err(Failure::new(format!(
-            "{}: exists; name another file, or overwrite it with --force",
-            out.display()
-        )));
-    }
-    let mut requests = TraceSequence::open(traces, &arguments.reading.options())?;
-    // Under another name until it is whole, so that a bad line leaves nothing behind and destroys nothing.
-    let partial = partial_name(out);
-    let failed = |error: std::io::Error| Failure::new(format!("{}: cannot write: {error}", out.display()));
-    let file = OpenOptions::new().write(true).create_new(true).open(&partial).map_err(failed)?;
-    let written =
-        TraceWriter::new(&out.display().to_string(), Box::new(file), arguments.to, Compression::of_path(out))
-            .and_then(|writer| convert(&mut requests, writer))
-            .map_err(Failure::from)
-            .and_then(|summary| std::fs::rename(&partial, out).map(|()| summary).map_err(failed));
-    let summary = written.inspect_err(|_| {
-        // The first error is the one to report.
-        let _ = std::fs::remove_file(&partial);
+    let options = arguments.reading.options();
+    let labels = labels(traces, &options)?;
+    let mut requests = TraceSequence::open(traces, &options)?;
+    let mut labelled = true;
+    let summary = write_whole(out, arguments.to, arguments.force, |mut writer| {
+        labelled = labels.iter().all(|label| writer.label(label, ""));
+        Ok(convert(&mut requests, writer)?)
     })?;
     println!(
         "{}: {} requests written, {} left out",
@@ -208,7 +224,38 @@ fn run_convert(arguments: &ConvertArguments) -> Result<Exit, Failure> {
     if requests.skipped_count() > 0 {
         println!("{} bad lines passed over", requests.skipped_count());
     }
+    if !labelled {
+        println!("the requests are synthetic; this format has no room to say so");
+    }
     Ok(0)
+}
+
+/// Writes a trace under another name until it is whole, so that an error leaves nothing behind and destroys nothing.
+fn write_whole(
+    out: &Path,
+    format: OutputFormat,
+    force: bool,
+    write: impl FnOnce(TraceWriter) -> Result<WriteSummary, Failure>,
+) -> Result<WriteSummary, Failure> {
+    if out.exists() && !force {
+        return Err(Failure::new(format!(
+            "{}: exists; name another file, or overwrite it with --force",
+            out.display()
+        )));
+    }
+    let partial = partial_name(out);
+    let failed = |error: std::io::Error| Failure::new(format!("{}: cannot write: {error}", out.display()));
+    let file = OpenOptions::new().write(true).create_new(true).open(&partial).map_err(failed)?;
+    let name = out.display().to_string();
+    let writer = TraceWriter::new(&name, Box::new(file), format, Compression::of_path(out));
+    let written = writer
+        .map_err(Failure::from)
+        .and_then(write)
+        .and_then(|summary| std::fs::rename(&partial, out).map(|()| summary).map_err(failed));
+    written.inspect_err(|_| {
+        // The first error is the one to report.
+        let _ = std::fs::remove_file(&partial);
+    })
 }
 
 fn partial_name(out: &Path) -> PathBuf {
