@@ -1,6 +1,7 @@
 //! `elastripe`: one binary to make, run, look at and measure arrays. See `elastripe help`.
 #![forbid(unsafe_code)]
 
+mod background;
 mod cache;
 mod checks;
 mod commands;

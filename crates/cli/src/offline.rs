@@ -8,6 +8,7 @@ use crate::status::{Work, work};
 use crate::volume::{ServedArray, Use};
 use array::{CommitPolicy, EngineOptions};
 use block::DeviceSet;
+use device::UringOptions;
 use format::Superblock;
 use front::Volume;
 use std::path::PathBuf;
@@ -37,7 +38,7 @@ impl Offline {
         let options = EngineOptions { commit, rebuild_bytes_per_s, ..EngineOptions::default() };
         let locked = lock(paths, Force::Never, incomplete)?;
         check(&View::of_found(&locked.found)).map_err(Failure::new)?;
-        let Assembled { array, found, .. } = locked.assemble(options)?;
+        let Assembled { array, found, .. } = locked.assemble(options, UringOptions::default())?;
         let running = ServedArray::new(array, None, Use::ReadWrite);
         let operator = Operator::new(&running, found.paths.clone(), found.unnamed());
         Ok(Self { running, operator, superblock: found.arrangement.newest, events: Vec::new() })

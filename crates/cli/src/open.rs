@@ -390,10 +390,10 @@ impl Locked {
     }
 
     /// Assembles the array.
-    pub fn assemble(self, options: EngineOptions) -> Result<Assembled, Failure> {
+    pub fn assemble(self, options: EngineOptions, ring: UringOptions) -> Result<Assembled, Failure> {
         let Self { found, members } = self;
         let geometry = found.superblock().config.geometry;
-        let ring = UringSet::start(members, geometry.chunk_bytes(), UringOptions::default())?;
+        let ring = UringSet::start(members, geometry.chunk_bytes(), ring)?;
         let notes = ring.notes().to_vec();
         let (array, report) =
             Array::assemble(Counting::new(ring), &found.arrangement, fresh::number()?, options)
@@ -404,7 +404,7 @@ impl Locked {
 
 /// Opens and locks the members at `paths` and assembles the array.
 pub fn assemble(paths: &[PathBuf], options: EngineOptions) -> Result<Assembled, Failure> {
-    lock(paths, Force::Never, Incomplete::Refuse)?.assemble(options)
+    lock(paths, Force::Never, Incomplete::Refuse)?.assemble(options, UringOptions::default())
 }
 
 /// An array in a line: `tank: eplog 6+2 with 2 log devices, code cauchy, 4 KiB chunks, volume 5.31 GiB`.

@@ -51,7 +51,9 @@ fn shapes_that_cannot_be_are_refused_in_one_line() {
     let rig = Rig::new();
     let create = |args: &[&str]| rig.run(&[&["create", "--file-size", "32MiB"], args].concat());
     create(&["--scheme", "eplog", "--parity", "2", "--data", "a", "b", "c", "--log", "x"])
-        .refused(&["2 log devices"]);
+        .refused(&["1 log devices given, expected 2"]);
+    create(&["--scheme", "raid", "--parity", "1", "--data", "a", "b", "c", "--log", "x"])
+        .refused(&["scheme raid", "1 log devices given, expected 0"]);
     create(&["--scheme", "raid", "--parity", "2", "--data", "a", "b"]).refused(&["--parity 2"]);
     create(&["--scheme", "raid", "--parity", "0", "--data", "a", "b"]).refused(&["--parity 0"]);
     create(&["--scheme", "raid", "--parity", "2", "--code", "xor", "--data", "a", "b", "c"])

@@ -51,12 +51,14 @@ const SECTOR_BYTES: u64 = 512;
 pub struct UringOptions {
     /// Transfers in flight at most, over all members; from 1 to 32768.
     pub queue_depth: u32,
+    /// Whether neighbours on a member become one transfer.
+    pub merge: bool,
 }
 
 impl Default for UringOptions {
-    /// 256: enough for several NVMe devices at their best, and 1 MiB of 4 KiB buffers.
+    /// Merging, and 256 in flight: enough for several NVMe devices at their best, and 1 MiB of 4 KiB buffers.
     fn default() -> Self {
-        Self { queue_depth: 256 }
+        Self { queue_depth: 256, merge: true }
     }
 }
 
@@ -83,7 +85,7 @@ pub enum RingError {
 #[derive(Clone, Copy)]
 struct Queued {
     op: DeviceOp,
-    /// Not to be merged: it was part of a merged read that failed.
+    /// Not to be merged: it was part of a merged read that failed, or merging is off.
     alone: bool,
 }
 
@@ -104,6 +106,7 @@ pub struct UringSet {
     in_kernel: usize,
     buffers: Buffers,
     queued: VecDeque<Queued>,
+    merge: bool,
     ready: Vec<Completion>,
     wake: Option<OwnedFd>,
     notes: Vec<Note>,
@@ -158,6 +161,7 @@ impl UringSet {
             in_kernel: 0,
             buffers,
             queued: VecDeque::new(),
+            merge: options.merge,
             ready: Vec::new(),
             wake: None,
             notes,
@@ -428,7 +432,7 @@ impl Drop for UringSet {
 impl DeviceSet for UringSet {
     fn submit(&mut self, pool: &mut Pool, ops: &[DeviceOp]) {
         self.buffers.check(pool);
-        self.queued.extend(ops.iter().map(|&op| Queued { op, alone: false }));
+        self.queued.extend(ops.iter().map(|&op| Queued { op, alone: !self.merge }));
         self.pump(pool);
         self.enter();
         if !self.ready.is_empty() {

@@ -31,7 +31,8 @@ fn member_files(directory: &Path) -> Vec<Option<PathBuf>> {
 fn uring(directory: &Path, queue_depth: u32, direct_io: DirectIo) -> UringSet {
     let options = OpenOptions { direct_io, ..OpenOptions::default() };
     let members = Members::open(&member_files(directory), options).unwrap();
-    UringSet::start(members, common::SLOT_BYTES, UringOptions { queue_depth }).unwrap()
+    UringSet::start(members, common::SLOT_BYTES, UringOptions { queue_depth, ..UringOptions::default() })
+        .unwrap()
 }
 
 #[test]
@@ -70,7 +71,13 @@ fn uring_on_the_pool_itself() {
             let mut pool = pool();
             let members = Members::open(&member_files(directory.path()), OpenOptions::default()).unwrap();
             // SAFETY: `pool` is declared before and so dropped after the set; `conforms` waits for all it submits.
-            let set = unsafe { UringSet::start_shared(members, &mut pool, UringOptions { queue_depth }) };
+            let set = unsafe {
+                UringSet::start_shared(
+                    members,
+                    &mut pool,
+                    UringOptions { queue_depth, ..UringOptions::default() },
+                )
+            };
             conforms(&mut set.unwrap(), &mut pool, Keeps::Everything, UringSet::fail);
         }
     }
@@ -228,7 +235,12 @@ fn a_block_device_conforms_and_is_exclusive() {
         assert!(matches!(Members::open(&paths[..1], OpenOptions::default()), Err(OpenError::InUse { .. })));
         let inspect = OpenOptions { access: Access::ReadOnly, ..OpenOptions::default() };
         Members::open(&paths[..1], inspect).unwrap();
-        let mut set = UringSet::start(members, common::SLOT_BYTES, UringOptions { queue_depth }).unwrap();
+        let mut set = UringSet::start(
+            members,
+            common::SLOT_BYTES,
+            UringOptions { queue_depth, ..UringOptions::default() },
+        )
+        .unwrap();
         assert_eq!(set.kind(dev(0)), Some(Kind::Block));
         assert_eq!(set.logical_block_bytes(dev(0)), found.logical_block_bytes);
         conforms(&mut set, &mut pool(), Keeps::Everything, UringSet::fail);

@@ -1,6 +1,7 @@
 //! `serve`: assembles an array and exports it over NBD until it is told to stop.
 
 use super::Exit;
+use crate::background::Background;
 use crate::cache::CacheSizes;
 use crate::control;
 use crate::failure::Failure;
@@ -49,6 +50,8 @@ pub struct Arguments {
     buffers: u64,
     #[command(flatten)]
     cache: CacheSizes,
+    #[command(flatten)]
+    background: Background,
     /// Assemble a `raid` array that was not stopped in order and lacks members, at the risk of silently wrong data.
     #[arg(long)]
     force: bool,
@@ -99,13 +102,14 @@ pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     let locked = lock(&arguments.paths, Force::of_flag(arguments.force), incomplete)?;
     arguments.cache.check(locked.superblock().config.scheme)?;
     let sockets = Sockets::open(&locked, arguments)?;
-    let assembled = locked.assemble(engine_options(arguments))?;
+    let assembled = locked.assemble(engine_options(arguments), arguments.background.ring())?;
     print_start(&assembled, Talk::of(arguments));
     serve(assembled, sockets, arguments)
 }
 
 fn engine_options(arguments: &Arguments) -> EngineOptions {
     let idle_ns = arguments.commit_idle.map(|idle| u64::try_from(idle.as_nanos()).unwrap_or(u64::MAX));
+    let options = arguments.background.apply(EngineOptions::default());
     arguments.cache.apply(EngineOptions {
         commit: CommitPolicy { every_requests: arguments.commit_every, idle_ns },
         sync: match arguments.sync {
@@ -114,7 +118,7 @@ fn engine_options(arguments: &Arguments) -> EngineOptions {
         },
         pool_bytes: arguments.buffers,
         rebuild_bytes_per_s: arguments.rebuild_rate,
-        ..EngineOptions::default()
+        ..options
     })
 }
 

@@ -19,7 +19,8 @@ fn bench(queue_depth: u32) -> Bench {
     let path = directory.path().join("member");
     create_file(&path, 1 << 20, Existing::Refuse).unwrap();
     let members = Members::open(&[Some(path)], OpenOptions::default()).unwrap();
-    let set = UringSet::start(members, 4096, UringOptions { queue_depth }).unwrap();
+    let set =
+        UringSet::start(members, 4096, UringOptions { queue_depth, ..UringOptions::default() }).unwrap();
     Bench { set, pool: Pool::new(4096, 256), _directory: directory }
 }
 

@@ -9,6 +9,8 @@ mod workload;
 
 use super::Exit;
 use super::replay::build::{Columns, DeviceKind, Kind, code_or_default, parse_code};
+use crate::background::Background;
+use crate::cache::CacheSizes;
 use crate::failure::Failure;
 use crate::units::parse_size;
 use block::Geometry;
@@ -62,6 +64,10 @@ pub struct Arguments {
     /// Seed of addresses and payload.
     #[arg(long, default_value = "1")]
     seed: u64,
+    #[command(flatten)]
+    cache: CacheSizes,
+    #[command(flatten)]
+    background: Background,
     /// Print JSON.
     #[arg(long)]
     json: bool,
@@ -144,6 +150,8 @@ impl Arguments {
             spare_permille: self.spare * 10,
             depth: self.queue_depth as usize,
             seed: self.seed,
+            cache: self.cache,
+            background: self.background,
         })
     }
 }

@@ -3,6 +3,8 @@
 //! Every place in the queue owns its buffers for good, so a request costs the loop a few stores and one entry in the
 //! histogram. The clock is read once per turn.
 
+use crate::background::Background;
+use crate::cache::CacheSizes;
 use crate::commands::replay::build::{DeviceKind, Kind, LocalArray, LocalSet, Room, build, size};
 use crate::failure::Failure;
 use array::{Done, Durability, EngineOptions};
@@ -85,6 +87,10 @@ pub struct RigOptions {
     pub depth: usize,
     /// Seed of addresses and payload.
     pub seed: u64,
+    /// The write cache; schemes that have none go without.
+    pub cache: CacheSizes,
+    /// Rebuild and commit.
+    pub background: Background,
 }
 
 /// See the module's documentation.
@@ -142,7 +148,10 @@ impl Rig {
         let log_blocks = (spare_chunks * n).max(1024) * (chunk_bytes / 4096) * 5 / 4;
         let room = Room { volume_bytes: stripe_count * k * chunk_bytes, spare_chunks, log_blocks };
         let sized = size(&options.kind, &room)?;
-        let mut engine = EngineOptions::default();
+        let mut engine = options.background.apply(EngineOptions::default());
+        if options.cache.check(options.kind.scheme).is_ok() {
+            engine = options.cache.apply(engine);
+        }
         engine.commit.idle_ns = None;
         engine.pool_bytes = engine.pool_bytes.max(4 * options.depth as u64 * k * chunk_bytes);
         let mut array = build(options.devices, &sized, engine)?;
