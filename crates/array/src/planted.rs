@@ -65,6 +65,8 @@ planted!(
     WriteOnWhenFailed,
     /// A durable write that went into the cache is answered before it left.
     CacheForgetsFua,
+    /// What a failed member held counts as durable before the others know of its failure.
+    DurableBeforeFence,
     /// A flush leaves what waits in the cache out.
     FlushForgetsCache,
     /// Reads look for a chunk on the devices only.

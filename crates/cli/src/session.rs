@@ -192,6 +192,11 @@ fn wait_for_work(client: &mut Client, kind: &str) -> Result<LastWork, Failure> {
             Some(_) | None => {
                 progress.finish();
                 let last = status.last_work.unwrap_or_default();
+                if !last.completed {
+                    return Err(Failure::new(format!(
+                        "the {kind} was given up before its end; see `status`"
+                    )));
+                }
                 if kind == "rebuild" && last.lost > 0 {
                     return Err(incomplete(last.lost));
                 }
@@ -238,9 +243,11 @@ impl Offline {
             |work| progress.show(work),
             |_, events, _| {
                 events.iter().find_map(|event| match event {
-                    Event::WorkEnded { tag, lost, mismatches, .. } if *tag == own => {
-                        Some(LastWork { lost: *lost, mismatches: *mismatches })
-                    }
+                    Event::WorkEnded { tag, lost, mismatches, completed } if *tag == own => Some(LastWork {
+                        lost: *lost,
+                        mismatches: *mismatches,
+                        completed: *completed || *lost > 0,
+                    }),
                     Event::WorkEnded { .. }
                     | Event::NotReplaced { .. }
                     | Event::Rebuilt(_)

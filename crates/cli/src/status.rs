@@ -176,6 +176,8 @@ pub struct LastWork {
     pub lost: u64,
     /// Stripes whose parity did not match their data although every checksum did.
     pub mismatches: u64,
+    /// Whether it came to its end.
+    pub completed: bool,
 }
 
 /// Requests of clients since serving began.
@@ -380,7 +382,8 @@ pub fn of_running(served: &ServedArray<Devices>, operator: &Operator, stale: &[P
     status.memory = Some(memory(engine));
     status.work = work(engine, served.now_ns());
     let last = engine.last_report();
-    status.last_work = Some(LastWork { lost: last.lost, mismatches: last.code_mismatches });
+    status.last_work =
+        Some(LastWork { lost: last.lost, mismatches: last.code_mismatches, completed: last.completed });
     status.activity = Some(Activity {
         seconds: served.now_ns() / 1_000_000_000,
         requests: stats.requests,

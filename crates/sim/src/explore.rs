@@ -72,7 +72,8 @@ pub fn replay_command(seed: u64, pinned: Pinned) -> String {
     let scheme = pinned.scheme.map(|scheme| format!(" --scheme {scheme}")).unwrap_or_default();
     let named = Scarce::ALL.iter().find(|(_, scarce)| pinned.scarce == Some(*scarce));
     let scarce = named.map(|(name, _)| format!(" --scarce {name}")).unwrap_or_default();
-    format!("cargo run --release -p elastripe-sim -- --seed {seed}{scheme}{scarce} --verbose")
+    let blackouts = if pinned.blackouts { " --blackouts" } else { "" };
+    format!("cargo run --release -p elastripe-sim -- --seed {seed}{scheme}{scarce}{blackouts} --verbose")
 }
 
 /// Runs worlds from `first_seed` on, on `threads` threads, until enough are done or `failures_max` have failed.

@@ -162,11 +162,14 @@ impl Machine {
     }
 
     fn session(&mut self, array: Array<Shared>) -> Result<(), Violation> {
+        let whole = self.swarm.faults && self.swarm.crashes && self.suspects.is_empty();
         let crash = self.swarm.crashes && self.rng.chance(self.swarm.crash_permille, 1000);
-        if crash {
+        if whole && self.swarm.blackouts {
+            self.plan_blackout();
+        } else if crash {
             let events = self.rng.below(self.swarm.requests * 24 + 100);
             self.world.change().crash_after(events);
-        } else if self.swarm.faults && self.swarm.crashes && self.suspects.is_empty() {
+        } else if whole {
             self.plan_blackout();
         }
         let blackout = self.world.look().has_blackout();
@@ -202,11 +205,14 @@ impl Machine {
         let Some(newest) = found.iter().max_by_key(|s| (s.epoch, s.config_seq)) else {
             return Err(violation!("no superblock is left after a blackout"));
         };
+        let copies =
+            found.iter().filter(|s| (s.epoch, s.config_seq) == (newest.epoch, newest.config_seq)).count();
         for (dev, entry) in (0..self.member_count()).zip(&newest.members) {
             if entry.state == MemberState::Failed {
                 self.say(|| format!("device {dev} was taken out of service in the blackout"));
                 self.suspects.insert(dev);
-                self.standing[usize::from(dev)].excluded = true;
+                // With fewer copies the loss of devices can make it undone; nobody was told.
+                self.standing[usize::from(dev)].excluded = copies > self.budget();
                 self.standing[usize::from(dev)].tainted = true;
             }
         }

@@ -9,6 +9,7 @@ elastripe-sim --seed S [--scheme eplog|raid] [--verbose]      replay one world
 elastripe-sim --seconds N [--from S] [--scheme ..] [...]      explore for some time
 elastripe-sim --worlds N [--from S] [--scheme ..] [...]       explore so many worlds
   --scarce S     space|stripes|journal: only worlds that have hardly any
+  --blackouts    more devices than the code tolerates stop answering in every session that begins with a whole array
   --threads N    threads, all cores by default
   --failures N   stop after so many failures, 1 by default";
 
@@ -52,6 +53,7 @@ fn parse(mut args: impl Iterator<Item = String>) -> Result<Args, String> {
                 let value = args.next().ok_or("--scheme needs a name")?;
                 parsed.pinned.scheme = Some(value.parse().map_err(|e| format!("--scheme: {e}"))?);
             }
+            "--blackouts" => parsed.pinned.blackouts = true,
             "--scarce" => {
                 let value = args.next().ok_or("--scarce needs a name")?;
                 let scarce = Scarce::ALL.iter().find(|(name, _)| *name == value);

@@ -172,6 +172,7 @@ impl Script {
             loss_permille: 0,
             faults: false,
             crashes: true,
+            blackouts: false,
         }
     }
 

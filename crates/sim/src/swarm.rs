@@ -73,6 +73,8 @@ pub struct Swarm {
     pub faults: bool,
     /// Whether power may fail; if not, every session ends with an orderly stop.
     pub crashes: bool,
+    /// Whether a session that begins with a whole array ends with more devices gone than the code tolerates, for a while.
+    pub blackouts: bool,
 }
 
 /// What the command line pins.
@@ -82,6 +84,8 @@ pub struct Pinned {
     pub scheme: Option<SchemeKind>,
     /// What is scarce.
     pub scarce: Option<Scarce>,
+    /// Whether more devices than the code tolerates stop answering in every session that begins with a whole array.
+    pub blackouts: bool,
 }
 
 /// What a world has hardly any of, so that it is reused as soon as it may be.
@@ -106,7 +110,7 @@ impl Swarm {
     pub fn draw(rng: &mut Rng, pinned: Pinned) -> Self {
         let config = draw_config(rng, pinned.scheme);
         let sectors = config.volume_bytes() / block::SECTOR_BYTES;
-        let faults = rng.chance(3, 4);
+        let faults = rng.chance(3, 4) || pinned.blackouts;
         // Without a journal an in-place scheme promises only what Linux md does: no power cut while a device is hurt.
         let crashes = !(faults && is_resync(&config));
         let swarm = Self {
@@ -126,6 +130,7 @@ impl Swarm {
             loss_permille: rng.pick(&[0, 300, 700]),
             faults,
             crashes,
+            blackouts: crashes && (pinned.blackouts || (faults && rng.chance(1, 8))),
             config,
         };
         let drawn = match rng.below(12) {

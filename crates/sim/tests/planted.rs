@@ -24,7 +24,8 @@ fn worlds_for(bug: Planted) -> Pinned {
         Planted::CheckpointUnsealed => Some(Scarce::Stripes),
         _ => None,
     };
-    Pinned { scheme: Some(scheme), scarce }
+    let blackouts = matches!(bug, Planted::DurableBeforeFence | Planted::WriteOnWhenFailed);
+    Pinned { scheme: Some(scheme), scarce, blackouts }
 }
 
 /// What is found, if anything.

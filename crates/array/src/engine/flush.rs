@@ -253,7 +253,12 @@ impl Engine {
         }
     }
 
+    /// The devices are flushed. If one of them failed meanwhile, what it held counts as durable only when the others know of
+    /// that: should it come back after a crash, it must not pass for whole.
     fn end_flush(&mut self) {
+        if self.fence > 0 && !self.frozen && !planted(Planted::DurableBeforeFence) {
+            return; // `end_publishing` comes back
+        }
         let Some(mut run) = self.flush.run.take() else { return };
         let failed = self.health.array_state() == ArrayState::Failed;
         if !self.frozen {
@@ -269,6 +274,13 @@ impl Engine {
         self.payload_flushed(run.number);
         self.checkpoint_flushed(run.number);
         self.maintenance_flushed(run.number);
+    }
+
+    /// A change of the members is on disk: a flush that waited for it ends.
+    pub(super) fn flush_unfenced(&mut self) {
+        if matches!(self.flush.run, Some(Run { stage: Stage::Devices { outstanding: 0 }, .. })) {
+            self.end_flush();
+        }
     }
 
     /// Whether a frame on disk lags behind what is known durable, so that one more flush would free space.

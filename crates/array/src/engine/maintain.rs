@@ -41,6 +41,8 @@ pub struct MaintenanceReport {
     pub lost: u64,
     /// Code words whose parity did not belong to its data although every checksum matched.
     pub code_mismatches: u64,
+    /// Whether everything was looked at; not so if it was given up, for a rebuild or a stop.
+    pub completed: bool,
 }
 
 enum Phase {
@@ -193,6 +195,7 @@ impl Engine {
             let mut answers = std::mem::take(&mut run.answers);
             if run.kind == UnitKind::Scrub && kind == UnitKind::Rebuild {
                 // A rebuild goes first; the scrub is given up and says so.
+                self.maintain.last = run.report;
                 let (units, awaited) = (run.units, std::mem::take(&mut run.awaited));
                 let phase = Phase::Commit { asked: false };
                 *run = Run {
@@ -243,8 +246,8 @@ impl Engine {
         if self.maintain.halted {
             return;
         }
-        if self.frozen {
-            return self.abandon_maintenance();
+        if self.frozen && self.maintain.run.as_ref().is_some_and(|run| run.kind == UnitKind::Rebuild) {
+            return self.abandon_rebuild();
         }
         loop {
             let Some(run) = &mut self.maintain.run else { return };
@@ -265,8 +268,8 @@ impl Engine {
         self.finish_phase();
     }
 
-    /// The array has failed: what is under way ends, and whoever waits is told.
-    fn abandon_maintenance(&mut self) {
+    /// The array has failed: a rebuild ends, and whoever waits is told. A scrub goes on: it says what is lost.
+    fn abandon_rebuild(&mut self) {
         let done = |run: &mut Run| run.units == 0 && run.awaited.is_empty();
         if let Some(run) = self.maintain.run.take_if(done) {
             self.maintain.last = run.report;
@@ -623,7 +626,7 @@ impl Engine {
     fn end_maintenance(&mut self) {
         let Some(run) = self.maintain.run.take() else { return };
         debug_assert_eq!(run.units, 0, "a run ends with its last unit");
-        self.maintain.last = run.report;
+        self.maintain.last = MaintenanceReport { completed: true, ..run.report };
         if run.kind == UnitKind::Scrub {
             self.maintain.superblock.scrub_cursor = 0;
         }
@@ -724,7 +727,14 @@ impl Engine {
         if std::mem::take(&mut self.refence) && !self.frozen {
             return self.publish_members();
         }
+        if self.frozen {
+            // The others were not told: what would have been promised is not.
+            self.held
+                .iter_mut()
+                .for_each(|done| done.result = done.result.and(Err(EngineError::ArrayFailed)));
+        }
         self.done.append(&mut self.held);
+        self.flush_unfenced();
         let error = self.frozen.then_some(EngineError::ArrayFailed);
         for request in std::mem::take(&mut self.maintain.clean_wanted) {
             self.chunk_done(request, error);

@@ -70,7 +70,7 @@ pub fn scrub(arguments: &ScrubArguments) -> Result<Exit, Failure> {
     let healed = healed(&mut session)?.saturating_sub(before);
     let (exit, text) = match &outcome {
         Ok(Some(found)) => (
-            if found.lost > 0 { EXIT_FAILED } else { 0 },
+            if found.lost + found.mismatches > 0 { EXIT_FAILED } else { 0 },
             format!(
                 "scrub: {healed} chunks healed, {} code words lost, {} stripes with parity that did not match",
                 found.lost, found.mismatches
