@@ -40,7 +40,7 @@ pub struct ArrayConfig {
     pub code: CodeKind,
     /// How columns map to devices.
     pub layout: LayoutKind,
-    /// What the `raid` scheme does about the write hole; of no meaning to the others.
+    /// What a scheme that writes in place does about the write hole; of no meaning to the others.
     pub consistency: Consistency,
     /// k, m and the chunk size.
     pub geometry: Geometry,
@@ -58,8 +58,8 @@ pub struct ArrayConfig {
     pub incremental_blocks: u32,
     /// 4 KiB blocks of the journal ring on each main device.
     pub journal_blocks: u32,
-    /// 4 KiB blocks of the payload ring on each main device, indices 1..=`payload_blocks`; 0 unless the scheme is `raid`
-    /// with a journal.
+    /// 4 KiB blocks of the payload ring on each main device, indices 1..=`payload_blocks`; 0 unless the scheme writes in
+    /// place with a journal.
     pub payload_blocks: u32,
 }
 
@@ -177,11 +177,11 @@ impl ArrayConfig {
             SchemeKind::Raid => {
                 rule(log_count == 0, "number of log devices", log_count, "0 with the scheme raid")?;
             }
-            SchemeKind::Eplog => rule(
+            SchemeKind::Eplog | SchemeKind::ParityLog => rule(
                 (1..=parity_count).contains(&log_count),
                 "number of log devices",
                 log_count,
-                "1 to as many as parity devices with the scheme eplog",
+                "1 to as many as parity devices with the schemes eplog and parity-log",
             )?,
         }
         rule(self.stripe_count >= 1, "number of stripes", self.stripe_count, "at least 1")?;
@@ -215,12 +215,12 @@ impl ArrayConfig {
             u64::from(self.journal_blocks),
             "at least 2",
         )?;
-        let has_payload = self.scheme == SchemeKind::Raid && self.consistency == Consistency::Journal;
+        let has_payload = self.scheme.is_in_place() && self.consistency == Consistency::Journal;
         rule(
             (self.payload_blocks > 0) == has_payload,
             "blocks in the payload ring",
             u64::from(self.payload_blocks),
-            "more than 0 for the scheme raid with a journal, 0 otherwise",
+            "more than 0 for a scheme that writes in place with a journal, 0 otherwise",
         )
     }
 }

@@ -40,7 +40,7 @@ pub use error::{FormatError, ParseError};
 pub use frame::{
     FRAME_RECORD_BYTES, Frame, FrameBuilder, FrameExpect, FrameStamp, decode_frame, record_fits,
 };
-pub use list::{ListItem, decode_list};
+pub use list::{ListItem, decode_list, delta_item_words};
 pub use names::{CheckpointKind, CodeKind, Consistency, LayoutKind, MemberState, PageKind, Role, SchemeKind};
 pub use record::{InPlacePiece, LogMember, Record, RecordRef};
 pub use superblock::{

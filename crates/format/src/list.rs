@@ -10,9 +10,10 @@ use block::{ChunkIndex, Lcn, Seq, StripeId};
 
 const DIRTY_STRIPE: u32 = 1;
 const LOG_STRIPE: u32 = 2;
+const DELTA: u32 = 3;
 
 pub(crate) const ITEM_KINDS: CodeTable =
-    CodeTable { title: "list item kind", rows: &[(1, "dirty stripe"), (2, "log stripe")] };
+    CodeTable { title: "list item kind", rows: &[(1, "dirty stripe"), (2, "log stripe"), (3, "delta")] };
 
 /// Word by word, what the items are.
 pub(crate) const ITEM_TABLES: &[(&str, &[(&str, &str)])] = &[
@@ -37,7 +38,21 @@ pub(crate) const ITEM_TABLES: &[(&str, &[(&str, &str)])] = &[
             ("...", "three words per member: logical chunk number, low word first; chunk index"),
         ],
     ),
+    (
+        "list item: delta",
+        &[
+            ("0", "3 << 24, plus the number of log devices << 16"),
+            ("1, 2", "data stripe, low word first"),
+            ("3", "first block of the log chunk, on every log device"),
+            ("4 ...", "one word per log device: checksum of its log chunk"),
+        ],
+    ),
 ];
+
+/// Words of a delta in the list, with `log_count` log devices.
+pub const fn delta_item_words(log_count: usize) -> usize {
+    4 + log_count
+}
 
 const MEMBER_WORDS: usize = 3;
 
@@ -63,6 +78,15 @@ pub enum ListItem {
         /// The data chunks; their checksums are in the table, so `crc` is not stored and reads as 0.
         members: Vec<LogMember>,
     },
+    /// A log chunk that counts for the parity of a stripe. The list has them in the order of the log.
+    Delta {
+        /// The stripe.
+        stripe: StripeId,
+        /// First 4 KiB block of the log chunk, on every log device.
+        log_block: ChunkIndex,
+        /// CRC-32C of the log chunk on each log device.
+        log_crcs: Vec<u32>,
+    },
 }
 
 impl ListItem {
@@ -76,7 +100,9 @@ impl ListItem {
             }
         };
         match self {
-            Self::DirtyStripe { stripe, .. } => below("stripe of a checkpoint list", stripe.get()),
+            Self::DirtyStripe { stripe, .. } | Self::Delta { stripe, .. } => {
+                below("stripe of a checkpoint list", stripe.get())
+            }
             Self::LogStripe { first_seq, members, .. } => {
                 check_counter("sequence number of a log stripe in a checkpoint list", first_seq.get())?;
                 members.iter().try_for_each(|m| below("logical chunk of a checkpoint list", m.lcn.get()))
@@ -108,6 +134,13 @@ impl ListItem {
                     words.extend(split(member.lcn.get()));
                     words.push(member.chunk.get());
                 }
+            }
+            Self::Delta { stripe, log_block, log_crcs } => {
+                let log_count = u8::try_from(log_crcs.len()).expect("there are at most 255 log devices");
+                words.push(DELTA << 24 | u32::from(log_count) << 16);
+                words.extend(split(stripe.get()));
+                words.push(log_block.get());
+                words.extend_from_slice(log_crcs);
             }
         }
     }
@@ -175,11 +208,23 @@ impl<'a> Reader<'a> {
                     })
                     .collect(),
             },
+            DELTA if count == 0 => ListItem::Delta {
+                stripe: StripeId::new(self.take_u64()?),
+                log_block: ChunkIndex::new(self.take_u32()?),
+                log_crcs: self.take(log_count.into())?.to_vec(),
+            },
+            DELTA => {
+                return Err(FormatError::Malformed {
+                    what: "members of a delta in a checkpoint list",
+                    found: count as u64,
+                    expected: "0",
+                });
+            }
             found => {
                 return Err(FormatError::Malformed {
                     what: "kind of an item of a checkpoint list",
                     found: u64::from(found),
-                    expected: "1 or 2",
+                    expected: "1 to 3",
                 });
             }
         };

@@ -82,8 +82,28 @@ codes!(
         Raid = 1, "raid";
         /// Elastic parity logging (EPLOG).
         Eplog = 2, "eplog";
+        /// Original parity logging: data in place, changes of the parity on log devices.
+        ParityLog = 3, "parity-log";
     }
 );
+
+impl SchemeKind {
+    /// Whether data is written in place, so that a crash can tear a stripe apart: such a scheme has a [`Consistency`].
+    pub const fn is_in_place(self) -> bool {
+        match self {
+            Self::Raid | Self::ParityLog => true,
+            Self::Eplog => false,
+        }
+    }
+
+    /// Whether the scheme needs a log device for each parity.
+    pub const fn has_log(self) -> bool {
+        match self {
+            Self::Eplog | Self::ParityLog => true,
+            Self::Raid => false,
+        }
+    }
+}
 
 codes!(
     /// The erasure code.
@@ -109,7 +129,7 @@ codes!(
 );
 
 codes!(
-    /// What the `raid` scheme does about the write hole.
+    /// What a scheme that writes in place does about the write hole.
     Consistency, "consistency" {
         /// Recompute the parity of stripes in flight after a crash, as Linux md does.
         Resync = 1, "resync";
@@ -190,7 +210,7 @@ mod tests {
     fn unknown_names_and_codes_say_what_was_expected() {
         assert_eq!(
             "raid7".parse::<SchemeKind>().unwrap_err().to_string(),
-            "scheme: found \"raid7\", expected one of raid eplog"
+            "scheme: found \"raid7\", expected one of raid eplog parity-log"
         );
         assert_eq!(
             Role::from_code(0).unwrap_err().to_string(),

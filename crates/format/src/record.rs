@@ -73,11 +73,25 @@ pub enum RecordRef<'a> {
         /// How many.
         count: u64,
     },
-    /// Chunks of a data stripe were written in place (`raid`).
+    /// Chunks of a data stripe were written in place, among them all parities: these are current now, and what log
+    /// chunks said of them is void.
     InPlace {
         /// The stripe.
         stripe: StripeId,
         /// The chunks.
+        pieces: &'a [InPlacePiece],
+    },
+    /// Data chunks of a stripe were written in place, and the change of each parity went to a log device (`parity-log`).
+    Delta {
+        /// The stripe.
+        stripe: StripeId,
+        /// The log chunk is the parity itself: the one on the main device and earlier log chunks no longer count.
+        whole: bool,
+        /// First 4 KiB block of the log chunk, at the same position on every log device.
+        log_block: ChunkIndex,
+        /// CRC-32C of the log chunk on each log device.
+        log_crcs: &'a [u32],
+        /// The data chunks.
         pieces: &'a [InPlacePiece],
     },
 }
@@ -128,6 +142,19 @@ pub enum Record {
         /// The chunks.
         pieces: Vec<InPlacePiece>,
     },
+    /// See [`RecordRef::Delta`].
+    Delta {
+        /// The stripe.
+        stripe: StripeId,
+        /// The log chunk is the parity itself.
+        whole: bool,
+        /// First 4 KiB block of the log chunk.
+        log_block: ChunkIndex,
+        /// CRC-32C of the log chunk on each log device.
+        log_crcs: Vec<u32>,
+        /// The data chunks.
+        pieces: Vec<InPlacePiece>,
+    },
 }
 
 impl Record {
@@ -145,6 +172,9 @@ impl Record {
             }
             Self::Zero { first, count } => RecordRef::Zero { first: *first, count: *count },
             Self::InPlace { stripe, pieces } => RecordRef::InPlace { stripe: *stripe, pieces },
+            Self::Delta { stripe, whole, log_block, log_crcs, pieces } => {
+                RecordRef::Delta { stripe: *stripe, whole: *whole, log_block: *log_block, log_crcs, pieces }
+            }
         }
     }
 }
@@ -154,6 +184,7 @@ const FULL_STRIPE: u8 = 2;
 const COMMIT: u8 = 3;
 const ZERO: u8 = 4;
 const IN_PLACE: u8 = 5;
+const DELTA: u8 = 6;
 
 pub(crate) const RECORD_KINDS: CodeTable = CodeTable {
     title: "record kind",
@@ -163,6 +194,7 @@ pub(crate) const RECORD_KINDS: CodeTable = CodeTable {
         (COMMIT, "commit"),
         (ZERO, "zero"),
         (IN_PLACE, "in place"),
+        (DELTA, "delta"),
     ],
 };
 
@@ -236,7 +268,18 @@ layout!(
     }
 );
 layout!(
-    /// A piece of an in-place record.
+    /// Head of a delta record.
+    delta, "record: delta", 14, {
+        KIND: 0, 1, "record kind, 6";
+        PIECE_COUNT: 1, 1, "pieces";
+        LOG_CRC_COUNT: 2, 1, "log devices";
+        WHOLE: 3, 1, "1 = the log chunk is the parity itself, 0 = a change of it";
+        STRIPE: 4, 6, "data stripe";
+        LOG_BLOCK: 10, 4, "first block of the log chunk, on every log device";
+    }
+);
+layout!(
+    /// A piece of an in-place or delta record.
     piece_item, "item: piece", 10, {
         COLUMN: 0, 2, "column, data then parity";
         CRC: 2, 4, "checksum of the chunk";
@@ -268,6 +311,12 @@ impl RecordRef<'_> {
             Self::InPlace { pieces, .. } => {
                 (pieces.len(), in_place::LAYOUT.size + pieces.len() * piece_item::LAYOUT.size)
             }
+            Self::Delta { log_crcs, pieces, .. } => (
+                log_crcs.len().max(pieces.len()),
+                delta::LAYOUT.size
+                    + log_crcs.len() * crc_item::LAYOUT.size
+                    + pieces.len() * piece_item::LAYOUT.size,
+            ),
         };
         (longest <= 0xff).then_some(bytes)
     }
@@ -312,11 +361,19 @@ impl RecordRef<'_> {
                 in_place::KIND.put_u8(head, IN_PLACE);
                 in_place::PIECE_COUNT.put_u8(head, count(pieces));
                 in_place::STRIPE.put_u48(head, stripe.get());
-                for (out, piece) in items.chunks_exact_mut(piece_item::LAYOUT.size).zip(pieces) {
-                    piece_item::COLUMN.put_u16(out, piece.column);
-                    piece_item::CRC.put_u32(out, piece.crc);
-                    piece_item::PAYLOAD_BLOCK.put_u32(out, piece.payload_block);
-                }
+                encode_pieces(pieces, items);
+            }
+            Self::Delta { stripe, whole, log_block, log_crcs, pieces } => {
+                let (head, items) = out.split_at_mut(delta::LAYOUT.size);
+                delta::KIND.put_u8(head, DELTA);
+                delta::PIECE_COUNT.put_u8(head, count(pieces));
+                delta::LOG_CRC_COUNT.put_u8(head, count(log_crcs));
+                delta::WHOLE.put_u8(head, u8::from(whole));
+                delta::STRIPE.put_u48(head, stripe.get());
+                delta::LOG_BLOCK.put_u32(head, log_block.get());
+                let (crcs, items) = items.split_at_mut(log_crcs.len() * crc_item::LAYOUT.size);
+                encode_crcs(log_crcs, crcs);
+                encode_pieces(pieces, items);
             }
         }
     }
@@ -331,13 +388,27 @@ fn encode_log_stripe(log_block: ChunkIndex, log_crcs: &[u32], members: &[LogMemb
     log_stripe::MEMBER_COUNT.put_u16(head, member_count);
     log_stripe::LOG_BLOCK.put_u32(head, log_block.get());
     let (crcs, items) = items.split_at_mut(log_crcs.len() * crc_item::LAYOUT.size);
-    for (out, crc) in crcs.chunks_exact_mut(crc_item::LAYOUT.size).zip(log_crcs) {
-        crc_item::CRC.put_u32(out, *crc);
-    }
+    encode_crcs(log_crcs, crcs);
     for (out, member) in items.chunks_exact_mut(log_member::LAYOUT.size).zip(members) {
         log_member::LCN.put_u48(out, member.lcn.get());
         log_member::CHUNK.put_u32(out, member.chunk.get());
         log_member::CRC.put_u32(out, member.crc);
+    }
+}
+
+#[inline]
+fn encode_crcs(crcs: &[u32], out: &mut [u8]) {
+    for (out, crc) in out.chunks_exact_mut(crc_item::LAYOUT.size).zip(crcs) {
+        crc_item::CRC.put_u32(out, *crc);
+    }
+}
+
+#[inline]
+fn encode_pieces(pieces: &[InPlacePiece], out: &mut [u8]) {
+    for (out, piece) in out.chunks_exact_mut(piece_item::LAYOUT.size).zip(pieces) {
+        piece_item::COLUMN.put_u16(out, piece.column);
+        piece_item::CRC.put_u32(out, piece.crc);
+        piece_item::PAYLOAD_BLOCK.put_u32(out, piece.payload_block);
     }
 }
 
@@ -414,24 +485,22 @@ impl<'a> RecordReader<'a> {
                 Ok(Record::Zero { first: Lcn::new(first), count })
             }
             Some(&IN_PLACE) => self.in_place(),
+            Some(&DELTA) => self.delta(),
             found => Err(FormatError::Malformed {
                 what: "record kind",
                 found: found.map_or(0, |&kind| u64::from(kind)),
-                expected: "1 to 5",
+                expected: "1 to 6",
             }),
         }
     }
 
     fn log_stripe(&mut self) -> Result<Record, FormatError> {
         let head = self.take(1, log_stripe::LAYOUT.size)?;
-        let crcs = self.take(log_stripe::LOG_CRC_COUNT.get_u8(head).into(), crc_item::LAYOUT.size)?;
+        let log_crcs = self.crcs(log_stripe::LOG_CRC_COUNT.get_u8(head))?;
         let members = self.take(log_stripe::MEMBER_COUNT.get_u16(head).into(), log_member::LAYOUT.size)?;
         Ok(Record::LogStripe {
             log_block: ChunkIndex::new(log_stripe::LOG_BLOCK.get_u32(head)),
-            log_crcs: crcs
-                .chunks_exact(crc_item::LAYOUT.size)
-                .map(|item| crc_item::CRC.get_u32(item))
-                .collect(),
+            log_crcs,
             members: members
                 .chunks_exact(log_member::LAYOUT.size)
                 .map(|item| LogMember {
@@ -458,17 +527,47 @@ impl<'a> RecordReader<'a> {
 
     fn in_place(&mut self) -> Result<Record, FormatError> {
         let head = self.take(1, in_place::LAYOUT.size)?;
-        let pieces = self.take(in_place::PIECE_COUNT.get_u8(head).into(), piece_item::LAYOUT.size)?;
-        Ok(Record::InPlace {
-            stripe: StripeId::new(in_place::STRIPE.get_u48(head)),
-            pieces: pieces
-                .chunks_exact(piece_item::LAYOUT.size)
-                .map(|item| InPlacePiece {
-                    column: piece_item::COLUMN.get_u16(item),
-                    crc: piece_item::CRC.get_u32(item),
-                    payload_block: piece_item::PAYLOAD_BLOCK.get_u32(item),
-                })
-                .collect(),
+        let pieces = self.pieces(in_place::PIECE_COUNT.get_u8(head))?;
+        Ok(Record::InPlace { stripe: StripeId::new(in_place::STRIPE.get_u48(head)), pieces })
+    }
+
+    fn delta(&mut self) -> Result<Record, FormatError> {
+        let head = self.take(1, delta::LAYOUT.size)?;
+        let whole = match delta::WHOLE.get_u8(head) {
+            0 => false,
+            1 => true,
+            found => {
+                return Err(FormatError::Malformed {
+                    what: "mark of a delta record",
+                    found: u64::from(found),
+                    expected: "0 or 1",
+                });
+            }
+        };
+        let log_crcs = self.crcs(delta::LOG_CRC_COUNT.get_u8(head))?;
+        let pieces = self.pieces(delta::PIECE_COUNT.get_u8(head))?;
+        let log_block = ChunkIndex::new(delta::LOG_BLOCK.get_u32(head));
+        Ok(Record::Delta {
+            stripe: StripeId::new(delta::STRIPE.get_u48(head)),
+            whole,
+            log_block,
+            log_crcs,
+            pieces,
         })
+    }
+
+    fn crcs(&mut self, count: u8) -> Result<Vec<u32>, FormatError> {
+        let items = self.take(count.into(), crc_item::LAYOUT.size)?;
+        Ok(items.chunks_exact(crc_item::LAYOUT.size).map(|item| crc_item::CRC.get_u32(item)).collect())
+    }
+
+    fn pieces(&mut self, count: u8) -> Result<Vec<InPlacePiece>, FormatError> {
+        let items = self.take(count.into(), piece_item::LAYOUT.size)?;
+        let piece = |item: &[u8]| InPlacePiece {
+            column: piece_item::COLUMN.get_u16(item),
+            crc: piece_item::CRC.get_u32(item),
+            payload_block: piece_item::PAYLOAD_BLOCK.get_u32(item),
+        };
+        Ok(items.chunks_exact(piece_item::LAYOUT.size).map(piece).collect())
     }
 }

@@ -21,6 +21,7 @@ const LAYOUTS: &[&Layout] = &[
     &record::place_item::LAYOUT,
     &record::zero::LAYOUT,
     &record::in_place::LAYOUT,
+    &record::delta::LAYOUT,
     &record::piece_item::LAYOUT,
     &checkpoint::header::LAYOUT,
     &checkpoint::page::LAYOUT,

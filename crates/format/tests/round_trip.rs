@@ -65,11 +65,20 @@ fn record() -> impl Strategy<Value = Record> {
         }),
         (0..LCN_LIMIT, 0..LCN_LIMIT)
             .prop_map(|(a, b)| Record::Zero { first: Lcn::new(a.min(b)), count: a.abs_diff(b) }),
-        (stripe(), vec(piece, 0..30)).prop_map(|(stripe, pieces)| Record::InPlace { stripe, pieces }),
+        (stripe(), vec(piece.clone(), 0..30)).prop_map(|(stripe, pieces)| Record::InPlace { stripe, pieces }),
+        (stripe(), any::<bool>(), chunk(), vec(any::<u32>(), 0..5), vec(piece, 0..30)).prop_map(
+            |(stripe, whole, log_block, log_crcs, pieces)| Record::Delta {
+                stripe,
+                whole,
+                log_block,
+                log_crcs,
+                pieces
+            }
+        ),
     ]
 }
 
-/// Regions small and large, of both schemes.
+/// Regions small and large, of every scheme.
 fn config() -> impl Strategy<Value = ArrayConfig> {
     let geometry = (1usize..20, 1usize..5, 12u32..=20)
         .prop_map(|(k, m, chunk_bits)| Geometry::new(k, m, 1 << chunk_bits).unwrap());
@@ -79,11 +88,8 @@ fn config() -> impl Strategy<Value = ArrayConfig> {
         |(geometry, (scheme, layout, consistency), chunks_per_device, stripes, regions)| {
             let (log_blocks, full_blocks, incremental_blocks, journal_blocks, payload_blocks) = regions;
             let m = u16::try_from(geometry.parity_count()).unwrap();
-            let (log_count, log_blocks) = match scheme {
-                SchemeKind::Raid => (0, 0),
-                SchemeKind::Eplog => (m, log_blocks.max(1)),
-            };
-            let journaled = scheme == SchemeKind::Raid && consistency == Consistency::Journal;
+            let (log_count, log_blocks) = if scheme.has_log() { (m, log_blocks.max(1)) } else { (0, 0) };
+            let journaled = scheme.is_in_place() && consistency == Consistency::Journal;
             let stripes = stripes.index(usize::try_from(chunks_per_device).unwrap()) + 1;
             ArrayConfig {
                 scheme,
@@ -193,6 +199,8 @@ fn list_item() -> impl Strategy<Value = ListItem> {
                 ListItem::LogStripe { first_seq, log_block, log_crcs, members }
             }
         ),
+        (stripe(), chunk(), vec(any::<u32>(), 0..5))
+            .prop_map(|(stripe, log_block, log_crcs)| ListItem::Delta { stripe, log_block, log_crcs }),
     ]
 }
 

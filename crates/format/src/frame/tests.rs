@@ -51,6 +51,13 @@ fn one_of_each() -> Vec<Record> {
             stripe: StripeId::new(13),
             pieces: vec![InPlacePiece { column: 254, crc: 14, payload_block: 15 }],
         },
+        Record::Delta {
+            stripe: StripeId::new(16),
+            whole: true,
+            log_block: ChunkIndex::new(17),
+            log_crcs: vec![18],
+            pieces: vec![InPlacePiece { column: 0, crc: 19, payload_block: 20 }],
+        },
     ]
 }
 
@@ -136,6 +143,13 @@ fn the_largest_records_fit_into_one_frame() {
         RecordRef::Commit { stripe, data: &all[..1], parity: &all[1..], parity_crcs: &crcs[1..] },
         RecordRef::Commit { stripe, data: &all[..251], parity: &all[251..], parity_crcs: &crcs[251..] },
         RecordRef::InPlace { stripe, pieces: &pieces },
+        RecordRef::Delta {
+            stripe,
+            whole: false,
+            log_block: ChunkIndex::new(1),
+            log_crcs: &[1; 4],
+            pieces: &pieces[..251],
+        },
     ] {
         assert!(record_fits(record), "{record:?}");
         let mut builder = FrameBuilder::new();

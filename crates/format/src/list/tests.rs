@@ -15,6 +15,11 @@ fn items() -> Vec<ListItem> {
             ],
         },
         ListItem::DirtyStripe { stripe: StripeId::new(0), committed: vec![] },
+        ListItem::Delta {
+            stripe: StripeId::new(1 << 33),
+            log_block: ChunkIndex::new(8),
+            log_crcs: vec![3, 4],
+        },
     ]
 }
 
@@ -33,7 +38,7 @@ fn items_round_trip_one_after_another() {
 #[test]
 fn a_list_cut_anywhere_but_between_items_is_refused() {
     let whole = words(&items());
-    let ends: Vec<usize> = (0..=3).map(|count| words(&items()[..count]).len()).collect();
+    let ends: Vec<usize> = (0..=4).map(|count| words(&items()[..count]).len()).collect();
     for cut in 0..=whole.len() {
         let read = decode_list(&whole[..cut]);
         assert_eq!(read.is_ok(), ends.contains(&cut), "cut at word {cut}: {read:?}");
@@ -43,11 +48,22 @@ fn a_list_cut_anywhere_but_between_items_is_refused() {
 #[test]
 fn wrong_kinds_and_numbers_are_refused_by_name() {
     let error = |words: &[u32]| decode_list(words).unwrap_err().to_string();
-    assert_eq!(error(&[0]), "kind of an item of a checkpoint list: found 0, expected 1 or 2");
+    assert_eq!(error(&[0]), "kind of an item of a checkpoint list: found 0, expected 1 to 3");
     assert!(error(&[1 << 24 | 1 << 16, 0, 0]).starts_with("log devices of a dirty stripe"));
+    assert!(error(&[3 << 24 | 1, 0, 0, 1]).starts_with("members of a delta"));
+    assert!(error(&[3 << 24, 0, 1 << 16, 1]).starts_with("stripe of a checkpoint list"));
     assert!(error(&[1 << 24, 0, 1 << 16]).starts_with("stripe of a checkpoint list: found 281474976710656"));
     assert!(error(&[2 << 24, 0, 1 << 31, 1]).starts_with("sequence number of a log stripe"));
     assert!(error(&[2 << 24 | 1, 0, 0, 1, 0, 1 << 16, 1]).starts_with("logical chunk of a checkpoint list"));
+}
+
+#[test]
+fn a_delta_takes_as_many_words_as_it_says() {
+    for log_crcs in [vec![], vec![1], vec![1, 2, 3]] {
+        let expected = delta_item_words(log_crcs.len());
+        let item = ListItem::Delta { stripe: StripeId::new(0), log_block: ChunkIndex::new(1), log_crcs };
+        assert_eq!(words(&[item]).len(), expected);
+    }
 }
 
 #[test]

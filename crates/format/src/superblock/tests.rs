@@ -105,7 +105,7 @@ fn intact_bytes_with_impossible_values_are_refused_by_name() {
     for (field, value, message) in [
         (&fields::CLEAN, 2, "clean flag of the superblock: found 2, expected 0 or 1"),
         (&fields::ROLE, 9, "role: found 9, expected one of 1=main 2=log 3=spare"),
-        (&fields::SCHEME, 0, "scheme: found 0, expected one of 1=raid 2=eplog"),
+        (&fields::SCHEME, 0, "scheme: found 0, expected one of 1=raid 2=eplog 3=parity-log"),
         (&fields::NAME_BYTES, 65, "length of the name: found 65, expected at most 64 bytes"),
         (&fields::NAME_BYTES, 2, "name of the array: found 188, expected zeros in unused bytes"),
         (&fields::NAME, 0xff, "name of the array, first wrong byte: found 0, expected UTF-8"),

@@ -77,13 +77,16 @@ pub fn build(records: &[Record], first_seq: Seq) -> FrameBuilder {
 pub fn all() -> Vec<Sample> {
     let mut samples = vec![superblock("superblock-main", eplog(), 0), superblock("superblock-log", log(), 1)];
     samples.push(superblock("superblock-raid", raid(), 0));
+    samples.push(superblock("superblock-parity-log", parity_log(), 1));
     samples.push(frame("frame", 6, 300, &records()));
+    samples.push(frame("frame-delta", 1, 63, &deltas()));
     samples.push(frame("frame-empty", 0, 2, &[]));
     let (table, table_crc) = page("page-table", PageKind::Table, 1, &table_words());
     let (list, list_crc) = page("page-list", PageKind::List, 2, &list_words());
     samples.push(header("checkpoint-full", full(body_crc(&[table_crc, list_crc]))));
     samples.push(header("checkpoint-incremental", incremental()));
     samples.extend([table, list]);
+    samples.push(page("page-list-delta", PageKind::List, 3, &delta_words()).0);
     samples
 }
 
@@ -152,7 +155,30 @@ fn raid() -> Superblock {
     Superblock { name: String::new(), dev: DevIndex::new(4), role: Role::Spare, config, members, ..eplog() }
 }
 
-/// A record of every kind.
+fn parity_log() -> Superblock {
+    let config = ArrayConfig {
+        scheme: SchemeKind::ParityLog,
+        consistency: Consistency::Journal,
+        payload_blocks: 256,
+        ..eplog().config
+    };
+    Superblock { config, ..eplog() }
+}
+
+/// Both kinds of delta records.
+pub fn deltas() -> Vec<Record> {
+    let piece = |column| InPlacePiece { column, crc: 11 + u32::from(column), payload_block: 1 };
+    let delta = |whole, block, pieces| Record::Delta {
+        stripe: StripeId::new(80),
+        whole,
+        log_block: ChunkIndex::new(block),
+        log_crcs: vec![0xaaaa_0003, 0xaaaa_0004],
+        pieces,
+    };
+    vec![delta(false, 299, vec![piece(1), piece(2)]), delta(true, 301, vec![piece(3)])]
+}
+
+/// A record of every kind that version 1 began with.
 pub fn records() -> Vec<Record> {
     let chunks = |raw: &[u32]| raw.iter().copied().map(ChunkIndex::new).collect::<Vec<_>>();
     vec![
@@ -234,6 +260,15 @@ fn list_words() -> Vec<u32> {
         members: vec![LogMember { lcn: Lcn::new(39_999), chunk: ChunkIndex::new(10_001), crc: 0 }],
     }
     .encode(&mut words);
+    words
+}
+
+fn delta_words() -> Vec<u32> {
+    let mut words = Vec::new();
+    for block in [299, 301] {
+        let (stripe, log_block) = (StripeId::new(80), ChunkIndex::new(block));
+        ListItem::Delta { stripe, log_block, log_crcs: vec![0xaaaa_0003, 0xaaaa_0004] }.encode(&mut words);
+    }
     words
 }
 
