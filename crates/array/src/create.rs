@@ -40,7 +40,7 @@ pub const RESERVE_CHUNKS_MIN: u32 = 4 * SET_ASIDE_CHUNKS;
 /// Why an array cannot be created.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum CreateError {
-    /// Out-of-place schemes need one log device per parity, others take none.
+    /// Schemes with a log need one log device per parity, others take none.
     #[error("scheme {scheme}: {found} log devices given, expected {expected}")]
     LogCount {
         /// The scheme.
@@ -101,8 +101,8 @@ pub fn plan_config(
 ) -> Result<ArrayConfig, CreateError> {
     let geometry = options.geometry;
     let (k, m) = (geometry.data_count(), geometry.parity_count());
-    let out_of_place = is_out_of_place(options.scheme);
-    let expected = if out_of_place { m } else { 0 };
+    let has_log = options.scheme.has_log();
+    let expected = if has_log { m } else { 0 };
     if log_count != expected {
         return Err(CreateError::LogCount { scheme: options.scheme, expected, found: log_count });
     }
@@ -117,7 +117,7 @@ pub fn plan_config(
     if options.reserve_permille > 900 {
         return Err(CreateError::Reserve { permille: options.reserve_permille });
     }
-    let log_blocks = if out_of_place { log_blocks(geometry, log_bytes)? } else { 0 };
+    let log_blocks = if has_log { log_blocks(geometry, log_bytes)? } else { 0 };
     let chunk = geometry.chunk_bytes() as u64;
     if main_bytes / chunk > 1 << 31 {
         return Err(CreateError::TooLarge { bytes: main_bytes });
@@ -181,15 +181,20 @@ fn config_for(options: &CreateOptions, chunks: u32, log_count: u16, log_blocks: 
         journal_blocks: 2,
         payload_blocks: 0,
     };
-    // The list of a checkpoint is longest when every spare chunk is a log stripe of its own in a stripe of its own.
+    // `eplog`: the list of a checkpoint is longest when every spare chunk is a log stripe of its own in a stripe of its own.
     let m = geometry.parity_count() as u64;
-    let list_words = u64::from(reserve) * n * ((3 + k) + (4 + m + 3)) + 2 * code_width(&config) as u64;
+    let list_words = match options.scheme {
+        SchemeKind::Eplog => u64::from(reserve) * n * ((3 + k) + (4 + m + 3)),
+        SchemeKind::ParityLog => scheme::parity_log::list_words(&config),
+        SchemeKind::Raid => 0,
+    };
+    let list_words = list_words + 2 * code_width(&config) as u64;
     let pages =
         Table::word_count(&config).div_ceil(PAGE_WORDS as u64) + list_words.div_ceil(PAGE_WORDS as u64);
     config.full_blocks = u32::try_from(pages + 2).ok()?;
     config.incremental_blocks = config.full_blocks.max(64);
     config.journal_blocks = (chunks / 256).clamp(128, 4096);
-    if options.scheme == SchemeKind::Raid && options.consistency == Consistency::Journal {
+    if options.scheme.is_in_place() && options.consistency == Consistency::Journal {
         config.payload_blocks = crate::create::payload_blocks(geometry, chunks);
     }
     config.validate().ok()?;

@@ -30,9 +30,12 @@ pub struct Piece {
 }
 
 /// The non-zero chunks of a code word. Columns that are not listed are zeros.
+///
+/// Several pieces with one index, one after another, are a *sum*: what the code has there is their exclusive or, and it is at
+/// hand only if all of them are. Parities may be sums, data not.
 #[derive(Clone, Debug, Default)]
 pub struct Codeword {
-    /// Data chunks first, then parity or log chunks.
+    /// Data chunks first, then parity or log chunks, those of one index together.
     pub pieces: Vec<Piece>,
     /// How many of them are data.
     pub data_count: usize,
@@ -43,6 +46,25 @@ impl Codeword {
     pub fn clear(&mut self) {
         self.pieces.clear();
         self.data_count = 0;
+    }
+
+    /// For each index of the code that the word has something of, which pieces make it up.
+    pub fn parts(&self) -> impl Iterator<Item = Range<usize>> {
+        let mut at = 0;
+        self.pieces.chunk_by(|one, other| one.index == other.index).map(move |part| {
+            at += part.len();
+            at - part.len()..at
+        })
+    }
+
+    /// Whether some piece is but one of a sum.
+    pub fn has_sums(&self) -> bool {
+        self.pieces.windows(2).any(|pair| pair[0].index == pair[1].index)
+    }
+
+    /// Whether what the word has at an index is a sum: its pieces cannot be told from the rest of the word one by one.
+    pub fn is_sum(&self, index: usize) -> bool {
+        self.pieces.iter().filter(|piece| piece.index == index).nth(1).is_some()
     }
 }
 
@@ -76,6 +98,16 @@ pub enum CrcAt {
     Piece(usize),
     /// Nowhere: it is known, and a chunk that does not match is not written.
     Known(u32),
+}
+
+/// Log chunks of a plan that have room in the log, but get their place in it only when their record gets its place in the
+/// journal: between planning and then the plan may have to read, and others may overtake it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Append {
+    /// The record that describes them.
+    pub record: usize,
+    /// The writes of the log chunk to each log device.
+    pub writes: Range<usize>,
 }
 
 /// A write of a plan.
@@ -125,6 +157,13 @@ pub enum Compute {
         /// One slot per parity row, updated.
         parities: Range<usize>,
     },
+    /// The exclusive or of some chunks.
+    Sum {
+        /// Their slots.
+        parts: Range<usize>,
+        /// Where it goes.
+        total: Slot,
+    },
     /// Produce missing pieces from others. Columns: all data columns of the word.
     Rebuild {
         /// Data columns of the code word.
@@ -157,6 +196,7 @@ enum Head {
     Commit { stripe: StripeId, data: Range<usize>, parity: Range<usize>, crcs: Range<usize> },
     Zero { first: Lcn, count: u64 },
     InPlace { stripe: StripeId, pieces: Range<usize> },
+    Delta { stripe: StripeId, whole: bool, log_block: ChunkIndex, crcs: Range<usize>, pieces: Range<usize> },
 }
 
 impl RecordBuf {
@@ -216,6 +256,26 @@ impl RecordBuf {
         self.heads.push(Head::InPlace { stripe, pieces: pieces_from..self.pieces.len() });
     }
 
+    /// An in-place write of the data pieces pushed since `pieces_from` whose log chunks have no place yet, with `m`
+    /// checksums reserved; returns where those start. See [`crate::RecordRef::Delta`] for `whole`.
+    pub fn delta(&mut self, stripe: StripeId, whole: bool, pieces_from: usize, m: usize) -> usize {
+        let start = self.crcs.len();
+        self.crcs.resize(start + m, 0);
+        let (crcs, pieces) = (start..start + m, pieces_from..self.pieces.len());
+        self.heads.push(Head::Delta { stripe, whole, log_block: ChunkIndex::NONE, crcs, pieces });
+        start
+    }
+
+    /// The log chunks of a record have found their place.
+    pub fn set_log_block(&mut self, index: usize, block: ChunkIndex) {
+        match &mut self.heads[index] {
+            Head::LogStripe { log_block, .. } | Head::Delta { log_block, .. } => *log_block = block,
+            Head::FullStripe { .. } | Head::Commit { .. } | Head::Zero { .. } | Head::InPlace { .. } => {
+                unreachable!("such a record has no log chunks")
+            }
+        }
+    }
+
     /// One record.
     pub fn get(&self, index: usize) -> RecordRef<'_> {
         match &self.heads[index] {
@@ -239,6 +299,13 @@ impl RecordBuf {
             Head::InPlace { stripe, pieces } => {
                 RecordRef::InPlace { stripe: *stripe, pieces: &self.pieces[pieces.clone()] }
             }
+            Head::Delta { stripe, whole, log_block, crcs, pieces } => RecordRef::Delta {
+                stripe: *stripe,
+                whole: *whole,
+                log_block: *log_block,
+                log_crcs: &self.crcs[crcs.clone()],
+                pieces: &self.pieces[pieces.clone()],
+            },
         }
     }
 
@@ -264,6 +331,8 @@ pub struct Plan {
     pub writes: Vec<PlanWrite>,
     /// What the writes mean; applied when all of them have completed.
     pub records: RecordBuf,
+    /// Log chunks that have no place yet, in the order in which they get one; room for them is reserved in the log.
+    pub appends: Vec<Append>,
     /// Code columns or indices, for the computations.
     pub columns: Vec<usize>,
     /// Slots, for the computations.
@@ -286,6 +355,7 @@ impl Plan {
         self.computes.clear();
         self.writes.clear();
         self.records.clear();
+        self.appends.clear();
         self.columns.clear();
         self.slots.clear();
         self.owned.clear();
@@ -299,6 +369,18 @@ impl Plan {
         let slot = pool.alloc().expect("the planner checked that the pool has room for the plan");
         self.owned.push(slot);
         slot
+    }
+
+    /// Appends the parities that `slots` has from `from` on to the log devices, one log chunk on each, for the newest
+    /// record, whose checksums start at `crcs`. The caller has reserved the room.
+    pub fn append_log_chunks(&mut self, store: &crate::store::Store, from: usize, crcs: usize) {
+        let first = self.writes.len();
+        for row in 0..store.config.geometry.parity_count() {
+            let (addr, slot) =
+                (ChunkAddr::new(store.log_device(row), ChunkIndex::NONE), self.slots[from + row]);
+            self.writes.push(PlanWrite { addr, slot, stream: Stream::Log, crc_at: CrcAt::Crc(crcs + row) });
+        }
+        self.appends.push(Append { record: self.records.len() - 1, writes: first..self.writes.len() });
     }
 
     /// The plan as text, one step a line: what scheme tests compare and `docs/schemes.md` shows.
@@ -326,6 +408,9 @@ impl Plan {
                     let old = if old.is_some() { "the old version" } else { "zeros" };
                     writeln!(out, "complete bytes {from}..{to} from {old}")
                 }
+                // How a sum of changes begins.
+                Compute::Encode { columns, .. } if columns.is_empty() => Ok(()),
+                Compute::Sum { parts, .. } => writeln!(out, "add {} chunks", parts.len()),
                 Compute::Encode { columns, outputs, .. } => {
                     writeln!(
                         out,
@@ -344,7 +429,10 @@ impl Plan {
         }
         for write in &self.writes {
             let (stream, addr) = (stream_name(write.stream), write.addr);
-            let _ = writeln!(out, "write {stream} {}:{}", name(addr.dev), addr.chunk);
+            let _ = match addr.chunk {
+                ChunkIndex::NONE => writeln!(out, "write {stream} {}, at its end", name(addr.dev)),
+                chunk => writeln!(out, "write {stream} {}:{chunk}", name(addr.dev)),
+            };
         }
         for i in 0..self.records.len() {
             let _ = match self.records.get(i) {
@@ -358,6 +446,11 @@ impl Plan {
                 RecordRef::InPlace { stripe, pieces } => {
                     let columns: Vec<u16> = pieces.iter().map(|p| p.column).collect();
                     writeln!(out, "record stripe {stripe} columns {columns:?} in place")
+                }
+                RecordRef::Delta { stripe, whole, pieces, .. } => {
+                    let columns: Vec<u16> = pieces.iter().map(|p| p.column).collect();
+                    let logged = if whole { "its parity" } else { "the change of its parity" };
+                    writeln!(out, "record stripe {stripe} columns {columns:?} in place, {logged} logged")
                 }
             };
         }

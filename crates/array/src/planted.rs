@@ -59,6 +59,12 @@ planted!(
     PartialUnlocked,
     /// In-place schemes with a journal overwrite before the copies are durable.
     OverwriteUnflushed,
+    /// Parity commit leaves the newest log chunk of a stripe out.
+    CommitForgetsDelta,
+    /// Log chunks go on counting although the stripe was written whole.
+    KeepVoidDeltas,
+    /// Data is overwritten before the log chunk that belongs to it is durable.
+    OverwriteBeforeLog,
     /// Chunks have a checksum that users' data contains as well.
     CommonChecksum,
     /// An array that lost more members than its code tolerates goes on writing.

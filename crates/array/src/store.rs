@@ -28,10 +28,10 @@ pub struct Store {
     pub freed: Vec<ChunkAddr>,
 }
 
-/// Whether a scheme puts new versions elsewhere, and so needs spare chunks and log stripes.
+/// Whether a scheme puts new versions elsewhere, and so needs spare chunks.
 pub fn is_out_of_place(scheme: SchemeKind) -> bool {
     match scheme {
-        SchemeKind::Raid => false,
+        SchemeKind::Raid | SchemeKind::ParityLog => false,
         SchemeKind::Eplog => true,
     }
 }
@@ -63,7 +63,7 @@ impl Store {
             code,
             table: Table::new(&config),
             spaces: spaces(&config),
-            log: LogRing::new(config.log_blocks),
+            log: LogRing::new(config.log_blocks, (config.geometry.chunk_bytes() / META_BYTES) as u32),
             freed: Vec::new(),
             config,
         })
@@ -108,6 +108,11 @@ impl Store {
         u64::from(self.config.payload_blocks / self.chunk_blocks())
     }
 
+    /// Stripes that one plan may write to in place: each takes a chunk of the payload ring of a device.
+    pub fn in_place_stripes_max(&self) -> u64 {
+        if self.config.payload_blocks == 0 { u64::MAX } else { self.payload_chunks() }
+    }
+
     /// Buffers that plans leave free, for the covers of failed reads: a plan that has started must be able to end.
     pub fn slots_kept(&self) -> usize {
         4 * self.main_count() + 16
@@ -137,14 +142,18 @@ fn spaces(config: &ArrayConfig) -> Vec<Space> {
 /// wrap; block numbers on the device run from 1.
 pub struct LogRing {
     block_count: u32,
+    /// Blocks of a log chunk.
+    chunk_blocks: u32,
     head: u64,
     tail: u64,
+    /// Blocks promised to log chunks that have no place yet.
+    reserved: u64,
 }
 
 impl LogRing {
     /// An empty ring.
-    pub fn new(block_count: u32) -> Self {
-        Self { block_count, head: 0, tail: 0 }
+    pub fn new(block_count: u32, chunk_blocks: u32) -> Self {
+        Self { block_count, chunk_blocks, head: 0, tail: 0, reserved: 0 }
     }
 
     /// Where the next append goes.
@@ -184,14 +193,39 @@ impl LogRing {
         if lap < self.head { lap } else { lap - count }
     }
 
-    /// Appends `count` blocks that do not wrap around the end; `None` if there is no room.
+    /// Promises room to a log chunk, and leaves `keep` blocks besides; `false` if there is not as much.
+    pub fn reserve_chunk(&mut self, keep: u64) -> bool {
+        let blocks = u64::from(self.chunk_blocks);
+        // What is skipped at the end of the ring is less than a log chunk.
+        let fits = self.room() >= self.reserved + 2 * blocks + keep;
+        self.reserved += if fits { blocks } else { 0 };
+        fits
+    }
+
+    /// Takes the promise to a log chunk back.
+    pub fn forget_chunk(&mut self) {
+        self.reserved -= u64::from(self.chunk_blocks);
+    }
+
+    /// Appends a log chunk that was promised room.
+    pub fn append_reserved(&mut self) -> (u64, ChunkIndex) {
+        self.forget_chunk();
+        self.place(self.chunk_blocks, 0).expect("room for the log chunk was promised")
+    }
+
+    /// Appends `count` blocks that do not wrap around the end; `None` if there is no room but what is promised.
     pub fn append(&mut self, count: u32) -> Option<(u64, ChunkIndex)> {
+        let promised = if self.reserved > 0 { self.reserved + u64::from(self.chunk_blocks) } else { 0 };
+        self.place(count, promised)
+    }
+
+    fn place(&mut self, count: u32, promised: u64) -> Option<(u64, ChunkIndex)> {
         if self.block_count < count {
             return None;
         }
         let at = (self.head % u64::from(self.block_count)) as u32;
         let skip = if at + count > self.block_count { self.block_count - at } else { 0 };
-        if u64::from(skip) + u64::from(count) > self.room() {
+        if u64::from(skip) + u64::from(count) + promised > self.room() {
             return None;
         }
         let position = self.head + u64::from(skip);

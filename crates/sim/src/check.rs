@@ -7,6 +7,7 @@ use crate::violation;
 use crate::world::World;
 use array::{Codeword, Engine, Located, Piece, RecoveryReport, Store, Word};
 use block::{ChunkIndex, Lcn, StripeId};
+use std::ops::Range;
 
 /// All code words: every data stripe, every live log stripe.
 fn words(engine: &Engine) -> Vec<Word> {
@@ -40,69 +41,77 @@ pub(crate) fn covers(
         if word.data_count == 0 {
             continue;
         }
+        let parts: Vec<Range<usize>> = word.parts().collect();
         region.clear();
-        region.resize(len * word.pieces.len(), 0);
-        let mut bad = vec![false; word.pieces.len()];
-        for (i, piece) in word.pieces.iter().enumerate() {
-            let bytes = &mut region[i * len..(i + 1) * len];
-            raw(world.disk(piece.addr.dev.get()).durable(), store.offset_of(piece.addr), bytes);
-            let good = engine.health().is_readable(piece.addr) && array::chunk_checksum(bytes) == piece.crc;
-            bad[i] = !good;
-            if !good && !is_suspect(piece.addr.dev.get()) {
-                let mut now = vec![0; len];
-                world.disk(piece.addr.dev.get()).read(store.offset_of(piece.addr), &mut now);
-                let visible = array::chunk_checksum(&now) == piece.crc;
-                return Err(violation!(
-                    "{name:?}: piece {} at {:?} on a device without fault is not durable and right (to reads it is {}, readable {}): {:?}",
-                    piece.index,
-                    piece.addr,
-                    if visible { "right" } else { "wrong" },
-                    engine.health().is_readable(piece.addr),
-                    word.pieces
-                ));
+        region.resize(len * parts.len(), 0);
+        let mut bad = vec![false; parts.len()];
+        for (i, part) in parts.iter().enumerate() {
+            for piece in &word.pieces[part.clone()] {
+                let mut bytes = vec![0; len];
+                raw(world.disk(piece.addr.dev.get()).durable(), store.offset_of(piece.addr), &mut bytes);
+                let good =
+                    engine.health().is_readable(piece.addr) && array::chunk_checksum(&bytes) == piece.crc;
+                bad[i] |= !good;
+                region[i * len..(i + 1) * len].iter_mut().zip(&bytes).for_each(|(sum, byte)| *sum ^= byte);
+                if !good && !is_suspect(piece.addr.dev.get()) {
+                    return Err(not_durable(engine, world, name, &word, piece));
+                }
             }
         }
         let lost = bad.iter().filter(|&&b| b).count();
         let tolerated = store.config.geometry.parity_count();
         if lost > tolerated {
-            return Err(violation!(
-                "{name:?}: {lost} of {} pieces are bad: {:?}",
-                word.pieces.len(),
-                word.pieces
-            ));
+            return Err(violation!("{name:?}: {lost} of {} parts are bad: {:?}", parts.len(), word.pieces));
         }
         if lost > 0 || rng.chance(1, 3) {
-            rebuild(store, name, &word, &mut region, &mut bad, rng)?;
+            rebuild(store, name, &word, &parts, &mut region, &mut bad, rng)?;
         }
     }
     Ok(())
 }
 
-/// Erases more pieces, up to what the code tolerates, and rebuilds all that are missing.
+fn not_durable(engine: &Engine, world: &World, name: Word, word: &Codeword, piece: &Piece) -> Violation {
+    let store = engine.store();
+    let mut now = vec![0; store.config.geometry.chunk_bytes()];
+    world.disk(piece.addr.dev.get()).read(store.offset_of(piece.addr), &mut now);
+    let visible = array::chunk_checksum(&now) == piece.crc;
+    violation!(
+        "{name:?}: piece {} at {:?} on a device without fault is not durable and right (to reads it is {}, readable {}): {:?}",
+        piece.index,
+        piece.addr,
+        if visible { "right" } else { "wrong" },
+        engine.health().is_readable(piece.addr),
+        word.pieces
+    )
+}
+
+/// Erases more of the word, up to what the code tolerates, and rebuilds all that is missing. A sum counts as one piece.
 fn rebuild(
     store: &Store,
     name: Word,
     word: &Codeword,
+    parts: &[Range<usize>],
     region: &mut [u8],
     bad: &mut [bool],
     rng: &mut Rng,
 ) -> Result<(), Violation> {
     let len = store.config.geometry.chunk_bytes();
-    let parities = word.pieces.len() - word.data_count;
+    let parities = parts.len() - word.data_count;
     if parities != store.config.geometry.parity_count() {
-        return Err(violation!("{name:?}: {parities} parity pieces: {:?}", word.pieces));
+        return Err(violation!("{name:?}: {parities} parities: {:?}", word.pieces));
     }
+    let (before, known) = (region.to_vec(), bad.to_vec());
     let mut left = store.config.geometry.parity_count() - bad.iter().filter(|&&b| b).count();
     while left > 0 && bad.iter().any(|&b| !b) {
         bad[rng.index(bad.len())] = true;
         left -= 1;
     }
     let at = |want_bad: bool, bad: &[bool]| -> Vec<(usize, usize)> {
-        word.pieces
+        parts
             .iter()
             .enumerate()
             .filter(|&(i, _)| bad[i] == want_bad)
-            .map(|(i, p)| (p.index, i * len))
+            .map(|(i, part)| (word.pieces[part.start].index, i * len))
             .collect()
     };
     let (present, wanted) = (at(false, bad), at(true, bad));
@@ -114,12 +123,17 @@ fn rebuild(
         .code
         .rebuild_in(region, len, &columns, &present, &wanted)
         .map_err(|e| violation!("{name:?}: pieces {wanted:?} cannot be rebuilt: {e}"))?;
-    for (i, piece) in word.pieces.iter().enumerate() {
-        if bad[i] && array::chunk_checksum(&region[i * len..(i + 1) * len]) != piece.crc {
+    for (i, part) in parts.iter().enumerate().filter(|&(i, _)| bad[i]) {
+        let rebuilt = &region[i * len..(i + 1) * len];
+        let right = match &word.pieces[part.clone()] {
+            [piece] => array::chunk_checksum(rebuilt) == piece.crc,
+            // Of a sum that could not be read nothing is known.
+            _ => known[i] || rebuilt == &before[i * len..(i + 1) * len],
+        };
+        if !right {
             return Err(violation!(
-                "{name:?}: piece {} at {:?} is not what its cover gives",
-                piece.index,
-                piece.addr
+                "{name:?}: what the word has at {:?} is not what its cover gives",
+                &word.pieces[part.clone()]
             ));
         }
     }

@@ -131,7 +131,7 @@ impl Script {
             geometry,
             reserve_permille: 100,
         };
-        let logs = if self.scheme == SchemeKind::Eplog { self.parity_count } else { 0 };
+        let logs = if self.scheme.has_log() { self.parity_count } else { 0 };
         let mut config = plan_config(&options, 4 << 20, 4 << 20, logs).expect("sizes fit");
         let reserve = config.chunks_per_device - config.stripe_count as u32;
         config.chunks_per_device = self.reserve.unwrap_or(reserve) + 4;
@@ -178,7 +178,7 @@ impl Script {
 
     /// Members of the array.
     pub fn member_count(&self) -> u16 {
-        let logs = if self.scheme == SchemeKind::Eplog { self.parity_count } else { 0 };
+        let logs = if self.scheme.has_log() { self.parity_count } else { 0 };
         (self.data_count + self.parity_count + logs) as u16
     }
 

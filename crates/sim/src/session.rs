@@ -10,7 +10,7 @@ use crate::violation;
 use crate::world::{Shared, Trap};
 use array::{Array, Done, Durability, EngineError};
 use block::{DevIndex, Slot};
-use format::{CheckpointKind, Consistency, MemberState, SchemeKind};
+use format::{CheckpointKind, Consistency, MemberState};
 use std::collections::BTreeMap;
 
 /// Turns without an answer after which a world counts as stuck although operations complete.
@@ -237,8 +237,7 @@ impl<'a> Session<'a> {
         match (request.kind, result) {
             (Kind::Write { version, durable }, Ok(())) => {
                 let config = self.machine.swarm.config;
-                let journaled =
-                    config.scheme == SchemeKind::Raid && config.consistency == Consistency::Journal;
+                let journaled = config.scheme.is_in_place() && config.consistency == Consistency::Journal;
                 let durable =
                     durable || journaled || self.machine.swarm.options.sync == array::SyncPolicy::Always;
                 self.machine.oracle.answered(version, durable);

@@ -151,7 +151,7 @@ impl Swarm {
     /// much of what the caches hold.
     fn short_of_space(mut self, rng: &mut Rng) -> Self {
         let stripes = self.config.stripe_count.min(rng.pick(&[4, 8])) as u32;
-        if self.config.log_count > 0 {
+        if self.config.scheme == SchemeKind::Eplog {
             self.config.chunks_per_device = stripes + 48;
             self.config.stripe_count = u64::from(stripes);
         }
@@ -208,7 +208,7 @@ impl Swarm {
 }
 
 fn draw_config(rng: &mut Rng, scheme: Option<SchemeKind>) -> ArrayConfig {
-    let drawn = rng.pick(&[SchemeKind::Eplog, SchemeKind::Eplog, SchemeKind::Raid]);
+    let drawn = rng.pick(&[SchemeKind::Eplog, SchemeKind::Eplog, SchemeKind::Raid, SchemeKind::ParityLog]);
     let scheme = scheme.unwrap_or(drawn);
     let k = rng.pick(&[1, 2, 2, 3, 4, 4, 5, 6, 8]);
     let m = rng.pick(&[1, 1, 1, 2, 2, 3]);
@@ -226,10 +226,7 @@ fn draw_config(rng: &mut Rng, scheme: Option<SchemeKind>) -> ArrayConfig {
         geometry,
         reserve_permille: 100,
     };
-    let logs = match scheme {
-        SchemeKind::Eplog => m,
-        SchemeKind::Raid => 0,
-    };
+    let logs = if scheme.has_log() { m } else { 0 };
     // Creation reserves 128 chunks at least; a few more become stripes.
     let stripes = rng.pick(&[4, 8, 16, 32, 64]);
     let main_bytes = (4 << 20) + 160 * chunk_bytes;
@@ -261,7 +258,7 @@ fn draw_config(rng: &mut Rng, scheme: Option<SchemeKind>) -> ArrayConfig {
 
 /// Whether a power cut may leave parity that does not belong to its data.
 pub fn is_resync(config: &ArrayConfig) -> bool {
-    config.scheme == SchemeKind::Raid && config.consistency == Consistency::Resync
+    config.scheme.is_in_place() && config.consistency == Consistency::Resync
 }
 
 fn draw_options(rng: &mut Rng, config: &ArrayConfig) -> EngineOptions {

@@ -15,11 +15,13 @@ fn check(name: &str, worlds: Result<u64, sim::Violation>) {
 fn every_cut_of_an_everyday_plan() {
     check("eplog 2+1", Script::everyday(SchemeKind::Eplog, 1).every_cut());
     check("raid 2+1", Script::everyday(SchemeKind::Raid, 1).every_cut());
+    check("parity-log 2+1", Script::everyday(SchemeKind::ParityLog, 1).every_cut());
 }
 
 #[test]
 fn every_cut_of_a_replacement() {
     check("eplog 2+1", Script::replacement(SchemeKind::Eplog, 1).every_cut());
+    check("parity-log 2+1", Script::replacement(SchemeKind::ParityLog, 1).every_cut());
 }
 
 #[test]

@@ -3,6 +3,7 @@
 use super::cache::After;
 use super::job::JobKind;
 use super::{Engine, EngineError, Mode, PendingKind};
+use crate::plan::Plan;
 use crate::scheme::CommitOutcome;
 use block::StripeId;
 
@@ -71,12 +72,13 @@ impl Engine {
     /// Writes found no space: commit, then flush, so that the old versions can be reused (A-06: never an error).
     pub(super) fn want_space(&mut self) {
         let dirty = self.scheme.pressure(&self.store).dirty_stripes;
-        if dirty > self.background.stuck.len() as u64 || self.is_committing() {
+        let helps = self.scheme.commit_would_help();
+        if helps && (dirty > self.background.stuck.len() as u64 || self.is_committing()) {
             self.background.run_again = true;
         }
         if !self.quarantine.is_empty() || self.retired > self.flush.durable() {
             self.flush.want_internal();
-        } else if self.store.log.used() > 0 && !self.is_committing() && dirty == 0 {
+        } else if helps && self.store.log.used() > 0 && !self.is_committing() && dirty == 0 {
             self.checkpoint.request_incremental();
         }
     }
@@ -200,7 +202,7 @@ impl Engine {
                 self.background.left -= 1;
                 continue;
             }
-            match self.scheme.plan_commit(&mut self.store, &mut self.pool, stripe, &mut plan) {
+            match self.plan_commit(stripe, &mut plan) {
                 CommitOutcome::Planned => {
                     plan.stripes.push(stripe);
                     self.background.left -= 1;
@@ -236,16 +238,17 @@ impl Engine {
         true
     }
 
+    fn plan_commit(&mut self, stripe: StripeId, plan: &mut Plan) -> CommitOutcome {
+        self.scheme.plan_commit(&mut self.store, &self.health, &mut self.pool, stripe, plan)
+    }
+
     /// A stripe that was busy is the commit's now.
     pub(super) fn commit_granted(&mut self, stripe: StripeId) {
         self.background.awaited -= 1;
         let place = self.take_job(JobKind::Commit);
         let mut plan = std::mem::take(&mut self.jobs[place].plan);
-        let outcome = if self.accepts_writes() {
-            self.scheme.plan_commit(&mut self.store, &mut self.pool, stripe, &mut plan)
-        } else {
-            CommitOutcome::Clean
-        };
+        let outcome =
+            if self.accepts_writes() { self.plan_commit(stripe, &mut plan) } else { CommitOutcome::Clean };
         if outcome == CommitOutcome::Planned {
             plan.stripes.push(stripe);
             self.jobs[place].plan = plan;
@@ -268,8 +271,14 @@ impl Engine {
         if !lost {
             return;
         }
-        if let [stripe] = stripes {
-            self.background.stuck.push(*stripe);
+        if let &[stripe] = stripes {
+            if self.scheme.commit_otherwise(stripe) {
+                self.scheme.return_dirty(stripe);
+                self.background.left += 1;
+                self.background.singly += 1;
+            } else {
+                self.background.stuck.push(stripe);
+            }
             return;
         }
         // One of them cannot be read: find out which, the others must not suffer for it.

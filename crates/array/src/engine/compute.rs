@@ -32,6 +32,11 @@ impl Computer {
                     let (old, new) = (old.map(|s| s.index() * len), new.map(|s| s.index() * len));
                     code.update_in(pool.region_mut(), len, *column, old, new, &self.outputs);
                 }
+                Compute::Sum { parts, total } => {
+                    offsets(&plan.slots[parts.clone()], len, &mut self.inputs);
+                    let total = pool.offset(*total);
+                    erasure::xor_in(pool.region_mut(), len, &self.inputs, total);
+                }
                 Compute::Rebuild { columns, present, wanted } => {
                     pieces(plan, present, len, &mut self.present);
                     pieces(plan, wanted, len, &mut self.wanted);
@@ -58,6 +63,15 @@ fn fill(pool: &mut Pool, old: Option<Slot>, new: Slot, from: usize, to: usize) {
             region[new + to..new + len].fill(0);
         }
     }
+}
+
+/// Adds `part` to `total`.
+pub(super) fn add(pool: &mut Pool, total: Slot, part: Slot) {
+    let (len, total, part) = (pool.slot_bytes(), pool.offset(total), pool.offset(part));
+    let (low, high) = pool.region_mut().split_at_mut(total.max(part));
+    let (low, high) = (&mut low[total.min(part)..][..len], &mut high[..len]);
+    let (total, part) = if total < part { (low, &*high) } else { (high, &*low) };
+    total.iter_mut().zip(part).for_each(|(sum, byte)| *sum ^= byte);
 }
 
 fn offsets(slots: &[Slot], len: usize, out: &mut Vec<usize>) {

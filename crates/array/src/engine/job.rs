@@ -46,6 +46,8 @@ pub(super) struct Job {
     pub acks: Vec<ChunkWrite>,
     first_seq: Seq,
     ticket: Option<u64>,
+    /// Where the plan's log chunks were appended, until what its records say is applied.
+    appended: Vec<u64>,
     /// A chunk that the plan needs is lost.
     pub lost: bool,
     /// The array froze before the plan's writes were issued: what its records say does not become true.
@@ -71,6 +73,10 @@ impl Engine {
             self.tickets.finish(ticket);
         }
         let job = &mut self.jobs[place];
+        job.plan.appends.drain(..).for_each(|_| self.store.log.forget_chunk());
+        job.appended.drain(..).for_each(|position| {
+            self.appending.remove(&position);
+        });
         for slot in job.plan.owned.drain(..) {
             self.pool.free(slot);
         }
@@ -97,6 +103,14 @@ impl Engine {
     }
 
     fn cover_for_job(&mut self, place: u32, step: u32, read: PlanRead, heal: bool) {
+        let mut word = std::mem::take(&mut self.scratch_word);
+        self.scheme.codeword(&self.store, read.word, &mut word);
+        let alone = !word.is_sum(read.index);
+        self.scratch_word = word;
+        if !alone {
+            // Nothing covers an addend by itself; the planner has another way.
+            return self.job_step_done(place, true);
+        }
         let target = crate::plan::Piece { index: read.index, addr: read.addr, crc: read.crc };
         self.start_cover(Parent::Job { place, step }, read.word, target, read.slot, heal);
     }
@@ -164,13 +178,27 @@ impl Engine {
         }
         let journaling = if plan.records.is_empty() { Journaling::Nothing } else { self.journaling };
         if journaling == Journaling::WithWrites {
-            self.record(place, &plan);
+            self.record(place, &mut plan);
             self.retiring.push_back(place);
+        }
+        if journaling == Journaling::Nothing {
+            self.place_appends(place, &mut plan);
         }
         self.jobs[place].plan = plan;
         match journaling {
             Journaling::BeforeWrites => self.stage(place),
             Journaling::WithWrites | Journaling::Nothing => self.issue_writes(place),
+        }
+    }
+
+    /// The plan's log chunks get their places: from now on their order is that of the records.
+    fn place_appends(&mut self, place: u32, plan: &mut Plan) {
+        for append in plan.appends.drain(..) {
+            let (position, block) = self.store.log.append_reserved();
+            self.appending.insert(position);
+            self.jobs[place].appended.push(position);
+            plan.records.set_log_block(append.record, block);
+            plan.writes[append.writes].iter_mut().for_each(|write| write.addr.chunk = block);
         }
     }
 
@@ -180,8 +208,10 @@ impl Engine {
         self.jobs[place].unwritten = self.frozen;
         let plan = std::mem::take(&mut self.jobs[place].plan);
         let mut outstanding = 0;
+        let staged = self.journaling == Journaling::BeforeWrites && !planted(Planted::OverwriteBeforeLog);
         for (step, write) in plan.writes.iter().enumerate() {
-            if self.health.is_writable(write.addr.dev) {
+            let written = staged && self.store.is_log(write.addr.dev);
+            if self.health.is_writable(write.addr.dev) && !written {
                 outstanding += 1;
                 let tag =
                     Tag { purpose: Purpose::JobWrite, dev: write.addr.dev, id: place, step: step as u32 };
@@ -206,6 +236,7 @@ impl Engine {
                 if !self.jobs[place].unwritten {
                     self.apply_records(place, self.retired);
                 }
+                self.quarantine_freed(self.retired, Freed::Chunk);
                 self.end_job(place);
             }
         }
@@ -235,7 +266,8 @@ impl Engine {
     }
 
     /// Puts a plan's records into the journal.
-    pub(super) fn record(&mut self, place: u32, plan: &Plan) {
+    pub(super) fn record(&mut self, place: u32, plan: &mut Plan) {
+        self.place_appends(place, plan);
         self.jobs[place].first_seq = self.journal.next_seq();
         for index in 0..plan.records.len() {
             let mut record = plan.records.get(index);
@@ -307,8 +339,14 @@ impl Engine {
             format::RecordRef::FullStripe { .. } => self.stats.full_stripes += 1,
             format::RecordRef::Commit { .. } => self.stats.stripes_committed += 1,
             format::RecordRef::InPlace { pieces, .. } => {
-                let whole = pieces.len() == self.store.config.geometry.device_count();
-                self.stats.full_stripes += u64::from(whole);
+                let geometry = self.store.config.geometry;
+                let parity_only = pieces.len() == geometry.parity_count();
+                self.stats.full_stripes += u64::from(pieces.len() == geometry.device_count());
+                self.stats.stripes_committed += u64::from(parity_only);
+            }
+            format::RecordRef::Delta { pieces, .. } => {
+                self.stats.log_stripes += 1;
+                self.stats.log_members += pieces.len() as u64;
             }
             format::RecordRef::Zero { .. } => {}
         }
@@ -340,7 +378,7 @@ impl Engine {
             }
             JobKind::Commit => {
                 if lost {
-                    self.undo_commit_space(place);
+                    self.scheme.undo_commit(&mut self.store, &self.jobs[place].plan);
                 }
                 self.commit_unit_done(&stripes, lost);
             }
@@ -348,14 +386,5 @@ impl Engine {
         }
         self.jobs[place].plan.stripes = stripes;
         self.give_job(place);
-    }
-}
-
-impl Engine {
-    /// A commit that could not read what it needs wrote nothing: the space for its parity goes back.
-    fn undo_commit_space(&mut self, place: u32) {
-        for write in &self.jobs[place].plan.writes {
-            self.store.spaces[write.addr.dev.index()].release(write.addr.chunk);
-        }
     }
 }

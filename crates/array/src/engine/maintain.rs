@@ -7,7 +7,7 @@
 use super::job::JobKind;
 use super::tag::{Purpose, Tag};
 use super::{Engine, EngineError, Mode, PendingKind};
-use crate::plan::{Codeword, Compute, CrcAt, Plan, PlanRead, PlanWrite, Word};
+use crate::plan::{Codeword, Compute, CrcAt, Piece, Plan, PlanRead, PlanWrite, Word};
 use crate::planted::{Planted, planted};
 use crate::scheme::Located;
 use block::{DevIndex, IoFault, META_BYTES, OpKind, Stream, StripeId};
@@ -306,7 +306,8 @@ impl Engine {
         let mut plan = std::mem::take(&mut self.jobs[place].plan);
         let mut looked_at = 0;
         for _ in 0..self.options.unit_stripes {
-            if !self.has_room_for_stripe() {
+            let full = plan.records.len() as u64 >= self.store.in_place_stripes_max();
+            if full || !self.has_room_for_stripe() {
                 break;
             }
             match self.next_target() {
@@ -378,7 +379,9 @@ impl Engine {
 
     fn plan_locked_stripe(&mut self, kind: UnitKind, stripe: StripeId, plan: &mut Plan) {
         let (reads, writes) = (plan.reads.len(), plan.writes.len());
-        self.plan_word_unit(kind, Word::Stripe(stripe), plan);
+        if !self.plan_settling(kind, stripe, plan) {
+            self.plan_word_unit(kind, Word::Stripe(stripe), plan);
+        }
         if kind == UnitKind::Rebuild {
             self.plan_implied_zeros(stripe, plan);
         }
@@ -392,6 +395,37 @@ impl Engine {
         } else {
             plan.stripes.push(stripe);
         }
+    }
+
+    /// A dirty stripe whose parity is in sums is committed on the way, by scrub, and by rebuild if it lacks anything: with
+    /// all its data read, nothing of it is left to look at. `false` if the stripe is to be looked at as it is.
+    fn plan_settling(&mut self, kind: UnitKind, stripe: StripeId, plan: &mut Plan) -> bool {
+        if !self.scheme.is_dirty(stripe) || !self.accepts_writes() {
+            return false;
+        }
+        let mut word = std::mem::take(&mut self.maintain.word);
+        self.scheme.codeword(&self.store, Word::Stripe(stripe), &mut word);
+        let wanted = match kind {
+            UnitKind::Scrub => true,
+            UnitKind::Rebuild => word.pieces.iter().any(|piece| self.lacks(piece)),
+        };
+        self.maintain.word = word;
+        let first = plan.reads.len();
+        if !wanted || !self.scheme.plan_settle(&mut self.store, &mut self.pool, stripe, plan) {
+            return false;
+        }
+        for index in first..plan.reads.len() {
+            let PlanRead { addr, crc, index, slot, stream, .. } = plan.reads[index];
+            if self.lacks(&Piece { index, addr, crc }) {
+                plan.writes.push(PlanWrite { addr, slot, stream, crc_at: CrcAt::Known(crc) });
+            }
+        }
+        true
+    }
+
+    /// Whether a piece is to be on a replacement and is not there yet.
+    fn lacks(&self, piece: &Piece) -> bool {
+        self.health.is_rebuilding(piece.addr.dev) && !self.health.is_readable(piece.addr)
     }
 
     /// The log stripes that hold the newest versions of a dirty stripe's lost columns, each once in a unit.
@@ -432,6 +466,7 @@ impl Engine {
             if self.health.is_rebuilding(dev)
                 && let Some(addr) = self.scheme.implied_zero(&self.store, stripe, column)
                 && !self.health.is_readable(addr)
+                && plan.writes.iter().all(|write| write.addr != addr)
             {
                 let (slot, stream) = (self.zero_slot, Stream::Data);
                 plan.writes.push(PlanWrite { addr, slot, stream, crc_at: CrcAt::Nowhere });
@@ -458,10 +493,12 @@ impl Engine {
 
     /// Reads as many pieces as the word has data, rebuilds the missing ones at once and writes them.
     fn plan_rebuild(&mut self, word: Word, pieces: &Codeword, plan: &mut Plan) {
-        let lacks = |e: &Engine, piece: &crate::plan::Piece| {
-            e.health.is_rebuilding(piece.addr.dev) && !e.health.is_readable(piece.addr)
-        };
-        if !pieces.pieces.iter().any(|piece| lacks(self, piece)) {
+        if !pieces.pieces.iter().any(|piece| self.lacks(piece)) {
+            return;
+        }
+        if pieces.has_sums() {
+            // Only while the array takes no writes; the rebuild does not end then.
+            run_mut(&mut self.maintain).report.lost += 1;
             return;
         }
         let readable = pieces.pieces.iter().filter(|piece| self.health.is_readable(piece.addr)).count();
@@ -492,7 +529,7 @@ impl Engine {
         }
         let wanted = plan.slots.len();
         for piece in &pieces.pieces {
-            if lacks(self, piece) {
+            if self.lacks(piece) {
                 let slot = plan.own_slot(&mut self.pool);
                 plan.columns.push(piece.index);
                 plan.slots.push(slot);
@@ -512,8 +549,10 @@ impl Engine {
     /// Reads every piece that can be read and compares the parity with what the code says.
     fn plan_scrub(&mut self, word: Word, pieces: &Codeword, plan: &mut Plan) {
         let first = plan.reads.len();
+        // Addends of a sum are not compared: see `plan_settling`.
+        let whole = |piece: &Piece| !pieces.is_sum(piece.index);
         for piece in &pieces.pieces {
-            if self.health.is_readable(piece.addr) {
+            if self.health.is_readable(piece.addr) && whole(piece) {
                 let slot = plan.own_slot(&mut self.pool);
                 let stream = self.stream_of(piece);
                 plan.reads.push(PlanRead {
@@ -552,7 +591,7 @@ impl Engine {
         plan.computes.push(Compute::Encode { columns, inputs, outputs: outputs..plan.slots.len() });
     }
 
-    fn stream_of(&self, piece: &crate::plan::Piece) -> Stream {
+    fn stream_of(&self, piece: &Piece) -> Stream {
         if self.store.is_log(piece.addr.dev) {
             Stream::Log
         } else if piece.index >= self.store.code.width_max() {

@@ -31,13 +31,14 @@ pub use request::{Done, Durability, EngineError};
 
 use crate::health::{ArrayState, Health};
 use crate::journal::Journal;
+use crate::plan::Codeword;
 use crate::planted::{Planted, planted};
 use crate::scheme::{ChunkWrite, Journaling, Scheme, WriteLock};
 use crate::store::Store;
 use block::{ChunkAddr, Completion, DevIndex, DeviceOp, IoFault, OpKind, Pool, Seq, Slot, Stream, StripeId};
 use lock::{Locks, Mode};
 use slab::{Slab, Tickets};
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use tag::{Purpose, Tag};
 
 /// A chunk write on its way into a batch.
@@ -133,10 +134,14 @@ pub struct Engine {
     tickets: Tickets,
     quarantine: VecDeque<Quarantined>,
     log_tail_noted: u64,
+    /// Where log chunks were appended whose records are not applied yet.
+    appending: BTreeSet<u64>,
     /// Freed by discards, about to be released.
     discarded: Vec<ChunkAddr>,
     trims: Slab<trim::TrimRun>,
     computer: compute::Computer,
+    /// For a look at a code word.
+    scratch_word: Codeword,
     retired: Seq,
     flush: flush::Flusher,
     cache: cache::Cache,
@@ -217,9 +222,11 @@ impl Engine {
             tickets: Tickets::default(),
             quarantine: VecDeque::new(),
             log_tail_noted: log_tail,
+            appending: BTreeSet::new(),
             discarded: Vec::new(),
             trims: Slab::default(),
             computer: compute::Computer::default(),
+            scratch_word: Codeword::default(),
             retired,
             checkpoint,
             ops: Vec::new(),
@@ -497,7 +504,8 @@ impl Engine {
     /// The log's tail may have moved: past what no log stripe and no replay needs.
     fn note_log_tail(&mut self, seq: Seq) {
         let live = if planted(Planted::TrimLiveLog) { u64::MAX } else { self.scheme.log_tail(&self.store) };
-        let tail = live.min(self.checkpoint.log_head());
+        let appending = self.appending.first().copied().unwrap_or(u64::MAX);
+        let tail = live.min(self.checkpoint.log_head()).min(appending);
         if tail > self.log_tail_noted {
             self.log_tail_noted = tail;
             let ticket = self.tickets.next();

@@ -1,5 +1,5 @@
-//! Overwriting safely: before a plan writes in place, each of its chunks goes to the payload ring of its own device, and its
-//! records to the journal; when a flush has made both durable the plan's writes are issued. A crash in between leaves
+//! Overwriting safely: before a plan writes in place, each of its chunks goes to the payload ring of its own device, its log
+//! chunks to the log devices, and its records to the journal; when a flush has made both durable the plan's writes are issued. A crash in between leaves
 //! the old stripe whole, a crash later is repaired from the copies, also when members are lost at the same instant.
 //!
 //! Plans wait here in order of arrival until the rings and the journal have room, so the rings are filled in the order of
@@ -9,7 +9,7 @@ use super::job::Stage;
 use super::tag::{Purpose, Tag};
 use super::{Engine, OpKind};
 use crate::health::Health;
-use crate::plan::{CrcAt, Plan};
+use crate::plan::{CrcAt, Plan, PlanWrite};
 use crate::planted::{Planted, planted};
 use crate::store::Store;
 use block::{IoFault, Seq, Stream};
@@ -65,15 +65,19 @@ impl Payloads {
 
     /// Finds every chunk of the plan a place in its device's ring, or none at all.
     fn reserve(&mut self, plan: &mut Plan, health: &Health) -> bool {
+        // Only what is overwritten needs a copy: log chunks do not, nor what a replacement lacks.
+        let copied = |write: &&PlanWrite| {
+            matches!(write.crc_at, CrcAt::Piece(_)) && health.is_writable(write.addr.dev)
+        };
         self.wanted.fill(0);
-        for write in plan.writes.iter().filter(|write| health.is_writable(write.addr.dev)) {
+        for write in plan.writes.iter().filter(copied) {
             self.wanted[write.addr.dev.index()] += 1;
         }
         let fits = |(ring, &wanted): (&Ring, &u64)| ring.head - ring.tail + wanted <= self.capacity;
         if !self.rings.iter().zip(&self.wanted).all(fits) {
             return false;
         }
-        for write in plan.writes.iter().filter(|write| health.is_writable(write.addr.dev)) {
+        for write in plan.writes.iter().filter(copied) {
             let ring = &mut self.rings[write.addr.dev.index()];
             if let CrcAt::Piece(piece) = write.crc_at {
                 // Less than the blocks of the ring, which a 32-bit number counts.
@@ -129,7 +133,7 @@ impl Engine {
         let mut plan = std::mem::take(&mut self.jobs[place].plan);
         let fits = self.journal.has_room(&self.health) && self.payload.reserve(&mut plan, &self.health);
         if fits {
-            self.record(place, &plan);
+            self.record(place, &mut plan);
             self.retiring.push_back(place);
             self.payload.hold(Seq::new(self.journal.next_seq().get() - 1));
             self.jobs[place].outstanding = self.write_copies(place, &plan);
@@ -141,9 +145,19 @@ impl Engine {
         fits
     }
 
+    /// Writes the copies of what the plan overwrites, and its log chunks, which overwrite nothing.
     fn write_copies(&mut self, place: u32, plan: &Plan) -> u32 {
         let mut outstanding = 0;
         for (step, write) in plan.writes.iter().enumerate() {
+            if self.store.is_log(write.addr.dev) {
+                if self.health.is_writable(write.addr.dev) && !planted(Planted::OverwriteBeforeLog) {
+                    outstanding += 1;
+                    let purpose = Purpose::JobWrite;
+                    let tag = Tag { purpose, dev: write.addr.dev, id: place, step: step as u32 };
+                    self.push_chunk_op(tag, OpKind::Write, write.stream, write.addr, write.slot);
+                }
+                continue;
+            }
             let CrcAt::Piece(piece) = write.crc_at else { continue };
             let block = plan.records.pieces[piece].payload_block;
             if block == 0 {

@@ -15,10 +15,9 @@ pub use membership::{Arrangement, arrange, arrange_any};
 use crate::health::Health;
 use crate::image::{CheckpointPlace, Image};
 use crate::journal::Journal;
-use crate::plan::Codeword;
 use crate::restart::{AssembleError, RecoveryReport, Restart, flush_all, write_or_fail};
 use crate::scheme::{self, Scheme};
-use crate::store::{Store, is_out_of_place};
+use crate::store::Store;
 use block::{DevIndex, DeviceSet, Epoch, META_BYTES, Seq};
 use format::{BodyCrc, CheckpointKind, Superblock};
 
@@ -82,7 +81,7 @@ pub(crate) fn assemble(
 fn check_shape(devices: &dyn DeviceSet, arrangement: &Arrangement) -> Result<(), AssembleError> {
     let config = &arrangement.newest.config;
     let (n, m) = (config.geometry.device_count(), config.geometry.parity_count());
-    if usize::from(config.log_count) != if is_out_of_place(config.scheme) { m } else { 0 } {
+    if usize::from(config.log_count) != if config.scheme.has_log() { m } else { 0 } {
         return Err(AssembleError::Unsupported);
     }
     for index in (0..arrangement.places.len()).filter(|&index| arrangement.places[index].is_some()) {
@@ -97,18 +96,13 @@ fn check_shape(devices: &dyn DeviceSet, arrangement: &Arrangement) -> Result<(),
     Ok(())
 }
 
-/// The log region goes on behind the newest live log stripe. Frames and dead log chunks are of no use any more: the
+/// The log region goes on behind the newest log chunk that is needed. Frames and dead log chunks are of no use any more: the
 /// checkpoint that ends recovery holds all there is. If none lives, it goes on at block `head`.
 fn restore_log(store: &mut Store, scheme: &dyn Scheme, head: u32) {
-    let mut words = Vec::new();
-    scheme.log_words(&mut words);
-    let mut newest = Codeword::default();
-    if let Some(&word) = words.last() {
-        scheme.codeword(store, word, &mut newest);
-    }
     let lap = store.config.log_blocks;
-    let log_chunk = newest.pieces.last().map(|piece| piece.addr.chunk);
-    let after = log_chunk.map_or(head.clamp(1, lap.max(1)), |first| first.get() + store.chunk_blocks());
+    let after = scheme
+        .newest_log_block()
+        .map_or(head.clamp(1, lap.max(1)), |first| first.get() + store.chunk_blocks());
     let (lap, head) = (u64::from(lap), u64::from(lap) + u64::from(after - 1));
     store.log.restore(head, head - lap);
     let tail = scheme.log_tail(store);

@@ -184,7 +184,7 @@ impl Replay<'_> {
 
     fn note_in_place(&mut self, frame: &Frame) {
         for (seq, record) in (frame.first_seq.get()..).map(Seq::new).zip(&frame.records) {
-            if let Record::InPlace { stripe, .. } = record {
+            if let Record::InPlace { stripe, .. } | Record::Delta { stripe, .. } = record {
                 let last = self.in_place.entry(*stripe).or_insert(seq);
                 *last = seq.max(*last);
             }
@@ -210,7 +210,7 @@ impl Replay<'_> {
                 let rows = parity.iter().take(self.store.main_count() - k).enumerate();
                 rows.map(|(row, c)| at(stripe, k + row, c)).collect()
             }
-            RecordRef::Zero { .. } | RecordRef::InPlace { .. } => Vec::new(),
+            RecordRef::Zero { .. } | RecordRef::InPlace { .. } | RecordRef::Delta { .. } => Vec::new(),
         };
         chunks.retain(|addr| !addr.chunk.is_none());
         chunks
@@ -282,7 +282,7 @@ impl Replay<'_> {
                 })
             }
             RecordRef::Zero { .. } => true,
-            RecordRef::InPlace { stripe, .. } => {
+            RecordRef::InPlace { stripe, .. } | RecordRef::Delta { stripe, .. } => {
                 let later = self.in_place.get(&stripe).is_some_and(|&last| last > seq);
                 let progress = if later { InPlaceProgress::Ended } else { InPlaceProgress::Unknown };
                 scheme.redo(self.store, self.devices, self.health, record, progress, &mut self.report.healed)

@@ -49,7 +49,10 @@ impl Copies {
     ) {
         let in_place = |frame: &&Frame| {
             let end = frame.first_seq.get() + frame.records.len() as u64;
-            let writes = frame.records.iter().any(|record| matches!(record, Record::InPlace { .. }));
+            let writes = frame
+                .records
+                .iter()
+                .any(|record| matches!(record, Record::InPlace { .. } | Record::Delta { .. }));
             writes && end > source.flushed.get() + 1
         };
         let mut any = false;

@@ -4,13 +4,15 @@
 //! space, which is given back by not applying (a crash) or by the records that supersede it.
 
 pub mod eplog;
+mod in_place;
+pub mod parity_log;
 pub mod raid;
 
 use crate::health::Health;
 use crate::plan::{Codeword, Piece, Plan, Word};
 use crate::restart::{AssembleError, RecoveryReport, Restart};
 use crate::store::Store;
-use block::{ChunkAddr, DeviceSet, Lcn, Pool, Seq, Slot, StripeId};
+use block::{ChunkAddr, ChunkIndex, DeviceSet, Lcn, Pool, Seq, Slot, StripeId};
 use format::{ListItem, RecordRef, SchemeKind};
 
 /// One chunk to be written. Schemes with `WriteLock::Shared` get whole chunks: the engine has filled in the rest from the
@@ -146,14 +148,42 @@ pub trait Scheme: Send {
     /// Puts a stripe back that [`Scheme::take_dirty`] gave but that could not be committed now.
     fn return_dirty(&mut self, stripe: StripeId);
 
+    /// Whether what [`Scheme::plan_writes`] refused last lacks space that a commit makes; if not, it lacks buffers or room in
+    /// the journal, which come back by themselves.
+    fn commit_would_help(&self) -> bool {
+        true
+    }
+
     /// Extends a plan by the parity commit of one stripe, which the caller holds exclusively.
     fn plan_commit(
         &mut self,
         store: &mut Store,
+        health: &Health,
         pool: &mut Pool,
         stripe: StripeId,
         plan: &mut Plan,
     ) -> CommitOutcome;
+
+    /// A planned commit could not read what it needs, and wrote nothing: what was reserved for it goes back.
+    fn undo_commit(&mut self, _store: &mut Store, _plan: &Plan) {}
+
+    /// The commit of this stripe alone could not read what it needs; whether there is another way, which the next
+    /// [`Scheme::plan_commit`] of it then takes.
+    fn commit_otherwise(&mut self, _stripe: StripeId) -> bool {
+        false
+    }
+
+    /// A dirty stripe whose parity is in sums cannot be rebuilt or scrubbed piece by piece: extends a plan by a commit of it
+    /// that reads every data column and replaces all parities. `false`, without effect, if the stripe needs no such thing.
+    fn plan_settle(
+        &mut self,
+        _store: &mut Store,
+        _pool: &mut Pool,
+        _stripe: StripeId,
+        _plan: &mut Plan,
+    ) -> bool {
+        false
+    }
 
     /// The only lasting mutation. `seq` is the record's place in history; `log_position` where its log chunks are.
     fn apply(&mut self, store: &mut Store, seq: Seq, record: RecordRef<'_>) -> Result<(), Rejected>;
@@ -201,6 +231,11 @@ pub trait Scheme: Send {
     /// The oldest log position that is still needed.
     fn log_tail(&self, store: &Store) -> u64;
 
+    /// First block of the newest log chunk that is still needed.
+    fn newest_log_block(&self) -> Option<ChunkIndex> {
+        None
+    }
+
     /// How full things are.
     fn pressure(&self, store: &Store) -> Pressure;
 
@@ -228,5 +263,6 @@ pub fn new(store: &Store) -> Box<dyn Scheme> {
     match store.config.scheme {
         SchemeKind::Eplog => Box::new(eplog::Eplog::new(store)),
         SchemeKind::Raid => Box::new(raid::Raid::new(store)),
+        SchemeKind::ParityLog => Box::new(parity_log::ParityLog::new(store)),
     }
 }

@@ -299,11 +299,18 @@ impl Scheme for Eplog {
     fn plan_commit(
         &mut self,
         store: &mut Store,
+        _health: &Health,
         pool: &mut Pool,
         stripe: StripeId,
         plan: &mut Plan,
     ) -> CommitOutcome {
         self.plan_stripe_commit(store, pool, stripe, plan)
+    }
+
+    fn undo_commit(&mut self, store: &mut Store, plan: &Plan) {
+        for write in &plan.writes {
+            store.spaces[write.addr.dev.index()].release(write.addr.chunk);
+        }
     }
 
     fn apply(&mut self, store: &mut Store, seq: Seq, record: RecordRef<'_>) -> Result<(), Rejected> {
@@ -331,7 +338,7 @@ impl Scheme for Eplog {
                 self.replace_stripe(store, stripe, data, parity);
             }
             RecordRef::Zero { first, count } => self.apply_zero(store, first, count),
-            RecordRef::InPlace { .. } => return Err(Rejected),
+            RecordRef::InPlace { .. } | RecordRef::Delta { .. } => return Err(Rejected),
         }
         Ok(())
     }
@@ -370,12 +377,16 @@ impl Scheme for Eplog {
             RecordRef::Zero { first, count } => {
                 first.get().checked_add(count).is_some_and(|end| end <= lcn_count)
             }
-            RecordRef::InPlace { .. } => false,
+            RecordRef::InPlace { .. } | RecordRef::Delta { .. } => false,
         }
     }
 
     fn log_tail(&self, store: &Store) -> u64 {
         self.log.oldest_position(&store.log)
+    }
+
+    fn newest_log_block(&self) -> Option<ChunkIndex> {
+        self.log.live_ids().last().map(|id| self.log.block(id))
     }
 
     fn pressure(&self, store: &Store) -> Pressure {

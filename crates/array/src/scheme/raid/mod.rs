@@ -10,19 +10,21 @@
 //! - [`Consistency::Journal`]: payload and record are durable before anything is overwritten (`engine/payload.rs`), and
 //!   recovery carries out again what had begun.
 
-mod redo;
-mod resync;
 mod write;
 
+use super::in_place::{
+    accepts_in_place, addr_of, claim_space, has_data, is_placed, is_written, locate, piece_of, redo, resync,
+    set_written,
+};
 use super::{
     ChunkWrite, CommitOutcome, InPlaceProgress, Journaling, Located, Pressure, Rejected, Scheme,
     SchemeMemory, WriteLock,
 };
 use crate::health::Health;
-use crate::plan::{Codeword, Piece, Plan, Word};
+use crate::plan::{Codeword, Plan, Word};
 use crate::restart::{AssembleError, RecoveryReport, Restart};
 use crate::store::Store;
-use block::{ChunkAddr, ChunkIndex, DeviceSet, Lcn, Pool, Seq, StripeId};
+use block::{ChunkAddr, DeviceSet, Lcn, Pool, Seq, StripeId};
 use format::{Consistency, ListItem, RecordRef, SchemeKind};
 
 /// The scheme has no state besides the table.
@@ -38,62 +40,10 @@ impl Raid {
     }
 }
 
-/// The chunk of a stripe, the same on every device.
-fn chunk_of(stripe: StripeId) -> ChunkIndex {
-    ChunkIndex::new(
-        u32::try_from(stripe.get() + 1).expect("validated: a stripe takes a chunk of each device"),
-    )
-}
-
-/// Where a column of a stripe lies.
-fn addr_of(store: &Store, stripe: StripeId, column: usize) -> ChunkAddr {
-    ChunkAddr::new(store.layout.device(stripe, column), chunk_of(stripe))
-}
-
-/// Whether a column, data or parity, holds anything; else it is zeros.
-fn is_written(store: &Store, stripe: StripeId, column: usize) -> bool {
-    let geometry = store.config.geometry;
-    let chunk = match column.checked_sub(geometry.data_count()) {
-        None => store.table.current(geometry.lcn_at(stripe, column)),
-        Some(row) => store.table.parity(stripe, row),
-    };
-    !chunk.is_none()
-}
-
-/// Notes that a column was written.
-fn set_written(store: &mut Store, stripe: StripeId, column: usize, crc: u32) {
-    let geometry = store.config.geometry;
-    store.table.set_crc(addr_of(store, stripe, column), crc);
-    match column.checked_sub(geometry.data_count()) {
-        None => store.table.set_current(geometry.lcn_at(stripe, column), chunk_of(stripe)),
-        Some(row) => store.table.set_parity(stripe, row, chunk_of(stripe)),
-    }
-}
-
-/// A column as a piece of the stripe's code word.
-fn piece_of(store: &Store, stripe: StripeId, column: usize) -> Piece {
-    let addr = addr_of(store, stripe, column);
-    Piece { index: index_of(store, column), addr, crc: store.table.crc(addr) }
-}
-
-/// The code's index of a column.
-fn index_of(store: &Store, column: usize) -> usize {
-    match column.checked_sub(store.config.geometry.data_count()) {
-        None => column,
-        Some(row) => store.code.width_max() + row,
-    }
-}
-
 /// Whether the map, as loaded, is one that this scheme makes.
 fn is_sound(store: &Store, stripe: StripeId) -> bool {
-    let geometry = store.config.geometry;
-    let (k, m) = (geometry.data_count(), geometry.parity_count());
-    let ok = |chunk: ChunkIndex| chunk.is_none() || chunk == chunk_of(stripe);
-    let parity = is_written(store, stripe, k);
-    (0..k).all(|column| ok(store.table.current(geometry.lcn_at(stripe, column))))
-        && (0..m)
-            .all(|row| ok(store.table.parity(stripe, row)) && is_written(store, stripe, k + row) == parity)
-        && (parity || !(0..k).any(|column| is_written(store, stripe, column)))
+    let parity = is_written(store, stripe, store.config.geometry.data_count());
+    is_placed(store, stripe) && (parity || !has_data(store, stripe))
 }
 
 impl Scheme for Raid {
@@ -113,12 +63,7 @@ impl Scheme for Raid {
     }
 
     fn locate(&self, store: &Store, lcn: Lcn) -> Located {
-        let geometry = store.config.geometry;
-        let (stripe, column) = (geometry.stripe_of(lcn), geometry.column_of(lcn));
-        if !is_written(store, stripe, column) {
-            return Located::Zero;
-        }
-        Located::At { piece: piece_of(store, stripe, column), word: Word::Stripe(stripe) }
+        locate(store, lcn)
     }
 
     fn codeword(&self, store: &Store, word: Word, out: &mut Codeword) {
@@ -147,7 +92,14 @@ impl Scheme for Raid {
         unreachable!("stripe {stripe} was never given out as dirty");
     }
 
-    fn plan_commit(&mut self, _: &mut Store, _: &mut Pool, _: StripeId, _: &mut Plan) -> CommitOutcome {
+    fn plan_commit(
+        &mut self,
+        _: &mut Store,
+        _: &Health,
+        _: &mut Pool,
+        _: StripeId,
+        _: &mut Plan,
+    ) -> CommitOutcome {
         CommitOutcome::Clean
     }
 
@@ -163,21 +115,14 @@ impl Scheme for Raid {
             | RecordRef::LogStripe { .. }
             | RecordRef::FullStripe { .. }
             | RecordRef::Commit { .. }
-            | RecordRef::Zero { .. } => Err(Rejected),
+            | RecordRef::Zero { .. }
+            | RecordRef::Delta { .. } => Err(Rejected),
         }
     }
 
     fn accepts(&self, store: &Store, record: RecordRef<'_>) -> bool {
         let RecordRef::InPlace { stripe, pieces } = record else { return false };
-        let geometry = store.config.geometry;
-        let (k, n) = (geometry.data_count(), geometry.device_count());
-        let last_block = store.config.payload_blocks.saturating_sub(store.chunk_blocks() - 1);
-        let ascending = pieces.windows(2).all(|pair| pair[0].column < pair[1].column);
-        let parities = pieces.iter().filter(|piece| usize::from(piece.column) >= k).count();
-        stripe.get() < store.config.stripe_count
-            && ascending
-            && parities == n - k
-            && pieces.iter().all(|piece| usize::from(piece.column) < n && piece.payload_block <= last_block)
+        accepts_in_place(store, stripe, pieces)
     }
 
     fn redo(
@@ -190,7 +135,8 @@ impl Scheme for Raid {
         healed: &mut u64,
     ) -> bool {
         let RecordRef::InPlace { stripe, pieces } = record else { return false };
-        redo::redo(redo::Members { store, devices, health }, stripe, pieces, progress, healed)
+        let write = redo::Write { stripe, pieces, log: None };
+        redo::redo(redo::Members { store, devices, health }, write, progress, healed)
     }
 
     fn may_start(&self, health: &Health, restart: Restart) -> Result<(), AssembleError> {
@@ -210,7 +156,7 @@ impl Scheme for Raid {
     ) -> Result<(), AssembleError> {
         match self.consistency {
             Consistency::Resync if !restart.was_clean => {
-                resync::resync(store, devices, health, restart, report)
+                resync::resync(store, devices, health, restart, resync::Parity::Current, report)
             }
             Consistency::Resync | Consistency::Journal => Ok(()),
         }
@@ -248,14 +194,7 @@ impl Scheme for Raid {
     }
 
     fn claim_space(&self, store: &mut Store) -> Result<(), Rejected> {
-        for space in &mut store.spaces {
-            for stripe in (0..store.config.stripe_count).map(StripeId::new) {
-                if !space.claim(chunk_of(stripe)) {
-                    return Err(Rejected);
-                }
-            }
-        }
-        Ok(())
+        claim_space(store)
     }
 }
 

@@ -7,19 +7,14 @@
 //! 2 would prefer read-modify-write). Columns that are zeros need no read; for parity that does not exist yet there is
 //! no read-modify-write. A column written in part needs its old version either way, so it counts for both.
 
-use super::{Raid, addr_of, index_of, is_written};
+use super::Raid;
 use crate::health::Health;
-use crate::plan::{Compute, CrcAt, Plan, PlanRead, PlanWrite, Word};
+use crate::plan::{Compute, Plan};
 use crate::scheme::ChunkWrite;
+use crate::scheme::in_place::unit::{Unit, Units, encode, read};
+use crate::scheme::in_place::{addr_of, is_written};
 use crate::store::Store;
-use block::{Pool, Slot, Stream, StripeId};
-use format::InPlacePiece;
-
-/// Bytes of records in one plan at most: they must fit what the journal keeps free for work under way, even if only one
-/// record fits a frame.
-const RECORD_BYTES_MAX: usize = 16_000;
-const RECORD_HEAD_BYTES: usize = 8;
-const RECORD_PIECE_BYTES: usize = 10;
+use block::{Pool, Slot};
 
 /// Reused between batches.
 #[derive(Default)]
@@ -35,25 +30,6 @@ enum Way {
     ReconstructWrite,
 }
 
-/// The writes to one stripe.
-#[derive(Clone, Copy)]
-struct Unit<'a> {
-    stripe: StripeId,
-    writes: &'a [ChunkWrite],
-    chunk_bytes: u32,
-}
-
-impl Unit<'_> {
-    fn is_partial(&self, write: &ChunkWrite) -> bool {
-        write.to - write.from < self.chunk_bytes
-    }
-
-    fn find(&self, store: &Store, column: usize) -> Option<&ChunkWrite> {
-        let lcn = store.config.geometry.lcn_at(self.stripe, column);
-        self.writes.iter().find(|write| write.lcn == lcn)
-    }
-}
-
 impl Raid {
     /// Plans the writes stripe by stripe, as far as there is room.
     pub(super) fn plan_write_batch(
@@ -65,28 +41,15 @@ impl Raid {
         refused: &mut Vec<ChunkWrite>,
         plan: &mut Plan,
     ) {
-        let geometry = store.config.geometry;
-        let (k, m) = (geometry.data_count(), geometry.parity_count());
-        let keep = store.slots_kept();
-        let stripes_max = store.payload_chunks();
-        let (mut planned, mut stripes, mut record_bytes) = (0, 0, 0);
-        while let Some(first) = writes.get(planned) {
-            let stripe = geometry.stripe_of(first.lcn);
-            let count =
-                writes[planned..].iter().take_while(|write| geometry.stripe_of(write.lcn) == stripe).count();
-            stripes += 1;
-            record_bytes += RECORD_HEAD_BYTES + (count + m) * RECORD_PIECE_BYTES;
-            // Either way reads at most k chunks besides the parities.
-            let fits = pool.free_count() >= keep + k + m
-                && (record_bytes <= RECORD_BYTES_MAX || stripes == 1)
-                && (stripes_max == 0 || stripes <= stripes_max);
-            if !fits {
+        let needed = store.slots_kept() + store.main_count();
+        let (mut planned, mut units) = (0, Units::default());
+        // Either way reads at most k chunks besides the parities.
+        while let Some(unit) = units.next(store, &writes[planned..]) {
+            if pool.free_count() < needed {
                 break;
             }
-            let chunk_bytes = geometry.chunk_bytes() as u32;
-            let unit = Unit { stripe, writes: &writes[planned..planned + count], chunk_bytes };
             plan_unit(store, health, pool, &mut self.scratch.old, unit, plan);
-            planned += count;
+            planned += unit.writes.len();
         }
         refused.extend(writes.drain(planned..));
     }
@@ -101,7 +64,7 @@ fn plan_unit(
     plan: &mut Plan,
 ) {
     let geometry = store.config.geometry;
-    let (k, m) = (geometry.data_count(), geometry.parity_count());
+    let k = geometry.data_count();
     let way = cheaper_way(store, health, unit);
     old.clear();
     for column in 0..k {
@@ -114,27 +77,12 @@ fn plan_unit(
         let wanted = wanted && is_written(store, unit.stripe, column);
         old.push(wanted.then(|| read(store, pool, unit.stripe, column, plan)));
     }
-    for write in unit.writes.iter().filter(|write| unit.is_partial(write)) {
-        let old = old[geometry.column_of(write.lcn)];
-        plan.computes.push(Compute::Fill { old, new: write.slot, from: write.from, to: write.to });
-    }
+    unit.fill(store, old, plan);
     let parities = match way {
         Way::ReadModifyWrite => fold(store, pool, old, unit, plan),
         Way::ReconstructWrite => encode(store, pool, old, unit, plan),
     };
-    let pieces_from = plan.records.pieces.len();
-    for column in 0..k + m {
-        let (slot, stream) = match column.checked_sub(k) {
-            Some(row) => (plan.slots[parities + row], Stream::Parity),
-            None => match unit.find(store, column) {
-                Some(write) => (write.slot, Stream::Data),
-                None => continue,
-            },
-        };
-        let crc_at = CrcAt::Piece(plan.records.pieces.len());
-        plan.records.pieces.push(InPlacePiece { column: column as u16, crc: 0, payload_block: 0 });
-        plan.writes.push(PlanWrite { addr: addr_of(store, unit.stripe, column), slot, stream, crc_at });
-    }
+    let pieces_from = unit.write_in_place(store, Some(parities), plan);
     plan.records.in_place(unit.stripe, pieces_from);
 }
 
@@ -163,16 +111,6 @@ fn cheaper_way(store: &Store, health: &Health, unit: Unit<'_>) -> Way {
     if modify < reconstruct { Way::ReadModifyWrite } else { Way::ReconstructWrite }
 }
 
-/// Reads the present version of a column, data or parity.
-fn read(store: &Store, pool: &mut Pool, stripe: StripeId, column: usize, plan: &mut Plan) -> Slot {
-    let addr = addr_of(store, stripe, column);
-    let slot = plan.own_slot(pool);
-    let stream = if column < store.config.geometry.data_count() { Stream::Data } else { Stream::Parity };
-    let (crc, word, index) = (store.table.crc(addr), Word::Stripe(stripe), index_of(store, column));
-    plan.reads.push(PlanRead { addr, crc, word, index, slot, stream });
-    slot
-}
-
 /// Reads the old parities and folds the changes in; returns where in `plan.slots` the parities are.
 fn fold(store: &Store, pool: &mut Pool, old: &[Option<Slot>], unit: Unit<'_>, plan: &mut Plan) -> usize {
     let geometry = store.config.geometry;
@@ -193,28 +131,4 @@ fn fold(store: &Store, pool: &mut Pool, old: &[Option<Slot>], unit: Unit<'_>, pl
         });
     }
     parities
-}
-
-/// Encodes all columns, new and old; returns where in `plan.slots` the parities are.
-fn encode(store: &Store, pool: &mut Pool, old: &[Option<Slot>], unit: Unit<'_>, plan: &mut Plan) -> usize {
-    let geometry = store.config.geometry;
-    let (inputs, columns) = (plan.slots.len(), plan.columns.len());
-    for (column, &old) in old.iter().enumerate() {
-        let slot = unit.find(store, column).map(|write| write.slot).or(old);
-        if let Some(slot) = slot {
-            plan.columns.push(column);
-            plan.slots.push(slot);
-        }
-    }
-    let outputs = plan.slots.len();
-    for _ in 0..geometry.parity_count() {
-        let slot = plan.own_slot(pool);
-        plan.slots.push(slot);
-    }
-    plan.computes.push(Compute::Encode {
-        columns: columns..plan.columns.len(),
-        inputs: inputs..outputs,
-        outputs: outputs..plan.slots.len(),
-    });
-    outputs
 }

@@ -12,6 +12,16 @@ use crate::restart::{AssembleError, DirtyDegraded, RecoveryReport, Restart, writ
 use crate::store::Store;
 use block::{ChunkAddr, DevIndex, DeviceSet, StripeId};
 
+/// What is known of the parity on the main devices.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Parity {
+    /// It belongs to the data, but for the stripes that were being written.
+    Current,
+    /// Any stripe's may lack changes that were only logged: chunks that cannot be read are not computed from it unless
+    /// the operator accepts wrong data.
+    MayBeStale,
+}
+
 /// Bytes read from a device at once, at least a chunk.
 const READ_BYTES: usize = 1 << 20;
 
@@ -28,10 +38,12 @@ struct Window<'a> {
     region: Vec<u8>,
     /// Which chunks of `region` could not be read.
     bad: Vec<bool>,
+    /// Whether what could not be read is computed from parity.
+    computes: bool,
 }
 
 /// Whether all members are there, or the operator accepts what that may do to the data.
-pub(super) fn may_start(health: &Health, restart: Restart) -> Result<(), AssembleError> {
+pub fn may_start(health: &Health, restart: Restart) -> Result<(), AssembleError> {
     match restart.dirty_degraded {
         DirtyDegraded::Refuse if health.missing_count() > 0 => Err(AssembleError::DirtyDegraded),
         DirtyDegraded::Refuse | DirtyDegraded::Accept => Ok(()),
@@ -39,19 +51,21 @@ pub(super) fn may_start(health: &Health, restart: Restart) -> Result<(), Assembl
 }
 
 /// Makes every stripe consistent.
-pub(super) fn resync(
+pub fn resync(
     store: &mut Store,
     devices: &mut dyn DeviceSet,
     health: &mut Health,
     restart: Restart,
+    parity: Parity,
     report: &mut RecoveryReport,
 ) -> Result<(), AssembleError> {
     may_start(health, restart)?; // members may have failed since it was asked first
     let (len, stripes) = (store.config.geometry.chunk_bytes(), store.config.stripe_count);
     let (n, m) = (store.main_count(), store.config.geometry.parity_count());
     let width = (READ_BYTES / len).max(1).min(usize::try_from(stripes).unwrap_or(usize::MAX));
+    let computes = parity == Parity::Current || restart.dirty_degraded == DirtyDegraded::Accept;
     let (region, bad) = (vec![0; (n * width + m) * len], vec![false; n * width]);
-    let mut window = Window { store, devices, health, width, first: 0, count: 0, region, bad };
+    let mut window = Window { store, devices, health, width, first: 0, count: 0, region, bad, computes };
     while window.first < stripes {
         window.count = usize::try_from(stripes - window.first).unwrap_or(usize::MAX).min(width);
         for dev in (0..n as u16).map(DevIndex::new) {
@@ -103,7 +117,8 @@ impl Window<'_> {
         };
         let (present, wanted) = (pick(0..n, false), pick(0..k, true));
         if !wanted.is_empty()
-            && self.store.code.rebuild_in(&mut self.region, len, &data, &present, &wanted).is_err()
+            && (!self.computes
+                || self.store.code.rebuild_in(&mut self.region, len, &data, &present, &wanted).is_err())
         {
             return self.give_up(index, &places);
         }

@@ -8,14 +8,18 @@
 //! | a chunk is nowhere | the flush of the copies never ended: nothing was overwritten | nothing, the old version stands |
 //!
 //! What is nowhere although the write had ended differs from its checksum from then on, and is healed when it is read.
+//!
+//! A write may have put the change of the parities on log devices instead: then a log chunk is part of it, durable before
+//! anything was overwritten, and the parity of the code word is the sum of several chunks, of which each must be there.
 
 use super::{addr_of, index_of, is_written};
 use crate::checksum::chunk_checksum;
 use crate::health::Health;
+use crate::plan::Piece;
 use crate::restart::{flush_all, is_present, write_or_fail};
 use crate::scheme::InPlaceProgress;
 use crate::store::Store;
-use block::{DeviceSet, StripeId};
+use block::{ChunkAddr, ChunkIndex, DeviceSet, StripeId};
 use format::InPlacePiece;
 
 /// What is known of a column after the write.
@@ -36,10 +40,32 @@ enum Column {
 }
 
 /// The array as recovery sees it.
-pub(super) struct Members<'a> {
+pub struct Members<'a> {
     pub store: &'a Store,
     pub devices: &'a mut dyn DeviceSet,
     pub health: &'a mut Health,
+}
+
+/// A recorded write.
+#[derive(Clone, Copy)]
+pub struct Write<'a> {
+    /// The stripe.
+    pub stripe: StripeId,
+    /// What was written in place.
+    pub pieces: &'a [InPlacePiece],
+    /// What was logged instead of parity.
+    pub log: Option<LogChunks<'a>>,
+}
+
+/// The log chunk of each parity that belongs to a write.
+#[derive(Clone, Copy)]
+pub struct LogChunks<'a> {
+    /// Where it is on each log device.
+    pub block: ChunkIndex,
+    /// Its checksum on each.
+    pub crcs: &'a [u32],
+    /// What the parities consist of besides, in no order.
+    pub rest: &'a [Piece],
 }
 
 struct Redo<'a> {
@@ -53,27 +79,30 @@ struct Redo<'a> {
 }
 
 /// Makes the stripe what the record says; `false` if that is impossible and the stripe stays as it is.
-pub(super) fn redo(
+pub fn redo(
     Members { store, devices, health }: Members<'_>,
-    stripe: StripeId,
-    pieces: &[InPlacePiece],
+    write: Write<'_>,
     progress: InPlaceProgress,
     healed: &mut u64,
 ) -> bool {
     let n = store.main_count();
     let region = vec![0; n * store.config.geometry.chunk_bytes()];
-    let mut redo = Redo { store, devices, health, stripe, region, columns: vec![Column::Zero; n] };
-    for piece in pieces {
+    let (stripe, columns) = (write.stripe, vec![Column::Zero; n]);
+    let mut redo = Redo { store, devices, health, stripe, region, columns };
+    for piece in write.pieces {
         redo.find(piece);
+    }
+    if let Some(log) = write.log {
+        redo.find_logged(log);
     }
     let whole = !redo.columns.contains(&Column::Missing);
     if !whole && progress == InPlaceProgress::Unknown {
-        if !redo.rebuild(pieces) {
+        if !redo.rebuild(write) {
             return false;
         }
-        redo.complete_copies(pieces);
+        redo.complete_copies(write);
     }
-    for piece in pieces {
+    for piece in write.pieces {
         *healed += u64::from(redo.put(piece));
     }
     true
@@ -115,8 +144,48 @@ impl Redo<'_> {
         };
     }
 
+    /// Looks for the log chunk of each parity: what is in the region is that, not yet the parity.
+    fn find_logged(&mut self, log: LogChunks<'_>) {
+        for (row, &crc) in log.crcs.iter().enumerate() {
+            let column = self.store.config.geometry.data_count() + row;
+            let dev = self.store.log_device(row);
+            let addr = ChunkAddr::new(dev, log.block);
+            let offset = self.store.offset_of(addr);
+            let range = self.range(column);
+            let there = is_present(self.health, dev)
+                && self.devices.read_now(dev, offset, &mut self.region[range.clone()]).is_ok()
+                && chunk_checksum(&self.region[range]) == crc;
+            self.columns[column] = match there {
+                true => Column::InPlace,
+                false if self.health.is_readable(addr) => Column::Missing,
+                false => Column::Absent,
+            };
+        }
+    }
+
+    /// Adds what the parities consist of besides the log chunks in the region. A parity of which something is nowhere
+    /// cannot be had, and its log chunk is worth nothing: it is not missed.
+    fn add_rest(&mut self, rest: &[Piece]) {
+        let mut bytes = vec![0; self.store.config.geometry.chunk_bytes()];
+        for piece in rest {
+            let row = piece.index - self.store.code.width_max();
+            let column = self.store.config.geometry.data_count() + row;
+            let offset = self.store.offset_of(piece.addr);
+            let there = is_present(self.health, piece.addr.dev)
+                && self.devices.read_now(piece.addr.dev, offset, &mut bytes).is_ok()
+                && chunk_checksum(&bytes) == piece.crc;
+            if there {
+                let range = self.range(column);
+                self.region[range].iter_mut().zip(&bytes).for_each(|(sum, byte)| *sum ^= byte);
+            } else {
+                self.columns[column] = Column::Absent;
+            }
+        }
+    }
+
     /// Computes what is missing from the rest of the code word; `false` if that does not give what the record says.
-    fn rebuild(&mut self, pieces: &[InPlacePiece]) -> bool {
+    fn rebuild(&mut self, write: Write<'_>) -> bool {
+        let pieces = write.pieces;
         let (k, n) = (self.store.config.geometry.data_count(), self.store.main_count());
         for column in 0..k {
             let addr = addr_of(self.store, self.stripe, column);
@@ -128,6 +197,17 @@ impl Redo<'_> {
                 self.columns[column] = if there { Column::InPlace } else { Column::Absent };
             }
         }
+        let lost: Vec<usize> = (k..n).filter(|&column| self.columns[column] == Column::Missing).collect();
+        if let Some(log) = write.log {
+            lost.iter().for_each(|&column| {
+                let range = self.range(column);
+                self.region[range].fill(0);
+            });
+            self.add_rest(log.rest);
+        }
+        // Of a parity whose log chunk is missing, the sum of the others.
+        let others: Vec<Vec<u8>> =
+            lost.iter().map(|&column| self.region[self.range(column)].to_vec()).collect();
         let data: Vec<usize> = (0..k).filter(|&column| self.columns[column] != Column::Zero).collect();
         let at = |column: usize| (index_of(self.store, column), self.range(column).start);
         let select = |states: &[Column]| -> Vec<(usize, usize)> {
@@ -148,12 +228,23 @@ impl Redo<'_> {
                 self.columns[column] = Column::Computed;
             }
         }
+        let Some(log) = write.log else { return true };
+        for (&column, others) in lost.iter().zip(&others) {
+            if self.columns[column] == Column::Missing {
+                let range = self.range(column);
+                self.region[range.clone()].iter_mut().zip(others).for_each(|(sum, byte)| *sum ^= byte);
+                if chunk_checksum(&self.region[range]) != log.crcs[column - k] {
+                    return false;
+                }
+                self.columns[column] = Column::Computed;
+            }
+        }
         true
     }
 
     /// Should power fail from here on, with more members lost, what was computed could not be computed again.
-    fn complete_copies(&mut self, pieces: &[InPlacePiece]) {
-        for piece in pieces {
+    fn complete_copies(&mut self, write: Write<'_>) {
+        for piece in write.pieces {
             let column = usize::from(piece.column);
             let dev = self.store.layout.device(self.stripe, column);
             if self.columns[column] == Column::Computed {
@@ -163,6 +254,14 @@ impl Redo<'_> {
                         (self.store.config.payload_offset(piece.payload_block), self.range(column));
                     write_or_fail(self.devices, self.health, dev, offset, &self.region[range]);
                 }
+            }
+        }
+        let k = self.store.config.geometry.data_count();
+        if let Some(log) = write.log {
+            for row in (0..log.crcs.len()).filter(|row| self.columns[k + row] == Column::Computed) {
+                let (dev, range) = (self.store.log_device(row), self.range(k + row));
+                let offset = self.store.config.log_offset(log.block);
+                write_or_fail(self.devices, self.health, dev, offset, &self.region[range]);
             }
         }
         flush_all(self.devices, self.health);

@@ -1,0 +1,115 @@
+//! What schemes that write in place share: where chunks lie, units of writes, carrying out writes again, resync.
+//!
+//! Chunk `s + 1` of every device belongs to stripe `s`. The map only tells chunks that were written from those that were not
+//! and read as zeros.
+
+pub(super) mod redo;
+pub(super) mod resync;
+pub(super) mod unit;
+
+use super::{Located, Rejected};
+use crate::plan::{Piece, Word};
+use crate::store::Store;
+use block::{ChunkAddr, ChunkIndex, Lcn, StripeId};
+use format::InPlacePiece;
+
+/// The chunk of a stripe, the same on every device.
+pub(super) fn chunk_of(stripe: StripeId) -> ChunkIndex {
+    ChunkIndex::new(
+        u32::try_from(stripe.get() + 1).expect("validated: a stripe takes a chunk of each device"),
+    )
+}
+
+/// Where a column of a stripe lies.
+pub(super) fn addr_of(store: &Store, stripe: StripeId, column: usize) -> ChunkAddr {
+    ChunkAddr::new(store.layout.device(stripe, column), chunk_of(stripe))
+}
+
+/// Whether a column, data or parity, holds anything; else it is zeros.
+pub(super) fn is_written(store: &Store, stripe: StripeId, column: usize) -> bool {
+    let geometry = store.config.geometry;
+    let chunk = match column.checked_sub(geometry.data_count()) {
+        None => store.table.current(geometry.lcn_at(stripe, column)),
+        Some(row) => store.table.parity(stripe, row),
+    };
+    !chunk.is_none()
+}
+
+/// Notes that a column was written.
+pub(super) fn set_written(store: &mut Store, stripe: StripeId, column: usize, crc: u32) {
+    let geometry = store.config.geometry;
+    store.table.set_crc(addr_of(store, stripe, column), crc);
+    match column.checked_sub(geometry.data_count()) {
+        None => store.table.set_current(geometry.lcn_at(stripe, column), chunk_of(stripe)),
+        Some(row) => store.table.set_parity(stripe, row, chunk_of(stripe)),
+    }
+}
+
+/// A column as a piece of the stripe's code word.
+pub(super) fn piece_of(store: &Store, stripe: StripeId, column: usize) -> Piece {
+    let addr = addr_of(store, stripe, column);
+    Piece { index: index_of(store, column), addr, crc: store.table.crc(addr) }
+}
+
+/// The code's index of a column.
+pub(super) fn index_of(store: &Store, column: usize) -> usize {
+    match column.checked_sub(store.config.geometry.data_count()) {
+        None => column,
+        Some(row) => store.code.width_max() + row,
+    }
+}
+
+/// Where the newest version of a chunk is: in its stripe.
+pub(super) fn locate(store: &Store, lcn: Lcn) -> Located {
+    let geometry = store.config.geometry;
+    let (stripe, column) = (geometry.stripe_of(lcn), geometry.column_of(lcn));
+    if !is_written(store, stripe, column) {
+        return Located::Zero;
+    }
+    Located::At { piece: piece_of(store, stripe, column), word: Word::Stripe(stripe) }
+}
+
+/// Whether the map of a stripe, as loaded, is one that such a scheme makes: everything in its place, all parities or none.
+pub(super) fn is_placed(store: &Store, stripe: StripeId) -> bool {
+    let geometry = store.config.geometry;
+    let (k, m) = (geometry.data_count(), geometry.parity_count());
+    let ok = |chunk: ChunkIndex| chunk.is_none() || chunk == chunk_of(stripe);
+    (0..k).all(|column| ok(store.table.current(geometry.lcn_at(stripe, column))))
+        && (0..m).all(|row| {
+            ok(store.table.parity(stripe, row))
+                && is_written(store, stripe, k + row) == is_written(store, stripe, k)
+        })
+}
+
+/// Whether any data column of a stripe was written.
+pub(super) fn has_data(store: &Store, stripe: StripeId) -> bool {
+    (0..store.config.geometry.data_count()).any(|column| is_written(store, stripe, column))
+}
+
+/// Whether pieces of a record are columns below `columns`, each once and in order, with copies inside the payload ring.
+pub(super) fn are_pieces(store: &Store, stripe: StripeId, pieces: &[InPlacePiece], columns: usize) -> bool {
+    let last_block = store.config.payload_blocks.saturating_sub(store.chunk_blocks() - 1);
+    stripe.get() < store.config.stripe_count
+        && pieces.windows(2).all(|pair| pair[0].column < pair[1].column)
+        && pieces.iter().all(|piece| usize::from(piece.column) < columns && piece.payload_block <= last_block)
+}
+
+/// Whether pieces make all parities of a stripe current.
+pub(super) fn accepts_in_place(store: &Store, stripe: StripeId, pieces: &[InPlacePiece]) -> bool {
+    let geometry = store.config.geometry;
+    let (k, n) = (geometry.data_count(), geometry.device_count());
+    are_pieces(store, stripe, pieces, n)
+        && pieces.iter().filter(|piece| usize::from(piece.column) >= k).count() == n - k
+}
+
+/// Claims the chunk of every stripe on every device, written or not.
+pub(super) fn claim_space(store: &mut Store) -> Result<(), Rejected> {
+    for space in &mut store.spaces {
+        for stripe in (0..store.config.stripe_count).map(StripeId::new) {
+            if !space.claim(chunk_of(stripe)) {
+                return Err(Rejected);
+            }
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,135 @@
+//! The writes to one stripe, planned together; and how many of them go into one plan.
+
+use super::{addr_of, index_of};
+use crate::plan::{Compute, CrcAt, Plan, PlanRead, PlanWrite, Word};
+use crate::scheme::ChunkWrite;
+use crate::store::Store;
+use block::{Pool, Slot, Stream, StripeId};
+use format::InPlacePiece;
+
+/// Bytes of records in one plan at most: they must fit what the journal keeps free for work under way, even if only one
+/// record fits a frame.
+const RECORD_BYTES_MAX: usize = 16_000;
+/// Head of a record, the longest kind.
+const RECORD_HEAD_BYTES: usize = 14;
+/// A piece, or the checksum of a log chunk.
+const RECORD_PIECE_BYTES: usize = 10;
+
+/// The writes to one stripe.
+#[derive(Clone, Copy)]
+pub struct Unit<'a> {
+    pub stripe: StripeId,
+    pub writes: &'a [ChunkWrite],
+    chunk_bytes: u32,
+}
+
+impl<'a> Unit<'a> {
+    /// Some writes to one stripe; none for a commit.
+    pub fn new(store: &Store, stripe: StripeId, writes: &'a [ChunkWrite]) -> Self {
+        Self { stripe, writes, chunk_bytes: store.config.geometry.chunk_bytes() as u32 }
+    }
+
+    /// Whether a write covers its chunk in part.
+    pub fn is_partial(&self, write: &ChunkWrite) -> bool {
+        write.to - write.from < self.chunk_bytes
+    }
+
+    /// Whether the writes cover all data of the stripe.
+    pub fn is_full(&self, store: &Store) -> bool {
+        let partial = self.writes.iter().any(|write| self.is_partial(write));
+        !partial && self.writes.len() == store.config.geometry.data_count()
+    }
+
+    /// The write to a column.
+    pub fn find(&self, store: &Store, column: usize) -> Option<&'a ChunkWrite> {
+        let lcn = store.config.geometry.lcn_at(self.stripe, column);
+        self.writes.iter().find(|write| write.lcn == lcn)
+    }
+
+    /// Completes the chunks that the writes cover in part; `old` has the old version of each column that was read.
+    pub fn fill(&self, store: &Store, old: &[Option<Slot>], plan: &mut Plan) {
+        for write in self.writes.iter().filter(|write| self.is_partial(write)) {
+            let old = old[store.config.geometry.column_of(write.lcn)];
+            plan.computes.push(Compute::Fill { old, new: write.slot, from: write.from, to: write.to });
+        }
+    }
+
+    /// Writes the data in place, and the parities that `plan.slots` has from `parities` on; returns where the pieces start
+    /// that say so.
+    pub fn write_in_place(&self, store: &Store, parities: Option<usize>, plan: &mut Plan) -> usize {
+        let geometry = store.config.geometry;
+        let pieces_from = plan.records.pieces.len();
+        for column in 0..geometry.device_count() {
+            let found = match column.checked_sub(geometry.data_count()) {
+                Some(row) => parities.map(|first| (plan.slots[first + row], Stream::Parity)),
+                None => self.find(store, column).map(|write| (write.slot, Stream::Data)),
+            };
+            let Some((slot, stream)) = found else { continue };
+            let crc_at = CrcAt::Piece(plan.records.pieces.len());
+            plan.records.pieces.push(InPlacePiece { column: column as u16, crc: 0, payload_block: 0 });
+            plan.writes.push(PlanWrite { addr: addr_of(store, self.stripe, column), slot, stream, crc_at });
+        }
+        pieces_from
+    }
+}
+
+/// Cuts a batch into units, as many as the journal can take for one plan.
+#[derive(Default)]
+pub struct Units {
+    stripes: u64,
+    record_bytes: usize,
+}
+
+impl Units {
+    /// The writes to the stripe that `writes` begins with; `None` if there are none, or no room for their record.
+    pub fn next<'a>(&mut self, store: &Store, writes: &'a [ChunkWrite]) -> Option<Unit<'a>> {
+        let geometry = store.config.geometry;
+        let stripe = geometry.stripe_of(writes.first()?.lcn);
+        let count = writes.iter().take_while(|write| geometry.stripe_of(write.lcn) == stripe).count();
+        self.stripes += 1;
+        self.record_bytes += RECORD_HEAD_BYTES + (count + geometry.parity_count()) * RECORD_PIECE_BYTES;
+        let fits = (self.record_bytes <= RECORD_BYTES_MAX || self.stripes == 1)
+            && self.stripes <= store.in_place_stripes_max();
+        fits.then(|| Unit::new(store, stripe, &writes[..count]))
+    }
+}
+
+/// Reads the present version of a column, data or parity.
+pub fn read(store: &Store, pool: &mut Pool, stripe: StripeId, column: usize, plan: &mut Plan) -> Slot {
+    let addr = addr_of(store, stripe, column);
+    let slot = plan.own_slot(pool);
+    let stream = if column < store.config.geometry.data_count() { Stream::Data } else { Stream::Parity };
+    let (crc, word, index) = (store.table.crc(addr), Word::Stripe(stripe), index_of(store, column));
+    plan.reads.push(PlanRead { addr, crc, word, index, slot, stream });
+    slot
+}
+
+/// Encodes all columns, new and old; returns where in `plan.slots` the parities are.
+pub fn encode(
+    store: &Store,
+    pool: &mut Pool,
+    old: &[Option<Slot>],
+    unit: Unit<'_>,
+    plan: &mut Plan,
+) -> usize {
+    let geometry = store.config.geometry;
+    let (inputs, columns) = (plan.slots.len(), plan.columns.len());
+    for (column, &old) in old.iter().enumerate() {
+        let slot = unit.find(store, column).map(|write| write.slot).or(old);
+        if let Some(slot) = slot {
+            plan.columns.push(column);
+            plan.slots.push(slot);
+        }
+    }
+    let outputs = plan.slots.len();
+    for _ in 0..geometry.parity_count() {
+        let slot = plan.own_slot(pool);
+        plan.slots.push(slot);
+    }
+    plan.computes.push(Compute::Encode {
+        columns: columns..plan.columns.len(),
+        inputs: inputs..outputs,
+        outputs: outputs..plan.slots.len(),
+    });
+    outputs
+}

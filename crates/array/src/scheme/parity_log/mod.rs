@@ -1,0 +1,398 @@
+//! Original parity logging (EPLOG, section 2.2; Stodolsky et al., ISCA 1993; requirements B-02 to B-06).
+//!
+//! Data is written in place. The parity on the main devices stays as it is: its change, computed from old and new data, is
+//! appended to the log devices, one log chunk for each parity of a stripe and batch. Parity commit folds the changes in.
+//!
+//! - The parity of a dirty stripe is a *sum*: the chunk on its main device (zeros if there is none) and what each live log
+//!   chunk says. Row r of the parity is on one main device and log device r, so each device holds addends of one index of the
+//!   code at most, and any m lost devices cost m indices at most.
+//! - A write of a whole stripe writes its parity too, and makes the stripe clean.
+//! - A stripe with too many live log chunks gets one that is the parity itself: see `write.rs`.
+//!
+//! Data in place and log chunk change together, which a crash can tear apart; the two ways out are those of the scheme `raid`:
+//! with a journal, copies, log chunks and records are durable before anything is overwritten; without, nothing is recorded,
+//! and after an unclean stop parity is computed anew and the log forgotten.
+
+mod commit;
+mod deltas;
+mod write;
+
+use super::in_place::{
+    accepts_in_place, addr_of, are_pieces, claim_space, has_data, is_placed, is_written, locate, piece_of,
+    redo, resync, set_written,
+};
+use super::{
+    ChunkWrite, CommitOutcome, InPlaceProgress, Journaling, Located, Pressure, Rejected, Scheme,
+    SchemeMemory, WriteLock,
+};
+use crate::health::Health;
+use crate::plan::{Codeword, Piece, Plan, Word};
+use crate::planted::{Planted, planted};
+use crate::restart::{AssembleError, RecoveryReport, Restart};
+use crate::store::Store;
+use crate::table::Table;
+use block::{ChunkAddr, ChunkIndex, DeviceSet, Lcn, Pool, Seq, StripeId};
+use deltas::Deltas;
+use format::{ArrayConfig, Consistency, ListItem, PAGE_WORDS, RecordRef, SchemeKind, delta_item_words};
+use std::collections::HashSet;
+
+/// The scheme's state besides the table.
+pub struct ParityLog {
+    consistency: Consistency,
+    deltas: Deltas,
+    /// Live log chunks of a parity at most: what a checkpoint has room for.
+    deltas_max: u64,
+    /// Stripes whose planned write adds a log chunk.
+    growing: HashSet<StripeId>,
+    /// Stripes whose log chunks could not all be read: their commit encodes.
+    encode_only: HashSet<StripeId>,
+    /// The last write refused lacked room in the log.
+    log_full: bool,
+    scratch: write::Scratch,
+}
+
+/// Live log chunks of one parity of one stripe at most. More would make reads of lost chunks slow.
+const STRIPE_DELTAS_MAX: usize = 32;
+
+/// Parity commit starts by itself when less than 1 / this of the log is left.
+const LOW_SPACE_DIVISOR: u64 = 4;
+
+/// Words of a full checkpoint's list that a new array has room for: two live log chunks a stripe, or what the log holds.
+pub fn list_words(config: &ArrayConfig) -> u64 {
+    let deltas = log_chunks(config).min(2 * config.stripe_count);
+    deltas * delta_item_words(config.geometry.parity_count()) as u64
+}
+
+/// Log chunks that a log device holds.
+fn log_chunks(config: &ArrayConfig) -> u64 {
+    u64::from(config.log_blocks) * block::META_BYTES as u64 / config.geometry.chunk_bytes() as u64
+}
+
+/// Live log chunks of a parity that a full checkpoint has room for beside the table.
+fn deltas_max(config: &ArrayConfig) -> u64 {
+    let table_pages = Table::word_count(config).div_ceil(PAGE_WORDS as u64);
+    let list_pages = u64::from(config.full_blocks).saturating_sub(table_pages + 2);
+    let deltas = list_pages * PAGE_WORDS as u64 / delta_item_words(config.geometry.parity_count()) as u64;
+    deltas.min(log_chunks(config))
+}
+
+impl ParityLog {
+    /// The empty scheme of an empty store.
+    pub fn new(store: &Store) -> Self {
+        Self {
+            consistency: store.config.consistency,
+            deltas: Deltas::new(store.config.geometry.parity_count()),
+            deltas_max: deltas_max(&store.config),
+            growing: HashSet::new(),
+            encode_only: HashSet::new(),
+            log_full: false,
+            scratch: write::Scratch::default(),
+        }
+    }
+
+    /// Every addend of the parities: those on the main devices, then the log chunks, row by row.
+    fn parity_pieces(&self, store: &Store, stripe: StripeId, out: &mut Vec<Piece>) {
+        let k = store.config.geometry.data_count();
+        for row in 0..store.config.geometry.parity_count() {
+            if is_written(store, stripe, k + row) {
+                out.push(piece_of(store, stripe, k + row));
+            }
+            out.extend(self.deltas.of(stripe).map(|(block, crcs)| Piece {
+                index: store.code.width_max() + row,
+                addr: ChunkAddr::new(store.log_device(row), block),
+                crc: crcs[row],
+            }));
+        }
+    }
+
+    /// Whether the stripe may have one log chunk more, whatever else becomes dirty.
+    fn may_grow(&self, store: &Store, stripe: StripeId) -> bool {
+        let live = self.deltas.count_of(stripe);
+        if live == 0 || self.deltas_max >= log_chunks(&store.config) {
+            return live < STRIPE_DELTAS_MAX;
+        }
+        let clean = store.config.stripe_count - self.deltas.dirty_count();
+        live < STRIPE_DELTAS_MAX && self.deltas.count() + self.growing.len() as u64 + clean < self.deltas_max
+    }
+
+    fn apply_delta(
+        &mut self,
+        store: &mut Store,
+        stripe: StripeId,
+        whole: bool,
+        (log_block, log_crcs): (ChunkIndex, &[u32]),
+    ) {
+        if whole {
+            self.deltas.clear(stripe);
+            for row in 0..store.config.geometry.parity_count() {
+                store.table.set_parity(stripe, row, ChunkIndex::NONE);
+            }
+        }
+        self.deltas.push(&store.log, stripe, log_block, log_crcs);
+    }
+
+    fn clean(&mut self, stripe: StripeId) {
+        self.deltas.clear(stripe);
+        self.encode_only.remove(&stripe);
+    }
+
+    /// Whether the state of a stripe, as loaded, is one that this scheme makes.
+    fn is_sound(&self, store: &Store, stripe: StripeId) -> bool {
+        let dirty = self.deltas.is_dirty(stripe);
+        let (data, parity) =
+            (has_data(store, stripe), is_written(store, stripe, store.config.geometry.data_count()));
+        is_placed(store, stripe) && (parity || dirty || !data) && (data || !dirty)
+    }
+
+    fn accepts_log_chunk(&self, store: &Store, stripe: StripeId, block: ChunkIndex, crcs: &[u32]) -> bool {
+        stripe.get() < store.config.stripe_count
+            && crcs.len() == store.config.geometry.parity_count()
+            && !block.is_none()
+            && u64::from(block.get()) + u64::from(store.chunk_blocks())
+                <= u64::from(store.config.log_blocks) + 1
+    }
+}
+
+impl Scheme for ParityLog {
+    fn kind(&self) -> SchemeKind {
+        SchemeKind::ParityLog
+    }
+
+    fn write_lock(&self) -> WriteLock {
+        WriteLock::Exclusive
+    }
+
+    fn journaling(&self, _store: &Store) -> Journaling {
+        match self.consistency {
+            Consistency::Resync => Journaling::Nothing,
+            Consistency::Journal => Journaling::BeforeWrites,
+        }
+    }
+
+    fn locate(&self, store: &Store, lcn: Lcn) -> Located {
+        locate(store, lcn)
+    }
+
+    fn codeword(&self, store: &Store, word: Word, out: &mut Codeword) {
+        out.clear();
+        let Word::Stripe(stripe) = word else { unreachable!("there are no log stripes") };
+        let written =
+            (0..store.config.geometry.data_count()).filter(|&column| is_written(store, stripe, column));
+        out.pieces.extend(written.map(|column| piece_of(store, stripe, column)));
+        out.data_count = out.pieces.len();
+        self.parity_pieces(store, stripe, &mut out.pieces);
+    }
+
+    fn plan_writes(
+        &mut self,
+        store: &mut Store,
+        _health: &Health,
+        pool: &mut Pool,
+        writes: &mut Vec<ChunkWrite>,
+        refused: &mut Vec<ChunkWrite>,
+        plan: &mut Plan,
+    ) {
+        self.plan_write_batch(store, pool, writes, refused, plan);
+    }
+
+    fn commit_would_help(&self) -> bool {
+        self.log_full
+    }
+
+    fn take_dirty(&mut self, _store: &Store, count: usize, out: &mut Vec<StripeId>) {
+        self.deltas.take(count, out);
+    }
+
+    fn return_dirty(&mut self, stripe: StripeId) {
+        self.deltas.put_back(stripe);
+    }
+
+    fn plan_commit(
+        &mut self,
+        store: &mut Store,
+        health: &Health,
+        pool: &mut Pool,
+        stripe: StripeId,
+        plan: &mut Plan,
+    ) -> CommitOutcome {
+        self.plan_stripe_commit(store, health, pool, stripe, plan)
+    }
+
+    fn commit_otherwise(&mut self, stripe: StripeId) -> bool {
+        self.encode_only.insert(stripe)
+    }
+
+    fn plan_settle(&mut self, store: &mut Store, pool: &mut Pool, stripe: StripeId, plan: &mut Plan) -> bool {
+        let dirty = self.deltas.is_dirty(stripe);
+        if dirty {
+            self.plan_encode(store, pool, stripe, plan);
+        }
+        dirty
+    }
+
+    fn apply(&mut self, store: &mut Store, _seq: Seq, record: RecordRef<'_>) -> Result<(), Rejected> {
+        if !self.accepts(store, record) {
+            return Err(Rejected);
+        }
+        let (stripe, pieces) = match record {
+            RecordRef::InPlace { stripe, pieces } => {
+                let full = pieces.len() == store.main_count();
+                if !(full && planted(Planted::KeepVoidDeltas)) {
+                    self.clean(stripe);
+                }
+                (stripe, pieces)
+            }
+            RecordRef::Delta { stripe, whole, log_block, log_crcs, pieces } => {
+                self.growing.remove(&stripe);
+                self.apply_delta(store, stripe, whole, (log_block, log_crcs));
+                (stripe, pieces)
+            }
+            RecordRef::LogStripe { .. }
+            | RecordRef::FullStripe { .. }
+            | RecordRef::Commit { .. }
+            | RecordRef::Zero { .. } => return Err(Rejected),
+        };
+        for piece in pieces {
+            set_written(store, stripe, usize::from(piece.column), piece.crc);
+        }
+        Ok(())
+    }
+
+    fn accepts(&self, store: &Store, record: RecordRef<'_>) -> bool {
+        match record {
+            RecordRef::InPlace { stripe, pieces } => accepts_in_place(store, stripe, pieces),
+            RecordRef::Delta { stripe, whole, log_block, log_crcs, pieces } => {
+                let live = self.deltas.count_of(stripe);
+                !pieces.is_empty()
+                    && are_pieces(store, stripe, pieces, store.config.geometry.data_count())
+                    && self.accepts_log_chunk(store, stripe, log_block, log_crcs)
+                    && ((whole && live > 0)
+                        || (live < STRIPE_DELTAS_MAX && self.deltas.count() < self.deltas_max))
+            }
+            RecordRef::LogStripe { .. }
+            | RecordRef::FullStripe { .. }
+            | RecordRef::Commit { .. }
+            | RecordRef::Zero { .. } => false,
+        }
+    }
+
+    fn redo(
+        &mut self,
+        store: &Store,
+        devices: &mut dyn DeviceSet,
+        health: &mut Health,
+        record: RecordRef<'_>,
+        progress: InPlaceProgress,
+        healed: &mut u64,
+    ) -> bool {
+        let members = redo::Members { store, devices, health };
+        match record {
+            RecordRef::InPlace { stripe, pieces } => {
+                redo::redo(members, redo::Write { stripe, pieces, log: None }, progress, healed)
+            }
+            RecordRef::Delta { stripe, whole, log_block, log_crcs, pieces } => {
+                let mut rest = Vec::new();
+                if !whole {
+                    self.parity_pieces(store, stripe, &mut rest);
+                }
+                let log = Some(redo::LogChunks { block: log_block, crcs: log_crcs, rest: &rest });
+                redo::redo(members, redo::Write { stripe, pieces, log }, progress, healed)
+            }
+            RecordRef::LogStripe { .. }
+            | RecordRef::FullStripe { .. }
+            | RecordRef::Commit { .. }
+            | RecordRef::Zero { .. } => false,
+        }
+    }
+
+    fn may_start(&self, health: &Health, restart: Restart) -> Result<(), AssembleError> {
+        match self.consistency {
+            Consistency::Resync if !restart.was_clean => resync::may_start(health, restart),
+            Consistency::Resync | Consistency::Journal => Ok(()),
+        }
+    }
+
+    fn recover(
+        &mut self,
+        store: &mut Store,
+        devices: &mut dyn DeviceSet,
+        health: &mut Health,
+        restart: Restart,
+        report: &mut RecoveryReport,
+    ) -> Result<(), AssembleError> {
+        match self.consistency {
+            Consistency::Resync if !restart.was_clean => {
+                self.deltas = Deltas::new(store.config.geometry.parity_count());
+                resync::resync(store, devices, health, restart, resync::Parity::MayBeStale, report)
+            }
+            Consistency::Resync | Consistency::Journal => Ok(()),
+        }
+    }
+
+    fn implied_zero(&self, store: &Store, stripe: StripeId, column: usize) -> Option<ChunkAddr> {
+        let unwritten = self.consistency == Consistency::Resync && !is_written(store, stripe, column);
+        unwritten.then(|| addr_of(store, stripe, column))
+    }
+
+    fn log_tail(&self, store: &Store) -> u64 {
+        self.deltas.oldest_position(&store.log)
+    }
+
+    fn newest_log_block(&self) -> Option<ChunkIndex> {
+        self.deltas.newest_block()
+    }
+
+    fn pressure(&self, store: &Store) -> Pressure {
+        Pressure {
+            dirty_stripes: self.deltas.dirty_count(),
+            log_stripes: self.deltas.count(),
+            low_space: store.log.room() < u64::from(store.log.block_count()) / LOW_SPACE_DIVISOR,
+        }
+    }
+
+    fn is_dirty(&self, stripe: StripeId) -> bool {
+        self.deltas.is_dirty(stripe)
+    }
+
+    fn memory(&self) -> SchemeMemory {
+        SchemeMemory { fixed_bytes: 0, dynamic_bytes: self.deltas.memory_bytes() }
+    }
+
+    fn log_words(&self, _out: &mut Vec<Word>) {}
+
+    fn save(&self, _store: &Store, out: &mut Vec<ListItem>) {
+        out.extend(self.deltas.in_log_order().map(|(stripe, log_block, crcs)| ListItem::Delta {
+            stripe,
+            log_block,
+            log_crcs: crcs.to_vec(),
+        }));
+    }
+
+    fn load(&mut self, store: &mut Store, items: &[ListItem]) -> Result<(), Rejected> {
+        let ring_ok = self.consistency == Consistency::Resync || store.payload_chunks() > 0;
+        if !ring_ok || self.deltas_max < store.config.stripe_count.min(log_chunks(&store.config)) {
+            return Err(Rejected);
+        }
+        let mut blocks = HashSet::new();
+        for item in items {
+            let ListItem::Delta { stripe, log_block, log_crcs } = item else { return Err(Rejected) };
+            if !self.accepts_log_chunk(store, *stripe, *log_block, log_crcs)
+                || self.deltas.count_of(*stripe) >= STRIPE_DELTAS_MAX
+                || self.deltas.count() >= self.deltas_max
+                || !blocks.insert(*log_block)
+            {
+                return Err(Rejected);
+            }
+            self.deltas.push(&store.log, *stripe, *log_block, log_crcs);
+        }
+        let sound = (0..store.config.stripe_count).all(|stripe| self.is_sound(store, StripeId::new(stripe)));
+        if sound { Ok(()) } else { Err(Rejected) }
+    }
+
+    fn claim_space(&self, store: &mut Store) -> Result<(), Rejected> {
+        claim_space(store)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,119 @@
+//! The write path: data in place, the change of the parity to the log (EPLOG, section 2.2 and figure 1a).
+//!
+//! | write | reads | data | parity |
+//! |---|---|---|---|
+//! | of a whole stripe | nothing | in place | in place; log chunks of the stripe are void |
+//! | any other | the old version of the columns written | in place | its change: one log chunk for each row |
+//! | to a stripe that may have no more log chunks | the columns not written | in place | itself: one log chunk for each row, which replaces the parity on the main device and the log chunks before it |
+//!
+//! The last kind bounds what a checkpoint must hold and what a read of a lost chunk must add up, without a write of parity to
+//! the SSDs, and without a read of parity: what a log or a parity device holds may be unreadable, data never is.
+
+use super::ParityLog;
+use crate::plan::{Compute, Plan};
+use crate::scheme::ChunkWrite;
+use crate::scheme::in_place::is_written;
+use crate::scheme::in_place::unit::{Unit, Units, encode, read};
+use crate::store::Store;
+use block::{Pool, Slot};
+
+/// Blocks of the log ring that user writes leave free: room for the frames that a commit needs.
+const LOG_SET_ASIDE_BLOCKS: u64 = 64;
+
+/// Reused between batches.
+#[derive(Default)]
+pub struct Scratch {
+    /// Per column of the stripe being planned: the slot that holds its old version.
+    old: Vec<Option<Slot>>,
+}
+
+impl ParityLog {
+    /// Plans the writes stripe by stripe, as far as there is room.
+    pub(super) fn plan_write_batch(
+        &mut self,
+        store: &mut Store,
+        pool: &mut Pool,
+        writes: &mut Vec<ChunkWrite>,
+        refused: &mut Vec<ChunkWrite>,
+        plan: &mut Plan,
+    ) {
+        // At most k old versions, and the parities.
+        let needed = store.slots_kept() + store.main_count();
+        let (mut planned, mut units) = (0, Units::default());
+        let mut old = std::mem::take(&mut self.scratch.old);
+        self.log_full = false;
+        while let Some(unit) = units.next(store, &writes[planned..]) {
+            if pool.free_count() < needed {
+                break;
+            }
+            old.clear();
+            old.resize(store.config.geometry.data_count(), None);
+            if unit.is_full(store) {
+                let parities = encode(store, pool, &old, unit, plan);
+                let pieces_from = unit.write_in_place(store, Some(parities), plan);
+                plan.records.in_place(unit.stripe, pieces_from);
+            } else if store.log.reserve_chunk(LOG_SET_ASIDE_BLOCKS) {
+                self.plan_logged(store, pool, &mut old, unit, plan);
+            } else {
+                self.log_full = true;
+                break;
+            }
+            planned += unit.writes.len();
+        }
+        self.scratch.old = old;
+        refused.extend(writes.drain(planned..));
+    }
+
+    fn plan_logged(
+        &mut self,
+        store: &Store,
+        pool: &mut Pool,
+        old: &mut [Option<Slot>],
+        unit: Unit<'_>,
+        plan: &mut Plan,
+    ) {
+        let whole = !self.may_grow(store, unit.stripe);
+        for (column, old) in old.iter_mut().enumerate() {
+            let needed = match unit.find(store, column) {
+                Some(write) => !whole || unit.is_partial(write),
+                None => whole,
+            };
+            if needed && is_written(store, unit.stripe, column) {
+                *old = Some(read(store, pool, unit.stripe, column, plan));
+            }
+        }
+        unit.fill(store, old, plan);
+        let parities = match whole {
+            true => encode(store, pool, old, unit, plan),
+            false => changes(store, pool, old, unit, plan),
+        };
+        let pieces_from = unit.write_in_place(store, None, plan);
+        let m = store.config.geometry.parity_count();
+        let crcs = plan.records.delta(unit.stripe, whole, pieces_from, m);
+        plan.append_log_chunks(store, parities, crcs);
+        if !whole {
+            self.growing.insert(unit.stripe);
+        }
+    }
+}
+
+/// Adds up the changes of all columns written, from zeros; returns where in `plan.slots` they are.
+fn changes(store: &Store, pool: &mut Pool, old: &[Option<Slot>], unit: Unit<'_>, plan: &mut Plan) -> usize {
+    let (none, from) = (plan.columns.len(), plan.slots.len());
+    for _ in 0..store.config.geometry.parity_count() {
+        let slot = plan.own_slot(pool);
+        plan.slots.push(slot);
+    }
+    let parities = from..plan.slots.len();
+    plan.computes.push(Compute::Encode {
+        columns: none..none,
+        inputs: from..from,
+        outputs: parities.clone(),
+    });
+    for write in unit.writes {
+        let column = store.config.geometry.column_of(write.lcn);
+        let (old, new) = (old[column], Some(write.slot));
+        plan.computes.push(Compute::Delta { column, old, new, parities: parities.clone() });
+    }
+    from
+}
