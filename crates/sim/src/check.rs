@@ -46,6 +46,10 @@ pub(crate) fn covers(
         region.resize(len * parts.len(), 0);
         let mut bad = vec![false; parts.len()];
         for (i, part) in parts.iter().enumerate() {
+            // Recovery cannot make good an addend that never arrived if another one of the sum is lost: so is the sum.
+            let excused =
+                |piece: &Piece| is_suspect(piece.addr.dev.get()) || !engine.health().is_readable(piece.addr);
+            let lost = word.pieces[part.clone()].iter().any(excused);
             for piece in &word.pieces[part.clone()] {
                 let mut bytes = vec![0; len];
                 raw(world.disk(piece.addr.dev.get()).durable(), store.offset_of(piece.addr), &mut bytes);
@@ -53,7 +57,7 @@ pub(crate) fn covers(
                     engine.health().is_readable(piece.addr) && array::chunk_checksum(&bytes) == piece.crc;
                 bad[i] |= !good;
                 region[i * len..(i + 1) * len].iter_mut().zip(&bytes).for_each(|(sum, byte)| *sum ^= byte);
-                if !good && !is_suspect(piece.addr.dev.get()) {
+                if !good && !is_suspect(piece.addr.dev.get()) && !(lost && part.len() > 1) {
                     return Err(not_durable(engine, world, name, &word, piece));
                 }
             }
