@@ -159,7 +159,7 @@ fn sample(scheme: SchemeKind, k: usize, m: usize, stopped: bool) -> Arc<Sample> 
         geometry: Geometry::new(k, m, 4096).expect("a good geometry"),
         reserve_permille: 300,
     };
-    let logs = if scheme == SchemeKind::Eplog { m } else { 0 };
+    let logs = if scheme.has_log() { m } else { 0 };
     let config =
         plan_config(&create_options, MAIN_BYTES, LOG_BYTES, logs).expect("the devices are large enough");
     let sizes = (0..k + m + logs).map(|dev| if dev < k + m { MAIN_BYTES } else { LOG_BYTES });
@@ -202,6 +202,8 @@ fn samples() -> &'static [Arc<Sample>] {
             sample(SchemeKind::Eplog, 2, 2, true),
             sample(SchemeKind::Raid, 2, 1, false),
             sample(SchemeKind::Eplog, 3, 2, false),
+            sample(SchemeKind::ParityLog, 2, 1, false),
+            sample(SchemeKind::ParityLog, 3, 2, true),
         ]
     })
 }

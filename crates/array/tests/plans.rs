@@ -26,7 +26,7 @@ impl Bench {
     /// An array with the stripes of the example written.
     fn new(kind: SchemeKind, stripes: [u64; 2]) -> Self {
         let options = create_options(kind, K as usize, 1);
-        let logs = if kind == SchemeKind::Eplog { 1 } else { 0 };
+        let logs = usize::from(kind.has_log());
         let config = plan_config(&options, 8 << 20, 8 << 20, logs).unwrap();
         let store = Store::new(config).unwrap();
         let entries = vec![MemberEntry { serial: 1, state: MemberState::Healthy }; K as usize + 1 + logs];
@@ -55,23 +55,33 @@ impl Bench {
             &mut plan,
         );
         assert!(refused.is_empty());
-        self.apply(&plan)
+        self.apply(&mut plan)
     }
 
     fn commit(&mut self, stripe: u64) -> String {
         let mut plan = Plan::default();
-        let outcome =
-            self.scheme.plan_commit(&mut self.store, &mut self.pool, StripeId::new(stripe), &mut plan);
+        let outcome = self.scheme.plan_commit(
+            &mut self.store,
+            &self.health,
+            &mut self.pool,
+            StripeId::new(stripe),
+            &mut plan,
+        );
         assert_eq!(outcome, CommitOutcome::Planned);
-        self.apply(&plan)
+        self.apply(&mut plan)
     }
 
-    fn apply(&mut self, plan: &Plan) -> String {
+    fn apply(&mut self, plan: &mut Plan) -> String {
+        let text = plan.text(self.store.main_count());
+        for append in std::mem::take(&mut plan.appends) {
+            let (_, block) = self.store.log.append_reserved();
+            plan.records.set_log_block(append.record, block);
+        }
         for index in 0..plan.records.len() {
             self.scheme.apply(&mut self.store, self.next, plan.records.get(index)).unwrap();
             self.next = self.next.next();
         }
-        plan.text(self.store.main_count())
+        text
     }
 }
 
@@ -127,4 +137,14 @@ fn figure_1_costs_raid_three_reads_and_five_writes() {
     let text = Bench::new(SchemeKind::Raid, [0, 4]).write(&update(4));
     same("raid update", &text);
     assert_eq!((count(&text, "read"), count(&text, "write")), (3, 5));
+}
+
+#[test]
+fn figure_1_costs_parity_log_three_reads_five_writes_and_two_log_chunks() {
+    let mut bench = Bench::new(SchemeKind::ParityLog, [0, 4]);
+    let text = bench.write(&update(4));
+    same("parity-log update", &text);
+    assert_eq!((count(&text, "read"), count(&text, "write"), count(&text, "write log")), (3, 5, 2));
+    let commits = bench.commit(0) + &bench.commit(4);
+    same("parity-log commit", &commits);
 }

@@ -158,6 +158,10 @@ fn served(status: &Status) -> String {
     }
 }
 
+fn in_place(status: &Status) -> bool {
+    status.scheme.parse::<format::SchemeKind>().is_ok_and(format::SchemeKind::is_in_place)
+}
+
 fn shape(status: &Status) -> String {
     let logs = match status.log_count {
         0 => String::new(),
@@ -165,7 +169,7 @@ fn shape(status: &Status) -> String {
         count => format!(" with {count} log devices"),
     };
     let consistency =
-        if status.scheme == "raid" { format!(", consistency {}", status.consistency) } else { String::new() };
+        if in_place(status) { format!(", consistency {}", status.consistency) } else { String::new() };
     format!(
         "{} {}+{}{logs}, code {}{consistency}, {} chunks; made {}",
         status.scheme,
@@ -203,7 +207,7 @@ fn space(status: &Status) -> Option<String> {
 
 fn commit(status: &Status) -> Option<String> {
     let commit = status.commit?;
-    if status.scheme == "raid" {
+    if status.log_count == 0 {
         return None;
     }
     let now = match (commit.dirty_stripes, commit.running) {

@@ -214,7 +214,7 @@ pub struct Status {
     pub scheme: String,
     /// Code.
     pub code: String,
-    /// Write-hole mode of `raid`.
+    /// Write-hole mode of schemes that write in place.
     pub consistency: String,
     /// k.
     pub data_count: usize,

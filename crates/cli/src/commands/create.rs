@@ -25,16 +25,17 @@ const RESERVE_DEFAULT: &str = "10%";
 /// Options of `create`.
 #[derive(Args, Debug)]
 pub struct Arguments {
-    /// How parity is kept up to date: `eplog` logs the parity of updates on log devices, `raid` updates it in place.
+    /// How parity is kept up to date: `eplog` logs the parity of updates on log devices, `raid` updates it in place,
+    /// `parity-log` updates data in place and logs the change of the parity.
     #[arg(long, value_enum)]
     scheme: SchemeName,
-    /// Devices the array can lose without losing data; with `eplog` also the number of log devices.
+    /// Devices the array can lose without losing data; with `eplog` and `parity-log` also the number of log devices.
     #[arg(long, value_name = "M")]
     parity: usize,
     /// The devices that hold data and parity: block devices or files.
     #[arg(long, num_args = 1.., required = true, value_name = "PATH")]
     data: Vec<PathBuf>,
-    /// The log devices (scheme `eplog`): hard disks or small SSDs.
+    /// The log devices (schemes `eplog` and `parity-log`): hard disks or small SSDs.
     #[arg(long, num_args = 1.., value_name = "PATH")]
     log: Vec<PathBuf>,
     /// Unit of placement on one device.
@@ -50,7 +51,7 @@ pub struct Arguments {
     /// two; `auto` is `xor` or `cauchy`.
     #[arg(long, value_enum, default_value = "auto")]
     code: CodeName,
-    /// What `raid` does about the write hole: recompute parity after a crash, or write through a journal.
+    /// What `raid` and `parity-log` do about the write hole: recompute parity after a crash, or write through a journal.
     #[arg(long, value_enum, default_value = "journal")]
     consistency: ConsistencyName,
     /// Share of each data device kept free for new versions (scheme `eplog`).
@@ -71,6 +72,7 @@ pub struct Arguments {
 enum SchemeName {
     Eplog,
     Raid,
+    ParityLog,
 }
 
 #[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
@@ -123,6 +125,7 @@ fn create_options(arguments: &Arguments) -> Result<CreateOptions, Failure> {
         scheme: match arguments.scheme {
             SchemeName::Eplog => SchemeKind::Eplog,
             SchemeName::Raid => SchemeKind::Raid,
+            SchemeName::ParityLog => SchemeKind::ParityLog,
         },
         code: match arguments.code {
             CodeName::Xor => CodeKind::Xor,

@@ -13,6 +13,7 @@ use format::{
     ListItem, Page, PageExpect, PageKind, Record, Role, Superblock, decode_checkpoint_header, decode_frame,
     decode_list, decode_page,
 };
+use std::collections::HashSet;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
@@ -61,6 +62,8 @@ pub struct ListSummary {
     pub dirty_stripes: u64,
     /// Log stripes in use.
     pub log_stripes: u64,
+    /// Log chunks with changes of parity in use, on each log device.
+    pub deltas: u64,
 }
 
 /// The frames of a journal ring or log region.
@@ -281,10 +284,15 @@ impl Source<'_> {
 
 fn summarise(items: &[ListItem]) -> ListSummary {
     let mut summary = ListSummary::default();
+    let mut changed = HashSet::new();
     for item in items {
         match item {
             ListItem::DirtyStripe { .. } => summary.dirty_stripes += 1,
             ListItem::LogStripe { .. } => summary.log_stripes += 1,
+            ListItem::Delta { stripe, .. } => {
+                summary.deltas += 1;
+                summary.dirty_stripes += u64::from(changed.insert(*stripe));
+            }
         }
     }
     summary
@@ -298,5 +306,6 @@ pub fn record_name(record: &Record) -> &'static str {
         Record::Commit { .. } => "commit",
         Record::Zero { .. } => "zero",
         Record::InPlace { .. } => "in place",
+        Record::Delta { .. } => "delta",
     }
 }

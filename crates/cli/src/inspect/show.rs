@@ -89,7 +89,10 @@ fn checkpoint_text(out: &mut String, checkpoint: &Checkpoint) {
     if let Some(list) = checkpoint.list {
         line(
             out,
-            format_args!("      {} dirty stripes, {} log stripes", list.dirty_stripes, list.log_stripes),
+            format_args!(
+                "      {} dirty stripes, {} log stripes, {} deltas",
+                list.dirty_stripes, list.log_stripes, list.deltas
+            ),
         );
     }
     if let Some(error) = &checkpoint.first_bad {
@@ -162,6 +165,9 @@ fn record_counts(journal: &Journal) -> Vec<(&'static str, u64)> {
 fn record_text(record: &Record) -> String {
     let numbers =
         |list: &[block::ChunkIndex]| list.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ");
+    let columns = |pieces: &[format::InPlacePiece]| {
+        pieces.iter().map(|piece| piece.column.to_string()).collect::<Vec<_>>().join(" ")
+    };
     match record {
         Record::LogStripe { log_block, members, .. } => {
             let members: Vec<String> =
@@ -176,8 +182,14 @@ fn record_text(record: &Record) -> String {
         }
         Record::Zero { first, count } => format!("zero: {count} chunks from lcn {first}"),
         Record::InPlace { stripe, pieces } => {
-            let columns: Vec<String> = pieces.iter().map(|piece| piece.column.to_string()).collect();
-            format!("in place: stripe {stripe}, columns {}", columns.join(" "))
+            format!("in place: stripe {stripe}, columns {}", columns(pieces))
+        }
+        Record::Delta { stripe, whole, log_block, pieces, .. } => {
+            let logged = if *whole { "parity" } else { "change of parity" };
+            format!(
+                "delta: stripe {stripe}, columns {} in place, {logged} at log block {log_block}",
+                columns(pieces)
+            )
         }
     }
 }
@@ -224,6 +236,7 @@ fn checkpoint_json(checkpoint: &Checkpoint) -> Value {
             "body_matches": checkpoint.body_matches,
             "dirty_stripes": checkpoint.list.map(|list| list.dirty_stripes),
             "log_stripes": checkpoint.list.map(|list| list.log_stripes),
+            "deltas": checkpoint.list.map(|list| list.deltas),
             "log_head": header.log_head,
             "log_tail": header.log_tail,
         }),
@@ -285,9 +298,24 @@ fn record_json(record: &Record) -> Value {
         Record::InPlace { stripe, pieces } => json!({
             "kind": "in_place",
             "stripe": stripe.get(),
-            "pieces": pieces.iter().map(|piece| json!({
-                "column": piece.column, "crc": piece.crc, "payload_block": piece.payload_block,
-            })).collect::<Vec<_>>(),
+            "pieces": pieces_json(pieces),
+        }),
+        Record::Delta { stripe, whole, log_block, log_crcs, pieces } => json!({
+            "kind": "delta",
+            "stripe": stripe.get(),
+            "whole": whole,
+            "log_block": log_block.get(),
+            "log_crcs": log_crcs,
+            "pieces": pieces_json(pieces),
         }),
     }
+}
+
+fn pieces_json(pieces: &[format::InPlacePiece]) -> Value {
+    let piece = |piece: &format::InPlacePiece| {
+        json!({
+            "column": piece.column, "crc": piece.crc, "payload_block": piece.payload_block,
+        })
+    };
+    pieces.iter().map(piece).collect()
 }

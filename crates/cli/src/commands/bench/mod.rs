@@ -40,7 +40,7 @@ pub struct Arguments {
     /// Erasure code: auto, xor, cauchy or rdp.
     #[arg(long, value_parser = parse_code, default_value = "auto")]
     code: std::option::Option<CodeKind>,
-    /// What raid does about the write hole: resync or journal.
+    /// What raid and parity-log do about the write hole: resync or journal.
     #[arg(long, default_value = "journal")]
     consistency: Consistency,
     /// Requests in flight.

@@ -37,7 +37,7 @@ pub fn print(workload: Workload, devices: DeviceKind, measured: &[Measured]) {
     for m in measured {
         let (low, high) = spread(&m.rates);
         println!(
-            "{:<9} {devices:<6} {:<6} {:>11} {:<9} {:>7.2} GB/s  ({} per CPU second; rounds {} to {})",
+            "{:<9} {devices:<6} {:<10} {:>11} {:<9} {:>7.2} GB/s  ({} per CPU second; rounds {} to {})",
             workload.name(),
             m.scheme,
             show_count(m.rate() as u64),
@@ -47,7 +47,7 @@ pub fn print(workload: Workload, devices: DeviceKind, measured: &[Measured]) {
             show_count(low as u64),
             show_count(high as u64),
         );
-        let indent = " ".repeat(24);
+        let indent = " ".repeat(28);
         if !m.latency.is_empty() {
             let what = if m.latency_in_commit.is_empty() {
                 "latency"

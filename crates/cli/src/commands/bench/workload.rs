@@ -51,7 +51,7 @@ impl Workload {
 
     fn applies_to(self, scheme: SchemeKind) -> bool {
         match self {
-            Self::Commit => scheme == SchemeKind::Eplog,
+            Self::Commit => scheme.has_log(),
             Self::RandWrite
             | Self::Sustained
             | Self::SeqWrite

@@ -97,10 +97,7 @@ const MAIN_CHUNKS_MAX: u64 = 1 << 31;
 
 /// Log devices of a scheme.
 pub fn log_count(scheme: SchemeKind, parity_count: usize) -> usize {
-    match scheme {
-        SchemeKind::Raid => 0,
-        SchemeKind::Eplog => parity_count,
-    }
+    if scheme.has_log() { parity_count } else { 0 }
 }
 
 /// The chosen options, with the share for old versions left open.
@@ -110,7 +107,7 @@ pub struct Kind {
     pub scheme: SchemeKind,
     /// Erasure code.
     pub code: CodeKind,
-    /// What `raid` does about the write hole.
+    /// What a scheme that writes in place does about the write hole.
     pub consistency: Consistency,
     /// k, m, chunk size.
     pub geometry: Geometry,
@@ -142,7 +139,7 @@ pub fn size(kind: &Kind, room: &Room) -> Result<Sized, Failure> {
         return Err(too_large());
     }
     let spare = match kind.scheme {
-        SchemeKind::Raid => 0,
+        SchemeKind::Raid | SchemeKind::ParityLog => 0,
         SchemeKind::Eplog => room.spare_chunks,
     };
     let (chunks, permille) = share_for(stripes, spare);

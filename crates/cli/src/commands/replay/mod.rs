@@ -59,7 +59,7 @@ pub struct Arguments {
     /// Data and parity devices of the array made.
     #[arg(long, default_value = "6+2", value_name = "K+M")]
     geometry: Columns,
-    /// Update scheme of the array made: eplog or raid.
+    /// Update scheme of the array made: eplog, raid or parity-log.
     #[arg(long, default_value = "eplog")]
     scheme: SchemeKind,
     /// Log devices of the array made: auto (as many as the scheme needs) or their number.
@@ -68,7 +68,7 @@ pub struct Arguments {
     /// Erasure code of the array made: auto, xor, cauchy or rdp.
     #[arg(long, default_value = "auto", value_parser = parse_code)]
     code: CodeChoice,
-    /// What the scheme raid does about the write hole: resync or journal.
+    /// What the schemes raid and parity-log do about the write hole: resync or journal.
     #[arg(long, default_value = "resync")]
     consistency: Consistency,
     /// Bytes for chunks on each device of the array made, metadata aside: auto (what the trace needs), or a size.

@@ -64,6 +64,19 @@ pub fn since(now: &Snapshot, then: &Snapshot) -> Snapshot {
     Snapshot { devices, stats }
 }
 
+/// The copies that a scheme with a journal writes to the main devices are metadata: log chunks are what log devices hold.
+pub fn copies_as_metadata(mut snapshot: Snapshot, main_count: usize) -> Snapshot {
+    let (log, metadata) = (Stream::Log.index(), Stream::Metadata.index());
+    for device in snapshot.devices.iter_mut().take(main_count) {
+        for counts in
+            [&mut device.read_ops, &mut device.read_bytes, &mut device.write_ops, &mut device.write_bytes]
+        {
+            counts[metadata] += std::mem::take(&mut counts[log]);
+        }
+    }
+    snapshot
+}
+
 fn of(bytes: &[u64; 4], stream: Stream) -> u64 {
     bytes[stream.index()]
 }

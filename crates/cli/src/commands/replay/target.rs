@@ -1,5 +1,6 @@
 //! What a trace is replayed against: an array in this process, or an export over NBD.
 
+use super::report::copies_as_metadata;
 use crate::failure::Failure;
 use array::{Array, Done, Durability, EngineStats};
 use block::{DevIndex, DeviceSet, Slot};
@@ -250,7 +251,8 @@ impl<D: DeviceSet> Target for ArrayTarget<D> {
     fn snapshot(&self) -> Option<Snapshot> {
         let devices =
             (0..self.member_count as u16).map(|dev| self.array.devices_ref().device(DevIndex::new(dev)));
-        Some(Snapshot { devices: devices.collect(), stats: self.array.engine_ref().stats() })
+        let snapshot = Snapshot { devices: devices.collect(), stats: self.array.engine_ref().stats() };
+        Some(copies_as_metadata(snapshot, self.array.engine_ref().store().main_count()))
     }
 
     fn settle(&mut self) -> Result<(), Failure> {
