@@ -63,6 +63,8 @@ planted!(
     CommitForgetsDelta,
     /// Log chunks go on counting although the stripe was written whole.
     KeepVoidDeltas,
+    /// Recovery carries a logged write out again without a look at its log chunks.
+    RedoWithoutLog,
     /// Data is overwritten before the log chunk that belongs to it is durable.
     OverwriteBeforeLog,
     /// Chunks have a checksum that users' data contains as well.

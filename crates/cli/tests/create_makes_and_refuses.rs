@@ -54,6 +54,8 @@ fn shapes_that_cannot_be_are_refused_in_one_line() {
         .refused(&["1 log devices given, expected 2"]);
     create(&["--scheme", "raid", "--parity", "1", "--data", "a", "b", "c", "--log", "x"])
         .refused(&["scheme raid", "1 log devices given, expected 0"]);
+    create(&["--scheme", "parity-log", "--parity", "1", "--data", "a", "b", "c"])
+        .refused(&["scheme parity-log", "0 log devices given, expected 1"]);
     create(&["--scheme", "raid", "--parity", "2", "--data", "a", "b"]).refused(&["--parity 2"]);
     create(&["--scheme", "raid", "--parity", "0", "--data", "a", "b"]).refused(&["--parity 0"]);
     create(&["--scheme", "raid", "--parity", "2", "--code", "xor", "--data", "a", "b", "c"])

@@ -123,7 +123,7 @@ fn json_has_the_documented_keys() {
 fn content_is_verified_under_every_scheme_and_depth() {
     let scratch = Scratch::new();
     let trace = scratch.synthetic(3000, 5);
-    for scheme in ["eplog", "raid"] {
+    for scheme in ["eplog", "raid", "parity-log"] {
         for (depth, more) in [
             ("1", &["--fill", "--compact"][..]),
             ("32", &["--sectors"]),

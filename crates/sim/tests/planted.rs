@@ -18,9 +18,10 @@ const WORLDS_MAX: u64 = 40_000;
 fn worlds_for(bug: Planted) -> Pinned {
     let scheme = match bug {
         Planted::OverwriteUnflushed => SchemeKind::Raid,
-        Planted::CommitForgetsDelta | Planted::KeepVoidDeltas | Planted::OverwriteBeforeLog => {
-            SchemeKind::ParityLog
-        }
+        Planted::CommitForgetsDelta
+        | Planted::KeepVoidDeltas
+        | Planted::OverwriteBeforeLog
+        | Planted::RedoWithoutLog => SchemeKind::ParityLog,
         _ => SchemeKind::Eplog,
     };
     let scarce = match bug {

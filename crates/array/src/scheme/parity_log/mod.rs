@@ -295,7 +295,8 @@ impl Scheme for ParityLog {
                 if !whole {
                     self.parity_pieces(store, stripe, &mut rest);
                 }
-                let log = Some(redo::LogChunks { block: log_block, crcs: log_crcs, rest: &rest });
+                let log = redo::LogChunks { block: log_block, crcs: log_crcs, rest: &rest };
+                let log = (!planted(Planted::RedoWithoutLog)).then_some(log);
                 redo::redo(members, redo::Write { stripe, pieces, log }, progress, healed)
             }
             RecordRef::LogStripe { .. }
