@@ -49,7 +49,7 @@ pub(crate) fn covers(
             // Recovery cannot make good an addend that never arrived if another one of the sum is lost: so is the sum.
             let excused =
                 |piece: &Piece| is_suspect(piece.addr.dev.get()) || !engine.health().is_readable(piece.addr);
-            let lost = word.pieces[part.clone()].iter().any(excused);
+            let lost = part.len() > 1 && word.pieces[part.clone()].iter().any(excused);
             for piece in &word.pieces[part.clone()] {
                 let mut bytes = vec![0; len];
                 raw(world.disk(piece.addr.dev.get()).durable(), store.offset_of(piece.addr), &mut bytes);
@@ -57,7 +57,7 @@ pub(crate) fn covers(
                     engine.health().is_readable(piece.addr) && array::chunk_checksum(&bytes) == piece.crc;
                 bad[i] |= !good;
                 region[i * len..(i + 1) * len].iter_mut().zip(&bytes).for_each(|(sum, byte)| *sum ^= byte);
-                if !good && !is_suspect(piece.addr.dev.get()) && !(lost && part.len() > 1) {
+                if !good && !lost && !is_suspect(piece.addr.dev.get()) {
                     return Err(not_durable(engine, world, name, &word, piece));
                 }
             }
