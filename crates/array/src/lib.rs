@@ -45,5 +45,7 @@ pub use planted::{Planted, plant};
 pub use recovery::{Arrangement, arrange, arrange_any};
 pub use restart::{AssembleError, DirtyDegraded, RecoveryReport};
 pub use runner::Array;
-pub use scheme::{ChunkWrite, CommitOutcome, Located, Pressure, Scheme, SchemeMemory, new as new_scheme};
+pub use scheme::{
+    ChunkWrite, CommitOutcome, Located, Pressure, Scheme, SchemeMemory, full_blocks_min, new as new_scheme,
+};
 pub use store::Store;

@@ -245,6 +245,10 @@ fn draw_config(rng: &mut Rng, scheme: Option<SchemeKind>) -> ArrayConfig {
     if rng.chance(1, 2) {
         config.incremental_blocks = config.incremental_blocks.min(rng.pick(&[6, 12, 24]));
     }
+    if config.scheme == SchemeKind::ParityLog && rng.chance(1, 2) {
+        // Checkpoints have room for one log chunk a stripe, and hardly more.
+        config.full_blocks = array::full_blocks_min(&config);
+    }
     if config.log_blocks > 0 && rng.chance(1, 2) {
         config.log_blocks = 192 + 32 * (chunk_bytes / 4096) as u32;
     }

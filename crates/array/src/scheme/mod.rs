@@ -8,6 +8,8 @@ mod in_place;
 pub mod parity_log;
 pub mod raid;
 
+pub use parity_log::full_blocks_min;
+
 use crate::health::Health;
 use crate::plan::{Codeword, Piece, Plan, Word};
 use crate::restart::{AssembleError, RecoveryReport, Restart};

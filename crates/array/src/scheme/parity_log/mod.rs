@@ -63,6 +63,14 @@ pub fn list_words(config: &ArrayConfig) -> u64 {
     deltas * delta_item_words(config.geometry.parity_count()) as u64
 }
 
+/// Blocks of a full-checkpoint area at least, so that every stripe may be dirty.
+pub fn full_blocks_min(config: &ArrayConfig) -> u32 {
+    let words =
+        log_chunks(config).min(config.stripe_count) * delta_item_words(config.geometry.parity_count()) as u64;
+    let pages = Table::word_count(config).div_ceil(PAGE_WORDS as u64) + words.div_ceil(PAGE_WORDS as u64);
+    u32::try_from(pages + 2).unwrap_or(u32::MAX)
+}
+
 /// Log chunks that a log device holds.
 fn log_chunks(config: &ArrayConfig) -> u64 {
     u64::from(config.log_blocks) * block::META_BYTES as u64 / config.geometry.chunk_bytes() as u64
