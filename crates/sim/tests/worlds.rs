@@ -24,6 +24,7 @@ fn check(first_seed: u64, until: Until, pinned: Pinned) {
 fn fixed_seeds() {
     check(0, Until::Worlds(400), Pinned { scheme: Some(SchemeKind::Eplog), ..Pinned::default() });
     check(0, Until::Worlds(200), Pinned { scheme: Some(SchemeKind::Raid), ..Pinned::default() });
+    check(0, Until::Worlds(200), Pinned { scheme: Some(SchemeKind::ParityLog), ..Pinned::default() });
 }
 
 #[test]
