@@ -23,8 +23,8 @@ impl CacheSizes {
     pub fn check(self, scheme: SchemeKind) -> Result<(), Failure> {
         match scheme {
             SchemeKind::Eplog => Ok(()),
-            SchemeKind::Raid if self == Self::default() => Ok(()),
-            SchemeKind::Raid => Err(Failure::new(format!(
+            SchemeKind::Raid | SchemeKind::ParityLog if self == Self::default() => Ok(()),
+            SchemeKind::Raid | SchemeKind::ParityLog => Err(Failure::new(format!(
                 "--cache-stripes {}, --cache-slots {}: scheme {scheme} writes in place and has no write cache",
                 self.cache_stripes, self.cache_slots
             ))),
