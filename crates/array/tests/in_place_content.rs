@@ -1,5 +1,5 @@
-//! Conventional RAID keeps its content: random writes, reads, discards, device losses, rebuilds, restarts with and without
-//! a stop in order, in both write-hole modes; compared with a plain byte vector.
+//! Schemes that write in place keep their content: random writes, reads, discards, commits, device losses, rebuilds, restarts
+//! with and without a stop in order, in both write-hole modes; compared with a plain byte vector.
 #![allow(clippy::unwrap_used, reason = "tests may panic")]
 
 mod common;
@@ -21,13 +21,14 @@ struct Scenario {
 }
 
 impl Scenario {
-    fn new(seed: u64, k: usize, m: usize, consistency: Consistency) -> Self {
-        println!("seed {seed}, {k}+{m}, {consistency:?}");
-        let mut create = create_options(SchemeKind::Raid, k, m);
+    fn new(scheme: SchemeKind, seed: u64, k: usize, m: usize, consistency: Consistency) -> Self {
+        println!("{scheme}, seed {seed}, {k}+{m}, {consistency:?}");
+        let mut create = create_options(scheme, k, m);
         create.consistency = consistency;
-        let (mut array, _) = assemble(fresh(&create, 8, 0), k + m, options());
+        let count = k + m + if scheme.has_log() { m } else { 0 };
+        let (mut array, _) = assemble(fresh(&create, 8, 4), count, options());
         let model = vec![0u8; array.engine().volume_bytes() as usize];
-        Self { array, model, rng: Rng(seed), failed: Vec::new(), count: k + m, parity_count: m, consistency }
+        Self { array, model, rng: Rng(seed), failed: Vec::new(), count, parity_count: m, consistency }
     }
 
     fn range(&mut self, sectors_max: u64) -> (u64, u64) {
@@ -96,7 +97,8 @@ impl Scenario {
 
     fn scrub(&mut self) {
         self.array.run(|e, tag| e.scrub(tag, 0)).unwrap();
-        assert_eq!(self.array.engine().last_report(), array::MaintenanceReport::default());
+        let expected = array::MaintenanceReport { completed: true, ..array::MaintenanceReport::default() };
+        assert_eq!(self.array.engine().last_report(), expected);
     }
 
     fn check_all(&mut self) {
@@ -121,8 +123,9 @@ impl Scenario {
                     .array
                     .run(|e, tag| e.write_checkpoint(tag, format::CheckpointKind::Incremental))
                     .unwrap(),
-                90..91 => self.scrub(),
-                91..94 => self.fail(),
+                90 => self.scrub(),
+                91 => self.array.run(|e, tag| e.commit(tag)).unwrap(),
+                92..94 => self.fail(),
                 94..97 => self.rebuild(step),
                 _ => self = self.restart(),
             }
@@ -134,22 +137,32 @@ impl Scenario {
     }
 }
 
-#[test]
-fn random_operations_read_back_like_a_byte_vector_with_resync() {
+fn run_all(scheme: SchemeKind, consistency: Consistency) {
     for seed in 0..5 {
         for (k, m) in [(6, 2), (4, 1), (3, 3), (1, 1)] {
-            Scenario::new(seed, k, m, Consistency::Resync).run(600);
+            Scenario::new(scheme, seed, k, m, consistency).run(600);
         }
     }
 }
 
 #[test]
-fn random_operations_read_back_like_a_byte_vector_with_a_journal() {
-    for seed in 0..5 {
-        for (k, m) in [(6, 2), (4, 1), (3, 3), (1, 1)] {
-            Scenario::new(seed, k, m, Consistency::Journal).run(600);
-        }
-    }
+fn raid_with_resync_reads_back_like_a_byte_vector() {
+    run_all(SchemeKind::Raid, Consistency::Resync);
+}
+
+#[test]
+fn raid_with_a_journal_reads_back_like_a_byte_vector() {
+    run_all(SchemeKind::Raid, Consistency::Journal);
+}
+
+#[test]
+fn parity_log_with_resync_reads_back_like_a_byte_vector() {
+    run_all(SchemeKind::ParityLog, Consistency::Resync);
+}
+
+#[test]
+fn parity_log_with_a_journal_reads_back_like_a_byte_vector() {
+    run_all(SchemeKind::ParityLog, Consistency::Journal);
 }
 
 /// An array that was dropped while it ran, and then lost device 2; what was written to it.
