@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Everything that must hold before a change lands: format, lints, tests, simulator, documentation, real clients.
-# ELASTRIPE_SIM_SECONDS (default 60) is how long the simulator explores fresh seeds.
+# ELASTRIPE_SIM_SECONDS (default 30) is how long the simulator explores fresh seeds.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 export CARGO_TERM_COLOR=${CARGO_TERM_COLOR:-never}
@@ -14,7 +14,7 @@ step "tests";         cargo test --workspace --locked
 step "simulator, fixed seeds"
 "$target"/release/elastripe-sim --from 0 --worlds "${ELASTRIPE_SIM_WORLDS:-10000}"
 step "simulator, fresh seeds"
-"$target"/release/elastripe-sim --seconds "${ELASTRIPE_SIM_SECONDS:-60}" --from "$(od -An -N4 -tu4 /dev/urandom | tr -d ' ')"
+"$target"/release/elastripe-sim --seconds "${ELASTRIPE_SIM_SECONDS:-30}" --from "$(od -An -N4 -tu4 /dev/urandom | tr -d ' ')"
 step "documentation"; RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked
 step "real clients";  CRASHES="${CRASHES:-2}" scripts/clients.sh info copy qemu-img qemu-io fio ext4 xfs crash
 step "all passed"
