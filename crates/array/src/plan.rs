@@ -383,6 +383,22 @@ impl Plan {
         self.appends.push(Append { record: self.records.len() - 1, writes: first..self.writes.len() });
     }
 
+    /// Encodes what was pushed to [`Plan::columns`] from place `columns` and to [`Plan::slots`] from place `inputs` on; returns
+    /// where in `slots` the parities are.
+    pub fn encode(&mut self, pool: &mut Pool, columns: usize, inputs: usize, parity_count: usize) -> usize {
+        let outputs = self.slots.len();
+        for _ in 0..parity_count {
+            let slot = self.own_slot(pool);
+            self.slots.push(slot);
+        }
+        self.computes.push(Compute::Encode {
+            columns: columns..self.columns.len(),
+            inputs: inputs..outputs,
+            outputs: outputs..self.slots.len(),
+        });
+        outputs
+    }
+
     /// The plan as text, one step a line: what scheme tests compare and `docs/schemes.md` shows.
     pub fn text(&self, main_count: usize) -> String {
         let mut out = String::new();

@@ -162,9 +162,7 @@ impl Engine {
                 self.enter(write.lcn, slot)
             }
         };
-        let (from, to) = (self.pool.offset(write.slot), self.pool.offset(self.cache_slot(entry)));
-        let len = self.pool.slot_bytes();
-        self.pool.region_mut().copy_within(from..from + len, to);
+        self.copy_slot(write.slot, self.cache_slot(entry));
         self.unlock(self.store.config.geometry.stripe_of(write.lcn), mode);
         if self.requests[write.request].durable && !planted(Planted::CacheForgetsFua) {
             self.cache.entries[entry].requests.push(write.request);

@@ -37,8 +37,7 @@ impl Engine {
             && !planted(Planted::ReadPastCache)
         {
             self.stats.cache_hits += 1;
-            let (from, to, len) = (self.pool.offset(cached), self.pool.offset(slot), self.pool.slot_bytes());
-            self.pool.region_mut().copy_within(from..from + len, to);
+            self.copy_slot(cached, slot);
             return self.chunk_done(request, None);
         }
         let locked = self.write_mode() == Mode::Exclusive;

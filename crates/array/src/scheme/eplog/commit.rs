@@ -94,17 +94,7 @@ impl Eplog {
                 plan.slots.push(slot);
             }
         }
-        let outputs = plan.slots.len();
-        for _ in 0..geometry.parity_count() {
-            let slot = plan.own_slot(pool);
-            plan.slots.push(slot);
-        }
-        plan.computes.push(Compute::Encode {
-            columns: columns..plan.columns.len(),
-            inputs: inputs..outputs,
-            outputs: outputs..plan.slots.len(),
-        });
-        outputs
+        plan.encode(pool, columns, inputs, geometry.parity_count())
     }
 
     /// Reads the old parity and both versions of the updated columns; returns where in `plan.slots` the parities are.
