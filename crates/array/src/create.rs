@@ -29,10 +29,17 @@ pub struct CreateOptions {
     pub geometry: Geometry,
     /// Share of each main device kept free for old versions, in thousandths.
     pub reserve_permille: u32,
+    /// Rows of a unit of garbage collection, for elastic schemes ([`UNIT_ROWS_DEFAULT`]).
+    pub unit_rows: u32,
 }
 
-/// Default share of each main device that out-of-place schemes keep for old versions: 10 %.
+/// Rows of a unit by default: the 64 pages of an erase block in the papers (W-17).
+pub const UNIT_ROWS_DEFAULT: u32 = 64;
+
+/// Default share of each main device that `eplog` keeps for old versions: 10 %.
 pub const RESERVE_PERMILLE_DEFAULT: u32 = 100;
+/// Default share of each main device that elastic schemes keep for garbage: 20 %.
+pub const RESERVE_PERMILLE_ELASTIC: u32 = 200;
 
 /// Spare chunks per device at least: what must be free for parity commit to make progress, and as much again.
 pub const RESERVE_CHUNKS_MIN: u32 = 4 * SET_ASIDE_CHUNKS;
@@ -165,7 +172,8 @@ fn config_for(options: &CreateOptions, chunks: u32, log_count: u16, log_blocks: 
     } else {
         0
     };
-    let stripes = chunks.checked_sub(reserve).filter(|&stripes| stripes > 0)?;
+    let stripes = u64::from(chunks.checked_sub(reserve)?);
+    let unit_rows = if options.scheme.is_elastic() { options.unit_rows } else { 0 };
     let mut config = ArrayConfig {
         scheme: options.scheme,
         code: options.code,
@@ -173,20 +181,24 @@ fn config_for(options: &CreateOptions, chunks: u32, log_count: u16, log_blocks: 
         consistency: options.consistency,
         geometry,
         log_count,
-        stripe_count: u64::from(stripes),
+        stripe_count: stripes,
         chunks_per_device: chunks,
         log_blocks,
         full_blocks: 2,
         incremental_blocks: 2,
         journal_blocks: 2,
         payload_blocks: 0,
+        unit_rows,
     };
+    if options.scheme.is_elastic() {
+        config.stripe_count = config.stripe_count.min(config.stripes_max());
+    }
     // `eplog`: the list of a checkpoint is longest when every spare chunk is a log stripe of its own in a stripe of its own.
     let m = geometry.parity_count() as u64;
     let list_words = match options.scheme {
         SchemeKind::Eplog => u64::from(reserve) * n * ((3 + k) + (4 + m + 3)),
         SchemeKind::ParityLog => scheme::parity_log::list_words(&config),
-        SchemeKind::Raid => 0,
+        SchemeKind::Raid | SchemeKind::Elastic | SchemeKind::Was => 0,
     };
     let list_words = list_words + 2 * code_width(&config) as u64;
     let pages =

@@ -5,7 +5,7 @@
 //! work is acknowledged. Plans are recycled: their vectors keep their capacity, so the hot path does not allocate.
 
 use block::{ChunkAddr, ChunkIndex, DevIndex, Lcn, Pool, Slot, Stream, StripeId};
-use format::{InPlacePiece, LogMember, RecordRef};
+use format::{ElasticMember, InPlacePiece, LogMember, RecordRef};
 use std::fmt::Write as _;
 use std::ops::Range;
 
@@ -16,6 +16,8 @@ pub enum Word {
     Stripe(StripeId),
     /// A live log stripe, by its place in the scheme's table.
     Log(u32),
+    /// An elastic stripe, by its row: it lies on chunk row + 1 of every main device.
+    Row(u32),
 }
 
 /// One chunk of a code word.
@@ -187,6 +189,8 @@ pub struct RecordBuf {
     pub crcs: Vec<u32>,
     /// Pieces of in-place writes.
     pub pieces: Vec<InPlacePiece>,
+    /// Members of elastic stripes.
+    pub elastic: Vec<ElasticMember>,
 }
 
 #[derive(Clone)]
@@ -197,6 +201,7 @@ enum Head {
     Zero { first: Lcn, count: u64 },
     InPlace { stripe: StripeId, pieces: Range<usize> },
     Delta { stripe: StripeId, whole: bool, log_block: ChunkIndex, crcs: Range<usize>, pieces: Range<usize> },
+    Elastic { row: u32, class: u8, crcs: Range<usize>, members: Range<usize> },
 }
 
 impl RecordBuf {
@@ -207,6 +212,7 @@ impl RecordBuf {
         self.chunks.clear();
         self.crcs.clear();
         self.pieces.clear();
+        self.elastic.clear();
     }
 
     /// How many records.
@@ -266,13 +272,24 @@ impl RecordBuf {
         start
     }
 
+    /// An elastic stripe of the members pushed since `members_from`, with checksums reserved for them and for `m` parities;
+    /// returns where those start.
+    pub fn elastic_stripe(&mut self, row: u32, class: u8, members_from: usize, m: usize) -> usize {
+        let (members, start) = (members_from..self.elastic.len(), self.crcs.len());
+        self.crcs.resize(start + members.len() + m, 0);
+        self.heads.push(Head::Elastic { row, class, crcs: start..self.crcs.len(), members });
+        start
+    }
+
     /// The log chunks of a record have found their place.
     pub fn set_log_block(&mut self, index: usize, block: ChunkIndex) {
         match &mut self.heads[index] {
             Head::LogStripe { log_block, .. } | Head::Delta { log_block, .. } => *log_block = block,
-            Head::FullStripe { .. } | Head::Commit { .. } | Head::Zero { .. } | Head::InPlace { .. } => {
-                unreachable!("such a record has no log chunks")
-            }
+            Head::FullStripe { .. }
+            | Head::Commit { .. }
+            | Head::Zero { .. }
+            | Head::InPlace { .. }
+            | Head::Elastic { .. } => unreachable!("such a record has no log chunks"),
         }
     }
 
@@ -305,6 +322,12 @@ impl RecordBuf {
                 log_block: *log_block,
                 log_crcs: &self.crcs[crcs.clone()],
                 pieces: &self.pieces[pieces.clone()],
+            },
+            Head::Elastic { row, class, crcs, members } => RecordRef::Elastic {
+                row: *row,
+                class: *class,
+                members: &self.elastic[members.clone()],
+                crcs: &self.crcs[crcs.clone()],
             },
         }
     }
@@ -343,8 +366,8 @@ pub struct Plan {
     pub compares: Vec<(Slot, Slot)>,
     /// Stripes held exclusively while the plan runs.
     pub stripes: Vec<StripeId>,
-    /// Log stripes as they were when the plan was made. Nobody holds them still: one may end while the plan runs, and its
-    /// name pass to another; its chunks stay where they are until the plan has ended.
+    /// Log stripes and elastic stripes as they were when the plan was made. Nobody holds them still: one may end while the
+    /// plan runs, and its name pass to another; its chunks stay where they are until the plan has ended.
     pub log_words: Vec<(Word, Codeword)>,
 }
 
@@ -467,6 +490,11 @@ impl Plan {
                     let columns: Vec<u16> = pieces.iter().map(|p| p.column).collect();
                     let logged = if whole { "its parity" } else { "the change of its parity" };
                     writeln!(out, "record stripe {stripe} columns {columns:?} in place, {logged} logged")
+                }
+                RecordRef::Elastic { row, members, .. } => {
+                    let lcns: Vec<u64> = members.iter().map(|m| m.lcn.get()).collect();
+                    let moved = if members.iter().any(|m| m.from != 0) { ", moved" } else { "" };
+                    writeln!(out, "record elastic stripe {row} of chunks {lcns:?}{moved}")
                 }
             };
         }

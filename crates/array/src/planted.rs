@@ -81,6 +81,12 @@ planted!(
     ReadPastCache,
     /// A discard leaves what waits in the cache alone.
     DiscardForgetsCache,
+    /// A short elastic stripe is taken for a whole one: chunks never written count as part of it.
+    ShortStripeAsWide,
+    /// What garbage collection moved takes the place of a newer version.
+    MoveOverNewer,
+    /// A unit is free although one of its chunks is valid.
+    FreeUnitEarly,
 );
 
 #[cfg(feature = "planted-bugs")]

@@ -27,6 +27,9 @@ pub struct Restart {
 /// Why an array could not be assembled.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum AssembleError {
+    /// An option of the scheme is out of its range.
+    #[error(transparent)]
+    Option(#[from] placement::OptionError),
     /// No member was given.
     #[error("no member of an array was given")]
     NoMembers,

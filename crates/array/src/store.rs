@@ -32,7 +32,7 @@ pub struct Store {
 pub fn is_out_of_place(scheme: SchemeKind) -> bool {
     match scheme {
         SchemeKind::Raid | SchemeKind::ParityLog => false,
-        SchemeKind::Eplog => true,
+        SchemeKind::Eplog | SchemeKind::Elastic | SchemeKind::Was => true,
     }
 }
 
@@ -40,7 +40,7 @@ pub fn is_out_of_place(scheme: SchemeKind) -> bool {
 pub fn code_width(config: &ArrayConfig) -> usize {
     let (k, n, m) =
         (config.geometry.data_count(), config.geometry.device_count(), config.geometry.parity_count());
-    let widest = if is_out_of_place(config.scheme) { n.min(LOG_STRIPE_WIDTH_MAX) } else { k };
+    let widest = if config.scheme == SchemeKind::Eplog { n.min(LOG_STRIPE_WIDTH_MAX) } else { k };
     widest.max(k).min(255 - m)
 }
 
@@ -134,7 +134,7 @@ pub(crate) fn unit_slots(geometry: Geometry) -> usize {
 }
 
 fn spaces(config: &ArrayConfig) -> Vec<Space> {
-    let set_aside = if is_out_of_place(config.scheme) { SET_ASIDE_CHUNKS } else { 0 };
+    let set_aside = if config.scheme == SchemeKind::Eplog { SET_ASIDE_CHUNKS } else { 0 };
     (0..config.geometry.device_count()).map(|_| Space::new(config.chunks_per_device, set_aside)).collect()
 }
 

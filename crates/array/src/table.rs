@@ -2,7 +2,9 @@
 //!
 //! One array of 32-bit words in three sections: the map (newest chunk index of every logical chunk, 0 if
 //! it reads as zeros), the parity map (chunk index of every parity chunk, 0 if the stripe has none), and a checksum per
-//! physical chunk of every main device. The checkpoint writes it page by page; a bit per page says what changed since the last one.
+//! physical chunk of every main device. With elastic stripes the map names places (row x k + column + 1), and in place of
+//! the parity map there is a word for every row. The checkpoint writes it page by page; a bit per page says what changed since
+//! the last one.
 
 use block::{ChunkAddr, ChunkIndex, Geometry, Lcn, StripeId};
 use format::{ArrayConfig, PAGE_WORDS};
@@ -17,6 +19,15 @@ pub struct Table {
     geometry: Geometry,
 }
 
+/// Words of the second section.
+fn second_count(config: &ArrayConfig) -> u64 {
+    if config.scheme.is_elastic() {
+        u64::from(config.chunks_per_device)
+    } else {
+        config.stripe_count * config.geometry.parity_count() as u64
+    }
+}
+
 impl Table {
     /// An empty table: nothing written, every checksum 0.
     pub fn new(config: &ArrayConfig) -> Self {
@@ -24,7 +35,8 @@ impl Table {
             usize::try_from(config.stripe_count).expect("validated: the table fits the address space");
         let geometry = config.geometry;
         let parity_start = stripes * geometry.data_count();
-        let crc_start = parity_start + stripes * geometry.parity_count();
+        let crc_start = parity_start
+            + usize::try_from(second_count(config)).expect("validated: the table fits the address space");
         let crc_stride = config.chunks_per_device as usize + 1;
         let words = vec![0u32; crc_start + crc_stride * geometry.device_count()];
         let changed = vec![0u64; words.len().div_ceil(PAGE_WORDS).div_ceil(64)];
@@ -33,8 +45,8 @@ impl Table {
 
     /// How many words a configuration's table has.
     pub fn word_count(config: &ArrayConfig) -> u64 {
-        let n = config.geometry.device_count() as u64;
-        config.stripe_count * n + (u64::from(config.chunks_per_device) + 1) * n
+        let (k, n) = (config.geometry.data_count() as u64, config.geometry.device_count() as u64);
+        config.stripe_count * k + second_count(config) + (u64::from(config.chunks_per_device) + 1) * n
     }
 
     fn set(&mut self, word: usize, value: u32) {
@@ -61,6 +73,26 @@ impl Table {
     /// Points parity `row` of a stripe at its chunk.
     pub fn set_parity(&mut self, stripe: StripeId, row: usize, chunk: ChunkIndex) {
         self.set(self.parity_word(stripe, row), chunk.get());
+    }
+
+    /// Where the newest version of a logical chunk is among elastic stripes: row x k + column + 1, 0 if it reads as zeros.
+    pub fn place(&self, lcn: Lcn) -> u32 {
+        self.words[lcn.get() as usize]
+    }
+
+    /// Points a logical chunk at its newest version among elastic stripes.
+    pub fn set_place(&mut self, lcn: Lcn, place: u32) {
+        self.set(lcn.get() as usize, place);
+    }
+
+    /// What a row of elastic stripes holds; the scheme knows what the word means.
+    pub fn row(&self, row: u32) -> u32 {
+        self.words[self.parity_start + row as usize]
+    }
+
+    /// Notes what a row holds.
+    pub fn set_row(&mut self, row: u32, word: u32) {
+        self.set(self.parity_start + row as usize, word);
     }
 
     fn parity_word(&self, stripe: StripeId, row: usize) -> usize {
@@ -110,9 +142,15 @@ impl Table {
         true
     }
 
-    /// Whether every chunk that the maps name exists on its device.
-    pub fn is_sane(&self, chunks_per_device: u32) -> bool {
-        self.words[..self.crc_start].iter().all(|&chunk| chunk <= chunks_per_device)
+    /// Whether every chunk that the maps name exists.
+    pub fn is_sane(&self, config: &ArrayConfig) -> bool {
+        let (map, rest) = self.words[..self.crc_start].split_at(self.parity_start);
+        let chunks = config.chunks_per_device;
+        if config.scheme.is_elastic() {
+            let places = u64::from(chunks) * config.geometry.data_count() as u64;
+            return map.iter().all(|&place| u64::from(place) <= places);
+        }
+        map.iter().chain(rest).all(|&chunk| chunk <= chunks)
     }
 
     /// Pages changed since [`Table::clear_changed`].

@@ -61,6 +61,9 @@ pub struct ArrayConfig {
     /// 4 KiB blocks of the payload ring on each main device, indices 1..=`payload_blocks`; 0 unless the scheme writes in
     /// place with a journal.
     pub payload_blocks: u32,
+    /// Rows of a unit of garbage collection: chunks of each main device that are collected together (W-23, there the chunks of
+    /// an erase block); 0 unless the scheme is elastic.
+    pub unit_rows: u32,
 }
 
 impl ArrayConfig {
@@ -174,9 +177,12 @@ impl ArrayConfig {
             CodeKind::Cauchy => {} // any k + m <= 255, which Geometry ensures
         }
         match self.scheme {
-            SchemeKind::Raid => {
-                rule(log_count == 0, "number of log devices", log_count, "0 with the scheme raid")?;
-            }
+            SchemeKind::Raid | SchemeKind::Elastic | SchemeKind::Was => rule(
+                log_count == 0,
+                "number of log devices",
+                log_count,
+                "0 with the schemes raid, elastic and was",
+            )?,
             SchemeKind::Eplog | SchemeKind::ParityLog => rule(
                 (1..=parity_count).contains(&log_count),
                 "number of log devices",
@@ -221,9 +227,48 @@ impl ArrayConfig {
             "blocks in the payload ring",
             u64::from(self.payload_blocks),
             "more than 0 for a scheme that writes in place with a journal, 0 otherwise",
+        )?;
+        self.validate_units()
+    }
+
+    fn validate_units(&self) -> Result<(), FormatError> {
+        let rule = |holds: bool, what: &'static str, found: u64, expected: &'static str| {
+            if holds { Ok(()) } else { Err(FormatError::Config { what, found, expected }) }
+        };
+        let (rows, unit) = (u64::from(self.chunks_per_device), u64::from(self.unit_rows));
+        if !self.scheme.is_elastic() {
+            return rule(unit == 0, "rows of a unit", unit, "0 unless the scheme is elastic or was");
+        }
+        rule((2..=UNIT_ROWS_MAX).contains(&unit), "rows of a unit", unit, "2 to 65536")?;
+        rule(
+            rows.saturating_mul(self.geometry.data_count() as u64) < u64::from(u32::MAX),
+            "chunks per device",
+            rows,
+            "less than 2^32 data chunks in all with the schemes elastic and was",
+        )?;
+        rule(
+            self.stripe_count <= self.stripes_max(),
+            "number of stripes",
+            self.stripe_count,
+            "what leaves room for garbage collection with the schemes elastic and was",
         )
     }
+
+    /// Stripes that a volume of elastic stripes may have at most: when users may no longer write, some units free and some
+    /// not yet full, collecting the emptiest of the others must gain a row (docs/decisions/0011).
+    pub fn stripes_max(&self) -> u64 {
+        let units = u64::from(self.chunks_per_device / self.unit_rows.max(1));
+        units.saturating_sub(UNITS_SPARE).saturating_mul(u64::from(self.unit_rows.saturating_sub(1)))
+    }
 }
+
+/// Rows of a unit at most.
+pub const UNIT_ROWS_MAX: u64 = 1 << 16;
+/// Classes of chunks that an elastic scheme tells apart at most, those of garbage collection included.
+pub const CLASSES_MAX: usize = 8;
+/// Units besides those that hold data: one being filled for each class, as many and two more kept free for garbage
+/// collection.
+pub const UNITS_SPARE: u64 = 2 * CLASSES_MAX as u64 + 2;
 
 #[cfg(test)]
 mod tests;

@@ -34,7 +34,10 @@ pub use checkpoint::{
     BlockExpect, BodyCrc, CheckpointHeader, PAGE_WORDS, Page, PageExpect, PageStamp, body_crc,
     decode_checkpoint_header, decode_page, encode_page,
 };
-pub use config::{ArrayConfig, DATA_ALIGN_BYTES, LCN_LIMIT, LOG_START_BYTES, METADATA_START_BYTES};
+pub use config::{
+    ArrayConfig, CLASSES_MAX, DATA_ALIGN_BYTES, LCN_LIMIT, LOG_START_BYTES, METADATA_START_BYTES, UNIT_ROWS_MAX,
+    UNITS_SPARE,
+};
 pub use crc::{chunk_checksum, crc32c};
 pub use error::{FormatError, ParseError};
 pub use frame::{
@@ -42,7 +45,7 @@ pub use frame::{
 };
 pub use list::{ListItem, decode_list, delta_item_words};
 pub use names::{CheckpointKind, CodeKind, Consistency, LayoutKind, MemberState, PageKind, Role, SchemeKind};
-pub use record::{InPlacePiece, LogMember, Record, RecordRef};
+pub use record::{ElasticMember, InPlacePiece, LogMember, Record, RecordRef};
 pub use superblock::{
     MEMBERS_MAX, MemberEntry, NAME_BYTES_MAX, SUPERBLOCK_OFFSETS, Superblock, looks_like_member,
 };

@@ -84,6 +84,10 @@ codes!(
         Eplog = 2, "eplog";
         /// Original parity logging: data in place, changes of the parity on log devices.
         ParityLog = 3, "parity-log";
+        /// Elastic striping (eSAP): everything log-structured, in one stream.
+        Elastic = 4, "elastic";
+        /// Elastic striping with chunks of like lifetime written together (WAS).
+        Was = 5, "was";
     }
 );
 
@@ -92,7 +96,15 @@ impl SchemeKind {
     pub const fn is_in_place(self) -> bool {
         match self {
             Self::Raid | Self::ParityLog => true,
-            Self::Eplog => false,
+            Self::Eplog | Self::Elastic | Self::Was => false,
+        }
+    }
+
+    /// Whether everything is written log-structured, in rows that are collected in units.
+    pub const fn is_elastic(self) -> bool {
+        match self {
+            Self::Elastic | Self::Was => true,
+            Self::Raid | Self::Eplog | Self::ParityLog => false,
         }
     }
 
@@ -100,7 +112,7 @@ impl SchemeKind {
     pub const fn has_log(self) -> bool {
         match self {
             Self::Eplog | Self::ParityLog => true,
-            Self::Raid => false,
+            Self::Raid | Self::Elastic | Self::Was => false,
         }
     }
 }

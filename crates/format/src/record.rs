@@ -31,6 +31,16 @@ pub struct InPlacePiece {
     pub payload_block: u32,
 }
 
+/// A data chunk of an elastic stripe.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ElasticMember {
+    /// The logical chunk, below 2^32: an array of elastic stripes has no more.
+    pub lcn: Lcn,
+    /// What it is a copy of: 0 for a new version; otherwise the place, counted as the map does, that garbage collection moved
+    /// it from. The move counts only if the newest version is still there.
+    pub from: u32,
+}
+
 /// One record, borrowing its lists: what the engine appends.
 ///
 /// A list holds at most 255 entries (columns of a codeword, pieces) but for the members of a log stripe, of which there
@@ -94,6 +104,17 @@ pub enum RecordRef<'a> {
         /// The data chunks.
         pieces: &'a [InPlacePiece],
     },
+    /// An elastic stripe was written: data in the first columns of a row, the others zeros, and its parity.
+    Elastic {
+        /// The row: chunk `row + 1` of every main device.
+        row: u32,
+        /// The class of chunks that were written together.
+        class: u8,
+        /// Its data chunks, from column 0 on.
+        members: &'a [ElasticMember],
+        /// Checksum of each data chunk, then of each of the m parity chunks.
+        crcs: &'a [u32],
+    },
 }
 
 /// One record, owning its lists: what recovery replays. See [`RecordRef`] for the fields.
@@ -155,6 +176,17 @@ pub enum Record {
         /// The data chunks.
         pieces: Vec<InPlacePiece>,
     },
+    /// See [`RecordRef::Elastic`].
+    Elastic {
+        /// The row.
+        row: u32,
+        /// The class of chunks.
+        class: u8,
+        /// Its data chunks.
+        members: Vec<ElasticMember>,
+        /// Checksums of data, then parity.
+        crcs: Vec<u32>,
+    },
 }
 
 impl Record {
@@ -175,6 +207,9 @@ impl Record {
             Self::Delta { stripe, whole, log_block, log_crcs, pieces } => {
                 RecordRef::Delta { stripe: *stripe, whole: *whole, log_block: *log_block, log_crcs, pieces }
             }
+            Self::Elastic { row, class, members, crcs } => {
+                RecordRef::Elastic { row: *row, class: *class, members, crcs }
+            }
         }
     }
 }
@@ -185,6 +220,7 @@ const COMMIT: u8 = 3;
 const ZERO: u8 = 4;
 const IN_PLACE: u8 = 5;
 const DELTA: u8 = 6;
+const ELASTIC: u8 = 7;
 
 pub(crate) const RECORD_KINDS: CodeTable = CodeTable {
     title: "record kind",
@@ -195,6 +231,7 @@ pub(crate) const RECORD_KINDS: CodeTable = CodeTable {
         (ZERO, "zero"),
         (IN_PLACE, "in place"),
         (DELTA, "delta"),
+        (ELASTIC, "elastic stripe"),
     ],
 };
 
@@ -279,6 +316,24 @@ layout!(
     }
 );
 layout!(
+    /// Head of an elastic-stripe record.
+    elastic, "record: elastic stripe", 8, {
+        KIND: 0, 1, "record kind, 7";
+        MEMBER_COUNT: 1, 1, "members";
+        PARITY_COUNT: 2, 1, "parity columns";
+        CLASS: 3, 1, "class of chunks written together";
+        ROW: 4, 4, "row: chunk row + 1 of every main device";
+    }
+);
+layout!(
+    /// A member of an elastic stripe.
+    elastic_member, "item: elastic-stripe member", 12, {
+        LCN: 0, 4, "logical chunk number";
+        FROM: 4, 4, "0 = a new version, else the place it was moved from: row x k + column + 1";
+        CRC: 8, 4, "checksum of the chunk";
+    }
+);
+layout!(
     /// A piece of an in-place or delta record.
     piece_item, "item: piece", 10, {
         COLUMN: 0, 2, "column, data then parity";
@@ -317,6 +372,15 @@ impl RecordRef<'_> {
                     + log_crcs.len() * crc_item::LAYOUT.size
                     + pieces.len() * piece_item::LAYOUT.size,
             ),
+            Self::Elastic { members, crcs, .. } => {
+                let parities = crcs.len().checked_sub(members.len())?;
+                (
+                    members.len().max(parities),
+                    elastic::LAYOUT.size
+                        + members.len() * elastic_member::LAYOUT.size
+                        + parities * crc_item::LAYOUT.size,
+                )
+            }
         };
         (longest <= 0xff).then_some(bytes)
     }
@@ -375,8 +439,30 @@ impl RecordRef<'_> {
                 encode_crcs(log_crcs, crcs);
                 encode_pieces(pieces, items);
             }
+            Self::Elastic { row, class, members, crcs } => encode_elastic(row, class, members, crcs, out),
         }
     }
+}
+
+#[inline]
+fn encode_elastic(row: u32, class: u8, members: &[ElasticMember], crcs: &[u32], out: &mut [u8]) {
+    let (head, items) = out.split_at_mut(elastic::LAYOUT.size);
+    let (data_crcs, parity_crcs) = crcs.split_at(members.len());
+    elastic::KIND.put_u8(head, ELASTIC);
+    elastic::MEMBER_COUNT.put_u8(head, count(members));
+    elastic::PARITY_COUNT.put_u8(head, count(parity_crcs));
+    elastic::CLASS.put_u8(head, class);
+    elastic::ROW.put_u32(head, row);
+    let (items, parities) = items.split_at_mut(members.len() * elastic_member::LAYOUT.size);
+    for ((out, member), &crc) in
+        items.chunks_exact_mut(elastic_member::LAYOUT.size).zip(members).zip(data_crcs)
+    {
+        let lcn = u32::try_from(member.lcn.get()).expect("elastic stripes hold chunks below 2^32");
+        elastic_member::LCN.put_u32(out, lcn);
+        elastic_member::FROM.put_u32(out, member.from);
+        elastic_member::CRC.put_u32(out, crc);
+    }
+    encode_crcs(parity_crcs, parities);
 }
 
 #[inline]
@@ -486,10 +572,11 @@ impl<'a> RecordReader<'a> {
             }
             Some(&IN_PLACE) => self.in_place(),
             Some(&DELTA) => self.delta(),
+            Some(&ELASTIC) => self.elastic(),
             found => Err(FormatError::Malformed {
                 what: "record kind",
                 found: found.map_or(0, |&kind| u64::from(kind)),
-                expected: "1 to 6",
+                expected: "1 to 7",
             }),
         }
     }
@@ -554,6 +641,21 @@ impl<'a> RecordReader<'a> {
             log_crcs,
             pieces,
         })
+    }
+
+    fn elastic(&mut self) -> Result<Record, FormatError> {
+        let head = self.take(1, elastic::LAYOUT.size)?;
+        let items = self.take(elastic::MEMBER_COUNT.get_u8(head).into(), elastic_member::LAYOUT.size)?;
+        let items = items.chunks_exact(elastic_member::LAYOUT.size);
+        let member = |item: &[u8]| ElasticMember {
+            lcn: Lcn::new(elastic_member::LCN.get_u32(item).into()),
+            from: elastic_member::FROM.get_u32(item),
+        };
+        let members = items.clone().map(member).collect();
+        let mut crcs: Vec<u32> = items.map(|item| elastic_member::CRC.get_u32(item)).collect();
+        crcs.extend(self.crcs(elastic::PARITY_COUNT.get_u8(head))?);
+        let (row, class) = (elastic::ROW.get_u32(head), elastic::CLASS.get_u8(head));
+        Ok(Record::Elastic { row, class, members, crcs })
     }
 
     fn crcs(&mut self, count: u8) -> Result<Vec<u32>, FormatError> {

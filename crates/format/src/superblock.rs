@@ -59,7 +59,9 @@ layout!(
         JOURNAL_BLOCKS: 224, 4, "blocks in the journal ring";
         PAYLOAD_BLOCKS: 228, 4, "blocks in the payload ring";
         MEMBER_COUNT: 232, 2, "entries in the member table, at most 600";
-        ZERO_3: 234, 22, "zero";
+        ZERO_3: 234, 2, "zero";
+        UNIT_ROWS: 236, 4, "rows of a unit of garbage collection";
+        ZERO_5: 240, 16, "zero";
         MEMBERS: MEMBERS_OFFSET, MEMBERS_BYTES, "member table: main devices, log devices, spares";
         ZERO_4: MEMBERS_END, CRC_OFFSET - MEMBERS_END, "zero";
         CRC: CRC_OFFSET, 4, "CRC-32C of bytes 0..4092";
@@ -194,7 +196,7 @@ impl Superblock {
     pub fn decode(bytes: &[u8], slot: usize) -> Result<Self, FormatError> {
         KIND.check(bytes)?;
         check_place("copy of the superblock", fields::SLOT.get_u32(bytes), slot as u64)?;
-        for unused in [&fields::ZERO_1, &fields::ZERO_2, &fields::ZERO_3, &fields::ZERO_4] {
+        for unused in [&fields::ZERO_1, &fields::ZERO_2, &fields::ZERO_3, &fields::ZERO_5, &fields::ZERO_4] {
             check_zero("superblock", unused.get(bytes))?;
         }
         let clean = match fields::CLEAN.get_u8(bytes) {
@@ -281,6 +283,7 @@ fn encode_config(config: &ArrayConfig, out: &mut [u8]) {
     fields::INCREMENTAL_BLOCKS.put_u32(out, config.incremental_blocks);
     fields::JOURNAL_BLOCKS.put_u32(out, config.journal_blocks);
     fields::PAYLOAD_BLOCKS.put_u32(out, config.payload_blocks);
+    fields::UNIT_ROWS.put_u32(out, config.unit_rows);
 }
 
 fn decode_config(bytes: &[u8]) -> Result<ArrayConfig, FormatError> {
@@ -313,6 +316,7 @@ fn decode_config(bytes: &[u8]) -> Result<ArrayConfig, FormatError> {
         incremental_blocks: fields::INCREMENTAL_BLOCKS.get_u32(bytes),
         journal_blocks: fields::JOURNAL_BLOCKS.get_u32(bytes),
         payload_blocks: fields::PAYLOAD_BLOCKS.get_u32(bytes),
+        unit_rows: fields::UNIT_ROWS.get_u32(bytes),
     })
 }
 

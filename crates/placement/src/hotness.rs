@@ -24,7 +24,7 @@ impl Tier {
 }
 
 /// Tells hot chunks from cold ones by the writes it sees.
-pub trait Hotness {
+pub trait Hotness: Send {
     /// How many tiers it tells apart, 2 to 4.
     fn tiers(&self) -> u8;
 

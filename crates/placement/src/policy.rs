@@ -88,7 +88,7 @@ pub struct CollectedUnit {
 }
 
 /// Which chunks are written together. Answers depend on nothing but the calls made; none of them allocates.
-pub trait Placement {
+pub trait Placement: Send {
     /// How many open groups are needed, those of gc included; at least 1. Constant.
     fn classes(&self) -> usize;
 

@@ -66,7 +66,7 @@ pub trait Units {
 }
 
 /// Chooses the unit to collect.
-pub trait VictimPolicy {
+pub trait VictimPolicy: Send {
     /// The best unit, `None` if collecting would free no space. `now` is the number of user chunk writes so far.
     fn pick(&mut self, units: &dyn Units, now: u64) -> Option<UnitId>;
 }

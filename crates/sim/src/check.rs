@@ -9,10 +9,11 @@ use array::{Codeword, Engine, Located, Piece, RecoveryReport, Store, Word};
 use block::{ChunkIndex, Lcn, StripeId};
 use std::ops::Range;
 
-/// All code words: every data stripe, every live log stripe.
+/// All code words: every data stripe or elastic stripe, every live log stripe.
 fn words(engine: &Engine) -> Vec<Word> {
+    let (scheme, store) = (engine.scheme(), engine.store());
     let mut words: Vec<Word> =
-        (0..engine.store().config.stripe_count).map(|s| Word::Stripe(StripeId::new(s))).collect();
+        (0..scheme.word_count(store)).filter_map(|index| scheme.word_at(store, index)).collect();
     engine.scheme().log_words(&mut words);
     words
 }

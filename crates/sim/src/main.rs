@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 const USAGE: &str = "\
-elastripe-sim --seed S [--scheme eplog|raid|parity-log] [--verbose]      replay one world
+elastripe-sim --seed S [--scheme eplog|raid|parity-log|elastic|was] [--verbose]      replay one world
 elastripe-sim --seconds N [--from S] [--scheme ..] [...]      explore for some time
 elastripe-sim --worlds N [--from S] [--scheme ..] [...]       explore so many worlds
   --scarce S     space|stripes|journal: only worlds that have hardly any

@@ -9,7 +9,7 @@ use crate::violation;
 use crate::world::Pace;
 use array::{CommitPolicy, CreateOptions, EngineOptions, plan_config};
 use block::Geometry;
-use format::{CheckpointKind, CodeKind, Consistency, LayoutKind, SchemeKind};
+use format::{CheckpointKind, CodeKind, Consistency, LayoutKind, SchemeKind, UNITS_SPARE};
 
 /// One request of a script.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -130,12 +130,17 @@ impl Script {
             consistency: Consistency::Journal,
             geometry,
             reserve_permille: 100,
+            unit_rows: 2,
         };
         let logs = if self.scheme.has_log() { self.parity_count } else { 0 };
         let mut config = plan_config(&options, 4 << 20, 4 << 20, logs).expect("sizes fit");
         let reserve = config.chunks_per_device - config.stripe_count as u32;
         config.chunks_per_device = self.reserve.unwrap_or(reserve) + 4;
         config.stripe_count = 4;
+        if self.scheme.is_elastic() {
+            // No more units than garbage collection needs.
+            config.chunks_per_device = (4 + u32::try_from(UNITS_SPARE).expect("few")) * config.unit_rows;
+        }
         let none = Mix {
             write: 0,
             whole: 0,

@@ -3,9 +3,10 @@
 use crate::disk::Tear;
 use crate::rng::Rng;
 use crate::world::Pace;
-use array::{CommitPolicy, CreateOptions, EngineOptions, SyncPolicy, plan_config};
+use array::{CommitPolicy, CreateOptions, EngineOptions, SchemeOptions, SyncPolicy, plan_config};
 use block::Geometry;
 use format::{ArrayConfig, CodeKind, Consistency, LayoutKind, SchemeKind};
+use placement::{GcGroup, GcThreshold, HotnessKind, PlacementKind, VictimKind};
 
 /// How often each kind of request is made, in parts of their sum.
 #[derive(Clone, Copy, Debug)]
@@ -208,7 +209,14 @@ impl Swarm {
 }
 
 fn draw_config(rng: &mut Rng, scheme: Option<SchemeKind>) -> ArrayConfig {
-    let drawn = rng.pick(&[SchemeKind::Eplog, SchemeKind::Eplog, SchemeKind::Raid, SchemeKind::ParityLog]);
+    let drawn = rng.pick(&[
+        SchemeKind::Eplog,
+        SchemeKind::Eplog,
+        SchemeKind::Raid,
+        SchemeKind::ParityLog,
+        SchemeKind::Elastic,
+        SchemeKind::Was,
+    ]);
     let scheme = scheme.unwrap_or(drawn);
     let k = rng.pick(&[1, 2, 2, 3, 4, 4, 5, 6, 8]);
     let m = rng.pick(&[1, 1, 1, 2, 2, 3]);
@@ -225,11 +233,12 @@ fn draw_config(rng: &mut Rng, scheme: Option<SchemeKind>) -> ArrayConfig {
         consistency: rng.pick(&[Consistency::Resync, Consistency::Journal, Consistency::Journal]),
         geometry,
         reserve_permille: 100,
+        unit_rows: rng.pick(&[2, 3, 4, 8]),
     };
     let logs = if scheme.has_log() { m } else { 0 };
     // Creation reserves 128 chunks at least; a few more become stripes.
     let stripes = rng.pick(&[4, 8, 16, 32, 64]);
-    let main_bytes = (4 << 20) + 160 * chunk_bytes;
+    let main_bytes = (4 << 20) + 400 * chunk_bytes;
     let log_bytes = (1 << 20) + (512 + 32 * (chunk_bytes / 4096) + rng.pick(&[0, 64, 512])) * 4096;
     let mut config = plan_config(&options, main_bytes, log_bytes, logs).expect("sizes fit");
     let mut reserve = config.chunks_per_device - config.stripe_count as u32;
@@ -239,6 +248,9 @@ fn draw_config(rng: &mut Rng, scheme: Option<SchemeKind>) -> ArrayConfig {
     }
     config.chunks_per_device = stripes + reserve;
     config.stripe_count = u64::from(stripes);
+    if scheme.is_elastic() {
+        draw_units(rng, &mut config);
+    }
     if rng.chance(1, 2) {
         config.journal_blocks = rng.pick(&[40, 64, 128]);
     }
@@ -258,6 +270,30 @@ fn draw_config(rng: &mut Rng, scheme: Option<SchemeKind>) -> ArrayConfig {
     }
     config.validate().expect("drawn within its limits");
     config
+}
+
+/// As few units as garbage collection needs, or a few more.
+fn draw_units(rng: &mut Rng, config: &mut ArrayConfig) {
+    config.chunks_per_device = 0;
+    while config.stripes_max() < config.stripe_count {
+        config.chunks_per_device += config.unit_rows;
+    }
+    config.chunks_per_device += rng.pick(&[0, 0, 1, 9, 30]);
+}
+
+fn draw_scheme_options(rng: &mut Rng) -> SchemeOptions {
+    SchemeOptions {
+        placement: rng.pick(&[None, None, Some(PlacementKind::SepBit), Some(PlacementKind::Was)]),
+        hotness: rng.pick(&[HotnessKind::Glru, HotnessKind::Glru, HotnessKind::Hca]),
+        groups: rng.within(2, 4),
+        gc_group: rng.pick(&[GcGroup::Coldest, GcGroup::Own]),
+        gc: rng.pick(&[VictimKind::Greedy, VictimKind::CostBenefit]),
+        gc_threshold: GcThreshold::new(rng.pick(&[10, 50, 90, 99])).expect("within its limits"),
+        group_chunks: rng.pick(&[None, Some(1), Some(3), Some(40)]),
+        p_wait_ns: rng.pick(&[None, Some(0), Some(5_000), Some(u64::MAX)]),
+        recent_entries: rng.pick(&[0, 16]),
+        seed: rng.below(1 << 32),
+    }
 }
 
 /// Whether a power cut may leave parity that does not belong to its data.
@@ -282,6 +318,7 @@ fn draw_options(rng: &mut Rng, config: &ArrayConfig) -> EngineOptions {
         units_in_flight: rng.pick(&[1, 2, 4]),
         rebuild_bytes_per_s: None,
         sort_unit_reads: rng.chance(1, 2),
+        scheme: draw_scheme_options(rng),
         ..EngineOptions::default()
     }
 }

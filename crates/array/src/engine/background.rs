@@ -71,6 +71,7 @@ impl Engine {
 
     /// Writes found no space: commit, then flush, so that the old versions can be reused (A-06: never an error).
     pub(super) fn want_space(&mut self) {
+        self.hurry_collection();
         let dirty = self.scheme.pressure(&self.store).dirty_stripes;
         let helps = self.scheme.commit_would_help();
         if helps && (dirty > self.background.stuck.len() as u64 || self.is_committing()) {
@@ -90,7 +91,7 @@ impl Engine {
             || self.cache.has_waiting();
         let idle = self.options.commit.idle_ns.filter(|_| dirty && !self.background.idle_done);
         let idle = idle.map(|ns| self.background.last_request_ns.saturating_add(ns));
-        paced.into_iter().chain(idle).min()
+        paced.into_iter().chain(idle).chain(self.cache_deadline_ns()).min()
     }
 
     /// Maintenance wants everything committed.

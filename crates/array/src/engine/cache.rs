@@ -1,9 +1,13 @@
-//! The write cache (EPLOG, section 3.1; E-24, E-25, A-04): off by default, sizes are options.
+//! The write cache: chunks that were acknowledged and wait for others to be written with.
 //!
-//! A chunk that was never written waits in the *stripe buffer*, so that more stripes are written whole; an update waits in the
+//! `eplog` (EPLOG, section 3.1; E-24, E-25, A-04): off by default, sizes are options. A chunk that was never written waits in the *stripe buffer*, so that more stripes are written whole; an update waits in the
 //! *device buffer* of the SSD that will hold it. An update of what waits replaces it: neither data nor log chunk is written
 //! for the old one. When a device buffer is full, the oldest chunk of every device buffer is written, in one log stripe; when
 //! the stripe buffer is full, its whole stripes are written, or the oldest if none is whole.
+//!
+//! Elastic schemes (W-14 to W-18, A-15, A-19): chunks of one class wait in its *group*. A full group is written; a group
+//! whose oldest chunk has waited for long enough is written too, which makes a short stripe. A newer version that belongs to another
+//! class takes the older one's place there.
 //!
 //! Every write goes through the cache, durable ones too, so the versions of a chunk stay in order: at most one of them waits.
 //! The contract of acknowledgements is that of a device with a volatile cache, as without the cache: a flush first writes what
@@ -17,11 +21,12 @@
 //! | discarded | a discard of it is under way | that retires |
 
 use super::slab::Slab;
-use super::{Engine, EngineError, Mode, Pending, PendingKind};
+use super::{Engine, EngineError, EngineOptions, Mode, Pending, PendingKind};
 use crate::hash::StripeMap;
 use crate::planted::{Planted, planted};
-use crate::scheme::{ChunkWrite, WriteLock};
-use block::{Geometry, Lcn, Slot, StripeId};
+use crate::scheme::ChunkWrite;
+use block::{Lcn, Slot, StripeId};
+use format::ArrayConfig;
 use std::collections::VecDeque;
 
 /// Marks the request of a chunk write as an entry of the cache.
@@ -41,8 +46,11 @@ struct Entry {
     lcn: u64,
     slot: Option<Slot>,
     state: State,
-    /// Which buffer it waits in: 0 = stripe buffer, then those of the devices.
+    /// Which buffer it waits in: 0 = stripe buffer, then those of the devices; or the group of its class.
     buffer: usize,
+    class: u8,
+    /// Since when, in the engine's time.
+    since_ns: u64,
     generation: u64,
     /// Durable requests that wait for it.
     requests: Vec<u32>,
@@ -64,15 +72,37 @@ struct Generation {
     after: Vec<After>,
 }
 
+/// What waits for what.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Shape {
+    /// Nothing waits.
+    Off,
+    /// New chunks for their stripe, updates for each other.
+    Updates {
+        /// Chunks in the stripe buffer at most.
+        stripe_chunks_max: usize,
+        /// Chunks in the buffer of a device at most.
+        device_chunks_max: usize,
+    },
+    /// Chunks of a class for each other.
+    Groups {
+        /// A group of so many is written.
+        group_chunks: usize,
+        /// A chunk waits so long at most.
+        wait_ns: Option<u64>,
+        /// A stripe holds so many.
+        stripe_chunks: usize,
+    },
+}
+
 /// See the module's documentation.
 pub(super) struct Cache {
     entries: Slab<Entry>,
     /// The newest entry of each chunk.
     newest: StripeMap<u32>,
-    /// Entries that wait, by age: the stripe buffer, then the buffer of each device.
+    /// Entries that wait, by age: the stripe buffer, then the buffer of each device; or the group of each class.
     buffers: Vec<VecDeque<u32>>,
-    stripe_chunks_max: usize,
-    device_chunks_max: usize,
+    shape: Shape,
     generations: VecDeque<Generation>,
     first_generation: u64,
     /// Discards under way, with the entries they make obsolete.
@@ -80,14 +110,25 @@ pub(super) struct Cache {
 }
 
 impl Cache {
-    /// An empty cache of so many data stripes, and so many chunks for each device.
-    pub(super) fn new(stripes: usize, slots_per_device: usize, geometry: Geometry) -> Self {
+    /// An empty cache, as options and scheme want it; schemes that write in place have none.
+    pub(super) fn new(options: &EngineOptions, config: &ArrayConfig, classes: usize) -> Self {
+        let geometry = config.geometry;
+        let group_chunks = options.scheme.waiting_chunks(config);
+        let (stripes, slots) = (options.cache_stripes, options.cache_slots);
+        let (shape, buffers) = if group_chunks > 0 {
+            let (wait_ns, stripe_chunks) = (options.scheme.wait_ns(config.scheme), geometry.data_count());
+            (Shape::Groups { group_chunks, wait_ns, stripe_chunks }, classes)
+        } else if config.scheme.is_in_place() || stripes + slots == 0 {
+            (Shape::Off, 0)
+        } else {
+            let stripe_chunks_max = stripes.saturating_mul(geometry.data_count());
+            (Shape::Updates { stripe_chunks_max, device_chunks_max: slots }, geometry.device_count() + 1)
+        };
         Self {
             entries: Slab::default(),
             newest: StripeMap::default(),
-            buffers: vec![VecDeque::new(); geometry.device_count() + 1],
-            stripe_chunks_max: stripes.saturating_mul(geometry.data_count()),
-            device_chunks_max: slots_per_device,
+            buffers: vec![VecDeque::new(); buffers],
+            shape,
             generations: VecDeque::from([Generation::default()]),
             first_generation: 0,
             discards: Vec::new(),
@@ -95,7 +136,15 @@ impl Cache {
     }
 
     pub(super) fn is_on(&self) -> bool {
-        self.stripe_chunks_max + self.device_chunks_max > 0
+        self.shape != Shape::Off
+    }
+
+    /// Batches of a multiple of this many writes do not cut what leaves together.
+    pub(super) fn batch_multiple(&self) -> usize {
+        match self.shape {
+            Shape::Groups { stripe_chunks, .. } => stripe_chunks,
+            Shape::Off | Shape::Updates { .. } => 1,
+        }
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -154,12 +203,13 @@ impl Engine {
         let entry = match replaced {
             Some(entry) => {
                 self.stats.cache_absorbed += 1;
+                self.change_class(entry, write.class);
                 entry
             }
             None => {
                 let spare = self.pool.free_count() > self.store.slots_kept();
                 let Some(slot) = spare.then(|| self.pool.alloc()).flatten() else { return false };
-                self.enter(write.lcn, slot)
+                self.enter(&write, slot)
             }
         };
         self.copy_slot(write.slot, self.cache_slot(entry));
@@ -167,7 +217,7 @@ impl Engine {
         if self.requests[write.request].durable && !planted(Planted::CacheForgetsFua) {
             self.cache.entries[entry].requests.push(write.request);
             if self.cache.entries[entry].state == State::Waiting {
-                self.leave(entry);
+                self.leave_in_company(entry);
             }
         } else {
             self.chunk_done(write.request, None);
@@ -181,21 +231,35 @@ impl Engine {
     }
 
     /// A new entry, in the buffer it belongs to.
-    fn enter(&mut self, lcn: Lcn, slot: Slot) -> u32 {
-        let buffer = self.buffer_of(lcn);
+    fn enter(&mut self, write: &ChunkWrite, slot: Slot) -> u32 {
+        let buffer = self.buffer_of(write.lcn, write.class);
         let entry = self.cache.entries.take();
         let place = &mut self.cache.entries[entry];
-        (place.lcn, place.slot, place.state, place.buffer) = (lcn.get(), Some(slot), State::Waiting, buffer);
-        self.cache.newest.insert(lcn.get(), entry);
+        (place.lcn, place.slot, place.state) = (write.lcn.get(), Some(slot), State::Waiting);
+        (place.buffer, place.class, place.since_ns) = (buffer, write.class, self.now_ns);
+        self.cache.newest.insert(write.lcn.get(), entry);
         self.cache.buffers[buffer].push_back(entry);
         entry
     }
 
-    /// New chunks of new stripes go to the stripe buffer, all others to that of their device.
-    fn buffer_of(&self, lcn: Lcn) -> usize {
+    /// What waits was overwritten by something of another class: it waits with that one now.
+    fn change_class(&mut self, entry: u32, class: u8) {
+        if self.cache.entries[entry].state != State::Waiting || self.cache.entries[entry].class == class {
+            return;
+        }
+        self.cache.take_from_buffer(entry);
+        let buffer = self.buffer_of(Lcn::new(self.cache.entries[entry].lcn), class);
+        let place = &mut self.cache.entries[entry];
+        (place.buffer, place.class, place.since_ns) = (buffer, class, self.now_ns);
+        self.cache.buffers[buffer].push_back(entry);
+    }
+
+    /// New chunks of new stripes go to the stripe buffer, all others to that of their device; or to the group of the class.
+    fn buffer_of(&self, lcn: Lcn, class: u8) -> usize {
+        let Shape::Updates { stripe_chunks_max, .. } = self.cache.shape else { return class.into() };
         let stripe = self.store.config.geometry.stripe_of(lcn);
         let is_new = self.store.table.current(lcn).is_none() && self.store.table.parity(stripe, 0).is_none();
-        if is_new && self.cache.stripe_chunks_max > 0 {
+        if is_new && stripe_chunks_max > 0 {
             0
         } else {
             self.store.layout.device_of(lcn).index() + 1
@@ -208,18 +272,66 @@ impl Engine {
         self.cache.take_from_buffer(entry);
         self.cache.send(entry, State::Queued);
         let (slot, to) = (self.cache_slot(entry), self.store.config.geometry.chunk_bytes() as u32);
-        let write = ChunkWrite { request: ENTRY | entry, lcn, slot, from: 0, to };
+        let class = self.cache.entries[entry].class;
+        let write = ChunkWrite { request: ENTRY | entry, lcn, slot, from: 0, to, class };
         self.pending.push_back(Pending { write, mode: Mode::Shared, kind: PendingKind::Write });
     }
 
+    /// Sends an entry that must be written at once; with it others that fit into its stripe, which must be written anyway.
+    fn leave_in_company(&mut self, entry: u32) {
+        let buffer = self.cache.entries[entry].buffer;
+        self.leave(entry);
+        if let Shape::Groups { stripe_chunks, .. } = self.cache.shape {
+            self.leave_oldest(buffer, stripe_chunks - 1);
+        }
+    }
+
+    fn leave_oldest(&mut self, buffer: usize, count: usize) {
+        for _ in 0..count {
+            let Some(&entry) = self.cache.buffers[buffer].front() else { return };
+            self.leave(entry);
+        }
+    }
+
     fn make_room_in_cache(&mut self) {
-        let most = self.cache.device_chunks_max;
-        if self.cache.buffers[1..].iter().any(|buffer| buffer.len() > most) {
-            self.write_oldest_of_each_device();
+        match self.cache.shape {
+            Shape::Off => {}
+            Shape::Updates { stripe_chunks_max, device_chunks_max } => {
+                if self.cache.buffers[1..].iter().any(|buffer| buffer.len() > device_chunks_max) {
+                    self.write_oldest_of_each_device();
+                }
+                if self.cache.buffers[0].len() > stripe_chunks_max {
+                    self.write_stripe_buffer();
+                }
+            }
+            Shape::Groups { group_chunks, .. } => {
+                for group in 0..self.cache.buffers.len() {
+                    if self.cache.buffers[group].len() >= group_chunks {
+                        self.leave_oldest(group, group_chunks);
+                    }
+                }
+            }
         }
-        if self.cache.buffers[0].len() > self.cache.stripe_chunks_max {
-            self.write_stripe_buffer();
+    }
+
+    /// Sends the groups whose oldest chunk has waited for long enough.
+    pub(super) fn expire_cache(&mut self) {
+        for group in 0..self.cache.buffers.len() {
+            if self.group_deadline_ns(group).is_some_and(|deadline| deadline <= self.now_ns) {
+                self.leave_oldest(group, usize::MAX);
+            }
         }
+    }
+
+    fn group_deadline_ns(&self, group: usize) -> Option<u64> {
+        let Shape::Groups { wait_ns: Some(wait_ns), .. } = self.cache.shape else { return None };
+        let oldest = *self.cache.buffers[group].front()?;
+        Some(self.cache.entries[oldest].since_ns.saturating_add(wait_ns))
+    }
+
+    /// When the next group has waited for long enough.
+    pub(super) fn cache_deadline_ns(&self) -> Option<u64> {
+        (0..self.cache.buffers.len()).filter_map(|group| self.group_deadline_ns(group)).min()
     }
 
     /// Together they make one log stripe.
@@ -263,6 +375,12 @@ impl Engine {
     /// Sends everything that waits to be written.
     pub(super) fn drain_cache(&mut self) {
         if !self.cache.has_waiting() {
+            return;
+        }
+        if let Shape::Groups { .. } = self.cache.shape {
+            for group in 0..self.cache.buffers.len() {
+                self.leave_oldest(group, usize::MAX);
+            }
             return;
         }
         while !self.cache.buffers[0].is_empty() {
@@ -370,8 +488,8 @@ impl Engine {
         }
     }
 
-    /// Whether writes go through the cache: schemes that write in place have none.
+    /// Whether writes go through the cache.
     pub(super) fn caches_writes(&self) -> bool {
-        self.cache.is_on() && self.scheme.write_lock() == WriteLock::Shared
+        self.cache.is_on()
     }
 }

@@ -1,6 +1,8 @@
 //! Options of a running engine.
 
+use crate::scheme::SchemeOptions;
 use block::Geometry;
+use format::ArrayConfig;
 
 /// When parity commit starts by itself (EPLOG, section 3.3; low space always starts it).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -58,6 +60,8 @@ pub struct EngineOptions {
     pub discard_run_chunks: Option<usize>,
     /// Whether what devices give back means anything.
     pub content: Content,
+    /// What the scheme is to do, where it leaves a choice.
+    pub scheme: SchemeOptions,
 }
 
 impl Default for EngineOptions {
@@ -75,18 +79,21 @@ impl Default for EngineOptions {
             sort_unit_reads: true,
             discard_run_chunks: Some(32),
             content: Content::Checked,
+            scheme: SchemeOptions::default(),
         }
     }
 }
 
 impl EngineOptions {
     /// Slots of the pool.
-    pub(crate) fn slot_count(&self, geometry: Geometry) -> usize {
+    pub(crate) fn slot_count(&self, config: &ArrayConfig, classes: usize) -> usize {
+        let geometry = config.geometry;
         let wanted = usize::try_from(self.pool_bytes).unwrap_or(usize::MAX) / geometry.chunk_bytes();
         let cached = self
             .cache_stripes
             .saturating_mul(geometry.data_count())
-            .saturating_add(self.cache_slots.saturating_mul(geometry.device_count()));
+            .saturating_add(self.cache_slots.saturating_mul(geometry.device_count()))
+            .saturating_add(self.scheme.waiting_chunks(config).saturating_mul(classes));
         // As much again for what is on its way from the cache to the devices.
         wanted.max(4 * self.reserved_slots(geometry)).saturating_add(cached.saturating_mul(2))
     }

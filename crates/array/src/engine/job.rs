@@ -20,6 +20,8 @@ pub(super) enum JobKind {
     Zero(ZeroRun),
     /// Parity commit of some stripes.
     Commit,
+    /// A step of garbage collection.
+    Collect,
     /// Rebuild or scrub of some stripes or log stripes.
     Maintain,
 }
@@ -348,6 +350,11 @@ impl Engine {
                 self.stats.log_stripes += 1;
                 self.stats.log_members += pieces.len() as u64;
             }
+            format::RecordRef::Elastic { members, .. } => {
+                let is_short = members.len() < self.store.config.geometry.data_count();
+                self.stats.short_stripes += u64::from(is_short);
+                self.stats.full_stripes += u64::from(!is_short);
+            }
             format::RecordRef::Zero { .. } => {}
         }
     }
@@ -382,7 +389,13 @@ impl Engine {
                 }
                 self.commit_unit_done(&stripes, lost);
             }
-            JobKind::Maintain => self.unit_done(&stripes, lost),
+            JobKind::Collect => {
+                if lost {
+                    self.scheme.undo_collect(&mut self.store, &self.jobs[place].plan);
+                }
+                self.collection_step_done();
+            }
+            JobKind::Maintain => self.maintenance_job_done(place, &stripes, lost),
         }
         self.jobs[place].plan.stripes = stripes;
         self.give_job(place);

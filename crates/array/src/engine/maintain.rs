@@ -10,7 +10,7 @@ use super::{Engine, EngineError, Mode, PendingKind};
 use crate::plan::{Codeword, Compute, CrcAt, Piece, Plan, PlanRead, PlanWrite, Word};
 use crate::planted::{Planted, planted};
 use crate::scheme::Located;
-use block::{DevIndex, IoFault, META_BYTES, OpKind, Stream, StripeId};
+use block::{DevIndex, IoFault, META_BYTES, OpKind, Seq, Stream, StripeId};
 use format::{MemberState, Superblock};
 use std::collections::VecDeque;
 
@@ -46,8 +46,8 @@ pub struct MaintenanceReport {
 }
 
 enum Phase {
-    /// Parity commit first.
-    Commit { asked: bool },
+    /// Parity commit first; and what is being written now must be known, up to record `after`.
+    Commit { asked: bool, after: Seq },
     /// Stripes from `next`.
     Stripes { next: u64 },
     /// Live log stripes.
@@ -65,8 +65,8 @@ struct Run {
     units: usize,
     /// Stripes that were busy and are waited for.
     awaited: Vec<StripeId>,
-    /// Stripes whose unit failed, to be looked at one by one.
-    again: VecDeque<StripeId>,
+    /// What a unit failed on, to be looked at one by one.
+    again: VecDeque<Word>,
     progress: Progress,
     report: MaintenanceReport,
     answers: Vec<u32>,
@@ -82,6 +82,8 @@ pub(super) struct Maintenance {
     clean: bool,
     read_only: bool,
     halted: bool,
+    /// The last turn passed over as much as it may.
+    skipping: bool,
     word: Codeword,
 }
 
@@ -101,8 +103,14 @@ impl Maintenance {
             clean: false,
             read_only: false,
             halted: false,
+            skipping: false,
             word: Codeword::default(),
         }
+    }
+
+    /// Whether there is more to pass over at once.
+    pub(super) fn is_skipping(&self) -> bool {
+        self.skipping
     }
 
     pub(super) fn is_read_only(&self) -> bool {
@@ -174,7 +182,12 @@ impl Engine {
         let Some(run) = &mut self.maintain.run else { return };
         let answers = std::mem::take(&mut run.answers);
         let again = std::mem::take(&mut run.again);
-        let busy = again.iter().chain(&run.awaited).map(|stripe| stripe.get()).min();
+        let again = again.iter().filter_map(|word| match word {
+            Word::Stripe(stripe) => Some(stripe.get()),
+            Word::Row(row) => Some((*row).into()),
+            Word::Log(_) => None,
+        });
+        let busy = again.chain(run.awaited.iter().map(|stripe| stripe.get())).min();
         if let (UnitKind::Scrub, Phase::Stripes { next }) = (run.kind, &run.phase) {
             let in_flight = (run.units * self.options.unit_stripes) as u64;
             self.maintain.superblock.scrub_cursor =
@@ -191,13 +204,14 @@ impl Engine {
     }
 
     fn start_run(&mut self, kind: UnitKind, request: u32) {
+        let after = Seq::new(self.journal.next_seq().get() - 1);
         if let Some(run) = &mut self.maintain.run {
             let mut answers = std::mem::take(&mut run.answers);
             if run.kind == UnitKind::Scrub && kind == UnitKind::Rebuild {
                 // A rebuild goes first; the scrub is given up and says so.
                 self.maintain.last = run.report;
                 let (units, awaited) = (run.units, std::mem::take(&mut run.awaited));
-                let phase = Phase::Commit { asked: false };
+                let phase = Phase::Commit { asked: false, after };
                 *run = Run {
                     kind,
                     phase,
@@ -216,7 +230,7 @@ impl Engine {
                 answers.push(request);
                 run.answers = answers;
                 if kind == UnitKind::Rebuild {
-                    run.phase = Phase::Commit { asked: false };
+                    run.phase = Phase::Commit { asked: false, after };
                     run.progress.done = 0;
                 }
             } else {
@@ -226,10 +240,10 @@ impl Engine {
             return;
         }
         let phase = match kind {
-            UnitKind::Rebuild => Phase::Commit { asked: false },
+            UnitKind::Rebuild => Phase::Commit { asked: false, after },
             UnitKind::Scrub => Phase::Stripes { next: 0 },
         };
-        let total = self.store.config.stripe_count;
+        let total = self.scheme.word_count(&self.store);
         self.maintain.run = Some(Run {
             kind,
             phase,
@@ -243,6 +257,7 @@ impl Engine {
     }
 
     pub(super) fn drive_maintenance(&mut self) {
+        self.maintain.skipping = false;
         if self.maintain.halted {
             return;
         }
@@ -251,11 +266,13 @@ impl Engine {
         }
         loop {
             let Some(run) = &mut self.maintain.run else { return };
-            if let Phase::Commit { asked } = &mut run.phase {
+            if let Phase::Commit { asked, after } = &mut run.phase {
+                let after = *after;
                 if !std::mem::replace(asked, true) {
                     return self.ask_commit();
                 }
-                if self.commit_pending() {
+                // What was issued before the replacement came is not on it, and is found only when it is applied.
+                if self.commit_pending() || self.retired < after {
                     return;
                 }
                 run_mut(&mut self.maintain).phase = Phase::Stripes { next: 0 };
@@ -311,9 +328,9 @@ impl Engine {
                 break;
             }
             match self.next_target() {
-                Some(Target::Stripe(stripe)) if !self.plan_stripe_unit(kind, stripe, &mut plan) => break,
-                Some(Target::Stripe(_)) => {}
-                Some(Target::Word(word)) => self.plan_word_unit(kind, word, &mut plan),
+                Some(Word::Stripe(stripe)) if !self.plan_stripe_unit(kind, stripe, &mut plan) => break,
+                Some(Word::Stripe(_)) => {}
+                Some(word @ (Word::Log(_) | Word::Row(_))) => self.plan_word_unit(kind, word, &mut plan),
                 None => break,
             }
             looked_at += 1;
@@ -349,20 +366,30 @@ impl Engine {
         true
     }
 
-    fn next_target(&mut self) -> Option<Target> {
-        let stripes = self.store.config.stripe_count;
+    fn next_target(&mut self) -> Option<Word> {
         let run = run_mut(&mut self.maintain);
-        if let Some(stripe) = run.again.pop_front() {
+        if let Some(word) = run.again.pop_front() {
             run.progress.done = run.progress.done.saturating_sub(1);
-            return Some(Target::Stripe(stripe));
+            return Some(word);
         }
         match &mut run.phase {
-            Phase::Stripes { next } if *next < stripes => {
-                *next += 1;
-                Some(Target::Stripe(StripeId::new(*next - 1)))
+            Phase::Stripes { next } => {
+                let count = self.scheme.word_count(&self.store);
+                for _ in 0..UNUSED_SKIPPED_MAX {
+                    if *next >= count {
+                        return None;
+                    }
+                    *next += 1;
+                    if let Some(word) = self.scheme.word_at(&self.store, *next - 1) {
+                        return Some(word);
+                    }
+                    run.progress.done += 1;
+                }
+                self.maintain.skipping = true;
+                None
             }
-            Phase::Words { left } => left.pop_front().map(Target::Word),
-            Phase::Stripes { .. } | Phase::Commit { .. } | Phase::Settle { .. } | Phase::Seal { .. } => None,
+            Phase::Words { left } => left.pop_front(),
+            Phase::Commit { .. } | Phase::Settle { .. } | Phase::Seal { .. } => None,
         }
     }
 
@@ -450,7 +477,7 @@ impl Engine {
         run.awaited.swap_remove(waiting.expect("only what is waited for is granted"));
         let kind = run.kind;
         if !self.has_room_for_stripe() {
-            run_mut(&mut self.maintain).again.push_back(stripe);
+            run_mut(&mut self.maintain).again.push_back(Word::Stripe(stripe));
             return self.unlock(stripe, Mode::Exclusive);
         }
         let place = self.take_job(JobKind::Maintain);
@@ -480,8 +507,9 @@ impl Engine {
         let skip =
             planted(Planted::RebuildSkipsLog) && kind == UnitKind::Rebuild && matches!(word, Word::Log(_));
         if pieces.data_count > 0 && !skip {
-            if let Word::Log(_) = word {
-                plan.log_words.push((word, pieces.clone()));
+            match word {
+                Word::Stripe(_) => {}
+                Word::Log(_) | Word::Row(_) => plan.log_words.push((word, pieces.clone())),
             }
             match kind {
                 UnitKind::Rebuild => self.plan_rebuild(word, &pieces, plan),
@@ -601,14 +629,17 @@ impl Engine {
         }
     }
 
-    /// A unit has ended. If something in it was lost, its stripes are looked at one by one: the others must not suffer.
-    pub(super) fn unit_done(&mut self, stripes: &[StripeId], lost: bool) {
+    /// A unit has ended. If something in it was lost, its code words are looked at one by one: the others must not suffer.
+    pub(super) fn maintenance_job_done(&mut self, place: u32, stripes: &[StripeId], lost: bool) {
         let Some(run) = &mut self.maintain.run else { return };
         run.units -= 1;
-        match stripes {
-            [] | [_] => run.report.lost += u64::from(lost),
-            several if lost => run.again.extend(several),
-            _ => {}
+        // With the stripes, the log stripes of their newest versions are looked at again.
+        let words = if stripes.is_empty() { self.jobs[place].plan.log_words.as_slice() } else { &[] };
+        if lost && stripes.len() + words.len() > 1 {
+            run.again.extend(stripes.iter().map(|&stripe| Word::Stripe(stripe)));
+            run.again.extend(words.iter().map(|&(word, _)| word));
+        } else {
+            run.report.lost += u64::from(lost);
         }
     }
 
@@ -619,7 +650,7 @@ impl Engine {
             return;
         }
         match &run.phase {
-            Phase::Stripes { next } if *next >= self.store.config.stripe_count => {
+            Phase::Stripes { next } if *next >= self.scheme.word_count(&self.store) => {
                 let mut words = Vec::new();
                 self.scheme.log_words(&mut words);
                 if planted(Planted::RebuildSkipsLog) && run.kind == UnitKind::Rebuild {
@@ -787,10 +818,8 @@ impl Engine {
     }
 }
 
-enum Target {
-    Stripe(StripeId),
-    Word(Word),
-}
+/// Code words not in use that are passed over in one turn.
+const UNUSED_SKIPPED_MAX: usize = 1 << 16;
 
 fn run_mut(maintain: &mut Maintenance) -> &mut Run {
     maintain.run.as_mut().expect("called while a run is under way")

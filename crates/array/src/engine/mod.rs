@@ -9,6 +9,7 @@
 mod background;
 mod cache;
 mod checkpoint;
+mod collect;
 mod compute;
 mod config;
 mod cover;
@@ -78,6 +79,8 @@ pub struct EngineStats {
     pub log_members: u64,
     /// Full stripes written straight to the main array.
     pub full_stripes: u64,
+    /// Elastic stripes written with fewer than k chunks.
+    pub short_stripes: u64,
     /// Parity commits of a stripe.
     pub stripes_committed: u64,
     /// Commit runs.
@@ -148,6 +151,7 @@ pub struct Engine {
     payload: payload::Payloads,
     journaling: Journaling,
     background: background::Background,
+    collection: collect::Collection,
     checkpoint: checkpoint::Checkpointer,
     maintain: maintain::Maintenance,
 
@@ -185,8 +189,9 @@ pub struct Engine {
 const FRAMES_SET_ASIDE: usize = 16;
 
 impl Engine {
-    pub(crate) fn new(parts: crate::recovery::Parts, options: EngineOptions) -> Self {
-        let slot_count = options.slot_count(parts.store.config.geometry);
+    pub(crate) fn new(mut parts: crate::recovery::Parts, options: EngineOptions) -> Self {
+        parts.scheme.configure(&parts.store, &options.scheme);
+        let slot_count = options.slot_count(&parts.store.config, parts.scheme.class_count());
         let mut pool = Pool::new(parts.store.config.geometry.chunk_bytes(), slot_count);
         let zero_slot = pool.alloc().expect("a new pool is zeroed and has slots");
         let copies = parts.store.config.geometry.parity_count() + 1;
@@ -198,10 +203,11 @@ impl Engine {
         let checkpoint = checkpoint::Checkpointer::new(parts.checkpoint, retired);
         Self {
             flush: flush::Flusher::new(parts.health.members().len(), retired),
-            cache: cache::Cache::new(options.cache_stripes, options.cache_slots, parts.store.config.geometry),
+            cache: cache::Cache::new(&options, &parts.store.config, parts.scheme.class_count()),
             payload: payload::Payloads::new(&parts.store),
             journaling: parts.scheme.journaling(&parts.store),
             background: background::Background::default(),
+            collection: collect::Collection::default(),
             maintain: maintain::Maintenance::new(parts.superblock),
             store: parts.store,
             scheme: parts.scheme,
@@ -358,9 +364,11 @@ impl Engine {
         self.release_quarantine();
         self.retry_stalled_covers();
         self.drive_zeros();
+        self.expire_cache();
         self.start_batches();
         self.drive_payload();
         self.drive_background();
+        self.drive_collection();
         self.drive_maintenance();
         self.drive_checkpoint();
         self.drive_flush();
@@ -368,7 +376,7 @@ impl Engine {
 
     /// Whether the next [`Engine::pump`] has something to do although no operation is in flight.
     pub fn wants_pump(&self) -> bool {
-        self.zeros_left || !self.unissued.is_empty()
+        self.zeros_left || self.maintain.is_skipping() || !self.unissued.is_empty()
     }
 
     /// A device operation ended.
@@ -483,6 +491,7 @@ impl Engine {
                 Freed::Chunk(addr) => {
                     let space = &mut self.store.spaces[addr.dev.index()];
                     space.release(addr.chunk);
+                    self.scheme.released(addr);
                     if planted(Planted::ReuseBeforePersisted) {
                         space.set_frontier(addr.chunk.get());
                     }

@@ -52,7 +52,7 @@ impl Engine {
         if locked {
             let stripe = self.store.config.geometry.stripe_of(lcn);
             if !self.locks.try_lock(stripe, Mode::Shared) {
-                let write = ChunkWrite { request, lcn, slot, from: 0, to: 0 };
+                let write = ChunkWrite { request, lcn, slot, from: 0, to: 0, class: 0 };
                 self.locks
                     .wait(stripe, Pending { write, mode: Mode::Shared, kind: PendingKind::Read(place) });
                 return;

@@ -4,7 +4,7 @@ use super::cache::After;
 use super::{Engine, SyncPolicy};
 use crate::planted::{Planted, planted};
 use crate::scheme::{ChunkWrite, Journaling};
-use block::{Lcn, SECTOR_BYTES, Slot};
+use block::{Lba, Lcn, SECTOR_BYTES, Slot};
 
 /// Why a request failed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
@@ -118,8 +118,10 @@ impl Engine {
         }
         let request = self.open(tag, slots.len(), durable);
         self.note_write_request();
+        self.scheme.begin_write(Lba::new(offset_bytes / SECTOR_BYTES), length_bytes / SECTOR_BYTES);
         for ((lcn, from, to), &slot) in self.chunks_of(offset_bytes, length_bytes).zip(slots) {
-            self.queue_write(ChunkWrite { request, lcn, slot, from, to });
+            let class = self.scheme.class_of_write(&self.store, lcn);
+            self.queue_write(ChunkWrite { request, lcn, slot, from, to, class });
         }
         self.stats.user_chunks_written += slots.len() as u64;
     }
@@ -174,7 +176,8 @@ impl Engine {
         };
         for ((lcn, from, to), slot) in edges.filter(partial).take(2).zip(slots) {
             self.pool.bytes_mut(slot)[from as usize..to as usize].fill(0);
-            self.queue_write(ChunkWrite { request, lcn, slot, from, to });
+            let class = self.scheme.class_of_write(&self.store, lcn);
+            self.queue_write(ChunkWrite { request, lcn, slot, from, to, class });
             self.requests[request].remaining += 1;
             if lcn.get() == first {
                 whole_from = first + 1;

@@ -43,8 +43,11 @@ impl Engine {
     }
 
     fn release_run(&mut self, run: TrimRun) {
-        let space = &mut self.store.spaces[run.first.dev.index()];
-        (0..run.count).for_each(|i| space.release(ChunkIndex::new(run.first.chunk.get() + i)));
+        for i in 0..run.count {
+            let addr = ChunkAddr::new(run.first.dev, ChunkIndex::new(run.first.chunk.get() + i));
+            self.store.spaces[addr.dev.index()].release(addr.chunk);
+            self.scheme.released(addr);
+        }
     }
 
     /// A device's discard ended; it is a hint, so only a device that is gone matters.

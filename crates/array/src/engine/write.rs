@@ -12,7 +12,9 @@ impl Engine {
         if !self.accepts_writes() {
             return self.refuse_pending();
         }
-        let mut limit = self.options.batch_max;
+        let multiple = self.cache.batch_multiple();
+        let most = (self.options.batch_max / multiple * multiple).max(1);
+        let mut limit = most;
         while self.may_start() {
             self.gather_batch(limit);
             if self.batch.is_empty() {
@@ -42,7 +44,7 @@ impl Engine {
                     return;
                 }
             }
-            limit = if left { (limit / 2).max(1) } else { self.options.batch_max };
+            limit = if left { (limit / 2).max(1) } else { most };
         }
     }
 
@@ -129,7 +131,7 @@ impl Engine {
     /// Engine work that needs a stripe alone, and found it busy, waits its turn among the writers.
     pub(super) fn queue_for_stripe(&mut self, stripe: StripeId, kind: PendingKind) {
         let lcn = self.store.config.geometry.lcn_at(stripe, 0);
-        let write = ChunkWrite { request: u32::MAX, lcn, slot: self.zero_slot, from: 0, to: 0 };
+        let write = ChunkWrite { request: u32::MAX, lcn, slot: self.zero_slot, from: 0, to: 0, class: 0 };
         self.locks.wait(stripe, Pending { write, mode: Mode::Exclusive, kind });
     }
 

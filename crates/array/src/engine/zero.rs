@@ -65,7 +65,7 @@ impl Engine {
         let place = self.queued_zeros.take();
         self.queued_zeros[place] = run;
         let lcn = Lcn::new(run.next);
-        let write = ChunkWrite { request: run.request, lcn, slot: self.zero_slot, from: 0, to: 0 };
+        let write = ChunkWrite { request: run.request, lcn, slot: self.zero_slot, from: 0, to: 0, class: 0 };
         let pending = Pending { write, mode: Mode::Exclusive, kind: PendingKind::Zero(place) };
         self.locks.wait(self.store.config.geometry.stripe_of(lcn), pending);
     }
@@ -128,7 +128,7 @@ impl Engine {
             // What was never written, or is being written just now, needs no zeros after that.
             if self.scheme.locate(&self.store, lcn) != Located::Zero {
                 let slot = self.zero_slot;
-                self.queue_write(ChunkWrite { request: run.request, lcn, slot, from: 0, to: chunk });
+                self.queue_write(ChunkWrite { request: run.request, lcn, slot, from: 0, to: chunk, class: 0 });
                 self.requests[run.request].remaining += 1;
             }
             run.next += 1;

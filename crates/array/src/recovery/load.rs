@@ -62,7 +62,7 @@ pub(super) fn load(
             continue;
         }
         let (newest, next, list) = source.load_incrementals(header, list, store, &mut devices);
-        if !store.table.is_sane(store.config.chunks_per_device) {
+        if !store.table.is_sane(&store.config) {
             return Err(AssembleError::Inconsistent);
         }
         let items = decode_list(&list).map_err(|_| AssembleError::Inconsistent)?;

@@ -210,6 +210,10 @@ impl Replay<'_> {
                 let rows = parity.iter().take(self.store.main_count() - k).enumerate();
                 rows.map(|(row, c)| at(stripe, k + row, c)).collect()
             }
+            // A short stripe, too, takes the row on every device.
+            RecordRef::Elastic { row, .. } => (0..self.store.main_count() as u16)
+                .map(|dev| ChunkAddr::new(DevIndex::new(dev), ChunkIndex::new(row.saturating_add(1))))
+                .collect(),
             RecordRef::Zero { .. } | RecordRef::InPlace { .. } | RecordRef::Delta { .. } => Vec::new(),
         };
         chunks.retain(|addr| !addr.chunk.is_none());
@@ -280,6 +284,16 @@ impl Replay<'_> {
                     let addr = ChunkAddr::new(self.store.layout.device(stripe, k + row), chunk);
                     chunk.is_none() || !self.health.is_readable(addr) || self.read(addr, crc, &mut buffer)
                 })
+            }
+            RecordRef::Elastic { row, members, crcs, .. } => {
+                let stripe = StripeId::new(row.into());
+                pieces.extend(crcs.iter().enumerate().map(|(i, &crc)| {
+                    let parity = i.checked_sub(members.len());
+                    let (column, index) = parity.map_or((i, i), |parity| (k + parity, width + parity));
+                    let addr = ChunkAddr::new(self.store.layout.device(stripe, column), ChunkIndex::new(row + 1));
+                    Piece { index, addr, crc }
+                }));
+                self.make_whole(&pieces, members.len())
             }
             RecordRef::Zero { .. } => true,
             RecordRef::InPlace { stripe, .. } | RecordRef::Delta { stripe, .. } => {

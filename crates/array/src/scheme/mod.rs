@@ -3,18 +3,21 @@
 //! A scheme does no I/O. `apply` is its only mutation that lasts, identical live and in replay; planning may reserve
 //! space, which is given back by not applying (a crash) or by the records that supersede it.
 
+pub mod elastic;
 pub mod eplog;
 mod in_place;
+mod options;
 pub mod parity_log;
 pub mod raid;
 
+pub use options::{P_WAIT_NS_DEFAULT, SchemeOptions};
 pub use parity_log::full_blocks_min;
 
 use crate::health::Health;
 use crate::plan::{Codeword, Piece, Plan, Word};
 use crate::restart::{AssembleError, RecoveryReport, Restart};
 use crate::store::Store;
-use block::{ChunkAddr, ChunkIndex, DeviceSet, Lcn, Pool, Seq, Slot, StripeId};
+use block::{ChunkAddr, ChunkIndex, DeviceSet, Lba, Lcn, Pool, Seq, Slot, StripeId};
 use format::{ListItem, RecordRef, SchemeKind};
 
 /// One chunk to be written. Schemes with `WriteLock::Shared` get whole chunks: the engine has filled in the rest from the
@@ -31,6 +34,8 @@ pub struct ChunkWrite {
     pub from: u32,
     /// End of those bytes.
     pub to: u32,
+    /// The class of chunks that it is written together with, for schemes that have several.
+    pub class: u8,
 }
 
 /// Where the newest version of a chunk is.
@@ -65,6 +70,30 @@ pub struct SchemeMemory {
     pub fixed_bytes: u64,
     /// Grows with uncommitted updates (M-05).
     pub dynamic_bytes: u64,
+    /// What the placement policy remembers, of a size of its own (W-06).
+    pub placement_bytes: u64,
+}
+
+/// What garbage collection has done since assembly.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct GcStats {
+    /// Units chosen.
+    pub units_collected: u64,
+    /// Chunks written again (W-27).
+    pub chunks_rewritten: u64,
+    /// Chunks read for that.
+    pub chunks_read: u64,
+}
+
+/// What came of asking for a step of garbage collection.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum CollectOutcome {
+    /// The plan was filled.
+    Planned,
+    /// Nothing is to be collected now.
+    Nothing,
+    /// No rows or buffers for it at the moment.
+    NoSpace,
 }
 
 /// Whether a stripe must be locked whole by each write (in-place schemes) or is only shared.
@@ -128,6 +157,33 @@ pub trait Scheme: Send {
     /// All non-zero pieces of a code word.
     fn codeword(&self, store: &Store, word: Word, out: &mut Codeword);
 
+    /// The options it runs with, which [`SchemeOptions::check`] accepts; told once, after recovery.
+    fn configure(&mut self, _store: &Store, _options: &SchemeOptions) {}
+
+    /// A user's write request comes in; [`Scheme::class_of_write`] follows for each of its chunks.
+    fn begin_write(&mut self, _first: Lba, _sector_count: u64) {}
+
+    /// The class of a chunk that a user writes, below [`Scheme::class_count`]; asked once per write, in the order in which
+    /// they come in.
+    fn class_of_write(&mut self, _store: &Store, _lcn: Lcn) -> u8 {
+        0
+    }
+
+    /// How many classes of chunks are written apart from each other.
+    fn class_count(&self) -> usize {
+        1
+    }
+
+    /// How many code words rebuild and scrub look at, besides those of [`Scheme::log_words`].
+    fn word_count(&self, store: &Store) -> u64 {
+        store.config.stripe_count
+    }
+
+    /// One of them, if it is in use. [`Word::Stripe`] is held still while it is looked at; others are taken as they are.
+    fn word_at(&self, _store: &Store, index: u64) -> Option<Word> {
+        Some(Word::Stripe(StripeId::new(index)))
+    }
+
     /// What becomes of the records of this scheme's plans.
     fn journaling(&self, _store: &Store) -> Journaling {
         Journaling::WithWrites
@@ -185,6 +241,27 @@ pub trait Scheme: Send {
         _plan: &mut Plan,
     ) -> bool {
         false
+    }
+
+    /// Plans the next step of garbage collection, if the scheme has any and it is wanted.
+    fn plan_collect(&mut self, _store: &mut Store, _pool: &mut Pool, _plan: &mut Plan) -> CollectOutcome {
+        CollectOutcome::Nothing
+    }
+
+    /// A step of garbage collection could not read what it needs, and wrote nothing.
+    fn undo_collect(&mut self, _store: &mut Store, _plan: &Plan) {}
+
+    /// Whether freed chunks are needed that a flush would make usable.
+    fn wants_released(&self) -> bool {
+        false
+    }
+
+    /// A freed chunk may be used again.
+    fn released(&mut self, _addr: ChunkAddr) {}
+
+    /// What garbage collection has done since assembly.
+    fn gc_stats(&self) -> GcStats {
+        GcStats::default()
     }
 
     /// The only lasting mutation. `seq` is the record's place in history; `log_position` where its log chunks are.
@@ -266,5 +343,6 @@ pub fn new(store: &Store) -> Box<dyn Scheme> {
         SchemeKind::Eplog => Box::new(eplog::Eplog::new(store)),
         SchemeKind::Raid => Box::new(raid::Raid::new(store)),
         SchemeKind::ParityLog => Box::new(parity_log::ParityLog::new(store)),
+        SchemeKind::Elastic | SchemeKind::Was => Box::new(elastic::Elastic::new(store)),
     }
 }

@@ -261,6 +261,7 @@ impl Scheme for Eplog {
                 }
                 out.data_count = out.pieces.iter().filter(|p| p.index < k).count();
             }
+            Word::Row(_) => {}
             Word::Log(id) => {
                 for i in 0..self.log.member_count(id) {
                     let LogMember { lcn, chunk, .. } = self.log.member(id, i);
@@ -338,7 +339,9 @@ impl Scheme for Eplog {
                 self.replace_stripe(store, stripe, data, parity);
             }
             RecordRef::Zero { first, count } => self.apply_zero(store, first, count),
-            RecordRef::InPlace { .. } | RecordRef::Delta { .. } => return Err(Rejected),
+            RecordRef::InPlace { .. } | RecordRef::Delta { .. } | RecordRef::Elastic { .. } => {
+                return Err(Rejected);
+            }
         }
         Ok(())
     }
@@ -377,7 +380,7 @@ impl Scheme for Eplog {
             RecordRef::Zero { first, count } => {
                 first.get().checked_add(count).is_some_and(|end| end <= lcn_count)
             }
-            RecordRef::InPlace { .. } | RecordRef::Delta { .. } => false,
+            RecordRef::InPlace { .. } | RecordRef::Delta { .. } | RecordRef::Elastic { .. } => false,
         }
     }
 
@@ -410,6 +413,7 @@ impl Scheme for Eplog {
         SchemeMemory {
             fixed_bytes: self.dirty.fixed_bytes() + self.log.fixed_bytes(),
             dynamic_bytes: self.dirty.dynamic_bytes() + self.log.dynamic_bytes(),
+            placement_bytes: 0,
         }
     }
 

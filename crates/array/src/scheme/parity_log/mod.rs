@@ -257,6 +257,7 @@ impl Scheme for ParityLog {
             }
             RecordRef::LogStripe { .. }
             | RecordRef::FullStripe { .. }
+            | RecordRef::Elastic { .. }
             | RecordRef::Commit { .. }
             | RecordRef::Zero { .. } => return Err(Rejected),
         };
@@ -279,6 +280,7 @@ impl Scheme for ParityLog {
             }
             RecordRef::LogStripe { .. }
             | RecordRef::FullStripe { .. }
+            | RecordRef::Elastic { .. }
             | RecordRef::Commit { .. }
             | RecordRef::Zero { .. } => false,
         }
@@ -309,6 +311,7 @@ impl Scheme for ParityLog {
             }
             RecordRef::LogStripe { .. }
             | RecordRef::FullStripe { .. }
+            | RecordRef::Elastic { .. }
             | RecordRef::Commit { .. }
             | RecordRef::Zero { .. } => false,
         }
@@ -364,7 +367,7 @@ impl Scheme for ParityLog {
     }
 
     fn memory(&self) -> SchemeMemory {
-        SchemeMemory { fixed_bytes: 0, dynamic_bytes: self.deltas.memory_bytes() }
+        SchemeMemory { fixed_bytes: 0, dynamic_bytes: self.deltas.memory_bytes(), placement_bytes: 0 }
     }
 
     fn log_words(&self, _out: &mut Vec<Word>) {}

@@ -31,6 +31,7 @@ impl Bench {
             consistency: Consistency::Journal,
             geometry: Geometry::new(k, m, u64::from(CHUNK)).expect("valid"),
             reserve_permille: 0,
+            unit_rows: 64,
         };
         let config = plan_config(&options, 16 << 20, 8 << 20, m).expect("fits");
         let entries = vec![MemberEntry { serial: 1, state: MemberState::Healthy }; k + 2 * m];
@@ -55,7 +56,7 @@ impl Bench {
             let from = offset.saturating_sub(lcn * chunk).min(chunk) as u32;
             let to = (offset + length - lcn * chunk).min(chunk) as u32;
             let slot = self.pool.alloc().expect("enough slots");
-            writes.push(ChunkWrite { request: 0, lcn: Lcn::new(lcn), slot, from, to });
+            writes.push(ChunkWrite { request: 0, lcn: Lcn::new(lcn), slot, from, to, class: 0 });
         }
         let (mut plan, mut refused) = (Plan::default(), Vec::new());
         let pool = &mut self.pool;
@@ -322,7 +323,7 @@ fn a_full_log_is_refused_and_says_that_a_commit_helps() {
     let mut bench = Bench::new(2, 1, 0);
     while bench.store.log.reserve_chunk(64) {}
     let slot = bench.pool.alloc().expect("enough slots");
-    let write = ChunkWrite { request: 0, lcn: Lcn::new(0), slot, from: 0, to: CHUNK };
+    let write = ChunkWrite { request: 0, lcn: Lcn::new(0), slot, from: 0, to: CHUNK, class: 0 };
     let (mut writes, mut refused, mut plan) = (vec![write], Vec::new(), Plan::default());
     let (store, pool) = (&mut bench.store, &mut bench.pool);
     bench.scheme.plan_writes(store, &bench.health, pool, &mut writes, &mut refused, &mut plan);

@@ -114,6 +114,7 @@ impl Scheme for Raid {
             RecordRef::InPlace { .. }
             | RecordRef::LogStripe { .. }
             | RecordRef::FullStripe { .. }
+            | RecordRef::Elastic { .. }
             | RecordRef::Commit { .. }
             | RecordRef::Zero { .. }
             | RecordRef::Delta { .. } => Err(Rejected),

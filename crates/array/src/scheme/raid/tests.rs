@@ -30,6 +30,7 @@ impl Bench {
             consistency,
             geometry: Geometry::new(k, m, u64::from(CHUNK)).expect("valid"),
             reserve_permille: 0,
+            unit_rows: 64,
         };
         let config = plan_config(&options, 16 << 20, 0, 0).expect("fits");
         let entries = vec![MemberEntry { serial: 1, state: MemberState::Healthy }; k + m];
@@ -56,7 +57,7 @@ impl Bench {
                 let from = offset.saturating_sub(lcn * chunk).min(chunk) as u32;
                 let to = (offset + length - lcn * chunk).min(chunk) as u32;
                 let slot = self.pool.alloc().expect("enough slots");
-                writes.push(ChunkWrite { request, lcn: Lcn::new(lcn), slot, from, to });
+                writes.push(ChunkWrite { request, lcn: Lcn::new(lcn), slot, from, to, class: 0 });
             }
         }
         let (mut plan, mut refused) = (Plan::default(), Vec::new());

@@ -1,0 +1,52 @@
+//! RAID-level garbage collection beside foreground I/O (W-22, W-31): one step at a time, two when writes wait for space.
+
+use super::Engine;
+use super::job::JobKind;
+use crate::scheme::CollectOutcome;
+
+/// Steps in flight while there is room, and when there is none.
+const STEPS: usize = 1;
+const STEPS_WHEN_SHORT: usize = 2;
+
+/// Steps of garbage collection under way.
+#[derive(Default)]
+pub(super) struct Collection {
+    steps: usize,
+    /// Writes found no space since the last step ended.
+    short: bool,
+}
+
+impl Engine {
+    /// Writes wait for space.
+    pub(super) fn hurry_collection(&mut self) {
+        self.collection.short = true;
+    }
+
+    pub(super) fn drive_collection(&mut self) {
+        let steps_max = if self.collection.short { STEPS_WHEN_SHORT } else { STEPS };
+        while self.collection.steps < steps_max && self.accepts_writes() && self.may_record() {
+            let place = self.take_job(JobKind::Collect);
+            let mut plan = std::mem::take(&mut self.jobs[place].plan);
+            let outcome = self.scheme.plan_collect(&mut self.store, &mut self.pool, &mut plan);
+            if self.options.sort_unit_reads {
+                plan.reads.sort_unstable_by_key(|read| read.addr);
+            }
+            self.jobs[place].plan = plan;
+            if outcome != CollectOutcome::Planned {
+                self.give_job(place);
+                break;
+            }
+            self.collection.steps += 1;
+            self.start_job(place);
+        }
+        if self.scheme.wants_released() && self.accepts_writes() {
+            self.flush.want_internal();
+        }
+    }
+
+    /// A step has retired, or could not read what it needs.
+    pub(super) fn collection_step_done(&mut self) {
+        self.collection.steps -= 1;
+        self.collection.short = false;
+    }
+}

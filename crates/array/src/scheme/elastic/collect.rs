@@ -1,0 +1,254 @@
+//! RAID-level garbage collection (W-22 to W-27): the valid chunks of a unit are read and written again as new stripes; with
+//! the last of them the unit is free.
+//!
+//! A plan moves as many chunks of the victim as there are buffers for. The moves of one unit may be spread over several
+//! plans, beside user writes: a chunk that a user overwrites meanwhile is not the newest version when its move is applied,
+//! and the move does not count. If a chunk cannot be read, the chunks of its plan are tried one by one, so that the others do not
+//! suffer; its unit is left alone then.
+
+use super::write::{Chunk, plan_stripe};
+use super::{Elastic, rows};
+use crate::plan::{Plan, PlanRead, Word};
+use crate::scheme::{CollectOutcome, GcStats};
+use crate::store::Store;
+use block::{Lcn, Pool, Stream};
+use format::RecordRef;
+use placement::{CollectedUnit, Greedy, GcWrite, UnitId, VictimPolicy};
+use std::collections::VecDeque;
+
+struct Victim {
+    unit: u32,
+    /// The first place that was not looked at.
+    next: u32,
+}
+
+/// A valid chunk of the victim.
+#[derive(Clone, Copy)]
+struct Move {
+    lcn: Lcn,
+    from: u32,
+    class: usize,
+}
+
+/// Progress of collection.
+pub struct Collector {
+    policy: Box<dyn VictimPolicy>,
+    victim: Option<Victim>,
+    /// Places whose chunks are to be moved one by one.
+    singly: VecDeque<u32>,
+    stats: GcStats,
+    moves: Vec<Move>,
+    /// For each stripe of a plan the row, its class, and how many of `moves` it takes.
+    stripes: Vec<(u32, usize, usize)>,
+}
+
+impl Default for Collector {
+    fn default() -> Self {
+        Self {
+            policy: Box::new(Greedy),
+            victim: None,
+            singly: VecDeque::new(),
+            stats: GcStats::default(),
+            moves: Vec::new(),
+            stripes: Vec::new(),
+        }
+    }
+}
+
+impl Collector {
+    pub fn set_policy(&mut self, policy: Box<dyn VictimPolicy>) {
+        self.policy = policy;
+    }
+
+    pub fn stats(&self) -> GcStats {
+        self.stats
+    }
+}
+
+impl Elastic {
+    /// Plans the next step of collection, if it is wanted.
+    pub(super) fn plan_move(&mut self, store: &mut Store, pool: &mut Pool, plan: &mut Plan) -> CollectOutcome {
+        let geometry = store.config.geometry;
+        let (k, m) = (geometry.data_count(), geometry.parity_count());
+        let spare = pool.free_count().saturating_sub(store.slots_kept() + m * self.units.class_count());
+        let stripes_max = spare / (k + m);
+        if stripes_max == 0 {
+            return CollectOutcome::NoSpace;
+        }
+        // Half of the buffers are left to users.
+        if !self.choose_moves((stripes_max / 2).max(1) * k) {
+            return CollectOutcome::Nothing;
+        }
+        if !self.take_rows(store) {
+            return CollectOutcome::NoSpace;
+        }
+        self.advance();
+        let (moves, stripes) =
+            (std::mem::take(&mut self.collector.moves), std::mem::take(&mut self.collector.stripes));
+        let mut rest = moves.as_slice();
+        for &(row, class, count) in &stripes {
+            let (members, others) = rest.split_at(count);
+            rest = others;
+            self.plan_moved_stripe(store, pool, row, class, members, plan);
+        }
+        self.collector.stats.chunks_read += moves.len() as u64;
+        self.collector.stats.chunks_rewritten += moves.len() as u64;
+        (self.collector.moves, self.collector.stripes) = (moves, stripes);
+        CollectOutcome::Planned
+    }
+
+    fn plan_moved_stripe(
+        &mut self,
+        store: &Store,
+        pool: &mut Pool,
+        row: u32,
+        class: usize,
+        members: &[Move],
+        plan: &mut Plan,
+    ) {
+        let first = plan.reads.len();
+        let to = self.units.of_row(row);
+        for &Move { from, .. } in members {
+            let (row, column) = (self.rows.row_of(from), self.rows.column_of(from));
+            let addr = rows::address(store, row, column);
+            let slot = plan.own_slot(pool);
+            let (crc, word) = (store.table.crc(addr), Word::Row(row));
+            plan.reads.push(PlanRead { addr, crc, word, index: column, slot, stream: Stream::Data });
+            if let Some(time) = self.units.stamp(self.units.of_row(row)) {
+                self.units.note_time(to, time);
+            }
+        }
+        let slots: Vec<_> = plan.reads[first..].iter().map(|read| read.slot).collect();
+        let chunks = members.iter().zip(slots).map(|(&Move { lcn, from, .. }, slot)| Chunk { lcn, slot, from });
+        plan_stripe(store, pool, row, class, chunks, plan);
+    }
+
+    /// Fills `moves` with up to `chunks_max` chunks, those of a class together; `false` if nothing is to be moved.
+    fn choose_moves(&mut self, chunks_max: usize) -> bool {
+        let mut moves = std::mem::take(&mut self.collector.moves);
+        moves.clear();
+        while moves.is_empty() && (self.choose_single(&mut moves) || self.choose_victim()) {
+            self.gather(chunks_max, &mut moves);
+        }
+        for chunk in &mut moves {
+            let unit = self.units.of_row(self.rows.row_of(chunk.from));
+            let (class, written) = (self.units.class(unit), self.units.stamp(unit));
+            let write = GcWrite { lcn: chunk.lcn, class, written, now: self.now };
+            chunk.class = self.placement.place_gc(write).index();
+        }
+        moves.sort_by_key(|chunk| chunk.class);
+        let any = !moves.is_empty();
+        self.collector.moves = moves;
+        any
+    }
+
+    /// A chunk that is moved alone.
+    fn choose_single(&mut self, moves: &mut Vec<Move>) -> bool {
+        while let Some(&place) = self.collector.singly.front() {
+            let unit = self.units.of_row(self.rows.row_of(place));
+            if let Some(lcn) = self.rows.owner(place).filter(|_| self.units.is_moving(unit)) {
+                moves.push(Move { lcn, from: place, class: 0 });
+                return true;
+            }
+            self.collector.singly.pop_front();
+        }
+        false
+    }
+
+    /// Makes sure that there is a victim; `false` if none is wanted, or none would free anything.
+    fn choose_victim(&mut self) -> bool {
+        if self.collector.victim.as_ref().is_some_and(|victim| self.units.is_moving(victim.unit)) {
+            return true;
+        }
+        self.collector.victim = None;
+        if !self.units.wants_collection() {
+            return false;
+        }
+        let Some(unit) = self.collector.policy.pick(&self.units, self.now).map(UnitId::get) else {
+            return false;
+        };
+        let collected =
+            CollectedUnit { class: self.units.class(unit), created: self.units.created(unit), now: self.now };
+        self.placement.note_collected(collected);
+        self.units.start_moving(unit);
+        self.collector.stats.units_collected += 1;
+        let next = self.rows.place_at(self.units.rows_of(unit).start, 0);
+        self.collector.victim = Some(Victim { unit, next });
+        true
+    }
+
+    /// Valid chunks of the victim, from where the last plan stopped. When all were looked at, there is no victim any more.
+    fn gather(&mut self, chunks_max: usize, moves: &mut Vec<Move>) {
+        let Some(Victim { unit, next }) = self.collector.victim else { return };
+        if !moves.is_empty() {
+            return; // One that is moved alone.
+        }
+        let end = self.rows.place_at(self.units.rows_of(unit).end, 0);
+        let valid = |from| self.rows.owner(from).map(|lcn| Move { lcn, from, class: 0 });
+        moves.extend((next..end).filter_map(valid).take(chunks_max));
+        if moves.is_empty() {
+            self.collector.victim = None;
+        }
+    }
+
+    /// What was chosen is planned: the next plan goes on behind it.
+    fn advance(&mut self) {
+        let moves = &self.collector.moves;
+        if self.collector.singly.front() == moves.first().map(|chunk| &chunk.from) {
+            self.collector.singly.pop_front();
+            return;
+        }
+        if let (Some(victim), Some(last)) = (&mut self.collector.victim, moves.iter().map(|chunk| chunk.from).max()) {
+            victim.next = last + 1;
+        }
+    }
+
+    /// Takes the rows that the chosen moves need: none if there are not enough.
+    fn take_rows(&mut self, store: &mut Store) -> bool {
+        let k = store.config.geometry.data_count();
+        let rows_of = |moves: &[Move]| -> usize {
+            moves.chunk_by(|one, other| one.class == other.class).map(|part| part.len().div_ceil(k)).sum()
+        };
+        let together = self.collector.moves.len().div_ceil(k);
+        let apart = rows_of(&self.collector.moves);
+        // Separated they may take as many rows as they free, or more than are left: then they go together.
+        if apart > together && (apart >= self.units.rows_per_unit() as usize || self.units.is_short()) {
+            let class = self.collector.moves[0].class;
+            self.collector.moves.iter_mut().for_each(|chunk| chunk.class = class);
+        }
+        let mut stripes = std::mem::take(&mut self.collector.stripes);
+        stripes.clear();
+        let mut enough = true;
+        'all: for part in self.collector.moves.chunk_by(|one, other| one.class == other.class) {
+            for members in part.chunks(k) {
+                let class = members[0].class;
+                let Some(row) = self.units.take_row(store, class, self.now, false) else {
+                    enough = false;
+                    break 'all;
+                };
+                stripes.push((row, class, members.len()));
+            }
+        }
+        if !enough {
+            stripes.drain(..).for_each(|(row, _, _)| self.units.give_row(store, row));
+        }
+        self.collector.stripes = stripes;
+        enough
+    }
+
+    /// A plan of moves could not read a chunk, and wrote nothing.
+    pub(super) fn undo_move(&mut self, store: &mut Store, plan: &Plan) {
+        let mut places = Vec::new();
+        for index in 0..plan.records.len() {
+            if let RecordRef::Elastic { row, members, .. } = plan.records.get(index) {
+                self.units.give_row(store, row);
+                places.extend(members.iter().map(|member| member.from));
+            }
+        }
+        if let &[place] = places.as_slice() {
+            self.units.stick(self.units.of_row(self.rows.row_of(place)));
+        } else {
+            self.collector.singly.extend(places);
+        }
+    }
+}

@@ -1,0 +1,348 @@
+//! Elastic striping: everything log-structured, in stripes as wide as there is data for (eSAP, W-18 to W-36; WAS).
+//!
+//! A *row* is chunk r + 1 of every main device. An elastic stripe fills a row once: k' <= k data chunks in the first columns,
+//! the m parities in the last ones; columns rotate over the devices from row to row, so parity does (W-20). Nothing is ever
+//! read or overwritten for a write (W-21). Overwritten chunks stay where they are, because they are part of their stripe (W-26),
+//! until garbage collection has moved what is still valid out of their *unit* of rows (W-23).
+//!
+//! | state | where | kept |
+//! |---|---|---|
+//! | where the newest version of a chunk is | the table's map: row x k + column + 1 | in checkpoints |
+//! | width and class of a row's stripe | the table's words of rows | in checkpoints |
+//! | which chunk is the newest version of what | `Rows::owners` | made from the map |
+//! | valid chunks of each unit | `Units` | made from the map |
+//!
+//! A unit is free when all its rows were written and none of its chunks is the newest version of anything: a function of the
+//! table alone, so replay frees what was freed live. A chunk that garbage collection moves is the newest version only if
+//! that is still where it was read, so collection needs no lock.
+
+mod collect;
+mod persist;
+mod rows;
+#[cfg(test)]
+mod tests;
+mod units;
+mod write;
+
+use super::{
+    ChunkWrite, CollectOutcome, CommitOutcome, GcStats, Located, Pressure, Rejected, Scheme, SchemeMemory,
+    SchemeOptions, WriteLock,
+};
+use crate::health::Health;
+use crate::plan::{Codeword, Piece, Plan, Word};
+use crate::planted::{Planted, planted};
+use crate::restart::{AssembleError, RecoveryReport, Restart};
+use crate::store::Store;
+use block::{ChunkAddr, ChunkIndex, DevIndex, DeviceSet, Lba, Lcn, Pool, Seq, StripeId};
+use collect::Collector;
+use format::{CLASSES_MAX, ElasticMember, ListItem, RecordRef, SchemeKind};
+use placement::{Placement, Sequence, SequenceDetector, SingleGroup, UserWrite};
+use rows::{RowWord, Rows};
+use units::Units;
+
+/// The scheme's state besides the table.
+pub struct Elastic {
+    kind: SchemeKind,
+    rows: Rows,
+    units: Units,
+    placement: Box<dyn Placement>,
+    collector: Collector,
+    detector: SequenceDetector,
+    sequence: Sequence,
+    /// User chunk writes so far: the clock of placement.
+    now: u64,
+    scratch: write::Scratch,
+}
+
+impl Elastic {
+    /// The empty scheme of an empty store.
+    pub fn new(store: &Store) -> Self {
+        Self {
+            kind: store.config.scheme,
+            rows: Rows::new(store),
+            units: Units::new(store),
+            placement: Box::new(SingleGroup),
+            collector: Collector::default(),
+            detector: SequenceDetector::default(),
+            sequence: Sequence::Random,
+            now: 0,
+            scratch: write::Scratch::default(),
+        }
+    }
+
+    /// The newest version of `lcn` is no longer where the map says.
+    fn invalidate(&mut self, store: &mut Store, lcn: Lcn) {
+        let place = store.table.place(lcn);
+        if place == 0 {
+            return;
+        }
+        self.rows.disown(place);
+        let unit = self.units.of_row(self.rows.row_of(place));
+        self.units.drop_valid(unit);
+        self.free_if_empty(store, unit);
+    }
+
+    /// A unit that is written and of which nothing is valid is free (W-25).
+    fn free_if_empty(&mut self, store: &mut Store, unit: u32) {
+        if !self.units.is_dead(unit) {
+            return;
+        }
+        for row in self.units.rows_of(unit) {
+            RowWord::read(store, row).freed().write(store, row);
+            for dev in (0..store.main_count() as u16).map(DevIndex::new) {
+                store.free(dev, ChunkIndex::new(row + 1));
+            }
+        }
+        self.units.free(unit);
+    }
+
+    fn apply_stripe(
+        &mut self,
+        store: &mut Store,
+        row: u32,
+        class: u8,
+        members: &[ElasticMember],
+        crcs: &[u32],
+    ) {
+        let k = store.config.geometry.data_count();
+        let wide = planted(Planted::ShortStripeAsWide);
+        RowWord::new(if wide { k } else { members.len() }, class).write(store, row);
+        let (data, parity) = crcs.split_at(members.len());
+        let columns = (0..).zip(data).chain((k..).zip(parity));
+        for (column, &crc) in columns {
+            store.table.set_crc(rows::address(store, row, column), crc);
+        }
+        let unit = self.units.of_row(row);
+        self.units.wrote(unit, class);
+        for (column, member) in members.iter().enumerate() {
+            let moved_away = member.from != 0 && store.table.place(member.lcn) != member.from;
+            if moved_away && !planted(Planted::MoveOverNewer) {
+                continue; // Overwritten or discarded since it was read: this copy was never the newest version.
+            }
+            // The new place counts before the old one ceases to: a unit that holds both must not pass for empty.
+            self.units.add_valid(unit);
+            self.invalidate(store, member.lcn);
+            let place = self.rows.place_at(row, column);
+            self.rows.own(place, member.lcn);
+            store.table.set_place(member.lcn, place);
+        }
+        self.free_if_empty(store, unit);
+    }
+
+    fn apply_zero(&mut self, store: &mut Store, first: Lcn, count: u64) {
+        for lcn in (first.get()..first.get() + count).map(Lcn::new) {
+            self.invalidate(store, lcn);
+            store.table.set_place(lcn, 0);
+        }
+    }
+}
+
+impl Scheme for Elastic {
+    fn kind(&self) -> SchemeKind {
+        self.kind
+    }
+
+    fn write_lock(&self) -> WriteLock {
+        WriteLock::Shared
+    }
+
+    fn configure(&mut self, store: &Store, options: &SchemeOptions) {
+        self.placement =
+            options.build_placement(&store.config).expect("the options were checked when the array started");
+        self.units.set_classes(self.placement.classes());
+        self.units.set_threshold(options.gc_threshold);
+        self.collector.set_policy(options.gc.build());
+    }
+
+    fn begin_write(&mut self, first: Lba, sector_count: u64) {
+        self.sequence = self.detector.request(first, sector_count);
+    }
+
+    fn class_of_write(&mut self, store: &Store, lcn: Lcn) -> u8 {
+        let place = store.table.place(lcn);
+        let previous =
+            (place != 0).then(|| self.units.stamp(self.units.of_row(self.rows.row_of(place)))).flatten();
+        let write = UserWrite { lcn, sequence: self.sequence, now: self.now, previous };
+        self.now += 1;
+        self.placement.place_user(write).get()
+    }
+
+    fn class_count(&self) -> usize {
+        self.units.class_count()
+    }
+
+    fn locate(&self, store: &Store, lcn: Lcn) -> Located {
+        let place = store.table.place(lcn);
+        if place == 0 {
+            return Located::Zero;
+        }
+        let (row, column) = (self.rows.row_of(place), self.rows.column_of(place));
+        let addr = rows::address(store, row, column);
+        let piece = Piece { index: column, addr, crc: store.table.crc(addr) };
+        Located::At { piece, word: Word::Row(row) }
+    }
+
+    fn codeword(&self, store: &Store, word: Word, out: &mut Codeword) {
+        out.clear();
+        let Word::Row(row) = word else { return };
+        // Also of a row that is free but not used again: who reads from it still needs its cover.
+        let width = RowWord::read(store, row).width();
+        if width == 0 {
+            return;
+        }
+        let (k, m) = (store.config.geometry.data_count(), store.config.geometry.parity_count());
+        let mut push = |index: usize, column: usize| {
+            let addr = rows::address(store, row, column);
+            out.pieces.push(Piece { index, addr, crc: store.table.crc(addr) });
+        };
+        (0..width).for_each(|column| push(column, column));
+        (0..m).for_each(|parity| push(store.code.width_max() + parity, k + parity));
+        out.data_count = width;
+    }
+
+    fn word_count(&self, _store: &Store) -> u64 {
+        self.units.row_count().into()
+    }
+
+    fn word_at(&self, store: &Store, index: u64) -> Option<Word> {
+        let row = u32::try_from(index).ok()?;
+        RowWord::read(store, row).is_live().then_some(Word::Row(row))
+    }
+
+    fn plan_writes(
+        &mut self,
+        store: &mut Store,
+        _health: &Health,
+        pool: &mut Pool,
+        writes: &mut Vec<ChunkWrite>,
+        refused: &mut Vec<ChunkWrite>,
+        plan: &mut Plan,
+    ) {
+        self.plan_batch(store, pool, writes, refused, plan);
+    }
+
+    fn commit_would_help(&self) -> bool {
+        false
+    }
+
+    fn take_dirty(&mut self, _store: &Store, _count: usize, _out: &mut Vec<StripeId>) {}
+
+    fn return_dirty(&mut self, _stripe: StripeId) {}
+
+    fn plan_commit(
+        &mut self,
+        _store: &mut Store,
+        _health: &Health,
+        _pool: &mut Pool,
+        _stripe: StripeId,
+        _plan: &mut Plan,
+    ) -> CommitOutcome {
+        CommitOutcome::Clean
+    }
+
+    fn plan_collect(&mut self, store: &mut Store, pool: &mut Pool, plan: &mut Plan) -> CollectOutcome {
+        self.plan_move(store, pool, plan)
+    }
+
+    fn undo_collect(&mut self, store: &mut Store, plan: &Plan) {
+        self.undo_move(store, plan);
+    }
+
+    fn wants_released(&self) -> bool {
+        self.units.wants_released()
+    }
+
+    fn released(&mut self, addr: ChunkAddr) {
+        self.units.released(addr.chunk.get() - 1);
+    }
+
+    fn gc_stats(&self) -> GcStats {
+        self.collector.stats()
+    }
+
+    fn apply(&mut self, store: &mut Store, _seq: Seq, record: RecordRef<'_>) -> Result<(), Rejected> {
+        if !self.accepts(store, record) {
+            return Err(Rejected);
+        }
+        match record {
+            RecordRef::Elastic { row, class, members, crcs } => {
+                self.apply_stripe(store, row, class, members, crcs);
+            }
+            RecordRef::Zero { first, count } => self.apply_zero(store, first, count),
+            RecordRef::LogStripe { .. }
+            | RecordRef::FullStripe { .. }
+            | RecordRef::Commit { .. }
+            | RecordRef::InPlace { .. }
+            | RecordRef::Delta { .. } => return Err(Rejected),
+        }
+        Ok(())
+    }
+
+    fn accepts(&self, store: &Store, record: RecordRef<'_>) -> bool {
+        let (k, m) = (store.config.geometry.data_count(), store.config.geometry.parity_count());
+        let lcn_count = store.config.stripe_count * k as u64;
+        match record {
+            RecordRef::Elastic { row, class, members, crcs } => {
+                let places = self.units.row_count() * k as u32;
+                row < self.units.row_count()
+                    && usize::from(class) < CLASSES_MAX
+                    && (1..=k).contains(&members.len())
+                    && crcs.len() == members.len() + m
+                    && members.iter().all(|member| member.lcn.get() < lcn_count && member.from <= places)
+                    && !RowWord::read(store, row).is_live()
+            }
+            RecordRef::Zero { first, count } => {
+                first.get().checked_add(count).is_some_and(|end| end <= lcn_count)
+            }
+            RecordRef::LogStripe { .. }
+            | RecordRef::FullStripe { .. }
+            | RecordRef::Commit { .. }
+            | RecordRef::InPlace { .. }
+            | RecordRef::Delta { .. } => false,
+        }
+    }
+
+    fn recover(
+        &mut self,
+        store: &mut Store,
+        _devices: &mut dyn DeviceSet,
+        _health: &mut Health,
+        _restart: Restart,
+        _report: &mut RecoveryReport,
+    ) -> Result<(), AssembleError> {
+        self.settle_units(store);
+        Ok(())
+    }
+
+    fn log_tail(&self, store: &Store) -> u64 {
+        store.log.head()
+    }
+
+    fn pressure(&self, _store: &Store) -> Pressure {
+        Pressure { low_space: false, ..Pressure::default() }
+    }
+
+    fn is_dirty(&self, _stripe: StripeId) -> bool {
+        false
+    }
+
+    fn memory(&self) -> SchemeMemory {
+        SchemeMemory {
+            fixed_bytes: self.rows.memory_bytes() + self.units.memory_bytes(),
+            dynamic_bytes: 0,
+            placement_bytes: self.placement.memory_bytes() as u64,
+        }
+    }
+
+    fn log_words(&self, _out: &mut Vec<Word>) {}
+
+    fn save(&self, _store: &Store, _out: &mut Vec<ListItem>) {}
+
+    fn load(&mut self, store: &mut Store, items: &[ListItem]) -> Result<(), Rejected> {
+        if items.is_empty() { self.load_table(store) } else { Err(Rejected) }
+    }
+
+    fn claim_space(&self, store: &mut Store) -> Result<(), Rejected> {
+        self.claim_rows(store)
+    }
+}

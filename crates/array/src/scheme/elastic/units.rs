@@ -1,0 +1,329 @@
+//! Units of rows: how much of each is valid, which are free, and which are being filled.
+//!
+//! A unit's way: free, open (its rows are taken one after the other, by one class), full (all rows written), a candidate
+//! for collection, empty, *pending* (its chunks wait until the record that freed them is durable), free again. A unit that was
+//! open at a crash is *partial*: its rows are taken before those of free units.
+
+use crate::planted::{Planted, planted};
+use crate::store::Store;
+use block::{ChunkIndex, DevIndex};
+use placement::{Class, GcThreshold, UnitId, UnitStamp, UnitState};
+use std::collections::VecDeque;
+use std::ops::Range;
+
+/// Units that only garbage collection may take, besides one for each class.
+const KEPT_BESIDES: usize = 1;
+
+/// What collection has to do with a unit.
+#[derive(Clone, Copy, PartialEq, Eq, Default)]
+enum Fate {
+    /// It may be chosen.
+    #[default]
+    Plain,
+    /// Its valid chunks are on their way elsewhere, or about to be.
+    Moving,
+    /// A chunk of it cannot be read.
+    Stuck,
+}
+
+#[derive(Clone, Default)]
+struct Unit {
+    /// Chunks in it that are the newest version of something.
+    valid: u32,
+    /// Rows written.
+    written: u32,
+    /// Chunks of all devices that are not free.
+    used: u32,
+    /// First row, counted from the unit's first, that may be free.
+    next: u32,
+    class: u8,
+    fate: Fate,
+    created: u64,
+    closed: u64,
+    /// When what is in it was written by users, on the average.
+    stamp: UnitStamp,
+}
+
+/// See the module's documentation.
+pub struct Units {
+    units: Vec<Unit>,
+    unit_rows: u32,
+    data_count: u32,
+    device_count: u32,
+    classes: usize,
+    /// The unit being filled, for each class.
+    open: Vec<Option<u32>>,
+    free: VecDeque<u32>,
+    partial: VecDeque<u32>,
+    /// Units whose chunks were freed but are not released.
+    pending: u32,
+    /// Units whose valid chunks are all on their way elsewhere.
+    moving: u32,
+    /// Spare units: beyond what the volume needs.
+    spare: u32,
+    threshold: GcThreshold,
+}
+
+impl Units {
+    /// All units free.
+    pub fn new(store: &Store) -> Self {
+        let unit_rows = store.config.unit_rows;
+        let count = store.config.chunks_per_device / unit_rows;
+        let needed = store.config.stripe_count.div_ceil(unit_rows.into());
+        Self {
+            units: vec![Unit::default(); count as usize],
+            unit_rows,
+            data_count: store.config.geometry.data_count() as u32,
+            device_count: store.config.geometry.device_count() as u32,
+            classes: 1,
+            open: vec![None],
+            free: (0..count).collect(),
+            partial: VecDeque::new(),
+            pending: 0,
+            moving: 0,
+            spare: count.saturating_sub(u32::try_from(needed).unwrap_or(count)),
+            threshold: GcThreshold::default(),
+        }
+    }
+
+    pub fn set_classes(&mut self, classes: usize) {
+        self.classes = classes;
+        self.open.resize(classes, None);
+    }
+
+    pub fn set_threshold(&mut self, threshold: GcThreshold) {
+        self.threshold = threshold;
+    }
+
+    pub fn class_count(&self) -> usize {
+        self.classes
+    }
+
+    pub fn of_row(&self, row: u32) -> u32 {
+        row / self.unit_rows
+    }
+
+    pub fn rows_of(&self, unit: u32) -> Range<u32> {
+        unit * self.unit_rows..(unit + 1) * self.unit_rows
+    }
+
+    /// Rows of whole units.
+    pub fn row_count(&self) -> u32 {
+        self.units.len() as u32 * self.unit_rows
+    }
+
+    pub fn rows_per_unit(&self) -> u32 {
+        self.unit_rows
+    }
+
+    pub fn stamp(&self, unit: u32) -> Option<u64> {
+        self.units[unit as usize].stamp.time()
+    }
+
+    pub fn note_time(&mut self, unit: u32, time: u64) {
+        self.units[unit as usize].stamp.add(time);
+    }
+
+    pub fn class(&self, unit: u32) -> Class {
+        Class::new(self.units[unit as usize].class)
+    }
+
+    pub fn created(&self, unit: u32) -> u64 {
+        self.units[unit as usize].created
+    }
+
+    /// A row of the unit was written, by that class.
+    pub fn wrote(&mut self, unit: u32, class: u8) {
+        let unit = &mut self.units[unit as usize];
+        unit.written += 1;
+        unit.class = class;
+    }
+
+    pub fn add_valid(&mut self, unit: u32) {
+        self.units[unit as usize].valid += 1;
+    }
+
+    pub fn drop_valid(&mut self, unit: u32) {
+        let unit = &mut self.units[unit as usize];
+        unit.valid = unit.valid.checked_sub(1).expect("valid chunks are counted");
+    }
+
+    pub fn is_dead(&self, unit: u32) -> bool {
+        let unit = &self.units[unit as usize];
+        let early = planted(Planted::FreeUnitEarly) && unit.valid == 1;
+        (unit.valid == 0 || early) && unit.written == self.unit_rows
+    }
+
+    /// The unit is empty; its rows are released one by one.
+    pub fn free(&mut self, unit: u32) {
+        let place = &mut self.units[unit as usize];
+        self.moving -= u32::from(place.fate == Fate::Moving);
+        *place = Unit { used: place.used, ..Unit::default() };
+        self.pending += 1;
+    }
+
+    /// A chunk of a row may be used again.
+    pub fn released(&mut self, row: u32) {
+        let unit = row / self.unit_rows;
+        let place = &mut self.units[unit as usize];
+        place.used -= 1;
+        if place.used == 0 {
+            self.pending -= 1;
+            self.free.push_back(unit);
+        }
+    }
+
+    /// Whether collection should make room: fewer units are free than the threshold wants to be, or than half of the spare
+    /// ones: where the volume takes nearly all there is, garbage must be left the other half to gather.
+    pub fn wants_collection(&self) -> bool {
+        let total = self.units.len() as u64;
+        let coming = self.free.len() as u32 + self.pending + self.moving;
+        if coming <= self.kept() as u32 {
+            return true;
+        }
+        self.threshold.exceeded(total - u64::from(coming), total) && coming <= self.spare / 2
+    }
+
+    /// Units that users leave free for collection.
+    fn kept(&self) -> usize {
+        self.classes + KEPT_BESIDES
+    }
+
+    /// Whether users may take no row any more until collection has made room.
+    pub fn is_short(&self) -> bool {
+        self.free.len() < self.kept()
+    }
+
+    /// Whether units wait to be released and are needed: a flush would free them.
+    pub fn wants_released(&self) -> bool {
+        let low = self.kept() + (self.spare as usize / 8).min(8);
+        self.pending > 0 && self.free.len() <= low
+    }
+
+    /// The unit's valid chunks are going to be moved.
+    pub fn start_moving(&mut self, unit: u32) {
+        self.units[unit as usize].fate = Fate::Moving;
+        self.moving += 1;
+    }
+
+    pub fn is_moving(&self, unit: u32) -> bool {
+        self.units[unit as usize].fate == Fate::Moving
+    }
+
+    /// A chunk of the unit cannot be moved.
+    pub fn stick(&mut self, unit: u32) {
+        if self.is_moving(unit) {
+            self.moving -= 1;
+            self.units[unit as usize].fate = Fate::Stuck;
+        }
+    }
+
+    /// Takes the next row for a class; users get none when few units are left.
+    pub fn take_row(&mut self, store: &mut Store, class: usize, now: u64, is_user: bool) -> Option<u32> {
+        loop {
+            if is_user && self.is_short() {
+                return None;
+            }
+            if let Some(unit) = self.open[class] {
+                if let Some(row) = self.take_from(store, unit) {
+                    return Some(row);
+                }
+                self.units[unit as usize].closed = now;
+                self.open[class] = None;
+            }
+            let unit = match self.partial.pop_front() {
+                Some(unit) => unit,
+                None if is_user && self.free.len() <= self.kept() => return None,
+                None => self.free.pop_front()?,
+            };
+            let place = &mut self.units[unit as usize];
+            (place.created, place.class) = (now, class as u8);
+            self.open[class] = Some(unit);
+        }
+    }
+
+    fn take_from(&mut self, store: &mut Store, unit: u32) -> Option<u32> {
+        let rows = self.rows_of(unit);
+        let place = &mut self.units[unit as usize];
+        let row = (rows.start + place.next..rows.end).find(|&row| is_free(store, row))?;
+        place.next = row - rows.start + 1;
+        place.used += self.device_count;
+        for space in &mut store.spaces {
+            let was_free = space.claim(ChunkIndex::new(row + 1));
+            assert!(was_free, "a row is taken and released as a whole");
+        }
+        Some(row)
+    }
+
+    /// Gives a row back that was taken but not written.
+    pub fn give_row(&mut self, store: &mut Store, row: u32) {
+        let unit = self.of_row(row);
+        for space in &mut store.spaces {
+            space.release(ChunkIndex::new(row + 1));
+        }
+        let first = unit * self.unit_rows;
+        let place = &mut self.units[unit as usize];
+        place.used -= self.device_count;
+        place.next = place.next.min(row - first);
+        if self.open.contains(&Some(unit)) || self.partial.contains(&unit) {
+            return;
+        }
+        // Nothing of it can be freed before all its rows are written.
+        self.partial.push_back(unit);
+    }
+
+    /// Loading: a row holds a stripe.
+    pub fn note_row(&mut self, row: u32, class: u8) {
+        let unit = self.of_row(row);
+        self.wrote(unit, class);
+    }
+
+    /// After replay: what is free, what is partly written.
+    pub fn settle(&mut self, is_live: impl Fn(u32) -> bool) {
+        (self.pending, self.moving) = (0, 0);
+        self.open.fill(None);
+        self.free.clear();
+        self.partial.clear();
+        for unit in 0..self.units.len() as u32 {
+            let live = self.rows_of(unit).filter(|&row| is_live(row)).count() as u32;
+            let place = &mut self.units[unit as usize];
+            (place.used, place.next, place.fate) = (live * self.device_count, 0, Fate::Plain);
+            if live == 0 {
+                self.free.push_back(unit);
+            } else if live < self.unit_rows {
+                self.partial.push_back(unit);
+            }
+        }
+    }
+
+    pub fn memory_bytes(&self) -> u64 {
+        (self.units.len() * (size_of::<Unit>() + 4)) as u64
+    }
+}
+
+fn is_free(store: &Store, row: u32) -> bool {
+    !store.spaces[DevIndex::new(0).index()].is_used(ChunkIndex::new(row + 1))
+}
+
+impl placement::Units for Units {
+    fn count(&self) -> u32 {
+        self.units.len() as u32
+    }
+
+    fn capacity(&self) -> u32 {
+        self.unit_rows * self.data_count
+    }
+
+    /// Units whose collection gains a row at least.
+    fn state(&self, unit: UnitId) -> Option<UnitState> {
+        let unit = self.units.get(unit.index())?;
+        let gains = unit.valid <= (self.unit_rows - 1) * self.data_count;
+        let full = unit.written == self.unit_rows && unit.fate == Fate::Plain;
+        (full && gains).then_some(UnitState {
+            valid: unit.valid,
+            written: self.capacity(),
+            closed: unit.closed,
+            class: Class::new(unit.class),
+        })
+    }
+}

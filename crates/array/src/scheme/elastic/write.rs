@@ -1,0 +1,109 @@
+//! User writes: the chunks of a class, k at a time, become elastic stripes; what is left becomes a short one (W-18, A-19).
+
+use super::{Elastic, rows};
+use crate::plan::{CrcAt, Plan, PlanWrite};
+use crate::scheme::ChunkWrite;
+use crate::store::Store;
+use block::{Lcn, Pool, Slot, Stream};
+use format::ElasticMember;
+
+/// Reused between batches.
+#[derive(Default)]
+pub struct Scratch {
+    /// The writes of one class, by their place in the batch.
+    chosen: Vec<usize>,
+    /// Which writes of the batch are planned.
+    planned: Vec<bool>,
+}
+
+/// A chunk that goes into a stripe.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Chunk {
+    pub lcn: Lcn,
+    pub slot: Slot,
+    /// See [`ElasticMember::from`].
+    pub from: u32,
+}
+
+impl Elastic {
+    /// Plans all of `writes` that have space; the rest is refused.
+    pub(super) fn plan_batch(
+        &mut self,
+        store: &mut Store,
+        pool: &mut Pool,
+        writes: &mut Vec<ChunkWrite>,
+        refused: &mut Vec<ChunkWrite>,
+        plan: &mut Plan,
+    ) {
+        let mut scratch = std::mem::take(&mut self.scratch);
+        scratch.planned.clear();
+        scratch.planned.resize(writes.len(), false);
+        for class in 0..self.units.class_count() {
+            scratch.chosen.clear();
+            scratch.chosen.extend((0..writes.len()).filter(|&i| usize::from(writes[i].class) == class));
+            for chunk in scratch.chosen.chunks(store.config.geometry.data_count()) {
+                let members = chunk.iter().map(|&i| Chunk { lcn: writes[i].lcn, slot: writes[i].slot, from: 0 });
+                if !self.plan_user_stripe(store, pool, class, members, plan) {
+                    break;
+                }
+                chunk.iter().for_each(|&i| scratch.planned[i] = true);
+            }
+        }
+        let mut planned = scratch.planned.iter();
+        writes.retain(|write| {
+            let is_planned = *planned.next().expect("one for each write");
+            if !is_planned {
+                refused.push(*write);
+            }
+            is_planned
+        });
+        self.scratch = scratch;
+    }
+
+    /// `false` if there is no row or no buffer for it now.
+    fn plan_user_stripe(
+        &mut self,
+        store: &mut Store,
+        pool: &mut Pool,
+        class: usize,
+        members: impl ExactSizeIterator<Item = Chunk>,
+        plan: &mut Plan,
+    ) -> bool {
+        if pool.free_count() < store.config.geometry.parity_count() + store.slots_kept() {
+            return false;
+        }
+        let Some(row) = self.units.take_row(store, class, self.now, true) else { return false };
+        let unit = self.units.of_row(row);
+        (0..members.len()).for_each(|_| self.units.note_time(unit, self.now));
+        plan_stripe(store, pool, row, class, members, plan);
+        true
+    }
+}
+
+/// Extends a plan by one stripe, whose chunks are at hand or will be when the plan's reads have ended.
+pub fn plan_stripe(
+    store: &Store,
+    pool: &mut Pool,
+    row: u32,
+    class: usize,
+    members: impl Iterator<Item = Chunk>,
+    plan: &mut Plan,
+) {
+    let geometry = store.config.geometry;
+    let (k, m) = (geometry.data_count(), geometry.parity_count());
+    let (members_from, inputs, columns) = (plan.records.elastic.len(), plan.slots.len(), plan.columns.len());
+    for (column, Chunk { lcn, slot, from }) in members.enumerate() {
+        plan.records.elastic.push(ElasticMember { lcn, from });
+        plan.slots.push(slot);
+        plan.columns.push(column);
+    }
+    let width = plan.slots.len() - inputs;
+    let crcs = plan.records.elastic_stripe(row, class as u8, members_from, m);
+    let outputs = plan.encode(pool, columns, inputs, m);
+    let mut write = |column: usize, slot: Slot, stream: Stream, crc: usize| {
+        let addr = rows::address(store, row, column);
+        plan.writes.push(PlanWrite { addr, slot, stream, crc_at: CrcAt::Crc(crc) });
+    };
+    (0..width).for_each(|i| write(i, plan.slots[inputs + i], Stream::Data, crcs + i));
+    (0..m).for_each(|i| write(k + i, plan.slots[outputs + i], Stream::Parity, crcs + width + i));
+}
