@@ -159,6 +159,8 @@ impl Units {
         let place = &mut self.units[unit as usize];
         self.moving -= u32::from(place.fate == Fate::Moving);
         *place = Unit { used: place.used, ..Unit::default() };
+        // The last one that was filled is still the open one of its class.
+        self.open.iter_mut().filter(|open| **open == Some(unit)).for_each(|open| *open = None);
         self.pending += 1;
     }
 
