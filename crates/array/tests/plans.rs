@@ -42,8 +42,14 @@ impl Bench {
     fn write(&mut self, lcns: &[u64]) -> String {
         let slot = || self.pool.alloc().unwrap();
         let slots: Vec<_> = std::iter::repeat_with(slot).take(lcns.len()).collect();
-        let write =
-            |(&lcn, &slot): (&u64, _)| ChunkWrite { request: 0, lcn: Lcn::new(lcn), slot, from: 0, to: 4096 };
+        let write = |(&lcn, &slot): (&u64, _)| ChunkWrite {
+            request: 0,
+            lcn: Lcn::new(lcn),
+            slot,
+            from: 0,
+            to: 4096,
+            class: 0,
+        };
         let mut writes: Vec<ChunkWrite> = lcns.iter().zip(&slots).map(write).collect();
         let (mut refused, mut plan) = (Vec::new(), Plan::default());
         self.scheme.plan_writes(
