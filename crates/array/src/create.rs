@@ -29,12 +29,15 @@ pub struct CreateOptions {
     pub geometry: Geometry,
     /// Share of each main device kept free for old versions, in thousandths.
     pub reserve_permille: u32,
-    /// Rows of a unit of garbage collection, for elastic schemes ([`UNIT_ROWS_DEFAULT`]).
-    pub unit_rows: u32,
+    /// Rows of a unit of garbage collection, for elastic schemes; `None` = [`unit_rows_for`] the size of the devices.
+    pub unit_rows: Option<u32>,
 }
 
-/// Rows of a unit by default: the 64 pages of an erase block in the papers (W-17).
-pub const UNIT_ROWS_DEFAULT: u32 = 64;
+/// Rows of a unit by default: the 64 pages of an erase block in the papers (W-17); as many more on large devices as keep the
+/// number of units, all of which are looked at to choose one, below 2^15.
+pub fn unit_rows_for(chunks_per_device: u32) -> u32 {
+    (chunks_per_device >> 14).next_power_of_two().max(64)
+}
 
 /// Default share of each main device that `eplog` keeps for old versions: 10 %.
 pub const RESERVE_PERMILLE_DEFAULT: u32 = 100;
@@ -173,7 +176,10 @@ fn config_for(options: &CreateOptions, chunks: u32, log_count: u16, log_blocks: 
         0
     };
     let stripes = u64::from(chunks.checked_sub(reserve)?);
-    let unit_rows = if options.scheme.is_elastic() { options.unit_rows } else { 0 };
+    let unit_rows = match options.scheme.is_elastic() {
+        true => options.unit_rows.unwrap_or_else(|| unit_rows_for(chunks)),
+        false => 0,
+    };
     let mut config = ArrayConfig {
         scheme: options.scheme,
         code: options.code,

@@ -60,6 +60,11 @@ impl Collector {
         self.policy = policy;
     }
 
+    /// Whether chunks of a unit that was chosen are still to be moved.
+    pub fn is_busy(&self) -> bool {
+        self.victim.is_some() || !self.singly.is_empty()
+    }
+
     pub fn stats(&self) -> GcStats {
         self.stats
     }

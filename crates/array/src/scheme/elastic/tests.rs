@@ -2,7 +2,7 @@
 
 use super::Elastic;
 use super::rows::RowWord;
-use crate::create::{CreateOptions, UNIT_ROWS_DEFAULT, plan_config};
+use crate::create::{CreateOptions, plan_config};
 use crate::health::Health;
 use crate::plan::{Codeword, Plan, Word};
 use crate::scheme::{ChunkWrite, CollectOutcome, Located, Scheme, SchemeOptions};
@@ -33,7 +33,7 @@ impl Bench {
             consistency: Consistency::Resync,
             geometry: Geometry::new(k, m, u64::from(CHUNK)).expect("valid"),
             reserve_permille: 0,
-            unit_rows,
+            unit_rows: Some(unit_rows),
         };
         let mut config = plan_config(&create, 16 << 20, 0, 0).expect("fits");
         let units = stripes.div_ceil(unit_rows - 1) + UNITS_SPARE as u32;
@@ -349,7 +349,7 @@ fn at_most_12_bytes_per_chunk() {
         consistency: Consistency::Resync,
         geometry: Geometry::new(6, 2, u64::from(CHUNK)).expect("valid"),
         reserve_permille: 200,
-        unit_rows: UNIT_ROWS_DEFAULT,
+        unit_rows: None,
     };
     let config = plan_config(&create, 256 << 20, 0, 0).expect("fits");
     let store = Store::new(config).expect("valid");
