@@ -101,6 +101,7 @@ fn options_out_of_range_are_refused_when_the_array_starts() {
     let found = common::superblocks(&mut devices, 4);
     let arrangement = array::arrange(&found).unwrap();
     let scheme = SchemeOptions { groups: 9, ..SchemeOptions::default() };
-    let error = Array::assemble(devices, &arrangement, 1, EngineOptions { scheme, ..options() }).err().unwrap();
+    let error =
+        Array::assemble(devices, &arrangement, 1, EngineOptions { scheme, ..options() }).err().unwrap();
     assert!(error.to_string().contains("groups"), "{error}");
 }
