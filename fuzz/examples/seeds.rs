@@ -44,7 +44,7 @@ fn main() {
         write("nbd", name, &[&[20], &session(structured)[..]].concat());
         write("nbd", &format!("{name}-in-parts"), &[&[0x80 | 3], &session(structured)[..]].concat());
     }
-    for sample in 0..4u8 {
+    for sample in 0..8u8 {
         let edit = |block: u16, offset: u16, bytes: &[u8]| {
             let length = u8::try_from(bytes.len()).expect("short");
             [&block.to_le_bytes()[..], &offset.to_le_bytes()[..], &[length], bytes].concat()

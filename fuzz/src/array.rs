@@ -158,6 +158,7 @@ fn sample(scheme: SchemeKind, k: usize, m: usize, stopped: bool) -> Arc<Sample> 
         consistency: Consistency::Journal,
         geometry: Geometry::new(k, m, 4096).expect("a good geometry"),
         reserve_permille: 300,
+        unit_rows: 4,
     };
     let logs = if scheme.has_log() { m } else { 0 };
     let config =
@@ -204,6 +205,8 @@ fn samples() -> &'static [Arc<Sample>] {
             sample(SchemeKind::Eplog, 3, 2, false),
             sample(SchemeKind::ParityLog, 2, 1, false),
             sample(SchemeKind::ParityLog, 3, 2, true),
+            sample(SchemeKind::Elastic, 2, 1, false),
+            sample(SchemeKind::Was, 3, 2, true),
         ]
     })
 }

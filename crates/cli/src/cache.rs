@@ -23,9 +23,17 @@ impl CacheSizes {
     pub fn check(self, scheme: SchemeKind) -> Result<(), Failure> {
         match scheme {
             SchemeKind::Eplog => Ok(()),
-            SchemeKind::Raid | SchemeKind::ParityLog if self == Self::default() => Ok(()),
+            SchemeKind::Raid | SchemeKind::ParityLog | SchemeKind::Elastic | SchemeKind::Was
+                if self == Self::default() =>
+            {
+                Ok(())
+            }
             SchemeKind::Raid | SchemeKind::ParityLog => Err(Failure::new(format!(
                 "--cache-stripes {}, --cache-slots {}: scheme {scheme} writes in place and has no write cache",
+                self.cache_stripes, self.cache_slots
+            ))),
+            SchemeKind::Elastic | SchemeKind::Was => Err(Failure::new(format!(
+                "--cache-stripes {}, --cache-slots {}: scheme {scheme} has groups of its own; see --group-chunks and --p-wait",
                 self.cache_stripes, self.cache_slots
             ))),
         }

@@ -50,6 +50,7 @@ pub fn superblock_json(superblock: &Superblock) -> Value {
         "stripe_count": config.stripe_count,
         "chunks_per_device": config.chunks_per_device,
         "log_blocks": config.log_blocks,
+        "unit_rows": config.unit_rows,
         "volume_bytes": config.volume_bytes(),
         "members": members,
     })

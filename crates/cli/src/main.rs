@@ -7,6 +7,7 @@ mod checks;
 mod commands;
 mod control;
 mod describe;
+mod elastic;
 mod failure;
 mod fresh;
 mod inspect;

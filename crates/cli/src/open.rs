@@ -244,7 +244,8 @@ fn explain(error: &AssembleError, given: &[&Candidate]) -> Failure {
         AssembleError::TooManyMissing { .. } => {
             Failure::new(format!("{error}; name the paths of more members"))
         }
-        AssembleError::NoMembers
+        AssembleError::Option(_)
+        | AssembleError::NoMembers
         | AssembleError::Truncated { .. }
         | AssembleError::NoCheckpoint
         | AssembleError::JournalGap { .. }
@@ -423,7 +424,9 @@ pub fn shape(config: &ArrayConfig) -> String {
     };
     let chunk = show_size(geometry.chunk_bytes() as u64);
     let (k, m) = (geometry.data_count(), geometry.parity_count());
-    format!("{} {k}+{m}{logs}, code {}, {chunk} chunks", config.scheme, config.code)
+    let units =
+        if config.unit_rows > 0 { format!(", units of {} rows", config.unit_rows) } else { String::new() };
+    format!("{} {k}+{m}{logs}, code {}, {chunk} chunks{units}", config.scheme, config.code)
 }
 
 /// How members are opened.

@@ -17,6 +17,7 @@ pub fn render(status: &Status) -> String {
     rows.push(("volume", volume(status)));
     rows.extend(space(status).map(|space| ("space", space)));
     rows.extend(commit(status).map(|commit| ("commit", commit)));
+    rows.extend(gc(status).map(|gc| ("gc", gc)));
     rows.extend(checkpoint(status).map(|checkpoint| ("checkpoint", checkpoint)));
     rows.extend(memory(status).map(|memory| ("memory", memory)));
     rows.extend(activity(status).map(|activity| ("activity", activity)));
@@ -170,8 +171,10 @@ fn shape(status: &Status) -> String {
     };
     let consistency =
         if in_place(status) { format!(", consistency {}", status.consistency) } else { String::new() };
+    let units =
+        if status.unit_rows > 0 { format!(", units of {} rows", status.unit_rows) } else { String::new() };
     format!(
-        "{} {}+{}{logs}, code {}{consistency}, {} chunks; made {}",
+        "{} {}+{}{logs}, code {}{consistency}, {} chunks{units}; made {}",
         status.scheme,
         status.data_count,
         status.parity_count,
@@ -189,7 +192,10 @@ fn percent(part: u64, whole: u64) -> String {
 fn volume(status: &Status) -> String {
     let reserve = match status.reserve_permille {
         0 => String::new(),
-        permille => format!("; {} of each data device kept for new versions", percent(permille, 1000)),
+        permille => {
+            let what = if status.unit_rows > 0 { "left for garbage" } else { "kept for new versions" };
+            format!("; {} of each data device {what}", percent(permille, 1000))
+        }
     };
     format!("{} ({} bytes){reserve}", show_size(status.volume_bytes), status.volume_bytes)
 }
@@ -222,6 +228,20 @@ fn commit(status: &Status) -> Option<String> {
     Some(format!("{now}; {} stripes committed since the start", show_count(commit.stripes_committed)))
 }
 
+fn gc(status: &Status) -> Option<String> {
+    let gc = status.gc?;
+    let rows = gc.units * u64::from(status.unit_rows);
+    Some(format!(
+        "{} of the rows of {} units free; since the start {} units collected, {} chunks moved; {} full and {} short stripes written",
+        percent(gc.rows_free, rows),
+        show_count(gc.units),
+        show_count(gc.units_collected),
+        show_count(gc.chunks_rewritten),
+        show_count(gc.full_stripes),
+        show_count(gc.short_stripes)
+    ))
+}
+
 fn checkpoint(status: &Status) -> Option<String> {
     let place = status.checkpoints?;
     Some(format!(
@@ -233,12 +253,17 @@ fn checkpoint(status: &Status) -> Option<String> {
 fn memory(status: &Status) -> Option<String> {
     let memory = status.memory?;
     let hundredths = memory.bytes_per_chunk_hundredths;
+    // What elastic schemes have instead of uncommitted updates.
+    let besides = if status.unit_rows > 0 {
+        format!("placement {}", show_size(memory.placement_bytes))
+    } else {
+        format!("uncommitted updates {}", show_size(memory.dynamic_bytes))
+    };
     Some(format!(
-        "maps and checksums {}.{:02} bytes per chunk ({}), uncommitted updates {}",
+        "maps and checksums {}.{:02} bytes per chunk ({}), {besides}",
         hundredths / 100,
         hundredths % 100,
-        show_size(memory.fixed_bytes),
-        show_size(memory.dynamic_bytes)
+        show_size(memory.fixed_bytes)
     ))
 }
 

@@ -126,6 +126,25 @@ pub struct Commit {
     pub stripes_committed: u64,
 }
 
+/// Garbage collection of a running array.
+#[derive(Serialize, Deserialize, Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Gc {
+    /// Units in all.
+    pub units: u64,
+    /// Rows of all units that are free.
+    pub rows_free: u64,
+    /// Units collected since assembly.
+    pub units_collected: u64,
+    /// Chunks that were moved for that.
+    pub chunks_rewritten: u64,
+    /// Chunks read for that.
+    pub chunks_read: u64,
+    /// Stripes written since assembly with as many chunks as fit.
+    pub full_stripes: u64,
+    /// Stripes written since assembly with fewer.
+    pub short_stripes: u64,
+}
+
 /// Checkpoints of a running array.
 #[derive(Serialize, Deserialize, Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Checkpoints {
@@ -146,6 +165,9 @@ pub struct Memory {
     pub dynamic_bytes: u64,
     /// Fixed bytes per chunk of the data devices, times 100.
     pub bytes_per_chunk_hundredths: u64,
+    /// What tells chunks of unlike lifetime apart, of a size of its own.
+    #[serde(default)]
+    pub placement_bytes: u64,
 }
 
 /// Rebuild or scrub.
@@ -228,6 +250,9 @@ pub struct Status {
     pub volume_bytes: u64,
     /// Share of each data device kept free for new versions, in thousandths.
     pub reserve_permille: u64,
+    /// Rows of a unit of garbage collection; 0 unless the scheme is elastic.
+    #[serde(default)]
+    pub unit_rows: u32,
     /// Creation, seconds since 1970.
     pub created_unix_s: u64,
     /// Assemblies so far.
@@ -244,6 +269,8 @@ pub struct Status {
     pub space: Option<Space>,
     /// Parity commit.
     pub commit: Option<Commit>,
+    /// Garbage collection, of elastic schemes.
+    pub gc: Option<Gc>,
     /// Checkpoints.
     pub checkpoints: Option<Checkpoints>,
     /// Memory.
@@ -278,6 +305,7 @@ fn outline(superblock: &Superblock, state: Condition, source: Source) -> Status 
         chunk_bytes: geometry.chunk_bytes() as u64,
         volume_bytes: config.volume_bytes(),
         reserve_permille: spare_chunks * 1000 / u64::from(config.chunks_per_device).max(1),
+        unit_rows: config.unit_rows,
         created_unix_s: superblock.created_unix_s,
         epoch: superblock.epoch.get(),
         uris: Vec::new(),
@@ -286,6 +314,7 @@ fn outline(superblock: &Superblock, state: Condition, source: Source) -> Status 
         ignored: Vec::new(),
         space: None,
         commit: None,
+        gc: None,
         checkpoints: None,
         memory: None,
         work: None,
@@ -375,6 +404,7 @@ pub fn of_running(served: &ServedArray<Devices>, operator: &Operator, stale: &[P
     status.stale = stale.to_vec();
     status.space = Some(space(engine));
     status.commit = Some(commit(engine));
+    status.gc = gc(engine);
     let place = engine.checkpoint_place();
     let stats = engine.stats();
     status.checkpoints =
@@ -422,7 +452,26 @@ fn commit(engine: &Engine) -> Commit {
     }
 }
 
-fn memory(engine: &Engine) -> Memory {
+fn gc(engine: &Engine) -> Option<Gc> {
+    let store = engine.store();
+    let unit_rows = store.config.unit_rows;
+    let units = store.config.chunks_per_device.checked_div(unit_rows)?;
+    let unused = store.config.chunks_per_device % unit_rows;
+    let free = store.spaces.first().map_or(0, |space| space.free_count());
+    let (gc, stats) = (engine.scheme().gc_stats(), engine.stats());
+    Some(Gc {
+        units: units.into(),
+        rows_free: free.saturating_sub(unused).into(),
+        units_collected: gc.units_collected,
+        chunks_rewritten: gc.chunks_rewritten,
+        chunks_read: gc.chunks_read,
+        full_stripes: stats.full_stripes,
+        short_stripes: stats.short_stripes,
+    })
+}
+
+/// Memory of the maps.
+pub fn memory(engine: &Engine) -> Memory {
     let store = engine.store();
     let scheme = engine.scheme().memory();
     let spaces: u64 = store.spaces.iter().map(|space| space.memory_bytes()).sum();
@@ -432,6 +481,7 @@ fn memory(engine: &Engine) -> Memory {
         fixed_bytes,
         dynamic_bytes: scheme.dynamic_bytes,
         bytes_per_chunk_hundredths: fixed_bytes * 100 / chunks.max(1),
+        placement_bytes: scheme.placement_bytes,
     }
 }
 

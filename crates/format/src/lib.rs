@@ -35,8 +35,8 @@ pub use checkpoint::{
     decode_checkpoint_header, decode_page, encode_page,
 };
 pub use config::{
-    ArrayConfig, CLASSES_MAX, DATA_ALIGN_BYTES, LCN_LIMIT, LOG_START_BYTES, METADATA_START_BYTES, UNIT_ROWS_MAX,
-    UNITS_SPARE,
+    ArrayConfig, CLASSES_MAX, DATA_ALIGN_BYTES, LCN_LIMIT, LOG_START_BYTES, METADATA_START_BYTES,
+    UNIT_ROWS_MAX, UNITS_SPARE,
 };
 pub use crc::{chunk_checksum, crc32c};
 pub use error::{FormatError, ParseError};

@@ -222,7 +222,7 @@ mod tests {
     fn unknown_names_and_codes_say_what_was_expected() {
         assert_eq!(
             "raid7".parse::<SchemeKind>().unwrap_err().to_string(),
-            "scheme: found \"raid7\", expected one of raid eplog parity-log"
+            "scheme: found \"raid7\", expected one of raid eplog parity-log elastic was"
         );
         assert_eq!(
             Role::from_code(0).unwrap_err().to_string(),

@@ -23,6 +23,8 @@ const LAYOUTS: &[&Layout] = &[
     &record::in_place::LAYOUT,
     &record::delta::LAYOUT,
     &record::piece_item::LAYOUT,
+    &record::elastic::LAYOUT,
+    &record::elastic_member::LAYOUT,
     &checkpoint::header::LAYOUT,
     &checkpoint::page::LAYOUT,
 ];

@@ -4,10 +4,10 @@
 use block::{ChunkIndex, DevIndex, Epoch, Geometry, Lcn, Seq, StripeId};
 use format::{
     ArrayConfig, ArrayUuid, BlockExpect, COUNTER_LIMIT, CheckpointHeader, CheckpointKind, CodeKind,
-    Consistency, FrameBuilder, FrameExpect, FrameStamp, InPlacePiece, LCN_LIMIT, LayoutKind, ListItem,
-    LogMember, MemberEntry, MemberState, PAGE_WORDS, PageExpect, PageKind, PageStamp, Record, Role,
-    SchemeKind, Superblock, decode_checkpoint_header, decode_frame, decode_list, decode_page, encode_page,
-    record_fits,
+    Consistency, ElasticMember, FrameBuilder, FrameExpect, FrameStamp, InPlacePiece, LCN_LIMIT, LayoutKind,
+    ListItem, LogMember, MemberEntry, MemberState, PAGE_WORDS, PageExpect, PageKind, PageStamp, Record, Role,
+    SchemeKind, Superblock, UNIT_ROWS_MAX, decode_checkpoint_header, decode_frame, decode_list, decode_page,
+    encode_page, record_fits,
 };
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -75,23 +75,46 @@ fn record() -> impl Strategy<Value = Record> {
                 pieces
             }
         ),
+        elastic(),
     ]
+}
+
+/// Any width, a whole stripe of the widest array included.
+fn elastic() -> impl Strategy<Value = Record> {
+    let member = (any::<u32>(), any::<u32>(), any::<u32>())
+        .prop_map(|(lcn, from, crc)| (ElasticMember { lcn: Lcn::new(lcn.into()), from }, crc));
+    (any::<u32>(), any::<u8>(), vec(member, 0..=255), vec(any::<u32>(), 0..10)).prop_map(
+        |(row, class, members, parity_crcs)| {
+            let (members, mut crcs): (Vec<_>, Vec<_>) = members.into_iter().unzip();
+            crcs.extend(parity_crcs);
+            Record::Elastic { row, class, members, crcs }
+        },
+    )
+}
+
+/// As many units as there is room for with 32 bits for a chunk, at least those that collection needs and one of data.
+fn with_units(config: ArrayConfig, stripes: u64, unit_rows: u32) -> ArrayConfig {
+    let chunks_max = (u32::MAX - 1) / u32::try_from(config.geometry.data_count()).unwrap();
+    let chunks_per_device = config.chunks_per_device.clamp(unit_rows * 19, chunks_max);
+    let config = ArrayConfig { chunks_per_device, unit_rows, ..config };
+    ArrayConfig { stripe_count: stripes.min(config.stripes_max()), ..config }
 }
 
 /// Regions small and large, of every scheme.
 fn config() -> impl Strategy<Value = ArrayConfig> {
     let geometry = (1usize..20, 1usize..5, 12u32..=20)
         .prop_map(|(k, m, chunk_bits)| Geometry::new(k, m, 1 << chunk_bits).unwrap());
+    let unit_rows = 2..=u32::try_from(UNIT_ROWS_MAX).unwrap();
     let regions = (any::<u32>(), 2..=u32::MAX, 2..=u32::MAX, 2..=u32::MAX, 1..=u32::MAX);
     let choice = (select(SchemeKind::ALL), select(LayoutKind::ALL), select(Consistency::ALL));
-    (geometry, choice, 1..=u32::MAX, any::<prop::sample::Index>(), regions).prop_map(
-        |(geometry, (scheme, layout, consistency), chunks_per_device, stripes, regions)| {
+    (geometry, choice, 1..=u32::MAX, any::<prop::sample::Index>(), regions, unit_rows).prop_map(
+        |(geometry, (scheme, layout, consistency), chunks_per_device, stripes, regions, unit_rows)| {
             let (log_blocks, full_blocks, incremental_blocks, journal_blocks, payload_blocks) = regions;
             let m = u16::try_from(geometry.parity_count()).unwrap();
             let (log_count, log_blocks) = if scheme.has_log() { (m, log_blocks.max(1)) } else { (0, 0) };
             let journaled = scheme.is_in_place() && consistency == Consistency::Journal;
             let stripes = stripes.index(usize::try_from(chunks_per_device).unwrap()) + 1;
-            ArrayConfig {
+            let config = ArrayConfig {
                 scheme,
                 code: if m == 1 { CodeKind::Xor } else { CodeKind::Cauchy },
                 layout,
@@ -105,7 +128,9 @@ fn config() -> impl Strategy<Value = ArrayConfig> {
                 incremental_blocks,
                 journal_blocks,
                 payload_blocks: if journaled { payload_blocks } else { 0 },
-            }
+                unit_rows: 0,
+            };
+            if scheme.is_elastic() { with_units(config, stripes as u64, unit_rows) } else { config }
         },
     )
 }

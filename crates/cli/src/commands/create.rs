@@ -1,12 +1,13 @@
 //! `create`: a new array on empty devices or files.
 
 use super::Exit;
+use crate::elastic::GcUnit;
 use crate::failure::Failure;
 use crate::fresh;
 use crate::open::{look_at, member_name, open_options};
 use crate::output;
 use crate::units::{parse_permille, parse_size, show_size};
-use array::{CreateOptions, NewArray, plan_config};
+use array::{CreateOptions, NewArray, RESERVE_PERMILLE_DEFAULT, RESERVE_PERMILLE_ELASTIC, plan_config};
 use block::{DevIndex, Geometry};
 use clap::{Args, ValueEnum};
 use device::{Access, Existing, Members, UringOptions, UringSet, create_file};
@@ -19,14 +20,12 @@ use std::time::{SystemTime, UNIX_EPOCH};
 /// Widest array whose stripes are spread; wider ones rotate.
 const SPREAD_DEVICES_MAX: usize = 10;
 
-/// [`array::RESERVE_PERMILLE_DEFAULT`] as an option's value.
-const RESERVE_DEFAULT: &str = "10%";
-
 /// Options of `create`.
 #[derive(Args, Debug)]
 pub struct Arguments {
     /// How parity is kept up to date: `eplog` logs the parity of updates on log devices, `raid` updates it in place,
-    /// `parity-log` updates data in place and logs the change of the parity.
+    /// `parity-log` updates data in place and logs the change of the parity; `elastic` writes everything in new stripes and
+    /// collects garbage, `was` does so with chunks that are updated often apart from the others.
     #[arg(long, value_enum)]
     scheme: SchemeName,
     /// Devices the array can lose without losing data; with `eplog` and `parity-log` also the number of log devices.
@@ -54,9 +53,12 @@ pub struct Arguments {
     /// What `raid` and `parity-log` do about the write hole: recompute parity after a crash, or write through a journal.
     #[arg(long, value_enum, default_value = "journal")]
     consistency: ConsistencyName,
-    /// Share of each data device kept free for new versions (scheme `eplog`).
-    #[arg(long, value_parser = parse_permille, default_value = RESERVE_DEFAULT, value_name = "SHARE")]
-    reserve: u32,
+    /// Share of each data device kept free for new versions (scheme `eplog`, default 10%), or free of chunks for garbage to gather
+    /// (`elastic` and `was`, default 20%).
+    #[arg(long, value_parser = parse_permille, value_name = "SHARE")]
+    reserve: Option<u32>,
+    #[command(flatten)]
+    unit: GcUnit,
     /// Name of the array.
     #[arg(long, default_value = "")]
     name: String,
@@ -73,6 +75,8 @@ enum SchemeName {
     Eplog,
     Raid,
     ParityLog,
+    Elastic,
+    Was,
 }
 
 #[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
@@ -121,12 +125,17 @@ fn create_options(arguments: &Arguments) -> Result<CreateOptions, Failure> {
         )));
     }
     let geometry = Geometry::new(total - parity, parity, arguments.chunk_size)?;
+    let scheme = match arguments.scheme {
+        SchemeName::Eplog => SchemeKind::Eplog,
+        SchemeName::Raid => SchemeKind::Raid,
+        SchemeName::ParityLog => SchemeKind::ParityLog,
+        SchemeName::Elastic => SchemeKind::Elastic,
+        SchemeName::Was => SchemeKind::Was,
+    };
+    arguments.unit.check(scheme)?;
+    let reserve = if scheme.is_elastic() { RESERVE_PERMILLE_ELASTIC } else { RESERVE_PERMILLE_DEFAULT };
     Ok(CreateOptions {
-        scheme: match arguments.scheme {
-            SchemeName::Eplog => SchemeKind::Eplog,
-            SchemeName::Raid => SchemeKind::Raid,
-            SchemeName::ParityLog => SchemeKind::ParityLog,
-        },
+        scheme,
         code: match arguments.code {
             CodeName::Xor => CodeKind::Xor,
             CodeName::Auto if parity == 1 => CodeKind::Xor,
@@ -139,7 +148,8 @@ fn create_options(arguments: &Arguments) -> Result<CreateOptions, Failure> {
             ConsistencyName::Journal => Consistency::Journal,
         },
         geometry,
-        reserve_permille: arguments.reserve,
+        reserve_permille: arguments.reserve.unwrap_or(reserve),
+        unit_rows: arguments.unit.rows(),
     })
 }
 
@@ -279,6 +289,7 @@ fn report(arguments: &Arguments, config: &ArrayConfig, array: &NewArray) {
             "parity_count": geometry.parity_count(),
             "log_count": config.log_count,
             "chunk_bytes": geometry.chunk_bytes(),
+            "unit_rows": config.unit_rows,
             "volume_bytes": config.volume_bytes(),
             "devices": devices,
         });
@@ -286,13 +297,15 @@ fn report(arguments: &Arguments, config: &ArrayConfig, array: &NewArray) {
     }
     let logs =
         if config.log_count > 0 { format!(" with {} log devices", config.log_count) } else { String::new() };
+    let units =
+        if config.unit_rows > 0 { format!(", units of {} rows", config.unit_rows) } else { String::new() };
     output::line(format_args!(
         "array {} ({})",
         if array.name.is_empty() { "without a name" } else { &array.name },
         array.uuid
     ));
     output::line(format_args!(
-        "  {} {}+{}{logs}, code {}, chunk {}",
+        "  {} {}+{}{logs}, code {}, chunk {}{units}",
         config.scheme,
         geometry.data_count(),
         geometry.parity_count(),
@@ -308,15 +321,5 @@ fn report(arguments: &Arguments, config: &ArrayConfig, array: &NewArray) {
     ));
     for (path, name) in paths.zip(names) {
         output::line(format_args!("  {name:<7} {}", path.display()));
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::{RESERVE_DEFAULT, parse_permille};
-
-    #[test]
-    fn the_default_reserve_is_the_engine_s() {
-        assert_eq!(parse_permille(RESERVE_DEFAULT), Ok(array::RESERVE_PERMILLE_DEFAULT));
     }
 }

@@ -4,6 +4,7 @@ use super::Exit;
 use crate::background::Background;
 use crate::cache::CacheSizes;
 use crate::control;
+use crate::elastic::ElasticChoices;
 use crate::failure::Failure;
 use crate::open::{Assembled, Force, Incomplete, Locked, describe, lock, member_name, name_of};
 use crate::operate::Operator;
@@ -11,7 +12,7 @@ use crate::output;
 use crate::steward::{Signals, Steward, log};
 use crate::units::{parse_duration_or_off, parse_rate_or_off, parse_size};
 use crate::volume::{ServedArray, Use};
-use array::{CommitPolicy, EngineOptions, RecoveryReport, SyncPolicy};
+use array::{CommitPolicy, EngineOptions, RecoveryReport, SchemeOptions, SyncPolicy};
 use clap::{Args, ValueEnum};
 use front::{Server, ServerOptions};
 use std::fs;
@@ -50,6 +51,8 @@ pub struct Arguments {
     buffers: u64,
     #[command(flatten)]
     cache: CacheSizes,
+    #[command(flatten)]
+    elastic: ElasticChoices,
     #[command(flatten)]
     background: Background,
     /// Assemble a `raid` array that was not stopped in order and lacks members, at the risk of silently wrong data.
@@ -100,7 +103,9 @@ pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     let incomplete = if arguments.degraded { Incomplete::Accept } else { Incomplete::Refuse };
     // Whatever can fail without the array being touched comes before it is assembled.
     let locked = lock(&arguments.paths, Force::of_flag(arguments.force), incomplete)?;
-    arguments.cache.check(locked.superblock().config.scheme)?;
+    let scheme = locked.superblock().config.scheme;
+    arguments.cache.check(scheme)?;
+    arguments.elastic.check(scheme)?;
     let sockets = Sockets::open(&locked, arguments)?;
     let assembled = locked.assemble(engine_options(arguments), arguments.background.ring())?;
     print_start(&assembled, Talk::of(arguments));
@@ -110,6 +115,7 @@ pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
 fn engine_options(arguments: &Arguments) -> EngineOptions {
     let idle_ns = arguments.commit_idle.map(|idle| u64::try_from(idle.as_nanos()).unwrap_or(u64::MAX));
     let options = arguments.background.apply(EngineOptions::default());
+    let options = arguments.elastic.apply(options, SchemeOptions::default().seed);
     arguments.cache.apply(EngineOptions {
         commit: CommitPolicy { every_requests: arguments.commit_every, idle_ns },
         sync: match arguments.sync {

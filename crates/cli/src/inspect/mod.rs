@@ -307,5 +307,6 @@ pub fn record_name(record: &Record) -> &'static str {
         Record::Zero { .. } => "zero",
         Record::InPlace { .. } => "in place",
         Record::Delta { .. } => "delta",
+        Record::Elastic { .. } => "elastic stripe",
     }
 }

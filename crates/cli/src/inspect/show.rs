@@ -191,6 +191,17 @@ fn record_text(record: &Record) -> String {
                 columns(pieces)
             )
         }
+        Record::Elastic { row, class, members, .. } => {
+            let members: Vec<String> = members.iter().map(elastic_member_text).collect();
+            format!("elastic stripe in row {row}, class {class}: {}", members.join(", "))
+        }
+    }
+}
+
+fn elastic_member_text(member: &format::ElasticMember) -> String {
+    match member.from {
+        0 => format!("lcn {}", member.lcn),
+        from => format!("lcn {} moved from place {from}", member.lcn),
     }
 }
 
@@ -307,6 +318,15 @@ fn record_json(record: &Record) -> Value {
             "log_block": log_block.get(),
             "log_crcs": log_crcs,
             "pieces": pieces_json(pieces),
+        }),
+        Record::Elastic { row, class, members, crcs } => json!({
+            "kind": "elastic_stripe",
+            "row": row,
+            "class": class,
+            "members": members.iter().map(|member| json!({
+                "lcn": member.lcn.get(), "from": member.from,
+            })).collect::<Vec<_>>(),
+            "crcs": crcs,
         }),
     }
 }

@@ -18,6 +18,7 @@ fn raid() -> ArrayConfig {
         incremental_blocks: 20,
         journal_blocks: 30,
         payload_blocks: 40,
+        unit_rows: 0,
     }
 }
 
@@ -28,6 +29,18 @@ fn eplog() -> ArrayConfig {
         log_blocks: 5000,
         chunks_per_device: 1200,
         payload_blocks: 0,
+        ..raid()
+    }
+}
+
+/// 20 units of 64 rows, of which two may hold data.
+fn elastic() -> ArrayConfig {
+    ArrayConfig {
+        scheme: SchemeKind::Elastic,
+        stripe_count: 126,
+        chunks_per_device: 1280,
+        payload_blocks: 0,
+        unit_rows: 64,
         ..raid()
     }
 }
@@ -113,6 +126,55 @@ fn good_configurations_pass() {
     assert_eq!(xor.validate(), Ok(()));
     assert_eq!(ArrayConfig { code: CodeKind::Rdp, ..raid() }.validate(), Ok(()));
     assert_eq!(ArrayConfig { code: CodeKind::Rdp, ..eplog() }.validate(), Ok(()));
+    for scheme in [SchemeKind::Elastic, SchemeKind::Was] {
+        assert_eq!(ArrayConfig { scheme, ..elastic() }.validate(), Ok(()));
+        assert_eq!(ArrayConfig { scheme, code: CodeKind::Rdp, ..elastic() }.validate(), Ok(()));
+    }
+}
+
+/// W-23: what is left over of a device behind its last whole unit counts for nothing; of each unit a row may be lost to
+/// garbage, and 18 units are kept to fill and to collect into.
+#[test]
+fn a_volume_of_elastic_stripes_leaves_room_for_garbage_collection() {
+    assert_eq!(elastic().stripes_max(), (20 - 18) * 63);
+    assert_eq!(ArrayConfig { chunks_per_device: 1343, ..elastic() }.stripes_max(), 2 * 63);
+    assert_eq!(ArrayConfig { chunks_per_device: 1344, ..elastic() }.stripes_max(), 3 * 63);
+    assert_eq!(ArrayConfig { chunks_per_device: 63, ..elastic() }.stripes_max(), 0);
+    assert_eq!(ArrayConfig { unit_rows: 2, ..elastic() }.stripes_max(), 640 - 18);
+}
+
+#[test]
+fn contradictions_of_units_are_refused_by_name() {
+    let refused = |config: ArrayConfig| match config.validate() {
+        Err(FormatError::Config { what, found, .. }) => (what, found),
+        other => panic!("expected a configuration error, got {other:?} for {config:?}"),
+    };
+    let units = "rows of a unit";
+    for scheme in [SchemeKind::Elastic, SchemeKind::Was] {
+        let config = ArrayConfig { scheme, ..elastic() };
+        assert_eq!(refused(ArrayConfig { unit_rows: 0, ..config }), (units, 0));
+        assert_eq!(refused(ArrayConfig { unit_rows: 1, ..config }), (units, 1));
+        assert_eq!(refused(ArrayConfig { unit_rows: 65_537, ..config }), (units, 65_537));
+        assert_eq!(refused(ArrayConfig { log_count: 2, ..config }), ("number of log devices", 2));
+        assert_eq!(refused(ArrayConfig { payload_blocks: 1, ..config }), ("blocks in the payload ring", 1));
+        assert_eq!(refused(ArrayConfig { stripe_count: 127, ..config }), ("number of stripes", 127));
+        assert_eq!(refused(ArrayConfig { unit_rows: 72, ..config }), ("number of stripes", 126));
+    }
+    assert_eq!(refused(ArrayConfig { unit_rows: 64, ..raid() }), (units, 64));
+    assert_eq!(refused(ArrayConfig { unit_rows: 64, ..eplog() }), (units, 64));
+}
+
+/// Logical chunks and places take 32 bits, and 0 means none.
+#[test]
+fn data_chunks_of_elastic_stripes_are_below_two_to_the_32() {
+    let config = ArrayConfig { chunks_per_device: (1 << 30) - 1, unit_rows: 1 << 16, ..elastic() };
+    assert_eq!(config.validate(), Ok(()));
+    let one_more = ArrayConfig { chunks_per_device: 1 << 30, ..config };
+    let error = one_more.validate().unwrap_err();
+    assert!(
+        matches!(error, FormatError::Config { what: "chunks per device", found: 0x4000_0000, .. }),
+        "{error}"
+    );
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Tests of frames and the records in them.
 
 use super::*;
-use crate::{InPlacePiece, LogMember};
+use crate::{ElasticMember, InPlacePiece, LogMember};
 use block::{ChunkIndex, Lcn, StripeId};
 
 fn stamp() -> FrameStamp {
@@ -57,6 +57,12 @@ fn one_of_each() -> Vec<Record> {
             log_block: ChunkIndex::new(17),
             log_crcs: vec![18],
             pieces: vec![InPlacePiece { column: 0, crc: 19, payload_block: 20 }],
+        },
+        Record::Elastic {
+            row: u32::MAX,
+            class: 21,
+            members: vec![ElasticMember { lcn: Lcn::new(u32::MAX.into()), from: 22 }],
+            crcs: vec![23, 24, 25],
         },
     ]
 }
@@ -137,6 +143,7 @@ fn the_largest_records_fit_into_one_frame() {
     let pieces: Vec<_> =
         (0..255).map(|column| InPlacePiece { column, crc: 1, payload_block: u32::from(column) }).collect();
     let stripe = StripeId::new(1);
+    let moved = [ElasticMember { lcn: Lcn::new(1 << 31), from: u32::MAX }; 254];
     for record in [
         RecordRef::LogStripe { log_block: ChunkIndex::new(1), log_crcs: &[1; 4], members: &members },
         RecordRef::FullStripe { stripe, chunks: &all, crcs: &crcs },
@@ -150,6 +157,8 @@ fn the_largest_records_fit_into_one_frame() {
             log_crcs: &[1; 4],
             pieces: &pieces[..251],
         },
+        RecordRef::Elastic { row: 1, class: 1, members: &moved, crcs: &crcs },
+        RecordRef::Elastic { row: 1, class: 1, members: &moved[..1], crcs: &crcs },
     ] {
         assert!(record_fits(record), "{record:?}");
         let mut builder = FrameBuilder::new();
@@ -169,6 +178,12 @@ fn records_beyond_a_frame_do_not_fit() {
     let (all, crcs) = (chunks(256), vec![0; 256]);
     let record = RecordRef::FullStripe { stripe: StripeId::new(1), chunks: &all, crcs: &crcs };
     assert!(!record_fits(record), "256 columns do not fit into a count of one byte");
+    let members = [ElasticMember { lcn: Lcn::new(0), from: 0 }; 256];
+    let crcs = vec![0; 257];
+    let elastic = |members, crcs| RecordRef::Elastic { row: 0, class: 0, members, crcs };
+    assert!(!record_fits(elastic(&members, &crcs)), "256 members");
+    assert!(!record_fits(elastic(&members[..1], &crcs)), "256 parities");
+    assert!(!record_fits(elastic(&members[..3], &crcs[..2])), "a member without a checksum");
 }
 
 /// a misdirected, stale, foreign or forged frame is not taken for the one asked for, and the error says which.
@@ -216,4 +231,9 @@ fn a_single_chunk_update_costs_at_most_37_bytes() {
     let record =
         RecordRef::LogStripe { log_block: ChunkIndex::new(1), log_crcs: &[0; 2], members: &[member] };
     assert_eq!(record.encoded_len(), Some(30));
+    let members = [ElasticMember { lcn: Lcn::new(0), from: 0 }; 6];
+    let elastic =
+        |width: usize, crcs| RecordRef::Elastic { row: 0, class: 0, members: &members[..width], crcs };
+    assert_eq!(elastic(1, &[0; 3]).encoded_len(), Some(28));
+    assert_eq!(elastic(6, &[0; 8]).encoded_len(), Some(88));
 }

@@ -27,6 +27,7 @@ fn superblock() -> Superblock {
             incremental_blocks: 4,
             journal_blocks: 5,
             payload_blocks: 0,
+            unit_rows: 0,
         },
         members: vec![MemberEntry { serial: 8, state: MemberState::Healthy }; 9],
         created_unix_s: 11,
@@ -105,12 +106,17 @@ fn intact_bytes_with_impossible_values_are_refused_by_name() {
     for (field, value, message) in [
         (&fields::CLEAN, 2, "clean flag of the superblock: found 2, expected 0 or 1"),
         (&fields::ROLE, 9, "role: found 9, expected one of 1=main 2=log 3=spare"),
-        (&fields::SCHEME, 0, "scheme: found 0, expected one of 1=raid 2=eplog 3=parity-log"),
+        (&fields::SCHEME, 0, "scheme: found 0, expected one of 1=raid 2=eplog 3=parity-log 4=elastic 5=was"),
         (&fields::NAME_BYTES, 65, "length of the name: found 65, expected at most 64 bytes"),
         (&fields::NAME_BYTES, 2, "name of the array: found 188, expected zeros in unused bytes"),
         (&fields::NAME, 0xff, "name of the array, first wrong byte: found 0, expected UTF-8"),
         (&fields::ZERO_3, 5, "superblock: found 5, expected zeros in unused bytes"),
         (&fields::ZERO_4, 6, "superblock: found 6, expected zeros in unused bytes"),
+        (
+            &fields::UNIT_ROWS,
+            7,
+            "configuration: rows of a unit is 7, expected 0 unless the scheme is elastic or was",
+        ),
         (
             &fields::CHUNK_BYTES,
             1,

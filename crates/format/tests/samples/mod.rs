@@ -4,9 +4,9 @@
 use block::{ChunkIndex, DevIndex, Epoch, Geometry, Lcn, Seq, StripeId};
 use format::{
     ArrayConfig, ArrayUuid, BlockExpect, CheckpointHeader, CheckpointKind, CodeKind, Consistency,
-    FormatError, FrameBuilder, FrameExpect, FrameStamp, InPlacePiece, LayoutKind, ListItem, LogMember,
-    MemberEntry, MemberState, PageExpect, PageKind, PageStamp, Record, Role, SchemeKind, Superblock,
-    body_crc, decode_checkpoint_header, decode_frame, decode_page, encode_page,
+    ElasticMember, FormatError, FrameBuilder, FrameExpect, FrameStamp, InPlacePiece, LayoutKind, ListItem,
+    LogMember, MemberEntry, MemberState, PageExpect, PageKind, PageStamp, Record, Role, SchemeKind,
+    Superblock, body_crc, decode_checkpoint_header, decode_frame, decode_page, encode_page,
 };
 
 pub const BLOCK_BYTES: usize = 4096;
@@ -78,8 +78,10 @@ pub fn all() -> Vec<Sample> {
     let mut samples = vec![superblock("superblock-main", eplog(), 0), superblock("superblock-log", log(), 1)];
     samples.push(superblock("superblock-raid", raid(), 0));
     samples.push(superblock("superblock-parity-log", parity_log(), 1));
+    samples.push(superblock("superblock-elastic", elastic(), 0));
     samples.push(frame("frame", 6, 300, &records()));
     samples.push(frame("frame-delta", 1, 63, &deltas()));
+    samples.push(frame("frame-elastic", 3, 17, &elastic_stripes()));
     samples.push(frame("frame-empty", 0, 2, &[]));
     let (table, table_crc) = page("page-table", PageKind::Table, 1, &table_words());
     let (list, list_crc) = page("page-list", PageKind::List, 2, &list_words());
@@ -116,6 +118,7 @@ fn eplog() -> Superblock {
             incremental_blocks: 140,
             journal_blocks: 64,
             payload_blocks: 0,
+            unit_rows: 0,
         },
         members: vec![
             healthy,
@@ -163,6 +166,37 @@ fn parity_log() -> Superblock {
         ..eplog().config
     };
     Superblock { config, ..eplog() }
+}
+
+fn elastic() -> Superblock {
+    let config = ArrayConfig {
+        scheme: SchemeKind::Was,
+        code: CodeKind::Rdp,
+        log_count: 0,
+        log_blocks: 0,
+        unit_rows: 64,
+        ..eplog().config
+    };
+    Superblock { config, ..eplog() }
+}
+
+/// A whole stripe that users wrote, and a short one of what garbage collection moved.
+pub fn elastic_stripes() -> Vec<Record> {
+    let member = |lcn, from| ElasticMember { lcn: Lcn::new(lcn), from };
+    vec![
+        Record::Elastic {
+            row: 12_479,
+            class: 1,
+            members: vec![member(39_999, 0), member(0, 0), member(0xffff_fffe, 0), member(4, 0)],
+            crcs: vec![1, 2, 3, 4, 0xeeee_0001, 0xeeee_0002],
+        },
+        Record::Elastic {
+            row: 0,
+            class: 0,
+            members: vec![member(7, 49_917), member(8, 1)],
+            crcs: vec![5, 6, 0xeeee_0003, 0xeeee_0004],
+        },
+    ]
 }
 
 /// Both kinds of delta records.

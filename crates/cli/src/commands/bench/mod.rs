@@ -11,6 +11,7 @@ use super::Exit;
 use super::replay::build::{Columns, DeviceKind, Kind, code_or_default, parse_code};
 use crate::background::Background;
 use crate::cache::CacheSizes;
+use crate::elastic::{ElasticChoices, GcUnit};
 use crate::failure::Failure;
 use crate::units::parse_size;
 use block::Geometry;
@@ -28,7 +29,7 @@ pub struct Arguments {
     /// Data and parity devices.
     #[arg(long, default_value = "6+2", value_name = "K+M")]
     geometry: Columns,
-    /// Schemes to compare, separated by commas.
+    /// Schemes to compare, separated by commas: raid, parity-log, eplog, elastic, was.
     #[arg(long, value_delimiter = ',', default_value = "eplog,raid", value_name = "SCHEME")]
     schemes: Vec<SchemeKind>,
     /// What to measure, separated by commas.
@@ -58,14 +59,19 @@ pub struct Arguments {
     /// Bytes of the volume.
     #[arg(long, value_parser = parse_size, default_value = "512MiB", value_name = "SIZE")]
     volume_size: u64,
-    /// Spare chunks on each device per stripe, in percent: how many updates fit between two commits.
+    /// Spare chunks on each device per stripe, in percent: how many updates fit between two commits, and how much garbage there
+    /// may be with elastic and was.
     #[arg(long, default_value = "100", value_parser = clap::value_parser!(u64).range(10..=800), value_name = "PERCENT")]
     spare: u64,
-    /// Seed of addresses and payload.
+    /// Seed of addresses, payload and placement.
     #[arg(long, default_value = "1")]
     seed: u64,
     #[command(flatten)]
     cache: CacheSizes,
+    #[command(flatten)]
+    elastic: ElasticChoices,
+    #[command(flatten)]
+    unit: GcUnit,
     #[command(flatten)]
     background: Background,
     /// Print JSON.
@@ -82,7 +88,8 @@ enum Devices {
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 enum WorkloadName {
-    /// Random updates of one chunk; commits between the slices, not counted.
+    /// Random updates of one chunk; commits between the slices, not counted. Garbage collection counts, and runs from the
+    /// beginning: the volume is overwritten twice before.
     Randwrite,
     /// The same without a pause: commits come when space runs low, and count.
     Sustained,
@@ -145,12 +152,13 @@ impl Arguments {
         let code = code_or_default(self.code, geometry.parity_count());
         Rig::new(&RigOptions {
             devices,
-            kind: Kind { scheme, code, consistency: self.consistency, geometry },
+            kind: Kind { scheme, code, consistency: self.consistency, geometry, unit_rows: self.unit.rows() },
             volume_bytes: self.volume_size,
             spare_permille: self.spare * 10,
             depth: self.queue_depth as usize,
             seed: self.seed,
             cache: self.cache,
+            elastic: self.elastic,
             background: self.background,
         })
     }
@@ -160,6 +168,12 @@ impl Arguments {
 pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     let columns = arguments.geometry;
     let geometry = Geometry::new(columns.data_count, columns.parity_count, arguments.chunk_size)?;
+    arguments.elastic.check_any(&arguments.schemes)?;
+    if let Some(first) =
+        arguments.schemes.first().filter(|_| !arguments.schemes.iter().any(|s| s.is_elastic()))
+    {
+        arguments.unit.check(*first)?;
+    }
     let mut results = Vec::new();
     for &devices in arguments.devices() {
         let mut rigs = Vec::new();

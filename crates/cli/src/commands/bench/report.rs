@@ -1,8 +1,10 @@
 //! What `bench` prints: for people and as JSON.
 
 use super::Arguments;
+use super::rig::AGE_PASSES;
 use super::workload::{Measured, Workload};
-use crate::commands::replay::build::DeviceKind;
+use crate::commands::replay::build::{DeviceKind, code_or_default};
+use crate::elastic::gc_json;
 use crate::units::show_count;
 use format::SchemeKind;
 use hdrhistogram::Histogram;
@@ -32,17 +34,51 @@ fn ratio(measured: &[Measured]) -> Option<f64> {
     Some(of(SchemeKind::Eplog)? / of(SchemeKind::Raid)?.max(f64::MIN_POSITIVE))
 }
 
+/// How many times as much a scheme does per CPU second as the first eplog, if that ran and is another.
+fn over_eplog(m: &Measured, measured: &[Measured]) -> Option<f64> {
+    let eplog = measured.iter().find(|other| other.scheme == SchemeKind::Eplog)?;
+    (m.scheme != SchemeKind::Eplog).then(|| m.cpu_rate() / eplog.cpu_rate().max(f64::MIN_POSITIVE))
+}
+
+/// What garbage collection took, of a workload in which it runs.
+fn gc_line(workload: Workload, m: &Measured) -> Option<String> {
+    let measures_gc = matches!(workload, Workload::RandWrite | Workload::Sustained | Workload::SeqWrite);
+    if !m.scheme.is_elastic() || !measures_gc {
+        return None;
+    }
+    let gc = m.slices.gc;
+    let aged = match workload {
+        Workload::RandWrite | Workload::Sustained => {
+            format!("volume overwritten {AGE_PASSES} times before; ")
+        }
+        Workload::RandRead
+        | Workload::SeqRead
+        | Workload::SeqWrite
+        | Workload::Commit
+        | Workload::Rebuild => String::new(),
+    };
+    Some(format!(
+        "{aged}gc: {} units, {} chunks rewritten, {:.2} for each written; {} full stripes, {} short ones",
+        show_count(gc.units_collected),
+        show_count(gc.chunks_rewritten),
+        gc.chunks_rewritten as f64 / (m.bytes / m.chunk_bytes).max(1) as f64,
+        show_count(m.slices.full_stripes),
+        show_count(m.slices.short_stripes),
+    ))
+}
+
 /// Prints one workload as lines.
 pub fn print(workload: Workload, devices: DeviceKind, measured: &[Measured]) {
     for m in measured {
         let (low, high) = spread(&m.rates);
         println!(
-            "{:<9} {devices:<6} {:<10} {:>11} {:<9} {:>7.2} GB/s  ({} per CPU second; rounds {} to {})",
+            "{:<9} {devices:<6} {:<10} {:>11} {:<9} {:>7.2} GB/s  {:>12}  ({} per CPU second; rounds {} to {})",
             workload.name(),
             m.scheme,
             show_count(m.rate() as u64),
             unit(workload),
             m.bytes_rate() / 1e9,
+            over_eplog(m, measured).map_or_else(String::new, |ratio| format!("{ratio:.2} x eplog")),
             show_count(m.cpu_rate() as u64),
             show_count(low as u64),
             show_count(high as u64),
@@ -58,6 +94,9 @@ pub fn print(workload: Workload, devices: DeviceKind, measured: &[Measured]) {
         }
         if !m.latency_in_commit.is_empty() {
             println!("{indent}latency of updates while one runs: {}", latency_line(&m.latency_in_commit));
+        }
+        if let Some(line) = gc_line(workload, m) {
+            println!("{indent}{line}");
         }
         if let Some(between) = m.rate_between {
             println!(
@@ -121,6 +160,11 @@ pub fn to_json(arguments: &Arguments, results: &[(Workload, DeviceKind, Vec<Meas
                 "latency_us_during_commit": latency_json(&m.latency_in_commit),
                 "commit_time_share": m.commit_ns as f64 / m.ns.max(1) as f64,
                 "per_second_between_commits": m.rate_between,
+                "over_eplog": over_eplog(m, measured),
+                "gc": gc_json(&m.slices.gc),
+                "stripes": { "full": m.slices.full_stripes, "short": m.slices.short_stripes },
+                "placement": m.placement,
+                "memory": m.memory,
             }));
         }
         if let Some(ratio) = ratio(measured) {
@@ -138,6 +182,8 @@ pub fn to_json(arguments: &Arguments, results: &[(Workload, DeviceKind, Vec<Meas
             "queue_depth": arguments.queue_depth,
             "volume_bytes": arguments.volume_size,
             "spare_percent": arguments.spare,
+            "code": code_or_default(arguments.code, arguments.geometry.parity_count).to_string(),
+            "overwritten_before": AGE_PASSES,
             "consistency": arguments.consistency.to_string(),
         },
         "results": rows,

@@ -6,18 +6,24 @@
 use crate::background::Background;
 use crate::cache::CacheSizes;
 use crate::commands::replay::build::{DeviceKind, Kind, LocalArray, LocalSet, Room, build, size};
+use crate::elastic::{ElasticChoices, gc_since, placement_json};
 use crate::failure::Failure;
-use array::{Done, Durability, EngineOptions};
+use crate::status::{self, Memory};
+use array::{Done, Durability, EngineOptions, EngineStats, GcStats, SchemeOptions};
 use block::{DevIndex, DeviceSet as _, Slot, Stream};
 use format::CheckpointKind;
 use hdrhistogram::Histogram;
 use rustix::time::{ClockId, clock_gettime};
+use serde_json::Value;
 use std::time::Instant;
 
 /// Longer latencies count as this: an hour.
 const LATENCY_NS_MAX: u64 = 3_600_000_000_000;
 /// How long one wait for devices lasts at most.
 const WAIT_NS: u64 = 10_000_000;
+
+/// How often a volume is overwritten before garbage collection is measured.
+pub const AGE_PASSES: u64 = 2;
 
 /// A fresh histogram of nanoseconds.
 pub fn latency_histogram() -> Histogram<u64> {
@@ -70,6 +76,28 @@ pub struct Slice {
     pub commit_ns: u64,
     /// Requests done while none was.
     pub requests_between: u64,
+    /// What garbage collection did.
+    pub gc: GcStats,
+    /// Stripes written whole.
+    pub full_stripes: u64,
+    /// Elastic stripes written with fewer chunks.
+    pub short_stripes: u64,
+}
+
+impl Slice {
+    /// Adds another one.
+    pub fn add(&mut self, other: &Self) {
+        self.requests += other.requests;
+        self.ns += other.ns;
+        self.cpu_ns += other.cpu_ns;
+        self.commit_ns += other.commit_ns;
+        self.requests_between += other.requests_between;
+        self.gc.units_collected += other.gc.units_collected;
+        self.gc.chunks_rewritten += other.gc.chunks_rewritten;
+        self.gc.chunks_read += other.gc.chunks_read;
+        self.full_stripes += other.full_stripes;
+        self.short_stripes += other.short_stripes;
+    }
 }
 
 /// How a rig is made.
@@ -89,6 +117,8 @@ pub struct RigOptions {
     pub seed: u64,
     /// The write cache; schemes that have none go without.
     pub cache: CacheSizes,
+    /// Placement and garbage collection of elastic schemes.
+    pub elastic: ElasticChoices,
     /// Rebuild and commit.
     pub background: Background,
 }
@@ -107,6 +137,9 @@ pub struct Rig {
     data_count: u64,
     chunk_bytes: u64,
     serial: u32,
+    options: SchemeOptions,
+    /// Whether so much was overwritten that garbage collection runs all the time.
+    aged: bool,
     /// Updates that fit between two commits.
     pub burst_requests: u64,
 }
@@ -152,6 +185,7 @@ impl Rig {
         if options.cache.check(options.kind.scheme).is_ok() {
             engine = options.cache.apply(engine);
         }
+        engine = options.elastic.apply(engine, options.seed);
         engine.commit.idle_ns = None;
         engine.pool_bytes = engine.pool_bytes.max(4 * options.depth as u64 * k * chunk_bytes);
         let mut array = build(options.devices, &sized, engine)?;
@@ -179,6 +213,8 @@ impl Rig {
             data_count: k,
             chunk_bytes,
             serial: 1000,
+            options: engine.scheme,
+            aged: !options.kind.scheme.is_elastic(),
             // Updates spread unevenly over the devices: a quarter is left.
             burst_requests: (spare_chunks * n * 3 / 4).max(1),
         };
@@ -212,6 +248,11 @@ impl Rig {
         self.stripe_count
     }
 
+    /// Bytes of a chunk.
+    pub fn chunk_bytes(&self) -> u64 {
+        self.chunk_bytes
+    }
+
     /// Bytes of a stripe's data.
     pub fn stripe_bytes(&self) -> u64 {
         self.data_count * self.chunk_bytes
@@ -219,6 +260,32 @@ impl Rig {
 
     fn now_ns(&self) -> u64 {
         self.origin.elapsed().as_nanos() as u64
+    }
+
+    /// Whether the scheme collects garbage.
+    pub fn is_elastic(&self) -> bool {
+        self.array.engine_ref().store().config.scheme.is_elastic()
+    }
+
+    /// What an elastic scheme runs with; null for others.
+    pub fn placement(&self) -> Value {
+        placement_json(&self.options, &self.array.engine_ref().store().config)
+    }
+
+    /// Memory of the maps.
+    pub fn memory(&self) -> Memory {
+        status::memory(self.array.engine_ref())
+    }
+
+    /// Elastic schemes: overwrites the volume at random so often that it is full of garbage, which is collected all the time from
+    /// then on.
+    pub fn age(&mut self) -> Result<(), Failure> {
+        if !std::mem::replace(&mut self.aged, true) {
+            let requests = AGE_PASSES * self.stripe_count * self.data_count;
+            let until = Until::Spent { ns: u64::MAX, requests };
+            self.random(Access::Write, until, &mut latency_histogram())?;
+        }
+        Ok(())
     }
 
     /// Writes every stripe of the volume, in order.
@@ -301,6 +368,7 @@ impl Rig {
     /// Writes the whole volume anew.
     pub fn refill(&mut self) -> Result<(), Failure> {
         self.discard_all()?;
+        self.aged = !self.is_elastic();
         self.fill()
     }
 
@@ -377,6 +445,7 @@ impl Rig {
             Until::Answered { tag } => (u64::MAX, u64::MAX, Some(tag)),
         };
         let mut slice = Slice::default();
+        let (gc, stats) = self.counted();
         let (mut now, mut issued, mut open) = (start, 0, true);
         self.array.engine().set_now(now);
         while open || self.idle.len() < depth {
@@ -419,6 +488,15 @@ impl Rig {
         }
         slice.ns = self.now_ns() - start;
         slice.cpu_ns = cpu_ns() - cpu_start;
+        let (gc_after, stats_after) = self.counted();
+        slice.gc = gc_since(gc_after, gc);
+        slice.full_stripes = stats_after.full_stripes - stats.full_stripes;
+        slice.short_stripes = stats_after.short_stripes - stats.short_stripes;
         Ok(slice)
+    }
+
+    fn counted(&self) -> (GcStats, EngineStats) {
+        let engine = self.array.engine_ref();
+        (engine.scheme().gc_stats(), engine.stats())
     }
 }

@@ -2,8 +2,10 @@
 
 use super::rig::{Access, Rig, Slice, Until, latency_histogram};
 use crate::failure::Failure;
+use crate::status::Memory;
 use format::SchemeKind;
 use hdrhistogram::Histogram;
+use serde_json::Value;
 
 /// What to measure.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -95,10 +97,18 @@ pub struct Measured {
     pub latency: Histogram<u64>,
     /// Of updates while a commit runs; empty unless that is measured.
     pub latency_in_commit: Histogram<u64>,
+    /// Bytes of a chunk.
+    pub chunk_bytes: u64,
+    /// What was written and collected.
+    pub slices: Slice,
+    /// What an elastic scheme ran with; null for others.
+    pub placement: Value,
+    /// Memory of the maps at the end.
+    pub memory: Memory,
 }
 
 impl Measured {
-    fn new(scheme: SchemeKind) -> Self {
+    fn new(scheme: SchemeKind, rig: &Rig) -> Self {
         Self {
             scheme,
             rates: Vec::new(),
@@ -110,6 +120,10 @@ impl Measured {
             rate_between: None,
             latency: latency_histogram(),
             latency_in_commit: latency_histogram(),
+            chunk_bytes: rig.chunk_bytes(),
+            slices: Slice::default(),
+            placement: rig.placement(),
+            memory: rig.memory(),
         }
     }
 
@@ -143,11 +157,12 @@ pub fn measure(
     rigs: &mut [(SchemeKind, Rig)],
     budget: &Budget,
 ) -> Result<Vec<Measured>, Failure> {
-    let mut all: Vec<Measured> = rigs.iter().map(|&(scheme, _)| Measured::new(scheme)).collect();
+    let mut all: Vec<Measured> = rigs.iter().map(|(scheme, rig)| Measured::new(*scheme, rig)).collect();
     for _ in 0..budget.rounds {
         for ((scheme, rig), measured) in rigs.iter_mut().zip(&mut all) {
             if workload.applies_to(*scheme) {
                 round(workload, rig, budget, measured)?;
+                measured.memory = rig.memory();
             }
         }
     }
@@ -160,11 +175,15 @@ fn round(workload: Workload, rig: &mut Rig, budget: &Budget, measured: &mut Meas
     let chunk = |rig: &mut Rig| rig.array().engine().store().config.geometry.chunk_bytes() as u64;
     match workload {
         Workload::RandWrite => {
+            rig.age()?;
             rig.clean()?;
-            let slice = rig.random(Access::Write, until(rig.burst_requests), &mut measured.latency)?;
+            // Of a log-structured scheme nothing is put off: collection is part of what it costs.
+            let limit = if rig.is_elastic() { u64::MAX } else { rig.burst_requests };
+            let slice = rig.random(Access::Write, until(limit), &mut measured.latency)?;
             note(measured, &slice, chunk(rig));
         }
         Workload::Sustained => {
+            rig.age()?;
             let slice = rig.random(Access::Write, until(u64::MAX), &mut measured.latency)?;
             note(measured, &slice, chunk(rig));
         }
@@ -189,6 +208,7 @@ fn round(workload: Workload, rig: &mut Rig, budget: &Budget, measured: &mut Meas
 
 fn note(measured: &mut Measured, slice: &Slice, request_bytes: u64) {
     measured.add(slice.requests, slice.requests * request_bytes, slice.ns, slice.cpu_ns);
+    measured.slices.add(slice);
     measured.commit_ns += slice.commit_ns;
     let between_ns = slice.ns - slice.commit_ns.min(slice.ns);
     if slice.commit_ns > 0 && between_ns > 0 {
@@ -206,10 +226,7 @@ fn seq_write(rig: &mut Rig, budget: &Budget, measured: &mut Measured) -> Result<
         let slice = rig.sequential(Access::Write, until, &mut measured.latency)?;
         ns_left = ns_left.saturating_sub(slice.ns);
         requests_left = requests_left.saturating_sub(slice.requests);
-        total.requests += slice.requests;
-        total.ns += slice.ns;
-        total.cpu_ns += slice.cpu_ns;
-        total.commit_ns += slice.commit_ns;
+        total.add(&slice);
     }
     note(measured, &total, rig.stripe_bytes());
     // What a later workload reads or rebuilds must be there.

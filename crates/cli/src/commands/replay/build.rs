@@ -10,6 +10,7 @@ use clap::ValueEnum;
 use device::{Counting, MemoryError, MemorySet, NullOptions, NullSet};
 use format::{
     ArrayConfig, ArrayUuid, CodeKind, Consistency, LayoutKind, SUPERBLOCK_OFFSETS, SchemeKind, Superblock,
+    UNITS_SPARE,
 };
 use std::fmt;
 use std::str::FromStr;
@@ -111,9 +112,16 @@ pub struct Kind {
     pub consistency: Consistency,
     /// k, m, chunk size.
     pub geometry: Geometry,
+    /// Rows of a unit of garbage collection, of elastic schemes.
+    pub unit_rows: u32,
 }
 
 impl Kind {
+    /// Chunks of a device from which on there is room for data, whatever the rest of the device is used for.
+    fn chunks_min(&self) -> u64 {
+        if self.scheme.is_elastic() { 2 * (UNITS_SPARE + 2) * u64::from(self.unit_rows) } else { 0 }
+    }
+
     fn create_options(&self, reserve_permille: u32) -> CreateOptions {
         CreateOptions {
             scheme: self.scheme,
@@ -122,6 +130,7 @@ impl Kind {
             consistency: self.consistency,
             geometry: self.geometry,
             reserve_permille,
+            unit_rows: self.unit_rows,
         }
     }
 }
@@ -140,9 +149,10 @@ pub fn size(kind: &Kind, room: &Room) -> Result<Sized, Failure> {
     }
     let spare = match kind.scheme {
         SchemeKind::Raid | SchemeKind::ParityLog => 0,
-        SchemeKind::Eplog => room.spare_chunks,
+        SchemeKind::Eplog | SchemeKind::Elastic | SchemeKind::Was => room.spare_chunks,
     };
     let (chunks, permille) = share_for(stripes, spare);
+    let chunks = chunks.max(kind.chunks_min());
     if chunks >= MAIN_CHUNKS_MAX {
         return Err(too_large());
     }
@@ -158,6 +168,27 @@ pub fn size(kind: &Kind, room: &Room) -> Result<Sized, Failure> {
         }
         main_bytes += main_bytes / 64;
     }
+}
+
+/// Times that the size of devices is corrected for their metadata, which depends on it a little.
+const CORRECTIONS_MAX: usize = 16;
+
+/// Devices of an elastic scheme with room for exactly `chunks` chunks each, of which `reserve_permille` thousandths are
+/// left for garbage.
+pub fn size_exactly(kind: &Kind, chunks: u64, reserve_permille: u32) -> Result<Sized, Failure> {
+    let options = kind.create_options(reserve_permille);
+    let wanted_bytes = chunks.saturating_mul(kind.geometry.chunk_bytes() as u64);
+    let mut main_bytes = wanted_bytes.saturating_add(2 << 20);
+    for _ in 0..CORRECTIONS_MAX {
+        let config = plan_config(&options, main_bytes, 0, 0)?;
+        if u64::from(config.chunks_per_device) == chunks {
+            return Ok(Sized { config, main_bytes: config.main_device_bytes().max(1 << 20), log_bytes: 0 });
+        }
+        main_bytes = config.data_start().saturating_add(wanted_bytes);
+    }
+    Err(Failure::new(format!(
+        "no layout has exactly {chunks} chunks on each device; use another --device-size"
+    )))
 }
 
 /// Chunks per device and the share of them, in thousandths, that make `stripes` stripes and `spare` spare chunks.

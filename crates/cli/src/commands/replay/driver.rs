@@ -27,11 +27,17 @@ const EXTRA_PARTS: usize = 64;
 pub enum Pace {
     /// As soon as there is a place in the queue (closed loop).
     Full,
+    /// The same, while the clock of the target shows the times of the trace, which makes the run repeatable.
+    Simulated,
     /// At the times of the trace divided by `speed`, if there is a place in the queue (open loop).
     Timed {
         /// Times faster than recorded.
         speed: f64,
     },
+}
+
+fn simulated_ns(request: &Request) -> u64 {
+    request.time_us.saturating_mul(1000)
 }
 
 /// What a run of the queue came to.
@@ -72,6 +78,8 @@ pub struct Driver<'a> {
     depth: usize,
     chunk_bytes: u64,
     origin: Instant,
+    /// What the target's clock shows with [`Pace::Simulated`].
+    simulated_ns: u64,
     flights: Vec<Option<Flight>>,
     free_flights: Vec<usize>,
     /// Flights with something left to hand over, oldest first.
@@ -98,6 +106,7 @@ impl<'a> Driver<'a> {
             depth,
             chunk_bytes,
             origin: Instant::now(),
+            simulated_ns: 0,
             flights: vec![None; depth],
             free_flights: (0..depth).rev().collect(),
             sending: VecDeque::new(),
@@ -146,7 +155,7 @@ impl<'a> Driver<'a> {
             let mut wait_ns = WAIT_NS;
             while let Some(request) = next {
                 let due = match pace {
-                    Pace::Full => now,
+                    Pace::Full | Pace::Simulated => now,
                     // Rounds to the nanosecond; times beyond 584 years are the end of time.
                     Pace::Timed { speed } => {
                         start.saturating_add((request.time_us as f64 * 1e3 / speed) as u64)
@@ -161,9 +170,17 @@ impl<'a> Driver<'a> {
                 }
                 self.admit(&request, due, &mut outcome);
                 next = requests.next();
+                if pace == Pace::Simulated {
+                    self.simulated_ns = self.simulated_ns.max(simulated_ns(&request));
+                    // One moment at a time: what waits until then must not see what comes later.
+                    if next.is_some_and(|later| simulated_ns(&later) > self.simulated_ns) {
+                        break;
+                    }
+                }
             }
             self.send();
-            self.target.turn(now, wait_ns)?;
+            let clock_ns = if pace == Pace::Simulated { self.simulated_ns } else { now };
+            self.target.turn(clock_ns, wait_ns)?;
             now = self.now_ns();
             self.finish(now, &mut outcome)?;
             progress.show(outcome.requests);

@@ -3,12 +3,13 @@
 //! With room for every old version and every log chunk of the replay, parity is committed only when it is asked for, as in
 //! the papers' experiments (B-06). Where memory does not hold that, there is less room and commits come when it runs out.
 
-use super::build::{DeviceKind, Kind, Room, Sized, size};
+use super::build::{DeviceKind, Kind, Room, Sized, size, size_exactly};
 use crate::failure::Failure;
 use crate::units::show_size;
 use array::Layout;
 use block::{Lcn, META_BYTES};
 use format::LayoutKind;
+use placement::GcThreshold;
 use trace::{Op, Request};
 
 /// Share of the free memory that devices may take, in percent.
@@ -44,6 +45,9 @@ pub fn fit(
     requests: &[Request],
     footprint_bytes: u64,
 ) -> Result<Sized, Failure> {
+    if kind.scheme.is_elastic() {
+        return fit_elastic(kind, devices, footprint_bytes);
+    }
     let demand = demand(kind, requests);
     let chunk_bytes = kind.geometry.chunk_bytes() as u64;
     let (k, n) = (kind.geometry.data_count() as u64, kind.geometry.device_count() as u64);
@@ -62,13 +66,7 @@ pub fn fit(
         let logs = kind.geometry.parity_count() as u64;
         // What is written becomes resident, not what there is room for.
         let wanted = demand.chunks.saturating_mul((1 + logs) * chunk_bytes);
-        if volume.saturating_mul(5) / 4 > free {
-            return Err(Failure::new(format!(
-                "the trace needs memory devices of {}, of the free memory {} may be used; use --compact or --device null",
-                show_size(volume.saturating_mul(5) / 4),
-                show_size(free)
-            )));
-        }
+        check_memory(volume.saturating_mul(5) / 4, free)?;
         let left = free - volume;
         if wanted > left {
             let scale = |wished: u64| (u128::from(wished) * u128::from(left) / u128::from(wanted)) as u64;
@@ -77,6 +75,59 @@ pub fn fit(
         }
     }
     size(kind, &room)
+}
+
+/// An elastic scheme takes all of its devices in turn; a quarter of them is left for garbage.
+fn fit_elastic(kind: &Kind, devices: DeviceKind, footprint_bytes: u64) -> Result<Sized, Failure> {
+    let chunk_bytes = kind.geometry.chunk_bytes() as u64;
+    let stripes = footprint_bytes.div_ceil(kind.geometry.data_count() as u64 * chunk_bytes);
+    let room = Room { volume_bytes: footprint_bytes, spare_chunks: stripes.div_ceil(3), log_blocks: 0 };
+    let sized = size(kind, &room)?;
+    if devices == DeviceKind::Memory {
+        let needed = sized.main_bytes.saturating_mul(kind.geometry.device_count() as u64);
+        check_memory(needed, free_memory_bytes() * MEMORY_PERCENT / 100)?;
+    }
+    Ok(sized)
+}
+
+fn check_memory(needed: u64, free: u64) -> Result<(), Failure> {
+    if needed <= free {
+        return Ok(());
+    }
+    Err(Failure::new(format!(
+        "the trace needs memory devices of {}, of the free memory {} may be used; use --compact or --device null",
+        show_size(needed),
+        show_size(free)
+    )))
+}
+
+/// Elastic devices of exactly that size (X-13). The volume is what is left beside the spare space: twice the share of the
+/// devices that the threshold of garbage collection leaves free, so that the threshold decides when to collect, and not that
+/// space runs out; or less, if the trace needs more.
+pub fn given_elastic(
+    kind: &Kind,
+    footprint_bytes: u64,
+    device_bytes: u64,
+    threshold: GcThreshold,
+) -> Result<Sized, Failure> {
+    let chunk_bytes = kind.geometry.chunk_bytes() as u64;
+    let stripe_bytes = kind.geometry.data_count() as u64 * chunk_bytes;
+    let (stripes, chunks) = (footprint_bytes.div_ceil(stripe_bytes), device_bytes / chunk_bytes);
+    let left = chunks.saturating_sub(stripes) * 1000 / chunks.max(1);
+    let wanted = (2 * 10 * (100 - threshold.percent())).min(900);
+    // Both are below 1000.
+    let sized = size_exactly(kind, chunks, wanted.min(left) as u32)?;
+    if sized.config.stripe_count < stripes {
+        return Err(Failure::new(format!(
+            "--device-size {}: the trace needs a volume of {}, scheme {} makes one of at most {} of such devices; use \
+             --compact, larger devices or a smaller --gc-unit",
+            show_size(device_bytes),
+            show_size(footprint_bytes),
+            kind.scheme,
+            show_size(sized.config.stripe_count * stripe_bytes)
+        )));
+    }
+    Ok(sized)
 }
 
 /// Devices of a given size, log devices included.

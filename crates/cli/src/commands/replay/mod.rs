@@ -15,6 +15,7 @@ mod verify;
 use super::Exit;
 use super::trace::{Reading, describe_labels};
 use crate::cache::CacheSizes;
+use crate::elastic::{ElasticChoices, GcUnit, placement_json, placement_text};
 use crate::failure::Failure;
 use crate::open;
 use crate::units::{parse_size, show_size};
@@ -59,7 +60,7 @@ pub struct Arguments {
     /// Data and parity devices of the array made.
     #[arg(long, default_value = "6+2", value_name = "K+M")]
     geometry: Columns,
-    /// Update scheme of the array made: eplog, raid or parity-log.
+    /// Update scheme of the array made: eplog, raid, parity-log, elastic or was.
     #[arg(long, default_value = "eplog")]
     scheme: SchemeKind,
     /// Log devices of the array made: auto (as many as the scheme needs) or their number.
@@ -71,7 +72,8 @@ pub struct Arguments {
     /// What the schemes raid and parity-log do about the write hole: resync or journal.
     #[arg(long, default_value = "resync")]
     consistency: Consistency,
-    /// Bytes for chunks on each device of the array made, metadata aside: auto (what the trace needs), or a size.
+    /// Bytes for chunks on each device of the array made, metadata aside: auto (what the trace needs), or a size; with the
+    /// schemes elastic and was exactly so many, and the volume is what they leave of it beside the spare space.
     #[arg(long, default_value = "auto", value_parser = parse_auto_size, value_name = "SIZE")]
     device_size: AutoSize,
     /// Bytes of a chunk, to which requests are rounded; the array's own if members are named.
@@ -95,7 +97,8 @@ pub struct Arguments {
     /// Requests in flight at most.
     #[arg(long, default_value = "32", value_parser = clap::value_parser!(u32).range(1..=4096))]
     queue_depth: u32,
-    /// Send requests at the times of the trace; latency counts from there.
+    /// Send requests at the times of the trace; latency counts from there. Otherwise they are sent as fast as they end, and
+    /// with a made array of the schemes elastic and was, whose chunks wait for a time, the times of the trace count for that.
     #[arg(long)]
     timed: bool,
     /// Times faster than recorded.
@@ -112,7 +115,11 @@ pub struct Arguments {
     sync: bool,
     #[command(flatten)]
     cache: CacheSizes,
-    /// Seed of the payload.
+    #[command(flatten)]
+    elastic: ElasticChoices,
+    #[command(flatten)]
+    unit: GcUnit,
+    /// Seed of the payload, and of the placement of elastic schemes.
     #[arg(long, default_value = "1")]
     seed: u64,
     /// Print JSON, or write it to a file beside the table.
@@ -198,11 +205,13 @@ pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     }
     if let Some(uri) = &arguments.nbd {
         let cache = arguments.cache != CacheSizes::default();
-        if arguments.commit_every != CommitEvery::Never || arguments.sync || cache {
+        let elastic = arguments.elastic != ElasticChoices::default();
+        if arguments.commit_every != CommitEvery::Never || arguments.sync || cache || elastic {
             return Err(Failure::new(
-                "--commit-every, --sync and the cache are the server's affair; leave them out with --nbd",
+                "--commit-every, --sync, the cache, placement and garbage collection are the server's affair; leave them out with --nbd",
             ));
         }
+        refuse_unit(arguments)?;
         let chunk_bytes = arguments.chunk_size.unwrap_or(4096);
         let loaded = load(arguments, chunk_bytes)?;
         let target = NbdTarget::connect(uri)?;
@@ -214,7 +223,10 @@ pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
         ));
     }
     let found = open::discover(&arguments.members)?;
-    arguments.cache.check(found.superblock().config.scheme)?;
+    let scheme = found.superblock().config.scheme;
+    arguments.cache.check(scheme)?;
+    arguments.elastic.check(scheme)?;
+    refuse_unit(arguments)?;
     let chunk_bytes = found.superblock().config.geometry.chunk_bytes() as u64;
     if arguments.chunk_size.is_some_and(|bytes| bytes != chunk_bytes) {
         return Err(Failure::new(format!(
@@ -229,31 +241,48 @@ pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     replay(arguments, Box::new(target), chunk_bytes, loaded, Initially::Unknown)
 }
 
+/// Units have the size that the array was made with.
+fn refuse_unit(arguments: &Arguments) -> Result<(), Failure> {
+    match arguments.unit.gc_unit {
+        Some(rows) => Err(Failure::new(format!(
+            "--gc-unit {rows}: only an array that is made for the run can have other units; use --device, or leave it out"
+        ))),
+        None => Ok(()),
+    }
+}
+
 /// Replays against an array made for the run.
 fn run_made(arguments: &Arguments, devices: DeviceKind) -> Result<Exit, Failure> {
     if arguments.verify && devices == DeviceKind::Null {
         return Err(Failure::new("null devices keep nothing that could be verified; use --device memory"));
     }
-    arguments.cache.check(arguments.scheme)?;
+    let scheme = arguments.scheme;
+    arguments.cache.check(scheme)?;
+    arguments.elastic.check(scheme)?;
+    arguments.unit.check(scheme)?;
     let chunk_bytes = arguments.chunk_size.unwrap_or(4096);
     let columns = arguments.geometry;
     let geometry = Geometry::new(columns.data_count, columns.parity_count, chunk_bytes)?;
     let needed = log_count(arguments.scheme, columns.parity_count);
     if let Some(given) = arguments.log_devices.filter(|&given| given != needed) {
-        let scheme = arguments.scheme;
         return Err(Failure::new(format!(
             "--log-devices {given}: scheme {scheme} with {} parities takes {needed}",
             columns.parity_count
         )));
     }
     let code = code_or_default(arguments.code, columns.parity_count);
-    let kind = Kind { scheme: arguments.scheme, code, consistency: arguments.consistency, geometry };
+    let unit_rows = arguments.unit.rows();
+    let kind = Kind { scheme, code, consistency: arguments.consistency, geometry, unit_rows };
+    let options = engine_options(arguments);
     let loaded = load(arguments, chunk_bytes)?;
     let sized = match arguments.device_size {
         None => fit::fit(&kind, devices, &loaded.requests, loaded.footprint_bytes)?,
+        Some(bytes) if scheme.is_elastic() => {
+            fit::given_elastic(&kind, loaded.footprint_bytes, bytes, options.scheme.gc_threshold)?
+        }
         Some(bytes) => fit::given(&kind, loaded.footprint_bytes, bytes)?,
     };
-    let array = build::build(devices, &sized, engine_options(arguments))?;
+    let array = build::build(devices, &sized, options)?;
     let payload = match devices {
         DeviceKind::Memory => Payload::Any,
         DeviceKind::Null => Payload::Zeros,
@@ -273,7 +302,7 @@ fn engine_options(arguments: &Arguments) -> EngineOptions {
     }
     // A long request shall not be cut into several log stripes more than it must.
     options.batch_max = 1 << 14;
-    arguments.cache.apply(options)
+    arguments.elastic.apply(arguments.cache.apply(options), arguments.seed)
 }
 
 fn load(arguments: &Arguments, chunk_bytes: u64) -> Result<Loaded, Failure> {
@@ -334,7 +363,8 @@ fn replay(
 ) -> Result<Exit, Failure> {
     check_footprint(&loaded, target.volume_bytes())?;
     let covered = fill_bytes(&*target, loaded.footprint_bytes);
-    let config = config_json(arguments, &*target, chunk_bytes, &loaded);
+    let full_pace = if simulates_time(arguments, &*target) { Pace::Simulated } else { Pace::Full };
+    let config = config_json(arguments, &*target, chunk_bytes, &loaded, full_pace);
     let main_count = target.config().map_or(0, |config| config.geometry.device_count());
     let bulk = bulk_bytes(&*target, chunk_bytes);
     let verifier = arguments.verify.then(|| Verifier::new(covered, arguments.seed, initially));
@@ -348,21 +378,35 @@ fn replay(
             length_bytes: bulk.min(covered - offset_bytes),
         });
         let mut progress = Progress::new("fill", covered.div_ceil(bulk));
-        Some(phase(&mut driver, writes, Pace::Full, CommitEvery::Never, &mut progress)?)
+        Some(phase(&mut driver, writes, full_pace, CommitEvery::Never, &mut progress)?)
     } else {
         None
     };
-    let pace = if arguments.timed { Pace::Timed { speed: arguments.speed } } else { Pace::Full };
+    let pace = if arguments.timed { Pace::Timed { speed: arguments.speed } } else { full_pace };
     let mut progress = Progress::new("replay", loaded.requests.len() as u64);
     let replay =
         phase(&mut driver, loaded.requests.iter().copied(), pace, arguments.commit_every, &mut progress)?;
     drop(progress);
     driver.read_back(bulk, &mut Progress::new("verify", 0))?;
     let verified = driver.verifier().map(Verifier::checked);
+    let memory = target.memory();
     target.stop()?;
-    let (seed, bad_lines, synthetic) = (arguments.seed, loaded.bad_lines, loaded.synthetic);
-    let report =
-        Report { config, seed, chunk_bytes, main_count, fill, replay, verified, bad_lines, synthetic };
+    let scheme_options = engine_options(arguments).scheme;
+    let placement = target.config().map_or(Value::Null, |config| placement_json(&scheme_options, config));
+    let report = Report {
+        config,
+        placement,
+        placement_line: target.config().and_then(|config| placement_text(&scheme_options, config)),
+        memory,
+        seed: arguments.seed,
+        chunk_bytes,
+        main_count,
+        fill,
+        replay,
+        verified,
+        bad_lines: loaded.bad_lines,
+        synthetic: loaded.synthetic,
+    };
     print(arguments, &report)?;
     match verified.and_then(|checked| checked.first.map(|first| (checked.mismatches, first))) {
         Some((count, first)) => {
@@ -370,6 +414,13 @@ fn replay(
         }
         None => Ok(0),
     }
+}
+
+/// Whether the clock of the array shows the times of the trace: chunks of elastic schemes wait for each other for a time,
+/// which says little while a trace is replayed as fast as it goes. Real devices need a real clock.
+fn simulates_time(arguments: &Arguments, target: &dyn Target) -> bool {
+    let is_elastic = target.config().is_some_and(|config| config.scheme.is_elastic());
+    is_elastic && arguments.device.is_some() && !arguments.timed
 }
 
 /// One phase, with what it did to the devices.
@@ -410,7 +461,13 @@ fn print(arguments: &Arguments, report: &Report) -> Result<(), Failure> {
     Ok(())
 }
 
-fn config_json(arguments: &Arguments, target: &dyn Target, chunk_bytes: u64, loaded: &Loaded) -> Value {
+fn config_json(
+    arguments: &Arguments,
+    target: &dyn Target,
+    chunk_bytes: u64,
+    loaded: &Loaded,
+    full_pace: Pace,
+) -> Value {
     let array = target.config().map(|config| {
         json!({
             "scheme": config.scheme.to_string(),
@@ -421,6 +478,7 @@ fn config_json(arguments: &Arguments, target: &dyn Target, chunk_bytes: u64, loa
             "stripes": config.stripe_count,
             "chunks_per_device": config.chunks_per_device,
             "log_blocks": config.log_blocks,
+            "unit_rows": config.unit_rows,
         })
     });
     let kind = match (arguments.device, &arguments.nbd) {
@@ -442,6 +500,11 @@ fn config_json(arguments: &Arguments, target: &dyn Target, chunk_bytes: u64, loa
         "sectors": arguments.sectors,
         "queue_depth": arguments.queue_depth,
         "timed_speed": arguments.timed.then_some(arguments.speed),
+        "clock": match full_pace {
+            Pace::Simulated if loaded.requests.iter().all(|request| request.time_us == 0) => "still",
+            Pace::Simulated => "trace",
+            Pace::Full | Pace::Timed { .. } => "wall",
+        },
         "verify": arguments.verify,
         "commit_every": match arguments.commit_every {
             CommitEvery::Writes(writes) => Value::from(writes),

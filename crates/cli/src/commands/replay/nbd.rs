@@ -5,6 +5,7 @@
 
 use super::target::{Finished, Part, Sink, Snapshot, Source, Target};
 use crate::failure::Failure;
+use crate::status::Memory;
 use format::ArrayConfig;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::io::{ErrorKind, Read, Write};
@@ -521,6 +522,10 @@ impl Target for NbdTarget {
 
     fn commit(&mut self) -> Result<(), Failure> {
         Err(self.lost("parity commit cannot be asked for over NBD; use `elastripe commit`"))
+    }
+
+    fn memory(&self) -> Option<Memory> {
+        None
     }
 
     fn config(&self) -> Option<&ArrayConfig> {

@@ -3,6 +3,8 @@
 use super::driver::Outcome;
 use super::target::Snapshot;
 use super::verify::Checked;
+use crate::elastic::{gc_json, gc_since};
+use crate::status::Memory;
 use crate::units::{show_count, show_size};
 use block::Stream;
 use comfy_table::{CellAlignment, Table, presets};
@@ -24,7 +26,13 @@ pub struct Phase {
 pub struct Report {
     /// Options and sizes, as JSON.
     pub config: Value,
-    /// Seed of the payload.
+    /// What an elastic scheme ran with; null for others.
+    pub placement: Value,
+    /// The same in a line.
+    pub placement_line: Option<String>,
+    /// Memory of the array's maps at the end.
+    pub memory: Option<Memory>,
+    /// Seed of the payload and of the placement.
     pub seed: u64,
     /// Bytes of a chunk.
     pub chunk_bytes: u64,
@@ -53,6 +61,7 @@ pub fn since(now: &Snapshot, then: &Snapshot) -> Snapshot {
     stats.log_stripes -= b.log_stripes;
     stats.log_members -= b.log_members;
     stats.full_stripes -= b.full_stripes;
+    stats.short_stripes -= b.short_stripes;
     stats.stripes_committed -= b.stripes_committed;
     stats.commits -= b.commits;
     stats.checkpoints -= b.checkpoints;
@@ -61,7 +70,7 @@ pub fn since(now: &Snapshot, then: &Snapshot) -> Snapshot {
     stats.lost -= b.lost;
     stats.cache_hits -= b.cache_hits;
     stats.cache_absorbed -= b.cache_absorbed;
-    Snapshot { devices, stats }
+    Snapshot { devices, stats, gc: gc_since(now.gc, then.gc) }
 }
 
 /// The copies that a scheme with a journal writes to the main devices are metadata: log chunks are what log devices hold.
@@ -186,6 +195,10 @@ impl Phase {
         let cache =
             stats.map(|stats| json!({ "hits": stats.cache_hits, "absorbed_chunks": stats.cache_absorbed }));
         map.insert("cache".to_owned(), cache.into());
+        let gc = self.counted.as_ref().map(|counted| gc_json(&counted.gc));
+        map.insert("gc".to_owned(), gc.into());
+        let stripes = stats.map(|stats| json!({ "full": stats.full_stripes, "short": stats.short_stripes }));
+        map.insert("stripes".to_owned(), stripes.into());
         let at_end = self.commit.as_ref().map(|(seconds, counted)| {
             let mut map = counters(&sum(counted), report.chunk_bytes);
             map.insert("seconds".to_owned(), (*seconds).into());
@@ -213,6 +226,7 @@ impl Report {
         map.insert("config".to_owned(), self.config.clone());
         let synthetic = (!self.synthetic.is_empty()).then(|| self.synthetic.clone());
         map.insert("synthetic".to_owned(), synthetic.into());
+        map.insert("placement".to_owned(), self.placement.clone());
         map.append(&mut self.replay.json(self));
         map.insert("fill".to_owned(), self.fill.as_ref().map(|fill| Value::Object(fill.json(self))).into());
         let verified = self.verified.map(|checked| {
@@ -224,6 +238,7 @@ impl Report {
             })
         });
         map.insert("verify".to_owned(), verified.into());
+        map.insert("memory".to_owned(), self.memory.map(|memory| json!(memory)).into());
         map.insert("bad_lines_skipped".to_owned(), self.bad_lines.into());
         Value::Object(map)
     }
@@ -233,6 +248,9 @@ impl Report {
         let mut text = String::new();
         for synthetic in &self.synthetic {
             text.push_str(&format!("trace    synthetic, {synthetic}\n"));
+        }
+        if let Some(placement) = &self.placement_line {
+            text.push_str(&format!("groups   {placement}\n"));
         }
         if let Some(fill) = &self.fill {
             text.push_str(&self.phase_text("fill", fill));
@@ -285,7 +303,9 @@ impl Report {
                 "         SSD chunks written per user chunk {ssd:.3}; bytes to all devices per user byte {all:.3}\n"
             ));
         }
-        if let Some(stats) = phase.counted.as_ref().map(|counted| counted.stats) {
+        if let Some(counted) = phase.counted.as_ref().filter(|_| self.placement_line.is_some()) {
+            text.push_str(&elastic_text(counted));
+        } else if let Some(stats) = phase.counted.as_ref().map(|counted| counted.stats) {
             let width = ratio(stats.log_members, stats.log_stripes).unwrap_or(0.0);
             text.push_str(&format!(
                 "         {} log stripes, {width:.2} chunks wide; {} commits of {} stripes; {} checkpoints\n",
@@ -352,4 +372,18 @@ impl Report {
         table.column_iter_mut().skip(1).for_each(|column| column.set_cell_alignment(CellAlignment::Right));
         Some(table.trim_fmt())
     }
+}
+
+/// What elastic schemes have instead of log stripes and commits.
+fn elastic_text(counted: &Snapshot) -> String {
+    let (stats, gc) = (counted.stats, counted.gc);
+    format!(
+        "         {} full stripes, {} short ones; gc: {} units, {} chunks rewritten, {} read; {} checkpoints\n",
+        show_count(stats.full_stripes),
+        show_count(stats.short_stripes),
+        show_count(gc.units_collected),
+        show_count(gc.chunks_rewritten),
+        show_count(gc.chunks_read),
+        show_count(stats.checkpoints),
+    )
 }

@@ -2,7 +2,8 @@
 
 use super::report::copies_as_metadata;
 use crate::failure::Failure;
-use array::{Array, Done, Durability, EngineStats};
+use crate::status::{self, Memory};
+use array::{Array, Done, Durability, EngineStats, GcStats};
 use block::{DevIndex, DeviceSet, Slot};
 use device::{Counting, DeviceCounters};
 use format::{ArrayConfig, CheckpointKind};
@@ -23,6 +24,8 @@ pub struct Snapshot {
     pub devices: Vec<DeviceCounters>,
     /// Of the engine.
     pub stats: EngineStats,
+    /// Of garbage collection.
+    pub gc: GcStats,
 }
 
 /// A part of a request on its way to a target.
@@ -87,6 +90,9 @@ pub trait Target {
 
     /// Commits parity, in an array.
     fn commit(&mut self) -> Result<(), Failure>;
+
+    /// Memory of the array's maps, in an array.
+    fn memory(&self) -> Option<Memory>;
 
     /// What the array is, if that is known.
     fn config(&self) -> Option<&ArrayConfig>;
@@ -251,7 +257,9 @@ impl<D: DeviceSet> Target for ArrayTarget<D> {
     fn snapshot(&self) -> Option<Snapshot> {
         let devices =
             (0..self.member_count as u16).map(|dev| self.array.devices_ref().device(DevIndex::new(dev)));
-        let snapshot = Snapshot { devices: devices.collect(), stats: self.array.engine_ref().stats() };
+        let engine = self.array.engine_ref();
+        let gc = engine.scheme().gc_stats();
+        let snapshot = Snapshot { devices: devices.collect(), stats: engine.stats(), gc };
         Some(copies_as_metadata(snapshot, self.array.engine_ref().store().main_count()))
     }
 
@@ -264,6 +272,10 @@ impl<D: DeviceSet> Target for ArrayTarget<D> {
     fn commit(&mut self) -> Result<(), Failure> {
         self.array.run(|engine, tag| engine.commit(tag))?;
         self.settle()
+    }
+
+    fn memory(&self) -> Option<Memory> {
+        Some(status::memory(self.array.engine_ref()))
     }
 
     fn config(&self) -> Option<&ArrayConfig> {
