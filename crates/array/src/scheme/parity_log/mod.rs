@@ -6,8 +6,8 @@
 //! - The parity of a dirty stripe is a *sum*: the chunk on its main device (zeros if there is none) and what each live log
 //!   chunk says. Row r of the parity is on one main device and log device r, so each device holds addends of one index of the
 //!   code at most, and any m lost devices cost m indices at most.
-//! - A write of a whole stripe writes its parity too, and makes the stripe clean.
-//! - A stripe with too many live log chunks gets one that is the parity itself: see `write.rs`.
+//! - The first write of a whole stripe writes its parity too.
+//! - A stripe written whole again, or with too many live log chunks, gets one that is the parity itself: see `write.rs`.
 //!
 //! Data in place and log chunk change together, which a crash can tear apart; the two ways out are those of the scheme `raid`:
 //! with a journal, copies, log chunks and records are durable before anything is overwritten; without, nothing is recorded,
@@ -131,7 +131,9 @@ impl ParityLog {
         (log_block, log_crcs): (ChunkIndex, &[u32]),
     ) {
         if whole {
-            self.deltas.clear(stripe);
+            if !planted(Planted::KeepVoidDeltas) {
+                self.clean(stripe);
+            }
             for row in 0..store.config.geometry.parity_count() {
                 store.table.set_parity(stripe, row, ChunkIndex::NONE);
             }
@@ -244,10 +246,7 @@ impl Scheme for ParityLog {
         }
         let (stripe, pieces) = match record {
             RecordRef::InPlace { stripe, pieces } => {
-                let full = pieces.len() == store.main_count();
-                if !(full && planted(Planted::KeepVoidDeltas)) {
-                    self.clean(stripe);
-                }
+                self.clean(stripe);
                 (stripe, pieces)
             }
             RecordRef::Delta { stripe, whole, log_block, log_crcs, pieces } => {
