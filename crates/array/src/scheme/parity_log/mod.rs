@@ -18,8 +18,8 @@ mod deltas;
 mod write;
 
 use super::in_place::{
-    accepts_in_place, addr_of, are_pieces, claim_space, has_data, is_placed, is_written, locate, piece_of,
-    redo, resync, set_written,
+    self, accepts_in_place, are_pieces, claim_space, has_data, has_payload_ring, is_placed, is_written,
+    locate, piece_of, redo, resync, set_written,
 };
 use super::{
     ChunkWrite, CommitOutcome, InPlaceProgress, Journaling, Located, Pressure, Rejected, Scheme,
@@ -173,10 +173,7 @@ impl Scheme for ParityLog {
     }
 
     fn journaling(&self, _store: &Store) -> Journaling {
-        match self.consistency {
-            Consistency::Resync => Journaling::Nothing,
-            Consistency::Journal => Journaling::BeforeWrites,
-        }
+        in_place::journaling(self.consistency)
     }
 
     fn locate(&self, store: &Store, lcn: Lcn) -> Located {
@@ -314,10 +311,7 @@ impl Scheme for ParityLog {
     }
 
     fn may_start(&self, health: &Health, restart: Restart) -> Result<(), AssembleError> {
-        match self.consistency {
-            Consistency::Resync if !restart.was_clean => resync::may_start(health, restart),
-            Consistency::Resync | Consistency::Journal => Ok(()),
-        }
+        in_place::may_start(self.consistency, health, restart)
     }
 
     fn recover(
@@ -328,18 +322,15 @@ impl Scheme for ParityLog {
         restart: Restart,
         report: &mut RecoveryReport,
     ) -> Result<(), AssembleError> {
-        match self.consistency {
-            Consistency::Resync if !restart.was_clean => {
-                self.deltas = Deltas::new(store.config.geometry.parity_count());
-                resync::resync(store, devices, health, restart, resync::Parity::MayBeStale, report)
-            }
-            Consistency::Resync | Consistency::Journal => Ok(()),
+        if !in_place::needs_resync(self.consistency, restart) {
+            return Ok(());
         }
+        self.deltas = Deltas::new(store.config.geometry.parity_count());
+        resync::resync(store, devices, health, restart, resync::Parity::MayBeStale, report)
     }
 
     fn implied_zero(&self, store: &Store, stripe: StripeId, column: usize) -> Option<ChunkAddr> {
-        let unwritten = self.consistency == Consistency::Resync && !is_written(store, stripe, column);
-        unwritten.then(|| addr_of(store, stripe, column))
+        in_place::implied_zero(store, stripe, column)
     }
 
     fn log_tail(&self, store: &Store) -> u64 {
@@ -368,17 +359,18 @@ impl Scheme for ParityLog {
 
     fn log_words(&self, _out: &mut Vec<Word>) {}
 
-    fn save(&self, _store: &Store, out: &mut Vec<ListItem>) {
-        out.extend(self.deltas.in_log_order().map(|(stripe, log_block, crcs)| ListItem::Delta {
-            stripe,
-            log_block,
-            log_crcs: crcs.to_vec(),
-        }));
+    fn save(&self, store: &Store, words: &mut Vec<u32>) {
+        let item_words = delta_item_words(store.config.geometry.parity_count());
+        words.reserve(usize::try_from(self.deltas.count()).map_or(0, |count| count * item_words));
+        for (stripe, log_block, crcs) in self.deltas.in_log_order() {
+            ListItem::Delta { stripe, log_block, log_crcs: crcs.to_vec() }.encode(words);
+        }
     }
 
     fn load(&mut self, store: &mut Store, items: &[ListItem]) -> Result<(), Rejected> {
-        let ring_ok = self.consistency == Consistency::Resync || store.payload_chunks() > 0;
-        if !ring_ok || self.deltas_max < store.config.stripe_count.min(log_chunks(&store.config)) {
+        if !has_payload_ring(store)
+            || self.deltas_max < store.config.stripe_count.min(log_chunks(&store.config))
+        {
             return Err(Rejected);
         }
         let mut blocks = HashSet::new();

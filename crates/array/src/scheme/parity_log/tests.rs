@@ -361,8 +361,9 @@ fn what_is_saved_loads_in_the_order_of_the_log() {
         bench.write(lcn, 1);
     }
     bench.commit(9);
-    let mut items = Vec::new();
-    bench.scheme.save(&bench.store, &mut items);
+    let mut words = Vec::new();
+    bench.scheme.save(&bench.store, &mut words);
+    let items = format::decode_list(&words).expect("as encoded");
     let stripes: Vec<u64> = items
         .iter()
         .map(|item| match item {
