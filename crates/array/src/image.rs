@@ -5,9 +5,7 @@ use crate::planted::{Planted, planted};
 use crate::scheme::Scheme;
 use crate::store::Store;
 use block::{DevIndex, META_BYTES, Seq};
-use format::{
-    BodyCrc, CheckpointHeader, CheckpointKind, ListItem, PAGE_WORDS, PageKind, PageStamp, encode_page,
-};
+use format::{BodyCrc, CheckpointHeader, CheckpointKind, PAGE_WORDS, PageKind, PageStamp, encode_page};
 
 /// The incremental area's number; the full areas are 0 and 1.
 pub const INCREMENTAL_AREA: u8 = 2;
@@ -66,10 +64,8 @@ impl Image {
         devices: Vec<DevIndex>,
         through: Seq,
     ) -> Self {
-        let mut items: Vec<ListItem> = Vec::new();
-        scheme.save(store, &mut items);
         let mut list = Vec::new();
-        items.iter().for_each(|item| item.encode(&mut list));
+        scheme.save(store, &mut list);
         let (mut pages, mut words) = (Vec::new(), Vec::new());
         let mut push = |kind, index: usize, content: &[u32]| {
             pages.push((kind, index as u32, content.len() as u32));

@@ -61,7 +61,7 @@ planted!(
     OverwriteUnflushed,
     /// Parity commit leaves the newest log chunk of a stripe out.
     CommitForgetsDelta,
-    /// Log chunks go on counting although the stripe was written whole.
+    /// Log chunks go on counting although a later one is the parity itself.
     KeepVoidDeltas,
     /// Recovery carries a logged write out again without a look at its log chunks.
     RedoWithoutLog,

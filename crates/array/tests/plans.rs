@@ -199,3 +199,10 @@ fn figure_1_costs_parity_log_three_reads_five_writes_and_two_log_chunks() {
     let commits = bench.commit(0) + &bench.commit(4);
     same("parity-log commit", &commits);
 }
+
+#[test]
+fn a_full_stripe_again_costs_parity_log_a_log_chunk_and_no_read() {
+    let text = Bench::new(SchemeKind::ParityLog, [0, 4]).write(&[0, 1, 2]);
+    same("parity-log full stripe again", &text);
+    assert_eq!((count(&text, "read"), count(&text, "write data"), count(&text, "write log")), (0, 3, 1));
+}

@@ -3,6 +3,7 @@
 //! A scheme does no I/O. `apply` is its only mutation that lasts, identical live and in replay; planning may reserve
 //! space, which is given back by not applying (a crash) or by the records that supersede it.
 
+mod dirty_queue;
 pub mod elastic;
 pub mod eplog;
 mod in_place;
@@ -332,10 +333,10 @@ pub trait Scheme: Send {
     /// Live log stripes, for scrub and rebuild.
     fn log_words(&self, out: &mut Vec<Word>);
 
-    /// What a checkpoint must hold besides the table.
-    fn save(&self, store: &Store, out: &mut Vec<ListItem>);
+    /// What a checkpoint must hold besides the table: appends [`ListItem`]s as words. Everything else stands still meanwhile.
+    fn save(&self, store: &Store, words: &mut Vec<u32>);
 
-    /// Loads what [`Scheme::save`] gave; the table is already loaded.
+    /// Loads the items that [`Scheme::save`] gave; the table is already loaded.
     fn load(&mut self, store: &mut Store, items: &[ListItem]) -> Result<(), Rejected>;
 
     /// Marks every chunk in use in `store.spaces` (fresh); `Rejected` if two owners claim one chunk.

@@ -340,7 +340,7 @@ impl Scheme for Elastic {
 
     fn log_words(&self, _out: &mut Vec<Word>) {}
 
-    fn save(&self, _store: &Store, _out: &mut Vec<ListItem>) {}
+    fn save(&self, _store: &Store, _words: &mut Vec<u32>) {}
 
     fn load(&mut self, store: &mut Store, items: &[ListItem]) -> Result<(), Rejected> {
         if items.is_empty() { self.load_table(store) } else { Err(Rejected) }

@@ -1,8 +1,8 @@
 //! Stripes whose parity is out of date, and the versions of their columns that the parity still covers (M-02).
 
 use crate::hash::StripeMap;
+use crate::scheme::dirty_queue::DirtyQueue;
 use block::{ChunkIndex, StripeId};
-use std::collections::VecDeque;
 
 /// In `committed`: the column was not updated since the last commit.
 const SAME: u32 = u32::MAX;
@@ -27,8 +27,7 @@ pub struct DirtyStripes {
     /// k entries per place.
     committed: Vec<u32>,
     free: Vec<u32>,
-    /// Oldest first; may hold stripes that became clean meanwhile.
-    queue: VecDeque<StripeId>,
+    queue: DirtyQueue,
     count: u64,
 }
 
@@ -43,7 +42,7 @@ impl DirtyStripes {
             stripes: Vec::new(),
             committed: Vec::new(),
             free: Vec::new(),
-            queue: VecDeque::new(),
+            queue: DirtyQueue::default(),
             count: 0,
         }
     }
@@ -89,7 +88,7 @@ impl DirtyStripes {
         self.committed[place as usize * self.data_count..][..self.data_count].fill(SAME);
         self.bits[stripe.get() as usize / 64] |= 1 << (stripe.get() % 64);
         self.place.insert(stripe.get(), place);
-        self.queue.push_back(stripe);
+        self.queue.push(stripe);
         self.count += 1;
     }
 
@@ -104,7 +103,7 @@ impl DirtyStripes {
 
     /// Whether the stripe's parity is out of date.
     pub fn is_dirty(&self, stripe: StripeId) -> bool {
-        self.bits[stripe.get() as usize / 64] >> (stripe.get() % 64) & 1 == 1
+        is_set(&self.bits, stripe)
     }
 
     /// How many stripes are dirty.
@@ -114,25 +113,19 @@ impl DirtyStripes {
 
     /// Takes up to `count` dirty stripes, oldest first.
     pub fn take(&mut self, count: usize, out: &mut Vec<StripeId>) {
-        let end = out.len() + count;
-        while out.len() < end {
-            let Some(stripe) = self.queue.pop_front() else { break };
-            if self.is_dirty(stripe) && !out.contains(&stripe) {
-                out.push(stripe);
-            }
-        }
+        let bits = &self.bits;
+        self.queue.take(count, |stripe| is_set(bits, stripe), out);
     }
 
     /// Puts a stripe back for a later [`DirtyStripes::take`].
     pub fn put_back(&mut self, stripe: StripeId) {
-        self.queue.push_back(stripe);
+        self.queue.push(stripe);
     }
 
     /// All dirty stripes, oldest first, with their committed entries (raw: `u32::MAX` = newest).
     pub fn entries(&self) -> impl Iterator<Item = (StripeId, &[u32])> {
         let mut seen = vec![false; self.stripes.len()];
-        let queued = self.queue.iter().copied();
-        let all = queued.chain(self.stripes.iter().copied());
+        let all = self.queue.iter().chain(self.stripes.iter().copied());
         all.filter_map(move |stripe| {
             let place = self.place_of(stripe)?;
             if self.stripes[place] != stripe || std::mem::replace(&mut seen[place], true) {
@@ -149,9 +142,11 @@ impl DirtyStripes {
 
     /// Bytes that grow with what is uncommitted.
     pub fn dynamic_bytes(&self) -> u64 {
-        (self.place.capacity() * 16
-            + self.committed.len() * 4
-            + self.stripes.len() * 8
-            + self.queue.len() * 8) as u64
+        (self.place.capacity() * 16 + self.committed.len() * 4 + self.stripes.len() * 8) as u64
+            + self.queue.memory_bytes()
     }
+}
+
+fn is_set(bits: &[u64], stripe: StripeId) -> bool {
+    bits[stripe.get() as usize / 64] >> (stripe.get() % 64) & 1 == 1
 }

@@ -421,8 +421,8 @@ impl Scheme for Eplog {
         out.extend(self.log.live_ids().map(Word::Log));
     }
 
-    fn save(&self, store: &Store, out: &mut Vec<ListItem>) {
-        self.save_items(store, out);
+    fn save(&self, store: &Store, words: &mut Vec<u32>) {
+        self.save_items(store, words);
     }
 
     fn load(&mut self, store: &mut Store, items: &[ListItem]) -> Result<(), Rejected> {

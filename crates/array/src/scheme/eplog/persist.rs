@@ -10,14 +10,12 @@ use format::ListItem;
 
 impl Eplog {
     /// Dirty stripes with their committed versions, oldest first, then live log stripes in log order.
-    pub(super) fn save_items(&self, store: &Store, out: &mut Vec<ListItem>) {
-        out.extend(
-            self.dirty
-                .entries()
-                .map(|(stripe, committed)| ListItem::DirtyStripe { stripe, committed: committed.to_vec() }),
-        );
-        out.extend(self.log.live_ids().map(|id| {
-            ListItem::LogStripe {
+    pub(super) fn save_items(&self, store: &Store, words: &mut Vec<u32>) {
+        for (stripe, committed) in self.dirty.entries() {
+            ListItem::DirtyStripe { stripe, committed: committed.to_vec() }.encode(words);
+        }
+        for id in self.log.live_ids() {
+            let item = ListItem::LogStripe {
                 first_seq: self.log.seq(id),
                 log_block: self.log.block(id),
                 log_crcs: self.log.crcs(id).to_vec(),
@@ -29,8 +27,9 @@ impl Eplog {
                         member
                     })
                     .collect(),
-            }
-        }));
+            };
+            item.encode(words);
+        }
     }
 
     /// Loads saved items over a loaded table.

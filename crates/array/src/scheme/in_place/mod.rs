@@ -7,11 +7,46 @@ pub(super) mod redo;
 pub(super) mod resync;
 pub(super) mod unit;
 
-use super::{Located, Rejected};
+use super::{Journaling, Located, Rejected};
+use crate::health::Health;
 use crate::plan::{Piece, Word};
+use crate::restart::{AssembleError, Restart};
 use crate::store::Store;
 use block::{ChunkAddr, ChunkIndex, Lcn, StripeId};
-use format::InPlacePiece;
+use format::{Consistency, InPlacePiece};
+
+/// What becomes of the records in either mode.
+pub(super) fn journaling(consistency: Consistency) -> Journaling {
+    match consistency {
+        Consistency::Resync => Journaling::Nothing,
+        Consistency::Journal => Journaling::BeforeWrites,
+    }
+}
+
+/// Whether nothing tells what was being written when the array stopped.
+pub(super) fn needs_resync(consistency: Consistency, restart: Restart) -> bool {
+    consistency == Consistency::Resync && !restart.was_clean
+}
+
+/// Whether the array may be assembled with these members.
+pub(super) fn may_start(
+    consistency: Consistency,
+    health: &Health,
+    restart: Restart,
+) -> Result<(), AssembleError> {
+    if needs_resync(consistency, restart) { resync::may_start(health, restart) } else { Ok(()) }
+}
+
+/// Without a journal a resync reads columns never written as well: they must hold zeros.
+pub(super) fn implied_zero(store: &Store, stripe: StripeId, column: usize) -> Option<ChunkAddr> {
+    let unwritten = store.config.consistency == Consistency::Resync && !is_written(store, stripe, column);
+    unwritten.then(|| addr_of(store, stripe, column))
+}
+
+/// Whether a journal, if there is one, has a ring for its copies.
+pub(super) fn has_payload_ring(store: &Store) -> bool {
+    store.config.consistency == Consistency::Resync || store.payload_chunks() > 0
+}
 
 /// The chunk of a stripe, the same on every device.
 pub(super) fn chunk_of(stripe: StripeId) -> ChunkIndex {

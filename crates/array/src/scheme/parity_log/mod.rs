@@ -6,8 +6,8 @@
 //! - The parity of a dirty stripe is a *sum*: the chunk on its main device (zeros if there is none) and what each live log
 //!   chunk says. Row r of the parity is on one main device and log device r, so each device holds addends of one index of the
 //!   code at most, and any m lost devices cost m indices at most.
-//! - A write of a whole stripe writes its parity too, and makes the stripe clean.
-//! - A stripe with too many live log chunks gets one that is the parity itself: see `write.rs`.
+//! - The first write of a whole stripe writes its parity too.
+//! - A stripe written whole again, or with too many live log chunks, gets one that is the parity itself: see `write.rs`.
 //!
 //! Data in place and log chunk change together, which a crash can tear apart; the two ways out are those of the scheme `raid`:
 //! with a journal, copies, log chunks and records are durable before anything is overwritten; without, nothing is recorded,
@@ -18,8 +18,8 @@ mod deltas;
 mod write;
 
 use super::in_place::{
-    accepts_in_place, addr_of, are_pieces, claim_space, has_data, is_placed, is_written, locate, piece_of,
-    redo, resync, set_written,
+    self, accepts_in_place, are_pieces, claim_space, has_data, has_payload_ring, is_placed, is_written,
+    locate, piece_of, redo, resync, set_written,
 };
 use super::{
     ChunkWrite, CommitOutcome, InPlaceProgress, Journaling, Located, Pressure, Rejected, Scheme,
@@ -131,7 +131,9 @@ impl ParityLog {
         (log_block, log_crcs): (ChunkIndex, &[u32]),
     ) {
         if whole {
-            self.deltas.clear(stripe);
+            if !planted(Planted::KeepVoidDeltas) {
+                self.clean(stripe);
+            }
             for row in 0..store.config.geometry.parity_count() {
                 store.table.set_parity(stripe, row, ChunkIndex::NONE);
             }
@@ -171,10 +173,7 @@ impl Scheme for ParityLog {
     }
 
     fn journaling(&self, _store: &Store) -> Journaling {
-        match self.consistency {
-            Consistency::Resync => Journaling::Nothing,
-            Consistency::Journal => Journaling::BeforeWrites,
-        }
+        in_place::journaling(self.consistency)
     }
 
     fn locate(&self, store: &Store, lcn: Lcn) -> Located {
@@ -244,10 +243,7 @@ impl Scheme for ParityLog {
         }
         let (stripe, pieces) = match record {
             RecordRef::InPlace { stripe, pieces } => {
-                let full = pieces.len() == store.main_count();
-                if !(full && planted(Planted::KeepVoidDeltas)) {
-                    self.clean(stripe);
-                }
+                self.clean(stripe);
                 (stripe, pieces)
             }
             RecordRef::Delta { stripe, whole, log_block, log_crcs, pieces } => {
@@ -318,10 +314,7 @@ impl Scheme for ParityLog {
     }
 
     fn may_start(&self, health: &Health, restart: Restart) -> Result<(), AssembleError> {
-        match self.consistency {
-            Consistency::Resync if !restart.was_clean => resync::may_start(health, restart),
-            Consistency::Resync | Consistency::Journal => Ok(()),
-        }
+        in_place::may_start(self.consistency, health, restart)
     }
 
     fn recover(
@@ -332,18 +325,15 @@ impl Scheme for ParityLog {
         restart: Restart,
         report: &mut RecoveryReport,
     ) -> Result<(), AssembleError> {
-        match self.consistency {
-            Consistency::Resync if !restart.was_clean => {
-                self.deltas = Deltas::new(store.config.geometry.parity_count());
-                resync::resync(store, devices, health, restart, resync::Parity::MayBeStale, report)
-            }
-            Consistency::Resync | Consistency::Journal => Ok(()),
+        if !in_place::needs_resync(self.consistency, restart) {
+            return Ok(());
         }
+        self.deltas = Deltas::new(store.config.geometry.parity_count());
+        resync::resync(store, devices, health, restart, resync::Parity::MayBeStale, report)
     }
 
     fn implied_zero(&self, store: &Store, stripe: StripeId, column: usize) -> Option<ChunkAddr> {
-        let unwritten = self.consistency == Consistency::Resync && !is_written(store, stripe, column);
-        unwritten.then(|| addr_of(store, stripe, column))
+        in_place::implied_zero(store, stripe, column)
     }
 
     fn log_tail(&self, store: &Store) -> u64 {
@@ -372,17 +362,18 @@ impl Scheme for ParityLog {
 
     fn log_words(&self, _out: &mut Vec<Word>) {}
 
-    fn save(&self, _store: &Store, out: &mut Vec<ListItem>) {
-        out.extend(self.deltas.in_log_order().map(|(stripe, log_block, crcs)| ListItem::Delta {
-            stripe,
-            log_block,
-            log_crcs: crcs.to_vec(),
-        }));
+    fn save(&self, store: &Store, words: &mut Vec<u32>) {
+        let item_words = delta_item_words(store.config.geometry.parity_count());
+        words.reserve(usize::try_from(self.deltas.count()).map_or(0, |count| count * item_words));
+        for (stripe, log_block, crcs) in self.deltas.in_log_order() {
+            ListItem::Delta { stripe, log_block, log_crcs: crcs.to_vec() }.encode(words);
+        }
     }
 
     fn load(&mut self, store: &mut Store, items: &[ListItem]) -> Result<(), Rejected> {
-        let ring_ok = self.consistency == Consistency::Resync || store.payload_chunks() > 0;
-        if !ring_ok || self.deltas_max < store.config.stripe_count.min(log_chunks(&store.config)) {
+        if !has_payload_ring(store)
+            || self.deltas_max < store.config.stripe_count.min(log_chunks(&store.config))
+        {
             return Err(Rejected);
         }
         let mut blocks = HashSet::new();

@@ -2,18 +2,20 @@
 //!
 //! | write | reads | data | parity |
 //! |---|---|---|---|
-//! | of a whole stripe | nothing | in place | in place; log chunks of the stripe are void |
-//! | any other | the old version of the columns written | in place | its change: one log chunk for each row |
-//! | to a stripe that may have no more log chunks | the columns not written | in place | itself: one log chunk for each row, which replaces the parity on the main device and the log chunks before it |
+//! | of a whole stripe that has no data yet | nothing | in place | in place |
+//! | of a part of a stripe | the old version of the columns written | in place | its change: one log chunk for each row |
+//! | of a part of a stripe that may have no more log chunks | the columns not written | in place | itself: see below |
+//! | of a whole stripe that has data | nothing | in place | itself: one log chunk for each row, which replaces the parity on the main device and the log chunks before it; in place if the log is full |
 //!
-//! The last kind bounds what a checkpoint must hold and what a read of a lost chunk must add up, without a write of parity to
-//! the SSDs, and without a read of parity: what a log or a parity device holds may be unreadable, data never is.
+//! Only the first write of a stripe brings parity to the SSDs, as in `eplog` (EPLOG, section 3.2), so that both write the same
+//! to them (H-04). Log chunks that are the parity itself bound what a checkpoint must hold and what a read of a lost chunk
+//! must add up, without a read of parity: what a log or a parity device holds may be unreadable, data never is.
 
 use super::ParityLog;
 use crate::plan::{Compute, Plan};
 use crate::scheme::ChunkWrite;
-use crate::scheme::in_place::is_written;
 use crate::scheme::in_place::unit::{Unit, Units, encode, read};
+use crate::scheme::in_place::{has_data, is_written};
 use crate::store::Store;
 use block::{Pool, Slot};
 
@@ -48,12 +50,13 @@ impl ParityLog {
             }
             old.clear();
             old.resize(store.config.geometry.data_count(), None);
-            if unit.is_full(store) {
+            let updates = !unit.is_full(store) || has_data(store, unit.stripe);
+            if updates && store.log.reserve_chunk(LOG_SET_ASIDE_BLOCKS) {
+                self.plan_logged(store, pool, &mut old, unit, plan);
+            } else if unit.is_full(store) {
                 let parities = encode(store, pool, &old, unit, plan);
                 let pieces_from = unit.write_in_place(store, Some(parities), plan);
                 plan.records.in_place(unit.stripe, pieces_from);
-            } else if store.log.reserve_chunk(LOG_SET_ASIDE_BLOCKS) {
-                self.plan_logged(store, pool, &mut old, unit, plan);
             } else {
                 self.log_full = true;
                 break;
@@ -72,7 +75,7 @@ impl ParityLog {
         unit: Unit<'_>,
         plan: &mut Plan,
     ) {
-        let whole = !self.may_grow(store, unit.stripe);
+        let whole = unit.is_full(store) || !self.may_grow(store, unit.stripe);
         for (column, old) in old.iter_mut().enumerate() {
             let needed = match unit.find(store, column) {
                 Some(write) => !whole || unit.is_partial(write),

@@ -13,8 +13,8 @@
 mod write;
 
 use super::in_place::{
-    accepts_in_place, addr_of, claim_space, has_data, is_placed, is_written, locate, piece_of, redo, resync,
-    set_written,
+    self, accepts_in_place, claim_space, has_data, has_payload_ring, is_placed, is_written, locate, piece_of,
+    redo, resync, set_written,
 };
 use super::{
     ChunkWrite, CommitOutcome, InPlaceProgress, Journaling, Located, Pressure, Rejected, Scheme,
@@ -56,10 +56,7 @@ impl Scheme for Raid {
     }
 
     fn journaling(&self, _store: &Store) -> Journaling {
-        match self.consistency {
-            Consistency::Resync => Journaling::Nothing,
-            Consistency::Journal => Journaling::BeforeWrites,
-        }
+        in_place::journaling(self.consistency)
     }
 
     fn locate(&self, store: &Store, lcn: Lcn) -> Located {
@@ -141,10 +138,7 @@ impl Scheme for Raid {
     }
 
     fn may_start(&self, health: &Health, restart: Restart) -> Result<(), AssembleError> {
-        match self.consistency {
-            Consistency::Resync if !restart.was_clean => resync::may_start(health, restart),
-            Consistency::Resync | Consistency::Journal => Ok(()),
-        }
+        in_place::may_start(self.consistency, health, restart)
     }
 
     fn recover(
@@ -155,17 +149,14 @@ impl Scheme for Raid {
         restart: Restart,
         report: &mut RecoveryReport,
     ) -> Result<(), AssembleError> {
-        match self.consistency {
-            Consistency::Resync if !restart.was_clean => {
-                resync::resync(store, devices, health, restart, resync::Parity::Current, report)
-            }
-            Consistency::Resync | Consistency::Journal => Ok(()),
+        if !in_place::needs_resync(self.consistency, restart) {
+            return Ok(());
         }
+        resync::resync(store, devices, health, restart, resync::Parity::Current, report)
     }
 
     fn implied_zero(&self, store: &Store, stripe: StripeId, column: usize) -> Option<ChunkAddr> {
-        let unwritten = self.consistency == Consistency::Resync && !is_written(store, stripe, column);
-        unwritten.then(|| addr_of(store, stripe, column))
+        in_place::implied_zero(store, stripe, column)
     }
 
     fn log_tail(&self, store: &Store) -> u64 {
@@ -186,12 +177,11 @@ impl Scheme for Raid {
 
     fn log_words(&self, _out: &mut Vec<Word>) {}
 
-    fn save(&self, _store: &Store, _out: &mut Vec<ListItem>) {}
+    fn save(&self, _store: &Store, _words: &mut Vec<u32>) {}
 
     fn load(&mut self, store: &mut Store, items: &[ListItem]) -> Result<(), Rejected> {
-        let ring_ok = self.consistency == Consistency::Resync || store.payload_chunks() > 0;
         let sound = (0..store.config.stripe_count).all(|stripe| is_sound(store, StripeId::new(stripe)));
-        if items.is_empty() && ring_ok && sound { Ok(()) } else { Err(Rejected) }
+        if items.is_empty() && has_payload_ring(store) && sound { Ok(()) } else { Err(Rejected) }
     }
 
     fn claim_space(&self, store: &mut Store) -> Result<(), Rejected> {
