@@ -272,13 +272,12 @@ impl RecordBuf {
         start
     }
 
-    /// An elastic stripe of the members pushed since `members_from`, with checksums reserved for them and for `m` parities;
-    /// returns where those start.
-    pub fn elastic_stripe(&mut self, row: u32, class: u8, members_from: usize, m: usize) -> usize {
-        let (members, start) = (members_from..self.elastic.len(), self.crcs.len());
-        self.crcs.resize(start + members.len() + m, 0);
-        self.heads.push(Head::Elastic { row, class, crcs: start..self.crcs.len(), members });
-        start
+    /// An elastic stripe of the members pushed since `members_from`, with their checksums, as far as known, pushed since
+    /// `crcs_from`; those of `m` parities are reserved behind them.
+    pub fn elastic_stripe(&mut self, row: u32, class: u8, members_from: usize, crcs_from: usize, m: usize) {
+        let (members, end) = (members_from..self.elastic.len(), self.crcs.len() + m);
+        self.crcs.resize(end, 0);
+        self.heads.push(Head::Elastic { row, class, crcs: crcs_from..end, members });
     }
 
     /// The log chunks of a record have found their place.

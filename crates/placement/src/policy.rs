@@ -92,6 +92,11 @@ pub trait Placement: Send {
     /// How many open groups are needed, those of gc included; at least 1. Constant.
     fn classes(&self) -> usize;
 
+    /// Whether it asks when versions were written; if not, it may be told `None`.
+    fn needs_times(&self) -> bool {
+        false
+    }
+
     /// The group for a chunk that a user writes.
     fn place_user(&mut self, write: UserWrite) -> Class;
 
@@ -141,6 +146,10 @@ pub struct GcApart<P>(
 impl<P: Placement> Placement for GcApart<P> {
     fn classes(&self) -> usize {
         self.0.classes() + 1
+    }
+
+    fn needs_times(&self) -> bool {
+        self.0.needs_times()
     }
 
     fn place_user(&mut self, write: UserWrite) -> Class {

@@ -53,6 +53,10 @@ impl Placement for SepBit {
         6
     }
 
+    fn needs_times(&self) -> bool {
+        true
+    }
+
     fn place_user(&mut self, write: UserWrite) -> Class {
         let remembered = self.recent.note(write.lcn, write.now);
         let lived = write.previous.map(|previous| write.now.saturating_sub(previous)).or(remembered);

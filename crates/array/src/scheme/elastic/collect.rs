@@ -38,6 +38,7 @@ pub struct Collector {
     singly: VecDeque<u32>,
     stats: GcStats,
     moves: Vec<Move>,
+    chunks: Vec<Chunk>,
     /// For each stripe of a plan the row, its class, and how many of `moves` it takes.
     stripes: Vec<(u32, usize, usize)>,
 }
@@ -50,6 +51,7 @@ impl Default for Collector {
             singly: VecDeque::new(),
             stats: GcStats::default(),
             moves: Vec::new(),
+            chunks: Vec::new(),
             stripes: Vec::new(),
         }
     }
@@ -116,22 +118,26 @@ impl Elastic {
         members: &[Move],
         plan: &mut Plan,
     ) {
-        let first = plan.reads.len();
         let to = self.units.of_row(row);
-        for &Move { from, .. } in members {
+        let mut read = |&Move { lcn, from, .. }: &Move| {
             let (row, column) = (self.rows.row_of(from), self.rows.column_of(from));
             let addr = rows::address(store, row, column);
             let slot = plan.own_slot(pool);
             let (crc, word) = (store.table.crc(addr), Word::Row(row));
             plan.reads.push(PlanRead { addr, crc, word, index: column, slot, stream: Stream::Data });
-            if let Some(time) = self.units.stamp(self.units.of_row(row)) {
+            if self.needs_times
+                && let Some(time) = self.units.stamp(self.units.of_row(row))
+            {
                 self.units.note_time(to, time);
             }
-        }
-        let slots: Vec<_> = plan.reads[first..].iter().map(|read| read.slot).collect();
-        let chunks =
-            members.iter().zip(slots).map(|(&Move { lcn, from, .. }, slot)| Chunk { lcn, slot, from });
-        plan_stripe(store, pool, row, class, chunks, plan);
+            // What was read is compared with it, so it need not be computed again.
+            Chunk { lcn, slot, from, crc: Some(crc) }
+        };
+        let mut chunks = std::mem::take(&mut self.collector.chunks);
+        chunks.clear();
+        chunks.extend(members.iter().map(&mut read));
+        plan_stripe(store, pool, row, class, chunks.drain(..), plan);
+        self.collector.chunks = chunks;
     }
 
     /// Fills `moves` with up to `chunks_max` chunks, those of a class together; `false` if nothing is to be moved.

@@ -46,6 +46,8 @@ pub struct Elastic {
     rows: Rows,
     units: Units,
     placement: Box<dyn Placement>,
+    /// Whether the policy asks for times.
+    needs_times: bool,
     collector: Collector,
     detector: SequenceDetector,
     sequence: Sequence,
@@ -62,6 +64,7 @@ impl Elastic {
             rows: Rows::new(store),
             units: Units::new(store),
             placement: Box::new(SingleGroup),
+            needs_times: false,
             collector: Collector::default(),
             detector: SequenceDetector::default(),
             sequence: Sequence::Random,
@@ -149,6 +152,7 @@ impl Scheme for Elastic {
     fn configure(&mut self, store: &Store, options: &SchemeOptions) {
         self.placement =
             options.build_placement(&store.config).expect("the options were checked when the array started");
+        self.needs_times = self.placement.needs_times();
         self.units.set_classes(self.placement.classes());
         self.units.set_threshold(options.gc_threshold);
         self.collector.set_policy(options.gc.build());
@@ -159,7 +163,7 @@ impl Scheme for Elastic {
     }
 
     fn class_of_write(&mut self, store: &Store, lcn: Lcn) -> u8 {
-        let place = store.table.place(lcn);
+        let place = if self.needs_times { store.table.place(lcn) } else { 0 };
         let previous =
             (place != 0).then(|| self.units.stamp(self.units.of_row(self.rows.row_of(place)))).flatten();
         let write = UserWrite { lcn, sequence: self.sequence, now: self.now, previous };

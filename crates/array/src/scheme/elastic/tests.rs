@@ -218,7 +218,7 @@ impl Bench {
         let row = self.scheme.units.take_row(&mut self.store, 0, 0, false).expect("kept for collection");
         let mut plan = Plan::default();
         let slot = plan.own_slot(&mut self.pool);
-        let chunk = super::write::Chunk { lcn: Lcn::new(lcn), slot, from: 0 };
+        let chunk = super::write::Chunk { lcn: Lcn::new(lcn), slot, from: 0, crc: None };
         super::write::plan_stripe(&self.store, &mut self.pool, row, 0, [chunk].into_iter(), &mut plan);
         plan
     }

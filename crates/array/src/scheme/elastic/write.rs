@@ -23,6 +23,8 @@ pub struct Chunk {
     pub slot: Slot,
     /// See [`ElasticMember::from`].
     pub from: u32,
+    /// Its checksum, if that is known and will have been verified.
+    pub crc: Option<u32>,
 }
 
 impl Elastic {
@@ -42,8 +44,12 @@ impl Elastic {
             scratch.chosen.clear();
             scratch.chosen.extend((0..writes.len()).filter(|&i| usize::from(writes[i].class) == class));
             for chunk in scratch.chosen.chunks(store.config.geometry.data_count()) {
-                let members =
-                    chunk.iter().map(|&i| Chunk { lcn: writes[i].lcn, slot: writes[i].slot, from: 0 });
+                let members = chunk.iter().map(|&i| Chunk {
+                    lcn: writes[i].lcn,
+                    slot: writes[i].slot,
+                    from: 0,
+                    crc: None,
+                });
                 if !self.plan_user_stripe(store, pool, class, members, plan) {
                     break;
                 }
@@ -74,8 +80,10 @@ impl Elastic {
             return false;
         }
         let Some(row) = self.units.take_row(store, class, self.now, true) else { return false };
-        let unit = self.units.of_row(row);
-        (0..members.len()).for_each(|_| self.units.note_time(unit, self.now));
+        if self.needs_times {
+            let unit = self.units.of_row(row);
+            (0..members.len()).for_each(|_| self.units.note_time(unit, self.now));
+        }
         plan_stripe(store, pool, row, class, members, plan);
         true
     }
@@ -93,18 +101,22 @@ pub fn plan_stripe(
     let geometry = store.config.geometry;
     let (k, m) = (geometry.data_count(), geometry.parity_count());
     let (members_from, inputs, columns) = (plan.records.elastic.len(), plan.slots.len(), plan.columns.len());
-    for (column, Chunk { lcn, slot, from }) in members.enumerate() {
+    let crcs = plan.records.crcs.len();
+    for (column, Chunk { lcn, slot, from, crc }) in members.enumerate() {
         plan.records.elastic.push(ElasticMember { lcn, from });
+        plan.records.crcs.push(crc.unwrap_or(0));
         plan.slots.push(slot);
         plan.columns.push(column);
+        let crc_at = if crc.is_some() { CrcAt::Nowhere } else { CrcAt::Crc(crcs + column) };
+        let addr = rows::address(store, row, column);
+        plan.writes.push(PlanWrite { addr, slot, stream: Stream::Data, crc_at });
     }
     let width = plan.slots.len() - inputs;
-    let crcs = plan.records.elastic_stripe(row, class as u8, members_from, m);
+    plan.records.elastic_stripe(row, class as u8, members_from, crcs, m);
     let outputs = plan.encode(pool, columns, inputs, m);
-    let mut write = |column: usize, slot: Slot, stream: Stream, crc: usize| {
-        let addr = rows::address(store, row, column);
-        plan.writes.push(PlanWrite { addr, slot, stream, crc_at: CrcAt::Crc(crc) });
-    };
-    (0..width).for_each(|i| write(i, plan.slots[inputs + i], Stream::Data, crcs + i));
-    (0..m).for_each(|i| write(k + i, plan.slots[outputs + i], Stream::Parity, crcs + width + i));
+    for parity in 0..m {
+        let (addr, slot) = (rows::address(store, row, k + parity), plan.slots[outputs + parity]);
+        let crc_at = CrcAt::Crc(crcs + width + parity);
+        plan.writes.push(PlanWrite { addr, slot, stream: Stream::Parity, crc_at });
+    }
 }
