@@ -126,7 +126,8 @@ impl Kind {
         CreateOptions {
             scheme: self.scheme,
             code: self.code,
-            layout: LayoutKind::Spread,
+            // As `create` does.
+            layout: if self.scheme.is_elastic() { LayoutKind::Rotate } else { LayoutKind::Spread },
             consistency: self.consistency,
             geometry: self.geometry,
             reserve_permille,
