@@ -11,7 +11,7 @@ use crate::table::Table;
 use block::{DevIndex, DeviceSet, Epoch, Geometry, META_BYTES, Seq};
 use format::{
     ArrayConfig, ArrayUuid, CodeKind, Consistency, LayoutKind, MemberEntry, MemberState, PAGE_WORDS, Role,
-    SchemeKind, Superblock,
+    SchemeKind, Superblock, UNIT_ROWS_MAX,
 };
 
 /// What the operator chooses.
@@ -29,12 +29,15 @@ pub struct CreateOptions {
     pub geometry: Geometry,
     /// Share of each main device kept free for old versions, in thousandths.
     pub reserve_permille: u32,
-    /// Rows of a unit of garbage collection, for elastic schemes ([`UNIT_ROWS_DEFAULT`]).
-    pub unit_rows: u32,
+    /// Rows of a unit of garbage collection, for elastic schemes; `None` = [`unit_rows_for`] the size of the devices.
+    pub unit_rows: Option<u32>,
 }
 
-/// Rows of a unit by default: the 64 pages of an erase block in the papers (W-17).
-pub const UNIT_ROWS_DEFAULT: u32 = 64;
+/// Rows of a unit by default: the 64 pages of an erase block in the papers (W-17); as many more on large devices as keep the
+/// number of units, all of which are looked at to choose one, below 2^15.
+pub fn unit_rows_for(chunks_per_device: u32) -> u32 {
+    (chunks_per_device >> 14).next_power_of_two().max(64)
+}
 
 /// Default share of each main device that `eplog` keeps for old versions: 10 %.
 pub const RESERVE_PERMILLE_DEFAULT: u32 = 100;
@@ -68,10 +71,12 @@ pub enum CreateError {
         expected_bytes: u64,
     },
     /// A device has more chunks than an index can name.
-    #[error("a device of {bytes} bytes has more than 2^31 chunks: use a larger chunk size")]
+    #[error("a device of {bytes} bytes has more than {chunks_max} chunks: use a larger chunk size")]
     TooLarge {
         /// Size of the smallest device.
         bytes: u64,
+        /// What an index can name, or with elastic schemes a place.
+        chunks_max: u64,
     },
     /// The code does not fit the geometry.
     #[error("code {code} does not fit {data_count}+{parity_count} devices")]
@@ -82,6 +87,12 @@ pub enum CreateError {
         data_count: usize,
         /// m.
         parity_count: usize,
+    },
+    /// A unit of garbage collection has some rows, and not too many.
+    #[error("a unit of {found} rows: expected 2 to {UNIT_ROWS_MAX}")]
+    UnitRows {
+        /// What was asked for.
+        found: u32,
     },
     /// The reserve must leave room for data.
     #[error("a reserve of {permille} thousandths: expected at most 900")]
@@ -124,22 +135,27 @@ pub fn plan_config(
     if options.reserve_permille > 900 {
         return Err(CreateError::Reserve { permille: options.reserve_permille });
     }
+    if let Some(found) = options.unit_rows
+        && !(2..=UNIT_ROWS_MAX).contains(&u64::from(found))
+    {
+        return Err(CreateError::UnitRows { found });
+    }
     let log_blocks = if has_log { log_blocks(geometry, log_bytes)? } else { 0 };
     let chunk = geometry.chunk_bytes() as u64;
-    if main_bytes / chunk > 1 << 31 {
-        return Err(CreateError::TooLarge { bytes: main_bytes });
+    let chunks_max = if options.scheme.is_elastic() { (1 << 32) / k as u64 - 1 } else { 1 << 31 };
+    if main_bytes / chunk > chunks_max {
+        return Err(CreateError::TooLarge { bytes: main_bytes, chunks_max });
     }
     // Metadata and data share the device: the largest number of chunks that fits, by bisection.
-    let fits = |chunks: u32| {
-        let config = config_for(options, chunks, log_count as u16, log_blocks);
-        config.filter(|config| config.main_device_bytes() <= main_bytes)
-    };
+    let fits = |chunks: u32| config_for(options, chunks, log_count as u16, log_blocks);
     let (mut low, mut high) = (0u32, (main_bytes / chunk) as u32);
     while low < high {
         let middle = low + (high - low).div_ceil(2);
-        if fits(middle).is_some() { low = middle } else { high = middle - 1 }
+        // So few that there is no room for data are not too many.
+        let too_many = fits(middle).is_some_and(|config| config.main_device_bytes() > main_bytes);
+        if too_many { high = middle - 1 } else { low = middle }
     }
-    fits(low).ok_or_else(|| {
+    fits(low).filter(|config| config.main_device_bytes() <= main_bytes).ok_or_else(|| {
         let needed = (RESERVE_CHUNKS_MIN..u32::MAX)
             .step_by(1)
             .find_map(|c| config_for(options, c, log_count as u16, log_blocks));
@@ -173,11 +189,15 @@ fn config_for(options: &CreateOptions, chunks: u32, log_count: u16, log_blocks: 
         0
     };
     let stripes = u64::from(chunks.checked_sub(reserve)?);
-    let unit_rows = if options.scheme.is_elastic() { options.unit_rows } else { 0 };
+    let unit_rows = match options.scheme.is_elastic() {
+        true => options.unit_rows.unwrap_or_else(|| unit_rows_for(chunks)),
+        false => 0,
+    };
     let mut config = ArrayConfig {
         scheme: options.scheme,
         code: options.code,
-        layout: options.layout,
+        // Elastic stripes know no collisions, and want parity on all devices alike (W-20).
+        layout: if options.scheme.is_elastic() { LayoutKind::Rotate } else { options.layout },
         consistency: options.consistency,
         geometry,
         log_count,

@@ -31,7 +31,10 @@ mod store;
 mod table;
 
 pub use checksum::chunk_checksum;
-pub use create::{CreateError, CreateOptions, NewArray, RESERVE_PERMILLE_DEFAULT, RESERVE_PERMILLE_ELASTIC, UNIT_ROWS_DEFAULT, create, plan_config};
+pub use create::{
+    CreateError, CreateOptions, NewArray, RESERVE_PERMILLE_DEFAULT, RESERVE_PERMILLE_ELASTIC, create,
+    plan_config, unit_rows_for,
+};
 pub use engine::{
     CommitPolicy, Content, Done, Durability, Engine, EngineError, EngineOptions, EngineStats,
     MaintenanceReport, Progress, SyncPolicy,
@@ -46,7 +49,7 @@ pub use recovery::{Arrangement, arrange, arrange_any};
 pub use restart::{AssembleError, DirtyDegraded, RecoveryReport};
 pub use runner::Array;
 pub use scheme::{
-    ChunkWrite, CollectOutcome, CommitOutcome, GcStats, Located, P_WAIT_NS_DEFAULT, Pressure, Scheme, SchemeMemory,
-    SchemeOptions, full_blocks_min, new as new_scheme,
+    ChunkWrite, CollectOutcome, CommitOutcome, GROUP_ROWS_MAX, GcStats, Located, P_WAIT_NS_DEFAULT, Pressure,
+    Scheme, SchemeMemory, SchemeOptions, full_blocks_min, new as new_scheme,
 };
 pub use store::Store;

@@ -474,31 +474,36 @@ impl Plan {
             };
         }
         for i in 0..self.records.len() {
-            let _ = match self.records.get(i) {
-                RecordRef::LogStripe { members, .. } => {
-                    let lcns: Vec<u64> = members.iter().map(|m| m.lcn.get()).collect();
-                    writeln!(out, "record log stripe of chunks {lcns:?}")
-                }
-                RecordRef::FullStripe { stripe, .. } => writeln!(out, "record full stripe {stripe}"),
-                RecordRef::Commit { stripe, .. } => writeln!(out, "record commit of stripe {stripe}"),
-                RecordRef::Zero { first, count } => writeln!(out, "record zeros {first}+{count}"),
-                RecordRef::InPlace { stripe, pieces } => {
-                    let columns: Vec<u16> = pieces.iter().map(|p| p.column).collect();
-                    writeln!(out, "record stripe {stripe} columns {columns:?} in place")
-                }
-                RecordRef::Delta { stripe, whole, pieces, .. } => {
-                    let columns: Vec<u16> = pieces.iter().map(|p| p.column).collect();
-                    let logged = if whole { "its parity" } else { "the change of its parity" };
-                    writeln!(out, "record stripe {stripe} columns {columns:?} in place, {logged} logged")
-                }
-                RecordRef::Elastic { row, members, .. } => {
-                    let lcns: Vec<u64> = members.iter().map(|m| m.lcn.get()).collect();
-                    let moved = if members.iter().any(|m| m.from != 0) { ", moved" } else { "" };
-                    writeln!(out, "record elastic stripe {row} of chunks {lcns:?}{moved}")
-                }
-            };
+            let _ = writeln!(out, "record {}", record_text(self.records.get(i)));
         }
         out
+    }
+}
+
+/// What a record says, in short.
+fn record_text(record: RecordRef<'_>) -> String {
+    match record {
+        RecordRef::LogStripe { members, .. } => {
+            let lcns: Vec<u64> = members.iter().map(|m| m.lcn.get()).collect();
+            format!("log stripe of chunks {lcns:?}")
+        }
+        RecordRef::FullStripe { stripe, .. } => format!("full stripe {stripe}"),
+        RecordRef::Commit { stripe, .. } => format!("commit of stripe {stripe}"),
+        RecordRef::Zero { first, count } => format!("zeros {first}+{count}"),
+        RecordRef::InPlace { stripe, pieces } => {
+            let columns: Vec<u16> = pieces.iter().map(|p| p.column).collect();
+            format!("stripe {stripe} columns {columns:?} in place")
+        }
+        RecordRef::Delta { stripe, whole, pieces, .. } => {
+            let columns: Vec<u16> = pieces.iter().map(|p| p.column).collect();
+            let logged = if whole { "its parity" } else { "the change of its parity" };
+            format!("stripe {stripe} columns {columns:?} in place, {logged} logged")
+        }
+        RecordRef::Elastic { row, members, .. } => {
+            let lcns: Vec<u64> = members.iter().map(|m| m.lcn.get()).collect();
+            let moved = if members.iter().any(|m| m.from != 0) { ", moved" } else { "" };
+            format!("elastic stripe {row} of chunks {lcns:?}{moved}")
+        }
     }
 }
 

@@ -87,6 +87,8 @@ planted!(
     MoveOverNewer,
     /// A unit is free although one of its chunks is valid.
     FreeUnitEarly,
+    /// Rebuild does not wait for stripes that were written before the replacement came and are not known yet.
+    RebuildBeforeKnown,
 );
 
 #[cfg(feature = "planted-bugs")]

@@ -6,7 +6,10 @@
 
 mod common;
 
-use array::{ChunkWrite, CommitOutcome, Health, Plan, Scheme, Store, new_scheme, plan_config};
+use array::{
+    ChunkWrite, CollectOutcome, CommitOutcome, CreateOptions, Health, Plan, Scheme, Store, new_scheme,
+    plan_config,
+};
 use block::{Lcn, Pool, Seq, StripeId};
 use common::create_options;
 use format::{MemberEntry, MemberState, SchemeKind};
@@ -25,9 +28,14 @@ struct Bench {
 impl Bench {
     /// An array with the stripes of the example written.
     fn new(kind: SchemeKind, stripes: [u64; 2]) -> Self {
-        let options = create_options(kind, K as usize, 1);
+        Self::with_units(kind, stripes, 64)
+    }
+
+    fn with_units(kind: SchemeKind, stripes: [u64; 2], unit_rows: u32) -> Self {
+        let options = CreateOptions { unit_rows: Some(unit_rows), ..create_options(kind, K as usize, 1) };
         let logs = usize::from(kind.has_log());
-        let config = plan_config(&options, 8 << 20, 8 << 20, logs).unwrap();
+        let config =
+            plan_config(&options, if unit_rows < 64 { 3 << 20 } else { 16 << 20 }, 8 << 20, logs).unwrap();
         let store = Store::new(config).unwrap();
         let entries = vec![MemberEntry { serial: 1, state: MemberState::Healthy }; K as usize + 1 + logs];
         let (scheme, health) = (new_scheme(&store), Health::new(&config, &entries, 1));
@@ -40,10 +48,21 @@ impl Bench {
 
     /// Plans a batch of whole chunks and applies it; its text.
     fn write(&mut self, lcns: &[u64]) -> String {
+        self.try_write(lcns).expect("there is space")
+    }
+
+    /// `None` if the scheme refuses some of it.
+    fn try_write(&mut self, lcns: &[u64]) -> Option<String> {
         let slot = || self.pool.alloc().unwrap();
         let slots: Vec<_> = std::iter::repeat_with(slot).take(lcns.len()).collect();
-        let write =
-            |(&lcn, &slot): (&u64, _)| ChunkWrite { request: 0, lcn: Lcn::new(lcn), slot, from: 0, to: 4096 };
+        let write = |(&lcn, &slot): (&u64, _)| ChunkWrite {
+            request: 0,
+            lcn: Lcn::new(lcn),
+            slot,
+            from: 0,
+            to: 4096,
+            class: 0,
+        };
         let mut writes: Vec<ChunkWrite> = lcns.iter().zip(&slots).map(write).collect();
         let (mut refused, mut plan) = (Vec::new(), Plan::default());
         self.scheme.plan_writes(
@@ -54,8 +73,9 @@ impl Bench {
             &mut refused,
             &mut plan,
         );
-        assert!(refused.is_empty());
-        self.apply(&mut plan)
+        let text = self.apply(&mut plan);
+        slots.into_iter().chain(plan.owned).for_each(|slot| self.pool.free(slot));
+        refused.is_empty().then_some(text)
     }
 
     fn commit(&mut self, stripe: u64) -> String {
@@ -137,6 +157,37 @@ fn figure_1_costs_raid_three_reads_and_five_writes() {
     let text = Bench::new(SchemeKind::Raid, [0, 4]).write(&update(4));
     same("raid update", &text);
     assert_eq!((count(&text, "read"), count(&text, "write")), (3, 5));
+}
+
+/// WAS, Figure 2: D0 to D5 written, then D1, D2 and D4 updated.
+#[test]
+fn was_figure_2_costs_one_full_stripe_and_no_reads() {
+    for kind in [SchemeKind::Elastic, SchemeKind::Was] {
+        let text = Bench::new(kind, [0, 1]).write(&[1, 2, 4]);
+        same("elastic update", &text);
+        assert_eq!(
+            (count(&text, "read"), count(&text, "write data"), count(&text, "write parity")),
+            (0, 3, 1)
+        );
+    }
+}
+
+#[test]
+fn collection_reads_what_is_valid_and_writes_it_together() {
+    let mut bench = Bench::with_units(SchemeKind::Elastic, [2, 3], 2);
+    // D6 to D11 fill the first unit, then everything is overwritten but D6 and D9.
+    bench.write(&[7, 8, 10, 11]);
+    // Each of the other chunks in a stripe of its own, until few units are left.
+    for lcn in 12.. {
+        if bench.scheme.wants_collection() {
+            break;
+        }
+        bench.write(&[lcn]);
+    }
+    let mut plan = Plan::default();
+    let outcome = bench.scheme.plan_collect(&mut bench.store, &mut bench.pool, &mut plan);
+    assert_eq!(outcome, CollectOutcome::Planned);
+    same("elastic collection", &bench.apply(&mut plan));
 }
 
 #[test]

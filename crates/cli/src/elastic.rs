@@ -2,7 +2,7 @@
 
 use crate::failure::Failure;
 use crate::units::parse_duration;
-use array::{EngineOptions, GcStats, SchemeOptions, UNIT_ROWS_DEFAULT};
+use array::{EngineOptions, GcStats, SchemeOptions};
 use clap::Args;
 use format::{ArrayConfig, SchemeKind, UNIT_ROWS_MAX};
 use placement::{GcGroup, GcThreshold, HotnessKind, PlacementKind, VictimKind};
@@ -68,7 +68,7 @@ fn parse_threshold(text: &str) -> Result<GcThreshold, String> {
 #[derive(Args, Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct GcUnit {
     /// Chunks of each device that are collected together, 2 to 65536, such as those of an erase block (schemes elastic and was;
-    /// default 64).
+    /// by default 64, more on large devices).
     #[arg(long, value_parser = clap::value_parser!(u32).range(2..=i64::try_from(UNIT_ROWS_MAX).unwrap_or(i64::MAX)), value_name = "ROWS")]
     pub gc_unit: Option<u32>,
 }
@@ -84,9 +84,9 @@ impl GcUnit {
         }
     }
 
-    /// The rows, where there are any.
-    pub fn rows(self) -> u32 {
-        self.gc_unit.unwrap_or(UNIT_ROWS_DEFAULT)
+    /// The rows; `None` is what fits the devices.
+    pub fn rows(self) -> Option<u32> {
+        self.gc_unit
     }
 }
 

@@ -130,7 +130,7 @@ impl Script {
             consistency: Consistency::Journal,
             geometry,
             reserve_permille: 100,
-            unit_rows: 2,
+            unit_rows: Some(2),
         };
         let logs = if self.scheme.has_log() { self.parity_count } else { 0 };
         let mut config = plan_config(&options, 4 << 20, 4 << 20, logs).expect("sizes fit");

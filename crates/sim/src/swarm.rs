@@ -233,7 +233,7 @@ fn draw_config(rng: &mut Rng, scheme: Option<SchemeKind>) -> ArrayConfig {
         consistency: rng.pick(&[Consistency::Resync, Consistency::Journal, Consistency::Journal]),
         geometry,
         reserve_permille: 100,
-        unit_rows: rng.pick(&[2, 3, 4, 8]),
+        unit_rows: Some(rng.pick(&[2, 3, 4, 8])),
     };
     let logs = if scheme.has_log() { m } else { 0 };
     // Creation reserves 128 chunks at least; a few more become stripes.

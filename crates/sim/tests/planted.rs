@@ -22,6 +22,10 @@ fn worlds_for(bug: Planted) -> Pinned {
         | Planted::KeepVoidDeltas
         | Planted::OverwriteBeforeLog
         | Planted::RedoWithoutLog => SchemeKind::ParityLog,
+        Planted::ShortStripeAsWide
+        | Planted::MoveOverNewer
+        | Planted::FreeUnitEarly
+        | Planted::RebuildBeforeKnown => SchemeKind::Elastic,
         _ => SchemeKind::Eplog,
     };
     let scarce = match bug {

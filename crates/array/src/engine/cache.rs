@@ -259,11 +259,7 @@ impl Engine {
         let Shape::Updates { stripe_chunks_max, .. } = self.cache.shape else { return class.into() };
         let stripe = self.store.config.geometry.stripe_of(lcn);
         let is_new = self.store.table.current(lcn).is_none() && self.store.table.parity(stripe, 0).is_none();
-        if is_new && stripe_chunks_max > 0 {
-            0
-        } else {
-            self.store.layout.device_of(lcn).index() + 1
-        }
+        if is_new && stripe_chunks_max > 0 { 0 } else { self.store.layout.device_of(lcn).index() + 1 }
     }
 
     /// Sends an entry that waits to be written.

@@ -24,7 +24,11 @@ impl Engine {
 
     pub(super) fn drive_collection(&mut self) {
         let steps_max = if self.collection.short { STEPS_WHEN_SHORT } else { STEPS };
-        while self.collection.steps < steps_max && self.accepts_writes() && self.may_record() {
+        while self.collection.steps < steps_max
+            && self.scheme.wants_collection()
+            && self.accepts_writes()
+            && self.may_record()
+        {
             let place = self.take_job(JobKind::Collect);
             let mut plan = std::mem::take(&mut self.jobs[place].plan);
             let outcome = self.scheme.plan_collect(&mut self.store, &mut self.pool, &mut plan);

@@ -272,7 +272,7 @@ impl Engine {
                     return self.ask_commit();
                 }
                 // What was issued before the replacement came is not on it, and is found only when it is applied.
-                if self.commit_pending() || self.retired < after {
+                if self.commit_pending() || (self.retired < after && !planted(Planted::RebuildBeforeKnown)) {
                     return;
                 }
                 run_mut(&mut self.maintain).phase = Phase::Stripes { next: 0 };

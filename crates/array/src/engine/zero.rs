@@ -128,7 +128,14 @@ impl Engine {
             // What was never written, or is being written just now, needs no zeros after that.
             if self.scheme.locate(&self.store, lcn) != Located::Zero {
                 let slot = self.zero_slot;
-                self.queue_write(ChunkWrite { request: run.request, lcn, slot, from: 0, to: chunk, class: 0 });
+                self.queue_write(ChunkWrite {
+                    request: run.request,
+                    lcn,
+                    slot,
+                    from: 0,
+                    to: chunk,
+                    class: 0,
+                });
                 self.requests[run.request].remaining += 1;
             }
             run.next += 1;

@@ -290,7 +290,8 @@ impl Replay<'_> {
                 pieces.extend(crcs.iter().enumerate().map(|(i, &crc)| {
                     let parity = i.checked_sub(members.len());
                     let (column, index) = parity.map_or((i, i), |parity| (k + parity, width + parity));
-                    let addr = ChunkAddr::new(self.store.layout.device(stripe, column), ChunkIndex::new(row + 1));
+                    let addr =
+                        ChunkAddr::new(self.store.layout.device(stripe, column), ChunkIndex::new(row + 1));
                     Piece { index, addr, crc }
                 }));
                 self.make_whole(&pieces, members.len())

@@ -10,7 +10,7 @@ mod options;
 pub mod parity_log;
 pub mod raid;
 
-pub use options::{P_WAIT_NS_DEFAULT, SchemeOptions};
+pub use options::{GROUP_ROWS_MAX, P_WAIT_NS_DEFAULT, SchemeOptions};
 pub use parity_log::full_blocks_min;
 
 use crate::health::Health;
@@ -243,7 +243,12 @@ pub trait Scheme: Send {
         false
     }
 
-    /// Plans the next step of garbage collection, if the scheme has any and it is wanted.
+    /// Whether a step of garbage collection is wanted.
+    fn wants_collection(&self) -> bool {
+        false
+    }
+
+    /// Plans the next step of garbage collection, if it is wanted.
     fn plan_collect(&mut self, _store: &mut Store, _pool: &mut Pool, _plan: &mut Plan) -> CollectOutcome {
         CollectOutcome::Nothing
     }

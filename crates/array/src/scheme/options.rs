@@ -8,6 +8,9 @@ use placement::{
 /// How long a chunk waits at most for others to make a whole stripe, by default: eSAP's `P_wait` (W-39).
 pub const P_WAIT_NS_DEFAULT: u64 = 200_000_000;
 
+/// Rows of a group by default at most: the papers' units; larger ones are for large devices, not for more memory.
+pub const GROUP_ROWS_MAX: u32 = 64;
+
 /// What elastic schemes do with chunks of unlike lifetime, and when and what they collect. `None` is what the scheme of the
 /// array does by itself.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -24,7 +27,8 @@ pub struct SchemeOptions {
     pub gc: VictimKind,
     /// Share of units in use from which on garbage is collected (W-22, A-16).
     pub gc_threshold: GcThreshold,
-    /// Chunks of one class that wait to be written together; `elastic`: one stripe, `was`: one unit (W-16).
+    /// Chunks of one class that wait to be written together; `elastic`: one stripe, `was`: one unit (W-16), of at most
+    /// [`GROUP_ROWS_MAX`] rows.
     pub group_chunks: Option<u32>,
     /// How long one waits at most, in nanoseconds, `u64::MAX` = until idle time; `elastic`: [`P_WAIT_NS_DEFAULT`], `was`: until
     /// idle time.
@@ -83,7 +87,7 @@ impl SchemeOptions {
         let stripe = config.geometry.data_count();
         let own = match config.scheme {
             SchemeKind::Elastic => stripe,
-            SchemeKind::Was => stripe * config.unit_rows as usize,
+            SchemeKind::Was => stripe * config.unit_rows.min(GROUP_ROWS_MAX) as usize,
             SchemeKind::Raid | SchemeKind::Eplog | SchemeKind::ParityLog => return 0,
         };
         self.group_chunks.map_or(own, |chunks| (chunks as usize).max(1))

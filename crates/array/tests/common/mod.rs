@@ -23,6 +23,7 @@ pub fn create_options(scheme: SchemeKind, k: usize, m: usize) -> CreateOptions {
         consistency: Consistency::Resync,
         geometry: Geometry::new(k, m, 4096).unwrap(),
         reserve_permille: 150,
+        unit_rows: None,
     }
 }
 

@@ -13,7 +13,7 @@ use crate::scheme::{CollectOutcome, GcStats};
 use crate::store::Store;
 use block::{Lcn, Pool, Stream};
 use format::RecordRef;
-use placement::{CollectedUnit, Greedy, GcWrite, UnitId, VictimPolicy};
+use placement::{CollectedUnit, GcWrite, Greedy, UnitId, VictimPolicy};
 use std::collections::VecDeque;
 
 struct Victim {
@@ -60,6 +60,11 @@ impl Collector {
         self.policy = policy;
     }
 
+    /// Whether chunks of a unit that was chosen are still to be moved.
+    pub fn is_busy(&self) -> bool {
+        self.victim.is_some() || !self.singly.is_empty()
+    }
+
     pub fn stats(&self) -> GcStats {
         self.stats
     }
@@ -67,7 +72,12 @@ impl Collector {
 
 impl Elastic {
     /// Plans the next step of collection, if it is wanted.
-    pub(super) fn plan_move(&mut self, store: &mut Store, pool: &mut Pool, plan: &mut Plan) -> CollectOutcome {
+    pub(super) fn plan_move(
+        &mut self,
+        store: &mut Store,
+        pool: &mut Pool,
+        plan: &mut Plan,
+    ) -> CollectOutcome {
         let geometry = store.config.geometry;
         let (k, m) = (geometry.data_count(), geometry.parity_count());
         let spare = pool.free_count().saturating_sub(store.slots_kept() + m * self.units.class_count());
@@ -119,7 +129,8 @@ impl Elastic {
             }
         }
         let slots: Vec<_> = plan.reads[first..].iter().map(|read| read.slot).collect();
-        let chunks = members.iter().zip(slots).map(|(&Move { lcn, from, .. }, slot)| Chunk { lcn, slot, from });
+        let chunks =
+            members.iter().zip(slots).map(|(&Move { lcn, from, .. }, slot)| Chunk { lcn, slot, from });
         plan_stripe(store, pool, row, class, chunks, plan);
     }
 
@@ -198,7 +209,9 @@ impl Elastic {
             self.collector.singly.pop_front();
             return;
         }
-        if let (Some(victim), Some(last)) = (&mut self.collector.victim, moves.iter().map(|chunk| chunk.from).max()) {
+        if let (Some(victim), Some(last)) =
+            (&mut self.collector.victim, moves.iter().map(|chunk| chunk.from).max())
+        {
             victim.next = last + 1;
         }
     }

@@ -240,6 +240,10 @@ impl Scheme for Elastic {
         CommitOutcome::Clean
     }
 
+    fn wants_collection(&self) -> bool {
+        self.collector.is_busy() || self.units.wants_collection()
+    }
+
     fn plan_collect(&mut self, store: &mut Store, pool: &mut Pool, plan: &mut Plan) -> CollectOutcome {
         self.plan_move(store, pool, plan)
     }

@@ -42,7 +42,8 @@ impl Elastic {
             scratch.chosen.clear();
             scratch.chosen.extend((0..writes.len()).filter(|&i| usize::from(writes[i].class) == class));
             for chunk in scratch.chosen.chunks(store.config.geometry.data_count()) {
-                let members = chunk.iter().map(|&i| Chunk { lcn: writes[i].lcn, slot: writes[i].slot, from: 0 });
+                let members =
+                    chunk.iter().map(|&i| Chunk { lcn: writes[i].lcn, slot: writes[i].slot, from: 0 });
                 if !self.plan_user_stripe(store, pool, class, members, plan) {
                     break;
                 }

@@ -31,7 +31,7 @@ impl Bench {
             consistency: Consistency::Journal,
             geometry: Geometry::new(k, m, u64::from(CHUNK)).expect("valid"),
             reserve_permille: 0,
-            unit_rows: 64,
+            unit_rows: None,
         };
         let config = plan_config(&options, 16 << 20, 8 << 20, m).expect("fits");
         let entries = vec![MemberEntry { serial: 1, state: MemberState::Healthy }; k + 2 * m];

@@ -30,7 +30,7 @@ impl Bench {
             consistency,
             geometry: Geometry::new(k, m, u64::from(CHUNK)).expect("valid"),
             reserve_permille: 0,
-            unit_rows: 64,
+            unit_rows: None,
         };
         let config = plan_config(&options, 16 << 20, 0, 0).expect("fits");
         let entries = vec![MemberEntry { serial: 1, state: MemberState::Healthy }; k + m];

@@ -4,7 +4,7 @@
 //! checksum holds and reads, commits and rebuilds run as they would on real devices.
 
 use crate::failure::Failure;
-use array::{Array, CreateOptions, EngineOptions, NewArray, arrange, create, plan_config};
+use array::{Array, CreateOptions, EngineOptions, NewArray, arrange, create, plan_config, unit_rows_for};
 use block::{Completion, DevIndex, DeviceOp, DeviceSet, Geometry, IoFault, META_BYTES, Pool};
 use clap::ValueEnum;
 use device::{Counting, MemoryError, MemorySet, NullOptions, NullSet};
@@ -113,13 +113,17 @@ pub struct Kind {
     /// k, m, chunk size.
     pub geometry: Geometry,
     /// Rows of a unit of garbage collection, of elastic schemes.
-    pub unit_rows: u32,
+    pub unit_rows: Option<u32>,
 }
 
 impl Kind {
     /// Chunks of a device from which on there is room for data, whatever the rest of the device is used for.
     fn chunks_min(&self) -> u64 {
-        if self.scheme.is_elastic() { 2 * (UNITS_SPARE + 2) * u64::from(self.unit_rows) } else { 0 }
+        if self.scheme.is_elastic() {
+            2 * (UNITS_SPARE + 2) * u64::from(self.unit_rows.unwrap_or(unit_rows_for(0)))
+        } else {
+            0
+        }
     }
 
     fn create_options(&self, reserve_permille: u32) -> CreateOptions {

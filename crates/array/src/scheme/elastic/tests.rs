@@ -1,0 +1,361 @@
+//! State and request in, plan text out; garbage collection step by step; what a checkpoint keeps.
+
+use super::Elastic;
+use super::rows::RowWord;
+use crate::create::{CreateOptions, plan_config};
+use crate::health::Health;
+use crate::plan::{Codeword, Plan, Word};
+use crate::scheme::{ChunkWrite, CollectOutcome, Located, Scheme, SchemeOptions};
+use crate::store::Store;
+use block::{Geometry, Lba, Lcn, Pool, Seq};
+use format::{
+    CodeKind, Consistency, ElasticMember, LayoutKind, MemberEntry, MemberState, RecordRef, SchemeKind,
+    UNITS_SPARE,
+};
+use placement::{GcGroup, PlacementKind};
+
+const CHUNK: u32 = 4096;
+
+struct Bench {
+    store: Store,
+    scheme: Elastic,
+    health: Health,
+    pool: Pool,
+}
+
+impl Bench {
+    /// An array with as few units as garbage collection can do with; column c of row r is on device (r + c) mod n.
+    fn new(k: usize, m: usize, unit_rows: u32, stripes: u32, options: &SchemeOptions) -> Self {
+        let create = CreateOptions {
+            scheme: SchemeKind::Elastic,
+            code: if m == 1 { CodeKind::Xor } else { CodeKind::Cauchy },
+            layout: LayoutKind::Rotate,
+            consistency: Consistency::Resync,
+            geometry: Geometry::new(k, m, u64::from(CHUNK)).expect("valid"),
+            reserve_permille: 0,
+            unit_rows: Some(unit_rows),
+        };
+        let mut config = plan_config(&create, 16 << 20, 0, 0).expect("fits");
+        let units = stripes.div_ceil(unit_rows - 1) + UNITS_SPARE as u32;
+        (config.chunks_per_device, config.stripe_count) = (units * unit_rows, stripes.into());
+        config.validate().expect("as few units as there must be");
+        let entries = vec![MemberEntry { serial: 1, state: MemberState::Healthy }; k + m];
+        let store = Store::new(config).expect("valid");
+        let mut scheme = Elastic::new(&store);
+        scheme.configure(&store, options);
+        Self {
+            scheme,
+            health: Health::new(&config, &entries, 1),
+            pool: Pool::new(CHUNK as usize, 2048),
+            store,
+        }
+    }
+
+    fn plan(&mut self, lcns: &[u64]) -> (Plan, usize) {
+        let mut writes = Vec::new();
+        for &lcn in lcns {
+            self.scheme.begin_write(Lba::new(lcn * 8), 8);
+            let class = self.scheme.class_of_write(&self.store, Lcn::new(lcn));
+            let slot = self.pool.alloc().expect("enough slots");
+            writes.push(ChunkWrite { request: 0, lcn: Lcn::new(lcn), slot, from: 0, to: CHUNK, class });
+        }
+        let (mut plan, mut refused) = (Plan::default(), Vec::new());
+        let pool = &mut self.pool;
+        self.scheme.plan_writes(&mut self.store, &self.health, pool, &mut writes, &mut refused, &mut plan);
+        writes.iter().chain(&refused).for_each(|write| self.pool.free(write.slot));
+        (plan, refused.len())
+    }
+
+    /// Plans and carries out; the plan's text.
+    fn write(&mut self, lcns: &[u64]) -> String {
+        let (plan, refused) = self.plan(lcns);
+        assert_eq!(refused, 0);
+        self.carry_out(plan)
+    }
+
+    fn carry_out(&mut self, mut plan: Plan) -> String {
+        let text = plan.text(self.store.main_count());
+        for index in 0..plan.records.len() {
+            self.scheme.apply(&mut self.store, Seq::new(1), plan.records.get(index)).expect("fits");
+        }
+        plan.owned.drain(..).for_each(|slot| self.pool.free(slot));
+        text
+    }
+
+    fn collect(&mut self) -> Option<Plan> {
+        let mut plan = Plan::default();
+        let outcome = self.scheme.plan_collect(&mut self.store, &mut self.pool, &mut plan);
+        (outcome == CollectOutcome::Planned).then_some(plan)
+    }
+
+    /// What the engine does when what was freed is durable.
+    fn release(&mut self) {
+        for addr in std::mem::take(&mut self.store.freed) {
+            self.store.spaces[addr.dev.index()].release(addr.chunk);
+            self.scheme.released(addr);
+        }
+    }
+
+    fn row_of(&self, lcn: u64) -> u32 {
+        match self.scheme.locate(&self.store, Lcn::new(lcn)) {
+            Located::At { word: Word::Row(row), .. } => row,
+            found @ (Located::At { .. } | Located::Zero) => panic!("{found:?}"),
+        }
+    }
+
+    fn free_rows(&self) -> u32 {
+        self.store.spaces[0].free_count()
+    }
+
+    /// Writes chunks in no order, each in a stripe of its own, until no more rows than garbage collection needs are left.
+    fn fill(&mut self) {
+        let volume = self.store.config.stripe_count * self.store.config.geometry.data_count() as u64;
+        let mut state = 1u64;
+        loop {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            let (plan, refused) = self.plan(&[(state >> 33) % volume]);
+            if refused > 0 {
+                return;
+            }
+            self.carry_out(plan);
+            self.release();
+        }
+    }
+}
+
+#[track_caller]
+fn same(found: &str, expected: &str) {
+    let expected: String =
+        expected.lines().map(str::trim).filter(|l| !l.is_empty()).map(|l| format!("{l}\n")).collect();
+    assert_eq!(found, expected);
+}
+
+#[test]
+fn w18_chunks_of_a_batch_fill_stripes_and_the_rest_makes_a_short_one() {
+    let mut bench = Bench::new(3, 1, 4, 8, &SchemeOptions::default());
+    same(
+        &bench.write(&[5, 0, 9, 2]),
+        "encode columns [0, 1, 2] into 1
+         encode columns [0] into 1
+         write data ssd0:1
+         write data ssd1:1
+         write data ssd2:1
+         write parity ssd3:1
+         write data ssd1:2
+         write parity ssd0:2
+         record elastic stripe 0 of chunks [5, 0, 9]
+         record elastic stripe 1 of chunks [2]",
+    );
+    let mut word = Codeword::default();
+    bench.scheme.codeword(&bench.store, Word::Row(1), &mut word);
+    assert_eq!((word.pieces.len(), word.data_count), (2, 1), "columns never written are no part of it");
+}
+
+#[test]
+fn w25_collection_moves_what_is_valid_together_and_frees_the_unit() {
+    let mut bench = Bench::new(2, 1, 2, 40, &SchemeOptions::default());
+    bench.fill();
+    let freed_before = bench.store.freed.len();
+    let plan = bench.collect().expect("users had to stop");
+    assert!(!plan.reads.is_empty() && plan.records.len() == plan.reads.len().div_ceil(2));
+    let (from, rows) = (plan.reads[0].addr.chunk.get() - 1, plan.records.len());
+    let unit = bench.scheme.units.of_row(from);
+    bench.carry_out(plan);
+    assert!(rows < 2, "a victim has more rows than its chunks take");
+    assert_eq!(bench.store.freed.len() - freed_before, 2 * 3, "two rows on three devices");
+    for row in bench.scheme.units.rows_of(unit) {
+        assert!(!RowWord::read(&bench.store, row).is_live());
+        assert!(bench.scheme.word_at(&bench.store, row.into()).is_none());
+    }
+}
+
+#[test]
+fn collection_always_gets_users_going_again() {
+    for (placement, gc_group) in [
+        (PlacementKind::Single, GcGroup::Coldest),
+        (PlacementKind::Was, GcGroup::Own),
+        (PlacementKind::SepBit, GcGroup::Coldest),
+    ] {
+        let options = SchemeOptions { placement: Some(placement), gc_group, ..SchemeOptions::default() };
+        let mut bench = Bench::new(3, 2, 3, 80, &options);
+        for round in 0..50 {
+            bench.fill();
+            for steps in 0.. {
+                assert!(steps < 1000, "{placement}, round {round}: collection gains nothing");
+                let (plan, refused) = bench.plan(&[1]);
+                bench.carry_out(plan);
+                if refused == 0 {
+                    break;
+                }
+                match bench.collect() {
+                    Some(plan) => _ = bench.carry_out(plan),
+                    None => assert!(!bench.store.freed.is_empty(), "{placement}, round {round}: stuck"),
+                }
+                bench.release();
+            }
+        }
+    }
+}
+
+#[test]
+fn a_chunk_overwritten_while_it_is_moved_is_not_brought_back() {
+    let mut bench = Bench::new(2, 1, 2, 40, &SchemeOptions::default());
+    bench.fill();
+    let plan = bench.collect().expect("wanted");
+    let RecordRef::Elastic { members, .. } = plan.records.get(0) else { panic!("moves") };
+    let lcn = members[0].lcn.get();
+    // The write of the user is planned, and known, before the move is.
+    let user = bench.user_plan(lcn);
+    bench.carry_out(user);
+    let newest = bench.row_of(lcn);
+    bench.carry_out(plan);
+    assert_eq!(bench.row_of(lcn), newest);
+}
+
+impl Bench {
+    /// A write of one chunk although only collection may take rows.
+    fn user_plan(&mut self, lcn: u64) -> Plan {
+        let row = self.scheme.units.take_row(&mut self.store, 0, 0, false).expect("kept for collection");
+        let mut plan = Plan::default();
+        let slot = plan.own_slot(&mut self.pool);
+        let chunk = super::write::Chunk { lcn: Lcn::new(lcn), slot, from: 0 };
+        super::write::plan_stripe(&self.store, &mut self.pool, row, 0, [chunk].into_iter(), &mut plan);
+        plan
+    }
+}
+
+#[test]
+fn what_cannot_be_read_is_tried_alone_and_then_left_where_it_is() {
+    let mut bench = Bench::new(4, 1, 4, 60, &SchemeOptions::default());
+    bench.fill();
+    let before = bench.free_rows();
+    let plan = bench.collect().expect("wanted");
+    let mut left: Vec<u32> = (0..plan.records.len())
+        .flat_map(|index| {
+            let RecordRef::Elastic { members, .. } = plan.records.get(index) else { panic!("moves") };
+            members.iter().map(|member| member.from).collect::<Vec<_>>()
+        })
+        .collect();
+    let unit = bench.scheme.units.of_row(bench.scheme.rows.row_of(left[0]));
+    bench.undo(plan);
+    assert_eq!(bench.free_rows(), before, "rows that were not written are free again");
+    let bad = left.pop().expect("several chunks");
+    while let Some(plan) = bench.collect() {
+        let RecordRef::Elastic { members: [member], .. } = plan.records.get(0) else {
+            bench.undo(plan);
+            break;
+        };
+        let from = member.from;
+        if let Some(at) = left.iter().position(|&other| other == from) {
+            left.swap_remove(at);
+            bench.carry_out(plan);
+        } else {
+            bench.undo(plan);
+            if from != bad {
+                break;
+            }
+        }
+    }
+    assert_eq!(left, [], "each was moved alone");
+    assert!(!bench.scheme.units.is_moving(unit) && bench.scheme.rows.owner(bad).is_some());
+}
+
+impl Bench {
+    fn undo(&mut self, mut plan: Plan) {
+        self.scheme.undo_collect(&mut self.store, &plan);
+        plan.owned.drain(..).for_each(|slot| self.pool.free(slot));
+    }
+}
+
+#[test]
+fn the_table_says_everything() {
+    let options = SchemeOptions { placement: Some(PlacementKind::SepBit), ..SchemeOptions::default() };
+    let mut bench = Bench::new(3, 2, 3, 80, &options);
+    for _ in 0..5 {
+        bench.fill();
+        while let Some(plan) = bench.collect() {
+            bench.carry_out(plan);
+            bench.release();
+        }
+    }
+    bench
+        .scheme
+        .apply(&mut bench.store, Seq::new(1), RecordRef::Zero { first: Lcn::new(2), count: 9 })
+        .expect("fits");
+    let mut again = Store::new(bench.store.config).expect("valid");
+    for page in 0..bench.store.table.page_count() {
+        assert!(again.table.load_page(page, bench.store.table.page(page)));
+    }
+    let mut scheme = Elastic::new(&again);
+    scheme.load(&mut again, &[]).expect("it is sound");
+    scheme.claim_space(&mut again).expect("no row twice");
+    for lcn in (0..240).map(Lcn::new) {
+        assert_eq!(scheme.locate(&again, lcn), bench.scheme.locate(&bench.store, lcn));
+    }
+    bench.release();
+    assert_eq!(again.spaces[0].free_count(), bench.free_rows());
+    assert!(matches!(scheme.locate(&again, Lcn::new(2)), Located::Zero));
+}
+
+#[test]
+fn a_table_that_contradicts_itself_is_refused() {
+    let loads = |damage: &dyn Fn(&mut Store)| {
+        let mut bench = Bench::new(2, 1, 2, 4, &SchemeOptions::default());
+        bench.write(&[0, 1, 2]);
+        damage(&mut bench.store);
+        Elastic::new(&bench.store).load(&mut bench.store, &[]).is_ok()
+    };
+    assert!(loads(&|_| {}));
+    assert!(!loads(&|store| store.table.set_place(Lcn::new(3), 1)), "two chunks at one place");
+    assert!(!loads(&|store| store.table.set_place(Lcn::new(3), 4)), "beyond the width of a short stripe");
+    assert!(!loads(&|store| store.table.set_place(Lcn::new(3), 9)), "in a row that holds nothing");
+    assert!(!loads(&|store| store.table.set_row(0, 3)), "wider than a stripe");
+    assert!(!loads(&|store| store.table.set_row(0, 1 << 20 | 2)), "an unknown bit");
+    assert!(!loads(&|store| RowWord::read(store, 0).freed().write(store, 0)), "a free row that is in use");
+}
+
+#[test]
+fn records_that_do_not_fit_are_refused() {
+    let mut bench = Bench::new(2, 1, 2, 4, &SchemeOptions::default());
+    bench.write(&[0, 1]);
+    let member = |lcn, from| ElasticMember { lcn: Lcn::new(lcn), from };
+    let mut accepts = |row, class, members: &[ElasticMember], crcs: &[u32]| {
+        let record = RecordRef::Elastic { row, class, members, crcs };
+        let accepted = bench.scheme.accepts(&bench.store, record);
+        assert_eq!(bench.scheme.apply(&mut bench.store, Seq::new(1), record).is_ok(), accepted);
+        accepted
+    };
+    assert!(!accepts(0, 0, &[member(2, 0)], &[1, 2]), "the row is in use");
+    assert!(!accepts(44, 0, &[member(2, 0)], &[1, 2]), "no such row");
+    assert!(!accepts(u32::MAX, 0, &[member(2, 0)], &[1, 2]), "no such row");
+    assert!(!accepts(1, 8, &[member(2, 0)], &[1, 2]), "no such class");
+    assert!(!accepts(1, 0, &[], &[1]), "no data");
+    assert!(!accepts(1, 0, &[member(2, 0); 3], &[1; 4]), "too wide");
+    assert!(!accepts(1, 0, &[member(2, 0)], &[1]), "no parity");
+    assert!(!accepts(1, 0, &[member(8, 0)], &[1, 2]), "past the end of the volume");
+    assert!(!accepts(1, 0, &[member(2, 89)], &[1, 2]), "moved from nowhere");
+    assert!(accepts(1, 7, &[member(2, 88)], &[1, 2]));
+}
+
+/// L-15: map, checksums and owners of an array as it is created.
+#[test]
+fn at_most_12_bytes_per_chunk() {
+    let create = CreateOptions {
+        scheme: SchemeKind::Was,
+        code: CodeKind::Cauchy,
+        layout: LayoutKind::Rotate,
+        consistency: Consistency::Resync,
+        geometry: Geometry::new(6, 2, u64::from(CHUNK)).expect("valid"),
+        reserve_permille: 200,
+        unit_rows: None,
+    };
+    let config = plan_config(&create, 256 << 20, 0, 0).expect("fits");
+    let store = Store::new(config).expect("valid");
+    let mut scheme = Elastic::new(&store);
+    scheme.configure(&store, &SchemeOptions::default());
+    let memory = scheme.memory();
+    let chunks = u64::from(config.chunks_per_device) * config.geometry.device_count() as u64;
+    let bytes = store.table.memory_bytes() + memory.fixed_bytes;
+    assert!(bytes <= 12 * chunks, "{bytes} bytes for {chunks} chunks");
+    assert!((4000..8000).contains(&memory.placement_bytes), "W-06: {} bytes", memory.placement_bytes);
+}

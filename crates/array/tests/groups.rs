@@ -1,0 +1,107 @@
+//! Chunks of elastic schemes wait for others: until their group is full, their time is over, or somebody needs them durable.
+#![allow(clippy::unwrap_used, reason = "tests may panic")]
+
+mod common;
+
+use array::{Array, Durability, EngineOptions, P_WAIT_NS_DEFAULT, SchemeOptions};
+use block::Slot;
+use common::{assemble, create_options, fresh, options, read, write};
+use device::MemorySet;
+use format::SchemeKind;
+
+const CHUNK: u64 = 4096;
+
+fn elastic(scheme: SchemeKind, scheme_options: SchemeOptions) -> Array<MemorySet> {
+    let devices = fresh(&create_options(scheme, 3, 1), 16, 0);
+    assemble(devices, 4, EngineOptions { scheme: scheme_options, ..options() }).0
+}
+
+/// Stripes written so far: whole and short ones.
+fn stripes(array: &Array<MemorySet>) -> (u64, u64) {
+    let stats = array.engine_ref().stats();
+    (stats.full_stripes, stats.short_stripes)
+}
+
+fn put(array: &mut Array<MemorySet>, lcn: u64, durable: Durability) {
+    write(array, lcn * CHUNK, &[lcn as u8; CHUNK as usize], durable).unwrap();
+}
+
+fn get(array: &mut Array<MemorySet>, lcn: u64) -> u8 {
+    read(array, lcn * CHUNK, CHUNK).unwrap()[17]
+}
+
+#[test]
+fn w39_a_chunk_waits_for_its_stripe_or_for_p_wait() {
+    let mut array = elastic(SchemeKind::Elastic, SchemeOptions::default());
+    array.engine().set_now(1_000);
+    put(&mut array, 1, Durability::Volatile);
+    array.engine().set_now(2_000);
+    put(&mut array, 2, Durability::Volatile);
+    array.settle();
+    assert_eq!((stripes(&array), get(&mut array, 1)), ((0, 0), 1), "answered and readable, but not written");
+    assert_eq!(array.engine_ref().next_deadline_ns(), Some(1_000 + P_WAIT_NS_DEFAULT));
+    array.engine().set_now(999 + P_WAIT_NS_DEFAULT);
+    array.settle();
+    assert_eq!(stripes(&array), (0, 0));
+    array.engine().set_now(1_000 + P_WAIT_NS_DEFAULT);
+    array.settle();
+    assert_eq!((stripes(&array), array.engine_ref().next_deadline_ns()), ((0, 1), None));
+    for lcn in 3..6 {
+        put(&mut array, lcn, Durability::Volatile);
+    }
+    array.settle();
+    assert_eq!(stripes(&array), (1, 1), "a whole stripe does not wait");
+    assert_eq!((get(&mut array, 2), get(&mut array, 5)), (2, 5));
+}
+
+#[test]
+fn l11_a_flush_writes_what_waits_in_a_short_stripe_at_once() {
+    let mut array = elastic(SchemeKind::Was, SchemeOptions::default());
+    put(&mut array, 9, Durability::Volatile);
+    array.settle();
+    assert_eq!(stripes(&array), (0, 0));
+    array.run(|engine, tag| engine.flush(tag)).unwrap();
+    assert_eq!(stripes(&array), (0, 1));
+    // A durable write takes what waits in its class along: two of the three columns would be empty else.
+    put(&mut array, 10, Durability::Volatile);
+    put(&mut array, 12, Durability::Volatile);
+    put(&mut array, 14, Durability::Durable);
+    assert_eq!(stripes(&array), (1, 1));
+    // Nothing that was answered as durable is lost with the memory.
+    let devices = array.into_devices();
+    let (mut array, _) = assemble(devices, 4, options());
+    assert_eq!([9, 10, 12, 14].map(|lcn| get(&mut array, lcn)), [9, 10, 12, 14]);
+}
+
+#[test]
+fn a15_an_update_of_what_waits_replaces_it() {
+    let mut array = elastic(SchemeKind::Was, SchemeOptions::default());
+    for _ in 0..100 {
+        put(&mut array, 5, Durability::Volatile);
+    }
+    array.run(|engine, tag| engine.flush(tag)).unwrap();
+    let stats = array.engine_ref().stats();
+    assert_eq!((stats.short_stripes, stats.cache_absorbed), (1, 99));
+}
+
+#[test]
+fn p_wait_of_zero_writes_at_once_what_came_together() {
+    let wait = SchemeOptions { p_wait_ns: Some(0), ..SchemeOptions::default() };
+    let mut array = elastic(SchemeKind::Elastic, wait);
+    let mut slots: Vec<Slot> = Vec::new();
+    assert!(array.engine().take_slots(2, &mut slots));
+    array.run(|engine, tag| engine.write(tag, 0, 2 * CHUNK, &slots, Durability::Volatile)).unwrap();
+    array.settle();
+    assert_eq!(stripes(&array), (0, 1));
+}
+
+#[test]
+fn options_out_of_range_are_refused_when_the_array_starts() {
+    let mut devices = fresh(&create_options(SchemeKind::Was, 3, 1), 16, 0);
+    let found = common::superblocks(&mut devices, 4);
+    let arrangement = array::arrange(&found).unwrap();
+    let scheme = SchemeOptions { groups: 9, ..SchemeOptions::default() };
+    let error =
+        Array::assemble(devices, &arrangement, 1, EngineOptions { scheme, ..options() }).err().unwrap();
+    assert!(error.to_string().contains("groups"), "{error}");
+}
