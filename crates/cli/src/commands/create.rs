@@ -142,7 +142,7 @@ fn create_options(arguments: &Arguments) -> Result<CreateOptions, Failure> {
             CodeName::Rdp => CodeKind::Rdp,
             CodeName::Auto | CodeName::Cauchy => CodeKind::Cauchy,
         },
-        layout: layout(scheme, total),
+        layout: if total <= SPREAD_DEVICES_MAX { LayoutKind::Spread } else { LayoutKind::Rotate },
         consistency: match arguments.consistency {
             ConsistencyName::Resync => Consistency::Resync,
             ConsistencyName::Journal => Consistency::Journal,
@@ -151,16 +151,6 @@ fn create_options(arguments: &Arguments) -> Result<CreateOptions, Failure> {
         reserve_permille: arguments.reserve.unwrap_or(reserve),
         unit_rows: arguments.unit.rows(),
     })
-}
-
-/// Spreading keeps updates of neighbouring stripes apart; elastic stripes are not updated, their parity only has to rotate evenly
-/// (W-20).
-fn layout(scheme: SchemeKind, device_count: usize) -> LayoutKind {
-    if scheme.is_elastic() || device_count > SPREAD_DEVICES_MAX {
-        LayoutKind::Rotate
-    } else {
-        LayoutKind::Spread
-    }
 }
 
 fn check_name(name: &str) -> Result<(), Failure> {

@@ -117,10 +117,10 @@ pub struct Kind {
 }
 
 impl Kind {
-    /// Chunks of a device from which on there is room for data, whatever the rest of the device is used for.
+    /// Chunks of a device from which on there is room for data.
     fn chunks_min(&self) -> u64 {
         if self.scheme.is_elastic() {
-            2 * (UNITS_SPARE + 2) * u64::from(self.unit_rows.unwrap_or(unit_rows_for(0)))
+            (UNITS_SPARE + 2) * u64::from(self.unit_rows.unwrap_or(unit_rows_for(0)))
         } else {
             0
         }
@@ -130,8 +130,7 @@ impl Kind {
         CreateOptions {
             scheme: self.scheme,
             code: self.code,
-            // As `create` does.
-            layout: if self.scheme.is_elastic() { LayoutKind::Rotate } else { LayoutKind::Spread },
+            layout: LayoutKind::Spread,
             consistency: self.consistency,
             geometry: self.geometry,
             reserve_permille,
