@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::{Rig, device};
+use common::{Rig, device, has, qemu_script};
 use serde_json::Value;
 
 const SIZE: [&str; 2] = ["--file-size", "24MiB"];
@@ -201,4 +201,41 @@ fn arrays_that_cannot_be_are_refused() {
     create(&[&["--scheme", "elastic", "--code", "rdp"], &["--parity", "1", "--data", "a", "b"][..]].concat())
         .refused(&["rdp"]);
     assert_eq!(std::fs::read_dir(rig.dir.path()).unwrap().count(), 0, "no file was left behind");
+}
+
+/// What was flushed survives a kill together with the loss of two devices; what waited for its group was flushed as well.
+#[test]
+fn a_killed_server_and_two_lost_devices() {
+    if !has("qemu-io") {
+        return;
+    }
+    for scheme in ["elastic", "was"] {
+        let (rig, members) = with_array(scheme, 2, 3, &["--code", "rdp"]);
+        let members = names(&members);
+        let server = rig.serve(&members, &["--p-wait", "never"]);
+        rig.qemu_io(&["write -P 1 0 8M", "write -P 2 4M 64k", "write -P 3 8M 4k", "flush"]).ok();
+        rig.qemu_io(&["write -P 4 1M 4k", "write -P 5 1028k 512", "discard 2M 64k", "flush"]).ok();
+        server.kill();
+        let checks = [
+            "read -P 1 0 1M",
+            "read -P 2 4M 64k",
+            "read -P 3 8M 4k",
+            "read -P 4 1M 4k",
+            "read -P 5 1028k 512",
+        ];
+        // 1053184 is the sector behind the one that was written alone.
+        let script = qemu_script(&[&checks[..], &["read -P 1 1053184 512", "read -P 0 2M 64k"]].concat());
+        let ran = rig.serve_run(&members[2..], &script, &["--degraded"]).ok();
+        assert!(ran.err.contains("not stopped in order"), "{ran:?}");
+        // The two were left behind; the array goes on with new ones.
+        let left = &members[2..];
+        for (device, new) in [("data0", "n0"), ("data1", "n1")] {
+            let mut named = left.to_vec();
+            named.extend(["n0"].into_iter().filter(|_| device == "data1"));
+            rig.on("replace", &named, &[&["--device", device, "--with", new], &SIZE[..]].concat()).ok();
+        }
+        let now = [left, &["n0", "n1"]].concat();
+        rig.on("status", &now, &[]).ok();
+        rig.serve_run(&now, &script, &[]).ok();
+    }
 }
