@@ -158,7 +158,7 @@ fn sample(scheme: SchemeKind, k: usize, m: usize, stopped: bool) -> Arc<Sample> 
         consistency: Consistency::Journal,
         geometry: Geometry::new(k, m, 4096).expect("a good geometry"),
         reserve_permille: 300,
-        unit_rows: 4,
+        unit_rows: Some(4),
     };
     let logs = if scheme.has_log() { m } else { 0 };
     let config =

@@ -217,9 +217,12 @@ pub fn placement_text(options: &SchemeOptions, config: &ArrayConfig) -> Option<S
         PlacementKind::Was => format!("was, {} groups by {}", options.groups, options.hotness),
         PlacementKind::Single | PlacementKind::SepBit => kind.to_string(),
     };
-    let wait = options.wait_ns(config.scheme).map_or_else(|| "for ever".to_owned(), show_ms);
+    let wait = match options.wait_ns(config.scheme) {
+        Some(ns) => format!(", {} at most", show_ms(ns)),
+        None => String::new(),
+    };
     Some(format!(
-        "{how}; {} chunks wait for each other, {wait} at most; gc {} of units of {} rows from {} % in use",
+        "{how}; {} chunks wait for each other{wait}; gc {} of units of {} rows from {} % in use",
         options.waiting_chunks(config),
         options.gc,
         config.unit_rows,

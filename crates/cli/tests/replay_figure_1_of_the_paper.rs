@@ -3,10 +3,7 @@
 //! Original parity logging: three reads and five writes, two of them to the log device.
 #![allow(clippy::unwrap_used, reason = "tests")]
 
-use array::{
-    Array, CreateOptions, Durability, EngineOptions, NewArray, UNIT_ROWS_DEFAULT, arrange, create,
-    plan_config,
-};
+use array::{Array, CreateOptions, Durability, EngineOptions, NewArray, arrange, create, plan_config};
 use block::{DevIndex, DeviceSet, Geometry, Lcn, Stream, StripeId};
 use device::{Counting, DeviceCounters, MemorySet};
 use format::{ArrayUuid, CodeKind, Consistency, LayoutKind, SUPERBLOCK_OFFSETS, SchemeKind, Superblock};
@@ -22,7 +19,7 @@ fn new_array(scheme: SchemeKind, logs: usize) -> Array<Counting<MemorySet>> {
         consistency: Consistency::Resync,
         geometry: Geometry::new(3, 1, CHUNK).unwrap(),
         reserve_permille: 100,
-        unit_rows: UNIT_ROWS_DEFAULT,
+        unit_rows: None,
     };
     let bytes = 32 << 20;
     let config = plan_config(&options, bytes, bytes, logs).unwrap();

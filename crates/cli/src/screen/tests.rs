@@ -100,6 +100,42 @@ checkpoint: number 7 on top of full 5; 2 written since the start
 }
 
 #[test]
+fn an_elastic_array_shows_its_units_instead_of_commits() {
+    let errors = json!({ "read": 0, "write": 0, "checksum": 0, "healed": 0 });
+    let mut status = status("healthy", "served", vec![device("data0", "healthy", errors)]);
+    status["scheme"] = json!("was");
+    status["log_count"] = json!(0);
+    status["unit_rows"] = json!(64);
+    status["reserve_permille"] = json!(217);
+    status["space"] = json!({
+        "chunk_count": 1000, "chunks_free": 250, "chunks_reserved": 217, "log_blocks": 0, "log_blocks_used": 0,
+    });
+    status["commit"] = json!({
+        "dirty_stripes": 0, "log_stripes": 0, "running": false, "stuck_stripes": 0, "commits": 0,
+        "stripes_committed": 0,
+    });
+    status["gc"] = json!({
+        "units": 100, "rows_free": 1600, "units_collected": 7, "chunks_rewritten": 1234, "chunks_read": 1234,
+        "full_stripes": 5000, "short_stripes": 6,
+    });
+    status["memory"] = json!({
+        "fixed_bytes": 1 << 20, "dynamic_bytes": 0, "bytes_per_chunk_hundredths": 1107, "placement_bytes": 4688,
+    });
+    let text = shown(status);
+    let rows: Vec<&str> = text.lines().map(str::trim).filter(|row| !row.is_empty()).collect();
+    for row in [
+        "shape: was 2+1, code xor, 4 KiB chunks, units of 64 rows; made 1970-01-01 00:00:00 UTC",
+        "volume: 3 GiB (3221225472 bytes); 21.7 % of each data device left for garbage",
+        "space: 1000 KiB free on the data devices (25.0 %)",
+        "gc: 25.0 % of the rows of 100 units free; since the start 7 units collected, 1,234 chunks moved; 5,000 full and 6 short stripes written",
+        "memory: maps and checksums 11.07 bytes per chunk (1 MiB), placement 4.57 KiB",
+    ] {
+        assert!(rows.contains(&row), "no {row:?} in {text}");
+    }
+    assert!(!text.contains("commit:"), "{text}");
+}
+
+#[test]
 fn what_a_degraded_or_failed_array_means_and_what_to_do() {
     let lines = |state: &str, source: &str, states: [&str; 3]| -> Vec<String> {
         let devices = ["data0", "data1", "log0"].into_iter().zip(states);

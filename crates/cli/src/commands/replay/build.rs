@@ -117,10 +117,10 @@ pub struct Kind {
 }
 
 impl Kind {
-    /// Chunks of a device from which on there is room for data, whatever the rest of the device is used for.
+    /// Chunks of a device from which on there is room for data.
     fn chunks_min(&self) -> u64 {
         if self.scheme.is_elastic() {
-            2 * (UNITS_SPARE + 2) * u64::from(self.unit_rows.unwrap_or(unit_rows_for(0)))
+            (UNITS_SPARE + 2) * u64::from(self.unit_rows.unwrap_or(unit_rows_for(0)))
         } else {
             0
         }
