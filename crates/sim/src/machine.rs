@@ -279,6 +279,10 @@ impl Machine {
             self.trap_assembly();
         }
         let nonce = mix(self.rng.word());
+        if self.swarm.config.scheme.is_elastic() && self.rng.chance(1, 4) {
+            // Other classes than those that the units on the devices were filled by.
+            self.swarm.options.scheme = crate::swarm::draw_scheme_options(&mut self.rng);
+        }
         let result = Array::assemble(self.world.clone(), &arrangement, nonce, self.swarm.options);
         if self.world.look().is_crashed() {
             return Ok(None);

@@ -281,7 +281,8 @@ fn draw_units(rng: &mut Rng, config: &mut ArrayConfig) {
     config.chunks_per_device += rng.pick(&[0, 0, 1, 9, 30]);
 }
 
-fn draw_scheme_options(rng: &mut Rng) -> SchemeOptions {
+/// Any options that elastic schemes may be run with.
+pub fn draw_scheme_options(rng: &mut Rng) -> SchemeOptions {
     SchemeOptions {
         placement: rng.pick(&[None, None, Some(PlacementKind::SepBit), Some(PlacementKind::Was)]),
         hotness: rng.pick(&[HotnessKind::Glru, HotnessKind::Glru, HotnessKind::Hca]),

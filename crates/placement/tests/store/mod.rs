@@ -258,7 +258,7 @@ pub fn eighty_twenty(store: &mut Store, writes: usize) {
 }
 
 /// Knows which chunks are hot: what W-37 calls perfect separation.
-pub struct Oracle(pub Box<dyn Fn(usize) -> bool>);
+pub struct Oracle(pub Box<dyn Fn(usize) -> bool + Send>);
 
 impl Placement for Oracle {
     fn classes(&self) -> usize {
