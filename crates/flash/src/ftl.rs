@@ -112,6 +112,8 @@ pub(crate) struct Ftl {
     pub(crate) programs_before_reset: u64,
     /// GC's copy of its victim's owners, and the pages it moved.
     pub(crate) scratch: Vec<u32>,
+    /// Victims collected for the room that is being made.
+    pub(crate) effort: u32,
 }
 
 /// Blocks in SLC mode.
@@ -178,6 +180,7 @@ impl Ftl {
             programmed_before: 0,
             programs_before_reset: 0,
             scratch: vec![0; pages_per_block as usize],
+            effort: 0,
         };
         ftl.start_slc();
         ftl
@@ -337,6 +340,7 @@ impl Ftl {
         let Lookup::Miss { write_back } = cache.look_up(lpn, change) else { return };
         let own = cache.page_of(lpn);
         if let Some(page) = write_back {
+            self.keep_free(media);
             self.read_translation(page, media);
             self.write_translation(page, media);
         }
@@ -352,15 +356,12 @@ impl Ftl {
         }
     }
 
-    /// Writes a translation page. Takes a free block if need be; GC is left to the next write of the host.
+    /// Writes a translation page. Takes a free block if need be, which the caller has made sure of.
     pub(crate) fn write_translation<M: Media>(&mut self, page: u32, media: &mut M) {
-        let way = self.turn(TRANSLATION_SLOT);
-        let frontier = self.frontier(Purpose::Host, TRANSLATION_SLOT, Mode::Mlc, way);
+        // One open block at a time, so that a victim's translation pages take few free blocks; the next on another way.
+        let frontier = self.frontier(Purpose::Host, TRANSLATION_SLOT, Mode::Mlc, 0);
         if self.open[frontier].is_full() {
-            if self.free.count() < 2 {
-                // Only when every free block is in use at once: make the next host write wait, not this one.
-                self.collect(media);
-            }
+            let way = self.turn(TRANSLATION_SLOT);
             self.renew(frontier, TRANSLATION_SLOT, Mode::Mlc, way);
         }
         self.counters.translation_writes += 1;

@@ -25,10 +25,9 @@ impl Ftl {
     #[cold]
     #[inline(never)]
     pub(crate) fn make_room<M: Media>(&mut self, slot: u8, way: u32, media: &mut M) -> usize {
+        self.effort = 0;
         loop {
-            while self.free.count() < self.free_min {
-                self.collect(media);
-            }
+            self.keep_free(media);
             for mode in [Mode::Slc, Mode::Mlc] {
                 let frontier = self.frontier(Purpose::Host, slot, mode, way);
                 if !self.open[frontier].is_full() {
@@ -48,8 +47,22 @@ impl Ftl {
         }
     }
 
+    /// Collects until there are as many free blocks as there should be.
+    pub(crate) fn keep_free<M: Media>(&mut self, media: &mut M) {
+        while self.free.count() < self.free_min {
+            self.collect(media);
+        }
+    }
+
+    /// Whether making room has taken so long that every victim must free something now. Policies that take full blocks, and
+    /// translation pages that GC writes, can otherwise go in circles on an SSD with hardly any spare space.
+    fn must_gain(&self) -> bool {
+        self.effort > (self.blocks.len() as u32 / 4).max(64)
+    }
+
     /// Cleans one victim: one GC operation.
     pub(crate) fn collect<M: Media>(&mut self, media: &mut M) {
+        self.effort += 1;
         let mut best = {
             let Self { victims, blocks, .. } = self;
             let blocks: &[_] = blocks;
@@ -62,11 +75,14 @@ impl Ftl {
         let full = self.pages_per_block;
         let mut into = None;
         // FIFO and d-choices go on with other blocks by themselves.
-        let goes_on = self.victims.takes_full_blocks() && self.slc.is_none();
+        let goes_on = self.victims.takes_full_blocks() && self.slc.is_none() && !self.must_gain();
         if best.is_none_or(|block| !goes_on && self.key_of(self.blocks[block as usize]) >= full) {
             // The policy's choice would free nothing. Something does: see the module's documentation.
-            best = self.victims.all().min_by_key(|&block| u32::from(self.blocks[block as usize].valid));
-            into = Some(Mode::Mlc);
+            best = self.victims.all().min_by_key(|&block| self.key_of(self.blocks[block as usize]));
+            if best.is_none_or(|block| self.key_of(self.blocks[block as usize]) >= full) {
+                best = self.victims.all().min_by_key(|&block| self.blocks[block as usize].valid);
+                into = Some(Mode::Mlc);
+            }
         }
         let victim = best.expect("some block is closed when free blocks are few");
         self.counters.gc_operations += 1;
@@ -180,7 +196,7 @@ impl Ftl {
     /// Tells the mapping cache of pages moved to `first..end`.
     fn note_moved(&mut self, first: u32, end: u32) {
         // With too few free blocks for translation pages, the changes wait in memory.
-        let room = self.free.count() >= 3;
+        let room = self.free.count() >= 4 && !self.must_gain();
         let Self { cache: Some(cache), owners, .. } = self else { return };
         let lpns = &owners[first as usize..end as usize];
         if room { cache.moved(lpns) } else { cache.moved_and_pinned(lpns) }

@@ -45,7 +45,7 @@ fn draw(random: &mut Random) -> SsdConfig {
         _ => SlcCap::Share(random.unit()),
     };
     let slc = SlcOptions { cap, pages_per_block: pages_per_block / 2, stress_ratio: 2.5 };
-    let mapping = MappingOptions { cache_bytes: 4 * u64::from(64 + random.below(2000)), entry_bytes: 16 };
+    let mapping = MappingOptions { cache_bytes: 16 * u64::from(64 + random.below(2000)), entry_bytes: 16 };
     let mut config = SsdConfig {
         geometry,
         logical_pages: u64::from(500 + random.below(4000)),
@@ -69,7 +69,8 @@ fn draw(random: &mut Random) -> SsdConfig {
         seed: random.bits(),
     };
     config.ways = 1 + random.below(geometry.planes() / config.domains);
-    while config.check().is_err() {
+    while let Err(error) = config.check() {
+        assert_eq!(error.field, "blocks of the flash", "{error}");
         config.geometry.blocks_per_plane += 1;
     }
     config
@@ -127,9 +128,9 @@ fn exercise(config: &SsdConfig, seed: u64) -> Ssd {
 #[test]
 fn laws_hold_for_every_kind_of_ssd_also_when_it_is_full() {
     let first = 7_000;
-    for seed in first..first + 400 {
+    for seed in first..first + 150 {
         let config = draw(&mut Random::new(seed));
-        println!("seed {seed}: {config:?}");
+        println!("seed {seed}");
         exercise(&config, seed);
     }
 }
