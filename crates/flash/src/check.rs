@@ -53,11 +53,7 @@ impl Ftl {
             parts,
             counters.flash_pages_written(),
         )?;
-        law(
-            "blocks emptied = erases",
-            counters.gc_operations + counters.wear_operations,
-            counters.erases,
-        )
+        law("blocks emptied = erases", counters.gc_operations + counters.wear_operations, counters.erases)
     }
 
     fn check_pages(&self) -> Result<(), BrokenLaw> {

@@ -142,7 +142,12 @@ impl SsdConfig {
                 format_args!("a divisor of the {dies} dies"),
             ));
         }
-        within("ways", u64::from(self.ways), 1, u64::from(dies / self.domains * self.geometry.planes_per_die))?;
+        within(
+            "ways",
+            u64::from(self.ways),
+            1,
+            u64::from(dies / self.domains * self.geometry.planes_per_die),
+        )?;
         if let GcPolicy::DChoices(choices) = self.gc {
             within("choices of d-choices", u64::from(choices), 1, 4096)?;
         }

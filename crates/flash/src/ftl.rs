@@ -135,7 +135,8 @@ impl Ftl {
     /// The first or any other domain of a checked configuration.
     pub(crate) fn new(config: &SsdConfig, domain: u32) -> Self {
         let domains = u64::from(config.domains);
-        let own = config.logical_pages / domains + u64::from(u64::from(domain) < config.logical_pages % domains);
+        let own =
+            config.logical_pages / domains + u64::from(u64::from(domain) < config.logical_pages % domains);
         // The configuration was checked: all of these fit.
         let (logical_pages, blocks) = (own as u32, config.geometry.blocks() / config.domains);
         let pages_per_block = config.geometry.pages_per_block;
@@ -247,6 +248,32 @@ impl Ftl {
         let frontier = self.host_frontier(slot, media);
         let (block, mode) = self.put(lpn, frontier, 1);
         media.program(block, mode);
+    }
+
+    /// Loads what writing these pages will need, so that the caches have it; a number that means nothing.
+    ///
+    /// Memory takes a hundred times as long as an instruction, and writes depend on what they load, one after the other.
+    /// These loads depend on nothing, so a processor has them under way together.
+    pub(crate) fn warm(&self, lpns: impl Iterator<Item = u32> + Clone) -> u32 {
+        const LINE_PAGES: usize = 16;
+        let mut sum = lpns.clone().fold(0u32, |sum, lpn| sum ^ self.map[lpn as usize]);
+        for block in self.victims.next_ones() {
+            let first = (block * self.pages_per_block) as usize;
+            let owners = &self.owners[first..first + self.pages_per_block as usize];
+            sum = owners.iter().step_by(LINE_PAGES).fold(sum, |sum, owner| sum ^ owner);
+        }
+        for lpn in lpns {
+            let block = self.block_of(self.map[lpn as usize]);
+            let Some(info) = self.blocks.get(block as usize) else { continue }; // not mapped
+            sum ^= u32::from(info.valid) ^ self.victims.warm(block);
+        }
+        sum
+    }
+
+    /// The same for the map's entries of these pages.
+    #[inline]
+    pub(crate) fn warm_map(&self, lpns: &[u32]) -> u32 {
+        lpns.iter().fold(0, |sum, &lpn| sum ^ self.map[lpn as usize])
     }
 
     /// A frontier with room for a page of the host.

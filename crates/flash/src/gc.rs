@@ -116,6 +116,7 @@ impl Ftl {
         let mut scratch = std::mem::take(&mut self.scratch);
         let owners = &mut scratch[..(end - base) as usize];
         owners.copy_from_slice(&self.owners[base as usize..end as usize]);
+        std::hint::black_box(self.warm_map(owners));
         let mut done = 0;
         let mut left = u32::from(info.valid);
         while left > 0 {
@@ -144,20 +145,21 @@ impl Ftl {
         let open = &mut self.open[frontier];
         let limit = left.min(open.end - open.next);
         let target = &mut self.owners[open.next as usize..(open.next + limit) as usize];
-        let mut moved = 0u32;
+        let mut moved = 0usize;
         let mut read = 0;
+        // No branch on what is found: a page not valid is overwritten in `target` by the next one.
         for (&lpn, page) in owners.iter().zip(first..) {
-            let entry = &mut self.map[lpn as usize];
-            let is_valid = *entry == page;
-            // No branches: an invalid page's owner is overwritten by the next one's.
-            target[moved as usize] = lpn;
-            *entry = if is_valid { open.next + moved } else { *entry };
-            moved += u32::from(is_valid);
+            target[moved] = lpn;
+            moved += usize::from(self.map[lpn as usize] == page);
             read += 1;
-            if moved == limit {
+            if moved == target.len() {
                 break;
             }
         }
+        for (&lpn, page) in target[..moved].iter().zip(open.next..) {
+            self.map[lpn as usize] = page;
+        }
+        let moved = moved as u32; // no more than a block's pages
         open.next += moved;
         // Not more than a block's pages.
         self.blocks[open.block as usize].valid += moved as u16;
@@ -266,8 +268,10 @@ impl Ftl {
     fn slc_has_space(&self) -> bool {
         let Some(slc) = &self.slc else { return false };
         let blocks = self.blocks.len() as u64;
-        let lost = u64::from(self.slc_state.in_use + 1) * u64::from(self.pages_per_block - slc.pages_per_block);
-        let kept = u64::from(self.free_min) + self.open.iter().filter(|open| open.block != NONE).count() as u64 + 1;
+        let lost =
+            u64::from(self.slc_state.in_use + 1) * u64::from(self.pages_per_block - slc.pages_per_block);
+        let kept =
+            u64::from(self.free_min) + self.open.iter().filter(|open| open.block != NONE).count() as u64 + 1;
         let translation = self.map.len() as u64 - 1 - u64::from(self.logical_pages);
         let needed = u64::from(self.mapped) + translation + kept * u64::from(self.pages_per_block) + blocks;
         blocks * u64::from(self.pages_per_block) >= needed + lost
@@ -301,7 +305,8 @@ impl Ftl {
             return;
         }
         let load = self.load(&recent);
-        self.slc_state.cap = dynamic.blocks(&load, &options, self.pages_per_block).min(self.blocks.len() as u32);
+        self.slc_state.cap =
+            dynamic.blocks(&load, &options, self.pages_per_block).min(self.blocks.len() as u32);
     }
 
     fn load(&self, recent: &crate::Counters) -> slc::Load {

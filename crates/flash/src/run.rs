@@ -1,9 +1,14 @@
 //! One SSD alone under a random workload, as the papers ran DiskSim and FlashSim.
 
-use crate::error::ConfigError;
+use crate::error::{ConfigError, OutOfRange};
 use crate::ssd::Ssd;
 use crate::stream::Tag;
 use crate::workload::{Pattern, Workload};
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+/// Writes drawn at once.
+const BATCH: usize = 256;
 
 /// How much is written.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -99,36 +104,50 @@ impl Run {
         self.left[0] == 0 && self.left[1] == 0
     }
 
-    /// The page that the next write goes to, and what it is.
+    /// The page that the next write goes to, and what it is; `done` pages after the last step.
     #[inline]
-    fn next(&mut self) -> (u64, Tag) {
+    fn draw(&mut self, phase: usize, done: u64) -> (u64, Tag) {
+        if phase == 0 {
+            let page = self.pages - self.left[0] + done;
+            return (page, if page < self.first_data { Tag::Parity(0) } else { Tag::Data(0) });
+        }
         match &mut self.parity {
-            Some(parity) if self.random.unit() < self.parity_writes => (u64::from(parity.draw()), Tag::Parity(0)),
+            Some(parity) if self.random.unit() < self.parity_writes => {
+                (u64::from(parity.draw()), Tag::Parity(0))
+            }
             Some(_) | None => (self.first_data + u64::from(self.data.draw()), Tag::Data(0)),
         }
     }
 
-    /// Writes at most `pages` pages, each when the one before is complete; false at the end. The SSD's counters are reset
-    /// when counting begins. `now_ns` goes on with time, and `note` hears of each latency in nanoseconds.
+    /// Writes at most `pages` pages through the queue; false at the end. The SSD's counters are reset when counting begins.
+    /// `note` hears of the latency in nanoseconds of each write that counts, if the SSD has service times.
     pub fn step(
         &mut self,
         ssd: &mut Ssd,
         pages: u64,
-        now_ns: &mut u64,
+        queue: &mut Queue,
         mut note: impl FnMut(u64),
-    ) -> Result<bool, crate::OutOfRange> {
+    ) -> Result<bool, OutOfRange> {
         let Some(phase) = self.left.iter().position(|&left| left > 0) else { return Ok(false) };
         let count = pages.min(self.left[phase]);
-        for done in 0..count {
-            let (page, tag) = if phase == 0 {
-                let page = self.pages - self.left[0] + done;
-                (page, if page < self.first_data { Tag::Parity(0) } else { Tag::Data(0) })
-            } else {
-                self.next()
-            };
-            let end_ns = ssd.write(page, 1, tag, *now_ns)?;
-            note(end_ns - *now_ns);
-            *now_ns = end_ns;
+        if ssd.config().timing.is_some() {
+            for done in 0..count {
+                let (page, tag) = self.draw(phase, done);
+                let now_ns = queue.enter();
+                let end_ns = ssd.write(page, 1, tag, now_ns)?;
+                queue.leave(end_ns);
+                if phase == 2 {
+                    note(end_ns - now_ns);
+                }
+            }
+        } else {
+            let mut batch = [(0, Tag::Data(0)); BATCH];
+            for first in (0..count).step_by(BATCH) {
+                let length = (count - first).min(BATCH as u64);
+                let batch = &mut batch[..length as usize];
+                batch.iter_mut().zip(first..).for_each(|(write, done)| *write = self.draw(phase, done));
+                ssd.write_scattered(batch, 0)?;
+            }
         }
         self.left[phase] -= count;
         if phase < 2 && self.left[phase] == 0 && self.is_counting() {
@@ -137,10 +156,50 @@ impl Run {
         Ok(self.left.iter().any(|&left| left > 0))
     }
 
-    /// All of it.
-    pub fn finish(&mut self, ssd: &mut Ssd) -> Result<(), crate::OutOfRange> {
-        let mut now_ns = 0;
-        while self.step(ssd, u64::MAX, &mut now_ns, |_| ())? {}
+    /// All of it, one write at a time.
+    pub fn finish(&mut self, ssd: &mut Ssd) -> Result<(), OutOfRange> {
+        let mut queue = Queue::new(1);
+        while self.step(ssd, u64::MAX, &mut queue, |_| ())? {}
         Ok(())
+    }
+}
+
+/// A closed loop: so many requests under way, the next one sent when one completes.
+#[derive(Clone, Debug)]
+pub struct Queue {
+    depth: usize,
+    ends_ns: BinaryHeap<Reverse<u64>>,
+    now_ns: u64,
+}
+
+impl Queue {
+    /// With this depth; 0 counts as 1.
+    pub fn new(depth: u32) -> Self {
+        Self { depth: depth.max(1) as usize, ends_ns: BinaryHeap::new(), now_ns: 0 }
+    }
+
+    /// When the next request can be sent.
+    pub fn enter(&mut self) -> u64 {
+        if self.ends_ns.len() >= self.depth
+            && let Some(Reverse(end_ns)) = self.ends_ns.pop()
+        {
+            self.now_ns = self.now_ns.max(end_ns);
+        }
+        self.now_ns
+    }
+
+    /// It completes then.
+    pub fn leave(&mut self, end_ns: u64) {
+        self.ends_ns.push(Reverse(end_ns));
+    }
+
+    /// When the last request was sent.
+    pub fn now_ns(&self) -> u64 {
+        self.now_ns
+    }
+
+    /// When all requests are complete.
+    pub fn end_ns(&self) -> u64 {
+        self.ends_ns.iter().map(|&Reverse(end_ns)| end_ns).max().unwrap_or(self.now_ns).max(self.now_ns)
     }
 }

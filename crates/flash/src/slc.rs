@@ -63,7 +63,12 @@ pub struct SlcOptions {
 
 impl SlcOptions {
     pub(crate) fn check(&self, pages_per_block: u32) -> Result<(), ConfigError> {
-        within("pages per block in SLC mode", u64::from(self.pages_per_block), 1, u64::from(pages_per_block))?;
+        within(
+            "pages per block in SLC mode",
+            u64::from(self.pages_per_block),
+            1,
+            u64::from(pages_per_block),
+        )?;
         if !pages_per_block.is_multiple_of(self.pages_per_block) || self.pages_per_block == pages_per_block {
             let expected = format_args!("half, a third or a quarter of {pages_per_block}");
             return Err(ConfigError::new("pages per block in SLC mode", self.pages_per_block, expected));
@@ -135,7 +140,11 @@ fn calibrated_spare(write_amplification: f64, pages_per_block: u32) -> Option<f6
     let (mut low, mut high) = (1.0005, 20.0);
     for _ in 0..40 {
         let middle = 0.5 * (low + high);
-        if theory::greedy(pages_per_block, middle) > write_amplification { low = middle } else { high = middle }
+        if theory::greedy(pages_per_block, middle) > write_amplification {
+            low = middle
+        } else {
+            high = middle
+        }
     }
     Some(high)
 }
@@ -157,8 +166,7 @@ mod tests {
 
     #[test]
     fn the_cap_shrinks_with_utilization_and_slack() {
-        let options =
-            SlcOptions { cap: SlcCap::Share(1.0), pages_per_block: 32, stress_ratio: 2.5 };
+        let options = SlcOptions { cap: SlcCap::Share(1.0), pages_per_block: 32, stress_ratio: 2.5 };
         let free = DynamicCap { slack: f64::INFINITY };
         let tight = DynamicCap { slack: 0.05 };
         let all: Vec<u32> =

@@ -200,14 +200,17 @@ mod tests {
     #[test]
     fn separations_put_tags_into_slots() {
         let mut none = table(Separation::None, 8);
-        assert!([Tag::Parity(3), Tag::Log, Tag::Data(7)].map(|tag| none.slot_of(tag)).iter().all(|&s| s == 0));
+        assert!(
+            [Tag::Parity(3), Tag::Log, Tag::Data(7)].map(|tag| none.slot_of(tag)).iter().all(|&s| s == 0)
+        );
         let mut parity = table(Separation::Parity, 8);
-        let found =
-            [Tag::Data(2), Tag::Parity(0), Tag::Parity(4), Tag::Log, Tag::Metadata].map(|t| parity.slot_of(t));
+        let found = [Tag::Data(2), Tag::Parity(0), Tag::Parity(4), Tag::Log, Tag::Metadata]
+            .map(|t| parity.slot_of(t));
         assert_eq!(found, [0, 1, 1, 0, 0]);
         assert!(parity.is_parity(1) && !parity.is_parity(0));
         let mut all = table(Separation::All, 16);
-        let found = [Tag::Log, Tag::Parity(0), Tag::Data(0), Tag::Parity(1), Tag::Log].map(|t| all.slot_of(t));
+        let found =
+            [Tag::Log, Tag::Parity(0), Tag::Data(0), Tag::Parity(1), Tag::Log].map(|t| all.slot_of(t));
         assert_eq!(found, [1, 2, 0, 3, 1]);
         assert_eq!(all.used(), 4);
     }

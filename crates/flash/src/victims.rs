@@ -124,12 +124,32 @@ impl Victims {
                     *touched = now;
                 }
             }
-            GcPolicy::Fifo => self.append(0, block),
+            GcPolicy::Fifo => {
+                self.append(0, block);
+                self.lowest = 0;
+            }
             GcPolicy::DChoices(_) => {
                 self.links[block as usize].prev = self.pool.len() as u32;
                 self.pool.push(block);
             }
         }
+    }
+
+    /// Some of the blocks that will probably be chosen next; none for policies that draw.
+    pub(crate) fn next_ones(&self) -> impl Iterator<Item = u32> + '_ {
+        const AHEAD: usize = 4;
+        let lists = self.links.len() as u32 - self.blocks;
+        let first = (lists > 0).then(|| self.head(self.lowest.min(lists - 1))).flatten();
+        let next = |&block: &u32| Some(self.links[block as usize].next).filter(|&next| next < self.blocks);
+        std::iter::successors(first, next).take(AHEAD)
+    }
+
+    /// Loads what taking a page from a block will need; a number that means nothing.
+    #[inline]
+    pub(crate) fn warm(&self, block: u32) -> u32 {
+        let Link { prev, next } = self.links[block as usize];
+        let of = |link: u32| self.links.get(link as usize).map_or(0, |link| link.prev);
+        of(prev) ^ of(next)
     }
 
     /// A page of a closed block has been invalidated; its key is this now.

@@ -65,7 +65,8 @@ fn other_policies_against_their_mean_fields() {
 
 #[test]
 fn skew_hurts_unseparated_greedy_and_fifo_follows_its_closed_form() {
-    let zipf = RunOptions { pattern: Pattern::Zipf(0.99), warmup: 6.0, drive_writes: 4.0, ..RunOptions::default() };
+    let zipf =
+        RunOptions { pattern: Pattern::Zipf(0.99), warmup: 6.0, drive_writes: 4.0, ..RunOptions::default() };
     // ftlsim's figures at 4,096 blocks.
     for (spare, expected) in [(1.07, 10.02), (1.15, 5.58), (1.28, 3.52)] {
         near(amplification(uniform(4096, spare), zipf), expected, 1.0);
@@ -98,7 +99,11 @@ fn the_papers_simulators_with_their_quirks() {
     disksim.free_blocks_min = 2048 / 20;
     near(theory::greedy(63, disksim.spare()), 4.671, 0.3);
     let drive_writes = 400_000.0 / disksim.logical_pages as f64;
-    near(amplification(disksim, RunOptions { warmup: 0.0, drive_writes, ..RunOptions::default() }), 4.613, 1.5);
+    near(
+        amplification(disksim, RunOptions { warmup: 0.0, drive_writes, ..RunOptions::default() }),
+        4.613,
+        1.5,
+    );
 }
 
 #[test]

@@ -2,8 +2,8 @@
 #![allow(clippy::unwrap_used, reason = "tests may panic")]
 
 use flash::{
-    Buffering, DynamicCap, FreeOrder, GcFrontier, GcPolicy, Geometry, MappingOptions, Random, Separation, SlcCap,
-    SlcOptions, Ssd, SsdConfig, StreamOptions, Tag, Timing, WearLevelling,
+    Buffering, DynamicCap, FreeOrder, GcFrontier, GcPolicy, Geometry, MappingOptions, Random, Separation,
+    SlcCap, SlcOptions, Ssd, SsdConfig, StreamOptions, Tag, Timing, WearLevelling,
 };
 
 const TIMING: Timing = Timing {
@@ -164,10 +164,7 @@ fn ten_bytes_of_memory_per_flash_page_are_enough() {
 fn bad_configurations_and_requests_are_named() {
     let good = SsdConfig::counting(64_000, 1.1, 64, 4096).unwrap();
     let said = |config: SsdConfig| Ssd::new(config).unwrap_err().to_string();
-    assert_eq!(
-        said(SsdConfig { domains: 3, ..good.clone() }),
-        "domains: found 3, expected 1 to 1"
-    );
+    assert_eq!(said(SsdConfig { domains: 3, ..good.clone() }), "domains: found 3, expected 1 to 1");
     let tight = said(SsdConfig { logical_pages: 1100 * 64, ..good.clone() });
     assert!(tight.starts_with("blocks of the flash: found 1103, expected at least 1105"), "{tight}");
     assert!(said(SsdConfig { gc: GcPolicy::DChoices(0), ..good.clone() }).contains("d-choices"));

@@ -129,9 +129,8 @@ mod tests {
     #[test]
     fn many_blocks_tend_to_the_mean_field() {
         let infinite = super::super::greedy(2, 4.0 / 3.0);
-        let excess = [8, 16, 32].map(|blocks| {
-            greedy_finite(blocks, 2, blocks * 3 / 2).expect("few states") - infinite
-        });
+        let excess = [8, 16, 32]
+            .map(|blocks| greedy_finite(blocks, 2, blocks * 3 / 2).expect("few states") - infinite);
         // In proportion to 1 / blocks: the open block is part of them, and blocks differ by chance.
         for pair in excess.windows(2) {
             let ratio = pair[0] / pair[1];

@@ -150,7 +150,8 @@ pub fn greedy_split(pages_per_block: u32, a: f64, first: Temperature) -> f64 {
     let second = Temperature { space: 1.0 - first.space, writes: 1.0 - first.writes };
     let spare = a - 1.0;
     let total = |share: f64| {
-        let of = |t: Temperature, share: f64| t.writes * greedy(pages_per_block, 1.0 + spare * share / t.space);
+        let of =
+            |t: Temperature, share: f64| t.writes * greedy(pages_per_block, 1.0 + spare * share / t.space);
         of(first, share) + of(second, 1.0 - share)
     };
     // The sum of two convex functions: golden section.
