@@ -65,11 +65,6 @@ impl FreeBlocks {
         self.counts[0] + self.counts[1]
     }
 
-    /// Of those last programmed in this mode.
-    pub(crate) fn count_of(&self, mode: Mode) -> u32 {
-        self.counts[mode.index()]
-    }
-
     fn list(&mut self, way: u32, mode: Mode) -> &mut List {
         &mut self.lists[way as usize * 2 + mode.index()]
     }
@@ -114,7 +109,7 @@ mod tests {
             free.push(block, Mode::Mlc, 0);
         }
         free.push(6, Mode::Slc, 0);
-        assert_eq!((free.count(), free.count_of(Mode::Slc)), (5, 1));
+        assert_eq!(free.count(), 5);
         assert_eq!(free.take(0, Mode::Mlc), Some(4));
         assert_eq!(free.take(1, Mode::Mlc), Some(3));
         assert_eq!(free.take(1, Mode::Slc), Some(6), "another way's if need be");

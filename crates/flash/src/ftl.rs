@@ -15,7 +15,7 @@ use crate::config::{GcFrontier, SsdConfig};
 use crate::counters::Counters;
 use crate::free::FreeBlocks;
 use crate::mapping::{Change, Lookup, MappingCache};
-use crate::slc::{Mode, SlcOptions};
+use crate::slc::{self, Mode, SlcOptions};
 use crate::stream::{SlotTable, Tag};
 use crate::timing::Media;
 use crate::victims::Victims;
@@ -119,14 +119,13 @@ pub(crate) struct Ftl {
 /// Blocks in SLC mode.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct SlcState {
-    /// The most there may be.
+    /// The most there may be in use.
     pub cap: u32,
     /// All, free ones included.
     pub blocks: u32,
     /// Open and closed ones.
     pub in_use: u32,
-    /// Blocks opened until the dynamic cap is chosen anew.
-    pub countdown: u32,
+    pub fit: slc::Fit,
     /// Counters when it was last chosen.
     pub seen: Counters,
 }
@@ -281,16 +280,15 @@ impl Ftl {
     fn host_frontier<M: Media>(&mut self, slot: u8, media: &mut M) -> usize {
         let way = self.turn(slot);
         if self.free.count() >= self.free_min {
-            if self.slc_state.cap > 0 || self.slc_state.blocks > 0 {
+            if self.slc_state.in_use > 0 {
                 let slc = self.frontier(Purpose::Host, slot, Mode::Slc, way);
                 if !self.open[slc].is_full() {
                     return slc;
                 }
-            } else {
-                let mlc = self.frontier(Purpose::Host, slot, Mode::Mlc, way);
-                if !self.open[mlc].is_full() {
-                    return mlc;
-                }
+            }
+            let mlc = self.frontier(Purpose::Host, slot, Mode::Mlc, way);
+            if !self.open[mlc].is_full() {
+                return mlc;
             }
         }
         self.make_room(slot, way, media)

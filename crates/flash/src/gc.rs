@@ -94,7 +94,7 @@ impl Ftl {
         self.victims.remove(victim);
         let info = self.blocks[victim as usize];
         // What was in SLC mode stays so if the cap allows; what was not had its reasons.
-        let slc_stays = info.mode == Mode::Slc && self.slc_state.blocks <= self.slc_state.cap;
+        let slc_stays = info.mode == Mode::Slc && self.slc_state.in_use <= self.slc_state.cap;
         let mode = into.unwrap_or(if slc_stays { Mode::Slc } else { Mode::Mlc });
         if info.valid > 0 {
             self.relocate(victim, cause, mode, media);
@@ -257,10 +257,7 @@ impl Ftl {
             return Mode::Mlc;
         }
         self.choose_cap();
-        // At the cap, a block that is in SLC mode already may be used again; above it, none.
-        let again = u32::from(self.free.count_of(Mode::Slc) > 0);
-        let allowed = self.slc_state.blocks < self.slc_state.cap + again;
-        if allowed && self.slc_has_space() { Mode::Slc } else { Mode::Mlc }
+        if self.slc_state.in_use < self.slc_state.cap && self.slc_has_space() { Mode::Slc } else { Mode::Mlc }
     }
 
     /// Whether one more block in SLC mode leaves enough space, whatever the cap says: for the pages mapped, and one
@@ -285,28 +282,22 @@ impl Ftl {
             let blocks = share * pages / f64::from(self.pages_per_block - slc.pages_per_block);
             // Not negative, and no more than there are blocks after rounding.
             self.slc_state.cap = (blocks + 1e-9).floor().max(0.0).min(self.blocks.len() as f64) as u32;
-        } else {
-            self.slc_state.cap = 1;
         }
     }
 
-    /// Chooses the dynamic cap anew, each time an eighth of the blocks has been opened for parity.
+    /// Chooses the dynamic cap anew when as many pages have been written as are mapped.
     fn choose_cap(&mut self) {
         let Some(options) = self.slc else { return };
         let SlcCap::Dynamic(dynamic) = options.cap else { return };
-        self.slc_state.countdown = self.slc_state.countdown.saturating_sub(1);
-        if self.slc_state.countdown > 0 {
-            return;
-        }
-        self.slc_state.countdown = (self.blocks.len() as u32 / 16).max(1);
         let recent = self.counters.since(&self.slc_state.seen);
-        self.slc_state.seen = self.counters;
-        if recent.host_pages_written == 0 {
+        if recent.host_pages_written < u64::from(self.mapped) {
             return;
         }
+        self.slc_state.seen = self.counters;
         let load = self.load(&recent);
+        let most = self.blocks.len() as u32;
         self.slc_state.cap =
-            dynamic.blocks(&load, &options, self.pages_per_block).min(self.blocks.len() as u32);
+            dynamic.blocks(&load, &mut self.slc_state.fit, &options, self.pages_per_block).min(most);
     }
 
     fn load(&self, recent: &crate::Counters) -> slc::Load {

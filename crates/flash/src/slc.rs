@@ -42,8 +42,12 @@ pub enum SlcCap {
 /// twice the space, so greedy GC sees a spare factor a(f) = P / (V + f V_p), P the physical pages. With the closed
 /// form WA(a), and p parity's share of the host's writes, each host write costs the wear
 /// w(f) = WA(a(f)) (R - p f (R - 1)). The cap is the number of blocks that the best f takes, among those with
-/// WA(a(f)) <= (1 + slack) WA(a(0)). Real workloads are not uniform, so the spare factor is calibrated: the a for which WA(a)
-/// is the write amplification measured, instead of P / (V + f V_p) at the present f.
+/// WA(a(f)) <= (1 + slack) WA(a(0)); if that is all parity, there is no cap.
+///
+/// Real workloads are not uniform, so the form is fitted to what is measured, each time as many pages have been written as
+/// are mapped: a(0) such that the write amplification is the one measured at first, with next to no SLC blocks, and
+/// the logarithm of WA(a(f)) / WA(a(0)) stretched by what it was found to be in relation to the form. When utilization
+/// or parity's share change by a tenth, this starts anew.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct DynamicCap {
     /// How much more write amplification than without SLC mode is acceptable; infinite for the least wear.
@@ -105,28 +109,82 @@ pub(crate) struct Load {
     pub write_amplification: f64,
 }
 
+/// What the dynamic cap has learned.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(crate) struct Fit {
+    /// Intervals to wait until the write amplification has settled.
+    settling: u32,
+    first: Option<Load>,
+    /// Growth of the write amplification in relation to the closed form's.
+    stretch: f64,
+}
+
+impl Default for Fit {
+    fn default() -> Self {
+        Self { settling: SETTLING, first: None, stretch: 1.0 }
+    }
+}
+
+/// Intervals without SLC blocks before the first measurement.
+const SETTLING: u32 = 2;
+
+impl Fit {
+    /// A new measurement. What it knows now; `None` while it waits.
+    fn learn(&mut self, load: &Load, model: impl Fn(&Load, f64) -> f64) -> Option<Load> {
+        if self.settling > 0 {
+            self.settling -= 1;
+            return None;
+        }
+        let first = *self.first.get_or_insert(*load);
+        let changed = |now: f64, then: f64| (now - then).abs() > 0.1 * then;
+        if changed(load.valid, first.valid) || changed(load.parity_writes, first.parity_writes) {
+            *self = Self { settling: SETTLING, first: None, stretch: self.stretch };
+            return None;
+        }
+        let predicted = model(&first, load.parity_slc_share).ln();
+        if predicted > 0.01 {
+            let found = (load.write_amplification / first.write_amplification).ln() / predicted;
+            self.stretch += 0.5 * (found.clamp(0.0, 4.0) - self.stretch);
+        }
+        Some(first)
+    }
+}
+
 impl DynamicCap {
     /// The blocks that may be in SLC mode; see the type's documentation.
-    pub(crate) fn blocks(&self, load: &Load, options: &SlcOptions, pages_per_block: u32) -> u32 {
+    pub(crate) fn blocks(
+        &self,
+        load: &Load,
+        fit: &mut Fit,
+        options: &SlcOptions,
+        pages_per_block: u32,
+    ) -> u32 {
         if load.parity_valid < 1.0 || load.valid < 1.0 {
             return 0;
         }
         // Space of a page in SLC mode, beyond that of one in MLC mode.
         let extra = f64::from(pages_per_block / options.pages_per_block) - 1.0;
-        let stretch =
-            |share: f64| (load.valid + share * extra * load.parity_valid) / (load.physical).max(1.0);
-        let nominal = 1.0 / stretch(load.parity_slc_share);
-        let now = calibrated_spare(load.write_amplification, pages_per_block).unwrap_or(nominal);
-        let spare = |share: f64| now * stretch(load.parity_slc_share) / stretch(share);
-        let amplification = |share: f64| theory::greedy(pages_per_block, spare(share));
+        // WA(a(f)) / WA(a(f of `first`)).
+        let model = |first: &Load, share: f64| {
+            let space = |share: f64| first.valid + share * extra * first.parity_valid;
+            let nominal = first.physical / space(first.parity_slc_share);
+            let now = calibrated_spare(first.write_amplification, pages_per_block).unwrap_or(nominal);
+            let spare = now * space(first.parity_slc_share) / space(share);
+            theory::greedy(pages_per_block, spare) / theory::greedy(pages_per_block, now)
+        };
+        let Some(first) = fit.learn(load, model) else { return 0 };
+        let amplification = |share: f64| model(&first, share).powf(fit.stretch);
         let limit = amplification(0.0) * (1.0 + self.slack);
         let ratio = options.stress_ratio;
         let wear = |share: f64| amplification(share) * (ratio - load.parity_writes * share * (ratio - 1.0));
         let steps = (0..=64).map(|step| f64::from(step) / 64.0);
-        let allowed = steps.take_while(|&share| spare(share) > 1.0 && amplification(share) <= limit);
+        let allowed = steps.take_while(|&share| amplification(share) <= limit);
         let best = allowed.min_by(|&a, &b| wear(a).total_cmp(&wear(b))).unwrap_or(0.0);
-        let physical_spare = 1.0 / stretch(best);
-        let blocks = best * load.parity_valid * physical_spare.max(1.0) / f64::from(options.pages_per_block);
+        if best >= 1.0 {
+            return u32::MAX;
+        }
+        let spare = load.physical / (load.valid + best * extra * load.parity_valid);
+        let blocks = best * load.parity_valid * spare.max(1.0) / f64::from(options.pages_per_block);
         // Neither negative nor larger than the flash.
         blocks.ceil() as u32
     }
@@ -164,22 +222,49 @@ mod tests {
         }
     }
 
+    /// The cap once the fit has settled.
+    fn cap(slack: f64, load: &Load, options: &SlcOptions) -> u32 {
+        let mut fit = Fit::default();
+        let dynamic = DynamicCap { slack };
+        (0..SETTLING).for_each(|_| assert_eq!(dynamic.blocks(load, &mut fit, options, 64), 0));
+        dynamic.blocks(load, &mut fit, options, 64)
+    }
+
     #[test]
     fn the_cap_shrinks_with_utilization_and_slack() {
         let options = SlcOptions { cap: SlcCap::Share(1.0), pages_per_block: 32, stress_ratio: 2.5 };
-        let free = DynamicCap { slack: f64::INFINITY };
-        let tight = DynamicCap { slack: 0.05 };
-        let all: Vec<u32> =
-            [20_000.0, 40_000.0, 50_000.0].map(|valid| free.blocks(&load(valid), &options, 64)).to_vec();
+        assert_eq!(cap(f64::INFINITY, &load(20_000.0), &options), u32::MAX, "plenty of room: all parity");
         let few: Vec<u32> =
-            [20_000.0, 40_000.0, 50_000.0].map(|valid| tight.blocks(&load(valid), &options, 64)).to_vec();
-        // Plenty of room: all parity, 20,000 / 7 pages spread over a = 64,000 / (20,000 x 8/7) = 2.8 times the space.
-        assert_eq!(all[0], 250);
-        assert!(all.iter().zip(&few).all(|(a, f)| f <= a), "{all:?} {few:?}");
-        assert!(few[1] < few[0], "{few:?}");
-        assert_eq!(tight.blocks(&Load { parity_valid: 0.0, ..load(20_000.0) }, &options, 64), 0);
+            [40_000.0, 48_000.0, 56_000.0].map(|valid| cap(0.05, &load(valid), &options)).to_vec();
+        assert!(few.windows(2).all(|pair| pair[0] >= pair[1]) && few[0] > few[2], "{few:?}");
+        assert_eq!(cap(f64::INFINITY, &load(62_000.0), &options), 0, "it would cost more than it wins");
+        assert_eq!(
+            DynamicCap { slack: 0.1 }.blocks(
+                &Load { parity_valid: 0.0, ..load(2e4) },
+                &mut Fit::default(),
+                &options,
+                64
+            ),
+            0
+        );
         let even = SlcOptions { stress_ratio: 1.0, ..options };
-        assert_eq!(free.blocks(&load(40_000.0), &even, 64), 0, "nothing to be won if SLC wears as much");
+        assert_eq!(cap(f64::INFINITY, &load(40_000.0), &even), 0, "nothing to be won if SLC wears as much");
+    }
+
+    #[test]
+    fn the_fit_follows_what_is_measured_and_starts_anew_when_the_load_changes() {
+        let options = SlcOptions { cap: SlcCap::Share(1.0), pages_per_block: 32, stress_ratio: 2.5 };
+        let tight = DynamicCap { slack: 0.05 };
+        let mut fit = Fit::default();
+        let start = load(48_000.0);
+        let caps: Vec<u32> = (0..=SETTLING).map(|_| tight.blocks(&start, &mut fit, &options, 64)).collect();
+        // Half of the parity in SLC mode has cost less than the form says: more is allowed.
+        let better =
+            Load { parity_slc_share: 0.5, write_amplification: start.write_amplification * 1.01, ..start };
+        let more = tight.blocks(&better, &mut fit, &options, 64);
+        assert!(more > caps[SETTLING as usize], "{caps:?} {more}");
+        let fuller = load(56_000.0);
+        assert_eq!(tight.blocks(&fuller, &mut fit, &options, 64), 0, "measured without SLC blocks first");
     }
 
     #[test]

@@ -159,10 +159,10 @@ impl Ssd {
         self.domains.iter().map(|ftl| u64::from(ftl.free.count())).sum()
     }
 
-    /// Blocks in SLC mode, and the most there may be at the moment.
+    /// Blocks in use in SLC mode, and the most there may be at the moment.
     pub fn slc_blocks(&self) -> (u64, u64) {
         let add = |sum: (u64, u64), ftl: &Ftl| {
-            (sum.0 + u64::from(ftl.slc_state.blocks), sum.1 + u64::from(ftl.slc_state.cap))
+            (sum.0 + u64::from(ftl.slc_state.in_use), sum.1 + u64::from(ftl.slc_state.cap))
         };
         self.domains.iter().fold((0, 0), add)
     }
