@@ -61,7 +61,7 @@ fn the_same_seed_gives_the_same_result() {
             "--parity-writes",
             "0.4",
             "--slc-cap",
-            "dynamic",
+            "0.5",
             "--mapping-cache",
             "8KiB",
             "--wear-levelling",

@@ -112,8 +112,8 @@ impl SsdConfig {
     /// The least number of free blocks that a domain keeps.
     pub(crate) fn domain_free_blocks_min(&self) -> u32 {
         let asked = self.free_blocks_min / self.domains;
-        // A victim's translation pages need room of their own.
-        asked.max(if self.mapping.is_some() { 6 } else { 1 })
+        // The translation pages that a victim's pages change need room of their own.
+        asked.max(if self.mapping.is_some() { 16 } else { 1 })
     }
 
     /// Open blocks that a domain may have at once.

@@ -145,10 +145,11 @@ impl Ftl {
         let mut free = FreeBlocks::new(config.ways, config.wear_levelling.dynamic);
         (0..blocks).for_each(|block| free.push(block, Mode::Mlc, 0));
         let info = BlockInfo { valid: 0, slot: 0, state: State::Free, mode: Mode::Mlc };
-        let cache = config.mapping.map(|mapping| {
+        let cache = config.mapping.and_then(|mapping| {
             let entries = mapping.cache_bytes / u64::from(mapping.entry_bytes) / domains;
             let per_page = mapping.entries_per_page(config.geometry.page_bytes);
-            MappingCache::new(logical_pages, entries.min(1 << 32) as usize, per_page)
+            // A cache for the whole map never reads or writes any of it.
+            (entries < own).then(|| MappingCache::new(logical_pages, entries as usize, per_page))
         });
         let mut ftl = Self {
             map: vec![NONE; nobody as usize + 1],

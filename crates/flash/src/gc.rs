@@ -230,7 +230,7 @@ impl Ftl {
     /// Static wear levelling: looks once per eighth of the blocks' erases.
     fn level<M: Media>(&mut self, media: &mut M) {
         let Some(spread) = self.levelling_spread else { return };
-        if self.erases_since_levelling < (self.blocks.len() as u32 / 8).max(1) || self.free.count() < 2 {
+        if self.erases_since_levelling < (self.blocks.len() as u32 / 8).max(1) {
             return;
         }
         self.erases_since_levelling = 0;
@@ -242,8 +242,9 @@ impl Ftl {
         // At most one block in 64 each time, so that levelling stays a small part of the work.
         cold.truncate((self.blocks.len() / 64).max(1));
         for block in cold {
+            self.keep_free(media);
             if self.free.count() < 2 || self.blocks[block as usize].state != State::Closed {
-                return;
+                continue; // collected meanwhile
             }
             self.counters.wear_operations += 1;
             let mode = self.blocks[block as usize].mode;

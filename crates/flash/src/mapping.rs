@@ -3,8 +3,9 @@
 //!
 //! The map lies in *translation pages* on flash; single entries of it are cached. A miss reads a translation page; an
 //! evicted entry that was changed has its page read and written, and all other changed entries of that page go along
-//! (batch update, section 3.3). Differences: entries are replaced by CLOCK instead of a segmented LRU, which takes one
-//! byte per logical page and four per cached entry; where the translation pages lie is always in memory, as there.
+//! (batch update, section 3.3). Differences: entries are replaced by CLOCK, whose hand goes over the logical pages in
+//! order, instead of a segmented LRU, which takes one byte per logical page; where the translation pages lie is always in
+//! memory, as there.
 
 use crate::error::{ConfigError, within};
 
@@ -51,11 +52,12 @@ pub(crate) enum Lookup {
 #[derive(Clone, Debug)]
 pub(crate) struct MappingCache {
     flags: Vec<u8>,
-    ring: Vec<u32>,
+    /// Entries cached.
+    cached: usize,
     hand: usize,
     capacity: usize,
     entries_per_page: u32,
-    /// Entries of the ring beyond its capacity, which GC had to put there; written back one by one.
+    /// Translation pages that GC has changed.
     changed_pages: Vec<u32>,
 }
 
@@ -64,7 +66,7 @@ impl MappingCache {
         let capacity = capacity.clamp(1, logical_pages as usize);
         Self {
             flags: vec![0; logical_pages as usize],
-            ring: Vec::with_capacity(capacity),
+            cached: 0,
             hand: 0,
             capacity,
             entries_per_page,
@@ -73,7 +75,7 @@ impl MappingCache {
     }
 
     pub(crate) fn bytes(&self) -> usize {
-        self.flags.len() + self.ring.capacity() * 4
+        self.flags.len()
     }
 
     /// The translation page that has a logical page's entry.
@@ -95,48 +97,49 @@ impl MappingCache {
 
     fn load(&mut self, lpn: u32, change: Change) -> Lookup {
         let mut write_back = None;
-        if self.ring.len() < self.capacity {
-            self.ring.push(lpn);
-        } else {
-            let place = self.find_victim();
-            write_back = self.evict(place);
-            self.ring[place] = lpn;
-            self.hand = place + 1;
-            // Shrinks again, one entry per miss, what GC made too large; entries not changed go for nothing.
-            if self.ring.len() > self.capacity && write_back.is_none() {
-                let place = self.find_victim();
-                write_back = self.evict(place);
-                self.ring.swap_remove(place);
+        // Shrinks again, one entry per miss, what GC made too large; entries not changed go for nothing.
+        for _ in 0..2 {
+            if self.cached >= self.capacity && write_back.is_none() {
+                write_back = self.evict();
             }
         }
-        self.flags[lpn as usize] = CACHED | change.flag();
+        self.cached += 1;
+        self.flags[lpn as usize] = CACHED | REFERENCED | change.flag();
         Lookup::Miss { write_back }
     }
 
-    /// The next entry not used since the hand last passed.
+    /// The next entry not used since the hand last passed; one at least is cached.
     fn find_victim(&mut self) -> usize {
+        const WORD: usize = 8;
         loop {
-            if self.hand >= self.ring.len() {
-                self.hand = 0;
+            let left = &mut self.flags[self.hand..];
+            // Whole words of nothing cached are passed over at once.
+            let empty = left.chunks_exact(WORD).take_while(|word| **word == [0; WORD]).count() * WORD;
+            let found = left[empty..].iter_mut().position(|flags| {
+                let is_victim = *flags & (CACHED | REFERENCED) == CACHED;
+                *flags &= !REFERENCED;
+                is_victim
+            });
+            match found {
+                Some(place) => {
+                    self.hand += empty + place;
+                    return self.hand;
+                }
+                None => self.hand = 0,
             }
-            let flags = &mut self.flags[self.ring[self.hand] as usize];
-            if *flags & REFERENCED == 0 {
-                return self.hand;
-            }
-            *flags &= !REFERENCED;
-            self.hand += 1;
         }
     }
 
     /// Throws an entry out; names its translation page if that must be updated, and takes that as done.
-    fn evict(&mut self, place: usize) -> Option<u32> {
-        let lpn = self.ring[place];
-        let flags = self.flags[lpn as usize];
-        let page = self.page_of(lpn);
+    fn evict(&mut self) -> Option<u32> {
+        let place = self.find_victim();
+        let flags = self.flags[place];
+        let page = self.page_of(place as u32); // there are fewer than 2^32
         if flags & DIRTY != 0 {
             self.clean(page);
         }
-        self.flags[lpn as usize] = 0;
+        self.flags[place] = 0;
+        self.cached -= 1;
         (flags & DIRTY != 0).then_some(page)
     }
 
@@ -169,9 +172,7 @@ impl MappingCache {
     pub(crate) fn moved_and_pinned(&mut self, lpns: &[u32]) {
         for &lpn in lpns {
             let Some(flags) = self.flags.get_mut(lpn as usize) else { continue };
-            if *flags & CACHED == 0 {
-                self.ring.push(lpn);
-            }
+            self.cached += usize::from(*flags & CACHED == 0);
             *flags |= CACHED | DIRTY;
         }
     }
@@ -211,14 +212,16 @@ mod tests {
         assert_eq!(cache.look_up(0, Change::Yes), MISS);
         assert_eq!(cache.look_up(1, Change::Yes), MISS);
         assert_eq!(cache.look_up(25, Change::No), MISS);
-        assert_eq!(cache.look_up(0, Change::No), Lookup::Hit);
-        // 0 was used since, so 1 goes; its page 0 is written, with the change of entry 0.
+        // All have been used once; after a turn of the hand 0 goes; its page 0 is written, with the change of entry 1.
         assert_eq!(cache.look_up(30, Change::No), Lookup::Miss { write_back: Some(0) });
-        // 25 was not changed.
+        assert_eq!(cache.look_up(1, Change::No), Lookup::Hit);
+        // 1 was used since, so 25 goes, which was not changed.
         assert_eq!(cache.look_up(31, Change::No), MISS);
-        // 0 is clean by now.
-        assert_eq!(cache.look_up(32, Change::No), MISS);
-        assert_eq!(cache.look_up(0, Change::No), MISS);
+        assert_eq!(cache.look_up(1, Change::No), Lookup::Hit);
+        assert_eq!(cache.look_up(25, Change::No), MISS);
+        // 1 is clean by now.
+        assert!((32..40).all(|lpn| cache.look_up(lpn, Change::No) == MISS));
+        assert_eq!(cache.cached, 3);
     }
 
     #[test]
@@ -232,7 +235,7 @@ mod tests {
         }
         assert_eq!(pages, [1, 0]);
         cache.moved_and_pinned(&[20, 21, 22, 23, 24]);
-        assert_eq!(cache.ring.len(), 6);
+        assert_eq!(cache.cached, 6);
         let mut written = Vec::new();
         for lpn in 30..36 {
             if let Lookup::Miss { write_back: Some(page) } = cache.look_up(lpn, Change::No) {
@@ -240,6 +243,6 @@ mod tests {
             }
         }
         assert_eq!(written, [2], "one batch");
-        assert_eq!(cache.ring.len(), 4, "back at its size");
+        assert_eq!(cache.cached, 4, "back at its size");
     }
 }

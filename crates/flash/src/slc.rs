@@ -45,7 +45,7 @@ pub enum SlcCap {
 /// WA(a(f)) <= (1 + slack) WA(a(0)); if that is all parity, there is no cap.
 ///
 /// Real workloads are not uniform, so the form is fitted to what is measured, each time as many pages have been written as
-/// are mapped: a(0) such that the write amplification is the one measured at first, with next to no SLC blocks, and
+/// are mapped: a(0) such that the write amplification is the one measured at first, without SLC blocks, once it has settled, and
 /// the logarithm of WA(a(f)) / WA(a(0)) stretched by what it was found to be in relation to the form. When utilization
 /// or parity's share change by a tenth, this starts anew.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -112,41 +112,53 @@ pub(crate) struct Load {
 /// What the dynamic cap has learned.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(crate) struct Fit {
-    /// Intervals to wait until the write amplification has settled.
+    /// Intervals to wait, at most, until the write amplification has settled.
     settling: u32,
+    /// Write amplification of the interval before.
+    before: f64,
     first: Option<Load>,
-    /// Growth of the write amplification in relation to the closed form's.
-    stretch: f64,
+    /// Logarithms of the growth of the write amplification, found and by the closed form; old ones fade.
+    found: f64,
+    predicted: f64,
 }
 
 impl Default for Fit {
     fn default() -> Self {
-        Self { settling: SETTLING, first: None, stretch: 1.0 }
+        Self { settling: SETTLING, before: 0.0, first: None, found: PRIOR, predicted: PRIOR }
     }
 }
 
-/// Intervals without SLC blocks before the first measurement.
-const SETTLING: u32 = 2;
+/// Most intervals without SLC blocks before the first measurement.
+const SETTLING: u32 = 16;
+/// The write amplification has settled when it changes by less than this share from one interval to the next.
+const SETTLED: f64 = 0.005;
+/// Weight of the closed form itself.
+const PRIOR: f64 = 0.05;
 
 impl Fit {
-    /// A new measurement. What it knows now; `None` while it waits.
+    /// A new measurement. The first one, against which the model counts; `None` while it waits.
     fn learn(&mut self, load: &Load, model: impl Fn(&Load, f64) -> f64) -> Option<Load> {
-        if self.settling > 0 {
+        let Some(first) = self.first else {
+            let change = load.write_amplification / self.before - 1.0;
+            self.before = load.write_amplification;
             self.settling -= 1;
-            return None;
-        }
-        let first = *self.first.get_or_insert(*load);
+            self.first = (change.abs() < SETTLED || self.settling == 0).then_some(*load);
+            return self.first;
+        };
         let changed = |now: f64, then: f64| (now - then).abs() > 0.1 * then;
         if changed(load.valid, first.valid) || changed(load.parity_writes, first.parity_writes) {
-            *self = Self { settling: SETTLING, first: None, stretch: self.stretch };
+            *self = Self::default();
             return None;
         }
-        let predicted = model(&first, load.parity_slc_share).ln();
-        if predicted > 0.01 {
-            let found = (load.write_amplification / first.write_amplification).ln() / predicted;
-            self.stretch += 0.5 * (found.clamp(0.0, 4.0) - self.stretch);
-        }
+        const FADE: f64 = 0.9;
+        self.found = FADE * self.found + (load.write_amplification / first.write_amplification).ln();
+        self.predicted = FADE * self.predicted + model(&first, load.parity_slc_share).ln();
         Some(first)
+    }
+
+    /// Growth of the write amplification in relation to the closed form's.
+    fn stretch(&self) -> f64 {
+        ((self.found + PRIOR) / (self.predicted + PRIOR)).clamp(0.1, 4.0)
     }
 }
 
@@ -173,14 +185,16 @@ impl DynamicCap {
             theory::greedy(pages_per_block, spare) / theory::greedy(pages_per_block, now)
         };
         let Some(first) = fit.learn(load, model) else { return 0 };
-        let amplification = |share: f64| model(&first, share).powf(fit.stretch);
+        let stretch = fit.stretch();
+        let amplification = |share: f64| model(&first, share).powf(stretch);
         let limit = amplification(0.0) * (1.0 + self.slack);
         let ratio = options.stress_ratio;
         let wear = |share: f64| amplification(share) * (ratio - load.parity_writes * share * (ratio - 1.0));
         let steps = (0..=64).map(|step| f64::from(step) / 64.0);
         let allowed = steps.take_while(|&share| amplification(share) <= limit);
         let best = allowed.min_by(|&a, &b| wear(a).total_cmp(&wear(b))).unwrap_or(0.0);
-        if best >= 1.0 {
+        // Near the optimum wear hardly changes; no cap at all then saves conversions.
+        if amplification(1.0) <= limit && wear(1.0) <= 1.01 * wear(best) {
             return u32::MAX;
         }
         let spare = load.physical / (load.valid + best * extra * load.parity_valid);
@@ -226,7 +240,7 @@ mod tests {
     fn cap(slack: f64, load: &Load, options: &SlcOptions) -> u32 {
         let mut fit = Fit::default();
         let dynamic = DynamicCap { slack };
-        (0..SETTLING).for_each(|_| assert_eq!(dynamic.blocks(load, &mut fit, options, 64), 0));
+        assert_eq!(dynamic.blocks(load, &mut fit, options, 64), 0, "the first interval may be a transient");
         dynamic.blocks(load, &mut fit, options, 64)
     }
 
@@ -257,12 +271,12 @@ mod tests {
         let tight = DynamicCap { slack: 0.05 };
         let mut fit = Fit::default();
         let start = load(48_000.0);
-        let caps: Vec<u32> = (0..=SETTLING).map(|_| tight.blocks(&start, &mut fit, &options, 64)).collect();
+        let caps: Vec<u32> = (0..2).map(|_| tight.blocks(&start, &mut fit, &options, 64)).collect();
         // Half of the parity in SLC mode has cost less than the form says: more is allowed.
         let better =
             Load { parity_slc_share: 0.5, write_amplification: start.write_amplification * 1.01, ..start };
         let more = tight.blocks(&better, &mut fit, &options, 64);
-        assert!(more > caps[SETTLING as usize], "{caps:?} {more}");
+        assert!(more > caps[1], "{caps:?} {more}");
         let fuller = load(56_000.0);
         assert_eq!(tight.blocks(&fuller, &mut fit, &options, 64), 0, "measured without SLC blocks first");
     }

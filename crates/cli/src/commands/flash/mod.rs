@@ -30,7 +30,7 @@ pub struct Arguments {
 #[derive(Subcommand, Debug)]
 enum FlashCommand {
     /// Write to one SSD until it is in its steady state, then count.
-    Run(RunArguments),
+    Run(Box<RunArguments>),
     /// List the presets.
     Presets(PresetsArguments),
 }
