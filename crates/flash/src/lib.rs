@@ -35,6 +35,8 @@ mod run;
 mod slc;
 mod ssd;
 mod stream;
+#[cfg(test)]
+mod tests;
 pub mod theory;
 mod timing;
 mod victims;

@@ -18,7 +18,7 @@ const WARM_PAGES: usize = 32;
 #[derive(Clone, Debug)]
 pub struct Ssd {
     config: SsdConfig,
-    domains: Vec<Ftl>,
+    pub(crate) domains: Vec<Ftl>,
     clock: Option<Clock>,
     erases_before_reset: u64,
 }
