@@ -55,7 +55,7 @@ fn the_same_seed_gives_the_same_result() {
             "--preset",
             "ps-vnand",
             "--logical-size",
-            "256MiB",
+            "1GiB",
             "--streams",
             "parity",
             "--parity-writes",

@@ -126,6 +126,8 @@ pub(crate) struct SlcState {
     /// Open and closed ones.
     pub in_use: u32,
     pub fit: slc::Fit,
+    /// No space for one more was found since the last erase.
+    pub denied: bool,
     /// Counters when it was last chosen.
     pub seen: Counters,
 }
@@ -281,10 +283,13 @@ impl Ftl {
     fn host_frontier<M: Media>(&mut self, slot: u8, media: &mut M) -> usize {
         let way = self.turn(slot);
         if self.free.count() >= self.free_min {
-            if self.slc_state.in_use > 0 {
+            if self.slc.is_some() && self.slots.is_parity(slot) {
                 let slc = self.frontier(Purpose::Host, slot, Mode::Slc, way);
                 if !self.open[slc].is_full() {
                     return slc;
+                }
+                if self.slc_state.in_use < self.slc_state.cap && !self.slc_state.denied {
+                    return self.make_room(slot, way, media);
                 }
             }
             let mlc = self.frontier(Purpose::Host, slot, Mode::Mlc, way);

@@ -28,15 +28,17 @@ impl Ftl {
         self.effort = 0;
         loop {
             self.keep_free(media);
-            for mode in [Mode::Slc, Mode::Mlc] {
-                let frontier = self.frontier(Purpose::Host, slot, mode, way);
-                if !self.open[frontier].is_full() {
-                    return frontier;
-                }
+            let slc = self.frontier(Purpose::Host, slot, Mode::Slc, way);
+            if !self.open[slc].is_full() {
+                return slc;
+            }
+            // What may be in SLC mode does not go into an MLC block, be there room in one or not.
+            let mode = self.mode_for_new(slot);
+            let frontier = self.frontier(Purpose::Host, slot, mode, way);
+            if !self.open[frontier].is_full() {
+                return frontier;
             }
             if self.free.count() > self.free_min {
-                let mode = self.mode_for_new(slot);
-                let frontier = self.frontier(Purpose::Host, slot, mode, way);
                 self.renew(frontier, slot, mode, way);
                 return frontier;
             }
@@ -215,6 +217,7 @@ impl Ftl {
         let info = &mut self.blocks[block as usize];
         info.state = State::Free;
         let mode = info.mode;
+        self.slc_state.denied = false;
         self.programmed_before += u64::from(self.capacity(mode));
         self.counters.erases += 1;
         self.erases[block as usize] += 1;
@@ -258,7 +261,9 @@ impl Ftl {
             return Mode::Mlc;
         }
         self.choose_cap();
-        if self.slc_state.in_use < self.slc_state.cap && self.slc_has_space() { Mode::Slc } else { Mode::Mlc }
+        let below = self.slc_state.in_use < self.slc_state.cap;
+        self.slc_state.denied = below && !self.slc_has_space();
+        if below && !self.slc_state.denied { Mode::Slc } else { Mode::Mlc }
     }
 
     /// Whether one more block in SLC mode leaves enough space, whatever the cap says: for the pages mapped, and one
