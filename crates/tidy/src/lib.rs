@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 /// The crates, lowest layer first: a crate may depend on crates of lower layers only.
 pub const LAYERS: [&[&str]; 6] = [
     &["block"],
-    &["erasure", "format", "placement", "trace"],
+    &["erasure", "flash", "format", "placement", "trace"],
     &["array"],
     &["device", "sim"],
     &["front"],

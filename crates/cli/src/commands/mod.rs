@@ -3,6 +3,7 @@
 mod bench;
 mod create;
 mod examine;
+mod flash;
 mod inspect;
 mod maintain;
 mod members;
@@ -50,6 +51,8 @@ pub enum Command {
     Trace(trace::Arguments),
     /// Measure the engine on memory and null devices, schemes side by side.
     Bench(bench::Arguments),
+    /// Run one simulated SSD.
+    Flash(flash::Arguments),
 }
 
 impl Command {
@@ -71,6 +74,7 @@ impl Command {
             Self::Replay(arguments) => replay::run(&arguments),
             Self::Trace(arguments) => trace::run(&arguments),
             Self::Bench(arguments) => bench::run(&arguments),
+            Self::Flash(arguments) => flash::run(&arguments),
         }
     }
 }
