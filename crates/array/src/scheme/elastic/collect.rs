@@ -16,6 +16,9 @@ use format::RecordRef;
 use placement::{CollectedUnit, GcWrite, Greedy, UnitId, VictimPolicy};
 use std::collections::VecDeque;
 
+/// Stripes that one step writes at most, for each class, of which the last one of a step may be short.
+const STEP_STRIPES_MAX: usize = 16;
+
 struct Victim {
     unit: u32,
     /// The first place that was not looked at.
@@ -87,8 +90,9 @@ impl Elastic {
         if stripes_max == 0 {
             return CollectOutcome::NoSpace;
         }
-        // Half of the buffers are left to users.
-        if !self.choose_moves((stripes_max / 2).max(1) * k) {
+        // Half of the buffers are left to users, who wait no longer than a step takes.
+        let stripes = (stripes_max / 2).clamp(1, STEP_STRIPES_MAX * self.units.class_count());
+        if !self.choose_moves(stripes * k) {
             return CollectOutcome::Nothing;
         }
         if !self.take_rows(store) {
