@@ -114,6 +114,11 @@ fn bad_options_are_named() {
     );
     refuses(&["--workload", "uniform", "--preset", "seagate-st1000dm003"], "no flash inside");
     refuses(&["--workload", "uniform", "--preset", "ps-vnand", "--blocks", "7"], "--blocks");
+    refuses(
+        &["--workload", "uniform", "--preset", "nvme-tlc", "--logical-size", "1PiB"],
+        "pages of the flash",
+    );
+    refuses(&["--workload", "a.csv", "--parity-writes", "0.5"], "--parity-writes");
     refuses(&["--workload", "uniform", "--utilization", "2"], "utilization: found 2, expected 0 to 1");
     refuses(&["--workload", "uniform", "--slc-cap", "half"], "found \"half\"");
     refuses(&["--workload", "uniform", "--slc-cap", "1.5"], "SLC cap: found 1.5");

@@ -151,6 +151,7 @@ impl DeviceOptions {
             Some(name) => self.changed_preset(name)?,
         };
         config.seed = seed;
+        config.geometry.check()?; // a share of the blocks is taken next
         match self.gc_free {
             None => {}
             Some(Kept::Blocks(blocks)) => self.keep(&mut config, blocks),

@@ -105,6 +105,11 @@ fn simulate(arguments: &RunArguments) -> Result<Exit, Failure> {
     let measured = match &arguments.workload {
         Source::Pattern(pattern) => random(arguments, *pattern, &mut ssd, &mut queue, &mut note)?,
         Source::Trace(path) => {
+            if arguments.parity_writes != 0.0 || arguments.utilization != 1.0 {
+                return Err(Failure::new(
+                    "--parity-writes, --utilization: found beside a trace, expected with uniform or zipf only",
+                ));
+            }
             let replayed = Replayed::load(path, &ssd)?;
             replayed.run(arguments.warmup, arguments.drive_writes, &mut ssd, &mut queue, &mut note)?
         }
