@@ -105,3 +105,27 @@ fn options_out_of_range_are_refused_when_the_array_starts() {
         Array::assemble(devices, &arrangement, 1, EngineOptions { scheme, ..options() }).err().unwrap();
     assert!(error.to_string().contains("groups"), "{error}");
 }
+
+/// What devices are told: chunks of one class share units, and say so.
+#[test]
+fn w15_writes_say_which_class_they_belong_to() {
+    let mut array =
+        elastic(SchemeKind::Was, SchemeOptions { p_wait_ns: Some(0), ..SchemeOptions::default() });
+    let mut classes = std::collections::BTreeSet::new();
+    for round in 0..40u64 {
+        // Chunk 7 is written over and over, the others once.
+        for lcn in [7, 100 + 3 * round] {
+            let mut slots = Vec::new();
+            assert!(array.engine().take_slots(1, &mut slots));
+            let offset = lcn * CHUNK;
+            array.engine().write(1, offset, CHUNK, &slots, Durability::Durable);
+            array.engine().pump();
+            let (ops, _) = array.engine().take_ops();
+            classes.extend(ops.iter().filter(|op| op.stream == block::Stream::Data).map(|op| op.class));
+            array.settle();
+            array.engine().take_done().clear();
+            array.engine().pool().free(slots[0]);
+        }
+    }
+    assert_eq!(classes.into_iter().collect::<Vec<_>>(), [0, 1]);
+}

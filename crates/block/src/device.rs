@@ -53,6 +53,9 @@ pub struct DeviceOp {
     pub kind: OpKind,
     /// What the bytes are.
     pub stream: Stream,
+    /// Of data and parity written: which class of chunks they belong to, 0 the one expected to live longest or where schemes
+    /// tell none apart. For drivers that keep classes apart (NVMe streams, flash simulation).
+    pub class: u8,
     /// Where on the device, a multiple of 4096.
     pub offset_bytes: u64,
     /// How much, a multiple of 4096; at most a slot's size for reads and writes; 0 for a flush.

@@ -73,6 +73,7 @@ fn run(set: &mut dyn DeviceSet, pool: &mut Pool, load: Load, duration: Duration)
                 dev,
                 kind: load.kind,
                 stream,
+                class: 0,
                 offset_bytes,
                 length_bytes,
                 slot: Some(slot),

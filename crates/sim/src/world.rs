@@ -387,6 +387,7 @@ impl World {
             dev,
             kind,
             stream: block::Stream::Metadata,
+            class: 0,
             offset_bytes,
             length_bytes: crate::disk::BLOCK_BYTES as u64,
             slot: None,

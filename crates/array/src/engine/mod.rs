@@ -407,19 +407,17 @@ impl Engine {
         length_bytes: u64,
         slot: Option<Slot>,
     ) {
+        let (tag_bits, dev) = (tag.encode(), tag.dev);
+        let op = DeviceOp { tag: tag_bits, dev, kind, stream, class: 0, offset_bytes, length_bytes, slot };
+        self.issue(tag, op);
+    }
+
+    fn issue(&mut self, tag: Tag, op: DeviceOp) {
         self.in_flight[tag.dev.index()] += 1;
-        if self.frozen && kind != OpKind::Read {
+        if self.frozen && op.kind != OpKind::Read {
             return self.unissued.push(tag);
         }
-        self.ops.push(DeviceOp {
-            tag: tag.encode(),
-            dev: tag.dev,
-            kind,
-            stream,
-            offset_bytes,
-            length_bytes,
-            slot,
-        });
+        self.ops.push(op);
     }
 
     /// Copies the content of one buffer to another.
@@ -429,8 +427,13 @@ impl Engine {
     }
 
     fn push_chunk_op(&mut self, tag: Tag, kind: OpKind, stream: Stream, addr: ChunkAddr, slot: Slot) {
-        let (offset, length) = (self.store.offset_of(addr), self.pool.slot_bytes() as u64);
-        self.push_op(tag, kind, stream, offset, length, Some(slot));
+        let (offset_bytes, length_bytes) = (self.store.offset_of(addr), self.pool.slot_bytes() as u64);
+        let class = if kind == OpKind::Write { self.scheme.class_at(addr) } else { 0 };
+        let (tag_bits, dev, slot) = (tag.encode(), tag.dev, Some(slot));
+        self.issue(
+            tag,
+            DeviceOp { tag: tag_bits, dev, kind, stream, class, offset_bytes, length_bytes, slot },
+        );
     }
 
     /// A write or flush failed: the device is out. Answers wait until the other members know. Of a frozen array nothing was

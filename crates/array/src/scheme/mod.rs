@@ -175,6 +175,11 @@ pub trait Scheme: Send {
         1
     }
 
+    /// The class of what is written at an address.
+    fn class_at(&self, _addr: ChunkAddr) -> u8 {
+        0
+    }
+
     /// How many code words rebuild and scrub look at, besides those of [`Scheme::log_words`].
     fn word_count(&self, store: &Store) -> u64 {
         store.config.stripe_count

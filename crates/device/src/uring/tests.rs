@@ -31,6 +31,7 @@ fn op(tag: u64, kind: OpKind, block: u64, slot: Slot) -> DeviceOp {
         dev,
         kind,
         stream: Stream::Data,
+        class: 0,
         offset_bytes: block * BLOCK,
         length_bytes: BLOCK,
         slot: Some(slot),

@@ -33,7 +33,7 @@ pub fn op(
     length_bytes: u64,
     slot: Option<Slot>,
 ) -> DeviceOp {
-    DeviceOp { tag, dev, kind, stream: Stream::Metadata, offset_bytes, length_bytes, slot }
+    DeviceOp { tag, dev, kind, stream: Stream::Metadata, class: 0, offset_bytes, length_bytes, slot }
 }
 
 /// Submits a batch and waits until every operation has completed exactly once.

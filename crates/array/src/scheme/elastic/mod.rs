@@ -175,6 +175,10 @@ impl Scheme for Elastic {
         self.units.class_count()
     }
 
+    fn class_at(&self, addr: ChunkAddr) -> u8 {
+        self.units.class(self.units.of_row(addr.chunk.get() - 1)).get()
+    }
+
     fn locate(&self, store: &Store, lcn: Lcn) -> Located {
         let place = store.table.place(lcn);
         if place == 0 {
