@@ -7,9 +7,10 @@ use crate::session::Session;
 use crate::swarm::{Mix, Swarm};
 use crate::violation;
 use crate::world::Pace;
-use array::{CommitPolicy, CreateOptions, EngineOptions, plan_config};
+use array::{CommitPolicy, CreateOptions, EngineOptions, SchemeOptions, plan_config};
 use block::Geometry;
 use format::{CheckpointKind, CodeKind, Consistency, LayoutKind, SchemeKind, UNITS_SPARE};
+use placement::GcThreshold;
 
 /// One request of a script.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -53,6 +54,8 @@ pub struct Script {
     pub parity_count: usize,
     /// Spare chunks of each device; `None` as many as creation reserves.
     pub reserve: Option<u32>,
+    /// Stripes of the volume.
+    pub stripes: u32,
     /// What is asked of it.
     pub groups: Vec<Vec<Step>>,
 }
@@ -86,7 +89,7 @@ impl Script {
             vec![write(0, CHUNK), write(5 * CHUNK, CHUNK), Step::Checkpoint(CheckpointKind::Full)],
             vec![write(0, CHUNK), Step::Flush],
         ];
-        Self { scheme, data_count: 2, parity_count, reserve: None, groups }
+        Self { scheme, data_count: 2, parity_count, reserve: None, stripes: 4, groups }
     }
 
     /// A member fails and is replaced while writes go on.
@@ -99,7 +102,7 @@ impl Script {
             vec![Step::Replace, write(CHUNK, CHUNK)],
             vec![write(0, CHUNK), Step::Flush],
         ];
-        Self { scheme, data_count: 2, parity_count, reserve: None, groups }
+        Self { scheme, data_count: 2, parity_count, reserve: None, stripes: 4, groups }
     }
 
     /// A log stripe whose members but one are superseded and committed at once, so that its chunks are free; then a flush and
@@ -118,7 +121,29 @@ impl Script {
             vec![Step::Flush],
         ];
         groups.extend((0..14).map(|i| vec![write((2 + i % 2) * STRIPE, STRIPE)]));
-        Self { scheme: SchemeKind::Eplog, data_count: 4, parity_count: 1, reserve: Some(48), groups }
+        Self {
+            scheme: SchemeKind::Eplog,
+            data_count: 4,
+            parity_count: 1,
+            reserve: Some(48),
+            stripes: 4,
+            groups,
+        }
+    }
+
+    /// Elastic stripes of one chunk each, of every unit of which one is overwritten at once and the other stays valid, until
+    /// the valid ones must be moved; then a flush, and writes to what that freed, among them to chunks that were moved.
+    pub fn collecting(scheme: SchemeKind) -> Self {
+        const STRIPES: u32 = 9;
+        let write = |chunk: u64| Step::Write { first: chunk * CHUNK, count: CHUNK, durable: false };
+        let last = 2 * u64::from(STRIPES) - 1;
+        let mut groups: Vec<Vec<Step>> =
+            (0..last).flat_map(|chunk| [vec![write(chunk)], vec![write(last)]]).collect();
+        groups.push(vec![Step::Flush]);
+        groups.extend([0, 1, 5].map(|chunk| vec![write(chunk), Step::Flush]));
+        groups.push(vec![Step::Checkpoint(CheckpointKind::Incremental), write(2)]);
+        groups.push(vec![Step::Discard { first: 3 * CHUNK, count: 2 * CHUNK }, write(6)]);
+        Self { scheme, data_count: 2, parity_count: 1, reserve: None, stripes: STRIPES, groups }
     }
 
     fn swarm(&self, tear: Tear) -> Swarm {
@@ -135,11 +160,12 @@ impl Script {
         let logs = if self.scheme.has_log() { self.parity_count } else { 0 };
         let mut config = plan_config(&options, 4 << 20, 4 << 20, logs).expect("sizes fit");
         let reserve = config.chunks_per_device - config.stripe_count as u32;
-        config.chunks_per_device = self.reserve.unwrap_or(reserve) + 4;
-        config.stripe_count = 4;
+        config.chunks_per_device = self.reserve.unwrap_or(reserve) + self.stripes;
+        config.stripe_count = self.stripes.into();
         if self.scheme.is_elastic() {
             // No more units than garbage collection needs.
-            config.chunks_per_device = (4 + u32::try_from(UNITS_SPARE).expect("few")) * config.unit_rows;
+            config.chunks_per_device =
+                (self.stripes + u32::try_from(UNITS_SPARE).expect("few")) * config.unit_rows;
         }
         let none = Mix {
             write: 0,
@@ -160,6 +186,12 @@ impl Script {
             options: EngineOptions {
                 commit: CommitPolicy { every_requests: None, idle_ns: None },
                 pool_bytes: 0,
+                // Chunks that come alone are written alone, and garbage is collected as soon as may be.
+                scheme: SchemeOptions {
+                    p_wait_ns: Some(0),
+                    gc_threshold: GcThreshold::new(1).expect("within its limits"),
+                    ..SchemeOptions::default()
+                },
                 ..EngineOptions::default()
             },
             pace: Pace { delay_max: 0, slow: None },
@@ -190,6 +222,11 @@ impl Script {
     /// Runs the script with a power cut, starts the array again and checks everything. How many operations began or ended,
     /// without assembly.
     pub fn run(&self, cut: Cut) -> Result<u64, Violation> {
+        self.run_counting(cut).map(|(events, _)| events)
+    }
+
+    /// The same; and how many units garbage collection chose before power failed.
+    fn run_counting(&self, cut: Cut) -> Result<(u64, u64), Violation> {
         let seed =
             mix(cut.after ^ mix(cut.again.unwrap_or(u64::MAX)) ^ u64::from(cut.lost.unwrap_or(999)) << 40);
         let mut machine = Machine::of(self.swarm(cut.tear), Rng::new(seed), false)?;
@@ -205,6 +242,7 @@ impl Script {
                 break;
             }
         }
+        let collected = session.units_collected();
         drop(session);
         let events = machine.world.look().events() - before;
         machine.power_off();
@@ -217,7 +255,13 @@ impl Script {
             machine.cut_assembly(again)?;
         }
         machine.finale()?;
-        Ok(events)
+        Ok((events, collected))
+    }
+
+    /// How many units garbage collection chooses if power does not fail.
+    pub fn units_collected(&self) -> Result<u64, Violation> {
+        let whole = Cut { after: u64::MAX / 2, again: None, tear: Tear::LoseAll, lost: None };
+        self.run_counting(whole).map(|(_, collected)| collected)
     }
 
     /// Power fails at every operation, in every way, alone and with every device. How many worlds that were.

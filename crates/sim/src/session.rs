@@ -211,6 +211,11 @@ impl<'a> Session<'a> {
         Ok(!self.crashed() && !self.blacked_out())
     }
 
+    /// Units that garbage collection has chosen since assembly.
+    pub fn units_collected(&self) -> u64 {
+        self.array.engine_ref().scheme().gc_stats().units_collected
+    }
+
     fn answer(&mut self, done: Done) -> Result<(), Violation> {
         let Some(request) = self.requests.remove(&done.tag) else {
             return Err(violation!(

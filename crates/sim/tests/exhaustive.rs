@@ -16,12 +16,22 @@ fn every_cut_of_an_everyday_plan() {
     check("eplog 2+1", Script::everyday(SchemeKind::Eplog, 1).every_cut());
     check("raid 2+1", Script::everyday(SchemeKind::Raid, 1).every_cut());
     check("parity-log 2+1", Script::everyday(SchemeKind::ParityLog, 1).every_cut());
+    check("elastic 2+1", Script::everyday(SchemeKind::Elastic, 1).every_cut());
+}
+
+#[test]
+fn every_cut_while_garbage_is_collected() {
+    let script = Script::collecting(SchemeKind::Elastic);
+    let collected = script.units_collected().unwrap();
+    assert!(collected >= 3, "the script makes {collected} units be collected");
+    check("elastic 2+1, collecting", script.every_cut());
 }
 
 #[test]
 fn every_cut_of_a_replacement() {
     check("eplog 2+1", Script::replacement(SchemeKind::Eplog, 1).every_cut());
     check("parity-log 2+1", Script::replacement(SchemeKind::ParityLog, 1).every_cut());
+    check("elastic 2+1", Script::replacement(SchemeKind::Elastic, 1).every_cut());
 }
 
 #[test]
