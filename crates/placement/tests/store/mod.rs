@@ -231,14 +231,31 @@ pub const SEED: u64 = 20_260_101;
 
 /// WAS Synthetic: 8 KiB requests at 512-byte offsets, normal, 20 % of the addresses get 80 %.
 pub fn was_synthetic(store: &mut Store, requests: usize) {
+    let chunks = store.place.len();
+    for_was_synthetic(chunks, requests, 0.0, |chunk, sequence| store.write(chunk, sequence));
+}
+
+/// Calls `write` for each chunk of WAS Synthetic. With probability `again` a request repeats one of the 256 before it: the
+/// distribution over addresses stays, temporal locality comes in.
+pub fn for_was_synthetic(chunks: usize, requests: usize, again: f64, mut write: impl FnMut(usize, Sequence)) {
     let (mut random, mut detector) = (Random(SEED), SequenceDetector::default());
-    let sectors = store.place.len() as f64 * 8.0;
-    for _ in 0..requests {
-        let first = sectors * (0.5 + 0.078 * random.normal());
-        let first = first.clamp(0.0, sectors - 16.0) as u64;
+    let sectors = chunks as f64 * 8.0;
+    let mut recent: Vec<u64> = Vec::new();
+    for request in 0..requests {
+        let first = if again > 0.0 && recent.len() == 256 && random.below(1000) < (again * 1000.0) as usize {
+            recent[random.below(256)]
+        } else {
+            let first = sectors * (0.5 + 0.078 * random.normal());
+            first.clamp(0.0, sectors - 16.0) as u64
+        };
+        if recent.len() < 256 {
+            recent.push(first)
+        } else {
+            recent[request % 256] = first
+        }
         let sequence = detector.request(Lba::new(first), 16);
         for chunk in first / 8..=(first + 15) / 8 {
-            store.write(usize::try_from(chunk).unwrap(), sequence);
+            write(usize::try_from(chunk).unwrap(), sequence);
         }
     }
 }

@@ -4,7 +4,9 @@
 //! checksum holds and reads, commits and rebuilds run as they would on real devices.
 
 use crate::failure::Failure;
-use array::{Array, CreateOptions, EngineOptions, NewArray, arrange, create, plan_config, unit_rows_for};
+use array::{
+    Array, CreateError, CreateOptions, EngineOptions, NewArray, arrange, create, plan_config, unit_rows_for,
+};
 use block::{Completion, DevIndex, DeviceOp, DeviceSet, Geometry, IoFault, META_BYTES, Pool};
 use clap::ValueEnum;
 use device::{Counting, MemoryError, MemorySet, NullOptions, NullSet};
@@ -174,25 +176,37 @@ pub fn size(kind: &Kind, room: &Room) -> Result<Sized, Failure> {
     }
 }
 
-/// Times that the size of devices is corrected for their metadata, which depends on it a little.
-const CORRECTIONS_MAX: usize = 16;
-
 /// Devices of an elastic scheme with room for exactly `chunks` chunks each, of which `reserve_permille` thousandths are
 /// left for garbage.
 pub fn size_exactly(kind: &Kind, chunks: u64, reserve_permille: u32) -> Result<Sized, Failure> {
     let options = kind.create_options(reserve_permille);
-    let wanted_bytes = chunks.saturating_mul(kind.geometry.chunk_bytes() as u64);
-    let mut main_bytes = wanted_bytes.saturating_add(2 << 20);
-    for _ in 0..CORRECTIONS_MAX {
-        let config = plan_config(&options, main_bytes, 0, 0)?;
-        if u64::from(config.chunks_per_device) == chunks {
-            return Ok(Sized { config, main_bytes: config.main_device_bytes().max(1 << 20), log_bytes: 0 });
+    // Larger devices never have fewer chunks, but their metadata grows in steps: what has room for so many is looked for.
+    let enough = |main_bytes| match plan_config(&options, main_bytes, 0, 0) {
+        Ok(config) => Ok(Some(config).filter(|config| u64::from(config.chunks_per_device) >= chunks)),
+        Err(CreateError::TooSmall { .. }) => Ok(None),
+        Err(error) => Err(Failure::from(error)),
+    };
+    let mut low = chunks.saturating_mul(kind.geometry.chunk_bytes() as u64);
+    let mut high = low.saturating_add(2 << 20);
+    let mut config = loop {
+        match enough(high)? {
+            Some(config) => break config,
+            None => high = high.saturating_add(high / 64),
         }
-        main_bytes = config.data_start().saturating_add(wanted_bytes);
+    };
+    while low < high {
+        let middle = low + (high - low) / 2;
+        match enough(middle)? {
+            Some(found) => (config, high) = (found, middle),
+            None => low = middle + 1,
+        }
     }
-    Err(Failure::new(format!(
-        "no layout has exactly {chunks} chunks on each device; use another --device-size"
-    )))
+    if u64::from(config.chunks_per_device) != chunks {
+        return Err(Failure::new(format!(
+            "no layout has exactly {chunks} chunks on each device; use another --device-size"
+        )));
+    }
+    Ok(Sized { config, main_bytes: config.main_device_bytes().max(1 << 20), log_bytes: 0 })
 }
 
 /// Chunks per device and the share of them, in thousandths, that make `stripes` stripes and `spare` spare chunks.

@@ -1,0 +1,179 @@
+//! `scripts/experiments/placement.sh`, shortened: every row is there, says what the replays counted, and its figures follow
+//! from each other; traces that cause no garbage collection are named, not shown.
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::process::{Command, Output};
+
+const WORKLOADS: [&str; 5] = ["was-synthetic", "fin", "online", "webmail", "online-webmail"];
+const ROWS: [&str; 14] = [
+    "elastic",
+    "elastic-full",
+    "elastic-unit",
+    "elastic-own",
+    "was-2",
+    "was-3",
+    "was-4",
+    "was-2-own",
+    "was-2-hca",
+    "was-2-hca-own",
+    "sepbit",
+    "elastic-cb",
+    "was-2-cb",
+    "sepbit-cb",
+];
+const REAL_ROWS: [&str; 9] = [
+    "elastic",
+    "elastic-full",
+    "elastic-unit",
+    "elastic-own",
+    "was-2",
+    "sepbit",
+    "elastic-cb",
+    "was-2-cb",
+    "sepbit-cb",
+];
+
+fn run(arguments: &[&str]) -> Output {
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scripts/experiments/placement.sh");
+    Command::new(script).args(arguments).env("ELASTRIPE", env!("CARGO_BIN_EXE_elastripe")).output().unwrap()
+}
+
+/// A trace of Zipf writes to so many MiB.
+fn zipf(folder: &Path, name: &str, mib: u32, requests: u32, seed: u32) {
+    let output = Command::new(env!("CARGO_BIN_EXE_elastripe"))
+        .args(["trace", "generate", "--profile", "zipf:0.99", "--range", &format!("{mib}MiB")])
+        .args(["--requests", &requests.to_string(), "--seed", &seed.to_string()])
+        .arg(folder.join(format!("{name}.csv.zst")))
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{output:?}");
+}
+
+/// A line of results: what was counted under trace, geometry and row.
+struct Line<'a> {
+    name: [&'a str; 3],
+    user: u64,
+    absorbed: u64,
+    rewritten: u64,
+    units: u64,
+    data: u64,
+    parity: u64,
+    full: u64,
+    short: u64,
+}
+
+fn lines(csv: &str) -> Vec<Line<'_>> {
+    let parse = |line| {
+        let fields: Vec<&str> = str::split(line, ',').collect();
+        let numbers: Vec<u64> = fields[3..].iter().map(|field| field.parse().unwrap()).collect();
+        let [user, absorbed, rewritten, units, data, parity, full, short] = numbers[..] else {
+            panic!("{line}");
+        };
+        let name = [fields[0], fields[1], fields[2]];
+        Line { name, user, absorbed, rewritten, units, data, parity, full, short }
+    };
+    csv.lines().skip(1).map(parse).collect()
+}
+
+/// What the table shows of each row: its words.
+fn shown(table: &str) -> HashMap<[&str; 3], Vec<&str>> {
+    let words = table.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
+    words.filter(|words| words.len() > 12).map(|words| ([words[0], words[1], words[2]], words)).collect()
+}
+
+/// The counts of each line hold together, and the table says what follows from them.
+fn check(csv: &str, table: &str) {
+    let (lines, shown) = (lines(csv), shown(table));
+    let rewritten: HashMap<_, _> = lines.iter().map(|line| (line.name, line.rewritten)).collect();
+    for line in &lines {
+        let [trace, geometry, row] = line.name;
+        let (k, m) = geometry.split_once('+').unwrap();
+        let (k, m): (u64, u64) = (k.parse().unwrap(), m.parse().unwrap());
+        assert_eq!(line.data, line.user - line.absorbed + line.rewritten, "{row}: W-27");
+        assert_eq!(line.parity, m * (line.full + line.short), "{row}: W-21");
+        assert!(line.data <= k * (line.full + line.short), "{row}");
+        assert!(line.rewritten < line.units * 64 * k || line.units == 0, "{row}: each unit gains a row");
+
+        let words = &shown[&line.name];
+        let counts = [line.user, line.absorbed, line.rewritten, line.units].map(|count| count.to_string());
+        assert_eq!(words[3..7], counts, "{words:?}");
+        let per_user = |chunks: u64| format!("{:.3}", chunks as f64 / line.user as f64);
+        assert_eq!(words[9..11], [per_user(line.data), per_user(line.data + line.parity)], "{words:?}");
+        let less = |base: &'static str| match rewritten[&[trace, geometry, base]] {
+            0 => "-".to_owned(),
+            base => format!("{:.1}%", 100.0 * (1.0 - line.rewritten as f64 / base as f64)),
+        };
+        let cost_benefit = row.ends_with("-cb");
+        let base = if cost_benefit || row == "elastic" { None } else { Some("elastic-full") };
+        assert_eq!(words[11], less(if cost_benefit { "elastic-cb" } else { "elastic" }), "{words:?}");
+        assert_eq!(words[13], base.map_or("-".to_owned(), less), "{words:?}");
+    }
+}
+
+#[test]
+fn one_command_prints_the_tables_and_keeps_what_they_are_made_of() {
+    let folder = tempfile::tempdir().unwrap();
+    let (real, out) = (folder.path().join("real"), folder.path().join("out"));
+    std::fs::create_dir(&real).unwrap();
+    zipf(&real, "skewed_precond", 112, 9000, 1);
+    zipf(&real, "skewed_exec", 112, 9000, 2);
+    zipf(&real, "short", 112, 3000, 3);
+    zipf(&real, "tiny", 8, 9000, 4);
+    let output = run(&[
+        "--requests",
+        "300",
+        "--seed",
+        "7",
+        "--out",
+        out.to_str().unwrap(),
+        "--real",
+        real.to_str().unwrap(),
+    ]);
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{errors}");
+    let table = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(std::fs::read_to_string(out.join("table.txt")).unwrap(), table);
+    assert!(table.starts_with("synthetic stand-ins, seed 7, 300 requests; "), "{table}");
+    let (papers, others) = table.split_once("\n\nreal traces, ").unwrap();
+    let (others, left_out) = others.split_once("left out:\n").unwrap();
+
+    let csv = std::fs::read_to_string(out.join("results.csv")).unwrap();
+    let names = lines(&csv).into_iter().map(|line| line.name);
+    let expected = WORKLOADS.iter().flat_map(|&workload| {
+        ["7+1", "6+2"].into_iter().flat_map(move |geometry| ROWS.map(|row| [workload, geometry, row]))
+    });
+    assert!(names.eq(expected), "{csv}");
+    check(&csv, papers);
+    // The paper's range is beside each row that it gives one for.
+    for range in ["H-39 70.6", "H-40 30.0 to 43.2", "H-41 23.9 to 63.2", "H-42 little", "H-50 GLRU 0 to 16.7"]
+    {
+        assert!(papers.contains(range), "{range}");
+    }
+
+    let csv = std::fs::read_to_string(out.join("real.csv")).unwrap();
+    let lines = lines(&csv);
+    assert!(lines.iter().map(|line| line.name).eq(REAL_ROWS.map(|row| ["skewed", "6+2", row])), "{csv}");
+    assert!(lines.iter().all(|line| line.user == 18_000 && line.units >= 16 && line.rewritten > 0), "{csv}");
+    check(&csv, others);
+    let left_out: Vec<&str> = left_out.lines().collect();
+    assert_eq!(
+        left_out,
+        [
+            "short: 0 units collected, of 97",
+            "tiny: 8 MiB are 7 units of 64 rows; collection wants 88 of them to work"
+        ]
+    );
+}
+
+#[test]
+fn a_wrong_option_makes_nothing() {
+    for (arguments, message) in
+        [(["--length", "3"], "usage: "), (["--real", "/nowhere"], "placement.sh: --real /nowhere: no folder")]
+    {
+        let output = run(&arguments);
+        assert_eq!((output.status.code(), output.stdout.len()), (Some(2), 0));
+        assert!(String::from_utf8_lossy(&output.stderr).starts_with(message));
+    }
+}
