@@ -81,7 +81,13 @@ impl<D: DeviceSet> Array<D> {
 
     /// Turns until nothing is in flight.
     pub fn settle(&mut self) {
-        while self.turn() || !self.engine.is_idle() {
+        loop {
+            if self.turn() {
+                continue;
+            }
+            if self.engine.is_idle() {
+                return;
+            }
             self.devices.wait(WAIT_NS);
         }
     }

@@ -69,7 +69,7 @@ impl NullSet {
         }
     }
 
-    fn execute(&mut self, pool: &mut Pool, op: &DeviceOp) -> Result<(), IoFault> {
+    pub(crate) fn execute(&mut self, pool: &mut Pool, op: &DeviceOp) -> Result<(), IoFault> {
         if !in_range(op, self.size_present(op.dev)?) {
             return Err(IoFault::Short);
         }

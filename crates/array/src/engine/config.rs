@@ -29,7 +29,7 @@ pub enum Content {
     /// Every read is checked against its checksum.
     #[default]
     Checked,
-    /// Devices that only count: what they give back is not looked at.
+    /// Devices that only count: what they give back is not looked at, and nothing is computed of content.
     Meaningless,
 }
 

@@ -172,7 +172,9 @@ impl Engine {
             return self.end_job(place);
         }
         let mut plan = std::mem::take(&mut self.jobs[place].plan);
-        self.computer.run(&plan, &mut self.pool, &self.store.code);
+        if self.options.content == Content::Checked {
+            self.computer.run(&plan, &mut self.pool, &self.store.code);
+        }
         if !self.check_results(&mut plan) {
             self.jobs[place].plan = plan;
             self.jobs[place].lost = true;
@@ -246,13 +248,15 @@ impl Engine {
 
     /// Notes the checksums of what is about to be written; `false` if something known came out wrong.
     fn check_results(&mut self, plan: &mut Plan) -> bool {
+        if self.options.content == Content::Meaningless {
+            return true;
+        }
         let mut good = true;
         for write in &plan.writes {
             match write.crc_at {
                 CrcAt::Nowhere => {}
                 CrcAt::Known(crc) => {
-                    good &= self.options.content == Content::Meaningless
-                        || chunk_checksum(self.pool.bytes(write.slot)) == crc;
+                    good &= chunk_checksum(self.pool.bytes(write.slot)) == crc;
                 }
                 CrcAt::Member(_) | CrcAt::Crc(_) | CrcAt::Piece(_) => {
                     plan.records.set_crc(write.crc_at, chunk_checksum(self.pool.bytes(write.slot)));

@@ -9,6 +9,7 @@ mod maintain;
 mod members;
 mod replay;
 mod serve;
+mod simulate;
 mod status;
 mod trace;
 
@@ -53,6 +54,8 @@ pub enum Command {
     Bench(bench::Arguments),
     /// Run one simulated SSD.
     Flash(flash::Arguments),
+    /// Run a trace through the engine over simulated SSDs, in virtual time.
+    Simulate(Box<simulate::Arguments>),
 }
 
 impl Command {
@@ -75,6 +78,7 @@ impl Command {
             Self::Trace(arguments) => trace::run(&arguments),
             Self::Bench(arguments) => bench::run(&arguments),
             Self::Flash(arguments) => flash::run(&arguments),
+            Self::Simulate(arguments) => simulate::run(&arguments),
         }
     }
 }

@@ -80,7 +80,7 @@ enum Frontier {
 
 /// Which streams are kept apart.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
-enum Streams {
+pub enum Streams {
     /// None.
     None,
     /// Parity from the rest.
@@ -117,7 +117,8 @@ fn parse_kept(text: &str) -> Result<Kept, String> {
     text.parse().map(Kept::Blocks).map_err(expected)
 }
 
-fn parse_gc(text: &str) -> Result<GcPolicy, String> {
+/// A policy of GC.
+pub fn parse_gc(text: &str) -> Result<GcPolicy, String> {
     let expected = || format!("found {text:?}, expected greedy, cost-benefit, fifo or d-choices:D");
     match text {
         "greedy" => Ok(GcPolicy::Greedy),
@@ -130,7 +131,8 @@ fn parse_gc(text: &str) -> Result<GcPolicy, String> {
     }
 }
 
-fn parse_cap(text: &str) -> Result<SlcCap, String> {
+/// A cap of blocks in SLC mode.
+pub fn parse_cap(text: &str) -> Result<SlcCap, String> {
     let expected = || format!("found {text:?}, expected a share from 0 to 1, dynamic, or dynamic:SLACK");
     if text == "dynamic" {
         return Ok(SlcCap::Dynamic(DynamicCap { slack: 0.05 }));
@@ -143,7 +145,49 @@ fn parse_cap(text: &str) -> Result<SlcCap, String> {
     }
 }
 
+/// What `simulate` lets one choose of its SSDs.
+#[derive(Clone, Copy, Debug)]
+pub struct Choices {
+    /// Bytes the host sees.
+    pub logical_size: Option<u64>,
+    /// Victim of GC.
+    pub gc: Option<GcPolicy>,
+    /// Which streams are kept apart.
+    pub streams: Option<Streams>,
+    /// Streams the SSD has.
+    pub stream_limit: Option<u8>,
+    /// Classes into which the SSD sorts parity.
+    pub parity_classes: Option<u8>,
+    /// Convertible programming.
+    pub slc_cap: Option<SlcCap>,
+    /// Wear of a page in MLC mode in relation to one in SLC mode.
+    pub stress_ratio: f64,
+}
+
 impl DeviceOptions {
+    /// A preset with these choices.
+    pub fn chosen(preset: &str, choices: &Choices) -> Self {
+        Self {
+            preset: Some(preset.to_owned()),
+            logical_size: choices.logical_size,
+            spare: None,
+            blocks: None,
+            pages_per_block: None,
+            summary_pages: None,
+            page_size: None,
+            gc: choices.gc,
+            gc_frontier: None,
+            gc_free: None,
+            streams: choices.streams,
+            stream_limit: choices.stream_limit,
+            parity_classes: choices.parity_classes,
+            mapping_cache: None,
+            wear_levelling: None,
+            slc_cap: choices.slc_cap,
+            stress_ratio: choices.stress_ratio,
+        }
+    }
+
     /// The configuration; whether it can be made shows when it is made.
     pub fn config(&self, seed: u64) -> Result<SsdConfig, Failure> {
         let mut config = match &self.preset {

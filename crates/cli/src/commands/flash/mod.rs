@@ -1,6 +1,6 @@
 //! `flash`: one simulated SSD alone, as the papers ran DiskSim and FlashSim.
 
-mod config;
+pub mod config;
 mod report;
 mod workload;
 
@@ -12,6 +12,7 @@ use config::DeviceOptions;
 use flash::{Queue, Run, RunOptions, Ssd};
 use hdrhistogram::Histogram;
 use report::Report;
+pub use report::config_json;
 use rustix::time::{ClockId, clock_gettime};
 use workload::{Replayed, Source};
 

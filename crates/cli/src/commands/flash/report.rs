@@ -173,7 +173,8 @@ fn workload_name(source: &Source) -> String {
     }
 }
 
-fn config_json(config: &SsdConfig) -> Value {
+/// What an SSD is, as JSON.
+pub fn config_json(config: &SsdConfig) -> Value {
     let geometry = &config.geometry;
     json!({
         "logical_pages": config.logical_pages,

@@ -93,6 +93,16 @@ pub struct Sized {
     pub log_bytes: u64,
 }
 
+impl Sized {
+    /// Bytes of every device, main devices first.
+    pub fn sizes_bytes(&self) -> Vec<u64> {
+        let (main_count, logs) = (self.config.geometry.device_count(), usize::from(self.config.log_count));
+        (0..main_count + logs)
+            .map(|i| if i < main_count { self.main_bytes } else { self.log_bytes })
+            .collect()
+    }
+}
+
 /// Share of a main device that can be kept for old versions at most, in thousandths.
 const SHARE_MAX: u64 = 900;
 /// No array of this program is larger: the table of its chunks would not fit into memory.
@@ -300,24 +310,29 @@ pub type LocalArray = Array<Counting<LocalSet>>;
 
 /// Makes and assembles an array.
 pub fn build(devices: DeviceKind, sized: &Sized, options: EngineOptions) -> Result<LocalArray, Failure> {
-    let config = sized.config;
-    let (main_count, logs) = (config.geometry.device_count(), usize::from(config.log_count));
-    let sizes: Vec<u64> = (0..main_count + logs)
-        .map(|i| if i < main_count { sized.main_bytes } else { sized.log_bytes })
-        .collect();
-    let mut set = LocalSet::new(devices, &sizes)?;
+    let set = LocalSet::new(devices, &sized.sizes_bytes())?;
+    build_on(set, sized, devices.to_string(), options)
+}
+
+/// Makes and assembles an array on empty devices of [`Sized::sizes_bytes`].
+pub fn build_on<D: DeviceSet>(
+    mut set: D,
+    sized: &Sized,
+    name: String,
+    options: EngineOptions,
+) -> Result<Array<Counting<D>>, Failure> {
     // Nothing outlives the process, so nobody can mistake these for anything else.
-    let new =
-        NewArray { uuid: ArrayUuid::new([1; 16]), name: devices.to_string(), nonce: 1, created_unix_s: 0 };
-    create(&mut set, config, &new)?;
-    let superblocks =
-        (0..sizes.len()).map(|index| superblock(&mut set, index)).collect::<Result<Vec<_>, _>>()?;
+    let new = NewArray { uuid: ArrayUuid::new([1; 16]), name, nonce: 1, created_unix_s: 0 };
+    create(&mut set, sized.config, &new)?;
+    let superblocks = (0..sized.sizes_bytes().len())
+        .map(|index| superblock(&mut set, index))
+        .collect::<Result<Vec<_>, _>>()?;
     let arrangement = arrange(&superblocks)?;
     let (array, _) = Array::assemble(Counting::new(set), &arrangement, 2, options)?;
     Ok(array)
 }
 
-fn superblock(set: &mut LocalSet, index: usize) -> Result<Superblock, Failure> {
+fn superblock(set: &mut impl DeviceSet, index: usize) -> Result<Superblock, Failure> {
     let dev = DevIndex::new(u16::try_from(index)?);
     let mut newest: Option<Superblock> = None;
     for (slot, &offset) in SUPERBLOCK_OFFSETS.iter().enumerate() {

@@ -8,12 +8,14 @@ use crate::failure::Failure;
 use crate::units::show_size;
 use array::Layout;
 use block::{Lcn, META_BYTES};
-use format::LayoutKind;
+use format::{LayoutKind, SchemeKind};
 use placement::GcThreshold;
 use trace::{Op, Request};
 
 /// Share of the free memory that devices may take, in percent.
 const MEMORY_PERCENT: u64 = 70;
+/// With less room for old versions nothing but commits would happen.
+const SPARE_CHUNKS_MIN: u64 = 64;
 
 /// What the writes of a trace ask for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -52,14 +54,7 @@ pub fn fit(
     let chunk_bytes = kind.geometry.chunk_bytes() as u64;
     let (k, n) = (kind.geometry.data_count() as u64, kind.geometry.device_count() as u64);
     let stripes = footprint_bytes.div_ceil(k * chunk_bytes);
-    let blocks = chunk_bytes / META_BYTES as u64;
-    // A commit writes parity out of place before it frees anything: room for that, and as much again for its pace.
-    let mut room = Room {
-        volume_bytes: footprint_bytes,
-        spare_chunks: demand.per_device + stripes.min(demand.chunks) + 1024,
-        // In the worst case each chunk is a log stripe of its own; frames of the journal come on top.
-        log_blocks: (demand.chunks * blocks).saturating_mul(5) / 4 + 16_384,
-    };
+    let mut room = room_for(kind, &demand, footprint_bytes);
     if devices == DeviceKind::Memory {
         let free = free_memory_bytes() * MEMORY_PERCENT / 100;
         let volume = stripes * n * chunk_bytes;
@@ -75,6 +70,55 @@ pub fn fit(
         }
     }
     size(kind, &room)
+}
+
+/// Room for every old version and every log chunk.
+fn room_for(kind: &Kind, demand: &Demand, footprint_bytes: u64) -> Room {
+    let chunk_bytes = kind.geometry.chunk_bytes() as u64;
+    let stripes = footprint_bytes.div_ceil(kind.geometry.data_count() as u64 * chunk_bytes);
+    let blocks = chunk_bytes / META_BYTES as u64;
+    // A commit writes parity out of place before it frees anything: room for that, and as much again for its pace.
+    Room {
+        volume_bytes: footprint_bytes,
+        spare_chunks: demand.per_device + stripes.min(demand.chunks) + 1024,
+        // In the worst case each chunk is a log stripe of its own; frames of the journal come on top.
+        log_blocks: (demand.chunks * blocks).saturating_mul(5) / 4 + 16_384,
+    }
+}
+
+/// The same, but main devices of at most `main_bytes_max`: with less room for old versions, commits come when it runs out.
+pub fn fit_within(
+    kind: &Kind,
+    requests: &[Request],
+    footprint_bytes: u64,
+    main_bytes_max: u64,
+) -> Result<Sized, Failure> {
+    let chunk_bytes = kind.geometry.chunk_bytes() as u64;
+    let mut room = if kind.scheme.is_elastic() {
+        let stripes = footprint_bytes.div_ceil(kind.geometry.data_count() as u64 * chunk_bytes);
+        Room { volume_bytes: footprint_bytes, spare_chunks: stripes.div_ceil(3), log_blocks: 0 }
+    } else {
+        room_for(kind, &demand(kind, requests), footprint_bytes)
+    };
+    loop {
+        let sized = size(kind, &room)?;
+        if sized.main_bytes <= main_bytes_max {
+            return Ok(sized);
+        }
+        let over = (sized.main_bytes - main_bytes_max).div_ceil(chunk_bytes).max(room.spare_chunks / 64 + 1);
+        let in_place = matches!(kind.scheme, SchemeKind::Raid | SchemeKind::ParityLog);
+        match room.spare_chunks.checked_sub(over) {
+            Some(left) if left >= SPARE_CHUNKS_MIN && !in_place => room.spare_chunks = left,
+            Some(_) | None => {
+                return Err(Failure::new(format!(
+                    "the trace needs devices of about {} under scheme {}, found SSDs of {}; use --compact, or a larger SSD",
+                    show_size(sized.main_bytes),
+                    kind.scheme,
+                    show_size(main_bytes_max)
+                )));
+            }
+        }
+    }
 }
 
 /// An elastic scheme takes all of its devices in turn; a quarter of them is left for garbage.

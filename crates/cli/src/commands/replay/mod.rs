@@ -4,16 +4,16 @@
 //! NBD. The trace is read and prepared first and lies in memory, so that reading it costs the replay nothing.
 
 pub mod build;
-mod driver;
-mod fit;
+pub mod driver;
+pub mod fit;
+pub mod load;
 mod nbd;
-mod progress;
-mod report;
-mod target;
+pub mod progress;
+pub mod report;
+pub mod target;
 mod verify;
 
 use super::Exit;
-use super::trace::{Reading, describe_labels};
 use crate::cache::CacheSizes;
 use crate::elastic::{ElasticChoices, GcUnit, placement_json, placement_text};
 use crate::failure::Failure;
@@ -25,16 +25,14 @@ use build::{Columns, DeviceKind, Kind, code_or_default, log_count, parse_code};
 use clap::Args;
 use driver::{Driver, Pace};
 use format::{CodeKind, Consistency, SchemeKind};
+use load::{Loaded, TraceOptions};
 use nbd::{NbdTarget, Uri};
 use progress::Progress;
 use report::{Phase, Report, since};
 use serde_json::{Value, json};
-use std::cell::Cell;
 use std::path::PathBuf;
-use std::rc::Rc;
-use std::time::Instant;
 use target::{ArrayTarget, Payload, Snapshot, Target};
-use trace::{Op, PrepareOptions, Request, TraceError, TraceSequence, prepare};
+use trace::{Op, Request};
 use verify::{Initially, Verifier};
 
 /// Chunks that a fill or the final reading back moves at once, at least.
@@ -46,11 +44,8 @@ pub struct Arguments {
     /// Members of the array, in any order.
     #[arg(value_name = "MEMBER")]
     members: Vec<PathBuf>,
-    /// Trace file; given several times, the files are one trace in that order.
-    #[arg(long = "trace", required = true, value_name = "TRACE")]
-    traces: Vec<PathBuf>,
     #[command(flatten)]
-    reading: Reading,
+    trace: TraceOptions,
     /// Make an array of such devices for the run, instead of naming members.
     #[arg(long, value_enum, conflicts_with_all = ["members", "nbd"])]
     device: Option<DeviceKind>,
@@ -79,21 +74,9 @@ pub struct Arguments {
     /// Bytes of a chunk, to which requests are rounded; the array's own if members are named.
     #[arg(long, value_parser = parse_size, value_name = "SIZE")]
     chunk_size: Option<u64>,
-    /// Drop the 1 MiB segments that the trace does not touch and move the others together.
-    #[arg(long)]
-    compact: bool,
     /// Write the whole footprint of the trace first, in full stripes, so that every write of the trace is an update.
     #[arg(long)]
     fill: bool,
-    /// Replay up to so many writes.
-    #[arg(long, value_name = "WRITES")]
-    head: Option<u64>,
-    /// Leave out what is no write.
-    #[arg(long)]
-    writes_only: bool,
-    /// Round requests to 512-byte sectors instead of chunks.
-    #[arg(long)]
-    sectors: bool,
     /// Requests in flight at most.
     #[arg(long, default_value = "32", value_parser = clap::value_parser!(u32).range(1..=4096))]
     queue_depth: u32,
@@ -131,14 +114,18 @@ pub struct Arguments {
 /// Log devices asked for; `None` is as many as the scheme needs.
 type LogDevices = Option<usize>;
 /// Code asked for; `None` is the usual one for the number of parities.
-type CodeChoice = Option<CodeKind>;
+pub type CodeChoice = Option<CodeKind>;
 /// Size asked for; `None` is what the trace needs.
-type AutoSize = Option<u64>;
+pub type AutoSize = Option<u64>;
 
+/// When parity is committed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum CommitEvery {
+pub enum CommitEvery {
+    /// After so many writes.
     Writes(u64),
+    /// At the end.
     End,
+    /// When space runs low.
     Never,
 }
 
@@ -149,11 +136,13 @@ fn parse_log_devices(text: &str) -> Result<LogDevices, String> {
     }
 }
 
-fn parse_auto_size(text: &str) -> Result<AutoSize, String> {
+/// `auto`, or a size.
+pub fn parse_auto_size(text: &str) -> Result<AutoSize, String> {
     if text == "auto" { Ok(None) } else { parse_size(text).map(Some) }
 }
 
-fn parse_speed(text: &str) -> Result<f64, String> {
+/// How many times faster than recorded.
+pub fn parse_speed(text: &str) -> Result<f64, String> {
     let speed: f64 = text.parse().map_err(|_| format!("found {text:?}, expected a number"))?;
     if (1e-6..=1e9).contains(&speed) {
         Ok(speed)
@@ -162,7 +151,8 @@ fn parse_speed(text: &str) -> Result<f64, String> {
     }
 }
 
-fn parse_commit(text: &str) -> Result<CommitEvery, String> {
+/// A number of writes, `end` or `never`.
+pub fn parse_commit(text: &str) -> Result<CommitEvery, String> {
     match text {
         "end" => Ok(CommitEvery::End),
         "never" => Ok(CommitEvery::Never),
@@ -170,31 +160,6 @@ fn parse_commit(text: &str) -> Result<CommitEvery, String> {
             Ok(0) | Err(_) => Err(format!("found {text:?}, expected a number of writes, end or never")),
             Ok(writes) => Ok(CommitEvery::Writes(writes)),
         },
-    }
-}
-
-/// A prepared trace.
-struct Loaded {
-    requests: Vec<Request>,
-    footprint_bytes: u64,
-    bad_lines: u64,
-    /// What the files say of themselves if they are synthetic.
-    synthetic: Vec<String>,
-}
-
-/// A trace whose bad lines can still be counted when somebody else has taken it.
-struct Tallied {
-    sequence: TraceSequence,
-    bad_lines: Rc<Cell<u64>>,
-}
-
-impl Iterator for Tallied {
-    type Item = Result<Request, TraceError>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        let item = self.sequence.next();
-        self.bad_lines.set(self.sequence.skipped_count());
-        item
     }
 }
 
@@ -213,7 +178,7 @@ pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
         }
         refuse_unit(arguments)?;
         let chunk_bytes = arguments.chunk_size.unwrap_or(4096);
-        let loaded = load(arguments, chunk_bytes)?;
+        let loaded = arguments.trace.load(chunk_bytes)?;
         let target = NbdTarget::connect(uri)?;
         return replay(arguments, Box::new(target), chunk_bytes, loaded, Initially::Unknown);
     }
@@ -234,8 +199,8 @@ pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
             show_size(chunk_bytes)
         )));
     }
-    let loaded = load(arguments, chunk_bytes)?;
-    check_footprint(&loaded, found.superblock().config.volume_bytes())?;
+    let loaded = arguments.trace.load(chunk_bytes)?;
+    loaded.check_footprint(found.superblock().config.volume_bytes())?;
     let assembled = open::assemble(&arguments.members, engine_options(arguments))?;
     let target = ArrayTarget::new(assembled.array, Payload::Any);
     replay(arguments, Box::new(target), chunk_bytes, loaded, Initially::Unknown)
@@ -274,7 +239,7 @@ fn run_made(arguments: &Arguments, devices: DeviceKind) -> Result<Exit, Failure>
     let unit_rows = arguments.unit.rows();
     let kind = Kind { scheme, code, consistency: arguments.consistency, geometry, unit_rows };
     let options = engine_options(arguments);
-    let loaded = load(arguments, chunk_bytes)?;
+    let loaded = arguments.trace.load(chunk_bytes)?;
     let sized = match arguments.device_size {
         None => fit::fit(&kind, devices, &loaded.requests, loaded.footprint_bytes)?,
         Some(bytes) if scheme.is_elastic() => {
@@ -305,43 +270,8 @@ fn engine_options(arguments: &Arguments) -> EngineOptions {
     arguments.elastic.apply(arguments.cache.apply(options), arguments.seed)
 }
 
-fn load(arguments: &Arguments, chunk_bytes: u64) -> Result<Loaded, Failure> {
-    let options = PrepareOptions {
-        compact: arguments.compact,
-        dev_mode: arguments.reading.dev_mode(),
-        chunk_bytes: if arguments.sectors { 512 } else { chunk_bytes },
-        writes_only: arguments.writes_only,
-        write_limit: arguments.head,
-        ..PrepareOptions::default()
-    };
-    let bad_lines = Rc::new(Cell::new(0));
-    let open = || {
-        let sequence = TraceSequence::open(&arguments.traces, &arguments.reading.options())?;
-        Ok(Tallied { sequence, bad_lines: Rc::clone(&bad_lines) })
-    };
-    let mut prepared = prepare(open, &options)?;
-    let footprint_bytes = prepared.footprint_bytes();
-    let requests = prepared.by_ref().collect::<Result<Vec<_>, _>>()?;
-    if requests.is_empty() {
-        return Err(Failure::new(format!("{}: no requests to replay", arguments.traces[0].display())));
-    }
-    let synthetic = describe_labels(&arguments.traces, &arguments.reading.options())?;
-    Ok(Loaded { requests, footprint_bytes, bad_lines: bad_lines.get(), synthetic })
-}
-
-fn check_footprint(loaded: &Loaded, volume_bytes: u64) -> Result<(), Failure> {
-    if loaded.footprint_bytes <= volume_bytes {
-        return Ok(());
-    }
-    Err(Failure::new(format!(
-        "the trace needs a volume of {}, this one has {}; use --compact, or a larger array",
-        show_size(loaded.footprint_bytes),
-        show_size(volume_bytes)
-    )))
-}
-
 /// What the volume must hold for the fill to be whole stripes.
-fn fill_bytes(target: &dyn Target, footprint_bytes: u64) -> u64 {
+pub fn fill_bytes(target: &dyn Target, footprint_bytes: u64) -> u64 {
     let stripe = target
         .config()
         .map_or(1, |config| (config.geometry.data_count() * config.geometry.chunk_bytes()) as u64);
@@ -349,9 +279,20 @@ fn fill_bytes(target: &dyn Target, footprint_bytes: u64) -> u64 {
 }
 
 /// Bytes of a request of the fill: whole stripes, if the stripe is known, or what is whole stripes in most arrays.
-fn bulk_bytes(target: &dyn Target, chunk_bytes: u64) -> u64 {
+pub fn bulk_bytes(target: &dyn Target, chunk_bytes: u64) -> u64 {
     let columns = target.config().map_or(12, |config| config.geometry.data_count()) as u64;
     (columns * chunk_bytes).max(BULK_BYTES / (columns * chunk_bytes) * (columns * chunk_bytes))
+}
+
+/// The writes of a fill.
+pub fn fill_requests(covered: u64, bulk: u64) -> Result<impl Iterator<Item = Request>, Failure> {
+    Ok((0..covered).step_by(usize::try_from(bulk)?).map(move |offset_bytes| Request {
+        time_us: 0,
+        dev: 0,
+        op: Op::Write,
+        offset_bytes,
+        length_bytes: bulk.min(covered - offset_bytes),
+    }))
 }
 
 fn replay(
@@ -361,7 +302,7 @@ fn replay(
     loaded: Loaded,
     initially: Initially,
 ) -> Result<Exit, Failure> {
-    check_footprint(&loaded, target.volume_bytes())?;
+    loaded.check_footprint(target.volume_bytes())?;
     let covered = fill_bytes(&*target, loaded.footprint_bytes);
     let full_pace = if simulates_time(arguments, &*target) { Pace::Simulated } else { Pace::Full };
     let config = config_json(arguments, &*target, chunk_bytes, &loaded, full_pace);
@@ -370,13 +311,7 @@ fn replay(
     let verifier = arguments.verify.then(|| Verifier::new(covered, arguments.seed, initially));
     let mut driver = Driver::new(&mut *target, arguments.queue_depth as usize, chunk_bytes, verifier);
     let fill = if arguments.fill {
-        let writes = (0..covered).step_by(usize::try_from(bulk)?).map(|offset_bytes| Request {
-            time_us: 0,
-            dev: 0,
-            op: Op::Write,
-            offset_bytes,
-            length_bytes: bulk.min(covered - offset_bytes),
-        });
+        let writes = fill_requests(covered, bulk)?;
         let mut progress = Progress::new("fill", covered.div_ceil(bulk));
         Some(phase(&mut driver, writes, full_pace, CommitEvery::Never, &mut progress)?)
     } else {
@@ -424,7 +359,7 @@ fn simulates_time(arguments: &Arguments, target: &dyn Target) -> bool {
 }
 
 /// One phase, with what it did to the devices.
-fn phase(
+pub fn phase(
     driver: &mut Driver<'_>,
     requests: impl IntoIterator<Item = Request>,
     pace: Pace,
@@ -434,9 +369,9 @@ fn phase(
     let before = driver.target().snapshot();
     let outcome = driver.run(requests, pace, progress)?;
     let commit = if commit == CommitEvery::End {
-        let (start, before) = (Instant::now(), driver.target().snapshot());
+        let (start_ns, before) = (driver.now_ns(), driver.target().snapshot());
         driver.target().commit()?;
-        let seconds = start.elapsed().as_secs_f64();
+        let seconds = (driver.now_ns() - start_ns) as f64 / 1e9;
         difference(driver, before).map(|counted| (seconds, counted))
     } else {
         None
@@ -487,17 +422,17 @@ fn config_json(
         (None, None) => "members".to_owned(),
     };
     json!({
-        "traces": arguments.traces,
+        "traces": arguments.trace.traces,
         "target": kind,
         "array": array,
         "chunk_bytes": chunk_bytes,
         "volume_bytes": target.volume_bytes(),
         "footprint_bytes": loaded.footprint_bytes,
-        "compact": arguments.compact,
+        "compact": arguments.trace.compact,
         "fill": arguments.fill,
-        "head_writes": arguments.head,
-        "writes_only": arguments.writes_only,
-        "sectors": arguments.sectors,
+        "head_writes": arguments.trace.head,
+        "writes_only": arguments.trace.writes_only,
+        "sectors": arguments.trace.sectors,
         "queue_depth": arguments.queue_depth,
         "timed_speed": arguments.timed.then_some(arguments.speed),
         "clock": match full_pace {

@@ -28,6 +28,13 @@ impl Progress {
         Self { what, total, started: Instant::now(), calls: 0, bar: None, next_line: QUIET }
     }
 
+    /// Shows nothing.
+    pub fn silent() -> Self {
+        let mut silent = Self::new("", 0);
+        silent.next_line = Duration::MAX;
+        silent
+    }
+
     /// The number of requests, if it was not known before.
     pub fn set_total(&mut self, total: u64) {
         self.total = total;

@@ -49,6 +49,11 @@ pub trait Target {
     /// Called once: tags are below `places`.
     fn prepare(&mut self, places: usize);
 
+    /// The time of simulated devices; `None` if it is that of this world.
+    fn clock_ns(&self) -> Option<u64> {
+        None
+    }
+
     /// Bytes of the volume.
     fn volume_bytes(&self) -> u64;
 
@@ -120,6 +125,8 @@ struct Place {
 /// An array in this process.
 pub struct ArrayTarget<D> {
     array: Array<Counting<D>>,
+    /// Reads the clock of simulated devices.
+    clock: Option<fn(&D) -> u64>,
     payload: Payload,
     places: Vec<Place>,
     done: Vec<Done>,
@@ -136,6 +143,7 @@ impl<D: DeviceSet> ArrayTarget<D> {
         // One chunk less: a part that starts within a chunk touches one more.
         let slots = array.engine().slots_per_request_max().saturating_sub(1).max(1) as u64;
         Self {
+            clock: None,
             payload,
             places: Vec::new(),
             done: Vec::new(),
@@ -143,6 +151,25 @@ impl<D: DeviceSet> ArrayTarget<D> {
             chunk_bytes,
             part_bytes_max: slots * chunk_bytes,
             array,
+        }
+    }
+
+    /// Runs against an array over simulated devices, whose clock counts.
+    pub fn simulated(array: Array<Counting<D>>, clock: fn(&D) -> u64) -> Self {
+        Self { clock: Some(clock), ..Self::new(array, Payload::Any) }
+    }
+
+    /// The array.
+    pub fn array(&self) -> &Array<Counting<D>> {
+        &self.array
+    }
+
+    /// How long to wait for devices at most: not past the time at which the engine has something to do.
+    fn wait_until_due(&self, wait_ns: u64) -> u64 {
+        let engine = self.array.engine_ref();
+        match (self.clock_ns(), engine.next_deadline_ns()) {
+            (Some(now_ns), Some(due_ns)) if due_ns > now_ns => wait_ns.min(due_ns - now_ns),
+            (Some(_) | None, Some(_) | None) => wait_ns,
         }
     }
 
@@ -170,6 +197,10 @@ fn spans(offset: u64, length: u64, chunk: u64) -> impl Iterator<Item = (usize, s
 impl<D: DeviceSet> Target for ArrayTarget<D> {
     fn prepare(&mut self, places: usize) {
         self.places.resize_with(places, Place::default);
+    }
+
+    fn clock_ns(&self) -> Option<u64> {
+        self.clock.map(|clock| clock(self.array.devices_ref().inner()))
     }
 
     fn volume_bytes(&self) -> u64 {
@@ -228,6 +259,7 @@ impl<D: DeviceSet> Target for ArrayTarget<D> {
     fn turn(&mut self, now_ns: u64, wait_ns: u64) -> Result<(), Failure> {
         self.array.engine().set_now(now_ns);
         if !self.array.turn() && wait_ns > 0 {
+            let wait_ns = self.wait_until_due(wait_ns);
             self.array.devices().wait(wait_ns);
         }
         Ok(())

@@ -1,0 +1,169 @@
+//! The figures of a run that tables and CSV files have, each a number with a name.
+
+use super::outcome::{Outcome, Stretch};
+use block::Stream;
+use flash::Counters;
+
+/// Their names, in the order of the columns. Those of devices are of the SSDs while the trace ran.
+pub const NAMES: [&str; 32] = [
+    "requests",
+    "user_chunks_written",
+    "ssd_chunks_written",
+    "log_chunks_written",
+    "metadata_bytes_written",
+    "ssd_pages_written",
+    "flash_pages_written",
+    "page_copies",
+    "gc_operations",
+    "gc_operations_mean",
+    "gc_operations_min",
+    "gc_operations_max",
+    "gc_operations_mean_with_fill",
+    "erases",
+    "erases_mean",
+    "erases_min",
+    "erases_max",
+    "erases_deviation",
+    "raid_write_amplification",
+    "device_write_amplification",
+    "write_amplification",
+    "wear",
+    "wear_max",
+    "virtual_seconds",
+    "requests_per_second",
+    "latency_us_mean",
+    "latency_us_p50",
+    "latency_us_p99",
+    "latency_us_p999",
+    "latency_us_max",
+    "stripes_committed",
+    "gc_chunks_rewritten",
+];
+
+/// One run's, in the order of [`NAMES`].
+#[derive(Clone, PartialEq, Debug)]
+pub struct Figures(Vec<f64>);
+
+/// Mean, least, most and standard deviation over some devices.
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
+pub struct Spread {
+    /// Sum.
+    pub sum: f64,
+    /// Mean.
+    pub mean: f64,
+    /// Least.
+    pub min: f64,
+    /// Most.
+    pub max: f64,
+    /// Standard deviation.
+    pub deviation: f64,
+}
+
+impl Spread {
+    /// Of these values; zeros if there are none.
+    pub fn of(values: impl Iterator<Item = f64> + Clone) -> Self {
+        let count = values.clone().count();
+        if count == 0 {
+            return Self::default();
+        }
+        let sum: f64 = values.clone().sum();
+        let mean = sum / count as f64;
+        let variance = values.clone().map(|value| (value - mean).powi(2)).sum::<f64>() / count as f64;
+        Self {
+            sum,
+            mean,
+            min: values.clone().fold(f64::INFINITY, f64::min),
+            max: values.fold(f64::NEG_INFINITY, f64::max),
+            deviation: variance.sqrt(),
+        }
+    }
+}
+
+impl Outcome {
+    /// A counter of the SSDs while a stretch ran.
+    pub fn spread(&self, stretch: &Stretch, count: fn(&Counters) -> u64) -> Spread {
+        let ssds = &stretch.devices[..self.main_count.min(stretch.devices.len())];
+        Spread::of(ssds.iter().map(|device| count(&device.counters) as f64))
+    }
+
+    /// Bytes written to all or the log devices, by stream.
+    fn stream_bytes(&self, stretch: &Stretch, stream: Stream) -> f64 {
+        let devices = stretch.phase.counted.iter().flat_map(|counted| &counted.devices);
+        devices.map(|device| device.write_bytes[stream.index()]).sum::<u64>() as f64
+    }
+
+    /// Stress of programming on each SSD.
+    pub fn wear(&self) -> Spread {
+        let ssds = &self.run.devices[..self.main_count.min(self.run.devices.len())];
+        Spread::of(ssds.iter().map(|device| device.counters.wear(self.stress_ratio)))
+    }
+
+    /// The figures of this run.
+    pub fn figures(&self) -> Figures {
+        let (run, chunk_bytes) = (&self.run, self.chunk_bytes as f64);
+        let done = &run.phase.outcome;
+        let user_bytes = done.chunks_written as f64 * chunk_bytes;
+        let bytes = |stream| self.stream_bytes(run, stream);
+        let per = |part: f64, whole: f64| if whole > 0.0 { part / whole } else { 1.0 };
+        let pages = self.spread(run, |c| c.host_pages_written).sum;
+        let programs = self.spread(run, Counters::flash_pages_written).sum;
+        let gc = self.spread(run, |c| c.gc_operations);
+        let fill_gc = self.fill.as_ref().map_or(0.0, |fill| self.spread(fill, |c| c.gc_operations).mean);
+        let erases = self.spread(run, |c| c.erases);
+        let seconds = run.virtual_ns as f64 / 1e9;
+        let us = |percentile| done.latency.value_at_percentile(percentile) as f64 / 1e3;
+        let counted = run.phase.counted.as_ref();
+        Figures(vec![
+            done.requests as f64,
+            done.chunks_written as f64,
+            (bytes(Stream::Data) + bytes(Stream::Parity)) / chunk_bytes,
+            bytes(Stream::Log) / chunk_bytes,
+            bytes(Stream::Metadata),
+            pages,
+            programs,
+            self.spread(run, |c| c.page_copies).sum,
+            gc.sum,
+            gc.mean,
+            gc.min,
+            gc.max,
+            gc.mean + fill_gc,
+            erases.sum,
+            erases.mean,
+            erases.min,
+            erases.max,
+            erases.deviation,
+            per(pages * self.page_bytes as f64, user_bytes),
+            per(programs, pages),
+            per(programs * self.page_bytes as f64, user_bytes),
+            self.wear().sum,
+            self.wear().max,
+            seconds,
+            if seconds > 0.0 { done.requests as f64 / seconds } else { 0.0 },
+            done.latency.mean() / 1e3,
+            us(50.0),
+            us(99.0),
+            us(99.9),
+            done.latency.max() as f64 / 1e3,
+            counted.map_or(0.0, |counted| counted.stats.stripes_committed as f64),
+            counted.map_or(0.0, |counted| counted.gc.chunks_rewritten as f64),
+        ])
+    }
+}
+
+impl Figures {
+    /// All of them.
+    pub fn values(&self) -> &[f64] {
+        &self.0
+    }
+
+    /// From the cells of a line of a CSV file; `None` if that is no whole line.
+    pub fn parse(cells: &[&str]) -> Option<Self> {
+        let values = cells.iter().map(|cell| cell.parse().ok()).collect::<Option<Vec<f64>>>()?;
+        (values.len() == NAMES.len()).then_some(Self(values))
+    }
+
+    /// One by its name; 0 if there is none of that name.
+    pub fn get(&self, name: &str) -> f64 {
+        NAMES.iter().position(|&known| known == name).and_then(|at| self.0.get(at)).copied().unwrap_or(0.0)
+    }
+}

@@ -1,0 +1,372 @@
+//! Many runs: side by side on all processors, one line of results.csv per cell, in one table.
+//!
+//! A cell is known by a hash of everything that it depends on: program version, options, trace. Its line is appended in one
+//! write when it has ended; lines that an interruption cut short are dropped at the next start.
+
+use super::figures::{Figures, NAMES};
+use super::grid::{Axis, Cell, axes, cells};
+use super::outcome::number;
+use super::rig::{Shown, simulate};
+use super::{Arguments, Exit};
+use crate::commands::replay::load::Loaded;
+use crate::failure::Failure;
+use crate::units::show_count;
+use comfy_table::{CellAlignment, Table, presets};
+use format::SchemeKind;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use serde_json::{Map, Value};
+use std::collections::{BTreeMap, HashMap};
+use std::ffi::OsString;
+use std::fs::{self, File, OpenOptions};
+use std::io::{IsTerminal as _, Write as _};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Runs all cells and prints their table.
+pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
+    let axes = axes(arguments);
+    let line: Vec<OsString> = std::env::args_os().skip(2).collect();
+    let cells = cells(&axes, &line)?;
+    check(arguments, &cells)?;
+    let traces = Traces::default();
+    let mut keyed = Vec::new();
+    for cell in cells {
+        let key = key(&cell.arguments, &*traces.of(&cell.arguments)?);
+        keyed.push((key, cell));
+    }
+    let store = match &arguments.out {
+        Some(folder) => Some(Store::open(folder, &axes)?),
+        None => None,
+    };
+    let known = store.as_ref().map(|store| store.known.clone()).unwrap_or_default();
+    let board = Board { store: store.map(Mutex::new), bar: bar(keyed.len() as u64) };
+    let found = work(arguments, &keyed, &known, &traces, &board);
+    board.bar.finish_and_clear();
+    let rows = rows(keyed.into_iter().map(|(_, cell)| cell).zip(found?), arguments.baseline);
+    if arguments.json {
+        println!("{:#}", json(&axes, &rows));
+    } else {
+        println!("{}", table(&axes, &rows));
+    }
+    Ok(0)
+}
+
+/// Options that mean nothing to any of the schemes are refused, as for a single run.
+fn check(arguments: &Arguments, cells: &[Cell]) -> Result<(), Failure> {
+    let schemes: Vec<SchemeKind> = cells.iter().map(|cell| cell.arguments.scheme).collect();
+    arguments.elastic.check_any(&schemes)?;
+    let any = |result: fn(&Arguments, SchemeKind) -> Result<(), Failure>| {
+        let mut results = schemes.iter().map(|&scheme| result(arguments, scheme));
+        let first = results.next().unwrap_or(Ok(()));
+        if first.is_ok() || results.any(|result| result.is_ok()) { Ok(()) } else { first }
+    };
+    any(|arguments, scheme| arguments.cache.check(scheme))?;
+    any(|arguments, scheme| arguments.unit.check(scheme))
+}
+
+/// Traces that were read, by how; each is read once.
+#[derive(Default)]
+struct Traces {
+    loaded: Mutex<HashMap<String, Arc<Loaded>>>,
+}
+
+impl Traces {
+    fn of(&self, arguments: &Arguments) -> Result<Arc<Loaded>, Failure> {
+        let how = format!("{:?} {}", arguments.trace, arguments.chunk_size);
+        let mut loaded = self.loaded.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(found) = loaded.get(&how) {
+            return Ok(Arc::clone(found));
+        }
+        let fresh = Arc::new(arguments.trace.load(arguments.chunk_size)?);
+        loaded.insert(how, Arc::clone(&fresh));
+        Ok(fresh)
+    }
+}
+
+/// What a cell is known by.
+fn key(arguments: &Arguments, loaded: &Loaded) -> String {
+    // How cells are run is no part of what they are; nor is where the trace lies.
+    let Arguments {
+        trace,
+        geometry,
+        scheme,
+        code,
+        consistency,
+        device_size,
+        chunk_size,
+        ssd,
+        ssd_size,
+        ssd_gc,
+        log_device,
+        untimed,
+        streams,
+        stream_limit,
+        parity_classes,
+        slc_cap,
+        stress_ratio,
+        prefill,
+        utilization,
+        fill,
+        queue_depth: _,
+        timed,
+        speed,
+        commit_every,
+        sync,
+        cache,
+        elastic,
+        unit,
+        seed,
+        check: _,
+        compare: _,
+        baseline: _,
+        sweep: _,
+        out: _,
+        jobs: _,
+        json: _,
+    } = arguments;
+    let text = format!(
+        "{} {:016x} {} {geometry} {scheme} {code:?} {consistency} {device_size:?} {chunk_size} {ssd} {ssd_size:?} {ssd_gc:?} \
+         {log_device} {untimed} {streams:?} {stream_limit:?} {parity_classes:?} {slc_cap:?} {stress_ratio} {prefill} \
+         {utilization} {fill} {} {timed} {speed} {commit_every:?} {sync} {cache:?} {elastic:?} {unit:?} {seed}",
+        env!("CARGO_PKG_VERSION"),
+        loaded.hash(),
+        trace.sectors,
+        arguments.depth(),
+    );
+    let hash = text.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    });
+    format!("{hash:016x}")
+}
+
+/// results.csv and the folder around it.
+struct Store {
+    folder: PathBuf,
+    file: File,
+    known: BTreeMap<String, Figures>,
+}
+
+impl Store {
+    fn open(folder: &Path, axes: &[Axis]) -> Result<Self, Failure> {
+        let path = folder.join("results.csv");
+        let named = |error: std::io::Error| Failure::new(format!("{}: {error}", path.display()));
+        fs::create_dir_all(folder).map_err(named)?;
+        let options = axes.iter().map(|axis| axis.option.as_str());
+        let header: Vec<&str> =
+            ["cell", "seed", "trace_hash", "version"].into_iter().chain(options).chain(NAMES).collect();
+        let header = header.join(",");
+        let before = match fs::read_to_string(&path) {
+            Ok(text) => text,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
+            Err(error) => return Err(named(error)),
+        };
+        let mut whole = format!("{header}\n");
+        let mut known = BTreeMap::new();
+        for (index, line) in before.split_inclusive('\n').enumerate() {
+            let text = line.trim_end_matches('\n');
+            if index == 0 {
+                if text != header && line.ends_with('\n') {
+                    return Err(Failure::new(format!(
+                        "{}: found columns of another sweep, expected {header}; use another --out",
+                        path.display()
+                    )));
+                }
+                continue;
+            }
+            let cells: Vec<&str> = text.split(',').collect();
+            let figures = cells.len().checked_sub(NAMES.len()).and_then(|at| Figures::parse(&cells[at..]));
+            if let (true, Some(figures)) = (line.ends_with('\n'), figures)
+                && cells.len() == header.split(',').count()
+            {
+                known.insert(cells[0].to_owned(), figures);
+                whole.push_str(line);
+            }
+        }
+        fs::write(&path, whole).map_err(named)?;
+        let file = OpenOptions::new().append(true).open(&path).map_err(named)?;
+        Ok(Self { folder: folder.to_path_buf(), file, known })
+    }
+
+    /// A finished cell: its JSON first, so that a line in the table means that both are there.
+    fn add(&mut self, key: &str, cell: &Cell, json: &Value, figures: &Figures) -> Result<(), Failure> {
+        let path = self.folder.join(format!("{key}.json"));
+        fs::write(&path, format!("{json:#}\n"))
+            .map_err(|error| Failure::new(format!("{}: {error}", path.display())))?;
+        let hash = json.pointer("/config/trace/hash").and_then(Value::as_str).unwrap_or_default();
+        let mut line = vec![key.to_owned(), cell.arguments.seed.to_string(), hash.to_owned()];
+        line.push(env!("CARGO_PKG_VERSION").to_owned());
+        line.extend(cell.values.iter().cloned());
+        line.extend(figures.values().iter().map(ToString::to_string));
+        self.file
+            .write_all(format!("{}\n", line.join(",")).as_bytes())
+            .map_err(|error| Failure::new(format!("{}: {error}", self.folder.join("results.csv").display())))
+    }
+}
+
+/// Where workers report.
+struct Board {
+    store: Option<Mutex<Store>>,
+    bar: ProgressBar,
+}
+
+fn bar(cells: u64) -> ProgressBar {
+    let target = if std::io::stderr().is_terminal() {
+        ProgressDrawTarget::stderr_with_hz(5)
+    } else {
+        ProgressDrawTarget::hidden()
+    };
+    let template = "cells [{bar:40}] {pos}/{len}, {eta} left";
+    let style = ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar());
+    ProgressBar::with_draw_target(Some(cells), target).with_style(style)
+}
+
+/// Runs the cells that are not known yet; the first failure ends it when the cells under way have ended.
+fn work(
+    arguments: &Arguments,
+    cells: &[(String, Cell)],
+    known: &BTreeMap<String, Figures>,
+    traces: &Traces,
+    board: &Board,
+) -> Result<Vec<Figures>, Failure> {
+    let processors = std::thread::available_parallelism().map_or(1, usize::from);
+    let jobs = arguments.jobs.map_or(processors, |jobs| jobs as usize).min(cells.len().max(1));
+    let (next, failed) = (AtomicUsize::new(0), Mutex::new(None));
+    let found: Vec<Mutex<Option<Figures>>> = cells.iter().map(|_| Mutex::new(None)).collect();
+    let worker = || {
+        loop {
+            let index = next.fetch_add(1, Ordering::Relaxed);
+            let Some((key, cell)) = cells.get(index) else { break };
+            let figures = match known.get(key) {
+                Some(figures) => Ok(figures.clone()),
+                None => one(key, cell, traces, board),
+            };
+            match figures {
+                Ok(figures) => *found[index].lock().unwrap_or_else(PoisonError::into_inner) = Some(figures),
+                Err(failure) => {
+                    next.store(cells.len(), Ordering::Relaxed);
+                    failed.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(failure);
+                }
+            }
+            board.bar.inc(1);
+        }
+    };
+    std::thread::scope(|scope| {
+        (0..jobs).for_each(|_| {
+            scope.spawn(worker);
+        });
+    });
+    if let Some(failure) = failed.into_inner().unwrap_or_else(PoisonError::into_inner) {
+        return Err(failure);
+    }
+    let figures =
+        found.into_iter().filter_map(|cell| cell.into_inner().unwrap_or_else(PoisonError::into_inner));
+    Ok(figures.collect())
+}
+
+fn one(key: &str, cell: &Cell, traces: &Traces, board: &Board) -> Result<Figures, Failure> {
+    let loaded = traces.of(&cell.arguments)?;
+    let what = |failure: Failure| Failure::new(format!("cell {}: {failure}", cell.values.join(",")));
+    let outcome = simulate(&cell.arguments, &loaded, Shown::Nothing).map_err(what)?;
+    let figures = outcome.figures();
+    if let Some(store) = &board.store {
+        let mut store = store.lock().unwrap_or_else(PoisonError::into_inner);
+        store.add(key, cell, &outcome.to_json(), &figures)?;
+    }
+    if board.bar.is_hidden() {
+        eprintln!(
+            "{}: {} requests in {:.1} virtual s, {:.1} s of processor time",
+            cell.values.join(" "),
+            show_count(figures.get("requests") as u64),
+            figures.get("virtual_seconds"),
+            outcome.cpu_seconds
+        );
+    }
+    Ok(figures)
+}
+
+/// A cell of the table.
+struct Row {
+    values: Vec<String>,
+    figures: Figures,
+    /// Wear of the baseline on its most worn SSD in relation to this one's (P-13).
+    lifespan: Option<f64>,
+}
+
+/// The baseline of a cell is the one that differs from it in the scheme alone.
+fn rows(cells: impl Iterator<Item = (Cell, Figures)>, baseline: Option<SchemeKind>) -> Vec<Row> {
+    let cells: Vec<(Cell, Figures)> = cells.collect();
+    let baseline = baseline.or_else(|| cells.first().map(|(cell, _)| cell.arguments.scheme));
+    let others = |cell: &Cell| -> Vec<String> {
+        let name = cell.arguments.scheme.to_string();
+        cell.values.iter().filter(|value| **value != name).cloned().collect()
+    };
+    let lifespan = |cell: &Cell, figures: &Figures| {
+        let same = |(other, _): &&(Cell, Figures)| {
+            Some(other.arguments.scheme) == baseline && others(other) == others(cell)
+        };
+        let (_, base) = cells.iter().find(same)?;
+        let wear = figures.get("wear_max");
+        (wear > 0.0).then(|| base.get("wear_max") / wear)
+    };
+    cells
+        .iter()
+        .map(|(cell, figures)| Row {
+            values: cell.values.clone(),
+            figures: figures.clone(),
+            lifespan: lifespan(cell, figures),
+        })
+        .collect()
+}
+
+fn json(axes: &[Axis], rows: &[Row]) -> Value {
+    let row = |row: &Row| {
+        let mut map = Map::new();
+        for (axis, value) in axes.iter().zip(&row.values) {
+            map.insert(axis.option.clone(), value.clone().into());
+        }
+        for (name, value) in NAMES.iter().zip(row.figures.values()) {
+            map.insert((*name).to_owned(), number(*value));
+        }
+        map.insert("lifespan".to_owned(), row.lifespan.into());
+        Value::Object(map)
+    };
+    let mut map = Map::new();
+    map.insert("version".to_owned(), env!("CARGO_PKG_VERSION").into());
+    map.insert("cells".to_owned(), Value::Array(rows.iter().map(row).collect()));
+    Value::Object(map)
+}
+
+/// Columns of the table: heading, figure, digits behind the point.
+const COLUMNS: [(&str, &str, usize); 12] = [
+    ("SSD chunks", "ssd_chunks_written", 0),
+    ("log chunks", "log_chunks_written", 0),
+    ("copies", "page_copies", 0),
+    ("GC ops/SSD", "gc_operations_mean_with_fill", 1),
+    ("erases/SSD", "erases_mean", 1),
+    ("RAID WA", "raid_write_amplification", 3),
+    ("x device", "device_write_amplification", 3),
+    ("= WA", "write_amplification", 3),
+    ("requests/s", "requests_per_second", 0),
+    ("mean us", "latency_us_mean", 1),
+    ("p99 us", "latency_us_p99", 1),
+    ("p99.9 us", "latency_us_p999", 1),
+];
+
+fn table(axes: &[Axis], rows: &[Row]) -> String {
+    let mut table = Table::new();
+    table.load_preset(presets::NOTHING);
+    let names = axes.iter().map(|axis| axis.option.as_str());
+    table.set_header(names.chain(COLUMNS.map(|(name, ..)| name)).chain(["lifespan"]));
+    for row in rows {
+        let show = |(_, figure, digits): (&str, &str, usize)| {
+            let value = row.figures.get(figure);
+            if digits == 0 { show_count(value.round() as u64) } else { format!("{value:.digits$}") }
+        };
+        let lifespan = row.lifespan.map_or_else(|| "-".to_owned(), |lifespan| format!("{lifespan:.2}"));
+        table.add_row(row.values.iter().cloned().chain(COLUMNS.map(show)).chain([lifespan]));
+    }
+    let skip = axes.len();
+    table.column_iter_mut().skip(skip).for_each(|column| column.set_cell_alignment(CellAlignment::Right));
+    table.trim_fmt()
+}
