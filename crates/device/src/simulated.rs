@@ -46,12 +46,12 @@ impl Simulated {
         (first, end - first, (offset_bytes | length_bytes).is_multiple_of(self.page_bytes))
     }
 
-    fn write(&mut self, offset: u64, length: u64, stream: Stream, now_ns: u64) -> Result<u64, OutOfRange> {
+    fn write(&mut self, offset: u64, length: u64, tag: Tag, now_ns: u64) -> Result<u64, OutOfRange> {
         let (first, count, whole) = self.pages(offset, length);
         if !whole {
             self.device.read(first, count, now_ns)?;
         }
-        self.device.write(first, count, Tag::from(stream), now_ns)
+        self.device.write(first, count, tag, now_ns)
     }
 
     fn read(&mut self, offset: u64, length: u64, now_ns: u64) -> Result<u64, OutOfRange> {
@@ -130,7 +130,7 @@ impl SimulatedSet {
         let Some(simulated) = self.devices.get_mut(op.dev.index()) else { return Err(IoFault::Gone) };
         match op.kind {
             OpKind::Read => simulated.read(offset, length, now_ns),
-            OpKind::Write => simulated.write(offset, length, op.stream, now_ns),
+            OpKind::Write => simulated.write(offset, length, tag_of(op), now_ns),
             OpKind::Discard => simulated.trim(offset, length, now_ns),
             OpKind::Flush => Ok(simulated.device.flush(now_ns)),
         }
@@ -151,6 +151,15 @@ impl SimulatedSet {
     fn pass(&mut self, end: Result<u64, OutOfRange>) -> Result<(), IoFault> {
         self.now_ns = self.now_ns.max(end.map_err(|_| IoFault::Short)?);
         Ok(())
+    }
+}
+
+/// What an SSD with streams is told of a write.
+fn tag_of(op: &DeviceOp) -> Tag {
+    match op.stream {
+        Stream::Data => Tag::Data(op.class),
+        // Its own classes are by how long parity lives, which the SSD sees.
+        Stream::Parity | Stream::Log | Stream::Metadata => Tag::from(op.stream),
     }
 }
 
@@ -196,7 +205,7 @@ impl DeviceSet for SimulatedSet {
         self.kept.write_now(dev, offset_bytes, from)?;
         let (length, now_ns) = (from.len() as u64, self.now_ns);
         let Some(simulated) = self.devices.get_mut(dev.index()) else { return Err(IoFault::Gone) };
-        let end = simulated.write(offset_bytes, length, Stream::Metadata, now_ns);
+        let end = simulated.write(offset_bytes, length, Tag::Metadata, now_ns);
         self.pass(end)
     }
 
