@@ -36,5 +36,5 @@ END {
   for (count = most; count > 0; count--) { limit = count; if (chunks[count] >= left) break; left -= chunks[count] }
   for (chunk in written) if (written[chunk] > limit || (written[chunk] == limit && left-- > 0)) { top += written[chunk]; found += called[chunk] }
   printf "%d writes to %d chunks: hot %.2f %%, by chance %.2f %%; in top 20 %% %.1f %%, of top 20 %% %.2f %%; shortcut %.1f %%\n",
-    all, unique, 100 * hot / all, 100 * lists * items * squares / all / all, hot ? 100 * found / hot : 0, 100 * found / top, 100 * shortcut / all
+    all, unique, 100 * hot / all, 100 * lists * items * squares / all / all, hot ? 100 * found / hot : 0, top ? 100 * found / top : 0, 100 * shortcut / all
 }

@@ -19,8 +19,8 @@
 #   was-N         N groups by GLRU, a unit's buffer each; -own: what is collected in units of its own; -hca: by HCA
 #   sepbit        six classes, a unit's buffer each
 #   *-cb          cost-benefit instead of greedy
-# One request at a time, null devices. Counts depend on trace and seed alone, not on the machine. Full length takes some
-# 20 minutes and 2 GiB of memory; `--requests` makes the synthetic traces shorter. The tables stay in DIR (default:
+# One request at a time, null devices. Counts depend on trace and seed alone, not on the machine. Full length takes 20
+# to 40 minutes and 2 GiB of memory; `--requests` makes the synthetic traces shorter. The tables stay in DIR (default:
 # target/experiments/placement) with every replay's JSON, results.csv and real.csv. Exit code 1 if a run fails or its counts
 # contradict each other; a figure outside of the paper's range is said, no failure.
 #

@@ -177,3 +177,39 @@ fn a_wrong_option_makes_nothing() {
         assert!(String::from_utf8_lossy(&output.stderr).starts_with(message));
     }
 }
+
+/// `scripts/experiments/glru.awk`: of uniform writes it calls hot what its formula says; what is written twice in a row it sees.
+#[test]
+fn what_glru_sees_of_a_trace_is_counted() {
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scripts/experiments/glru.awk");
+    let folder = tempfile::tempdir().unwrap();
+    let trace = folder.path().join("trace.csv");
+    let percents = || -> Vec<f64> {
+        let output = Command::new("awk").arg("-f").arg(&script).arg(&trace).output().unwrap();
+        let text = String::from_utf8(output.stdout).unwrap();
+        let words: Vec<&str> = text.split_whitespace().collect();
+        let before = |word: &&[&str]| word[1].starts_with('%');
+        words.windows(2).filter(before).filter_map(|word| word[0].parse().ok()).collect()
+    };
+    let path = trace.to_str().unwrap();
+    let options = ["trace", "generate", "--profile", "uniform", "--range", "256MiB", "--requests", "100000"];
+    let output = Command::new(env!("CARGO_BIN_EXE_elastripe"))
+        .args(options)
+        .args(["--seed", "3", path])
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let seen = percents();
+    let [hot, chance] = seen[..2] else { panic!("{seen:?}") };
+    // 1,024 of 65,536 chunks, and what 100,000 draws are uneven by.
+    assert!((1.4..1.8).contains(&hot) && (chance - 2.6).abs() < 0.2, "{seen:?}");
+
+    std::fs::write(
+        &trace,
+        "ts_us,dev,op,offset,len\n0,0,W,4096,4096\n1,0,W,4096,4096\n2,0,W,8192,8192\n3,0,R,0,4096\n",
+    )
+    .unwrap();
+    // The second write is hot, the third continues it.
+    let seen = percents();
+    assert_eq!((seen[0], seen.last()), (75.0, Some(&50.0)), "{seen:?}");
+}
