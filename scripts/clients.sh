@@ -30,14 +30,17 @@ tests=(
   "qemu-io-raid:120:test_qemu_io raid"
   "fio-eplog:180:test_fio eplog"
   "fio-raid:180:test_fio raid"
+  "fio-was:180:test_fio was"
   "fio-faults-eplog:180:test_fio_faults eplog"
   "fio-faults-raid:180:test_fio_faults raid"
   "ext4-eplog:180:test_fs eplog ext4"
   "xfs-eplog:180:test_fs eplog xfs"
   "ext4-raid:180:test_fs raid ext4"
+  "ext4-elastic:180:test_fs elastic ext4"
   "crash-ext4-eplog:$((60 + 60 * crashes)):test_crash eplog ext4"
   "crash-xfs-eplog:$((60 + 60 * crashes)):test_crash eplog xfs"
   "crash-ext4-raid:$((60 + 60 * crashes)):test_crash raid ext4"
+  "crash-ext4-elastic:$((60 + 60 * crashes)):test_crash elastic ext4"
 )
 
 # One test, in a process of its own: `clients.sh --inner DIRECTORY FUNCTION ARGUMENT...`.

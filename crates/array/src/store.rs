@@ -5,7 +5,7 @@ use crate::space::Space;
 use crate::table::Table;
 use block::{ChunkAddr, ChunkIndex, DevIndex, Geometry, META_BYTES};
 use erasure::{Code, CodeError};
-use format::{ArrayConfig, CodeKind, SchemeKind};
+use format::{ArrayConfig, CLASSES_MAX, CodeKind, SchemeKind};
 
 /// Chunks per device that only parity commit and rebuild may take, so that they can always make space.
 pub const SET_ASIDE_CHUNKS: u32 = 32;
@@ -116,6 +116,20 @@ impl Store {
     /// Buffers that plans leave free, for the covers of failed reads: a plan that has started must be able to end.
     pub fn slots_kept(&self) -> usize {
         4 * self.main_count() + 16
+    }
+
+    /// Buffers that user writes leave: besides those, what one step of garbage collection takes at least, or writes that wait
+    /// for space would hold what makes it.
+    pub fn slots_kept_by_writes(&self) -> usize {
+        if !self.config.scheme.is_elastic() {
+            return self.slots_kept();
+        }
+        self.slots_kept() + CLASSES_MAX * self.config.geometry.parity_count() + self.main_count()
+    }
+
+    /// Buffers that are left when a write is copied or completed: besides those, the parity of what is to be written next.
+    pub fn slots_kept_by_copies(&self) -> usize {
+        self.slots_kept_by_writes() + self.main_count()
     }
 
     /// Frees a chunk; the engine lets it be reused once that is safe.

@@ -129,3 +129,54 @@ fn w15_writes_say_which_class_they_belong_to() {
     }
     assert_eq!(classes.into_iter().collect::<Vec<_>>(), [0, 1]);
 }
+
+/// Turns until all requests are answered, whose buffers go back then; panics if they are not after many turns.
+fn answered(array: &mut Array<MemorySet>, mut held: Vec<Vec<Slot>>) {
+    let (mut answers, mut left) = (Vec::new(), held.len());
+    for _ in 0..10_000 {
+        array.turn();
+        array.take_answers(&mut answers);
+        for done in answers.drain(..) {
+            assert!(done.result.is_ok());
+            held[done.tag as usize].drain(..).for_each(|slot| array.engine().pool().free(slot));
+            left -= 1;
+        }
+        if left == 0 {
+            return;
+        }
+    }
+    panic!("{left} of {} requests are not answered, and nothing goes on", held.len());
+}
+
+/// Requests hold their buffers until the last chunk is copied, or durable: what was copied must go out before the rest.
+#[test]
+fn requests_that_take_all_buffers_make_room_for_themselves() {
+    for (scheme, durable) in [
+        (SchemeKind::Elastic, Durability::Volatile),
+        (SchemeKind::Elastic, Durability::Durable),
+        (SchemeKind::Was, Durability::Volatile),
+        (SchemeKind::Was, Durability::Durable),
+    ] {
+        let group = SchemeOptions { group_chunks: Some(3), ..SchemeOptions::default() };
+        let few = EngineOptions { pool_bytes: 0, scheme: group, ..options() };
+        let devices = fresh(&create_options(scheme, 3, 1), 16, 0);
+        let mut array = assemble(devices, 4, few).0;
+        let most = array.engine_ref().slots_per_request_max();
+        for (chunks, partial) in [(1, 0), (1, 512), (most, 0), (most, 512)] {
+            let (mut held, mut at) = (Vec::new(), 0);
+            let mut slots: Vec<Slot> = Vec::new();
+            let mut size = chunks;
+            while size > 0 {
+                if !array.engine().take_slots(size, &mut slots) {
+                    size /= 2;
+                    continue;
+                }
+                let (tag, length) = (held.len() as u64, size as u64 * CHUNK - partial);
+                array.engine().write(tag, at + partial, length, &slots, durable);
+                at += size as u64 * CHUNK;
+                held.push(std::mem::take(&mut slots));
+            }
+            answered(&mut array, held);
+        }
+    }
+}

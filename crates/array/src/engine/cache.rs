@@ -207,7 +207,7 @@ impl Engine {
                 entry
             }
             None => {
-                let spare = self.pool.free_count() > self.store.slots_kept();
+                let spare = self.pool.free_count() > self.store.slots_kept_by_copies();
                 let Some(slot) = spare.then(|| self.pool.alloc()).flatten() else { return false };
                 self.enter(&write, slot)
             }
@@ -385,6 +385,17 @@ impl Engine {
         while self.cache.has_waiting() {
             self.write_oldest_of_each_device();
         }
+    }
+
+    /// What is on its way to the devices goes before what still has to be copied, which may wait for its buffers; `false`: it
+    /// does already, or there is none.
+    pub(super) fn put_cached_first(&mut self) -> bool {
+        let is_cached = |pending: &Pending| Self::is_cached(&pending.write);
+        let found = self.pending.iter().skip_while(|pending| is_cached(pending)).any(is_cached);
+        if found {
+            self.pending.make_contiguous().sort_by_key(|pending| !is_cached(pending));
+        }
+        found
     }
 
     /// Everything acknowledged so far is written; then the request goes on.

@@ -170,6 +170,7 @@ impl Engine {
         let edges = self.chunks_of(offset_bytes, length_bytes);
         let request = self.open(tag, 1, durable);
         self.note_write_request();
+        self.scheme.begin_write(Lba::new(offset_bytes / SECTOR_BYTES), length_bytes / SECTOR_BYTES);
         let (mut whole_from, mut whole_to) = (first, last + 1);
         let partial = |&(lcn, from, to): &(Lcn, u32, u32)| {
             (lcn.get() == first || lcn.get() == last) && u64::from(to - from) < chunk

@@ -152,10 +152,11 @@ impl Engine {
         }
     }
 
-    /// Buffers come back as what waits in the cache is written; `false`: nothing more can start now.
+    /// Buffers come back as what waits in the cache is written, before what could not be copied; `false`: nothing more can
+    /// start now.
     fn wait_for_buffers(&mut self) -> bool {
         self.drain_cache();
-        false
+        self.put_cached_first()
     }
 
     /// A partial write whose chunk is complete now, its stripe held exclusively: into the cache or the batch.
@@ -184,7 +185,7 @@ impl Engine {
             }
             Located::At { .. } => {
                 // A cover of this read needs buffers too.
-                let spare = self.pool.free_count() > self.store.slots_kept();
+                let spare = self.pool.free_count() > self.store.slots_kept_by_copies();
                 let Some(base) = spare.then(|| self.pool.alloc()).flatten() else {
                     // Buffers come back as other work ends; until then the write keeps its place and its lock.
                     self.pending.push_front(Pending {
@@ -194,7 +195,7 @@ impl Engine {
                     });
                     let stripe = self.store.config.geometry.stripe_of(write.lcn);
                     self.unlock(stripe, Mode::Exclusive);
-                    return false;
+                    return self.wait_for_buffers();
                 };
                 self.start_fill(write, base);
             }

@@ -4,7 +4,7 @@
 //! A plan moves as many chunks of the victim as there are buffers for. The moves of one unit may be spread over several
 //! plans, beside user writes: a chunk that a user overwrites meanwhile is not the newest version when its move is applied,
 //! and the move does not count. If a chunk cannot be read, the chunks of its plan are tried one by one, so that the others do not
-//! suffer; its unit is left alone then.
+//! suffer, while there are rows to spare for that; its unit is left alone then.
 
 use super::write::{Chunk, plan_stripe};
 use super::{Elastic, rows};
@@ -167,6 +167,10 @@ impl Elastic {
     fn choose_single(&mut self, moves: &mut Vec<Move>) -> bool {
         while let Some(&place) = self.collector.singly.front() {
             let unit = self.units.of_row(self.rows.row_of(place));
+            if self.units.is_short() {
+                // Each takes a row: what is left is for units that give rows back.
+                self.units.stick(unit);
+            }
             if let Some(lcn) = self.rows.owner(place).filter(|_| self.units.is_moving(unit)) {
                 moves.push(Move { lcn, from: place, class: 0 });
                 return true;

@@ -109,11 +109,17 @@ impl Bench {
 
     /// Writes chunks in no order, each in a stripe of its own, until no more rows than garbage collection needs are left.
     fn fill(&mut self) {
+        self.fill_with(1);
+    }
+
+    /// The same with stripes of `width` chunks.
+    fn fill_with(&mut self, width: u64) {
         let volume = self.store.config.stripe_count * self.store.config.geometry.data_count() as u64;
         let mut state = 1u64;
         loop {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            let (plan, refused) = self.plan(&[(state >> 33) % volume]);
+            let lcns: Vec<u64> = (0..width).map(|i| (state >> 33).wrapping_mul(2 * i + 1) % volume).collect();
+            let (plan, refused) = self.plan(&lcns);
             if refused > 0 {
                 return;
             }
@@ -193,6 +199,44 @@ fn collection_always_gets_users_going_again() {
                 }
                 bench.release();
             }
+        }
+    }
+}
+
+/// One chunk that is lost must not take all rows that are left.
+#[test]
+fn what_cannot_be_read_does_not_stop_collection() {
+    let mut bench = Bench::new(40, 1, 2, 400, &SchemeOptions::default());
+    for lost in 0..8 {
+        bench.fill_with(40);
+        let mut bad = Vec::new();
+        for step in 0.. {
+            assert!(step < 5000, "collection gains nothing after {lost} losses");
+            let (plan, refused) = bench.plan(&[1]);
+            bench.carry_out(plan);
+            if refused == 0 {
+                break;
+            }
+            let Some(plan) = bench.collect() else {
+                assert!(!bench.store.freed.is_empty(), "stuck after {lost} losses");
+                bench.release();
+                continue;
+            };
+            let from: Vec<u32> = (0..plan.records.len())
+                .flat_map(|index| {
+                    let RecordRef::Elastic { members, .. } = plan.records.get(index) else { panic!("moves") };
+                    members.iter().map(|member| member.from).collect::<Vec<_>>()
+                })
+                .collect();
+            if bad.is_empty() {
+                bad.extend(from.last());
+            }
+            if from.iter().any(|place| bad.contains(place)) {
+                bench.undo(plan);
+            } else {
+                bench.carry_out(plan);
+            }
+            bench.release();
         }
     }
 }

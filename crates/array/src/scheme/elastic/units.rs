@@ -39,6 +39,7 @@ struct Unit {
     class: u8,
     fate: Fate,
     created: u64,
+    /// When its last row was taken.
     closed: u64,
     /// When what is in it was written by users, on the average.
     stamp: UnitStamp,
@@ -228,9 +229,9 @@ impl Units {
             }
             if let Some(unit) = self.open[class] {
                 if let Some(row) = self.take_from(store, unit) {
+                    self.units[unit as usize].closed = now;
                     return Some(row);
                 }
-                self.units[unit as usize].closed = now;
                 self.open[class] = None;
             }
             let unit = match self.partial.pop_front() {

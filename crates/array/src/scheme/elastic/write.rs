@@ -76,7 +76,7 @@ impl Elastic {
         members: impl ExactSizeIterator<Item = Chunk>,
         plan: &mut Plan,
     ) -> bool {
-        if pool.free_count() < store.config.geometry.parity_count() + store.slots_kept() {
+        if pool.free_count() < store.config.geometry.parity_count() + store.slots_kept_by_writes() {
             return false;
         }
         let Some(row) = self.units.take_row(store, class, self.now, true) else { return false };
