@@ -257,7 +257,7 @@ impl Arguments {
                 DeviceConfig::Ssd(Box::new(SsdConfig { timing, ..*config }))
             }
             DeviceConfig::Hdd(options) if self.untimed => DeviceConfig::Hdd(flash::HddOptions {
-                // As fast as a disk can be: a page takes no nanosecond.
+                // As fast as a simulated disk can be: a page takes four nanoseconds.
                 sequential: [1e12; 2],
                 random: [1e12; 2],
                 ..options
