@@ -45,7 +45,7 @@ reductions() {
   awk -F, -v base="$1" '{ name[NR] = $1; ssd[NR] = $2; gc[NR] = $3; if ($1 == base) { s = $2; g = $3 } }
     END { for (i = 1; i <= NR; i++)
       printf "  %-12s %12d SSD chunks (%+6.1f %%)  %9.1f GC operations per SSD (%s)\n", name[i], ssd[i], 100 * (ssd[i] / s - 1),
-        gc[i], g > 0 ? sprintf("%+6.1f %%", 100 * (gc[i] / g - 1)) : "none in " base }'
+        gc[i], (g > 0 ? sprintf("%+6.1f %%", 100 * (gc[i] / g - 1)) : "none in " base) }'
 }
 
 {
