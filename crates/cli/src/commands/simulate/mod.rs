@@ -25,6 +25,9 @@ use flash::{DeviceConfig, GcPolicy, SlcCap, SsdConfig, presets};
 use format::{Consistency, SchemeKind};
 use std::path::PathBuf;
 
+/// Buffers for requests: so many that none waits for one. Nobody touches their content, so they take no memory.
+const POOL_BYTES: u64 = 1 << 30;
+
 /// Options of `simulate`.
 #[derive(Args, Debug)]
 pub struct Arguments {
@@ -175,7 +178,11 @@ impl Arguments {
 
     /// The engine; options that mean nothing to the scheme are left out, so that schemes can be compared.
     fn engine_options(&self) -> EngineOptions {
-        let mut options = EngineOptions { content: Content::Meaningless, ..EngineOptions::default() };
+        let mut options = EngineOptions {
+            content: Content::Meaningless,
+            pool_bytes: POOL_BYTES,
+            ..EngineOptions::default()
+        };
         options.commit.idle_ns = None;
         options.commit.every_requests = match self.commit_every {
             CommitEvery::Writes(writes) => Some(writes),
@@ -250,7 +257,7 @@ impl Arguments {
                 DeviceConfig::Ssd(Box::new(SsdConfig { timing, ..*config }))
             }
             DeviceConfig::Hdd(options) if self.untimed => DeviceConfig::Hdd(flash::HddOptions {
-                // As fast as a disk can be: a page takes no nanosecond.
+                // As fast as a simulated disk can be: a page takes four nanoseconds.
                 sequential: [1e12; 2],
                 random: [1e12; 2],
                 ..options

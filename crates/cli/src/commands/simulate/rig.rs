@@ -9,7 +9,7 @@ use crate::commands::replay::load::Loaded;
 use crate::commands::replay::progress::Progress;
 use crate::commands::replay::report::Phase;
 use crate::commands::replay::target::{ArrayTarget, Target as _};
-use crate::commands::replay::{bulk_bytes, fill_bytes, fill_requests, fit, phase};
+use crate::commands::replay::{fill_bytes, fill_requests, fit, phase};
 use crate::elastic::{placement_json, placement_text};
 use crate::failure::Failure;
 use crate::status;
@@ -48,7 +48,8 @@ pub fn simulate(arguments: &Arguments, loaded: &Loaded, shown: Shown) -> Result<
     let mut target = ArrayTarget::simulated(array, SimulatedSet::now_ns);
     loaded.check_footprint(target.volume_bytes())?;
     let covered = fill_bytes(&target, loaded.footprint_bytes);
-    let bulk = bulk_bytes(&target, arguments.chunk_size);
+    // Short requests: what an elastic scheme cannot place yet is offered to it again with every completion.
+    let bulk = arguments.geometry.data_count as u64 * arguments.chunk_size;
     let made = Marks::of(&target);
 
     let fill = if arguments.fill {
