@@ -18,7 +18,7 @@ pub struct DeviceOptions {
     /// A named SSD with its service times; `flash presets` lists them. The options below change it.
     #[arg(long, value_name = "NAME")]
     pub preset: Option<String>,
-    /// Bytes the host sees [4GiB].
+    /// Bytes the host sees (4GiB).
     #[arg(long, value_parser = parse_size, value_name = "SIZE")]
     logical_size: Option<u64>,
     /// Pages of the flash per logical page, without the free blocks that GC keeps [1.07].
@@ -27,31 +27,31 @@ pub struct DeviceOptions {
     /// Number of blocks, instead of --spare.
     #[arg(long, value_name = "N")]
     blocks: Option<u32>,
-    /// Pages of a block that take data [64].
+    /// Pages of a block that take data (64).
     #[arg(long, value_name = "N")]
     pages_per_block: Option<u32>,
     /// Pages of a block beside those, for the device's own summary.
     #[arg(long, value_name = "N")]
     summary_pages: Option<u32>,
-    /// Bytes of a page [4KiB].
+    /// Bytes of a page (4KiB).
     #[arg(long, value_parser = parse_size, value_name = "SIZE")]
     page_size: Option<u64>,
-    /// Victim of GC: greedy, cost-benefit, fifo or d-choices:D [greedy].
+    /// Victim of GC: greedy, cost-benefit, fifo or d-choices:D (greedy).
     #[arg(long, value_parser = parse_gc, value_name = "POLICY")]
     gc: Option<GcPolicy>,
     /// Where GC writes the pages it copies.
     #[arg(long, value_enum, value_name = "WHERE")]
     gc_frontier: Option<Frontier>,
-    /// Free blocks that GC keeps: a number, or a share of all such as 5% [3].
+    /// Free blocks that GC keeps: a number, or a share of all such as 5% (3).
     #[arg(long, value_parser = parse_kept, value_name = "N|SHARE")]
     gc_free: Option<Kept>,
     /// Which streams the SSD keeps apart.
     #[arg(long, value_enum, value_name = "WHICH")]
     streams: Option<Streams>,
-    /// Streams the SSD has [8].
+    /// Streams the SSD has (8).
     #[arg(long, value_name = "N")]
     stream_limit: Option<u8>,
-    /// Classes into which the SSD sorts parity by how long it lives [1].
+    /// Classes into which the SSD sorts parity by how long it lives (1).
     #[arg(long, value_name = "N")]
     parity_classes: Option<u8>,
     /// Memory for the mapping table (DFTL); the whole table if not given.

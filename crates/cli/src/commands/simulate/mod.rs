@@ -76,7 +76,7 @@ pub struct Arguments {
     /// Classes into which an SSD sorts parity by how long it lives (with --streams class or all).
     #[arg(long, value_name = "N")]
     parity_classes: Option<u8>,
-    /// Write parity in SLC mode: the most of the over-provisioned space that may go into it, 0 to 1, or dynamic[:SLACK].
+    /// Write parity in SLC mode: the most of the over-provisioned space that may go into it, 0 to 1, or dynamic, or dynamic:SLACK.
     #[arg(long, value_parser = parse_cap, value_name = "CAP")]
     slc_cap: Option<SlcCap>,
     /// Wear of a page in MLC mode in relation to one in SLC mode.
