@@ -420,12 +420,6 @@ impl Engine {
         self.ops.push(op);
     }
 
-    /// Copies the content of one buffer to another.
-    fn copy_slot(&mut self, from: Slot, to: Slot) {
-        let (from, to, len) = (self.pool.offset(from), self.pool.offset(to), self.pool.slot_bytes());
-        self.pool.region_mut().copy_within(from..from + len, to);
-    }
-
     fn push_chunk_op(&mut self, tag: Tag, kind: OpKind, stream: Stream, addr: ChunkAddr, slot: Slot) {
         let (offset_bytes, length_bytes) = (self.store.offset_of(addr), self.pool.slot_bytes() as u64);
         let class = if kind == OpKind::Write { self.scheme.class_at(addr) } else { 0 };

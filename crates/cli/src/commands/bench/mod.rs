@@ -88,8 +88,11 @@ enum Devices {
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 enum WorkloadName {
+    /// Random updates of one chunk into free space: neither parity commits nor garbage collection. The space is made free
+    /// between the slices, which does not count.
+    Burst,
     /// Random updates of one chunk; commits between the slices, not counted. Garbage collection counts, and runs from the
-    /// beginning: the volume is overwritten twice before.
+    /// beginning: the volume is overwritten twice before. So it favours schemes with commits.
     Randwrite,
     /// The same without a pause: commits come when space runs low, and count.
     Sustained,
@@ -119,6 +122,7 @@ fn parse_seconds(text: &str) -> Result<f64, String> {
 impl Arguments {
     fn workloads(&self) -> Vec<Workload> {
         let named = |name| match name {
+            WorkloadName::Burst => vec![Workload::Burst],
             WorkloadName::Randwrite => vec![Workload::RandWrite],
             WorkloadName::Sustained => vec![Workload::Sustained],
             WorkloadName::Seqwrite => vec![Workload::SeqWrite],

@@ -17,7 +17,7 @@ fn micros(latency: &Histogram<u64>, percentile: f64) -> f64 {
 /// What one thing counted is called.
 fn unit(workload: Workload) -> &'static str {
     match workload {
-        Workload::RandWrite | Workload::Sustained | Workload::SeqWrite => "writes/s",
+        Workload::Burst | Workload::RandWrite | Workload::Sustained | Workload::SeqWrite => "writes/s",
         Workload::RandRead | Workload::SeqRead => "reads/s",
         Workload::Commit => "stripes/s",
         Workload::Rebuild => "chunks/s",
@@ -42,7 +42,8 @@ fn over_eplog(m: &Measured, measured: &[Measured]) -> Option<f64> {
 
 /// What garbage collection took, of a workload in which it runs.
 fn gc_line(workload: Workload, m: &Measured) -> Option<String> {
-    let measures_gc = matches!(workload, Workload::RandWrite | Workload::Sustained | Workload::SeqWrite);
+    let measures_gc =
+        matches!(workload, Workload::Burst | Workload::RandWrite | Workload::Sustained | Workload::SeqWrite);
     if !m.scheme.is_elastic() || !measures_gc {
         return None;
     }
@@ -51,7 +52,8 @@ fn gc_line(workload: Workload, m: &Measured) -> Option<String> {
         Workload::RandWrite | Workload::Sustained => {
             format!("volume overwritten {AGE_PASSES} times before; ")
         }
-        Workload::RandRead
+        Workload::Burst
+        | Workload::RandRead
         | Workload::SeqRead
         | Workload::SeqWrite
         | Workload::Commit
