@@ -13,6 +13,7 @@ use crate::background::Background;
 use crate::cache::CacheSizes;
 use crate::elastic::{ElasticChoices, GcUnit};
 use crate::failure::Failure;
+use crate::output;
 use crate::units::parse_size;
 use block::Geometry;
 use clap::{Args, ValueEnum};
@@ -193,7 +194,7 @@ pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
         }
     }
     if arguments.json {
-        println!("{:#}", report::to_json(arguments, &results));
+        output::line(format_args!("{:#}", report::to_json(arguments, &results)));
     }
     Ok(0)
 }
