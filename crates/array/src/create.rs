@@ -156,9 +156,8 @@ pub fn plan_config(
         if too_many { high = middle - 1 } else { low = middle }
     }
     fits(low).filter(|config| config.main_device_bytes() <= main_bytes).ok_or_else(|| {
-        let needed = (RESERVE_CHUNKS_MIN..u32::MAX)
-            .step_by(1)
-            .find_map(|c| config_for(options, c, log_count as u16, log_blocks));
+        let needed =
+            (1..u32::MAX).find_map(|chunks| config_for(options, chunks, log_count as u16, log_blocks));
         CreateError::TooSmall {
             what: "a main device",
             found_bytes: main_bytes,

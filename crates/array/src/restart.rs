@@ -30,6 +30,14 @@ pub enum AssembleError {
     /// An option of the scheme is out of its range.
     #[error(transparent)]
     Option(#[from] placement::OptionError),
+    /// The buffers of the engine do not fit into memory.
+    #[error(
+        "buffers of {bytes} bytes cannot be had: let fewer chunks wait in groups or caches, or give the array fewer buffers"
+    )]
+    Buffers {
+        /// What they would take.
+        bytes: u64,
+    },
     /// No member was given.
     #[error("no member of an array was given")]
     NoMembers,

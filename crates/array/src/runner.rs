@@ -28,7 +28,7 @@ impl<D: DeviceSet> Array<D> {
         nonce: u64,
         options: EngineOptions,
     ) -> Result<(Self, RecoveryReport), AssembleError> {
-        options.scheme.check(&arrangement.newest.config)?;
+        options.check(&arrangement.newest.config)?;
         let (parts, report) = recovery::assemble(&mut devices, arrangement, nonce)?;
         let engine = Engine::new(parts, options);
         Ok((

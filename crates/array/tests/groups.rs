@@ -106,6 +106,19 @@ fn options_out_of_range_are_refused_when_the_array_starts() {
     assert!(error.to_string().contains("groups"), "{error}");
 }
 
+#[test]
+fn more_buffers_than_memory_are_refused_when_the_array_starts() {
+    let huge = EngineOptions { pool_bytes: 1 << 62, ..options() };
+    let wide = SchemeOptions { group_chunks: Some(u32::MAX), ..SchemeOptions::default() };
+    for engine in [huge, EngineOptions { scheme: wide, ..options() }] {
+        let mut devices = fresh(&create_options(SchemeKind::Was, 3, 1), 16, 0);
+        let found = common::superblocks(&mut devices, 4);
+        let arrangement = array::arrange(&found).unwrap();
+        let error = Array::assemble(devices, &arrangement, 1, engine).err().unwrap();
+        assert!(error.to_string().contains("bytes cannot be had"), "{error}");
+    }
+}
+
 /// What devices are told: chunks of one class share units, and say so.
 #[test]
 fn w15_writes_say_which_class_they_belong_to() {

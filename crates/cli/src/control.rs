@@ -65,7 +65,7 @@ pub enum Request {
 }
 
 /// What the server answers.
-#[derive(Serialize, Deserialize, Clone, PartialEq, Eq, Debug)]
+#[derive(Serialize, Deserialize, Clone, PartialEq, Debug)]
 pub struct Reply {
     /// Why it was not done, if it was not.
     #[serde(skip_serializing_if = "Option::is_none", default)]

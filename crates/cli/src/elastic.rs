@@ -6,6 +6,7 @@ use array::{EngineOptions, GcStats, SchemeOptions};
 use clap::Args;
 use format::{ArrayConfig, SchemeKind, UNIT_ROWS_MAX};
 use placement::{GcGroup, GcThreshold, HotnessKind, PlacementKind, VictimKind};
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 /// What elastic schemes write together, how long a chunk waits for that, and what they collect when.
@@ -38,6 +39,10 @@ pub struct ElasticChoices {
     /// 200ms, or never (until the group is full, a flush or idle time); by default 200ms with the scheme elastic, never with was.
     #[arg(long, value_parser = parse_wait, value_name = "TIME")]
     pub p_wait: Option<Wait>,
+    /// Chunks of which the placement sepbit remembers when they were written last, 8 bytes each: for old versions whose unit does
+    /// not tell, such as those written before the start (default 0).
+    #[arg(long, value_parser = clap::value_parser!(u64).range(0..=1 << 28), value_name = "CHUNKS")]
+    pub recent_entries: Option<u64>,
 }
 
 /// How long a chunk waits at most.
@@ -120,6 +125,7 @@ impl ElasticChoices {
             self.gc_group.map(|kind| (format!("--gc-group {kind}"), Concern::NotSepBit)),
             self.group_chunks.map(|chunks| (format!("--group-chunks {chunks}"), Concern::Elastic)),
             self.p_wait.map(|ns| (format!("--p-wait {}", wait(ns)), Concern::Elastic)),
+            self.recent_entries.map(|count| (format!("--recent-entries {count}"), Concern::SepBit)),
         ]
         .into_iter()
         .flatten()
@@ -139,7 +145,10 @@ impl ElasticChoices {
             (Concern::NotSepBit, PlacementKind::SepBit) => Some(
                 "the placement sepbit has classes of its own for what garbage collection moves".to_owned(),
             ),
-            (Concern::Elastic | Concern::Was | Concern::NotSepBit, _) => None,
+            (Concern::SepBit, PlacementKind::Single | PlacementKind::Was) => Some(format!(
+                "scheme {scheme} is to place chunks by {kind}; this is an option of --placement sepbit"
+            )),
+            (Concern::Elastic | Concern::Was | Concern::NotSepBit | Concern::SepBit, _) => None,
         }
     }
 
@@ -155,8 +164,8 @@ impl ElasticChoices {
             gc_threshold: self.gc_threshold.unwrap_or(own.gc_threshold),
             group_chunks: self.group_chunks.or(own.group_chunks),
             p_wait_ns: self.p_wait.map(|wait| wait.ns).or(own.p_wait_ns),
+            recent_entries: self.recent_entries.unwrap_or(own.recent_entries),
             seed,
-            ..own
         };
         EngineOptions { scheme, ..options }
     }
@@ -171,6 +180,8 @@ enum Concern {
     Was,
     /// The placements that have no classes of their own for garbage collection.
     NotSepBit,
+    /// The placement `sepbit`.
+    SepBit,
 }
 
 fn used_placement(chosen: Option<PlacementKind>, scheme: SchemeKind) -> PlacementKind {
@@ -186,48 +197,82 @@ fn show_ms(ns: u64) -> String {
     if ns.is_multiple_of(1_000_000) { format!("{}ms", ns / 1_000_000) } else { format!("{ns}ns") }
 }
 
-/// What an array of an elastic scheme runs with; null for others.
-pub fn placement_json(options: &SchemeOptions, config: &ArrayConfig) -> Value {
-    if !config.scheme.is_elastic() {
-        return Value::Null;
-    }
-    let kind = used_placement(options.placement, config.scheme);
-    let was = kind == PlacementKind::Was;
-    json!({
-        "policy": kind.name(),
-        "hotness": was.then(|| options.hotness.name()),
-        "groups": was.then_some(options.groups),
-        "gc": options.gc.name(),
-        "gc_threshold_percent": options.gc_threshold.percent(),
-        "gc_group": (kind != PlacementKind::SepBit).then(|| options.gc_group.name()),
-        "group_chunks": options.waiting_chunks(config),
-        "p_wait_ms": options.wait_ns(config.scheme).map(|ns| ns as f64 / 1e6),
-        "unit_rows": config.unit_rows,
-        "seed": options.seed,
-    })
+/// What an array of an elastic scheme runs with. The keys are stable.
+#[derive(Serialize, Deserialize, Clone, PartialEq, Debug)]
+pub struct PlacementInfo {
+    /// Which chunks are written together.
+    pub policy: String,
+    /// Classes of chunks that are written apart, those of garbage collection included.
+    pub classes: u64,
+    /// How hot chunks are told from cold ones; only of the placement was.
+    pub hotness: Option<String>,
+    /// Groups; only of the placement was.
+    pub groups: Option<u64>,
+    /// Which unit is collected.
+    pub gc: String,
+    /// Share of units in use from which on garbage is collected.
+    pub gc_threshold_percent: u64,
+    /// Where chunks go that garbage collection moves; not of the placement sepbit.
+    pub gc_group: Option<String>,
+    /// Chunks that wait for each other.
+    pub group_chunks: u64,
+    /// How long one waits at most; `None` is until idle time.
+    pub p_wait_ms: Option<f64>,
+    /// Rows of a unit.
+    pub unit_rows: u32,
+    /// Chunks that the placement sepbit remembers; only of that.
+    pub recent_entries: Option<u64>,
+    /// Seed of the placement.
+    pub seed: u64,
 }
 
-/// The same in a line.
-pub fn placement_text(options: &SchemeOptions, config: &ArrayConfig) -> Option<String> {
+/// What an array of an elastic scheme runs with; `None` for others.
+pub fn placement_info(options: &SchemeOptions, config: &ArrayConfig) -> Option<PlacementInfo> {
     if !config.scheme.is_elastic() {
         return None;
     }
     let kind = used_placement(options.placement, config.scheme);
-    let how = match kind {
-        PlacementKind::Was => format!("was, {} groups by {}", options.groups, options.hotness),
-        PlacementKind::Single | PlacementKind::SepBit => kind.to_string(),
-    };
-    let wait = match options.wait_ns(config.scheme) {
-        Some(ns) => format!(", {} at most", show_ms(ns)),
-        None => String::new(),
-    };
-    Some(format!(
-        "{how}; {} chunks wait for each other{wait}; gc {} of units of {} rows from {} % in use",
-        options.waiting_chunks(config),
-        options.gc,
-        config.unit_rows,
-        options.gc_threshold.percent(),
-    ))
+    let (was, sepbit) = (kind == PlacementKind::Was, kind == PlacementKind::SepBit);
+    Some(PlacementInfo {
+        policy: kind.name().to_owned(),
+        // Options that no array runs with have none.
+        classes: options.build_placement(config).map_or(0, |policy| policy.classes() as u64),
+        hotness: was.then(|| options.hotness.name().to_owned()),
+        groups: was.then_some(options.groups),
+        gc: options.gc.name().to_owned(),
+        gc_threshold_percent: options.gc_threshold.percent(),
+        gc_group: (!sepbit).then(|| options.gc_group.name().to_owned()),
+        group_chunks: options.waiting_chunks(config) as u64,
+        p_wait_ms: options.wait_ns(config.scheme).map(|ns| ns as f64 / 1e6),
+        unit_rows: config.unit_rows,
+        recent_entries: sepbit.then_some(options.recent_entries),
+        seed: options.seed,
+    })
+}
+
+/// The same as JSON; null for other schemes.
+pub fn placement_json(options: &SchemeOptions, config: &ArrayConfig) -> Value {
+    json!(placement_info(options, config))
+}
+
+/// The same in a line.
+pub fn placement_text(options: &SchemeOptions, config: &ArrayConfig) -> Option<String> {
+    placement_info(options, config).map(|info| info.line())
+}
+
+impl PlacementInfo {
+    /// In a line.
+    pub fn line(&self) -> String {
+        let how = match (&self.hotness, self.groups) {
+            (Some(hotness), Some(groups)) => format!("{}, {groups} groups by {hotness}", self.policy),
+            (None, _) | (_, None) => self.policy.clone(),
+        };
+        let wait = self.p_wait_ms.map_or(String::new(), |ms| format!(", {ms}ms at most"));
+        format!(
+            "{how}; {} chunks wait for each other{wait}; gc {} of units of {} rows from {} % in use",
+            self.group_chunks, self.gc, self.unit_rows, self.gc_threshold_percent
+        )
+    }
 }
 
 /// Garbage collection as JSON.
@@ -288,6 +333,10 @@ mod tests {
         assert!(
             refused(own, &[SchemeKind::Was]).unwrap().starts_with("--gc-group own: the placement sepbit")
         );
+        let recent = ElasticChoices { recent_entries: Some(9), ..ElasticChoices::default() };
+        assert!(refused(recent, &[SchemeKind::Was]).unwrap().starts_with("--recent-entries 9: scheme was"));
+        let sepbit = ElasticChoices { placement: Some(PlacementKind::SepBit), ..recent };
+        assert_eq!(refused(sepbit, &[SchemeKind::Was]), None);
         let wait = ElasticChoices { p_wait: Some(Wait { ns: u64::MAX }), ..ElasticChoices::default() };
         for scheme in [SchemeKind::Raid, SchemeKind::Eplog, SchemeKind::ParityLog] {
             let line = refused(wait, &[scheme]).unwrap();

@@ -245,6 +245,7 @@ fn explain(error: &AssembleError, given: &[&Candidate]) -> Failure {
             Failure::new(format!("{error}; name the paths of more members"))
         }
         AssembleError::Option(_)
+        | AssembleError::Buffers { .. }
         | AssembleError::NoMembers
         | AssembleError::Truncated { .. }
         | AssembleError::NoCheckpoint

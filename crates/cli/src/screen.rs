@@ -17,6 +17,7 @@ pub fn render(status: &Status) -> String {
     rows.push(("volume", volume(status)));
     rows.extend(space(status).map(|space| ("space", space)));
     rows.extend(commit(status).map(|commit| ("commit", commit)));
+    rows.extend(status.placement.as_ref().map(|placement| ("groups", placement.line())));
     rows.extend(gc(status).map(|gc| ("gc", gc)));
     rows.extend(checkpoint(status).map(|checkpoint| ("checkpoint", checkpoint)));
     rows.extend(memory(status).map(|memory| ("memory", memory)));

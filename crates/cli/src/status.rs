@@ -1,5 +1,6 @@
 //! What is known of an array: gathered from a running engine or from superblocks, shown as text or JSON.
 
+use crate::elastic::{PlacementInfo, placement_info};
 use crate::open::{Devices, Found, Spare, member_name, state_name};
 use crate::operate::Operator;
 use crate::volume::ServedArray;
@@ -220,7 +221,7 @@ pub struct Activity {
 }
 
 /// An array at one moment. The keys are stable.
-#[derive(Serialize, Deserialize, Clone, PartialEq, Eq, Debug)]
+#[derive(Serialize, Deserialize, Clone, PartialEq, Debug)]
 pub struct Status {
     /// UUID.
     pub uuid: String,
@@ -269,6 +270,9 @@ pub struct Status {
     pub space: Option<Space>,
     /// Parity commit.
     pub commit: Option<Commit>,
+    /// What an elastic scheme runs with.
+    #[serde(default)]
+    pub placement: Option<PlacementInfo>,
     /// Garbage collection, of elastic schemes.
     pub gc: Option<Gc>,
     /// Checkpoints.
@@ -314,6 +318,7 @@ fn outline(superblock: &Superblock, state: Condition, source: Source) -> Status 
         ignored: Vec::new(),
         space: None,
         commit: None,
+        placement: None,
         gc: None,
         checkpoints: None,
         memory: None,
@@ -404,6 +409,7 @@ pub fn of_running(served: &ServedArray<Devices>, operator: &Operator, stale: &[P
     status.stale = stale.to_vec();
     status.space = Some(space(engine));
     status.commit = Some(commit(engine));
+    status.placement = placement_info(&engine.options().scheme, &engine.store().config);
     status.gc = gc(engine);
     let place = engine.checkpoint_place();
     let stats = engine.stats();

@@ -25,7 +25,7 @@ const RUNS: [&[&str]; 18] = [
     &["replay", "--device=memory", "--trace=trace.csv"],
     &["replay", "--device=memory", "--trace=trace.csv", "--json"],
     &["replay", "--device=memory", "--trace=trace.csv", "--json=report.json"],
-    &["bench", "--seconds=0.01", "--schemes=elastic"],
+    &["bench", "--requests=1000", "--schemes=elastic", "--workload=randwrite", "--volume-size=16MiB"],
     &["flash", "presets"],
     &["simulate", "--trace=trace.csv", "--scheme=elastic", "--ssd-size=64MiB", "--geometry=2+1"],
     &["serve", "w0", "w1", "w2", "--nbd=unix:nbd", "--run=true"],

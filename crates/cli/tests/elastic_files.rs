@@ -239,3 +239,23 @@ fn a_killed_server_and_two_lost_devices() {
         rig.serve_run(&now, &script, &[]).ok();
     }
 }
+
+#[test]
+fn status_says_what_a_running_array_places_and_collects_by() {
+    let (rig, members) = with_array("was", 1, 2, &UNIT);
+    let members = names(&members);
+    let options =
+        ["--placement", "sepbit", "--recent-entries", "100", "--gc", "cost-benefit", "--p-wait", "20ms"];
+    let server = rig.serve(&members, &options);
+    let status = rig.status(&members);
+    let found = &status["placement"];
+    assert_eq!((&found["policy"], &found["classes"]), (&"sepbit".into(), &6.into()), "{found}");
+    assert_eq!((&found["gc"], &found["recent_entries"]), (&"cost-benefit".into(), &100.into()), "{found}");
+    assert_eq!((&found["p_wait_ms"], &found["unit_rows"]), (&20.0.into(), &4.into()), "{found}");
+    assert!(found["groups"].is_null() && found["gc_group"].is_null(), "{found}");
+    let text = rig.on("status", &members, &[]).ok().out;
+    let line = "groups: sepbit; 8 chunks wait for each other, 20ms at most; gc cost-benefit of units of 4 rows from 90 % in use";
+    assert!(text.contains(line), "{text}");
+    server.stop().ok();
+    assert!(rig.status(&members)["placement"].is_null(), "nothing runs");
+}

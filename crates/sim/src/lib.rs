@@ -10,6 +10,7 @@
 //! | volatile cache | a write that completed is visible, but durable only when a flush that was submitted later completes |
 //! | reordering | operations under way end in any order; a device may be slower than the others |
 //! | power cut | at the start or end of any operation, also during assembly: of every write that no flush covers, completed or not, each 512-byte sector arrives or not, in any order among overlapping writes |
+//! | discard | what was discarded reads as something else from then on; volatile and reordered like a write |
 //! | EIO | a read, write or flush fails, and does nothing |
 //! | loss | at any operation, or with a power cut, a device is gone for good |
 //! | misdirected write | a write of user content lands at another place of the same device |

@@ -312,6 +312,11 @@ impl Engine {
         &*self.scheme
     }
 
+    /// What it runs with.
+    pub fn options(&self) -> &EngineOptions {
+        &self.options
+    }
+
     /// The members.
     pub fn health(&self) -> &Health {
         &self.health

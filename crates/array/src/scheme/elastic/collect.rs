@@ -4,7 +4,7 @@
 //! A plan moves as many chunks of the victim as there are buffers for. The moves of one unit may be spread over several
 //! plans, beside user writes: a chunk that a user overwrites meanwhile is not the newest version when its move is applied,
 //! and the move does not count. If a chunk cannot be read, the chunks of its plan are tried one by one, so that the others do not
-//! suffer, while there are rows to spare for that; its unit is left alone then.
+//! suffer, while there are rows to spare for that; its unit is left alone then, until something of it is overwritten.
 
 use super::write::{Chunk, plan_stripe};
 use super::{Elastic, rows};

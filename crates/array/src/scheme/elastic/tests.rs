@@ -304,6 +304,38 @@ fn what_cannot_be_read_is_tried_alone_and_then_left_where_it_is() {
     }
     assert_eq!(left, [], "each was moved alone");
     assert!(!bench.scheme.units.is_moving(unit) && bench.scheme.rows.owner(bad).is_some());
+    let state = |bench: &Bench| placement::Units::state(&bench.scheme.units, placement::UnitId::new(unit));
+    assert_eq!(state(&bench), None, "it is left alone");
+    // Whoever overwrites what is lost makes the unit one like others: here the last one valid, so that it is free.
+    let lcn = bench.scheme.rows.owner(bad).expect("as above").get();
+    let valid = |bench: &Bench| {
+        let rows = bench.scheme.units.rows_of(unit);
+        let places = bench.scheme.rows.place_at(rows.start, 0)..bench.scheme.rows.place_at(rows.end, 0);
+        places.filter_map(|place| bench.scheme.rows.owner(place)).map(Lcn::get).collect::<Vec<_>>()
+    };
+    assert_eq!(valid(&bench), [lcn]);
+    let plan = bench.user_plan(lcn);
+    bench.carry_out(plan);
+    assert!(valid(&bench).is_empty() && !bench.store.freed.is_empty());
+}
+
+#[test]
+fn a_unit_that_was_left_alone_is_collected_when_something_of_it_was_overwritten() {
+    let mut bench = Bench::new(4, 1, 4, 60, &SchemeOptions::default());
+    for lcn in (0..240).step_by(4) {
+        bench.write(&[lcn, lcn + 1, lcn + 2, lcn + 3]);
+    }
+    let state = |bench: &Bench| placement::Units::state(&bench.scheme.units, placement::UnitId::new(0));
+    // Four of the sixteen chunks of the first unit are overwritten, and one of the others cannot be read.
+    bench.write(&[0, 1, 2, 3]);
+    assert!(state(&bench).is_some());
+    bench.scheme.units.start_moving(0);
+    bench.scheme.units.stick(0);
+    bench.scheme.units.note_none_qualifies();
+    bench.write(&[20]);
+    assert!(state(&bench).is_none() && !bench.scheme.units.may_qualify(), "nothing of it was overwritten");
+    bench.write(&[5]);
+    assert!(state(&bench).is_some() && bench.scheme.units.may_qualify());
 }
 
 impl Bench {

@@ -22,7 +22,7 @@ enum Fate {
     Plain,
     /// Its valid chunks are on their way elsewhere, or about to be.
     Moving,
-    /// A chunk of it cannot be read.
+    /// A chunk of it cannot be read, and none was overwritten since.
     Stuck,
 }
 
@@ -161,6 +161,11 @@ impl Units {
     pub fn drop_valid(&mut self, unit: u32) {
         let unit = &mut self.units[unit as usize];
         unit.valid = unit.valid.checked_sub(1).expect("valid chunks are counted");
+        if unit.fate == Fate::Stuck {
+            // Perhaps it was the chunk that cannot be read.
+            unit.fate = Fate::Plain;
+            self.may_qualify = true;
+        }
         self.may_qualify |= unit.valid == (self.unit_rows - 1) * self.data_count;
     }
 
