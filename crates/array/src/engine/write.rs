@@ -12,6 +12,8 @@ pub(super) struct Room {
     free_slots: usize,
     /// How often something was released or ended.
     made: u64,
+    /// Whether collection may make more.
+    can_gain: bool,
 }
 
 impl Engine {
@@ -64,7 +66,11 @@ impl Engine {
     }
 
     fn room(&self) -> Room {
-        Room { free_slots: self.pool.free_count(), made: self.room_made }
+        Room {
+            free_slots: self.pool.free_count(),
+            made: self.room_made,
+            can_gain: self.scheme.can_gain_room(),
+        }
     }
 
     /// Whether the writes that come next found no room, and there is no more since.
@@ -72,7 +78,8 @@ impl Engine {
         let Some(before) = self.refusal else { return false };
         let now = self.room();
         // What is complete holds its stripe, which a commit may wait for.
-        now.made == before.made && now.free_slots <= before.free_slots && self.filled.is_empty()
+        let is_same = now.made == before.made && now.can_gain == before.can_gain;
+        is_same && now.free_slots <= before.free_slots && self.filled.is_empty()
     }
 
     /// Work was ended, or space released: writes that wait for room are tried again.

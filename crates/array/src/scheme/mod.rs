@@ -268,6 +268,11 @@ pub trait Scheme: Send {
     /// A step of garbage collection could not read what it needs, and wrote nothing.
     fn undo_collect(&mut self, _store: &mut Store, _plan: &Plan) {}
 
+    /// Whether garbage collection may still make room. If not, users may take what is kept for it else.
+    fn can_gain_room(&self) -> bool {
+        false
+    }
+
     /// Whether freed chunks are needed that a flush would make usable.
     fn wants_released(&self) -> bool {
         false

@@ -262,6 +262,10 @@ impl Scheme for Elastic {
         self.undo_move(store, plan);
     }
 
+    fn can_gain_room(&self) -> bool {
+        self.units.can_gain()
+    }
+
     fn wants_released(&self) -> bool {
         self.units.wants_released()
     }

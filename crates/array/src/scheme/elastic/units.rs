@@ -249,7 +249,7 @@ impl Units {
     /// Takes the next row for a class; users get none when few units are left.
     pub fn take_row(&mut self, store: &mut Store, class: usize, now: u64, is_user: bool) -> Option<u32> {
         if is_user && self.is_short() {
-            return self.take_leftover(store, now);
+            return if self.can_gain() { None } else { self.take_leftover(store, now) };
         }
         loop {
             if let Some(unit) = self.open[class] {
@@ -270,8 +270,14 @@ impl Units {
         }
     }
 
-    /// A row of a unit that a crash left partly written. Collection does not count on these: with many of them, and all other
-    /// units full of valid chunks, nothing could be collected, so users take them although few units are free.
+    /// Whether collection has rows to gain: they are on their way, or some unit may qualify.
+    pub fn can_gain(&self) -> bool {
+        self.moving > 0 || self.pending > 0 || self.may_qualify
+    }
+
+    /// A row of a unit that a crash left partly written. With many of them, and all other units full of valid chunks, nothing
+    /// could be collected, so users take them although few units are free. As long as collection has something to gain it may
+    /// need them itself: what it gives back because there is not enough yet lies here too.
     fn take_leftover(&mut self, store: &mut Store, now: u64) -> Option<u32> {
         while let Some(&unit) = self.partial.front() {
             let row = self.take_from(store, unit);

@@ -163,6 +163,8 @@ pub struct Rig {
     chunk_bytes: u64,
     serial: u32,
     options: SchemeOptions,
+    /// Null devices read as zeros, so zeros are written; the engine leaves anything in the buffers of a write.
+    writes_zeros: bool,
     /// Whether so much was overwritten that garbage collection runs all the time.
     aged: bool,
     /// Updates that fit between two commits, or until collection begins.
@@ -236,6 +238,7 @@ impl Rig {
             chunk_bytes,
             serial: 1000,
             options: engine.scheme,
+            writes_zeros: options.devices == DeviceKind::Null,
             aged: !options.kind.scheme.is_elastic(),
             burst_requests: burst_requests(&sized.config, &engine.scheme, stripe_count).max(1),
         };
@@ -481,6 +484,9 @@ impl Rig {
                 let offset = next(&mut self.random);
                 match access {
                     Access::Write => {
+                        if self.writes_zeros {
+                            slots.iter().for_each(|&slot| self.array.engine().pool().bytes_mut(slot).fill(0));
+                        }
                         self.array.engine().write(place as u64, offset, length, slots, Durability::Volatile);
                     }
                     Access::Read => self.array.engine().read(place as u64, offset, length, slots),
