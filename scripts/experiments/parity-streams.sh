@@ -238,7 +238,8 @@ beside_static() {
           mean(wear, "dynamic:inf"), 100 * (mean(wear, "dynamic:inf") / all - 1)
         if (used[k] <= 0.9 && (more > 5 || worse > 0.5)) failed = failed " " folder[k] " at " used[k]
       }
-      print "  dynamic within 5 % of the separate streams and no more wear than the best static cap (to 0.5 %), 30 to 90 %: " (failed ? "not with" failed : "yes")
+      print "  dynamic within 5 % of the separate streams and no more wear than the best static cap (to 0.5 %), 30 to 90 %: " \
+        (failed ? "not with" failed : "yes")
     }' "$1"
 }
 

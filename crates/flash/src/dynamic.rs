@@ -85,9 +85,9 @@ const GAIN: f64 = 0.3;
 /// Least ceiling, from which it can grow again.
 const LEAST: f64 = 1.0 / 64.0;
 /// SLC mode must save this share of the wear, or it is not worth what it costs in write amplification.
-const WORTH: f64 = 0.005;
-/// In so many intervals, one after the other, it must have failed to, for what the ghosts say to be refuted.
-const REFUTED: u32 = 3;
+const WORTH: f64 = 0.002;
+/// It must have failed to in so many more intervals than not, for what the ghosts say to be refuted.
+const REFUTED: u32 = 6;
 /// Changes above this start everything anew.
 const CHANGED: f64 = 0.1;
 
@@ -128,7 +128,7 @@ struct Governor {
     ceiling: f64,
     /// The share chosen.
     share: f64,
-    /// Intervals, one after the other, in which SLC mode was not worth it.
+    /// By how many there were more intervals in which SLC mode was not worth it than others; never below 0.
     worse: u32,
 }
 
@@ -207,7 +207,8 @@ impl Governor {
         let change = change - change.clamp(-measured.chance, measured.chance);
         let base = base.real * change.exp();
         // Without SLC mode the wear is the write amplification.
-        self.worse = if measured.wear > base * (1.0 - WORTH) { self.worse + 1 } else { 0 };
+        let failed = measured.wear > base * (1.0 - WORTH);
+        self.worse = if failed { self.worse + 1 } else { self.worse.saturating_sub(1) };
         let limit = base * (1.0 + self.slack) * (1.0 - MARGIN);
         let error = (limit / measured.amplification).ln();
         if !error.is_finite() || error > 0.0 && self.share < self.ceiling {
@@ -225,11 +226,13 @@ impl Governor {
         within.last().unwrap_or(LEAST)
     }
 
-    /// The share with the least wear up to the ceiling.
+    /// The share with the least wear up to the ceiling. The ghosts can start SLC mode; to end it is up to the SSD.
     fn choose(&self, curve: &[Knot; KNOTS]) -> f64 {
+        let first = between(curve, self.ceiling);
         let knots = shares(self.ceiling).map(|share| between(curve, share));
-        let best = knots.fold(curve[0], |best, knot| if knot.wear < best.wear { knot } else { best });
-        if best.wear < curve[0].wear * (1.0 - WORTH) { best.share } else { 0.0 }
+        let best = knots.fold(first, |best, knot| if knot.wear < best.wear { knot } else { best });
+        let worth = best.wear < curve[0].wear * (1.0 - WORTH);
+        if worth || self.share > 0.0 { best.share } else { 0.0 }
     }
 }
 
