@@ -132,6 +132,7 @@ engine_table() {
           wear(b, 1.5) / wear(c, 1.5), wear(b, 2.5) / wear(c, 2.5), wear(b, 3.5) / wear(c, 3.5),
           requests[b] / seconds[b], requests[p] / seconds[p], requests[c] / seconds[c]
         fewer = copies[b] ? copies[p] / copies[b] - 1 : 0; if (k == 1 || fewer < most) most = fewer
+        if (fewer <= -0.58) reached = u[k]
         if (wear(b, 2.5) / wear(p, 2.5) > alone) alone = wear(b, 2.5) / wear(p, 2.5)
         if (wear(b, 1.5) < wear(c, 1.5)) worse = worse " " u[k] " %"
         if (requests[c] / seconds[c] < requests[b] / seconds[b]) slower = slower " " u[k] " %"
@@ -139,7 +140,7 @@ engine_table() {
         last = requests[c] / seconds[c]
         if (u[k] == 90) high = wear(b, 2.5) / wear(c, 2.5)
       }
-      verdict(sprintf("H-53, copies -58 %%: here up to %.0f %%, the lower the utilization the more", 100 * most), most <= -0.58)
+      printf "  H-53, copies -58 %%: %s\n", most <= -0.58 ? "as the paper up to a utilization of " reached " %, less above" : "not as the paper"
       verdict(sprintf("H-58, PS alone barely changes the lifespan: at most x %.2f", alone), alone < 1.1)
       verdict("H-59, CP lengthens the lifespan in all cases: shorter at R = 1.5 with" (worse ? worse : " none"), worse == "")
       verdict("H-60, throughput falls with utilization" (rising ? " (not always)" : "") ", below base with" (slower ? slower : " none"),
