@@ -16,8 +16,8 @@ use crate::stream::Separation;
 /// Ghosts are small, so they are right to a few hundredths only. What the limit counts from, and whether it is kept, is
 /// therefore measured on the SSD itself. It works without SLC mode at first, in batches of eight intervals, until two
 /// batches agree; their mean is the *base*. From then on the ghost without SLC mode tells how much the base has changed, and
-/// the largest cap allowed follows the SSD's own write amplification. Where SLC mode does not pay on the SSD, whatever the
-/// ghosts say, it ends. When the mapped pages or the ghost's write amplification change by a tenth, all of this begins anew.
+/// the largest cap allowed follows the SSD's own write amplification, and its wear corrects what the ghosts say of wear. SLC
+/// mode that may pay as far as the ghosts can tell is tried; if it does not on the SSD, it ends. When the mapped pages or the ghost's write amplification change by a tenth, all of this begins anew.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct DynamicCap {
     /// How much more write amplification than without SLC mode is acceptable; infinite for the least wear.
@@ -84,10 +84,12 @@ const MARGIN: f64 = 0.0015;
 const GAIN: f64 = 0.3;
 /// Least ceiling, from which it can grow again.
 const LEAST: f64 = 1.0 / 64.0;
-/// SLC mode must save this share of the wear, or it is not worth what it costs in write amplification.
-const WORTH: f64 = 0.005;
-/// In so many intervals, one after the other, it must have failed to, for what the ghosts say to be refuted.
-const REFUTED: u32 = 3;
+/// SLC mode must save this share of the wear.
+const WORTH: f64 = 0.002;
+/// It must have failed to in so many more intervals than not, for what the ghosts say to be refuted.
+const REFUTED: u32 = 6;
+/// Least share from which the SSD's wear says something of larger ones.
+const TELLING: f64 = 0.1;
 /// Changes above this start everything anew.
 const CHANGED: f64 = 0.1;
 
@@ -128,7 +130,9 @@ struct Governor {
     ceiling: f64,
     /// The share chosen.
     share: f64,
-    /// Intervals, one after the other, in which SLC mode was not worth it.
+    /// By how much the SSD's wear differs from what the ghosts say, as a logarithm, in proportion to the share.
+    tilt: f64,
+    /// By how many there were more intervals in which SLC mode did not pay than others; never below 0.
     worse: u32,
 }
 
@@ -154,6 +158,7 @@ impl Governor {
             base: None,
             ceiling: 1.0,
             share: 0.0,
+            tilt: 0.0,
             worse: 0,
         }
     }
@@ -170,8 +175,12 @@ impl Governor {
         if self.intervals > FOLLOWING && self.share > 0.0 {
             self.correct(measured, curve, &base);
         }
-        self.share = if self.worse < REFUTED { self.choose(curve) } else { 0.0 };
-        Decision::Share(self.share)
+        let share = if self.worse < REFUTED { self.choose(curve) } else { 0.0 };
+        if share == 0.0 && self.share > 0.0 {
+            self.worse = REFUTED; // not to be tried again and again
+        }
+        self.share = share;
+        Decision::Share(share)
     }
 
     fn is_outdated(&self, measured: &Interval, ghost: f64) -> bool {
@@ -196,6 +205,8 @@ impl Governor {
         self.base = Some(Base { real: 0.5 * (real + before.real), ghost: 0.5 * (ghost + before.ghost) });
         self.intervals = 0;
         self.ceiling = self.first_ceiling(curve);
+        // Where the ghosts see a loss that may be chance, it is tried.
+        self.tilt = -2.0 * measured.chance / self.ceiling;
         self.share = self.choose(curve);
         Decision::Share(self.share)
     }
@@ -207,7 +218,13 @@ impl Governor {
         let change = change - change.clamp(-measured.chance, measured.chance);
         let base = base.real * change.exp();
         // Without SLC mode the wear is the write amplification.
-        self.worse = if measured.wear > base * (1.0 - WORTH) { self.worse + 1 } else { 0 };
+        let failed = measured.wear > base * (1.0 - WORTH);
+        self.worse = if failed { self.worse + 1 } else { self.worse.saturating_sub(1) };
+        let seen = (measured.wear / base).ln() - self.tilt * self.share;
+        let told = (between(curve, self.share).wear / curve[0].wear).ln();
+        if (seen - told).is_finite() {
+            self.tilt = (self.tilt + GAIN * (seen - told) / self.share.max(TELLING)).clamp(-1.0, 1.0);
+        }
         let limit = base * (1.0 + self.slack) * (1.0 - MARGIN);
         let error = (limit / measured.amplification).ln();
         if !error.is_finite() || error > 0.0 && self.share < self.ceiling {
@@ -227,9 +244,12 @@ impl Governor {
 
     /// The share with the least wear up to the ceiling.
     fn choose(&self, curve: &[Knot; KNOTS]) -> f64 {
-        let knots = shares(self.ceiling).map(|share| between(curve, share));
-        let best = knots.fold(curve[0], |best, knot| if knot.wear < best.wear { knot } else { best });
-        if best.wear < curve[0].wear * (1.0 - WORTH) { best.share } else { 0.0 }
+        let threshold = if self.share > 0.0 { 0.0 } else { WORTH };
+        let none = (0.0, curve[0].wear * (1.0 - threshold));
+        let wear = |share: f64| (share, between(curve, share).wear * (self.tilt * share).exp());
+        let best =
+            shares(self.ceiling).map(wear).fold(none, |best, now| if now.1 < best.1 { now } else { best });
+        best.0
     }
 }
 
@@ -313,11 +333,26 @@ mod tests {
     #[test]
     fn slc_mode_ends_if_it_does_not_pay_on_the_ssd() {
         let (mut governor, first) = settled(f64::INFINITY);
-        for _ in 0..FOLLOWING + REFUTED - 1 {
+        for _ in 0..FOLLOWING {
             assert_eq!(next(&mut governor, 1.5, 1.21), first);
         }
-        assert_eq!(next(&mut governor, 1.5, 1.21), 0.0);
+        let last = (0..REFUTED).map(|_| next(&mut governor, 1.5, 1.21)).last();
+        assert_eq!(last, Some(0.0));
         assert_eq!(next(&mut governor, 1.2, 1.2), 0.0, "once refuted, for good");
+    }
+
+    #[test]
+    fn what_the_ssd_wears_corrects_the_ghosts() {
+        // The ghosts see a loss of 1 % beyond half of the share, the SSD a gain of 10 %.
+        let mut curve = CURVE;
+        curve[2].wear = 2.19;
+        curve[3].wear = 2.21;
+        let (mut governor, _) = settled(f64::INFINITY);
+        for _ in 0..20 {
+            governor.decide(&interval(1.4, 0.9 * 2.21 / 2.5 * 1.2), &curve);
+        }
+        assert_eq!(governor.share, 1.0);
+        assert!((governor.tilt - 0.9f64.ln()).abs() < 0.01, "{}", governor.tilt);
     }
 
     #[test]

@@ -34,6 +34,9 @@ impl Ftl {
             }
             // What may be in SLC mode does not go into an MLC block, be there room in one or not.
             let mode = self.mode_for_new(slot);
+            if self.slc_state.cap == 0 {
+                self.close(slc); // a full block, which nobody would close any more
+            }
             let frontier = self.frontier(Purpose::Host, slot, mode, way);
             if !self.open[frontier].is_full() {
                 return frontier;

@@ -9,8 +9,10 @@
 //! is the cap alone.
 //!
 //! # Size
-//! The sample has about [`PAGES`] pages, so memory and time hardly depend on the size of the SSD; blocks are smaller than
-//! the real ones, so that there are about [`BLOCKS`] of them.
+//! One page in 16 is sampled, or more on SSDs so small that this would be fewer than [`PAGES_MIN`], or fewer on large ones, down
+//! to [`PAGES`] pages: so memory and time hardly depend on the size of the SSD. Blocks are smaller than the real ones,
+//! so that there are about [`BLOCKS`] of them. Both make a ghost's write amplification differ from the SSD's by some
+//! hundredths; see [`crate::DynamicCap`] for what is done about it.
 
 use crate::config::SsdConfig;
 use crate::counters::Counters;

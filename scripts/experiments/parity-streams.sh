@@ -1,0 +1,279 @@
+#!/usr/bin/env bash
+# The parity-stream paper's experiments (X-22 to X-25), its future work (dynamic cap, L-17; several parity streams, L-18), and
+# what the paper found beside it (H-53, H-58 to H-62), with a verdict. Its FIO workload is made here from a seed: 16 KiB random
+# writes, Zipf 0.99, four at a time (P-17). Its TPC-C and YCSB traces do not exist here: H-54 to H-57 are not tried.
+#
+#   scripts/experiments/parity-streams.sh [--seed N] [--out DIR] [--part engine|ssd|dynamic]
+#
+# engine    `elastripe simulate`: RAID-5 (6+1) over seven SSDs of the preset ps-vnand, cut to 1 GiB (328 blocks, not 2,048) so
+#           that a cell takes seconds. The fill, then ten drive writes of what is used, of which the last four count: the
+#           figures of the whole run less those of its first six tenths, which is the same run so far. At 100 % the SSDs are
+#           written whole before. A chunk is one page: md's chunks of 512 KiB are also updated page by page.
+# ssd       `elastripe flash run`: one whole ps-vnand, half of the writes parity, uniform over a seventh of the space.
+# dynamic   the dynamic cap beside caps 0, 0.1 ... 1 on 1,024 blocks of 64 pages, uniform and Zipf, three seeds.
+#
+# Laws of conservation are checked in every cell. Tables go to DIR (default: target/experiments/parity-streams) beside the
+# cells, which are not run again if they are there.
+#
+#   ELASTRIPE=target/release/elastripe
+set -euo pipefail
+repo=$(cd "$(dirname "$0")/../.." && pwd)
+elastripe=${ELASTRIPE:-${CARGO_TARGET_DIR:-$repo/target}/release/elastripe}
+out=${CARGO_TARGET_DIR:-$repo/target}/experiments/parity-streams
+seed=1 parts="engine ssd dynamic"
+usage() { echo "usage: parity-streams.sh [--seed N] [--out DIR] [--part engine|ssd|dynamic]" >&2; exit 2; }
+while [ $# -gt 0 ]; do
+  [ $# -ge 2 ] || usage
+  case $1 in
+    --seed) seed=$2 ;;
+    --out) out=$2 ;;
+    --part) case $2 in engine | ssd | dynamic) parts=$2 ;; *) usage ;; esac ;;
+    *) usage ;;
+  esac
+  shift 2
+done
+command -v "$elastripe" >/dev/null || { echo "parity-streams.sh: no $elastripe (make build)" >&2; exit 1; }
+mkdir -p "$out"
+traces=$(mktemp -d)
+trap 'rm -rf "$traces"' EXIT
+trap 'exit 130' INT TERM
+
+### engine
+
+# trace PERCENT WRITES: 16 KiB Zipf writes over that share of six SSDs of 1 GiB (the generator's are of 4 KiB).
+trace() {
+  "$elastripe" trace generate --profile zipf:0.99 --requests "$2" --range "$((1536 * $1 / 100))MiB" --seed "$seed" \
+    --force "$traces/small.csv" >/dev/null
+  awk -F, -v OFS=, '/^[0-9]/ { $4 = sprintf("%.0f", 4 * $4); $5 = 16384 } { print }' "$traces/small.csv" >"$traces/trace.csv"
+}
+
+# rows PERCENT NAME WRITES COUNTED AXIS OPTION...: a sweep of AXIS with the whole trace and with what comes before the part that
+# counts; appends a line for each value: utilization, name, value, requests, SSD pages, copies, programs, of them SLC, seconds.
+rows() {
+  local percent=$1 name=$2 writes=$3 counted=$4 axis=$5 full=() head
+  shift 5
+  if [ "$percent" = 100 ]; then full=(--prefill); fi
+  local cell=$out/engine/u$percent-$name
+  for head in "$writes" "$((writes - counted))"; do
+    "$elastripe" simulate --trace "$traces/trace.csv" --head "$head" --scheme raid --geometry 6+1 --chunk-size 16KiB \
+      --ssd ps-vnand --ssd-size 1GiB --fill --writes-only --queue-depth 4 --check --jobs 1 --seed "$seed" "${full[@]}" \
+      "$@" --sweep "$axis" --out "$cell-$head" >"$cell-$head.txt"
+  done
+  awk -F, -v u="$percent" -v name="$name" -v axis="${axis%%=*}" '
+    FNR == 1 { for (i = 1; i <= NF; i++) at[$i] = i; next }
+    { key = $at[axis]; sign = FILENAME == ARGV[1] ? 1 : -1
+      # wear = SLC + R (programs - SLC), R = 2.5
+      slc = (2.5 * $at["flash_pages_written"] - $at["wear"]) / 1.5
+      requests[key] += sign * $at["requests"]; pages[key] += sign * $at["ssd_pages_written"]
+      copies[key] += sign * $at["page_copies"]; programs[key] += sign * $at["flash_pages_written"]
+      low[key] += sign * slc; seconds[key] += sign * $at["virtual_seconds"] }
+    END { for (key in requests) printf "%d,%s,%s,%d,%d,%d,%d,%.0f,%.6f\n", u, name, key, requests[key], pages[key],
+      copies[key], programs[key], low[key], seconds[key] }' \
+    "$cell-$writes/results.csv" "$cell-$((writes - counted))/results.csv" | sort -t, -k3 >>"$out/engine/rows.csv"
+}
+
+# per_disk: writes per SSD at 50 %, rotating parity as run, and what RAID-4 would have: by the trace, data page p on disk p mod 6.
+per_disk() {
+  local cell
+  cell=$(awk -F, '/,none,/ { print $1; exit }' "$1"/results.csv)
+  echo "X-22, writes per disk (pages of 16 KiB; $2 random writes):"
+  awk '/^  "fill"/ { exit }
+    /"host_pages_written"/ { gsub(/[^0-9]/, ""); pages[n++] = $0 }
+    /"parity_pages_written"/ { gsub(/[^0-9]/, ""); parity[n - 1] = $0 }
+    END { printf "  RAID-5, data + parity:"; for (i = 0; i < 7; i++) printf " %d+%d", pages[i] - parity[i], parity[i]; print "" }' \
+    "$1/$cell.json"
+  awk -F, -v head="$2" '/^[0-9]/ && n < head { n++; disk[($4 / 16384) % 6]++ }
+    END { printf "  RAID-4, data disks:"; for (i = 0; i < 6; i++) printf " %d", disk[i]; printf "; parity disk: %d\n", n }' "$traces/trace.csv"
+}
+
+engine() {
+  mkdir -p "$out/engine"
+  : >"$out/engine/rows.csv"
+  : >"$out/engine/disks.txt"
+  local percent drive
+  for percent in 10 20 30 40 50 60 70 80 90 100; do
+    # Range of the trace: at 100 % a little less, for the array's metadata. A write is one page of data and one of parity.
+    local range=$percent
+    if [ "$percent" = 100 ]; then range=97; fi
+    drive=$((7 * 65536 * range / 200))
+    trace "$range" "$((10 * drive))"
+    rows "$percent" streams "$((10 * drive))" "$((4 * drive))" streams=none,parity
+    case $percent in
+      50) per_disk "$out/engine/u50-streams-$((10 * drive))" "$((10 * drive))" >"$out/engine/disks.txt" ;;&
+      30 | 50 | 70 | 90 | 100)
+        rows "$percent" cap "$((10 * drive))" "$((4 * drive))" slc-cap=0.2,0.4,0.6,0.8,1 --streams parity
+        rows "$percent" classes "$((10 * drive))" "$((4 * drive))" parity-classes=1,2,4 --streams class ;;
+      *) rows "$percent" cap "$((10 * drive))" "$((4 * drive))" slc-cap=1 --streams parity ;;
+    esac
+    case $percent in
+      50 | 70)
+        trace "$range" "$((50 * drive))"
+        rows "$percent" dynamic "$((50 * drive))" "$((4 * drive))" slc-cap=0,dynamic,dynamic:inf --streams parity ;;
+    esac
+    rm "$traces"/*.csv
+  done
+}
+
+# engine_table: X-22 to X-25 and L-18 from rows.csv.
+engine_table() {
+  cat "$out/engine/disks.txt"
+  awk -F, '
+    function wear(i, r) { return (slc[i] + r * (programs[i] - slc[i])) / requests[i] }
+    function verdict(text, holds) { printf "  %s: %s\n", text, holds ? "as the paper" : "not as the paper" }
+    { i = $1 "," $2 "," $3; requests[i] = $4; pages[i] = $5; copies[i] = $6; programs[i] = $7; slc[i] = $8; seconds[i] = $9
+      if (!($1 in seen)) { seen[$1]; u[++count] = $1 } }
+    END {
+      print "X-23, X-24: RAID-5 (6+1), against base (one stream); PS: parity stream, CP: SLC mode without a cap but that of the space (cap 1)"
+      print "  used | copies per SSD page: base, PS, PS+CP | PS / base | lifespan PS | PS+CP at R = 1.5, 2.5, 3.5 | writes/s: base, PS, PS+CP"
+      for (k = 1; k <= count; k++) {
+        b = u[k] ",streams,none"; p = u[k] ",streams,parity"; c = u[k] ",cap,1"
+        printf "  %3d %% | %.3f %.3f %.3f | %+.0f %% | %.2f | %.2f %.2f %.2f | %.0f %.0f %.0f\n", u[k], copies[b] / pages[b],
+          copies[p] / pages[p], copies[c] / pages[c], 100 * (copies[b] ? copies[p] / copies[b] - 1 : 0), wear(b, 2.5) / wear(p, 2.5),
+          wear(b, 1.5) / wear(c, 1.5), wear(b, 2.5) / wear(c, 2.5), wear(b, 3.5) / wear(c, 3.5),
+          requests[b] / seconds[b], requests[p] / seconds[p], requests[c] / seconds[c]
+        fewer = copies[b] ? copies[p] / copies[b] - 1 : 0; if (k == 1 || fewer < most) most = fewer
+        if (fewer <= -0.58) reached = u[k]
+        if (wear(b, 2.5) / wear(p, 2.5) > alone) alone = wear(b, 2.5) / wear(p, 2.5)
+        if (wear(b, 1.5) < wear(c, 1.5)) worse = worse " " u[k] " %"
+        if (requests[c] / seconds[c] < requests[b] / seconds[b]) slower = slower " " u[k] " %"
+        if (k > 1 && requests[c] / seconds[c] > last) rising = 1
+        last = requests[c] / seconds[c]
+        if (u[k] == 90) high = wear(b, 2.5) / wear(c, 2.5)
+      }
+      printf "  H-53, copies -58 %%: %s\n", most <= -0.58 ? "as the paper up to a utilization of " reached " %, less above" : "not as the paper"
+      verdict(sprintf("H-58, PS alone barely changes the lifespan: at most x %.2f", alone), alone < 1.1)
+      verdict("H-59, CP lengthens the lifespan in all cases: shorter at R = 1.5 with" (worse ? worse : " none"), worse == "")
+      verdict("H-60, throughput falls with utilization" (rising ? " (not always)" : "") ", below base with" (slower ? slower : " none"),
+        !rising && slower ~ /60 %/ && slower !~ /50 %/)
+      verdict(sprintf("H-61, lifespan gained at 90 %% and R = 2.5: x %.2f", high), high > 1)
+      print "X-25: R = 2.5, lifespan / writes/s against base, by cap"
+      print "  used | 0 | 0.2 | 0.4 | 0.6 | 0.8 | 1 | best cap for the lifespan"
+      for (k = 1; k <= count; k++) {
+        if (!((u[k] ",cap,0.2") in requests)) continue
+        b = u[k] ",streams,none"; line = ""; best = 0; fell = 0; before = 0
+        for (cap = 0; cap <= 5; cap++) {
+          i = cap ? u[k] ",cap," (cap / 5) : u[k] ",streams,parity"
+          life = wear(b, 2.5) / wear(i, 2.5)
+          line = line sprintf(" | %.2f / %.2f", life, requests[i] / seconds[i] / (requests[b] / seconds[b]))
+          if (life > best) { best = life; at = cap / 5 }
+          if (life < 0.995 * before) fell = 1
+          before = life
+        }
+        printf "  %3d %%%s | %s\n", u[k], line, at
+        if (fell) falls = falls " " u[k] " %"
+      }
+      verdict("H-62, more SLC blocks, more lifespan at any utilization: it falls with the cap at" (falls ? falls : " none"), falls == "")
+      print "L-17 in the array, after 46 drive writes: write amplification and lifespan against the parity stream alone"
+      for (k = 1; k <= count; k++) if ((u[k] ",dynamic,dynamic") in requests) {
+        z = u[k] ",dynamic,0"; d = u[k] ",dynamic,dynamic"; f = u[k] ",dynamic,dynamic:inf"
+        printf "  %3d %% | dynamic %+.2f %%, x %.3f | dynamic:inf %+.2f %%, x %.3f\n", u[k],
+          100 * (programs[d] * requests[z] / requests[d] / programs[z] - 1), wear(z, 2.5) / wear(d, 2.5),
+          100 * (programs[f] * requests[z] / requests[f] / programs[z] - 1), wear(z, 2.5) / wear(f, 2.5)
+      }
+      print "L-18: parity in 1, 2 and 4 classes by how long it lives; copies per SSD page"
+      for (k = 1; k <= count; k++) if ((u[k] ",classes,1") in requests) {
+        one = u[k] ",classes,1"; two = u[k] ",classes,2"; four = u[k] ",classes,4"
+        printf "  %3d %% | %.4f | %.4f (%+.1f %%) | %.4f (%+.1f %%)\n", u[k], copies[one] / pages[one], copies[two] / pages[two],
+          100 * (copies[two] / copies[one] - 1), copies[four] / pages[four], 100 * (copies[four] / copies[one] - 1)
+      }
+    }' "$out/engine/rows.csv"
+}
+
+### one SSD
+
+# cell NAME OPTION...: a run of one SSD; leaves its JSON in DIR/NAME.json.
+cell() {
+  local file=$out/$1.json
+  shift
+  [ -s "$file" ] && return
+  mkdir -p "$(dirname "$file")"
+  "$elastripe" flash run --parity-writes 0.5 --check --json "$@" >"$file.part"
+  mv "$file.part" "$file"
+}
+
+# figures FILE: write amplification, wear per host page, host pages per second of virtual time (0 without).
+figures() {
+  awk -F'[:,]' '/"write_amplification"/ { wa = $2 } /"wear_per_host_page"/ { wear = $2 } /"host_pages_written_per_virtual_second"/ { rate = $2 }
+    END { printf "%.5f,%.5f,%.1f\n", wa, wear, rate }' "$1"
+}
+
+caps="0.1 0.2 0.3 0.4 0.5 0.6 0.7 0.8 0.9 1 dynamic dynamic:inf"
+
+# sweep FOLDER SEED OPTION...: one stream, the parity stream and all caps at all utilizations; lines of folder, utilization, cap, figures.
+sweep() {
+  local folder=$1 run_seed=$2 used cap
+  shift 2
+  for used in 0.3 0.5 0.7 0.9 1; do
+    cell "$folder/u$used-none-$run_seed" "$@" --utilization "$used" --seed "$run_seed"
+    cell "$folder/u$used-0-$run_seed" "$@" --utilization "$used" --seed "$run_seed" --streams parity
+    for cap in $caps; do
+      cell "$folder/u$used-$cap-$run_seed" "$@" --utilization "$used" --seed "$run_seed" --streams parity --slc-cap "$cap"
+    done
+    for cap in none 0 $caps; do
+      echo "$folder,$used,$cap,$(figures "$out/$folder/u$used-$cap-$run_seed.json")"
+    done
+  done
+}
+
+# beside_static: of lines as above, means over the seeds: the dynamic cap beside the best static one within 5 % of the separated
+# streams, and without the limit.
+beside_static() {
+  awk -F, '
+    { n[$1, $2, $3]++; wa[$1, $2, $3] += $4; wear[$1, $2, $3] += $5; rate[$1, $2, $3] += $6
+      if (!(($1, $2) in seen)) { seen[$1, $2]; folder[++count] = $1; used[count] = $2 } }
+    function mean(of, cap) { return of[folder[k], used[k], cap] / n[folder[k], used[k], cap] }
+    END {
+      print "  workload, used | separate: WA / wear | best cap within 5 %: WA, wear | dynamic: WA, wear | against best |" \
+        " best cap of all: wear | dynamic:inf: WA, wear"
+      for (k = 1; k <= count; k++) {
+        base = mean(wa, 0); best = mean(wear, 0); at = 0; all = best; at_all = 0
+        for (t = 1; t <= 10; t++) {
+          cap = t / 10
+          if (mean(wa, cap) <= 1.05 * base && mean(wear, cap) < best) { best = mean(wear, cap); at = cap }
+          if (mean(wear, cap) < all) { all = mean(wear, cap); at_all = cap }
+        }
+        more = 100 * (mean(wa, "dynamic") / base - 1); worse = 100 * (mean(wear, "dynamic") / best - 1)
+        printf "  %-14s %3d %% | %.4f / %.4f | %s: %+.2f %%, %.4f | %+.2f %%, %.4f | %+.2f %%", folder[k], 100 * used[k], base,
+          mean(wear, 0), at, 100 * (mean(wa, at) / base - 1), best, more, mean(wear, "dynamic"), worse
+        printf " | %s: %.4f | %+.2f %%, %.4f (%+.2f %%)\n", at_all, all, 100 * (mean(wa, "dynamic:inf") / base - 1),
+          mean(wear, "dynamic:inf"), 100 * (mean(wear, "dynamic:inf") / all - 1)
+        if (used[k] <= 0.9 && (more > 5 || worse > 0.5)) failed = failed " " folder[k] " at " used[k]
+      }
+      print "  dynamic within 5 % of the separate streams and no more wear than the best static cap (to 0.5 %), 30 to 90 %: " \
+        (failed ? "not with" failed : "yes")
+    }' "$1"
+}
+
+ssd() {
+  sweep ps-vnand "$seed" --workload zipf:0.99 --preset ps-vnand --warmup 60 --drive-writes 10 >"$out/ssd.csv"
+}
+
+ssd_table() {
+  echo "one ps-vnand, Zipf 0.99, seed $seed: lifespan at R = 2.5 / throughput against one stream, by cap"
+  awk -F, '$3 == "none" { wear = $5; rate = $6; printf "%s  %3d %%", (NR > 1 ? "\n" : ""), 100 * $2; next }
+    { printf " | %s: %.2f / %.2f", $3, wear / $5, $6 / rate } END { print "" }' "$out/ssd.csv"
+  beside_static "$out/ssd.csv"
+}
+
+dynamic() {
+  local run_seed pattern
+  for pattern in uniform zipf:0.99; do
+    for run_seed in 1 2 3; do
+      sweep "$pattern" "$run_seed" --workload "$pattern" --blocks 1024 --logical-size 200MiB --gc-free 10% --warmup 60 \
+        --drive-writes 40
+    done
+  done >"$out/dynamic.csv"
+}
+
+dynamic_table() {
+  echo "1,024 blocks of 64 pages, spare factor 1.152, seeds 1, 2, 3; R = 2.5"
+  beside_static "$out/dynamic.csv"
+}
+
+{
+  echo "synthetic workloads, seed $seed; $("$elastripe" --version), $(nproc) CPUs"
+  for part in $parts; do
+    "$part"
+    if [ "$part" = engine ]; then engine_table; elif [ "$part" = ssd ]; then ssd_table; else dynamic_table; fi
+  done
+} | tee "$out/table.txt"
