@@ -3,6 +3,7 @@
 //! All schemes of a workload run in one process, a slice each in turn, so that what else the machine does falls on all
 //! of them alike. The loop that makes the load is single-threaded, as is the engine.
 
+mod picture;
 mod report;
 mod rig;
 mod workload;
@@ -13,6 +14,7 @@ use crate::background::Background;
 use crate::cache::CacheSizes;
 use crate::elastic::{ElasticChoices, GcUnit};
 use crate::failure::Failure;
+use crate::plot::options::PlotOptions;
 use crate::units::parse_size;
 use block::Geometry;
 use clap::{Args, ValueEnum};
@@ -74,6 +76,8 @@ pub struct Arguments {
     unit: GcUnit,
     #[command(flatten)]
     background: Background,
+    #[command(flatten)]
+    plot: PlotOptions,
     /// Print JSON.
     #[arg(long)]
     json: bool,
@@ -174,6 +178,7 @@ pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     {
         arguments.unit.check(*first)?;
     }
+    let (plot, plotted) = (arguments.plot.target()?, picture::keys(&arguments.plot)?);
     let mut results = Vec::new();
     for &devices in arguments.devices() {
         let mut rigs = Vec::new();
@@ -190,6 +195,9 @@ pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     }
     if arguments.json {
         println!("{:#}", report::to_json(arguments, &results));
+    }
+    if let Some(target) = plot {
+        target.write(&picture::figure(&results, &plotted, &arguments.plot))?;
     }
     Ok(0)
 }

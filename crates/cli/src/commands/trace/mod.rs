@@ -5,6 +5,7 @@ mod synthetic;
 
 use super::Exit;
 use crate::failure::Failure;
+use crate::output::partial_name;
 use crate::units::parse_size;
 use clap::{Args, Subcommand, ValueEnum};
 use serde_json::{Value, json};
@@ -256,10 +257,4 @@ fn write_whole(
         // The first error is the one to report.
         let _ = std::fs::remove_file(&partial);
     })
-}
-
-fn partial_name(out: &Path) -> PathBuf {
-    let mut name = out.as_os_str().to_owned();
-    name.push(format!(".{}.partial", std::process::id()));
-    PathBuf::from(name)
 }
