@@ -2,7 +2,7 @@
 
 use super::Exit;
 use crate::failure::Failure;
-use crate::plot::figure::{Kind, Spec, of_table};
+use crate::plot::figure::{Kind, Order, Spec, of_table};
 use crate::plot::file::Target;
 use crate::plot::table::{CSV_BYTES_MAX, Table};
 use crate::plot::{Band, Scale, Width};
@@ -102,6 +102,7 @@ pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
         y: arguments.y.clone(),
         series: arguments.series.clone(),
         over: arguments.over.clone(),
+        order: Order::OfValues,
         kind: arguments.kind,
         x_scale,
         log_y: arguments.log_y,

@@ -1,13 +1,16 @@
 //! From columns of a table to a figure: which are the axes, which tells series apart, whether it is bars or lines.
 
+use super::style::scheme_rank;
 use super::table::{Row, Table};
 use super::{
-    Arrangement, Axis, Band, Bars, Body, Figure, Lines, Marks, Panel, Scale, Series, Value, Width, labels,
-    scale,
+    Arrangement, Axis, Band, Bars, Body, Figure, Lines, Marks, Panel, Scale, Series, TIMES, Value, Width,
+    labels, scale,
 };
 use crate::failure::Failure;
 use crate::units::parse_size;
 use clap::ValueEnum;
+use std::cmp::Ordering;
+use std::collections::HashMap;
 
 /// Numbers this far apart are shown on a logarithmic axis, unless somebody says which.
 const LOG_RATIO: f64 = 16.0;
@@ -25,6 +28,17 @@ pub enum Kind {
     Lines,
 }
 
+/// In which order categories and series stand.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Order {
+    /// As their rows do.
+    #[default]
+    OfRows,
+    /// Numbers by size, schemes from the plain to the elaborate, others as their rows do: rows come in the order in which
+    /// parallel runs ended.
+    OfValues,
+}
+
 /// Which columns are shown how.
 #[derive(Clone, Debug, Default)]
 pub struct Spec {
@@ -36,6 +50,8 @@ pub struct Spec {
     pub series: Vec<String>,
     /// Rows that differ in this alone are one point: their mean, from least to most.
     pub over: Option<String>,
+    /// Of categories and series.
+    pub order: Order,
     /// Lines if `x` is one column of numbers, if not said.
     pub kind: Option<Kind>,
     /// Of the horizontal axis of lines; by the numbers, if not said.
@@ -106,7 +122,7 @@ pub fn of_table(table: &Table, spec: &Spec) -> Result<Figure, Failure> {
         }
     };
     let y = vertical(spec)?;
-    let panel = Panel { heading: None, y, body, bands: spec.bands.clone() };
+    let panel = Panel { heading: None, y, body, bands: spec.bands.clone() }.in_short_times();
     Ok(Figure {
         title: spec.title.clone(),
         about: spec.about.clone(),
@@ -124,6 +140,12 @@ fn vertical(spec: &Spec) -> Result<Axis, Failure> {
     let named: Vec<(String, Option<String>)> = spec.y.iter().map(|key| labels::of(key)).collect();
     match named.as_slice() {
         [(label, unit)] => Ok(Axis { label: label.clone(), unit: unit.clone(), scale }),
+        [(_, Some(unit)), rest @ ..]
+            if TIMES.contains(&unit.as_str())
+                && rest.iter().all(|(_, other)| other.as_ref() == Some(unit)) =>
+        {
+            Ok(Axis { label: "time".to_owned(), unit: Some(unit.clone()), scale })
+        }
         [(_, Some(unit)), rest @ ..] if rest.iter().all(|(_, other)| other.as_ref() == Some(unit)) => {
             Ok(Axis { label: unit.clone(), unit: None, scale })
         }
@@ -143,7 +165,7 @@ fn points(table: &Table, spec: &Spec) -> Result<Points, Failure> {
         (columns("--x", &spec.x)?, columns("--y", &spec.y)?, columns("--series", &spec.series)?);
     let over = spec.over.as_ref().map(|key| table.column("--over", key)).transpose()?;
     let mut points = Points { places: Vec::new(), series: Vec::new() };
-    for row in &table.rows {
+    for row in ordered(table, spec.order, &[x.as_slice(), series.as_slice()].concat()) {
         let cells = |columns: &[usize], between: &str| {
             let cells = columns.iter().filter_map(|&column| row.cells.get(column));
             cells.map(String::as_str).collect::<Vec<_>>().join(between)
@@ -165,6 +187,35 @@ fn points(table: &Table, spec: &Spec) -> Result<Points, Failure> {
         }
     }
     Ok(points)
+}
+
+/// The rows, sorted by some columns.
+fn ordered<'a>(table: &'a Table, order: Order, columns: &[usize]) -> Vec<&'a Row> {
+    let mut rows: Vec<(Vec<f64>, &Row)> = table.rows.iter().map(|row| (Vec::new(), row)).collect();
+    for &column in columns.iter().filter(|_| order == Order::OfValues) {
+        let cells: Vec<&str> =
+            table.rows.iter().map(|row| row.cells.get(column).map_or("", String::as_str)).collect();
+        let schemes: Option<Vec<usize>> = cells.iter().map(|cell| scheme_rank(cell)).collect();
+        let numbers: Option<Vec<f64>> = cells.iter().map(|cell| number(cell)).collect();
+        let ranks = match (schemes, numbers) {
+            (Some(schemes), _) => schemes.iter().map(|&rank| rank as f64).collect(),
+            (None, Some(numbers)) => numbers,
+            (None, None) => {
+                let mut known: HashMap<&str, usize> = HashMap::new();
+                let mut rank = |cell| {
+                    let next = known.len();
+                    *known.entry(cell).or_insert(next) as f64
+                };
+                cells.iter().map(|cell| rank(cell)).collect()
+            }
+        };
+        rows.iter_mut().zip(ranks).for_each(|((key, _), rank)| key.push(rank));
+    }
+    rows.sort_by(|(one, _), (other, _)| {
+        let differing = one.iter().zip(other).map(|(one, other)| one.total_cmp(other));
+        differing.fold(Ordering::Equal, Ordering::then)
+    });
+    rows.into_iter().map(|(_, row)| row).collect()
 }
 
 impl Points {

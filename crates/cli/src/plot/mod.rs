@@ -284,6 +284,43 @@ impl Panel {
     }
 }
 
+/// From this number on, a time is shown in the next unit.
+const NEXT_UNIT: f64 = 1e4;
+/// Times from small to large, a thousand of each to the next.
+const TIMES: [&str; 4] = ["ns", "\u{b5}s", "ms", "s"];
+
+impl Panel {
+    /// Times in a unit in which they are no long numbers.
+    pub fn in_short_times(mut self) -> Self {
+        let largest = self.body.heights().iter().fold(0.0, |largest: f64, value| largest.max(value.abs()));
+        let Some(at) = TIMES.iter().position(|unit| self.y.unit.as_deref() == Some(unit)) else {
+            return self;
+        };
+        let (mut factor, mut at) = (1.0, at);
+        while largest / factor >= NEXT_UNIT && at + 1 < TIMES.len() {
+            (factor, at) = (factor * 1e3, at + 1);
+        }
+        self.y.unit = Some(TIMES[at].to_owned());
+        let shorter = |value: &mut Value| {
+            value.value = value.value.map(|number| number / factor);
+            value.range = value.range.map(|(low, high)| (low / factor, high / factor));
+        };
+        match &mut self.body {
+            Body::Bars(bars) => {
+                bars.series.iter_mut().flat_map(|series| &mut series.values).for_each(shorter)
+            }
+            Body::Lines(lines) => {
+                let points = lines.series.iter_mut().flat_map(|series| &mut series.values);
+                points.for_each(|(_, value)| shorter(value));
+            }
+        }
+        for band in &mut self.bands {
+            (band.low, band.high) = (band.low / factor, band.high / factor);
+        }
+        self
+    }
+}
+
 impl Bars {
     fn check(&self, what: &str, scale: Scale) -> Result<(), Failure> {
         let count = self.categories.len() * self.series.len();

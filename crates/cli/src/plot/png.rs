@@ -25,9 +25,11 @@ pub fn from_svg(svg: &str, width_points: f64) -> Result<Vec<u8>, Failure> {
     let (width, height) = (pixels(tree.size().width()), pixels(tree.size().height()));
     let mut pixmap = tiny_skia::Pixmap::new(width, height)
         .ok_or_else(|| failed(&format!("found {width} x {height} pixels, expected some, and less")))?;
+    // The last row may be covered in part only.
+    pixmap.fill(tiny_skia::Color::WHITE);
     let transform = tiny_skia::Transform::from_scale(scale as f32, scale as f32);
     resvg::render(&tree, transform, &mut pixmap.as_mut());
-    // The ground is white, so nothing is transparent.
+    // Nothing is transparent.
     let colours: Vec<u8> =
         pixmap.pixels().iter().flat_map(|pixel| [pixel.red(), pixel.green(), pixel.blue()]).collect();
     let mut out = Vec::new();

@@ -17,6 +17,8 @@ pub struct Range {
     pub small: Vec<f64>,
 }
 
+/// Room above the highest number, where the axis does not end on a tick.
+const HEAD_ROOM: f64 = 0.1;
 /// The steps between ticks, and between ends of a logarithmic axis.
 const STEPS: [f64; 3] = [1.0, 2.0, 5.0];
 
@@ -45,9 +47,13 @@ impl Range {
         }
         let step = nice_step((high - low) / wanted.max(1) as f64);
         let (first, last) = ((low / step + 1e-9).floor(), (high / step - 1e-9).ceil());
+        // An axis that would be empty above the last tick but one ends a little above its numbers instead.
+        let (over, end) = (high + (high - low) * HEAD_ROOM, last * step);
+        let cut = high > 0.0 && over < end;
+        let last = if cut { last - 1.0 } else { last };
         let count = (last - first).clamp(1.0, 1000.0) as u32;
         let values: Vec<f64> = (0..=count).map(|index| (first + f64::from(index)) * step).collect();
-        let (low, high) = (first * step, (first + f64::from(count)) * step);
+        let (low, high) = (first * step, if cut { over.max((first + 1.0) * step) } else { end });
         let ticks = values.iter().map(|&value| (value, tick_name(value, step, low.abs().max(high.abs()))));
         Self { scale: Scale::Linear, low, high, ticks: ticks.collect(), small: Vec::new() }
     }
@@ -62,7 +68,7 @@ impl Range {
             .take_while(|&step| step <= high * (1.0 + 1e-9))
             .collect();
         let decades: Vec<f64> = inside.iter().copied().filter(|&value| is_decade(value)).collect();
-        let named: Vec<f64> = if inside.len() <= wanted + 1 {
+        let named: Vec<f64> = if inside.len() <= wanted + 3 {
             inside
         } else {
             let every = decades.len().div_ceil(wanted.max(1)).max(1);

@@ -84,6 +84,15 @@ pub const STYLES: [Style; 8] = [
 const SCHEMES: [SchemeKind; 5] =
     [SchemeKind::Eplog, SchemeKind::Raid, SchemeKind::ParityLog, SchemeKind::Elastic, SchemeKind::Was];
 
+/// The schemes, in the order in which papers list them: what is improved on comes first.
+const LISTED: [SchemeKind; 5] =
+    [SchemeKind::Raid, SchemeKind::ParityLog, SchemeKind::Eplog, SchemeKind::Elastic, SchemeKind::Was];
+
+/// Where a scheme stands among others; nothing for other names.
+pub fn scheme_rank(name: &str) -> Option<usize> {
+    LISTED.iter().position(|scheme| scheme.name() == name)
+}
+
 /// The style of each of these names: if all are schemes, that of the scheme.
 pub fn of(names: &[String]) -> Vec<&'static Style> {
     let scheme = |name: &String| SCHEMES.iter().position(|scheme| scheme.name() == *name);

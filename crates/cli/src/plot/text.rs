@@ -58,6 +58,21 @@ pub fn wrapped(text: &str, size: f64, room: f64, most: usize) -> Vec<String> {
     lines.iter().map(|line| fitted(line, size, room)).collect()
 }
 
+/// The same of an axis label, whose unit in brackets stays together where that is possible.
+pub fn wrapped_label(text: &str, size: f64, room: f64, most: usize) -> Vec<String> {
+    if width(text, size) <= room {
+        return vec![text.to_owned()];
+    }
+    match text.rfind(" (").filter(|_| text.ends_with(')')) {
+        Some(at) if width(&text[at + 1..], size) <= room => {
+            let mut lines = wrapped(&text[..at], size, room, most.saturating_sub(1).max(1));
+            lines.push(text[at + 1..].to_owned());
+            lines
+        }
+        Some(_) | None => wrapped(text, size, room, most),
+    }
+}
+
 /// As text or value of an attribute in XML; characters that XML has not become the one for unknown ones.
 pub fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());

@@ -92,7 +92,13 @@ fn table(axes: &[Axis], rows: &[Row]) -> Table {
     let mut keys: Vec<String> = axes.iter().map(|axis| axis.option.clone()).collect();
     keys.extend(NAMES.iter().chain(&["lifespan"]).chain(&PARTS).map(|key| (*key).to_owned()));
     let cells = |row: &Row| {
-        let mut cells = row.values.clone();
+        // A flag is on or off, which says little without its name.
+        let named = |(axis, value): (&Axis, &String)| match value.as_str() {
+            "on" => axis.option.clone(),
+            "off" => format!("no {}", axis.option),
+            _ => value.clone(),
+        };
+        let mut cells: Vec<String> = axes.iter().zip(&row.values).map(named).collect();
         cells.extend(row.figures.values().iter().map(ToString::to_string));
         cells.push(row.lifespan.map_or_else(String::new, |lifespan| lifespan.to_string()));
         let (raid, all) =

@@ -9,7 +9,7 @@ mod sheet;
 
 use super::scale::Range;
 use super::style::{self, Style};
-use super::text::{fitted, width, wrapped};
+use super::text::{fitted, width, wrapped, wrapped_label};
 use super::{Axis, Band, Body, Figure, Marks, Panel, Width};
 use sheet::{Anchor, Sheet};
 
@@ -99,10 +99,10 @@ pub fn draw(figure: &Figure) -> String {
         top += GAP;
     }
     top = legend(&mut sheet, figure, &styles, top);
-    let left = figure.panels.iter().map(|panel| left_of(figure.width, panel)).fold(0.0, f64::max);
+    let left = figure.panels.iter().map(|panel| left_of(figure, panel)).fold(0.0, f64::max);
     for panel in &figure.panels {
         if let Some(heading) = &panel.heading {
-            top += line_height(LABEL_SIZE);
+            top += line_height(LABEL_SIZE) + 1.0;
             let text = fitted(heading, LABEL_SIZE, figure.width.points() - left - GAP);
             sheet.text((left, top - 2.0), Anchor::Start, LABEL_SIZE, &text, heading);
             top += 1.0;
@@ -136,13 +136,12 @@ fn vertical(panel: &Panel) -> Range {
 }
 
 /// What the left margin of a panel must hold.
-fn left_of(size: Width, panel: &Panel) -> f64 {
+fn left_of(figure: &Figure, panel: &Panel) -> f64 {
     let widest = vertical(panel).ticks.iter().map(|(_, name)| width(name, TICK_SIZE)).fold(0.0, f64::max);
-    // The label has some lines at most; which, the height says, so all of them are reckoned with if it is long.
-    let lines = wrapped(&panel.y.text(), LABEL_SIZE, 110.0, LABEL_LINES).len() as f64;
+    let lines = wrapped_label(&panel.y.text(), LABEL_SIZE, height_of(figure), LABEL_LINES).len() as f64;
     let left = GAP + lines * line_height(LABEL_SIZE) + GAP + widest + TICK + 2.0;
     match &panel.body {
-        Body::Bars(bars) => left.max(bars::left_of(bars, left, size.points() - 2.0 * GAP)),
+        Body::Bars(bars) => left.max(bars::left_of(bars, left, figure.width.points() - 2.0 * GAP)),
         Body::Lines(_) => left,
     }
 }
@@ -184,7 +183,7 @@ fn axes(sheet: &mut Sheet, area: Area, panel: &Panel, styles: &Styles) -> f64 {
 
 fn vertical_label(sheet: &mut Sheet, area: Area, axis: &Axis) {
     let text = axis.text();
-    let lines = wrapped(&text, LABEL_SIZE, area.height.max(110.0), LABEL_LINES);
+    let lines = wrapped_label(&text, LABEL_SIZE, area.height, LABEL_LINES);
     for (index, line) in lines.iter().enumerate() {
         let x = GAP + LABEL_SIZE + index as f64 * line_height(LABEL_SIZE);
         sheet.turned((x, area.top + area.height / 2.0), Anchor::Middle, LABEL_SIZE, -90.0, (line, &text));
@@ -194,7 +193,7 @@ fn vertical_label(sheet: &mut Sheet, area: Area, axis: &Axis) {
 /// The label of the horizontal axis; answers where it ends.
 fn horizontal_label(sheet: &mut Sheet, area: Area, text: &str, top: f64) -> f64 {
     let mut bottom = top;
-    for line in wrapped(text, LABEL_SIZE, area.width, 2) {
+    for line in wrapped_label(text, LABEL_SIZE, area.width, 2) {
         bottom += line_height(LABEL_SIZE);
         sheet.text((area.left + area.width / 2.0, bottom - 2.0), Anchor::Middle, LABEL_SIZE, &line, text);
     }
