@@ -15,6 +15,7 @@ mod offline;
 mod open;
 mod operate;
 mod output;
+mod partial;
 mod plot;
 mod progress;
 mod screen;

@@ -3,7 +3,6 @@
 
 use std::fmt;
 use std::io::Write;
-use std::path::{Path, PathBuf};
 
 /// Prints to standard output, as it is.
 pub fn print(text: impl fmt::Display) {
@@ -20,11 +19,4 @@ pub fn line(text: impl fmt::Display) {
 /// Prints a line to standard error.
 pub fn warn(text: impl fmt::Display) {
     let _ = writeln!(std::io::stderr().lock(), "{text}");
-}
-
-/// The name under which a file is written until it is whole and takes its own.
-pub fn partial_name(path: &Path) -> PathBuf {
-    let mut name = path.as_os_str().to_owned();
-    name.push(format!(".{}.partial", std::process::id()));
-    PathBuf::from(name)
 }

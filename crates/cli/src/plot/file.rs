@@ -2,7 +2,7 @@
 
 use super::Figure;
 use crate::failure::Failure;
-use crate::output::partial_name;
+use crate::partial;
 use std::fs::{self, OpenOptions};
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -61,11 +61,11 @@ impl Target {
 
     /// Makes a file of another name beside it, lets it be used, and takes it away if it is still there.
     fn through(&self, mut with: impl FnMut(&Path) -> std::io::Result<()>) -> std::io::Result<()> {
-        let partial = partial_name(&self.path);
-        OpenOptions::new().write(true).create_new(true).open(&partial)?;
-        let done = with(&partial);
+        let other = partial::name_of(&self.path);
+        OpenOptions::new().write(true).create_new(true).open(&other)?;
+        let done = with(&other);
         // After a rename it is gone, and the first error is the one to report.
-        let _ = fs::remove_file(&partial);
+        let _ = fs::remove_file(&other);
         done
     }
 }

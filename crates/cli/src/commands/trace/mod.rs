@@ -5,7 +5,6 @@ mod synthetic;
 
 use super::Exit;
 use crate::failure::Failure;
-use crate::output::partial_name;
 use crate::units::parse_size;
 use clap::{Args, Subcommand, ValueEnum};
 use serde_json::{Value, json};
@@ -244,7 +243,7 @@ fn write_whole(
             out.display()
         )));
     }
-    let partial = partial_name(out);
+    let partial = crate::partial::name_of(out);
     let failed = |error: std::io::Error| Failure::new(format!("{}: cannot write: {error}", out.display()));
     let file = OpenOptions::new().write(true).create_new(true).open(&partial).map_err(failed)?;
     let name = out.display().to_string();
