@@ -45,18 +45,17 @@ const KNOWN: [(&str, &str, &str); 41] = [
     ("spare", "spare factor", "physical per logical page"),
 ];
 
-/// Parts of a key that say the unit.
-const UNITS: [(&str, &str); 10] = [
-    ("_us", "\u{b5}s"),
-    ("_ms", "ms"),
-    ("_ns", "ns"),
+/// Words of a key that say the unit.
+const UNITS: [(&str, &str); 9] = [
+    ("us", "\u{b5}s"),
+    ("ms", "ms"),
+    ("ns", "ns"),
     ("bytes", "bytes"),
     ("chunks", "chunks"),
     ("pages", "pages"),
     ("stripes", "stripes"),
     ("seconds", "s"),
     ("percent", "%"),
-    ("erases", "blocks"),
 ];
 
 /// Label and unit of a column.
@@ -64,11 +63,14 @@ pub fn of(key: &str) -> (String, Option<String>) {
     if let Some((_, label, unit)) = KNOWN.iter().find(|(known, ..)| *known == key) {
         return ((*label).to_owned(), Some((*unit).to_owned()));
     }
-    let label = key.replace(['_', '-'], " ");
-    let unit = match key {
-        _ if key.contains("per_second") => Some("1/s"),
-        _ => UNITS.iter().find(|(part, _)| key.contains(part)).map(|(_, unit)| *unit),
-    };
-    // A label that says its unit already does not say it twice.
-    (label.clone(), unit.filter(|unit| !label.contains(unit)).map(str::to_owned))
+    let words: Vec<&str> = key.split(['_', '-']).filter(|word| !word.is_empty()).collect();
+    if words.contains(&"per") {
+        return (words.join(" "), None);
+    }
+    let unit = UNITS.iter().find(|(word, _)| words.contains(word));
+    // What is said as unit is not said again.
+    let rest: Vec<&str> =
+        words.iter().copied().filter(|word| unit.is_none_or(|(known, _)| known != word)).collect();
+    let label = if rest.is_empty() { words.join(" ") } else { rest.join(" ") };
+    (label, unit.map(|(_, unit)| (*unit).to_owned()))
 }
