@@ -19,6 +19,8 @@ pub struct Range {
 
 /// Room above the highest number, where the axis does not end on a tick.
 const HEAD_ROOM: f64 = 0.1;
+/// Share of the axis that a bar's value takes.
+const VALUE_ROOM: f64 = 0.06;
 /// The steps between ticks, and between ends of a logarithmic axis.
 const STEPS: [f64; 3] = [1.0, 2.0, 5.0];
 
@@ -31,7 +33,9 @@ impl Range {
         let (low, high) = if low <= high { (low, high) } else { (1.0, 1.0) };
         match scale {
             Scale::Linear => Self::linear(low, high, wanted, from_zero),
-            Scale::Log => Self::log(if from_zero { low * 0.99 } else { low }, high, wanted),
+            // Bars have a height, and room for their values.
+            Scale::Log if from_zero => Self::log(low * 0.95, high * (high / low).powf(VALUE_ROOM), wanted),
+            Scale::Log => Self::log(low, high, wanted),
         }
     }
 
@@ -47,13 +51,21 @@ impl Range {
         }
         let step = nice_step((high - low) / wanted.max(1) as f64);
         let (first, last) = ((low / step + 1e-9).floor(), (high / step - 1e-9).ceil());
-        // An axis that would be empty above the last tick but one ends a little above its numbers instead.
-        let (over, end) = (high + (high - low) * HEAD_ROOM, last * step);
-        let cut = high > 0.0 && over < end;
+        // An axis that would be empty above its last tick but one ends a little above its numbers instead; and so does one whose
+        // bars would touch its end, as their values stand above them.
+        let over = high + (high - low) * HEAD_ROOM;
+        let cut = high > 0.0 && over < last * step;
         let last = if cut { last - 1.0 } else { last };
         let count = (last - first).clamp(1.0, 1000.0) as u32;
+        let last = first + f64::from(count);
         let values: Vec<f64> = (0..=count).map(|index| (first + f64::from(index)) * step).collect();
-        let (low, high) = (first * step, if cut { over.max((first + 1.0) * step) } else { end });
+        let close = |number: f64, end: f64| {
+            from_zero && number != 0.0 && (end - number).abs() < (high - low) * VALUE_ROOM
+        };
+        let below =
+            if low < 0.0 && close(low, first * step) { low - (high - low) * HEAD_ROOM } else { first * step };
+        let above = if cut || close(high, last * step) { over.max(last * step) } else { last * step };
+        let (low, high) = (below, above);
         let ticks = values.iter().map(|&value| (value, tick_name(value, step, low.abs().max(high.abs()))));
         Self { scale: Scale::Linear, low, high, ticks: ticks.collect(), small: Vec::new() }
     }
@@ -141,7 +153,7 @@ fn tick_name(value: f64, step: f64, largest: f64) -> String {
     if value == 0.0 {
         return "0".to_owned();
     }
-    if largest >= 1e15 || largest < 1e-4 {
+    if !(1e-4..1e15).contains(&largest) {
         return minus(&format!("{value:e}").replace("e-", "e\u{2212}"));
     }
     let (unit, letter) = match LETTERS.iter().find(|(unit, _)| largest >= *unit) {

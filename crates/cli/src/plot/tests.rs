@@ -50,7 +50,9 @@ fn lines_have_labels_units_and_every_name() {
     let drawn = svg(SCHEMES, &spec);
     assert_well_formed(&drawn);
     assert_eq!(drawn, svg(SCHEMES, &spec), "the same bytes again");
-    for text in ["raid", "eplog", "parity-log", "queue depth (requests)", "99th percentile", "(\u{b5}s)"] {
+    for text in
+        ["raid", "eplog", "parity-log", "queue depth (requests)", "p99 response time (\u{b5}s)", "(\u{b5}s)"]
+    {
         assert!(drawn.contains(text), "{text}: {drawn}");
     }
     for tick in [">1<", ">8<", ">64<", ">6000<"] {

@@ -91,8 +91,8 @@ fn label(key: &str) -> (&'static str, &'static str) {
         "per_cpu_second" => ("throughput of a core", "requests, stripes or chunks per s"),
         "latency_us_mean" => ("mean latency", "\u{b5}s"),
         "latency_us_p50" => ("median latency", "\u{b5}s"),
-        "latency_us_p99" => ("99th percentile of latency", "\u{b5}s"),
-        "latency_us_p999" => ("99.9th percentile of latency", "\u{b5}s"),
+        "latency_us_p99" => ("p99 latency", "\u{b5}s"),
+        "latency_us_p999" => ("p99.9 latency", "\u{b5}s"),
         _ => ("longest latency", "\u{b5}s"),
     }
 }

@@ -52,21 +52,21 @@ fn wear(ssd: &Ssd) -> Panel {
         below += count;
         points.push((f64::from(erases), share(below)));
     }
-    let y = axis("blocks erased at most so often", "% of all blocks", Scale::Linear);
+    let y = axis("blocks, cumulative", "%", Scale::Linear);
     curve(axis("erases", "per block, whole life", Scale::Linear), y, points)
 }
 
 /// Requests that take longer than so long. Percentiles are taken ever closer to the longest request.
 fn latency(latencies: &Histogram<u64>) -> Panel {
     let count = latencies.len().max(1);
+    let (unit, ns) = if latencies.max() >= 10_000_000 { ("ms", 1e6) } else { ("\u{b5}s", 1e3) };
     let mut points = Vec::new();
     let mut above = 100.0;
     while above * count as f64 >= 100.0 {
-        let us = latencies.value_at_percentile(100.0 - above) as f64 / 1e3;
-        points.push((us, above));
+        points.push((latencies.value_at_percentile(100.0 - above) as f64 / ns, above));
         // Thirty points in each decade.
         above /= 10f64.powf(1.0 / 30.0);
     }
-    let y = axis("requests that take longer", "% of all", Scale::Log);
-    curve(axis("response time", "\u{b5}s", Scale::Log), y, points)
+    let y = axis("slower requests", "%", Scale::Log);
+    curve(axis("response time", unit, Scale::Log), y, points)
 }

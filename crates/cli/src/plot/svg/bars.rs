@@ -73,7 +73,7 @@ fn labels_fit(bars: &Bars, slot: f64, bar: f64) -> bool {
     match bars.arrangement {
         Arrangement::Stacked => bars.sums().iter().all(|&sum| fits(sum, slot - 1.0)),
         Arrangement::Grouped => {
-            let room = if bars.series.len() == 1 { slot - 1.0 } else { bar + 0.5 };
+            let room = if bars.series.len() == 1 { slot - 1.0 } else { bar - 1.0 };
             let values = bars.series.iter().flat_map(|series| &series.values);
             values.filter_map(|value| value.value).all(|number| fits(number, room))
         }

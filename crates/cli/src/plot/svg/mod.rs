@@ -20,6 +20,8 @@ const TICK_SIZE: f64 = 7.0;
 const VALUE_SIZE: f64 = 6.0;
 /// Room between things, and around all.
 const GAP: f64 = 4.0;
+/// Right of the axes: half a tick's name.
+const RIGHT: f64 = 10.0;
 /// Length of a tick.
 const TICK: f64 = 3.0;
 /// Lines that an axis label may take.
@@ -109,7 +111,7 @@ pub fn draw(figure: &Figure) -> String {
         }
         // Room for half a tick's name, and values above bars.
         top += line_height(TICK_SIZE) / 2.0;
-        let right = figure.width.points() - 2.0 * GAP;
+        let right = figure.width.points() - RIGHT;
         let height = height_of(figure);
         let area = Area { left, top, width: right - left, height };
         top = axes(&mut sheet, area, panel, &styles) + GAP;
@@ -141,7 +143,7 @@ fn left_of(figure: &Figure, panel: &Panel) -> f64 {
     let lines = wrapped_label(&panel.y.text(), LABEL_SIZE, height_of(figure), LABEL_LINES).len() as f64;
     let left = GAP + lines * line_height(LABEL_SIZE) + GAP + widest + TICK + 2.0;
     match &panel.body {
-        Body::Bars(bars) => left.max(bars::left_of(bars, left, figure.width.points() - 2.0 * GAP)),
+        Body::Bars(bars) => left.max(bars::left_of(bars, left, figure.width.points() - RIGHT)),
         Body::Lines(_) => left,
     }
 }
@@ -209,56 +211,80 @@ enum Key<'a> {
 
 /// Width of that.
 const KEY: f64 = 20.0;
+/// Between two names.
+const ENTRY_GAP: f64 = 8.0;
+
+/// A name and what stands before it.
+struct Entry<'a> {
+    name: &'a str,
+    key: Key<'a>,
+    /// As much of the name as fits.
+    text: String,
+}
+
+impl Entry<'_> {
+    fn width(&self) -> f64 {
+        KEY + 3.0 + width(&self.text, TICK_SIZE)
+    }
+}
+
+/// The series of all panels, then their bands, each name once.
+fn entries<'a>(figure: &'a Figure, styles: &Styles) -> Vec<Entry<'a>> {
+    let room = figure.width.points() - 2.0 * GAP - KEY - 3.0;
+    let mut entries: Vec<Entry<'a>> = Vec::new();
+    let mut add = |name: &'a str, key: Key<'a>| {
+        if !name.is_empty() && !entries.iter().any(|entry| entry.name == name) {
+            entries.push(Entry { name, key, text: fitted(name, TICK_SIZE, room) });
+        }
+    };
+    for panel in &figure.panels {
+        for name in panel.body.names() {
+            let style = styles.get(name);
+            add(
+                name,
+                match &panel.body {
+                    Body::Bars(_) => Key::Bar(style),
+                    Body::Lines(lines) => Key::Line(style, lines.marks),
+                },
+            );
+        }
+    }
+    for panel in &figure.panels {
+        for (index, Band { name, .. }) in panel.bands.iter().enumerate() {
+            add(name, Key::Band(SHADES[index % SHADES.len()]));
+        }
+    }
+    entries
+}
 
 /// Names of series and bands in rows; answers where it ends.
 fn legend(sheet: &mut Sheet, figure: &Figure, styles: &Styles, top: f64) -> f64 {
-    let mut entries: Vec<(&str, Key<'_>)> = Vec::new();
-    for panel in &figure.panels {
-        for name in panel.body.names().into_iter().filter(|name| !name.is_empty()) {
-            if !entries.iter().any(|(known, _)| *known == name) {
-                let style = styles.get(name);
-                entries.push((
-                    name,
-                    match &panel.body {
-                        Body::Bars(_) => Key::Bar(style),
-                        Body::Lines(lines) => Key::Line(style, lines.marks),
-                    },
-                ));
-            }
-        }
-    }
-    for panel in &figure.panels {
-        for (index, Band { name, .. }) in
-            panel.bands.iter().enumerate().filter(|(_, band)| !band.name.is_empty())
-        {
-            if !entries.iter().any(|(known, _)| known == name) {
-                entries.push((name, Key::Band(SHADES[index % SHADES.len()])));
-            }
-        }
-    }
     let room = figure.width.points() - 2.0 * GAP;
-    let (mut rows, mut used): (Vec<Vec<(String, f64, &(&str, Key<'_>))>>, f64) = (Vec::new(), 0.0);
-    for entry in &entries {
-        let text = fitted(entry.0, TICK_SIZE, room - KEY - 3.0);
-        let length = KEY + 3.0 + width(&text, TICK_SIZE) + 8.0;
+    let mut rows: Vec<Vec<Entry<'_>>> = Vec::new();
+    let mut used = 0.0;
+    for entry in entries(figure, styles) {
+        let longer = used + ENTRY_GAP + entry.width();
         match rows.last_mut() {
-            Some(row) if used + length - 8.0 <= room => row.push((text, length, entry)),
+            Some(row) if longer <= room => {
+                used = longer;
+                row.push(entry);
+            }
             Some(_) | None => {
-                used = 0.0;
-                rows.push(vec![(text, length, entry)]);
+                used = entry.width();
+                rows.push(vec![entry]);
             }
         }
-        used += length;
     }
     let mut top = top;
     for row in rows {
-        let length: f64 = row.iter().map(|(_, length, _)| length).sum::<f64>() - 8.0;
+        let length = row.iter().map(Entry::width).sum::<f64>() + ENTRY_GAP * (row.len() - 1) as f64;
         let mut x = GAP + (room - length) / 2.0;
         let middle = top + 5.0;
-        for (text, length, (name, key)) in row {
-            draw_key(sheet, (x, middle), key);
-            sheet.text((x + KEY + 3.0, middle + TICK_SIZE * 0.36), Anchor::Start, TICK_SIZE, &text, name);
-            x += length;
+        for entry in row {
+            draw_key(sheet, (x, middle), &entry.key);
+            let at = (x + KEY + 3.0, middle + TICK_SIZE * 0.36);
+            sheet.text(at, Anchor::Start, TICK_SIZE, &entry.text, entry.name);
+            x += entry.width() + ENTRY_GAP;
         }
         top += 10.5;
     }
