@@ -20,7 +20,8 @@ pub struct Style {
 const LIGHT: &str = "#ffffff";
 const DARK: &str = "#1a1a1a";
 
-/// The styles, in the order in which series take them. Neighbours differ in lightness too.
+/// The styles, in the order in which series take them. Neighbours differ in lightness too; yellow,
+/// which is faint as a line, comes last.
 pub const STYLES: [Style; 8] = [
     Style {
         colour: "#0072B2",
@@ -58,13 +59,6 @@ pub const STYLES: [Style; 8] = [
         marker: "M0,2.8L2.7,-2H-2.7z",
     },
     Style {
-        colour: "#F0E442",
-        hatch: "M1.5,0V6M4.5,0V6",
-        ink: DARK,
-        dash: "8 2",
-        marker: "M-0.9,-2.7H0.9V-0.9H2.7V0.9H0.9V2.7H-0.9V0.9H-2.7V-0.9H-0.9z",
-    },
-    Style {
         colour: "#CC79A7",
         hatch: "M1,1.5h1M4,1.5h1M2.5,4.5h1M5.5,4.5h1M-0.5,4.5h1",
         ink: DARK,
@@ -77,6 +71,13 @@ pub const STYLES: [Style; 8] = [
         ink: LIGHT,
         dash: "1 2.5",
         marker: "M-2.8,-1L0,-2.8L2.8,-1L1.8,2.4H-1.8z",
+    },
+    Style {
+        colour: "#F0E442",
+        hatch: "M1.5,0V6M4.5,0V6",
+        ink: DARK,
+        dash: "8 2",
+        marker: "M-0.9,-2.7H0.9V-0.9H2.7V0.9H0.9V2.7H-0.9V0.9H-2.7V-0.9H-0.9z",
     },
 ];
 

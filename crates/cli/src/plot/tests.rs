@@ -220,9 +220,13 @@ fn names_of_any_kind_become_text() {
     };
     let drawn = svg(text, &spec);
     assert_well_formed(&drawn);
-    for text in
-        ["a &lt;b&gt; &amp; &quot;c&quot;", "&lt;script&gt;", "paper's &quot;range&quot;", "on and on and on"]
-    {
+    for text in [
+        "a &lt;b&gt; &amp; &quot;c&quot;",
+        "&lt;script&gt;",
+        "paper's &quot;range&quot;",
+        "very long names",
+        "categories that go",
+    ] {
         assert!(drawn.contains(text), "{text}: {drawn}");
     }
 }
