@@ -123,7 +123,12 @@ pub fn of_table(table: &Table, spec: &Spec) -> Result<Figure, Failure> {
     };
     let y = vertical(spec)?;
     let panel = Panel { heading: None, y, body, bands: spec.bands.clone() }.in_short_times();
+    let legend = match spec.series.as_slice() {
+        [key] if key != "scheme" && spec.y.len() == 1 => Some(labels::of(key).0),
+        _ => None,
+    };
     Ok(Figure {
+        legend,
         title: spec.title.clone(),
         about: spec.about.clone(),
         width: spec.width,

@@ -58,6 +58,8 @@ impl Width {
 pub struct Figure {
     /// Above everything; papers have captions instead.
     pub title: Option<String>,
+    /// What the names of the legend are, if they do not say it.
+    pub legend: Option<String>,
     /// What made it; goes into the file, not into the picture.
     pub about: String,
     /// How wide it is printed.

@@ -76,6 +76,8 @@ fn bars_stand_by_category_with_hatches() {
     assert_eq!(drawn.matches("url(#hatch1)").count(), 4);
     assert_eq!(drawn.matches("url(#hatch2)").count(), 4);
     assert!(drawn.contains(">1.4k<"), "the value above a bar: {drawn}");
+    let turned = Spec { kind: Some(Kind::Bars), ..self::spec("scheme", "latency_us_p99", "queue-depth") };
+    assert!(svg(SCHEMES, &turned).contains(">queue depth<"), "what the numbers of the legend are");
 }
 
 #[test]

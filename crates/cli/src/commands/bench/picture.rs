@@ -43,6 +43,7 @@ pub fn figure(results: &[Results], keys: &[&str], options: &PlotOptions) -> Figu
         kinds.iter().flat_map(|&devices| keys.iter().filter_map(move |key| panel(results, devices, key)));
     Figure {
         title: None,
+        legend: None,
         about: format!("elastripe {} bench", env!("CARGO_PKG_VERSION")),
         width: options.width(),
         panels: panels.collect(),

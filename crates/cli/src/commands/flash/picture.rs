@@ -26,7 +26,7 @@ pub fn parts<'a>(options: &'a PlotOptions, config: &SsdConfig) -> Result<Vec<&'a
 pub fn figure(parts: &[&str], ssd: &Ssd, latencies: &Histogram<u64>, width: Width) -> Figure {
     let panel = |part: &&str| if *part == PARTS[0] { wear(ssd) } else { latency(latencies) };
     let about = format!("elastripe {} flash run", env!("CARGO_PKG_VERSION"));
-    Figure { title: None, about, width, panels: parts.iter().map(panel).collect() }
+    Figure { title: None, legend: None, about, width, panels: parts.iter().map(panel).collect() }
 }
 
 fn axis(label: &str, unit: &str, scale: Scale) -> Axis {

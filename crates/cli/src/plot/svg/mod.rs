@@ -276,6 +276,11 @@ fn legend(sheet: &mut Sheet, figure: &Figure, styles: &Styles, top: f64) -> f64 
         }
     }
     let mut top = top;
+    if let Some(heading) = figure.legend.as_ref().filter(|_| !rows.is_empty()) {
+        let at = (figure.width.points() / 2.0, top + TICK_SIZE);
+        sheet.text(at, Anchor::Middle, TICK_SIZE, &fitted(heading, TICK_SIZE, room), heading);
+        top += line_height(TICK_SIZE) + 1.0;
+    }
     for row in rows {
         let length = row.iter().map(Entry::width).sum::<f64>() + ENTRY_GAP * (row.len() - 1) as f64;
         let mut x = GAP + (room - length) / 2.0;
