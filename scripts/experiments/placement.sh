@@ -164,11 +164,11 @@ real_traces() {
 
 { echo $columns; papers; } >"$out/results.csv"
 table "synthetic stand-ins, seed $seed, ${requests[1]:-all} requests" "$out/results.csv" | tee "$out/table.txt"
-awk -F, 'NR == 1 { print $1 "," $2 "," $3 ",rewritten"; next } { printf "%s,%s,%s,%.6f\n", $1, $2, $3, $6 / $4 }' \
+awk -F, 'NR == 1 { print "trace,geometry,placement,rewritten"; next } { printf "%s,%s,%s,%.6f\n", $1, $2, $3, $6 / $4 }' \
   "$out/results.csv" >"$out/plot.csv"
 for geometry in 7+1 6+2; do
-  "$elastripe" plot "$out/plot.csv" --x trace --y rewritten --series row --where "geometry=$geometry" \
-    --where row=elastic,elastic-own,was-2,was-2-own,was-2-hca,sepbit --width page \
+  "$elastripe" plot "$out/plot.csv" --x trace --y rewritten --series placement --where "geometry=$geometry" \
+    --where placement=elastic,elastic-own,was-2,was-2-own,was-2-hca,sepbit --width page \
     --y-label "rewritten by GC (chunks per chunk of users)" --out "$out/rewritten-$geometry.svg"
 done
 if [ -n "$real" ]; then

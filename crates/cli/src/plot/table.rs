@@ -5,6 +5,9 @@ use crate::failure::Failure;
 /// Most bytes of a CSV file: a plot shows a few hundred lines.
 pub const CSV_BYTES_MAX: u64 = 64 << 20;
 
+/// Most rows of one.
+const ROWS_MAX: usize = 20_000;
+
 /// See the module's documentation.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Table {
@@ -45,6 +48,12 @@ impl Table {
                 return Err(at(
                     index,
                     &format!("found {} cells, expected {} as in the first line", cells.len(), keys.len()),
+                ));
+            }
+            if rows.len() == ROWS_MAX {
+                return Err(at(
+                    index,
+                    &format!("found more than {ROWS_MAX} rows, expected a table of results"),
                 ));
             }
             rows.push(Row { number: index + 1, cells });

@@ -166,6 +166,9 @@ fn what_cannot_be_drawn_is_refused_with_its_place() {
     let many = (0..9).fold("name,n,y\n".to_owned(), |text, i| format!("{text}s{i},1,1\ns{i},2,2\n"));
     let found = refused(&many, &spec("n", "y", "name"));
     assert!(found.contains("found 9 series, expected at most 8"), "{found}");
+    let long = format!("x,y\n{}", "1,2\n".repeat(20_001));
+    let found = Table::of_csv("t.csv", &long).unwrap_err().to_string();
+    assert!(found.contains("t.csv, line 20002: found more than 20000 rows"), "{found}");
     let many = (0..401).fold("name,y\n".to_owned(), |text, i| format!("{text}s{i},1\n"));
     assert!(refused(&many, &spec("name", "y", "")).contains("found 401 bars, expected at most 400"));
 }
