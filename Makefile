@@ -20,7 +20,7 @@ build:
 bench: build
 	$(CARGO) bench --locked -p elastripe-erasure
 	$(or $(CARGO_TARGET_DIR),target)/release/elastripe bench --device both --geometry 6+2 --schemes eplog,raid --workload all
-	$(or $(CARGO_TARGET_DIR),target)/release/elastripe bench --device memory --geometry 6+2 --schemes raid,parity-log,eplog,elastic,was --workload randwrite,sustained,seqwrite --volume-size 256MiB
+	$(or $(CARGO_TARGET_DIR),target)/release/elastripe bench --device memory --geometry 6+2 --schemes raid,parity-log,eplog,elastic,was --workload burst,randwrite,sustained,seqwrite --volume-size 256MiB
 
 # The server killed under load, file systems on it checked afterwards; ten times each.
 crash: build

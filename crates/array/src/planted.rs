@@ -87,6 +87,8 @@ planted!(
     MoveOverNewer,
     /// A unit is free although one of its chunks is valid.
     FreeUnitEarly,
+    /// A unit that garbage collection freed is discarded before the record that freed it is durable.
+    TrimUnitEarly,
     /// Rebuild does not wait for stripes that were written before the replacement came and are not known yet.
     RebuildBeforeKnown,
 );

@@ -72,6 +72,21 @@ impl Space {
         self.free_count += 1;
     }
 
+    /// The same for the chunks `first..end`.
+    pub fn release_run(&mut self, first: ChunkIndex, end: ChunkIndex) {
+        assert!(!first.is_none() && end.get() <= self.chunk_count + 1, "chunks {first:?} to {end:?}");
+        let (mut at, end) = (first.get() as usize, end.get() as usize);
+        while at < end {
+            let (word, bit) = (at / 64, at % 64);
+            let count = (end - at).min(64 - bit);
+            let bits = (u64::MAX >> (64 - count)) << bit;
+            assert!(self.used[word] & bits == bits, "a chunk from {at} on was released twice");
+            self.used[word] &= !bits;
+            self.free_count += count as u32;
+            at += count;
+        }
+    }
+
     /// Marks a chunk as in use, for recovery; `false` if it already was (or is no chunk of the device).
     pub fn claim(&mut self, chunk: ChunkIndex) -> bool {
         if chunk.is_none() || chunk.get() > self.chunk_count {
@@ -125,6 +140,19 @@ impl Space {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_run_is_released_like_its_chunks_one_by_one() {
+        for (first, end) in [(1, 2), (1, 64), (1, 65), (63, 65), (64, 128), (2, 301), (300, 301), (7, 7)] {
+            let (mut one, mut other) = (Space::new(300, 0), Space::new(300, 0));
+            for space in [&mut one, &mut other] {
+                (1..=300).for_each(|chunk| assert!(space.claim(ChunkIndex::new(chunk))));
+            }
+            (first..end).for_each(|chunk| one.release(ChunkIndex::new(chunk)));
+            other.release_run(ChunkIndex::new(first), ChunkIndex::new(end));
+            assert_eq!((one.used, one.free_count), (other.used, other.free_count), "{first}..{end}");
+        }
+    }
 
     #[test]
     fn allocates_every_chunk_once_in_order_and_keeps_some_for_reclaim() {

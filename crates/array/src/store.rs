@@ -25,7 +25,23 @@ pub struct Store {
     /// The append-only log region, the same on every log device.
     pub log: LogRing,
     /// Chunks freed by `apply` since the engine last took them.
-    pub freed: Vec<ChunkAddr>,
+    pub freed: Vec<Run>,
+}
+
+/// Chunks that lie next to each other on one device.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Debug)]
+pub struct Run {
+    /// The first.
+    pub first: ChunkAddr,
+    /// How many.
+    pub count: u32,
+}
+
+impl Run {
+    /// The chunk behind the last one.
+    pub fn end(self) -> ChunkIndex {
+        ChunkIndex::new(self.first.chunk.get() + self.count)
+    }
 }
 
 /// Whether a scheme puts new versions elsewhere, and so needs spare chunks.
@@ -135,8 +151,13 @@ impl Store {
     /// Frees a chunk; the engine lets it be reused once that is safe.
     pub fn free(&mut self, dev: DevIndex, chunk: ChunkIndex) {
         if !chunk.is_none() {
-            self.freed.push(ChunkAddr::new(dev, chunk));
+            self.free_run(Run { first: ChunkAddr::new(dev, chunk), count: 1 });
         }
+    }
+
+    /// The same of chunks that lie next to each other.
+    pub fn free_run(&mut self, run: Run) {
+        self.freed.push(run);
     }
 }
 

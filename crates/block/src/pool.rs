@@ -1,15 +1,16 @@
 //! A fixed pool of aligned buffers, each one chunk long.
 //!
 //! All payload lives here: front ends fill slots, the core names them in actions, drivers hand them to devices.
-//! The memory never moves, so a driver may keep a slot's address while an operation on it is in flight. Slots are
-//! 4096-byte aligned as O_DIRECT wants.
+//! The memory never moves, so a driver may keep a slot's address while an operation on it is in flight. Which piece of it
+//! a slot names changes only where two slots exchange their content ([`Pool::swap`]). Slots are 4096-byte aligned as O_DIRECT
+//! wants.
 
 /// One buffer of a [`Pool`].
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
 pub struct Slot(u32);
 
 impl Slot {
-    /// For indexing tables by slot.
+    /// For indexing tables by slot; where its content lies, [`Pool::offset`] says.
     pub const fn index(self) -> usize {
         self.0 as usize
     }
@@ -25,6 +26,8 @@ pub struct Pool {
     slot_count: usize,
     free: Vec<u32>,
     taken: Vec<bool>,
+    /// The piece of the memory that each slot names, counted in slots.
+    pieces: Vec<u32>,
 }
 
 impl Pool {
@@ -41,6 +44,7 @@ impl Pool {
             slot_count,
             free: (0..count).rev().collect(),
             taken: vec![false; slot_count],
+            pieces: (0..count).collect(),
         }
     }
 
@@ -76,7 +80,7 @@ impl Pool {
 
     /// Where a slot starts within [`Pool::region`], in bytes.
     pub fn offset(&self, slot: Slot) -> usize {
-        slot.index() * self.slot_bytes
+        self.pieces[slot.index()] as usize * self.slot_bytes
     }
 
     /// The content of a slot.
@@ -106,6 +110,11 @@ impl Pool {
         let (from, to) = (self.base + self.offset(from), self.base + self.offset(to));
         self.memory.copy_within(from..from + self.slot_bytes, to);
     }
+
+    /// Two slots exchange their content, without a copy. No operation on either may be in flight.
+    pub fn swap(&mut self, one: Slot, other: Slot) {
+        self.pieces.swap(one.index(), other.index());
+    }
 }
 
 #[cfg(test)]
@@ -123,6 +132,11 @@ mod tests {
         }
         pool.copy(slots[1], slots[2]);
         assert_eq!(slots.iter().map(|&s| pool.bytes(s)[4095]).collect::<Vec<_>>(), [0, 1, 1]);
+        let address = pool.bytes(slots[0]).as_ptr();
+        pool.swap(slots[0], slots[2]);
+        assert_eq!(slots.iter().map(|&s| pool.bytes(s)[4095]).collect::<Vec<_>>(), [1, 1, 0]);
+        assert_eq!(pool.bytes(slots[2]).as_ptr(), address, "nothing was copied");
+        assert_eq!(pool.region()[pool.offset(slots[2])], 0);
         pool.free(slots[1]);
         assert_eq!(pool.alloc(), Some(slots[1]));
         assert_eq!(pool.alloc(), None);

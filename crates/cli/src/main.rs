@@ -1,5 +1,6 @@
 //! `elastripe`: one binary to make, run, look at and measure arrays. See `elastripe help`.
 #![forbid(unsafe_code)]
+#![deny(clippy::print_stdout, clippy::print_stderr, reason = "they panic when nobody reads: see `output`")]
 
 mod background;
 mod cache;
@@ -27,7 +28,7 @@ mod volume;
 
 use clap::error::ErrorKind;
 use clap::{CommandFactory, Parser};
-use failure::{EXIT_CANNOT_LOOK, EXIT_MISUSED};
+use failure::{EXIT_CANNOT_LOOK, EXIT_FAILED, EXIT_MISUSED};
 use std::process::ExitCode;
 
 /// Elastic-parity RAID for SSD arrays, in user space.
@@ -44,6 +45,10 @@ fn main() -> ExitCode {
         Err(error) => return misused(&error),
     };
     match line.command.run() {
+        Ok(0) if output::is_cut_short() => {
+            output::warn("elastripe: standard output: no space left for all of the output");
+            ExitCode::from(EXIT_FAILED)
+        }
         Ok(exit) => ExitCode::from(exit),
         Err(failure) => {
             output::warn(format_args!("elastripe: {failure}"));

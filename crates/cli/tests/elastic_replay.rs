@@ -225,19 +225,19 @@ fn bench_measures_all_schemes_side_by_side() {
         "--geometry",
         "4+2",
         "--volume-size",
-        "4MiB",
+        "8MiB",
         "--rounds",
         "2",
     ];
     let options =
-        ["--schemes", "raid,parity-log,eplog,elastic,was", "--workload", "randwrite,seqwrite,rebuild"];
+        ["--schemes", "raid,parity-log,eplog,elastic,was", "--workload", "burst,randwrite,seqwrite,rebuild"];
     let output = elastripe(
-        &[&common, &options[..], &["--gc-unit", "8", "--requests", "4000", "--groups", "3"]].concat(),
+        &[&common, &options[..], &["--gc-unit", "8", "--requests", "8000", "--groups", "3"]].concat(),
     );
     assert!(output.status.success(), "{output:?}");
     let json: Value = serde_json::from_slice(&output.stdout).unwrap();
     let rows = json["results"].as_array().unwrap();
-    assert_eq!(rows.len(), 15);
+    assert_eq!(rows.len(), 20);
     for row in rows {
         let scheme = row["scheme"].as_str().unwrap();
         let is_elastic = ["elastic", "was"].contains(&scheme);

@@ -165,14 +165,21 @@ impl SsdConfig {
         self.check_space()
     }
 
-    /// GC must always find a block with an invalid page: blocks that are neither free nor open hold more than the
-    /// logical pages.
-    fn check_space(&self) -> Result<(), ConfigError> {
-        let np = u64::from(self.geometry.pages_per_block);
-        let blocks = u64::from(self.geometry.blocks() / self.domains);
+    /// Blocks without which GC would not always find one with an invalid page: those that are neither free nor open must
+    /// hold more than the logical and translation pages.
+    pub(crate) fn blocks_needed(&self) -> u64 {
         let pages = self.domain_pages() + self.translation_pages();
-        let kept = u64::from(self.domain_free_blocks_min()) + self.open_blocks_max();
-        let needed = pages / np + 1 + kept;
+        pages / u64::from(self.geometry.pages_per_block) + 1 + self.blocks_kept()
+    }
+
+    /// Blocks that are free or open.
+    fn blocks_kept(&self) -> u64 {
+        u64::from(self.domain_free_blocks_min()) + self.open_blocks_max()
+    }
+
+    fn check_space(&self) -> Result<(), ConfigError> {
+        let blocks = u64::from(self.geometry.blocks() / self.domains);
+        let (needed, kept) = (self.blocks_needed(), self.blocks_kept());
         if blocks < needed {
             let of = if self.domains == 1 { "" } else { " of each domain" };
             return Err(ConfigError::new(

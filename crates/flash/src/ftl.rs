@@ -13,9 +13,10 @@
 
 use crate::config::{GcFrontier, SsdConfig};
 use crate::counters::Counters;
+use crate::dynamic::Planner;
 use crate::free::FreeBlocks;
 use crate::mapping::{Change, Lookup, MappingCache};
-use crate::slc::{self, Mode, SlcOptions};
+use crate::slc::{Mode, SlcOptions};
 use crate::stream::{SlotTable, Tag};
 use crate::timing::Media;
 use crate::victims::Victims;
@@ -101,6 +102,8 @@ pub(crate) struct Ftl {
     pub(crate) mapped: u32,
     pub(crate) slc: Option<SlcOptions>,
     pub(crate) slc_state: SlcState,
+    /// For the dynamic cap.
+    pub(crate) planner: Option<Box<Planner>>,
     pub(crate) parity_classes: u8,
     /// Mean time between writes of a parity page, in host page writes.
     parity_life: f64,
@@ -125,7 +128,6 @@ pub(crate) struct SlcState {
     pub blocks: u32,
     /// Open and closed ones.
     pub in_use: u32,
-    pub fit: slc::Fit,
     /// No space for one more was found since the last erase.
     pub denied: bool,
     /// Counters when it was last chosen.
@@ -176,6 +178,7 @@ impl Ftl {
             mapped: 0,
             slc: config.slc,
             slc_state: SlcState::default(),
+            planner: Planner::new(config),
             parity_classes: config.streams.parity_classes,
             parity_life: 0.0,
             levelling_spread: config.wear_levelling.static_spread,
@@ -243,6 +246,9 @@ impl Ftl {
             if self.parity_classes > 1 && tag == Tag::Parity(0) {
                 slot = self.classify_parity(lpn);
             }
+        }
+        if let Some(planner) = &mut self.planner {
+            planner.ghosts.write(lpn, tag);
         }
         if self.cache.is_some() {
             self.look_up(lpn, Change::Yes, media);
@@ -356,6 +362,9 @@ impl Ftl {
             return;
         }
         self.clock += 1;
+        if let Some(planner) = &mut self.planner {
+            planner.ghosts.trim(lpn);
+        }
         if self.cache.is_some() {
             self.look_up(lpn, Change::Yes, media);
         }
@@ -488,5 +497,6 @@ impl Ftl {
             + self.blocks.len() * (size_of::<BlockInfo>() + 8)
             + self.victims.bytes()
             + self.cache.as_ref().map_or(0, MappingCache::bytes)
+            + self.planner.as_ref().map_or(0, |planner| planner.ghosts.bytes())
     }
 }

@@ -11,7 +11,7 @@ use crate::config::GcFrontier;
 use crate::ftl::{Ftl, NONE, Purpose, State};
 use crate::slc::{Mode, SlcCap};
 use crate::timing::Media;
-use crate::{slc, wear};
+use crate::wear;
 
 /// Whose copies they are.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -293,35 +293,13 @@ impl Ftl {
 
     /// Chooses the dynamic cap anew when as many pages have been written as are mapped.
     fn choose_cap(&mut self) {
-        let Some(options) = self.slc else { return };
-        let SlcCap::Dynamic(dynamic) = options.cap else { return };
-        let recent = self.counters.since(&self.slc_state.seen);
-        if recent.host_pages_written < u64::from(self.mapped) {
+        let Self { planner: Some(planner), slc_state, counters, mapped, blocks, .. } = self else { return };
+        let recent = counters.since(&slc_state.seen);
+        if recent.host_pages_written < u64::from(*mapped).max(1) {
             return;
         }
-        self.slc_state.seen = self.counters;
-        let load = self.load(&recent);
-        let most = self.blocks.len() as u32;
-        self.slc_state.cap =
-            dynamic.blocks(&load, &mut self.slc_state.fit, &options, self.pages_per_block).min(most);
-    }
-
-    fn load(&self, recent: &crate::Counters) -> slc::Load {
-        let (mut parity, mut parity_slc) = (0u64, 0u64);
-        for info in self.blocks.iter().filter(|info| info.state != State::Free) {
-            if self.slots.is_parity(info.slot) {
-                parity += u64::from(info.valid);
-                parity_slc += if info.mode == Mode::Slc { u64::from(info.valid) } else { 0 };
-            }
-        }
-        let kept = f64::from(self.free_min) * f64::from(self.pages_per_block);
-        slc::Load {
-            physical: self.owners.len() as f64 - kept,
-            valid: f64::from(self.mapped),
-            parity_valid: parity as f64,
-            parity_slc_share: parity_slc as f64 / (parity.max(1)) as f64,
-            parity_writes: recent.parity_pages_written as f64 / recent.host_pages_written as f64,
-            write_amplification: recent.write_amplification(),
-        }
+        slc_state.seen = *counters;
+        // Neither negative nor more than there are blocks.
+        slc_state.cap = (planner.plan(&recent, *mapped) * blocks.len() as f64).round() as u32;
     }
 }

@@ -14,6 +14,7 @@
 //! | *frontier* | open blocks that take a kind of writes |
 //! | *slot* | stream of the device: a frontier of its own |
 //! | *translation page* | page of the mapping table on flash |
+//! | *ghost* | small copy of the FTL that simulates a sample of the writes while the SSD works |
 //! | *mode* | how many bits per cell a block is programmed with: MLC (all) or SLC (one) |
 //! | *write amplification* | pages programmed per page the host wrote |
 #![forbid(unsafe_code)]
@@ -22,11 +23,13 @@ mod check;
 mod config;
 mod counters;
 mod device;
+mod dynamic;
 mod error;
 mod free;
 mod ftl;
 mod gc;
 mod geometry;
+mod ghost;
 mod hdd;
 mod mapping;
 pub mod presets;
@@ -46,13 +49,14 @@ mod workload;
 pub use config::{GcFrontier, SsdConfig};
 pub use counters::Counters;
 pub use device::{BlackBox, BlackBoxOptions, Device, DeviceConfig};
+pub use dynamic::DynamicCap;
 pub use error::{BrokenLaw, ConfigError, OutOfRange};
 pub use geometry::Geometry;
 pub use hdd::{Hdd, HddOptions};
 pub use mapping::MappingOptions;
 pub use random::Random;
 pub use run::{Queue, Run, RunOptions};
-pub use slc::{DynamicCap, Mode, SlcCap, SlcOptions};
+pub use slc::{Mode, SlcCap, SlcOptions};
 pub use ssd::Ssd;
 pub use stream::{CLASSES, Separation, StreamOptions, Tag};
 pub use timing::{Buffering, Timing};

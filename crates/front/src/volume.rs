@@ -123,7 +123,7 @@ pub trait Volume {
 
     /// Starts a request. Reads and writes come with one slot per chunk touched by `[offset, offset + length)`, in
     /// order; the bytes lie in the slots at the position they have within their chunk (the first at
-    /// `offset % chunk_bytes`). The engine may scribble over the rest of the slots. They stay with the engine until the
+    /// `offset % chunk_bytes`). The engine may scribble over the rest of the slots, and over all of them when it has taken a write. They stay with the engine until the
     /// request is done; `slots` itself is only lent for the call. Other requests come without slots.
     ///
     /// `tag`s of requests in flight are distinct. Every request gets exactly one [`Done`] from a later

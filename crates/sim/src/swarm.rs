@@ -308,6 +308,8 @@ fn draw_options(rng: &mut Rng, config: &ArrayConfig) -> EngineOptions {
         idle_ns: rng.pick(&[None, None, Some(20_000), Some(1_000_000)]),
     };
     let cached = rng.chance(1, 3);
+    // Worlds stay what they were before these were drawn.
+    let mut aside = rng.clone();
     EngineOptions {
         commit,
         sync: rng.pick(&[SyncPolicy::OnFlush, SyncPolicy::OnFlush, SyncPolicy::OnFlush, SyncPolicy::Always]),
@@ -320,6 +322,8 @@ fn draw_options(rng: &mut Rng, config: &ArrayConfig) -> EngineOptions {
         rebuild_bytes_per_s: None,
         sort_unit_reads: rng.chance(1, 2),
         scheme: draw_scheme_options(rng),
+        discard_run_chunks: aside.pick(&[None, Some(1), Some(8)]),
+        discard_unit_bytes: aside.pick(&[None, Some(0), Some(0)]),
         ..EngineOptions::default()
     }
 }

@@ -1,10 +1,13 @@
 //! The devices of one simulated machine, as the engine sees them. The fault model is in the crate's documentation.
 
-use crate::disk::{Block, Disk, Image, Tear, blocks_of, bytes_of};
+use crate::disk::{BLOCK_BYTES, Block, Disk, Image, Tear, blocks_of, bytes_of};
 use crate::rng::{Rng, mix};
 use block::{Completion, DevIndex, DeviceOp, DeviceSet, IoFault, OpKind, Pool};
 use std::cell::{Ref, RefCell, RefMut};
 use std::rc::Rc;
+
+/// What every byte of a discarded block reads as.
+const DISCARDED: u8 = 0xd1;
 
 /// What the world does to operations.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -234,7 +237,7 @@ impl World {
         let mut flights: Vec<Vec<(usize, Vec<Block>)>> = self.members.iter().map(|_| Vec::new()).collect();
         for flight in self.flights.drain(..) {
             if flight.op.kind == OpKind::Write && flight.fault.is_none() {
-                let first = flight.offset_bytes as usize / crate::disk::BLOCK_BYTES;
+                let first = flight.offset_bytes as usize / BLOCK_BYTES;
                 flights[flight.op.dev.index()].push((first, flight.blocks));
             }
         }
@@ -313,13 +316,18 @@ impl World {
         let (fault, offset_bytes) = self.spring(op);
         let blocks = match (op.kind, op.slot) {
             (OpKind::Write, Some(slot)) => blocks_of(&pool.bytes(slot)[..op.length_bytes as usize]),
-            _ => Vec::new(),
+            // A discarded block may read as anything.
+            (OpKind::Discard, _) => {
+                vec![Block::from([DISCARDED; BLOCK_BYTES]); op.length_bytes as usize / BLOCK_BYTES]
+            }
+            (OpKind::Read | OpKind::Write | OpKind::Flush, _) => Vec::new(),
         };
-        if op.kind == OpKind::Write && self.broken.is_none() {
+        let changes = |op: &DeviceOp| matches!(op.kind, OpKind::Write | OpKind::Discard);
+        if changes(op) && self.broken.is_none() {
             let end = op.offset_bytes + op.length_bytes;
             let clash = self.flights.iter().find(|flight| {
                 let other = flight.op;
-                other.kind == OpKind::Write
+                changes(&other)
                     && other.dev == op.dev
                     && other.offset_bytes < end
                     && op.offset_bytes < other.offset_bytes + other.length_bytes
@@ -352,11 +360,7 @@ impl World {
                 member.disk.read(op.offset_bytes, &mut pool.bytes_mut(slot)[..op.length_bytes as usize])
             }
             (OpKind::Write, Some(slot)) => {
-                let same = pool
-                    .bytes(slot)
-                    .chunks(crate::disk::BLOCK_BYTES)
-                    .zip(&flight.blocks)
-                    .all(|(a, b)| a == &b[..]);
+                let same = pool.bytes(slot).chunks(BLOCK_BYTES).zip(&flight.blocks).all(|(a, b)| a == &b[..]);
                 if !same && self.broken.is_none() {
                     self.broken = Some(format!("a buffer was changed while it was being written: {op:?}"));
                 }
@@ -366,7 +370,7 @@ impl World {
                 member.disk.flush(flight.stamp);
                 true
             }
-            (OpKind::Discard, _) => true,
+            (OpKind::Discard, _) => member.disk.write(flight.offset_bytes, &flight.blocks),
             (OpKind::Read | OpKind::Write, None) => false,
         };
         if good { Ok(()) } else { Err(IoFault::Short) }
@@ -389,7 +393,7 @@ impl World {
             stream: block::Stream::Metadata,
             class: 0,
             offset_bytes,
-            length_bytes: crate::disk::BLOCK_BYTES as u64,
+            length_bytes: BLOCK_BYTES as u64,
             slot: None,
         };
         if dev.index() >= self.members.len() {
@@ -479,7 +483,7 @@ impl DeviceSet for World {
 /// The newest superblock of a device, as a power cut at this moment would leave it.
 pub fn superblock_of(image: &Image) -> Option<format::Superblock> {
     let copies = format::SUPERBLOCK_OFFSETS.into_iter().enumerate().filter_map(|(copy, offset)| {
-        let block = image.get(offset as usize / crate::disk::BLOCK_BYTES)?;
+        let block = image.get(offset as usize / BLOCK_BYTES)?;
         format::Superblock::decode(bytes_of(block), copy).ok()
     });
     copies.max_by_key(|superblock| superblock.config_seq)

@@ -25,6 +25,7 @@ fn worlds_for(bug: Planted) -> Pinned {
         Planted::ShortStripeAsWide
         | Planted::MoveOverNewer
         | Planted::FreeUnitEarly
+        | Planted::TrimUnitEarly
         | Planted::RebuildBeforeKnown => SchemeKind::Elastic,
         _ => SchemeKind::Eplog,
     };

@@ -212,7 +212,8 @@ impl Engine {
                 self.enter(&write, slot)
             }
         };
-        self.copy_slot(write.slot, self.cache_slot(entry));
+        let slot = self.cache_slot(entry);
+        self.pool.swap(write.slot, slot);
         self.unlock(self.store.config.geometry.stripe_of(write.lcn), mode);
         if self.requests[write.request].durable && !planted(Planted::CacheForgetsFua) {
             self.cache.entries[entry].requests.push(write.request);

@@ -22,24 +22,24 @@ impl Computer {
             match compute {
                 Compute::Fill { old, new, from, to } => fill(pool, *old, *new, *from as usize, *to as usize),
                 Compute::Encode { columns, inputs, outputs } => {
-                    offsets(&plan.slots[inputs.clone()], len, &mut self.inputs);
-                    offsets(&plan.slots[outputs.clone()], len, &mut self.outputs);
+                    offsets(pool, &plan.slots[inputs.clone()], &mut self.inputs);
+                    offsets(pool, &plan.slots[outputs.clone()], &mut self.outputs);
                     let columns = &plan.columns[columns.clone()];
                     code.encode_in(pool.region_mut(), len, columns, &self.inputs, &self.outputs);
                 }
                 Compute::Delta { column, old, new, parities } => {
-                    offsets(&plan.slots[parities.clone()], len, &mut self.outputs);
-                    let (old, new) = (old.map(|s| s.index() * len), new.map(|s| s.index() * len));
+                    offsets(pool, &plan.slots[parities.clone()], &mut self.outputs);
+                    let (old, new) = (old.map(|slot| pool.offset(slot)), new.map(|slot| pool.offset(slot)));
                     code.update_in(pool.region_mut(), len, *column, old, new, &self.outputs);
                 }
                 Compute::Sum { parts, total } => {
-                    offsets(&plan.slots[parts.clone()], len, &mut self.inputs);
+                    offsets(pool, &plan.slots[parts.clone()], &mut self.inputs);
                     let total = pool.offset(*total);
                     erasure::xor_in(pool.region_mut(), len, &self.inputs, total);
                 }
                 Compute::Rebuild { columns, present, wanted } => {
-                    pieces(plan, present, len, &mut self.present);
-                    pieces(plan, wanted, len, &mut self.wanted);
+                    pieces(pool, plan, present, &mut self.present);
+                    pieces(pool, plan, wanted, &mut self.wanted);
                     let columns = &plan.columns[columns.clone()];
                     code.rebuild_in(pool.region_mut(), len, columns, &self.present, &self.wanted)
                         .expect("the planner chose enough pieces");
@@ -74,15 +74,15 @@ pub(super) fn add(pool: &mut Pool, total: Slot, part: Slot) {
     total.iter_mut().zip(part).for_each(|(sum, byte)| *sum ^= byte);
 }
 
-fn offsets(slots: &[Slot], len: usize, out: &mut Vec<usize>) {
+fn offsets(pool: &Pool, slots: &[Slot], out: &mut Vec<usize>) {
     out.clear();
-    out.extend(slots.iter().map(|slot| slot.index() * len));
+    out.extend(slots.iter().map(|&slot| pool.offset(slot)));
 }
 
-fn pieces(plan: &Plan, range: &Range<usize>, len: usize, out: &mut Vec<(usize, usize)>) {
+fn pieces(pool: &Pool, plan: &Plan, range: &Range<usize>, out: &mut Vec<(usize, usize)>) {
     out.clear();
     let indices = &plan.columns[range.clone()];
     out.extend(
-        indices.iter().zip(&plan.slots[range.clone()]).map(|(&index, slot)| (index, slot.index() * len)),
+        indices.iter().zip(&plan.slots[range.clone()]).map(|(&index, &slot)| (index, pool.offset(slot))),
     );
 }

@@ -58,6 +58,9 @@ pub struct EngineOptions {
     pub sort_unit_reads: bool,
     /// Runs of at least this many chunks freed by a discard are discarded on their device; `None` = never.
     pub discard_run_chunks: Option<usize>,
+    /// Units that garbage collection freed are discarded on their devices if they have at least this many bytes on each; `None` =
+    /// never.
+    pub discard_unit_bytes: Option<u64>,
     /// Whether what devices give back means anything.
     pub content: Content,
     /// What the scheme is to do, where it leaves a choice.
@@ -78,6 +81,7 @@ impl Default for EngineOptions {
             rebuild_bytes_per_s: None,
             sort_unit_reads: true,
             discard_run_chunks: Some(32),
+            discard_unit_bytes: Some(1 << 20),
             content: Content::Checked,
             scheme: SchemeOptions::default(),
         }

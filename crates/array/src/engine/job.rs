@@ -240,7 +240,7 @@ impl Engine {
                 if !self.jobs[place].unwritten {
                     self.apply_records(place, self.retired);
                 }
-                self.quarantine_freed(self.retired, Freed::Chunk);
+                self.quarantine_freed(self.retired, Freed::Chunks);
                 self.end_job(place);
             }
         }
@@ -317,7 +317,7 @@ impl Engine {
                 self.apply_records(place, first);
             }
             let discard = matches!(self.jobs[place].kind, JobKind::Zero(_));
-            self.quarantine_freed(self.retired, if discard { Freed::Discarded } else { Freed::Chunk });
+            self.quarantine_freed(self.retired, if discard { Freed::Discarded } else { Freed::Chunks });
             self.end_job(place);
         }
     }
@@ -365,6 +365,7 @@ impl Engine {
 
     /// Everything a job does is done: answers, locks, slots.
     pub(super) fn end_job(&mut self, place: u32) {
+        self.note_room();
         let lost = self.jobs[place].lost;
         let failed = !self.accepts_writes();
         let geometry = self.store.config.geometry;

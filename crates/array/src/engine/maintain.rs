@@ -368,9 +368,13 @@ impl Engine {
 
     fn next_target(&mut self) -> Option<Word> {
         let run = run_mut(&mut self.maintain);
-        if let Some(word) = run.again.pop_front() {
-            run.progress.done = run.progress.done.saturating_sub(1);
-            return Some(word);
+        while let Some(word) = run.again.pop_front() {
+            // A row that was freed meanwhile is not looked at: it may be written again at any moment.
+            let is_free = |row: u32| self.scheme.word_at(&self.store, row.into()).is_none();
+            if !matches!(word, Word::Row(row) if is_free(row)) {
+                run.progress.done = run.progress.done.saturating_sub(1);
+                return Some(word);
+            }
         }
         match &mut run.phase {
             Phase::Stripes { next } => {

@@ -35,7 +35,7 @@ use crate::journal::Journal;
 use crate::plan::Codeword;
 use crate::planted::{Planted, planted};
 use crate::scheme::{ChunkWrite, Journaling, Scheme, WriteLock};
-use crate::store::Store;
+use crate::store::{Run, Store};
 use block::{ChunkAddr, Completion, DevIndex, DeviceOp, IoFault, OpKind, Pool, Seq, Slot, Stream, StripeId};
 use lock::{Locks, Mode};
 use slab::{Slab, Tickets};
@@ -89,6 +89,8 @@ pub struct EngineStats {
     pub checkpoints: u64,
     /// Flushes carried out.
     pub flushes: u64,
+    /// How often writes found no room and had to wait.
+    pub refusals: u64,
     /// Chunks read from the write cache.
     pub cache_hits: u64,
     /// Chunks that were overwritten in the write cache before they were written.
@@ -108,9 +110,9 @@ struct Quarantined {
 }
 
 enum Freed {
-    Chunk(ChunkAddr),
+    Chunks(Run),
     /// By a discard.
-    Discarded(ChunkAddr),
+    Discarded(Run),
     LogTail(u64),
 }
 
@@ -140,8 +142,8 @@ pub struct Engine {
     /// Where log chunks were appended whose records are not applied yet.
     appending: BTreeSet<u64>,
     /// Freed by discards, about to be released.
-    discarded: Vec<ChunkAddr>,
-    trims: Slab<trim::TrimRun>,
+    discarded: Vec<Run>,
+    trims: Slab<Run>,
     computer: compute::Computer,
     /// For a look at a code word.
     scratch_word: Codeword,
@@ -179,6 +181,9 @@ pub struct Engine {
     zero_slot: Slot,
     batch: Vec<ChunkWrite>,
     refused: Vec<ChunkWrite>,
+    /// What there was when writes found no room last.
+    refusal: Option<write::Room>,
+    room_made: u64,
     spare_jobs_limit: usize,
     /// Buffers that only frames, superblocks and checkpoint headers get: these must never have to wait.
     metadata_slots: Vec<Slot>,
@@ -251,6 +256,8 @@ impl Engine {
             zero_slot,
             batch: Vec::new(),
             refused: Vec::new(),
+            refusal: None,
+            room_made: 0,
             spare_jobs_limit: 64,
             metadata_slots,
             metadata_slots_max,
@@ -420,12 +427,6 @@ impl Engine {
         self.ops.push(op);
     }
 
-    /// Copies the content of one buffer to another.
-    fn copy_slot(&mut self, from: Slot, to: Slot) {
-        let (from, to, len) = (self.pool.offset(from), self.pool.offset(to), self.pool.slot_bytes());
-        self.pool.region_mut().copy_within(from..from + len, to);
-    }
-
     fn push_chunk_op(&mut self, tag: Tag, kind: OpKind, stream: Stream, addr: ChunkAddr, slot: Slot) {
         let (offset_bytes, length_bytes) = (self.store.offset_of(addr), self.pool.slot_bytes() as u64);
         let class = if kind == OpKind::Write { self.scheme.class_at(addr) } else { 0 };
@@ -491,18 +492,18 @@ impl Engine {
                 break;
             }
             match front.what {
-                Freed::Chunk(addr) => {
-                    let space = &mut self.store.spaces[addr.dev.index()];
-                    space.release(addr.chunk);
-                    self.scheme.released(addr);
+                Freed::Chunks(run) => {
+                    self.release_or_trim(run, self.is_unit_trimmed(run));
                     if planted(Planted::ReuseBeforePersisted) {
-                        space.set_frontier(addr.chunk.get());
+                        let addr = run.first;
+                        self.store.spaces[addr.dev.index()].set_frontier(addr.chunk.get());
                     }
                 }
-                Freed::Discarded(addr) => self.discarded.push(addr),
+                Freed::Discarded(run) => self.discarded.push(run),
                 Freed::LogTail(position) => self.store.log.trim(position.min(self.store.log.head())),
             }
             self.quarantine.pop_front();
+            self.note_room();
         }
         if !self.discarded.is_empty() {
             self.release_discarded();
@@ -510,10 +511,13 @@ impl Engine {
     }
 
     /// Quarantines what the records up to `seq` freed.
-    fn quarantine_freed(&mut self, seq: Seq, what: fn(ChunkAddr) -> Freed) {
+    fn quarantine_freed(&mut self, seq: Seq, what: fn(Run) -> Freed) {
         let ticket = self.tickets.next();
-        let freed = std::mem::take(&mut self.store.freed);
-        self.quarantine.extend(freed.iter().map(|&addr| Quarantined { seq, ticket, what: what(addr) }));
+        let mut freed = std::mem::take(&mut self.store.freed);
+        if planted(Planted::TrimUnitEarly) {
+            freed.drain(..).for_each(|run| self.release_or_trim(run, self.is_unit_trimmed(run)));
+        }
+        self.quarantine.extend(freed.iter().map(|&run| Quarantined { seq, ticket, what: what(run) }));
         self.store.freed = freed;
         self.store.freed.clear();
         self.note_log_tail(seq);

@@ -37,7 +37,7 @@ impl Engine {
             && !planted(Planted::ReadPastCache)
         {
             self.stats.cache_hits += 1;
-            self.copy_slot(cached, slot);
+            self.pool.copy(cached, slot);
             return self.chunk_done(request, None);
         }
         let locked = self.write_mode() == Mode::Exclusive;

@@ -99,8 +99,8 @@ impl Engine {
     }
 
     /// Writes `length_bytes` at `offset_bytes`. `slots` holds one slot per chunk touched, the payload at the place it
-    /// has within its chunk; the engine may change the bytes around it. The slots are the engine's until the request is
-    /// done. With `durable` it is answered only when it would survive a power cut.
+    /// has within its chunk. The slots are the engine's until the request is done, and hold whatever it left in them then.
+    /// With `durable` it is answered only when it would survive a power cut.
     pub fn write(
         &mut self,
         tag: u64,

@@ -1,40 +1,48 @@
-//! Giving freed space back to the devices (L-05): what a discard freed in runs is discarded on its device too.
+//! Giving freed space back to the devices (L-05): what a discard freed in runs is discarded on its device too, and so is a
+//! large unit that garbage collection freed.
 //!
-//! A run becomes allocatable only when the device's discard has ended, so that it cannot hit newer data. Single old
-//! versions are not worth an operation; correctness never depends on what a discarded chunk reads as.
+//! A run becomes allocatable only when the device's discard has ended, so that it cannot hit newer data; and the discard is
+//! issued only when the record that freed the run is durable, and frames on disk say so. Single old versions are not worth an
+//! operation; correctness never depends on what a discarded chunk reads as.
 
 use super::Engine;
 use super::tag::{Purpose, Tag};
-use block::{ChunkAddr, ChunkIndex, IoFault, OpKind, Stream};
-
-/// Chunks that lie next to each other, being discarded.
-#[derive(Clone, Copy, Default)]
-pub(super) struct TrimRun {
-    first: ChunkAddr,
-    count: u32,
-}
+use crate::store::Run;
+use block::{IoFault, OpKind, Stream};
 
 impl Engine {
     /// Releases what user discards freed, now or when the device has discarded it.
     pub(super) fn release_discarded(&mut self) {
-        let mut chunks = std::mem::take(&mut self.discarded);
-        chunks.sort_unstable();
-        let mut rest = chunks.as_slice();
-        while let Some(&first) = rest.first() {
-            let next_to = |(i, addr): &(usize, &ChunkAddr)| {
-                addr.dev == first.dev && addr.chunk.get() as usize == first.chunk.get() as usize + i
-            };
-            let count = rest.iter().enumerate().take_while(next_to).count();
-            rest = &rest[count..];
-            let run = TrimRun { first, count: count as u32 };
-            let worth = self.options.discard_run_chunks.is_some_and(|least| count >= least);
-            if worth && self.health.is_writable(first.dev) { self.trim(run) } else { self.release_run(run) }
+        let mut runs = std::mem::take(&mut self.discarded);
+        runs.sort_unstable();
+        let mut at = 0;
+        while at < runs.len() {
+            let mut run = runs[at];
+            at += 1;
+            while let Some(next) = runs.get(at)
+                && (next.first.dev, next.first.chunk) == (run.first.dev, run.end())
+            {
+                run.count += next.count;
+                at += 1;
+            }
+            let least = self.options.discard_run_chunks;
+            self.release_or_trim(run, least.is_some_and(|least| run.count as usize >= least));
         }
-        chunks.clear();
-        self.discarded = chunks;
+        runs.clear();
+        self.discarded = runs;
     }
 
-    fn trim(&mut self, run: TrimRun) {
+    /// Whether a run that a record freed is a unit large enough to be discarded. Smaller ones are soon written again as a whole,
+    /// which tells a device as much.
+    pub(super) fn is_unit_trimmed(&self, run: Run) -> bool {
+        let bytes = u64::from(run.count) * self.pool.slot_bytes() as u64;
+        run.count > 1 && self.options.discard_unit_bytes.is_some_and(|least| bytes >= least)
+    }
+
+    pub(super) fn release_or_trim(&mut self, run: Run, worth: bool) {
+        if !worth || !self.health.is_writable(run.first.dev) {
+            return self.release_run(run);
+        }
         let id = self.trims.take();
         self.trims[id] = run;
         let tag = Tag { purpose: Purpose::Trim, dev: run.first.dev, id, step: 0 };
@@ -42,18 +50,16 @@ impl Engine {
         self.push_op(tag, OpKind::Discard, Stream::Data, self.store.offset_of(run.first), length, None);
     }
 
-    fn release_run(&mut self, run: TrimRun) {
-        for i in 0..run.count {
-            let addr = ChunkAddr::new(run.first.dev, ChunkIndex::new(run.first.chunk.get() + i));
-            self.store.spaces[addr.dev.index()].release(addr.chunk);
-            self.scheme.released(addr);
-        }
+    fn release_run(&mut self, run: Run) {
+        self.store.spaces[run.first.dev.index()].release_run(run.first.chunk, run.end());
+        self.scheme.released(run);
     }
 
     /// A device's discard ended; it is a hint, so only a device that is gone matters.
     pub(super) fn trim_done(&mut self, tag: Tag, result: Result<(), IoFault>) {
         self.release_run(self.trims[tag.id]);
         self.trims.give(tag.id);
+        self.note_room();
         if result == Err(IoFault::Gone) {
             self.fail_device(tag.dev);
         }

@@ -6,11 +6,23 @@ use crate::planted::{Planted, planted};
 use crate::scheme::{ChunkWrite, Located, WriteLock};
 use block::StripeId;
 
+/// What writes may have lacked that found no room.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Room {
+    free_slots: usize,
+    /// How often something was released or ended.
+    made: u64,
+}
+
 impl Engine {
     /// Forms batches from what may run and starts them.
     pub(super) fn start_batches(&mut self) {
         if !self.accepts_writes() {
             return self.refuse_pending();
+        }
+        if self.refusal_would_repeat() {
+            self.want_space();
+            return self.start_others();
         }
         let multiple = self.cache.batch_multiple();
         let most = (self.options.batch_max / multiple * multiple).max(1);
@@ -40,11 +52,47 @@ impl Engine {
             }
             if left {
                 self.want_space();
-                if limit == 1 {
-                    return;
+                // A smaller batch may have room where a larger one had not.
+                if limit == 1 || self.scheme.takes_what_fits() {
+                    self.stats.refusals += 1;
+                    self.refusal = Some(self.room());
+                    return self.start_others();
                 }
             }
             limit = if left { (limit / 2).max(1) } else { most };
+        }
+    }
+
+    fn room(&self) -> Room {
+        Room { free_slots: self.pool.free_count(), made: self.room_made }
+    }
+
+    /// Whether the writes that come next found no room, and there is no more since.
+    fn refusal_would_repeat(&self) -> bool {
+        let Some(before) = self.refusal else { return false };
+        let now = self.room();
+        // What is complete holds its stripe, which a commit may wait for.
+        now.made == before.made && now.free_slots <= before.free_slots && self.filled.is_empty()
+    }
+
+    /// Work was ended, or space released: writes that wait for room are tried again.
+    pub(super) fn note_room(&mut self) {
+        self.room_made += 1;
+    }
+
+    /// While writes wait for room, what else was granted a stripe goes on; the writes give theirs back.
+    fn start_others(&mut self) {
+        while let Some(first) = self.granted.pop_front() {
+            if first.kind != PendingKind::Write {
+                self.dispatch(first);
+                continue;
+            }
+            let mut unit = vec![first];
+            while self.granted.front().is_some_and(|next| next.mode == Mode::Joined) {
+                unit.extend(self.granted.pop_front());
+            }
+            self.unlock(self.stripe_of(&first), first.mode);
+            unit.into_iter().rev().for_each(|pending| self.pending.push_front(pending));
         }
     }
 

@@ -236,10 +236,12 @@ impl Replay<'_> {
             for addr in self.new_chunks(record) {
                 self.store.spaces[addr.dev.index()].claim(addr.chunk);
             }
-            for addr in std::mem::take(&mut self.store.freed) {
-                let space = &mut self.store.spaces[addr.dev.index()];
-                if space.is_used(addr.chunk) {
-                    space.release(addr.chunk);
+            for run in std::mem::take(&mut self.store.freed) {
+                let space = &mut self.store.spaces[run.first.dev.index()];
+                for chunk in (run.first.chunk.get()..run.end().get()).map(ChunkIndex::new) {
+                    if space.is_used(chunk) {
+                        space.release(chunk);
+                    }
                 }
             }
         }

@@ -17,7 +17,7 @@ pub use parity_log::full_blocks_min;
 use crate::health::Health;
 use crate::plan::{Codeword, Piece, Plan, Word};
 use crate::restart::{AssembleError, RecoveryReport, Restart};
-use crate::store::Store;
+use crate::store::{Run, Store};
 use block::{ChunkAddr, ChunkIndex, DeviceSet, Lba, Lcn, Pool, Seq, Slot, StripeId};
 use format::{ListItem, RecordRef, SchemeKind};
 
@@ -206,6 +206,12 @@ pub trait Scheme: Send {
         plan: &mut Plan,
     );
 
+    /// Whether [`Scheme::plan_writes`] takes the part of a batch that has room; if not, a smaller batch may have room where a
+    /// larger one is refused as a whole.
+    fn takes_what_fits(&self) -> bool {
+        true
+    }
+
     /// The next stripes whose parity is out of date, oldest first, at most `count`.
     fn take_dirty(&mut self, store: &Store, count: usize, out: &mut Vec<StripeId>);
 
@@ -267,8 +273,8 @@ pub trait Scheme: Send {
         false
     }
 
-    /// A freed chunk may be used again.
-    fn released(&mut self, _addr: ChunkAddr) {}
+    /// Freed chunks may be used again.
+    fn released(&mut self, _run: Run) {}
 
     /// What garbage collection has done since assembly.
     fn gc_stats(&self) -> GcStats {

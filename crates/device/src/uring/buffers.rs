@@ -11,6 +11,14 @@ use io_uring::IoUring;
 /// The kernel takes at most 1 GiB in one registered buffer.
 const FIXED_BUFFER_BYTES_MAX: usize = 1 << 30;
 
+/// A slot's memory, for as long as an operation on it lasts.
+#[derive(Clone, Copy)]
+pub(super) struct Buffer {
+    slot: Slot,
+    /// Where it starts within the region, in bytes.
+    offset: usize,
+}
+
 /// A region cut into slots, known to the kernel.
 pub(super) struct Buffers {
     own: Option<Pool>,
@@ -91,39 +99,38 @@ impl Buffers {
     }
 
     /// The memory for an operation on `slot` of the caller's pool; `None` when it is all in use.
-    pub(super) fn acquire(&mut self, slot: Slot) -> Option<Slot> {
+    pub(super) fn acquire(&mut self, pool: &Pool, slot: Slot) -> Option<Buffer> {
         match &mut self.own {
-            Some(own) => own.alloc(),
-            None => Some(slot),
+            Some(own) => own.alloc().map(|slot| Buffer { slot, offset: own.offset(slot) }),
+            None => Some(Buffer { slot, offset: pool.offset(slot) }),
         }
     }
 
     /// Gives back what [`Buffers::acquire`] gave.
-    pub(super) fn release(&mut self, buffer: Slot) {
+    pub(super) fn release(&mut self, buffer: Buffer) {
         if let Some(own) = &mut self.own {
-            own.free(buffer);
+            own.free(buffer.slot);
         }
     }
 
     /// Before a write: brings the caller's bytes in.
-    pub(super) fn fill(&mut self, buffer: Slot, pool: &Pool, slot: Slot, length: usize) {
+    pub(super) fn fill(&mut self, buffer: Buffer, pool: &Pool, slot: Slot, length: usize) {
         if let Some(own) = &mut self.own {
-            own.bytes_mut(buffer)[..length].copy_from_slice(&pool.bytes(slot)[..length]);
+            own.bytes_mut(buffer.slot)[..length].copy_from_slice(&pool.bytes(slot)[..length]);
         }
     }
 
     /// After a read: takes the bytes out to the caller.
-    pub(super) fn drain(&self, buffer: Slot, pool: &mut Pool, slot: Slot, length: usize) {
+    pub(super) fn drain(&self, buffer: Buffer, pool: &mut Pool, slot: Slot, length: usize) {
         if let Some(own) = &self.own {
-            pool.bytes_mut(slot)[..length].copy_from_slice(&own.bytes(buffer)[..length]);
+            pool.bytes_mut(slot)[..length].copy_from_slice(&own.bytes(buffer.slot)[..length]);
         }
     }
 
     /// Where a buffer starts.
-    pub(super) fn address(&self, buffer: Slot) -> *mut u8 {
-        let offset = buffer.index() * self.slot_bytes;
-        assert!(offset < self.region_bytes, "slot {buffer:?} is of another pool");
-        self.start.wrapping_add(offset)
+    pub(super) fn address(&self, buffer: Buffer) -> *mut u8 {
+        assert!(buffer.offset < self.region_bytes, "{:?} is of another pool", buffer.slot);
+        self.start.wrapping_add(buffer.offset)
     }
 
     /// The registered buffer that holds `length` bytes at `address`, if one does.

@@ -1,6 +1,6 @@
 //! What is in flight: each request is one ring entry and stands for one or several merged operations.
 
-use super::buffers::Buffers;
+use super::buffers::{Buffer, Buffers};
 use crate::operation::transfer_slot;
 use block::{DevIndex, DeviceOp, OpKind, Pool, Slot};
 use io_uring::{opcode, squeue, types};
@@ -12,7 +12,7 @@ pub(super) struct Part {
     /// What the caller's pool calls the bytes; `None` for flush and discard.
     pub(super) slot: Option<Slot>,
     /// What the kernel's memory calls them.
-    pub(super) buffer: Option<Slot>,
+    pub(super) buffer: Option<Buffer>,
 }
 
 /// One ring entry's worth of work.
@@ -56,7 +56,7 @@ impl Request {
         let part = match op.kind {
             OpKind::Read | OpKind::Write => {
                 let slot = transfer_slot(&op, buffers.slot_bytes());
-                let buffer = buffers.acquire(slot).expect("the caller saw a free buffer");
+                let buffer = buffers.acquire(pool, slot).expect("the caller saw a free buffer");
                 if op.kind == OpKind::Write {
                     buffers.fill(buffer, pool, slot, op.length_bytes as usize);
                 }

@@ -17,8 +17,13 @@ pub enum Keeps {
     Metadata,
 }
 
+/// A pool whose slots do not lie in the order of their numbers.
 pub fn pool() -> Pool {
-    Pool::new(SLOT_BYTES, SLOT_COUNT)
+    let mut pool = Pool::new(SLOT_BYTES, SLOT_COUNT);
+    let slots: Vec<Slot> = std::iter::from_fn(|| pool.alloc()).collect();
+    slots.windows(2).for_each(|two| pool.swap(two[0], two[1]));
+    slots.into_iter().rev().for_each(|slot| pool.free(slot));
+    pool
 }
 
 pub fn dev(index: u16) -> DevIndex {

@@ -186,10 +186,11 @@ impl Elastic {
             return true;
         }
         self.collector.victim = None;
-        if !self.units.wants_collection() {
+        if !self.units.wants_collection() || !self.units.may_qualify() {
             return false;
         }
         let Some(unit) = self.collector.policy.pick(&self.units, self.now).map(UnitId::get) else {
+            self.units.note_none_qualifies();
             return false;
         };
         let collected =
@@ -238,9 +239,12 @@ impl Elastic {
         };
         let together = self.collector.moves.len().div_ceil(k);
         let apart = rows_of(&self.collector.moves);
-        // Separated they may take as many rows as they free, or more than are left: then they go together.
-        if apart > together && (apart >= self.units.rows_per_unit() as usize || self.units.is_short()) {
-            let class = self.collector.moves[0].class;
+        // Separated they may take as many rows as they free, or more than are left: then they go together, with the coldest.
+        let apart_fits = apart < self.units.rows_per_unit() as usize && !self.units.is_short();
+        if apart > together
+            && !apart_fits
+            && let Some(class) = self.collector.moves.last().map(|chunk| chunk.class)
+        {
             self.collector.moves.iter_mut().for_each(|chunk| chunk.class = class);
         }
         let mut stripes = std::mem::take(&mut self.collector.stripes);

@@ -32,7 +32,7 @@ use crate::health::Health;
 use crate::plan::{Codeword, Piece, Plan, Word};
 use crate::planted::{Planted, planted};
 use crate::restart::{AssembleError, RecoveryReport, Restart};
-use crate::store::Store;
+use crate::store::{Run, Store};
 use block::{ChunkAddr, ChunkIndex, DevIndex, DeviceSet, Lba, Lcn, Pool, Seq, StripeId};
 use collect::Collector;
 use format::{CLASSES_MAX, ElasticMember, ListItem, RecordRef, SchemeKind};
@@ -90,11 +90,13 @@ impl Elastic {
         if !self.units.is_dead(unit) {
             return;
         }
-        for row in self.units.rows_of(unit) {
+        let rows = self.units.rows_of(unit);
+        let (first, count) = (ChunkIndex::new(rows.start + 1), rows.end - rows.start);
+        for row in rows {
             RowWord::read(store, row).freed().write(store, row);
-            for dev in (0..store.main_count() as u16).map(DevIndex::new) {
-                store.free(dev, ChunkIndex::new(row + 1));
-            }
+        }
+        for dev in (0..store.main_count() as u16).map(DevIndex::new) {
+            store.free_run(Run { first: ChunkAddr::new(dev, first), count });
         }
         self.units.free(unit);
     }
@@ -264,8 +266,8 @@ impl Scheme for Elastic {
         self.units.wants_released()
     }
 
-    fn released(&mut self, addr: ChunkAddr) {
-        self.units.released(addr.chunk.get() - 1);
+    fn released(&mut self, run: Run) {
+        self.units.released(run.first.chunk.get() - 1, run.count);
     }
 
     fn gc_stats(&self) -> GcStats {

@@ -63,6 +63,8 @@ pub struct Units {
     /// Spare units: beyond what the volume needs.
     spare: u32,
     threshold: GcThreshold,
+    /// A unit may have come to qualify for collection since none did.
+    may_qualify: bool,
 }
 
 impl Units {
@@ -84,7 +86,18 @@ impl Units {
             moving: 0,
             spare: count.saturating_sub(u32::try_from(needed).unwrap_or(count)),
             threshold: GcThreshold::default(),
+            may_qualify: true,
         }
+    }
+
+    /// Whether some unit may qualify for collection; if not, it is of no use to look at all of them.
+    pub fn may_qualify(&self) -> bool {
+        self.may_qualify
+    }
+
+    /// All were looked at: none qualifies.
+    pub fn note_none_qualifies(&mut self) {
+        self.may_qualify = false;
     }
 
     pub fn set_classes(&mut self, classes: usize) {
@@ -138,6 +151,7 @@ impl Units {
         let unit = &mut self.units[unit as usize];
         unit.written += 1;
         unit.class = class;
+        self.may_qualify |= unit.written == self.unit_rows;
     }
 
     pub fn add_valid(&mut self, unit: u32) {
@@ -147,6 +161,7 @@ impl Units {
     pub fn drop_valid(&mut self, unit: u32) {
         let unit = &mut self.units[unit as usize];
         unit.valid = unit.valid.checked_sub(1).expect("valid chunks are counted");
+        self.may_qualify |= unit.valid == (self.unit_rows - 1) * self.data_count;
     }
 
     pub fn is_dead(&self, unit: u32) -> bool {
@@ -165,14 +180,19 @@ impl Units {
         self.pending += 1;
     }
 
-    /// A chunk of a row may be used again.
-    pub fn released(&mut self, row: u32) {
-        let unit = row / self.unit_rows;
-        let place = &mut self.units[unit as usize];
-        place.used -= 1;
-        if place.used == 0 {
-            self.pending -= 1;
-            self.free.push_back(unit);
+    /// Chunks of so many rows from `row` on may be used again on one device.
+    pub fn released(&mut self, mut row: u32, count: u32) {
+        let end = row + count;
+        while row < end {
+            let unit = self.of_row(row);
+            let part = self.rows_of(unit).end.min(end) - row;
+            let place = &mut self.units[unit as usize];
+            place.used -= part;
+            if place.used == 0 {
+                self.pending -= 1;
+                self.free.push_back(unit);
+            }
+            row += part;
         }
     }
 
@@ -223,10 +243,10 @@ impl Units {
 
     /// Takes the next row for a class; users get none when few units are left.
     pub fn take_row(&mut self, store: &mut Store, class: usize, now: u64, is_user: bool) -> Option<u32> {
+        if is_user && self.is_short() {
+            return self.take_leftover(store, now);
+        }
         loop {
-            if is_user && self.is_short() {
-                return None;
-            }
             if let Some(unit) = self.open[class] {
                 if let Some(row) = self.take_from(store, unit) {
                     self.units[unit as usize].closed = now;
@@ -245,11 +265,33 @@ impl Units {
         }
     }
 
-    fn take_from(&mut self, store: &mut Store, unit: u32) -> Option<u32> {
+    /// A row of a unit that a crash left partly written. Collection does not count on these: with many of them, and all other
+    /// units full of valid chunks, nothing could be collected, so users take them although few units are free.
+    fn take_leftover(&mut self, store: &mut Store, now: u64) -> Option<u32> {
+        while let Some(&unit) = self.partial.front() {
+            let row = self.take_from(store, unit);
+            // Only with a row left may it stay: written and empty it would be free, and here as well.
+            if self.next_free(store, unit).is_none() {
+                self.partial.pop_front();
+            }
+            if row.is_some() {
+                self.units[unit as usize].closed = now;
+                return row;
+            }
+        }
+        None
+    }
+
+    fn next_free(&self, store: &Store, unit: u32) -> Option<u32> {
         let rows = self.rows_of(unit);
+        (rows.start + self.units[unit as usize].next..rows.end).find(|&row| is_free(store, row))
+    }
+
+    fn take_from(&mut self, store: &mut Store, unit: u32) -> Option<u32> {
+        let row = self.next_free(store, unit)?;
+        let first = self.rows_of(unit).start;
         let place = &mut self.units[unit as usize];
-        let row = (rows.start + place.next..rows.end).find(|&row| is_free(store, row))?;
-        place.next = row - rows.start + 1;
+        place.next = row - first + 1;
         place.used += self.device_count;
         for space in &mut store.spaces {
             let was_free = space.claim(ChunkIndex::new(row + 1));
@@ -283,7 +325,7 @@ impl Units {
 
     /// After replay: what is free, what is partly written.
     pub fn settle(&mut self, is_live: impl Fn(u32) -> bool) {
-        (self.pending, self.moving) = (0, 0);
+        (self.pending, self.moving, self.may_qualify) = (0, 0, true);
         self.open.fill(None);
         self.free.clear();
         self.partial.clear();

@@ -277,6 +277,10 @@ impl Scheme for Eplog {
         }
     }
 
+    fn takes_what_fits(&self) -> bool {
+        false
+    }
+
     fn plan_writes(
         &mut self,
         store: &mut Store,

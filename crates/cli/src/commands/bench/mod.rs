@@ -14,6 +14,7 @@ use crate::background::Background;
 use crate::cache::CacheSizes;
 use crate::elastic::{ElasticChoices, GcUnit};
 use crate::failure::Failure;
+use crate::output;
 use crate::plot::options::PlotOptions;
 use crate::units::parse_size;
 use block::Geometry;
@@ -92,8 +93,11 @@ enum Devices {
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 enum WorkloadName {
+    /// Random updates of one chunk into free space: neither parity commits nor garbage collection. The space is made free
+    /// between the slices, which does not count.
+    Burst,
     /// Random updates of one chunk; commits between the slices, not counted. Garbage collection counts, and runs from the
-    /// beginning: the volume is overwritten twice before.
+    /// beginning: the volume is overwritten twice before. So it favours schemes with commits.
     Randwrite,
     /// The same without a pause: commits come when space runs low, and count.
     Sustained,
@@ -123,6 +127,7 @@ fn parse_seconds(text: &str) -> Result<f64, String> {
 impl Arguments {
     fn workloads(&self) -> Vec<Workload> {
         let named = |name| match name {
+            WorkloadName::Burst => vec![Workload::Burst],
             WorkloadName::Randwrite => vec![Workload::RandWrite],
             WorkloadName::Sustained => vec![Workload::Sustained],
             WorkloadName::Seqwrite => vec![Workload::SeqWrite],
@@ -194,7 +199,7 @@ pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
         }
     }
     if arguments.json {
-        println!("{:#}", report::to_json(arguments, &results));
+        output::line(format_args!("{:#}", report::to_json(arguments, &results)));
     }
     if let Some(target) = plot {
         target.write(&picture::figure(&results, &plotted, &arguments.plot))?;

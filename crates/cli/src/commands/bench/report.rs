@@ -5,6 +5,7 @@ use super::rig::AGE_PASSES;
 use super::workload::{Measured, Workload};
 use crate::commands::replay::build::{DeviceKind, code_or_default};
 use crate::elastic::gc_json;
+use crate::output;
 use crate::units::show_count;
 use format::SchemeKind;
 use hdrhistogram::Histogram;
@@ -18,7 +19,7 @@ pub fn micros(latency: &Histogram<u64>, percentile: f64) -> f64 {
 /// What one thing counted is called.
 fn unit(workload: Workload) -> &'static str {
     match workload {
-        Workload::RandWrite | Workload::Sustained | Workload::SeqWrite => "writes/s",
+        Workload::Burst | Workload::RandWrite | Workload::Sustained | Workload::SeqWrite => "writes/s",
         Workload::RandRead | Workload::SeqRead => "reads/s",
         Workload::Commit => "stripes/s",
         Workload::Rebuild => "chunks/s",
@@ -44,7 +45,8 @@ fn over_eplog(m: &Measured, measured: &[Measured]) -> Option<f64> {
 
 /// What garbage collection took, of a workload in which it runs.
 fn gc_line(workload: Workload, m: &Measured) -> Option<String> {
-    let measures_gc = matches!(workload, Workload::RandWrite | Workload::Sustained | Workload::SeqWrite);
+    let measures_gc =
+        matches!(workload, Workload::Burst | Workload::RandWrite | Workload::Sustained | Workload::SeqWrite);
     if !m.scheme.is_elastic() || !measures_gc {
         return None;
     }
@@ -53,7 +55,8 @@ fn gc_line(workload: Workload, m: &Measured) -> Option<String> {
         Workload::RandWrite | Workload::Sustained => {
             format!("volume overwritten {AGE_PASSES} times before; ")
         }
-        Workload::RandRead
+        Workload::Burst
+        | Workload::RandRead
         | Workload::SeqRead
         | Workload::SeqWrite
         | Workload::Commit
@@ -73,7 +76,7 @@ fn gc_line(workload: Workload, m: &Measured) -> Option<String> {
 pub fn print(workload: Workload, devices: DeviceKind, measured: &[Measured]) {
     for m in measured {
         let (low, high) = spread(&m.rates);
-        println!(
+        output::line(format_args!(
             "{:<9} {devices:<6} {:<10} {:>11} {:<9} {:>7.2} GB/s  {:>12}  ({} per CPU second; rounds {} to {})",
             workload.name(),
             m.scheme,
@@ -84,7 +87,7 @@ pub fn print(workload: Workload, devices: DeviceKind, measured: &[Measured]) {
             show_count(m.cpu_rate() as u64),
             show_count(low as u64),
             show_count(high as u64),
-        );
+        ));
         let indent = " ".repeat(28);
         if !m.latency.is_empty() {
             let what = if m.latency_in_commit.is_empty() {
@@ -92,25 +95,31 @@ pub fn print(workload: Workload, devices: DeviceKind, measured: &[Measured]) {
             } else {
                 "latency of updates without a commit"
             };
-            println!("{indent}{what}: {}", latency_line(&m.latency));
+            output::line(format_args!("{indent}{what}: {}", latency_line(&m.latency)));
         }
         if !m.latency_in_commit.is_empty() {
-            println!("{indent}latency of updates while one runs: {}", latency_line(&m.latency_in_commit));
+            output::line(format_args!(
+                "{indent}latency of updates while one runs: {}",
+                latency_line(&m.latency_in_commit)
+            ));
         }
         if let Some(line) = gc_line(workload, m) {
-            println!("{indent}{line}");
+            output::line(format_args!("{indent}{line}"));
         }
         if let Some(between) = m.rate_between {
-            println!(
+            output::line(format_args!(
                 "{indent}parity commit under way {:.1} % of the time; {} {} while none was",
                 100.0 * m.commit_ns as f64 / m.ns.max(1) as f64,
                 show_count(between as u64),
                 unit(workload),
-            );
+            ));
         }
     }
     if let Some(ratio) = ratio(measured) {
-        println!("{:<9} {devices:<6} eplog is {ratio:.2} x raid per CPU second", workload.name());
+        output::line(format_args!(
+            "{:<9} {devices:<6} eplog is {ratio:.2} x raid per CPU second",
+            workload.name()
+        ));
     }
 }
 

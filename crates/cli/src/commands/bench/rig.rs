@@ -10,8 +10,8 @@ use crate::elastic::{ElasticChoices, gc_since, placement_json};
 use crate::failure::Failure;
 use crate::status::{self, Memory};
 use array::{Done, Durability, EngineOptions, EngineStats, GcStats, SchemeOptions};
-use block::{DevIndex, DeviceSet as _, Slot, Stream};
-use format::CheckpointKind;
+use block::{DevIndex, DeviceSet as _, Pool, Slot, Stream};
+use format::{ArrayConfig, CLASSES_MAX, CheckpointKind};
 use hdrhistogram::Histogram;
 use rustix::time::{ClockId, clock_gettime};
 use serde_json::Value;
@@ -35,6 +35,31 @@ pub fn cpu_ns() -> u64 {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     // Neither is negative, and the sum lasts for 584 years.
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
+
+/// Random content in the slots of requests and in all free ones, which change places with them: no buffer is a page that was
+/// never touched.
+fn fill_buffers(pool: &mut Pool, slots: &[Slot], random: &mut Random) {
+    let free: Vec<Slot> = std::iter::from_fn(|| pool.alloc()).collect();
+    for &slot in slots.iter().chain(&free) {
+        let (words, _) = pool.bytes_mut(slot).as_chunks_mut::<8>();
+        words.iter_mut().for_each(|word| *word = random.next().to_le_bytes());
+    }
+    free.into_iter().rev().for_each(|slot| pool.free(slot));
+}
+
+/// Updates that fit into an array of which `stripe_count` stripes are in use.
+fn burst_requests(config: &ArrayConfig, options: &SchemeOptions, stripe_count: u64) -> u64 {
+    let (rows, geometry) = (u64::from(config.chunks_per_device), config.geometry);
+    if config.scheme.is_elastic() {
+        // Two units of each class may be begun, and one be kept.
+        let begun = (2 * CLASSES_MAX as u64 + 1) * u64::from(config.unit_rows);
+        let collected_from = rows * options.gc_threshold.percent() / 100;
+        collected_from.saturating_sub(stripe_count + begun) * geometry.data_count() as u64
+    } else {
+        // They spread unevenly over the devices: a quarter is left.
+        (rows - stripe_count) * geometry.device_count() as u64 * 3 / 4
+    }
 }
 
 /// What requests do.
@@ -140,7 +165,7 @@ pub struct Rig {
     options: SchemeOptions,
     /// Whether so much was overwritten that garbage collection runs all the time.
     aged: bool,
-    /// Updates that fit between two commits.
+    /// Updates that fit between two commits, or until collection begins.
     pub burst_requests: u64,
 }
 
@@ -195,10 +220,7 @@ impl Rig {
         }
         let mut random = Random::new(options.seed);
         if options.devices == DeviceKind::Memory {
-            for &slot in &slots {
-                let (words, _) = array.engine().pool().bytes_mut(slot).as_chunks_mut::<8>();
-                words.iter_mut().for_each(|word| *word = random.next().to_le_bytes());
-            }
+            fill_buffers(array.engine().pool(), &slots, &mut random);
         }
         let mut rig = Self {
             array,
@@ -215,8 +237,7 @@ impl Rig {
             serial: 1000,
             options: engine.scheme,
             aged: !options.kind.scheme.is_elastic(),
-            // Updates spread unevenly over the devices: a quarter is left.
-            burst_requests: (spare_chunks * n * 3 / 4).max(1),
+            burst_requests: burst_requests(&sized.config, &engine.scheme, stripe_count).max(1),
         };
         rig.touch(
             (0..geometry.device_count() + usize::from(sized.config.log_count))
@@ -286,6 +307,11 @@ impl Rig {
             self.random(Access::Write, until, &mut latency_histogram())?;
         }
         Ok(())
+    }
+
+    /// Room for a burst of updates: by a commit, or by a volume that is written anew.
+    pub fn free_space(&mut self) -> Result<(), Failure> {
+        if self.is_elastic() { self.refill() } else { self.clean() }
     }
 
     /// Writes every stripe of the volume, in order.

@@ -10,6 +10,8 @@ use serde_json::Value;
 /// What to measure.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Workload {
+    /// Random updates into free space: neither commits nor collection.
+    Burst,
     /// Random updates, commits between the slices.
     RandWrite,
     /// Random updates, commits as they come.
@@ -28,7 +30,8 @@ pub enum Workload {
 
 impl Workload {
     /// All of them, in the order in which they run.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
+        Self::Burst,
         Self::RandWrite,
         Self::Sustained,
         Self::RandRead,
@@ -41,6 +44,7 @@ impl Workload {
     /// Its name.
     pub fn name(self) -> &'static str {
         match self {
+            Self::Burst => "burst",
             Self::RandWrite => "randwrite",
             Self::Sustained => "sustained",
             Self::SeqWrite => "seqwrite",
@@ -54,7 +58,8 @@ impl Workload {
     fn applies_to(self, scheme: SchemeKind) -> bool {
         match self {
             Self::Commit => scheme.has_log(),
-            Self::RandWrite
+            Self::Burst
+            | Self::RandWrite
             | Self::Sustained
             | Self::SeqWrite
             | Self::RandRead
@@ -174,6 +179,11 @@ fn round(workload: Workload, rig: &mut Rig, budget: &Budget, measured: &mut Meas
     let until = |limit: u64| Until::Spent { ns: budget.ns, requests: budget.requests.min(limit) };
     let chunk = |rig: &mut Rig| rig.array().engine().store().config.geometry.chunk_bytes() as u64;
     match workload {
+        Workload::Burst => {
+            rig.free_space()?;
+            let slice = rig.random(Access::Write, until(rig.burst_requests), &mut measured.latency)?;
+            note(measured, &slice, chunk(rig));
+        }
         Workload::RandWrite => {
             rig.age()?;
             rig.clean()?;

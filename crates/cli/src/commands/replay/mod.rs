@@ -18,6 +18,7 @@ use crate::cache::CacheSizes;
 use crate::elastic::{ElasticChoices, GcUnit, placement_json, placement_text};
 use crate::failure::Failure;
 use crate::open;
+use crate::output;
 use crate::units::{parse_size, show_size};
 use array::{EngineOptions, SyncPolicy};
 use block::Geometry;
@@ -385,13 +386,13 @@ fn difference(driver: &mut Driver<'_>, before: Option<Snapshot>) -> Option<Snaps
 
 fn print(arguments: &Arguments, report: &Report) -> Result<(), Failure> {
     match &arguments.json {
-        Some(path) if path.as_os_str() == "-" => println!("{:#}", report.to_json()),
+        Some(path) if path.as_os_str() == "-" => output::line(format_args!("{:#}", report.to_json())),
         Some(path) => {
             std::fs::write(path, format!("{:#}\n", report.to_json()))
                 .map_err(|error| Failure::new(format!("{}: {error}", path.display())))?;
-            print!("{}", report.to_text());
+            output::print(report.to_text());
         }
-        None => print!("{}", report.to_text()),
+        None => output::print(report.to_text()),
     }
     Ok(())
 }

@@ -1,5 +1,6 @@
 //! How far a long run is: a bar on a terminal, plain lines elsewhere; nothing if it takes less than two seconds.
 
+use crate::output;
 use crate::units::show_count;
 use indicatif::{ProgressBar, ProgressStyle};
 use std::io::IsTerminal as _;
@@ -58,14 +59,14 @@ impl Progress {
             self.next_line = elapsed + BETWEEN_LINES;
             let rate = done as f64 / elapsed.as_secs_f64();
             let left = self.total.saturating_sub(done) as f64 / rate.max(1e-9);
-            eprintln!(
+            output::warn(format_args!(
                 "{}: {:.0} % ({} of {} requests), {} requests/s, {left:.0} s left",
                 self.what,
                 100.0 * done as f64 / self.total.max(1) as f64,
                 show_count(done),
                 show_count(self.total),
                 show_count(rate as u64),
-            );
+            ));
         }
     }
 }

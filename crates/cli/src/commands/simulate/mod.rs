@@ -18,6 +18,7 @@ use super::replay::{AutoSize, CodeChoice, CommitEvery, parse_auto_size, parse_co
 use crate::cache::CacheSizes;
 use crate::elastic::{ElasticChoices, GcUnit};
 use crate::failure::Failure;
+use crate::output;
 use crate::plot::options::PlotOptions;
 use crate::units::parse_size;
 use array::{Content, EngineOptions, SyncPolicy};
@@ -154,9 +155,9 @@ pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
         let loaded = arguments.trace.load(arguments.chunk_size)?;
         let outcome = rig::simulate(arguments, &loaded, rig::Shown::Progress)?;
         if arguments.json {
-            println!("{:#}", outcome.to_json());
+            output::line(format_args!("{:#}", outcome.to_json()));
         } else {
-            print!("{}", outcome.to_text());
+            output::print(outcome.to_text());
         }
         return Ok(0);
     }

@@ -11,6 +11,7 @@ use super::rig::{Shown, simulate};
 use super::{Arguments, Exit};
 use crate::commands::replay::load::Loaded;
 use crate::failure::Failure;
+use crate::output;
 use crate::units::show_count;
 use comfy_table::{CellAlignment, Table, presets};
 use format::SchemeKind;
@@ -47,9 +48,9 @@ pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     board.bar.finish_and_clear();
     let rows = rows(keyed.into_iter().map(|(_, cell)| cell).zip(found?), arguments.baseline);
     if arguments.json {
-        println!("{:#}", json(&axes, &rows));
+        output::line(format_args!("{:#}", json(&axes, &rows)));
     } else {
-        println!("{}", table(&axes, &rows));
+        output::line(table(&axes, &rows));
     }
     picture.draw(&axes, &rows)?;
     Ok(0)
@@ -278,13 +279,13 @@ fn one(key: &str, cell: &Cell, traces: &Traces, board: &Board) -> Result<Figures
         store.add(key, cell, &outcome.to_json(), &figures)?;
     }
     if board.bar.is_hidden() {
-        eprintln!(
+        output::warn(format_args!(
             "{}: {} requests in {:.1} virtual s, {:.1} s of processor time",
             cell.values.join(" "),
             show_count(figures.get("requests") as u64),
             figures.get("virtual_seconds"),
             outcome.cpu_seconds
-        );
+        ));
     }
     Ok(figures)
 }

@@ -2,6 +2,7 @@
 
 use super::{Exit, write_whole};
 use crate::failure::Failure;
+use crate::output;
 use crate::units::parse_size;
 use clap::Args;
 use std::path::PathBuf;
@@ -47,18 +48,18 @@ pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
         }
         Ok(writer.finish()?)
     })?;
-    println!(
+    output::line(format_args!(
         "{out}: {} synthetic requests written: {}, seed {}",
         summary.written_count,
         label.profile.describe(),
         label.seed
-    );
-    println!("solved: {solution}");
+    ));
+    output::line(format_args!("solved: {solution}"));
     if let Some(full) = label.profile.published_request_count().filter(|_| !label.is_full_length()) {
-        println!(
+        output::line(format_args!(
             "not the published length of {full} requests: counts are that part of the published ones; working set, unique \
              chunks and top 20 % are comparable at full length only"
-        );
+        ));
     }
     Ok(0)
 }

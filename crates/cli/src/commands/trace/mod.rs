@@ -5,6 +5,7 @@ mod synthetic;
 
 use super::Exit;
 use crate::failure::Failure;
+use crate::output;
 use crate::units::parse_size;
 use clap::{Args, Subcommand, ValueEnum};
 use serde_json::{Value, json};
@@ -146,14 +147,14 @@ fn run_info(arguments: &InfoArguments) -> Result<Exit, Failure> {
     if arguments.json {
         let mut json = stats_json(arguments, format, requests.skipped_count(), &stats);
         json["synthetic"] = synthetic::labels_json(&labels, comparisons.as_deref());
-        println!("{json:#}");
+        output::line(format_args!("{json:#}"));
     } else {
-        println!("format         {}", format.map_or("detected in a pipe", Format::name));
-        println!("{stats}");
+        output::line(format_args!("format         {}", format.map_or("detected in a pipe", Format::name)));
+        output::line(stats);
         if requests.skipped_count() > 0 {
-            println!("bad lines      {} passed over", requests.skipped_count());
+            output::line(format_args!("bad lines      {} passed over", requests.skipped_count()));
         }
-        print!("{}", synthetic::labels_text(&labels, comparisons.as_deref()));
+        output::print(synthetic::labels_text(&labels, comparisons.as_deref()));
     }
     Ok(0)
 }
@@ -215,17 +216,17 @@ fn run_convert(arguments: &ConvertArguments) -> Result<Exit, Failure> {
         labelled = labels.iter().all(|label| writer.label(label, ""));
         Ok(convert(&mut requests, writer)?)
     })?;
-    println!(
+    output::line(format_args!(
         "{}: {} requests written, {} left out",
         out.display(),
         summary.written_count,
         summary.left_out_count
-    );
+    ));
     if requests.skipped_count() > 0 {
-        println!("{} bad lines passed over", requests.skipped_count());
+        output::line(format_args!("{} bad lines passed over", requests.skipped_count()));
     }
     if !labelled {
-        println!("the requests are synthetic; this format has no room to say so");
+        output::line("the requests are synthetic; this format has no room to say so");
     }
     Ok(0)
 }

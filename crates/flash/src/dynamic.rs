@@ -1,0 +1,342 @@
+//! The dynamic cap of blocks in SLC mode (L-17).
+
+use crate::config::SsdConfig;
+use crate::counters::Counters;
+use crate::ghost::{Ghosts, KNOTS, Knot};
+use crate::slc::SlcCap;
+use crate::stream::Separation;
+
+/// The cap chosen online (L-17; left to future work by the paper), for any workload.
+///
+/// Small copies of the SSD (*ghosts*) simulate a sample of the host's writes, each with another cap. So there is a curve of
+/// write amplification and wear over the cap at any time. The cap with the least wear is taken among those that keep the
+/// limit: write amplification at most `slack` above that without SLC mode. It is chosen anew after each *interval*, in which
+/// as many pages are written as are mapped.
+///
+/// Ghosts are small, so they are right to a few hundredths only. What the limit counts from, and whether it is kept, is
+/// therefore measured on the SSD itself. It works without SLC mode at first, in batches of eight intervals, until two
+/// batches agree; their mean is the *base*. From then on the ghost without SLC mode tells how much the base has changed, and
+/// the largest cap allowed follows the SSD's own write amplification. Where SLC mode does not pay on the SSD, whatever the
+/// ghosts say, it ends. When the mapped pages or the ghost's write amplification change by a tenth, all of this begins anew.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct DynamicCap {
+    /// How much more write amplification than without SLC mode is acceptable; infinite for the least wear.
+    pub slack: f64,
+}
+
+/// What chooses the dynamic cap of a domain.
+#[derive(Clone, Debug)]
+pub(crate) struct Planner {
+    pub(crate) ghosts: Ghosts,
+    governor: Governor,
+    stress_ratio: f64,
+}
+
+impl Planner {
+    /// For a domain of a checked configuration; `None` if nothing has to be chosen.
+    pub(crate) fn new(config: &SsdConfig) -> Option<Box<Self>> {
+        let slc = config.slc.as_ref()?;
+        match &slc.cap {
+            SlcCap::Share(_) => None,
+            SlcCap::Dynamic(_) if config.streams.separation == Separation::None => None,
+            SlcCap::Dynamic(dynamic) => Some(Box::new(Self {
+                ghosts: Ghosts::new(config, slc),
+                governor: Governor::new(dynamic.slack),
+                stress_ratio: slc.stress_ratio,
+            })),
+        }
+    }
+
+    /// After an interval: the cap, as a share of all blocks.
+    pub(crate) fn plan(&mut self, recent: &Counters, mapped: u32) -> f64 {
+        let in_mlc_mode = self.stress_ratio * recent.host_pages_written as f64;
+        let measured = Interval {
+            amplification: recent.write_amplification(),
+            wear: recent.wear(self.stress_ratio) / in_mlc_mode,
+            mapped: f64::from(mapped),
+            chance: self.ghosts.chance(),
+        };
+        self.ghosts.end_interval();
+        match self.governor.decide(&measured, self.ghosts.curve()) {
+            Decision::Anew => {
+                self.ghosts.forget();
+                0.0
+            }
+            Decision::Wait => 0.0,
+            // All parity in SLC mode: no cap saves conversions.
+            Decision::Share(1.0) => 1.0,
+            Decision::Share(share) => share * self.ghosts.slc_share(),
+        }
+    }
+}
+
+/// Intervals of a batch. The base is the mean of two batches, one after the other.
+const BATCH: u32 = 8;
+/// Batches after which the base is taken as it is.
+const BATCHES_MAX: u32 = 5;
+/// Write amplification has settled when two batches differ by less than this (a logarithm).
+const SETTLED: f64 = 0.005;
+/// Intervals after the first choice until the SSD has followed.
+const FOLLOWING: u32 = 4;
+/// What is aimed at stays below the limit by this share of the write amplification.
+const MARGIN: f64 = 0.0015;
+/// Share of an error that is corrected per interval.
+const GAIN: f64 = 0.3;
+/// Least ceiling, from which it can grow again.
+const LEAST: f64 = 1.0 / 64.0;
+/// SLC mode must save this share of the wear, or it is not worth what it costs in write amplification.
+const WORTH: f64 = 0.005;
+/// In so many intervals, one after the other, it must have failed to, for what the ghosts say to be refuted.
+const REFUTED: u32 = 3;
+/// Changes above this start everything anew.
+const CHANGED: f64 = 0.1;
+
+/// What was measured on the SSD in an interval.
+#[derive(Clone, Copy, PartialEq, Debug)]
+struct Interval {
+    /// Write amplification.
+    amplification: f64,
+    /// Wear per page the host wrote, in pages in MLC mode.
+    wear: f64,
+    mapped: f64,
+    /// Changes of the ghosts' write amplification up to here (a logarithm) may be chance.
+    chance: f64,
+}
+
+/// Write amplification without SLC mode.
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
+struct Base {
+    /// Of the SSD.
+    real: f64,
+    /// Of the ghost.
+    ghost: f64,
+}
+
+/// What the dynamic cap has learned.
+#[derive(Clone, Copy, PartialEq, Debug)]
+struct Governor {
+    slack: f64,
+    /// Intervals since everything started anew, or since there is a base.
+    intervals: u32,
+    /// Mapped pages when everything started anew.
+    mapped: f64,
+    /// The batch under way, its mean so far, and the one before.
+    batch: Base,
+    before: Option<Base>,
+    base: Option<Base>,
+    /// The largest share that keeps the limit.
+    ceiling: f64,
+    /// The share chosen.
+    share: f64,
+    /// Intervals, one after the other, in which SLC mode was not worth it.
+    worse: u32,
+}
+
+/// What the governor wants.
+#[derive(Clone, Copy, PartialEq, Debug)]
+enum Decision {
+    /// No SLC mode yet, and the ghosts' averages begin anew.
+    Anew,
+    /// No SLC mode yet.
+    Wait,
+    /// This share of the blocks that would be in SLC mode without a cap.
+    Share(f64),
+}
+
+impl Governor {
+    fn new(slack: f64) -> Self {
+        Self {
+            slack,
+            intervals: 0,
+            mapped: 0.0,
+            batch: Base::default(),
+            before: None,
+            base: None,
+            ceiling: 1.0,
+            share: 0.0,
+            worse: 0,
+        }
+    }
+
+    /// After an interval, with what the ghosts found.
+    fn decide(&mut self, measured: &Interval, curve: &[Knot; KNOTS]) -> Decision {
+        let ghost = curve[0].amplification;
+        if self.is_outdated(measured, ghost) {
+            *self = Self { mapped: measured.mapped, ..Self::new(self.slack) };
+            return Decision::Anew;
+        }
+        self.intervals += 1;
+        let Some(base) = self.base else { return self.learn(measured, curve) };
+        if self.intervals > FOLLOWING && self.share > 0.0 {
+            self.correct(measured, curve, &base);
+        }
+        self.share = if self.worse < REFUTED { self.choose(curve) } else { 0.0 };
+        Decision::Share(self.share)
+    }
+
+    fn is_outdated(&self, measured: &Interval, ghost: f64) -> bool {
+        let changed = |base: Base| (ghost / base.ghost).ln().abs() > CHANGED;
+        (measured.mapped - self.mapped).abs() > CHANGED * self.mapped || self.base.is_some_and(changed)
+    }
+
+    /// Batch by batch, until there is a base.
+    fn learn(&mut self, measured: &Interval, curve: &[Knot; KNOTS]) -> Decision {
+        self.batch.real += measured.amplification / f64::from(BATCH);
+        if !self.intervals.is_multiple_of(BATCH) {
+            return Decision::Wait;
+        }
+        // Averaged since the batch began.
+        self.batch.ghost = curve[0].amplification;
+        let Base { real, ghost } = std::mem::take(&mut self.batch);
+        let before = self.before.replace(Base { real, ghost });
+        let last = self.intervals == BATCH * BATCHES_MAX;
+        let Some(before) = before.filter(|before| last || (real / before.real).ln().abs() < SETTLED) else {
+            return Decision::Anew;
+        };
+        self.base = Some(Base { real: 0.5 * (real + before.real), ghost: 0.5 * (ghost + before.ghost) });
+        self.intervals = 0;
+        self.ceiling = self.first_ceiling(curve);
+        self.share = self.choose(curve);
+        Decision::Share(self.share)
+    }
+
+    /// What the SSD itself says of the share chosen.
+    fn correct(&mut self, measured: &Interval, curve: &[Knot; KNOTS], base: &Base) {
+        let ghost = curve[0].amplification;
+        let change = (ghost / base.ghost).ln();
+        let change = change - change.clamp(-measured.chance, measured.chance);
+        let base = base.real * change.exp();
+        // Without SLC mode the wear is the write amplification.
+        self.worse = if measured.wear > base * (1.0 - WORTH) { self.worse + 1 } else { 0 };
+        let limit = base * (1.0 + self.slack) * (1.0 - MARGIN);
+        let error = (limit / measured.amplification).ln();
+        if !error.is_finite() || error > 0.0 && self.share < self.ceiling {
+            return; // room that nobody asks for
+        }
+        // As if the increase were in proportion to the share.
+        let part = (error / self.slack.ln_1p().max(MARGIN)).clamp(-1.0, 1.0);
+        self.ceiling = (self.ceiling.min(self.share) * (GAIN * part).exp()).clamp(LEAST, 1.0);
+    }
+
+    /// The largest share that keeps the limit, if the ghosts are right.
+    fn first_ceiling(&self, curve: &[Knot; KNOTS]) -> f64 {
+        let limit = curve[0].amplification * (1.0 + self.slack);
+        let within = shares(1.0).take_while(|&share| between(curve, share).amplification <= limit);
+        within.last().unwrap_or(LEAST)
+    }
+
+    /// The share with the least wear up to the ceiling.
+    fn choose(&self, curve: &[Knot; KNOTS]) -> f64 {
+        let knots = shares(self.ceiling).map(|share| between(curve, share));
+        let best = knots.fold(curve[0], |best, knot| if knot.wear < best.wear { knot } else { best });
+        if best.wear < curve[0].wear * (1.0 - WORTH) { best.share } else { 0.0 }
+    }
+}
+
+/// Shares up to a largest one, in small steps.
+fn shares(most: f64) -> impl Iterator<Item = f64> {
+    const STEPS: u32 = 256;
+    (1..=STEPS).map(move |step| most * f64::from(step) / f64::from(STEPS))
+}
+
+/// The curve at a share, linear between knots.
+fn between(curve: &[Knot; KNOTS], share: f64) -> Knot {
+    let above = curve.iter().position(|knot| knot.share >= share).unwrap_or(KNOTS - 1);
+    let (low, high) = (curve[above.saturating_sub(1)], curve[above]);
+    if high.share <= low.share {
+        return high;
+    }
+    let part = ((share - low.share) / (high.share - low.share)).min(1.0);
+    let mix = |low: f64, high: f64| low + part * (high - low);
+    Knot { share, amplification: mix(low.amplification, high.amplification), wear: mix(low.wear, high.wear) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Write amplification rises by 2 % and then by 10 % per third of the share, wear falls.
+    const CURVE: [Knot; KNOTS] = [
+        Knot { share: 0.0, amplification: 1.0, wear: 2.5 },
+        Knot { share: 0.25, amplification: 1.02, wear: 2.2 },
+        Knot { share: 0.5, amplification: 1.1, wear: 2.0 },
+        Knot { share: 1.0, amplification: 1.3, wear: 1.9 },
+    ];
+
+    fn interval(amplification: f64, wear: f64) -> Interval {
+        Interval { amplification, wear, mapped: 1000.0, chance: 0.01 }
+    }
+
+    /// One that has just found its base: 1.2.
+    fn settled(slack: f64) -> (Governor, f64) {
+        let mut governor = Governor::new(slack);
+        let mut last = Decision::Wait;
+        for _ in 0..=2 * BATCH {
+            assert!(!matches!(last, Decision::Share(_)));
+            last = governor.decide(&interval(1.2, 1.2), &CURVE);
+        }
+        let Decision::Share(share) = last else { panic!("{last:?}") };
+        (governor, share)
+    }
+
+    fn next(governor: &mut Governor, amplification: f64, wear: f64) -> f64 {
+        match governor.decide(&interval(amplification, wear), &CURVE) {
+            Decision::Share(share) => share,
+            Decision::Anew => panic!("begins anew"),
+            Decision::Wait => panic!("waits"),
+        }
+    }
+
+    #[test]
+    fn the_first_share_is_the_best_that_the_ghosts_know_within_the_limit() {
+        // 5 % are reached at 0.25 + 0.25 * 3 / 8.
+        let (_, share) = settled(0.05);
+        assert!((share - 0.34375).abs() < 0.005, "{share}");
+        assert_eq!(settled(f64::INFINITY).1, 1.0);
+        assert!(settled(0.0).1 <= LEAST, "no room");
+    }
+
+    #[test]
+    fn the_share_follows_the_write_amplification_of_the_ssd() {
+        let (mut governor, first) = settled(0.05);
+        for _ in 0..FOLLOWING {
+            assert_eq!(next(&mut governor, 1.35, 1.0), first, "the SSD has not followed yet");
+        }
+        let less = next(&mut governor, 1.29, 1.0);
+        assert!(less < 0.9 * first, "{less} {first}");
+        let more = next(&mut governor, 1.22, 1.0);
+        assert!(more > less);
+        let kept = next(&mut governor, 1.2 * 1.05 * (1.0 - MARGIN), 1.0);
+        assert!((kept - more).abs() < 1e-3, "{kept} {more}");
+    }
+
+    #[test]
+    fn slc_mode_ends_if_it_does_not_pay_on_the_ssd() {
+        let (mut governor, first) = settled(f64::INFINITY);
+        for _ in 0..FOLLOWING + REFUTED - 1 {
+            assert_eq!(next(&mut governor, 1.5, 1.21), first);
+        }
+        assert_eq!(next(&mut governor, 1.5, 1.21), 0.0);
+        assert_eq!(next(&mut governor, 1.2, 1.2), 0.0, "once refuted, for good");
+    }
+
+    #[test]
+    fn another_load_begins_anew_and_unsettled_batches_are_not_a_base() {
+        let (mut governor, _) = settled(0.05);
+        let fuller = Interval { mapped: 1200.0, ..interval(1.2, 1.2) };
+        assert_eq!(governor.decide(&fuller, &CURVE), Decision::Anew);
+        let (mut governor, _) = settled(0.05);
+        let hotter = CURVE.map(|knot| Knot { amplification: 1.2 * knot.amplification, ..knot });
+        assert_eq!(governor.decide(&interval(1.2, 1.2), &hotter), Decision::Anew);
+
+        let mut governor = Governor::new(0.05);
+        let mut waited = 0u32;
+        while !matches!(
+            governor.decide(&interval(1.2 + 0.01 * f64::from(waited / BATCH), 1.2), &CURVE),
+            Decision::Share(_)
+        ) {
+            waited += 1;
+        }
+        assert_eq!(waited, BATCH * BATCHES_MAX, "it rises all the time");
+    }
+}
