@@ -21,8 +21,8 @@
 #   *-cb          cost-benefit instead of greedy
 # One request at a time, null devices. Counts depend on trace and seed alone, not on the machine. Full length takes 20
 # to 40 minutes and 2 GiB of memory; `--requests` makes the synthetic traces shorter. The tables stay in DIR (default:
-# target/experiments/placement) with every replay's JSON, results.csv and real.csv. Exit code 1 if a run fails or its counts
-# contradict each other; a figure outside of the paper's range is said, no failure.
+# target/experiments/placement) with every replay's JSON, results.csv, real.csv, and plots of part one. Exit code 1 if a run
+# fails or its counts contradict each other; a figure outside of the paper's range is said, no failure.
 #
 #   ELASTRIPE=target/release/elastripe  REPLAY_SECONDS_MAX=900  GC_UNITS_MIN=16
 set -euo pipefail
@@ -164,6 +164,13 @@ real_traces() {
 
 { echo $columns; papers; } >"$out/results.csv"
 table "synthetic stand-ins, seed $seed, ${requests[1]:-all} requests" "$out/results.csv" | tee "$out/table.txt"
+awk -F, 'NR == 1 { print "trace,geometry,placement,rewritten"; next } { printf "%s,%s,%s,%.6f\n", $1, $2, $3, $6 / $4 }' \
+  "$out/results.csv" >"$out/plot.csv"
+for geometry in 7+1 6+2; do
+  "$elastripe" plot "$out/plot.csv" --x trace --y rewritten --series placement --where "geometry=$geometry" \
+    --where placement=elastic,elastic-own,was-2,was-2-own,was-2-hca,sepbit --width page \
+    --y-label "rewritten by GC (chunks per chunk of users)" --out "$out/rewritten-$geometry.svg"
+done
 if [ -n "$real" ]; then
   : >"$out/left-out.txt"
   { echo $columns; real_traces; } >"$out/real.csv"

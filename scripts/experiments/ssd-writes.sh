@@ -7,8 +7,9 @@
 #
 # Full length takes some 6 minutes and 4 GiB of memory; `--requests` makes the traces shorter. Counts depend on trace and
 # seed alone, not on the machine. Prints one table beside the paper's ranges (requirements H-01 to H-04, H-16) and leaves
-# it in DIR (default: target/experiments/ssd-writes) with every replay's JSON and results.csv. Exit code 1 if a run fails or
-# eplog and parity-log differ in what they write to the SSDs; a figure outside of the paper's range is said, no failure.
+# it in DIR (default: target/experiments/ssd-writes) with every replay's JSON, results.csv and two plots. Exit code 1 if a
+# run fails or eplog and parity-log differ in what they write to the SSDs; a figure outside of the paper's range is said,
+# no failure.
 #
 #   ELASTRIPE=target/release/elastripe  REPLAY_SECONDS_MAX=900
 set -euo pipefail
@@ -69,3 +70,16 @@ done
   echo "chunks written to SSDs and log devices; ranges are those the paper prints, for the whole group"
   awk -F, -f "$repo/scripts/experiments/ssd-writes.awk" "$out/results.csv"
 } | tee "$out/table.txt"
+
+# draw NAME OPTION...: a plot from plot.csv, in which everything is a share of what the scheme improved on writes.
+draw() { "$elastripe" plot "$out/plot.csv" --x trace,geometry --series scheme --width page --out "$out/$1.svg" "${@:2}"; }
+
+awk -F, 'NR == 1 { print "trace,geometry,scheme,ssd,log"; next }
+  { raid = $3 + $4; log_chunks = $8
+    printf "%s,%s,raid,100,\n", $1, $2
+    printf "%s,%s,parity-log,%.3f,100\n", $1, $2, 100 * ($6 + $7) / raid
+    printf "%s,%s,eplog,%.3f,%.3f\n", $1, $2, 100 * ($9 + $10) / raid, (log_chunks ? 100 * $11 / log_chunks : 0) }' "$out/results.csv" >"$out/plot.csv"
+draw ssd-writes --y ssd --y-label "writes to SSDs (% of those of raid)" --band "43.0:54.4:eplog in the paper, k+2" \
+  --band "60.1:61.4:eplog in the paper, k+1"
+draw log-writes --y log --y-label "writes to log devices (% of those of parity-log)" --where scheme=parity-log,eplog \
+  --band "85:92:eplog in the paper, FIN"

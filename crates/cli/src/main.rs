@@ -16,6 +16,8 @@ mod offline;
 mod open;
 mod operate;
 mod output;
+mod partial;
+mod plot;
 mod progress;
 mod screen;
 mod session;

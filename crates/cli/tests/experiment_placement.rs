@@ -139,6 +139,14 @@ fn one_command_prints_the_tables_and_keeps_what_they_are_made_of() {
     let (papers, others) = table.split_once("\n\nreal traces, ").unwrap();
     let (others, left_out) = others.split_once("left out:\n").unwrap();
 
+    for geometry in ["7+1", "6+2"] {
+        let svg = std::fs::read_to_string(out.join(format!("rewritten-{geometry}.svg"))).unwrap();
+        for word in ["elastic-own", "was-2", "sepbit", "(chunks per chunk of users)"] {
+            assert!(svg.contains(word), "{geometry}: no {word} in {svg}");
+        }
+        assert!(WORKLOADS.iter().all(|name| svg.contains(name)), "{geometry}: {svg}");
+    }
+
     let csv = std::fs::read_to_string(out.join("results.csv")).unwrap();
     let names = lines(&csv).into_iter().map(|line| line.name);
     let expected = WORKLOADS.iter().flat_map(|&workload| {

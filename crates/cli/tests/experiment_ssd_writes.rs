@@ -22,6 +22,12 @@ fn one_command_prints_the_table_and_keeps_what_it_is_made_of() {
     assert!(table.starts_with("synthetic stand-ins, seed 7, 500 requests; "), "{table}");
     assert_eq!(std::fs::read_to_string(folder.path().join("table.txt")).unwrap(), table);
 
+    for (plot, words) in
+        [("ssd-writes.svg", "(% of those of raid)"), ("log-writes.svg", "(% of those of parity-log)")]
+    {
+        let svg = std::fs::read_to_string(folder.path().join(plot)).unwrap();
+        assert!(svg.contains(words) && svg.contains("eplog in the paper"), "{plot}: {svg}");
+    }
     let csv = std::fs::read_to_string(folder.path().join("results.csv")).unwrap();
     let counted: Vec<&str> = csv.lines().skip(1).collect();
     assert_eq!(counted.len(), ROWS.len());

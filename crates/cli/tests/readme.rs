@@ -1,5 +1,5 @@
-//! The README's commands work as printed: each line of a block marked `<!-- tested -->` is run in a fresh directory. And
-//! `docs/cli.md` names every command and every key of the status.
+//! The commands of the README and of the pages on plots work as printed: each line of a block marked `<!-- tested -->` is run
+//! in a fresh directory. And `docs/cli.md` names every command and every key of the status.
 #![allow(clippy::unwrap_used, reason = "tests may panic")]
 
 use std::path::Path;
@@ -12,21 +12,16 @@ fn commands(text: &str) -> Vec<String> {
     code.flat_map(str::lines).filter(|line| !line.trim().is_empty()).map(str::to_owned).collect()
 }
 
-#[test]
-fn the_quick_start_works_as_printed() {
-    let readme =
-        std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../README.md")).unwrap();
-    let commands = commands(&readme);
-    assert!(commands.len() >= 5, "the README lost its quick start");
-    let directory = tempfile::tempdir().unwrap();
+/// Runs them in a directory.
+fn run_as_printed(commands: Vec<String>, directory: &Path) {
     let binary = Path::new(env!("CARGO_BIN_EXE_elastripe")).parent().unwrap();
     let path = format!("{}:{}", binary.display(), std::env::var("PATH").unwrap());
     for command in commands {
         let output = Command::new("sh")
             .args(["-c", &command])
-            .current_dir(directory.path())
+            .current_dir(directory)
             .env("PATH", &path)
-            .env("ELASTRIPE_RUN_DIR", directory.path())
+            .env("ELASTRIPE_RUN_DIR", directory)
             .output()
             .unwrap();
         // `fail` leaves the array degraded, which its exit code says.
@@ -35,6 +30,36 @@ fn the_quick_start_works_as_printed() {
         let said = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
         assert!(expected, "`{command}` ended with {code}:\n{}\n{}", said.0, said.1);
     }
+}
+
+#[test]
+fn the_quick_start_works_as_printed() {
+    let commands = commands(&document("README.md"));
+    assert!(commands.len() >= 5, "the README lost its quick start");
+    let directory = tempfile::tempdir().unwrap();
+    run_as_printed(commands, directory.path());
+}
+
+#[test]
+fn the_plots_of_the_manual_are_drawn_as_printed() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut drawn = 0;
+    for page in ["docs/simulate.md", "docs/cli.md"] {
+        let mut commands = commands(&document(page));
+        assert!(commands.len() >= 2, "{page} lost its plots");
+        commands.retain(|command| cfg!(feature = "png") || !command.contains(".png"));
+        let files = commands.iter().flat_map(|command| command.split_whitespace());
+        let files = files.filter(|word| word.ends_with(".svg") || word.ends_with(".png")).map(str::to_owned);
+        let files: Vec<String> = files.collect();
+        run_as_printed(commands, directory.path());
+        for file in files {
+            let bytes = std::fs::read(directory.path().join(&file)).unwrap();
+            let begin: &[u8] = if file.ends_with("svg") { b"<svg " } else { b"\x89PNG\r\n" };
+            assert!(bytes.starts_with(begin) && bytes.len() > 2000, "{file}");
+            drawn += 1;
+        }
+    }
+    assert_eq!(drawn, if cfg!(feature = "png") { 7 } else { 5 }, "every command with a plot draws one");
 }
 
 fn document(name: &str) -> String {

@@ -146,7 +146,12 @@ impl Ssd {
 
     /// Erases per block, over its whole life.
     pub fn wear(&self) -> WearSpread {
-        WearSpread::of(self.domains.iter().flat_map(|ftl| ftl.erases.iter().copied()))
+        WearSpread::of(self.block_erases())
+    }
+
+    /// Erases of each block so far.
+    pub fn block_erases(&self) -> impl Iterator<Item = u32> + Clone {
+        self.domains.iter().flat_map(|ftl| ftl.erases.iter().copied())
     }
 
     /// Mapped pages.

@@ -7,6 +7,7 @@ mod flash;
 mod inspect;
 mod maintain;
 mod members;
+mod plot;
 mod replay;
 mod serve;
 mod simulate;
@@ -56,6 +57,8 @@ pub enum Command {
     Flash(flash::Arguments),
     /// Run a trace through the engine over simulated SSDs, in virtual time.
     Simulate(Box<simulate::Arguments>),
+    /// Draw columns of a CSV file, such as a sweep's results.csv, as SVG or PNG.
+    Plot(Box<plot::Arguments>),
 }
 
 impl Command {
@@ -79,6 +82,7 @@ impl Command {
             Self::Bench(arguments) => bench::run(&arguments),
             Self::Flash(arguments) => flash::run(&arguments),
             Self::Simulate(arguments) => simulate::run(&arguments),
+            Self::Plot(arguments) => plot::run(&arguments),
         }
     }
 }

@@ -3,6 +3,7 @@
 //! All schemes of a workload run in one process, a slice each in turn, so that what else the machine does falls on all
 //! of them alike. The loop that makes the load is single-threaded, as is the engine.
 
+mod picture;
 mod report;
 mod rig;
 mod workload;
@@ -14,6 +15,7 @@ use crate::cache::CacheSizes;
 use crate::elastic::{ElasticChoices, GcUnit};
 use crate::failure::Failure;
 use crate::output;
+use crate::plot::options::PlotOptions;
 use crate::units::parse_size;
 use block::Geometry;
 use clap::{Args, ValueEnum};
@@ -75,6 +77,8 @@ pub struct Arguments {
     unit: GcUnit,
     #[command(flatten)]
     background: Background,
+    #[command(flatten)]
+    plot: PlotOptions,
     /// Print JSON.
     #[arg(long)]
     json: bool,
@@ -179,6 +183,7 @@ pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     {
         arguments.unit.check(*first)?;
     }
+    let (plot, plotted) = (arguments.plot.target()?, picture::keys(&arguments.plot)?);
     let mut results = Vec::new();
     for &devices in arguments.devices() {
         let mut rigs = Vec::new();
@@ -195,6 +200,9 @@ pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     }
     if arguments.json {
         output::line(format_args!("{:#}", report::to_json(arguments, &results)));
+    }
+    if let Some(target) = plot {
+        target.write(&picture::figure(&results, &plotted, &arguments.plot))?;
     }
     Ok(0)
 }

@@ -11,7 +11,8 @@ use format::SchemeKind;
 use hdrhistogram::Histogram;
 use serde_json::{Value, json};
 
-fn micros(latency: &Histogram<u64>, percentile: f64) -> f64 {
+/// A percentile in microseconds.
+pub fn micros(latency: &Histogram<u64>, percentile: f64) -> f64 {
     latency.value_at_percentile(percentile) as f64 / 1e3
 }
 
@@ -25,7 +26,8 @@ fn unit(workload: Workload) -> &'static str {
     }
 }
 
-fn spread(rates: &[f64]) -> (f64, f64) {
+/// Least and most.
+pub fn spread(rates: &[f64]) -> (f64, f64) {
     (rates.iter().copied().fold(f64::INFINITY, f64::min), rates.iter().copied().fold(0.0, f64::max))
 }
 

@@ -1,12 +1,14 @@
 //! `flash`: one simulated SSD alone, as the papers ran DiskSim and FlashSim.
 
 pub mod config;
+mod picture;
 mod report;
 mod workload;
 
 use super::Exit;
 use crate::failure::Failure;
 use crate::output;
+use crate::plot::options::PlotOptions;
 use clap::{Args, Subcommand};
 use config::DeviceOptions;
 use flash::{Queue, Run, RunOptions, Ssd};
@@ -74,6 +76,8 @@ struct RunArguments {
     /// Recount everything from the arrays at the end: laws of conservation.
     #[arg(long)]
     check: bool,
+    #[command(flatten)]
+    plot: PlotOptions,
     /// Print JSON.
     #[arg(long)]
     json: bool,
@@ -98,6 +102,7 @@ fn cpu_seconds() -> f64 {
 
 fn simulate(arguments: &RunArguments) -> Result<Exit, Failure> {
     let config = arguments.device.config(arguments.seed)?;
+    let (plot, plotted) = (arguments.plot.target()?, picture::parts(&arguments.plot, &config)?);
     let mut ssd = Ssd::new(config)?;
     let mut latencies =
         Histogram::<u64>::new_with_bounds(1, LATENCY_NS_MAX, 3).expect("these bounds are valid");
@@ -119,6 +124,9 @@ fn simulate(arguments: &RunArguments) -> Result<Exit, Failure> {
         ssd.check().map_err(|broken| Failure::new(format!("a law of conservation is broken: {broken}")))?;
     }
     let report = Report { arguments, ssd: &ssd, measured: &measured, latencies: &latencies };
+    if let Some(target) = plot {
+        target.write(&picture::figure(&plotted, &ssd, &latencies, arguments.plot.width()))?;
+    }
     output::line(if arguments.json { format!("{:#}", report.json()) } else { report.text() });
     Ok(0)
 }

@@ -17,7 +17,8 @@ pub struct Axis {
 /// Most cells of a grid.
 const CELLS_MAX: usize = 100_000;
 /// Options that say how cells are run, not what a cell is.
-const NOT_CELLS: [&str; 7] = ["sweep", "compare", "baseline", "out", "jobs", "json", "trace"];
+const NOT_CELLS: [&str; 10] =
+    ["sweep", "compare", "baseline", "out", "jobs", "json", "trace", "plot", "plot-value", "plot-width"];
 
 /// `option=a,b,c`.
 pub fn parse_axis(text: &str) -> Result<Axis, String> {

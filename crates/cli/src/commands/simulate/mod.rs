@@ -6,6 +6,7 @@
 mod figures;
 mod grid;
 mod outcome;
+mod picture;
 mod rig;
 mod sweep;
 
@@ -18,6 +19,7 @@ use crate::cache::CacheSizes;
 use crate::elastic::{ElasticChoices, GcUnit};
 use crate::failure::Failure;
 use crate::output;
+use crate::plot::options::PlotOptions;
 use crate::units::parse_size;
 use array::{Content, EngineOptions, SyncPolicy};
 use block::Geometry;
@@ -136,6 +138,8 @@ pub struct Arguments {
     /// Cells that run side by side [all processors].
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=1024), value_name = "N")]
     jobs: Option<u32>,
+    #[command(flatten)]
+    plot: PlotOptions,
     /// Print JSON.
     #[arg(long)]
     json: bool,
@@ -143,7 +147,8 @@ pub struct Arguments {
 
 /// Runs `simulate`.
 pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
-    if arguments.compare.is_empty() && arguments.sweep.is_empty() && arguments.out.is_none() {
+    let alone = arguments.compare.is_empty() && arguments.sweep.is_empty();
+    if alone && arguments.out.is_none() && !arguments.plot.wanted() {
         arguments.cache.check(arguments.scheme)?;
         arguments.elastic.check(arguments.scheme)?;
         arguments.unit.check(arguments.scheme)?;

@@ -6,6 +6,7 @@
 use super::figures::{Figures, NAMES};
 use super::grid::{Axis, Cell, axes, cells};
 use super::outcome::number;
+use super::picture::Picture;
 use super::rig::{Shown, simulate};
 use super::{Arguments, Exit};
 use crate::commands::replay::load::Loaded;
@@ -27,6 +28,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// Runs all cells and prints their table.
 pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     let axes = axes(arguments);
+    let picture = Picture::new(arguments, &axes)?;
     let line: Vec<OsString> = std::env::args_os().skip(2).collect();
     let cells = cells(&axes, &line)?;
     check(arguments, &cells)?;
@@ -50,6 +52,7 @@ pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     } else {
         output::line(table(&axes, &rows));
     }
+    picture.draw(&axes, &rows)?;
     Ok(0)
 }
 
@@ -124,6 +127,7 @@ fn key(arguments: &Arguments, loaded: &Loaded) -> String {
         sweep: _,
         out: _,
         jobs: _,
+        plot: _,
         json: _,
     } = arguments;
     let text = format!(
@@ -287,11 +291,13 @@ fn one(key: &str, cell: &Cell, traces: &Traces, board: &Board) -> Result<Figures
 }
 
 /// A cell of the table.
-struct Row {
-    values: Vec<String>,
-    figures: Figures,
+pub struct Row {
+    /// Values of the axes.
+    pub values: Vec<String>,
+    /// What the run came to.
+    pub figures: Figures,
     /// Wear of the baseline on its most worn SSD in relation to this one's (P-13).
-    lifespan: Option<f64>,
+    pub lifespan: Option<f64>,
 }
 
 /// The baseline of a cell is the one that differs from it in the scheme alone.

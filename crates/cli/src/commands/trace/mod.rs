@@ -244,7 +244,7 @@ fn write_whole(
             out.display()
         )));
     }
-    let partial = partial_name(out);
+    let partial = crate::partial::name_of(out);
     let failed = |error: std::io::Error| Failure::new(format!("{}: cannot write: {error}", out.display()));
     let file = OpenOptions::new().write(true).create_new(true).open(&partial).map_err(failed)?;
     let name = out.display().to_string();
@@ -257,10 +257,4 @@ fn write_whole(
         // The first error is the one to report.
         let _ = std::fs::remove_file(&partial);
     })
-}
-
-fn partial_name(out: &Path) -> PathBuf {
-    let mut name = out.as_os_str().to_owned();
-    name.push(format!(".{}.partial", std::process::id()));
-    PathBuf::from(name)
 }
