@@ -16,6 +16,9 @@ impl Engine {
         let most = (self.options.batch_max / multiple * multiple).max(1);
         let mut limit = most;
         while self.may_start() {
+            if self.is_starved() {
+                return self.want_space();
+            }
             self.gather_batch(limit);
             if self.batch.is_empty() {
                 return;
@@ -51,6 +54,14 @@ impl Engine {
     fn may_start(&self) -> bool {
         let waiting = !self.pending.is_empty() || !self.granted.is_empty() || !self.filled.is_empty();
         waiting && self.jobs.len() < self.spare_jobs_limit && self.may_record()
+    }
+
+    /// Whether all that a batch would gather is refused for certain. It costs little to see that, and the devices may have
+    /// thousands of operations to end before there is space again.
+    fn is_starved(&self) -> bool {
+        let is_known = self.filled.is_empty() && self.granted.is_empty();
+        let mut first = self.pending.iter().take(self.options.batch_max);
+        is_known && first.all(|next| Self::is_cached(&next.write) && !self.scheme.may_take(next.write.class))
     }
 
     /// Moves up to `limit` writes whose locks are granted into the batch, or a few more to keep a unit together; starts base

@@ -175,6 +175,11 @@ pub trait Scheme: Send {
         1
     }
 
+    /// Whether users' chunks of a class may find space now; `false` means that they are refused for certain.
+    fn may_take(&self, _class: u8) -> bool {
+        true
+    }
+
     /// The class of what is written at an address.
     fn class_at(&self, _addr: ChunkAddr) -> u8 {
         0

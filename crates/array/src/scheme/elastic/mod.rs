@@ -175,6 +175,10 @@ impl Scheme for Elastic {
         self.units.class_count()
     }
 
+    fn may_take(&self, class: u8) -> bool {
+        self.units.may_take_row(class.into())
+    }
+
     fn class_at(&self, addr: ChunkAddr) -> u8 {
         self.units.class(self.units.of_row(addr.chunk.get() - 1)).get()
     }

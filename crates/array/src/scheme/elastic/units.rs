@@ -221,6 +221,12 @@ impl Units {
         }
     }
 
+    /// Whether [`Units::take_row`] may have a row for users; `false` is certain.
+    pub fn may_take_row(&self, class: usize) -> bool {
+        let is_open = self.open[class].is_some_and(|unit| self.units[unit as usize].next < self.unit_rows);
+        !self.is_short() && (is_open || !self.partial.is_empty() || self.free.len() > self.kept())
+    }
+
     /// Takes the next row for a class; users get none when few units are left.
     pub fn take_row(&mut self, store: &mut Store, class: usize, now: u64, is_user: bool) -> Option<u32> {
         loop {
