@@ -79,7 +79,12 @@ impl Elastic {
         if pool.free_count() < store.config.geometry.parity_count() + store.slots_kept_by_writes() {
             return false;
         }
+        let may_take = self.units.may_take_row(class);
         let Some(row) = self.units.take_row(store, class, self.now, true) else { return false };
+        assert!(
+            may_take,
+            "class {class} has row {row}, though it was said to get none: its writes would have waited for ever"
+        );
         if self.needs_times {
             let unit = self.units.of_row(row);
             (0..members.len()).for_each(|_| self.units.note_time(unit, self.now));
