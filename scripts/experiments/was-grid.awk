@@ -1,11 +1,10 @@
 # The table of was-grid.sh from its results.csv; exit code 1 if counts contradict each other.
 #
-# Pages and chunks are 4 KiB, blocks of 64 pages. "WA": chunks of data and parity written per chunk that users wrote. "GC share": part
-# of these that garbage collection of the array wrote, parity included; no placement can save more erases than that.
-# "copies": pages that the SSDs' own GC copied. "pages/64": pages that users, collection, parity, metadata and these copies
-# make, in blocks; erases differ from it by the blocks that were free at the start and are at the end. "spread": most less
-# least erases of an SSD, of the mean. "less": erases, and mean response time, below those of elastic, in percent, and what
-# the paper has for two groups.
+# "WA": chunks of data and parity written per chunk that users wrote. "GC share": part of these that garbage collection of the
+# array wrote, parity included; no placement saves more of what the SSDs are given. "copies": pages that the SSDs' own GC
+# copied. "pages/64": pages that users, collection, parity, metadata and these copies make, in blocks; erases differ from it by
+# the blocks that were free at the start. "spread": most less least erases of an SSD, of the mean. "less": erases, and mean
+# response time, below those of elastic, in percent, and what the paper has for two groups.
 function row(trace, shape, name, mode, wa, rewritten, share, copies, erases, pages, spread, less, mean, p99, quick, papers,   line) {
   line = sprintf("%-14s %-4s %-9s %-6s %6s %10s %8s %9s %9s %9s %15s %6s %6s %9s %9s %6s  %s", trace, shape, name, mode, wa, rewritten, share, copies, erases, pages, spread[1], spread[2], less, mean, p99, quick, papers)
   sub(/ +$/, "", line)
