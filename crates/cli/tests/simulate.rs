@@ -105,6 +105,23 @@ fn writes_are_conserved_from_user_to_flash() {
     }
 }
 
+/// Hotness reaches the SSDs as streams: with `class` they do something else than with `parity`, if the scheme has classes.
+#[test]
+fn classes_of_placement_are_streams_of_the_ssds() {
+    let (_folder, trace) = skewed();
+    let run = |scheme, placement, streams| {
+        let common = ["--trace", &trace, "--ssd", "was-ssd", "--ssd-size", "64MiB", "--prefill", "--fill"];
+        let cell = ["--scheme", scheme, "--placement", placement, "--streams", streams, "--gc-unit", "4"];
+        let json = simulate(&[&common[..], &cell].concat());
+        assert!(number(&json, "/page_copies") > 0, "{json:#}");
+        json["devices"].clone()
+    };
+    assert_eq!(run("elastic", "single", "class"), run("elastic", "single", "parity"));
+    for placement in ["was", "sepbit"] {
+        assert_ne!(run("was", placement, "class"), run("was", placement, "parity"), "{placement}");
+    }
+}
+
 /// One request at a time: a full stripe takes one program, all devices side by side; a chunk's update in place reads the old
 /// chunk and parities, then writes them, again side by side.
 #[test]
@@ -146,6 +163,26 @@ fn requests_come_and_chunks_wait_by_the_virtual_clock() {
     let fast = simulate(&[&common[..], &["--speed", "100"]].concat());
     assert_eq!(number(&fast, "/stripes/full"), 1);
     assert!(float(&fast, "/virtual_seconds") < 0.1);
+}
+
+/// A chunk that waits in memory is answered at once: not when the next request comes, nor when a wait of the queue ends.
+#[test]
+fn answers_from_memory_take_no_time() {
+    let text = (0..100).fold(String::new(), |mut text, chunk| {
+        writeln!(text, "{},0,W,{},4096", chunk * 1000, chunk * 4096).unwrap();
+        text
+    });
+    let (_folder, trace) = written(&text);
+    for pace in [["--queue-depth", "1"], ["--timed", "--speed=1"]] {
+        // A group is larger than the trace.
+        let json =
+            simulate(&[&["--trace", &trace, "--ssd", "was-ssd", "--scheme", "was"], &pace[..]].concat());
+        assert_eq!(number(&json, "/requests"), 100);
+        assert!(float(&json, "/latency_us_max") < 0.01, "{pace:?}: {json:#}");
+        let sent_s = if pace[0] == "--timed" { 0.099 } else { 0.0 };
+        let seconds = float(&json, "/virtual_seconds");
+        assert!((sent_s..sent_s + 0.02).contains(&seconds), "{pace:?}: {seconds}");
+    }
 }
 
 #[test]

@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 use super::*;
-use flash::{DeviceConfig, HddOptions, SsdConfig, Timing};
+use flash::{DeviceConfig, HddOptions, Separation, SsdConfig, StreamOptions, Timing};
 
 const PROGRAM_NS: u64 = 200_000;
 const READ_NS: u64 = 25_000;
@@ -124,6 +124,31 @@ fn a_part_of_a_page_reads_it_first_and_trims_take_whole_pages() {
     assert_eq!(set.device(DevIndex::new(0)).unwrap().counters().host_pages_trimmed, 0);
     run(&mut set, &mut pool, &[trim(0, 16_384)]);
     assert_eq!(set.device(DevIndex::new(0)).unwrap().counters().host_pages_trimmed, 1);
+}
+
+/// Chunks that are written once, and chunks of another class between them that are written over and over: kept apart, the SSD
+/// finds blocks of which nothing is left.
+#[test]
+fn classes_of_data_have_streams_of_their_own() {
+    let copies = |separation| {
+        let streams = StreamOptions { separation, limit: 3, ..StreamOptions::default() };
+        let config = SsdConfig { streams, ..SsdConfig::counting(1024, 1.5, 64, 4096).unwrap() };
+        let ssd = Device::new(DeviceConfig::Ssd(Box::new(config))).unwrap();
+        let mut set = SimulatedSet::new(vec![(4 << 20, ssd)], 0).unwrap();
+        let mut pool = Pool::new(4096, 1);
+        let cold = op(&mut pool, 1, 0, OpKind::Write, 0);
+        for i in 0..900u64 {
+            let cold = DeviceOp { offset_bytes: i * 4096, ..cold };
+            let hot = DeviceOp { class: 1, offset_bytes: (900 + i % 16) * 4096, ..cold };
+            set.submit(&mut pool, &[cold, hot]);
+        }
+        let counters = set.device(DevIndex::new(0)).unwrap().counters();
+        assert_eq!(counters.host_pages_written, 1800);
+        assert!(counters.gc_operations > 0, "{separation:?}");
+        counters.page_copies
+    };
+    assert_eq!([Separation::Class, Separation::All].map(copies), [0, 0]);
+    assert!([Separation::None, Separation::Parity].map(copies).iter().all(|&copies| copies > 100));
 }
 
 #[test]

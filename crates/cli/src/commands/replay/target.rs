@@ -258,7 +258,10 @@ impl<D: DeviceSet> Target for ArrayTarget<D> {
 
     fn turn(&mut self, now_ns: u64, wait_ns: u64) -> Result<(), Failure> {
         self.array.engine().set_now(now_ns);
-        if !self.array.turn() && wait_ns > 0 {
+        let progress = self.array.turn();
+        self.array.take_answers(&mut self.done);
+        // What was answered from memory has ended now, not when something else happens.
+        if !progress && self.done.is_empty() && wait_ns > 0 {
             let wait_ns = self.wait_until_due(wait_ns);
             self.array.devices().wait(wait_ns);
         }

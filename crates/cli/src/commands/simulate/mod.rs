@@ -28,7 +28,8 @@ use flash::{DeviceConfig, GcPolicy, SlcCap, SsdConfig, presets};
 use format::{Consistency, SchemeKind};
 use std::path::PathBuf;
 
-/// Buffers for requests: so many that none waits for one. Nobody touches their content, so they take no memory.
+/// Buffers for requests: so many that none waits for one. Nobody touches their content, so they take no memory. Not for elastic
+/// schemes, whose chunks wait in them: there they are a write cache, and how large it is counts.
 const POOL_BYTES: u64 = 1 << 30;
 
 /// Options of `simulate`.
@@ -111,6 +112,10 @@ pub struct Arguments {
     /// Acknowledge writes only when they are durable.
     #[arg(long)]
     sync: bool,
+    /// Memory for buffers [1GiB; with the schemes elastic and was 64MiB]. What these write in groups waits there, and what
+    /// is acknowledged faster than the SSDs take it.
+    #[arg(long, value_parser = parse_size, value_name = "SIZE")]
+    buffers: Option<u64>,
     #[command(flatten)]
     cache: CacheSizes,
     #[command(flatten)]
@@ -184,11 +189,15 @@ impl Arguments {
 
     /// The engine; options that mean nothing to the scheme are left out, so that schemes can be compared.
     fn engine_options(&self) -> EngineOptions {
-        let mut options = EngineOptions {
-            content: Content::Meaningless,
-            pool_bytes: POOL_BYTES,
-            ..EngineOptions::default()
-        };
+        let mut options = EngineOptions { content: Content::Meaningless, ..EngineOptions::default() };
+        if !self.scheme.is_elastic() {
+            options.pool_bytes = POOL_BYTES;
+            // A long request shall not be cut into several log stripes more than it must.
+            options.batch_max = 1 << 14;
+        }
+        if let Some(bytes) = self.buffers {
+            options.pool_bytes = bytes;
+        }
         options.commit.idle_ns = None;
         options.commit.every_requests = match self.commit_every {
             CommitEvery::Writes(writes) => Some(writes),
@@ -197,8 +206,6 @@ impl Arguments {
         if self.sync {
             options.sync = SyncPolicy::Always;
         }
-        // A long request shall not be cut into several log stripes more than it must.
-        options.batch_max = 1 << 14;
         if self.cache.check(self.scheme).is_ok() {
             options = self.cache.apply(options);
         }

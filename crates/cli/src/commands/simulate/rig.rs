@@ -242,6 +242,7 @@ fn describe(arguments: &Arguments, loaded: &Loaded, target: &SimulatedTarget, ss
             CommitEvery::Never => "never".into(),
         },
         "sync": arguments.sync,
+        "buffer_bytes": arguments.engine_options().pool_bytes,
         "cache_stripes": arguments.cache.cache_stripes,
         "cache_slots": arguments.cache.cache_slots,
     })

@@ -117,6 +117,7 @@ fn key(arguments: &Arguments, loaded: &Loaded) -> String {
         speed,
         commit_every,
         sync,
+        buffers,
         cache,
         elastic,
         unit,
@@ -133,7 +134,7 @@ fn key(arguments: &Arguments, loaded: &Loaded) -> String {
     let text = format!(
         "{} {:016x} {} {geometry} {scheme} {code:?} {consistency} {device_size:?} {chunk_size} {ssd} {ssd_size:?} {ssd_gc:?} \
          {log_device} {untimed} {streams:?} {stream_limit:?} {parity_classes:?} {slc_cap:?} {stress_ratio} {prefill} \
-         {utilization} {fill} {} {timed} {speed} {commit_every:?} {sync} {cache:?} {elastic:?} {unit:?} {seed}",
+         {utilization} {fill} {} {timed} {speed} {commit_every:?} {sync} {buffers:?} {cache:?} {elastic:?} {unit:?} {seed}",
         env!("CARGO_PKG_VERSION"),
         loaded.hash(),
         trace.sectors,
