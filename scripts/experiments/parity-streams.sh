@@ -277,3 +277,37 @@ dynamic_table() {
     if [ "$part" = engine ]; then engine_table; elif [ "$part" = ssd ]; then ssd_table; else dynamic_table; fi
   done
 } | tee "$out/table.txt"
+
+### plots
+
+# draw TABLE NAME OPTION...: a plot of TABLE.csv over the utilization.
+draw() { "$elastripe" plot "$out/$1.csv" --x "used (%)" --linear-x --width page --out "$out/$2.svg" "${@:3}"; }
+
+# beside_one_stream FILE: lifespan and throughput of a few caps against one stream, of lines as `sweep` leaves them.
+beside_one_stream() {
+  awk -F, 'BEGIN { split("0 0.3 1 dynamic dynamic:inf", shown, " "); for (i in shown) wanted[shown[i]]
+      print "workload,used (%),cap,lifespan" }
+    { n[$1, $2, $3]++; wear[$1, $2, $3] += $5; if ($3 in wanted && !(($1, $2, $3) in seen)) { seen[$1, $2, $3]; line[++count] = $0 } }
+    END { for (k = 1; k <= count; k++) { split(line[k], part, ","); one = part[1] SUBSEP part[2] SUBSEP "none"
+      this = part[1] SUBSEP part[2] SUBSEP part[3]
+      printf "%s,%d,%s,%.4f\n", part[1], 100 * part[2], part[3], wear[one] / n[one] / (wear[this] / n[this]) } }' "$1"
+}
+
+for part in $parts; do
+  if [ "$part" = engine ]; then
+    awk -F, 'BEGIN { print "used (%),scheme,lifespan,writes/s"; name["streams,none"] = "one stream"
+        name["streams,parity"] = "parity stream"; name["cap,1"] = "parity stream and SLC mode" }
+      { wear = ($8 + 2.5 * ($7 - $8)) / $4; if ($2 == "streams" && $3 == "none") base[$1] = wear
+        if (($2 "," $3) in name) { count++; used[count] = $1; of[count] = name[$2 "," $3]; all[count] = wear; rate[count] = $4 / $9 } }
+      END { for (i = 1; i <= count; i++) printf "%d,%s,%.4f,%.1f\n", used[i], of[i], base[used[i]] / all[i], rate[i] }' \
+      "$out/engine/rows.csv" >"$out/engine.csv"
+    draw engine engine-lifespan --y lifespan --series scheme --y-label "lifespan, one stream = 1 (R = 2.5)"
+    draw engine engine-throughput --y writes/s --series scheme
+  elif [ "$part" = ssd ]; then
+    beside_one_stream "$out/ssd.csv" >"$out/ssd-lifespan.csv"
+    draw ssd-lifespan ssd-lifespan --y lifespan --series cap --y-label "lifespan, one stream = 1 (R = 2.5)"
+  else
+    beside_one_stream "$out/dynamic.csv" >"$out/dynamic-lifespan.csv"
+    draw dynamic-lifespan dynamic-lifespan --y lifespan --series cap --where workload=uniform --y-label "lifespan, one stream = 1 (R = 2.5)"
+  fi
+done

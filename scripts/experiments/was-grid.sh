@@ -107,3 +107,9 @@ done
   echo "synthetic stand-ins, seed $seed, ${requests[1]:-all} requests; $("$elastripe" --version), $(nproc) CPUs"
   awk -F, -f "$repo/scripts/experiments/was-grid.awk" "$out/results.csv"
 } | tee "$out/table.txt"
+for geometry in 7+1 6+2; do
+  "$elastripe" plot "$out/results.csv" --x trace --y erases --series row --where "geometry=$geometry" --where mode=open --width page \
+    --out "$out/erases-$geometry.svg"
+  "$elastripe" plot "$out/results.csv" --x trace --y latency_us_mean --series row --where "geometry=$geometry" \
+    --where mode=closed --width page --out "$out/response-$geometry.svg"
+done
