@@ -167,8 +167,9 @@ fn the_result_names_what_was_used() {
     assert_eq!((&elastic["p_wait_ms"], &elastic["groups"]), (&200.0.into(), &Value::Null));
     let was = placement(&["--scheme", "was", "--gc-unit", "32", "--seed", "9"]);
     let expected = serde_json::json!({
-        "policy": "was", "hotness": "glru", "groups": 2, "gc": "greedy", "gc_threshold_percent": 90,
-        "gc_group": "coldest", "group_chunks": 192, "p_wait_ms": null, "unit_rows": 32, "seed": 9,
+        "policy": "was", "classes": 2, "hotness": "glru", "groups": 2, "gc": "greedy",
+        "gc_threshold_percent": 90, "gc_group": "coldest", "group_chunks": 192, "p_wait_ms": null, "unit_rows": 32,
+        "recent_entries": null, "seed": 9,
     });
     assert_eq!(was, expected);
     let sepbit = placement(&["--scheme", "was", "--placement", "sepbit", "--gc", "cost-benefit"]);
