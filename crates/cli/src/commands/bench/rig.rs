@@ -48,8 +48,13 @@ fn fill_buffers(pool: &mut Pool, slots: &[Slot], random: &mut Random) {
     free.into_iter().rev().for_each(|slot| pool.free(slot));
 }
 
-/// Updates that fit into an array of which `stripe_count` stripes are in use.
-fn burst_requests(config: &ArrayConfig, options: &SchemeOptions, stripe_count: u64) -> u64 {
+/// Updates that fit into an array of which `stripe_count` stripes are in use; in-place schemes do as many as the others.
+fn burst_requests(
+    config: &ArrayConfig,
+    options: &SchemeOptions,
+    stripe_count: u64,
+    spare_chunks: u64,
+) -> u64 {
     let (rows, geometry) = (u64::from(config.chunks_per_device), config.geometry);
     if config.scheme.is_elastic() {
         // Two units of each class may be begun, and one be kept.
@@ -58,7 +63,7 @@ fn burst_requests(config: &ArrayConfig, options: &SchemeOptions, stripe_count: u
         collected_from.saturating_sub(stripe_count + begun) * geometry.data_count() as u64
     } else {
         // They spread unevenly over the devices: a quarter is left.
-        (rows - stripe_count) * geometry.device_count() as u64 * 3 / 4
+        spare_chunks * geometry.device_count() as u64 * 3 / 4
     }
 }
 
@@ -240,7 +245,7 @@ impl Rig {
             options: engine.scheme,
             writes_zeros: options.devices == DeviceKind::Null,
             aged: !options.kind.scheme.is_elastic(),
-            burst_requests: burst_requests(&sized.config, &engine.scheme, stripe_count).max(1),
+            burst_requests: burst_requests(&sized.config, &engine.scheme, stripe_count, spare_chunks).max(1),
         };
         rig.touch(
             (0..geometry.device_count() + usize::from(sized.config.log_count))
