@@ -256,4 +256,26 @@ fn bench_measures_all_schemes_side_by_side() {
     refused(&[&none[..], &["--gc", "greedy"]].concat(), "--gc greedy");
     refused(&[&none[..], &["--gc-unit", "8"]].concat(), "--gc-unit 8");
     refused(&["bench", "--schemes", "raid,elastic", "--groups", "3"], "--groups 3");
+    refused(
+        &["bench", "--volume-size", "8MiB", "--device-size", "1MiB"],
+        "--device-size: found 1048576 bytes",
+    );
+    let sized = [
+        "--schemes",
+        "was",
+        "--workload",
+        "burst",
+        "--gc-unit",
+        "8",
+        "--requests",
+        "100",
+        "--device-size",
+        "4MiB",
+    ];
+    let output = elastripe(&[&common, &sized[..]].concat());
+    let json: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(
+        (&json["config"]["device_bytes"], &json["config"]["spare_percent"]),
+        (&(4 << 20).into(), &Value::Null)
+    );
 }

@@ -66,6 +66,9 @@ pub struct Arguments {
     /// may be with elastic and was.
     #[arg(long, default_value = "100", value_parser = clap::value_parser!(u64).range(10..=800), value_name = "PERCENT")]
     spare: u64,
+    /// Bytes for chunks on each device, metadata aside, instead of --spare: what the volume leaves of them is spare.
+    #[arg(long, value_parser = parse_size, value_name = "SIZE", conflicts_with = "spare")]
+    device_size: Option<u64>,
     /// Seed of addresses, payload and placement.
     #[arg(long, default_value = "1")]
     seed: u64,
@@ -157,13 +160,39 @@ impl Arguments {
         }
     }
 
+    fn stripe_count(&self, geometry: Geometry) -> u64 {
+        let stripe_bytes = geometry.data_count() as u64 * self.chunk_size;
+        (self.volume_size / stripe_bytes).max(1)
+    }
+
+    /// Spare chunks on each device.
+    fn spare_chunks(&self, geometry: Geometry, stripe_count: u64) -> Result<u64, Failure> {
+        let Some(device_size) = self.device_size else {
+            return Ok(stripe_count.saturating_mul(self.spare) / 100);
+        };
+        let least = stripe_count + stripe_count.div_ceil(10);
+        (device_size / self.chunk_size).checked_sub(stripe_count).filter(|spare| stripe_count + spare >= least).ok_or_else(
+            || {
+                Failure::new(format!(
+                    "--device-size: found {device_size} bytes, expected at least {} for a volume of {} bytes at {}+{} and a tenth to \
+                     spare",
+                    least.saturating_mul(self.chunk_size),
+                    self.volume_size,
+                    geometry.data_count(),
+                    geometry.parity_count(),
+                ))
+            },
+        )
+    }
+
     fn rig(&self, scheme: SchemeKind, devices: DeviceKind, geometry: Geometry) -> Result<Rig, Failure> {
         let code = code_or_default(self.code, geometry.parity_count());
+        let stripe_count = self.stripe_count(geometry);
         Rig::new(&RigOptions {
             devices,
             kind: Kind { scheme, code, consistency: self.consistency, geometry, unit_rows: self.unit.rows() },
-            volume_bytes: self.volume_size,
-            spare_permille: self.spare * 10,
+            stripe_count,
+            spare_chunks: self.spare_chunks(geometry, stripe_count)?,
             depth: self.queue_depth as usize,
             seed: self.seed,
             cache: self.cache,

@@ -137,10 +137,10 @@ pub struct RigOptions {
     pub devices: DeviceKind,
     /// The array.
     pub kind: Kind,
-    /// Bytes of the volume that are used.
-    pub volume_bytes: u64,
-    /// Spare chunks per stripe on each device, in thousandths.
-    pub spare_permille: u64,
+    /// Stripes of the volume.
+    pub stripe_count: u64,
+    /// Spare chunks on each device.
+    pub spare_chunks: u64,
     /// Requests in flight.
     pub depth: usize,
     /// Seed of addresses and payload.
@@ -207,8 +207,7 @@ impl Rig {
         let geometry = options.kind.geometry;
         let (k, n) = (geometry.data_count() as u64, geometry.device_count() as u64);
         let chunk_bytes = geometry.chunk_bytes() as u64;
-        let stripe_count = (options.volume_bytes / (k * chunk_bytes)).max(1);
-        let spare_chunks = stripe_count * options.spare_permille / 1000;
+        let (stripe_count, spare_chunks) = (options.stripe_count, options.spare_chunks);
         // Every update could be a log stripe of its own; frames of the journal come on top.
         let log_blocks = (spare_chunks * n).max(1024) * (chunk_bytes / 4096) * 5 / 4;
         let room = Room { volume_bytes: stripe_count * k * chunk_bytes, spare_chunks, log_blocks };
