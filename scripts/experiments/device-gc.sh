@@ -17,26 +17,8 @@
 #
 #   ELASTRIPE=target/release/elastripe
 set -euo pipefail
-repo=$(cd "$(dirname "$0")/../.." && pwd)
-elastripe=${ELASTRIPE:-${CARGO_TARGET_DIR:-$repo/target}/release/elastripe}
-out=${CARGO_TARGET_DIR:-$repo/target}/experiments/device-gc
-seed=1 requests=()
-usage() { echo "usage: device-gc.sh [--requests N] [--seed N] [--out DIR]" >&2; exit 2; }
-while [ $# -gt 0 ]; do
-  [ $# -ge 2 ] || usage
-  case $1 in
-    --requests) requests=(--requests "$2") ;;
-    --seed) seed=$2 ;;
-    --out) out=$2 ;;
-    *) usage ;;
-  esac
-  shift 2
-done
-command -v "$elastripe" >/dev/null || { echo "device-gc.sh: no $elastripe (make build)" >&2; exit 1; }
-mkdir -p "$out"
-traces=$(mktemp -d)
-trap 'rm -rf "$traces"' EXIT
-trap 'exit 130' INT TERM
+options="[--requests N] [--seed N] [--out DIR]"
+. "$(dirname "$0")/common.sh"
 
 common=(--geometry 6+2 --ssd eplog-disksim --prefill --fill --compact --writes-only --queue-depth 1 --untimed --jobs 1)
 

@@ -17,26 +17,12 @@
 #
 #   ELASTRIPE=target/release/elastripe
 set -euo pipefail
-repo=$(cd "$(dirname "$0")/../.." && pwd)
-elastripe=${ELASTRIPE:-${CARGO_TARGET_DIR:-$repo/target}/release/elastripe}
-out=${CARGO_TARGET_DIR:-$repo/target}/experiments/parity-streams
-seed=1 parts="engine ssd dynamic"
-usage() { echo "usage: parity-streams.sh [--seed N] [--out DIR] [--part engine|ssd|dynamic]" >&2; exit 2; }
-while [ $# -gt 0 ]; do
-  [ $# -ge 2 ] || usage
-  case $1 in
-    --seed) seed=$2 ;;
-    --out) out=$2 ;;
-    --part) case $2 in engine | ssd | dynamic) parts=$2 ;; *) usage ;; esac ;;
-    *) usage ;;
-  esac
-  shift 2
-done
-command -v "$elastripe" >/dev/null || { echo "parity-streams.sh: no $elastripe (make build)" >&2; exit 1; }
-mkdir -p "$out"
-traces=$(mktemp -d)
-trap 'rm -rf "$traces"' EXIT
-trap 'exit 130' INT TERM
+parts="engine ssd dynamic"
+own_option() {
+  case $1:$2 in --part:engine | --part:ssd | --part:dynamic) parts=$2 ;; *) return 1 ;; esac
+}
+options="[--seed N] [--out DIR] [--part engine|ssd|dynamic]"
+. "$(dirname "$0")/common.sh"
 
 ### engine
 

@@ -26,28 +26,14 @@
 #
 #   ELASTRIPE=target/release/elastripe  REPLAY_SECONDS_MAX=900  GC_UNITS_MIN=16
 set -euo pipefail
-repo=$(cd "$(dirname "$0")/../.." && pwd)
-elastripe=${ELASTRIPE:-${CARGO_TARGET_DIR:-$repo/target}/release/elastripe}
-out=${CARGO_TARGET_DIR:-$repo/target}/experiments/placement
-seed=1 requests=() real=
-usage() { echo "usage: placement.sh [--requests N] [--seed N] [--out DIR] [--real DIR]" >&2; exit 2; }
-while [ $# -gt 0 ]; do
-  [ $# -ge 2 ] || usage
-  case $1 in
-    --requests) requests=(--requests "$2") ;;
-    --seed) seed=$2 ;;
-    --out) out=$2 ;;
-    --real) real=$2 ;;
-    *) usage ;;
-  esac
-  shift 2
-done
-command -v "$elastripe" >/dev/null || { echo "placement.sh: no $elastripe (make build)" >&2; exit 1; }
-[ -z "$real" ] || [ -d "$real" ] || { echo "placement.sh: --real $real: no folder" >&2; exit 2; }
-mkdir -p "$out"
-traces=$(mktemp -d)
-trap 'rm -rf "$traces"' EXIT
-trap 'exit 130' INT TERM
+real=
+own_option() {
+  [ "$1" = --real ] || return 1
+  real=$2
+  [ -d "$real" ] || { echo "placement.sh: --real $real: no folder" >&2; exit 2; }
+}
+options="[--requests N] [--seed N] [--out DIR] [--real DIR]"
+. "$(dirname "$0")/common.sh"
 
 # count FILE SECTION KEY: a number of the replay's JSON. The sections of `fill` and of devices are indented deeper.
 count() {

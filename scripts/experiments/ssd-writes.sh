@@ -13,26 +13,8 @@
 #
 #   ELASTRIPE=target/release/elastripe  REPLAY_SECONDS_MAX=900
 set -euo pipefail
-repo=$(cd "$(dirname "$0")/../.." && pwd)
-elastripe=${ELASTRIPE:-${CARGO_TARGET_DIR:-$repo/target}/release/elastripe}
-out=${CARGO_TARGET_DIR:-$repo/target}/experiments/ssd-writes
-seed=1 requests=()
-usage() { echo "usage: ssd-writes.sh [--requests N] [--seed N] [--out DIR]" >&2; exit 2; }
-while [ $# -gt 0 ]; do
-  [ $# -ge 2 ] || usage
-  case $1 in
-    --requests) requests=(--requests "$2") ;;
-    --seed) seed=$2 ;;
-    --out) out=$2 ;;
-    *) usage ;;
-  esac
-  shift 2
-done
-command -v "$elastripe" >/dev/null || { echo "ssd-writes.sh: no $elastripe (make build)" >&2; exit 1; }
-mkdir -p "$out"
-traces=$(mktemp -d)
-trap 'rm -rf "$traces"' EXIT
-trap 'exit 130' INT TERM
+options="[--requests N] [--seed N] [--out DIR]"
+. "$(dirname "$0")/common.sh"
 
 # total FILE KEY: a counter of the replay, which `fill` and each device have too.
 total() {

@@ -19,26 +19,8 @@
 #
 #   ELASTRIPE=target/release/elastripe
 set -euo pipefail
-repo=$(cd "$(dirname "$0")/../.." && pwd)
-elastripe=${ELASTRIPE:-${CARGO_TARGET_DIR:-$repo/target}/release/elastripe}
-out=${CARGO_TARGET_DIR:-$repo/target}/experiments/was-grid
-seed=1 requests=()
-usage() { echo "usage: was-grid.sh [--requests N] [--seed N] [--out DIR]" >&2; exit 2; }
-while [ $# -gt 0 ]; do
-  [ $# -ge 2 ] || usage
-  case $1 in
-    --requests) requests=(--requests "$2") ;;
-    --seed) seed=$2 ;;
-    --out) out=$2 ;;
-    *) usage ;;
-  esac
-  shift 2
-done
-command -v "$elastripe" >/dev/null || { echo "was-grid.sh: no $elastripe (make build)" >&2; exit 1; }
-mkdir -p "$out"
-traces=$(mktemp -d)
-trap 'rm -rf "$traces"' EXIT
-trap 'exit 130' INT TERM
+options="[--requests N] [--seed N] [--out DIR]"
+. "$(dirname "$0")/common.sh"
 
 # Beside its chunks a member has 13 MiB of metadata.
 common=(--ssd was-ssd --ssd-size 272MiB --device-size 256MiB --gc-unit 64 --gc-threshold 90% --prefill --buffers 4MiB --jobs 1)
