@@ -1,6 +1,7 @@
 //! `elastripe-sim`: explores seeded worlds, or replays one.
 
 use sim::{Pinned, Scarce, Until, explore, replay_command, run_caught};
+use std::io::Write as _;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -75,17 +76,22 @@ fn parse(mut args: impl Iterator<Item = String>) -> Result<Args, String> {
     Ok(parsed)
 }
 
+/// Prints a line. If nobody reads it any more, the exit code still tells how it went.
+fn say(line: std::fmt::Arguments<'_>) {
+    _ = writeln!(std::io::stdout(), "{line}");
+}
+
 fn replay(seed: u64, args: &Args) -> ExitCode {
     match run_caught(seed, args.pinned, args.verbose) {
         Ok(outcome) => {
-            println!(
+            say(format_args!(
                 "seed {seed}: ok, {} requests, {} operations, {} power cuts, state {:016x}",
                 outcome.requests, outcome.events, outcome.crashes, outcome.hash
-            );
+            ));
             ExitCode::SUCCESS
         }
         Err(violation) => {
-            println!("seed {seed}: {violation}; replay: {}", replay_command(seed, args.pinned));
+            say(format_args!("seed {seed}: {violation}; replay: {}", replay_command(seed, args.pinned)));
             ExitCode::FAILURE
         }
     }
@@ -108,15 +114,15 @@ fn main() -> ExitCode {
     };
     let seen = explore(args.from, until, args.pinned, args.threads, args.failures);
     for failure in &seen.failures {
-        println!(
+        say(format_args!(
             "seed {}: {}; replay: {}",
             failure.seed,
             failure.what,
             replay_command(failure.seed, args.pinned)
-        );
+        ));
     }
     let rate = seen.worlds as f64 / seen.seconds;
-    println!(
+    say(format_args!(
         "{} worlds from seed {} in {:.1} s ({rate:.0} worlds/s): {} failed; {} requests, {} operations, {} power cuts, \
          {} records replayed, {} dropped; state {:016x}",
         seen.worlds,
@@ -129,6 +135,6 @@ fn main() -> ExitCode {
         seen.total.replayed,
         seen.total.dropped,
         seen.total.hash
-    );
+    ));
     if seen.failures.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }

@@ -149,7 +149,7 @@ impl Engine {
     }
 
     /// Makes a range read as zeros and frees its space. Edges that cover a chunk in part are written as zeros, for which
-    /// `slots` must hold two slots; the engine takes the rest of the range without buffers.
+    /// `slots` must hold two different slots; the engine takes the rest of the range without buffers.
     pub fn zero(
         &mut self,
         tag: u64,
