@@ -20,6 +20,7 @@ mod health;
 mod image;
 mod journal;
 mod layout;
+mod older;
 mod plan;
 mod planted;
 mod recovery;
@@ -42,6 +43,7 @@ pub use engine::{
 pub use health::{ArrayState, Health, Member, MemberErrors};
 pub use image::CheckpointPlace;
 pub use layout::Layout;
+pub use older::{Inconsistency, Missing, OlderState, StateLost};
 pub use plan::{Codeword, Piece, Plan, Word};
 #[cfg(feature = "planted-bugs")]
 pub use planted::{Planted, plant};
@@ -49,7 +51,7 @@ pub use recovery::{Arrangement, arrange, arrange_any};
 pub use restart::{AssembleError, DirtyDegraded, RecoveryReport};
 pub use runner::Array;
 pub use scheme::{
-    ChunkWrite, CollectOutcome, CommitOutcome, GROUP_ROWS_MAX, GcStats, Located, P_WAIT_NS_DEFAULT, Pressure,
+    ChunkWrite, CollectOutcome, CommitOutcome, Contradiction, GROUP_ROWS_MAX, GcStats, Located, P_WAIT_NS_DEFAULT, Pressure,
     Scheme, SchemeMemory, SchemeOptions, full_blocks_min, new as new_scheme,
 };
 pub use store::Store;

@@ -91,6 +91,18 @@ planted!(
     TrimUnitEarly,
     /// Rebuild does not wait for stripes that were written before the replacement came and are not known yet.
     RebuildBeforeKnown,
+    /// Recovery takes the newest checkpoint it can read, whatever assembly the superblocks name.
+    OlderEpoch,
+    /// Recovery takes the records up to a gap, although frames say that later ones were durable.
+    IgnoreGap,
+    /// Recovery drops records although the array was stopped in order, or its superblocks say that they were durable.
+    DropAfterStop,
+    /// Recovery does not ask for the checkpoint of an orderly stop.
+    ForgetStopCheckpoint,
+    /// Recovery takes superblocks although the newest checkpoint came after later ones.
+    OlderMembers,
+    /// An older checkpoint is loaded over what was read of a newer one that is not whole.
+    KeepHalfLoaded,
 );
 
 #[cfg(feature = "planted-bugs")]

@@ -133,6 +133,11 @@ impl Table {
         &self.words[index * PAGE_WORDS..self.words.len().min((index + 1) * PAGE_WORDS)]
     }
 
+    /// All zeros, as in a new array.
+    pub fn clear(&mut self) {
+        self.words.fill(0);
+    }
+
     /// Fills one page from a checkpoint; `false` if it does not have that shape.
     pub fn load_page(&mut self, index: usize, words: &[u32]) -> bool {
         if index >= self.page_count() || self.page(index).len() != words.len() {

@@ -12,6 +12,7 @@ mod elastic;
 mod failure;
 mod fresh;
 mod inspect;
+mod interrupt;
 mod offline;
 mod open;
 mod operate;

@@ -2,11 +2,13 @@
 
 use crate::checks::View;
 use crate::failure::Failure;
+use crate::interrupt::Interrupt;
 use crate::open::{Assembled, Force, Incomplete, lock};
 use crate::operate::{Event, Operator, Running};
 use crate::status::{Work, work};
 use crate::volume::{ServedArray, Use};
-use array::{CommitPolicy, EngineOptions};
+use crate::steward::log;
+use array::{CommitPolicy, EngineOptions, RecoveryReport};
 use block::DeviceSet;
 use device::UringOptions;
 use format::Superblock;
@@ -23,6 +25,7 @@ pub struct Offline {
     /// Who looks after its members.
     pub operator: Operator,
     superblock: Superblock,
+    interrupt: Interrupt,
     events: Vec<Event>,
 }
 
@@ -30,18 +33,23 @@ impl Offline {
     /// Assembles the array, if `check` has nothing against it; else nothing was written to it.
     pub fn start(
         paths: &[PathBuf],
+        force: Force,
         incomplete: Incomplete<'_>,
         rebuild_bytes_per_s: Option<u64>,
         check: impl FnOnce(&View) -> Result<(), String>,
     ) -> Result<Self, Failure> {
         let commit = CommitPolicy { every_requests: None, idle_ns: None };
         let options = EngineOptions { commit, rebuild_bytes_per_s, ..EngineOptions::default() };
-        let locked = lock(paths, Force::Never, incomplete)?;
+        let locked = lock(paths, force, incomplete)?;
         check(&View::of_found(&locked.found)).map_err(Failure::new)?;
-        let Assembled { array, found, .. } = locked.assemble(options, UringOptions::default())?;
+        // Until now, and while an array recovers that was not stopped in order, the process may simply die.
+        let interrupt = Interrupt::watch(locked.superblock().clean)?;
+        let Assembled { array, found, report, .. } = locked.assemble(options, UringOptions::default())?;
+        interrupt.hold();
+        warn_of_loss(&report);
         let running = ServedArray::new(array, None, Use::ReadWrite);
         let operator = Operator::new(&running, found.paths.clone(), found.unnamed());
-        Ok(Self { running, operator, superblock: found.arrangement.newest, events: Vec::new() })
+        Ok(Self { running, operator, superblock: found.arrangement.newest, interrupt, events: Vec::new() })
     }
 
     /// The superblock that the array was assembled from.
@@ -49,12 +57,13 @@ impl Offline {
         &self.superblock
     }
 
-    /// Lets the array work until `over` gives a result; `show` is told of rebuild and scrub.
+    /// Lets the array work until `over` gives a result; `show` is told of rebuild and scrub. An interruption ends it: then
+    /// [`Offline::stop`] gives up what is left of the work.
     pub fn run_until<T>(
         &mut self,
         mut show: impl FnMut(&Work),
         mut over: impl FnMut(&mut Running, &[Event], &[array::Done]) -> Option<T>,
-    ) -> T {
+    ) -> Result<T, Failure> {
         let mut done = Vec::new();
         loop {
             self.running.drive(&mut done);
@@ -68,8 +77,9 @@ impl Offline {
             self.operator.step(&mut self.running, &mut self.events);
             let events = std::mem::take(&mut self.events);
             if let Some(result) = over(&mut self.running, &events, &others) {
-                return result;
+                return Ok(result);
             }
+            self.interrupt.check()?;
             if let Some(work) = work(self.running.engine_ref(), self.running.now_ns()) {
                 show(&work);
             }
@@ -87,7 +97,7 @@ impl Offline {
             |_| {},
             |_, _, answers| answers.iter().find(|done| done.tag == tag).map(|done| done.result),
         );
-        result.map_err(Failure::new)
+        result?.map_err(Failure::new)
     }
 
     /// Stops the array in order.
@@ -95,5 +105,12 @@ impl Offline {
         self.running.engine().halt_maintenance();
         let stopped = self.running.array().stop();
         stopped.map_err(|error| Failure::new(format!("stopping the array: {error}; the next start recovers")))
+    }
+}
+
+/// Says loudly that the array was started without durable state that is lost.
+pub fn warn_of_loss(report: &RecoveryReport) {
+    if let Some(lost) = &report.lost {
+        log(&format!("DATA IS LOST: {lost}; the array was started by --force in {}", lost.alternative()));
     }
 }

@@ -161,6 +161,7 @@ impl Engine {
                 "the full-checkpoint area is laid out for the largest state"
             );
         }
+        image.config_seq = self.published();
         self.checkpoint.full_begun += u64::from(kind == CheckpointKind::Full);
         self.store.table.clear_changed();
         self.checkpoint.bodies.clear();

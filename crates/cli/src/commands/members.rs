@@ -2,7 +2,7 @@
 
 use super::Exit;
 use crate::failure::Failure;
-use crate::open::{Incomplete, look_at};
+use crate::open::{Force, Incomplete, look_at};
 use crate::operate::Caution;
 use crate::output;
 use crate::session::{Patience, Replacement, Session};
@@ -81,7 +81,7 @@ pub struct AddArguments {
 /// Runs `fail`.
 pub fn fail(arguments: &FailArguments) -> Result<Exit, Failure> {
     let (device, caution) = (&arguments.device, Caution::of_flag(arguments.force));
-    let mut session = Session::open(&arguments.paths, Incomplete::RefuseBut(device), None, |array| {
+    let mut session = Session::open(&arguments.paths, Force::Never, Incomplete::RefuseBut(device), None, |array| {
         array.check_fail(array.find(device)?, caution)
     })?;
     let outcome = session.fail(device, caution);
@@ -97,7 +97,7 @@ pub fn replace(arguments: &ReplaceArguments) -> Result<Exit, Failure> {
     let caution = Caution::of_flag(arguments.force);
     let device = &arguments.device;
     let mut session =
-        Session::open(&arguments.paths, Incomplete::RefuseBut(device), arguments.rate, |array| {
+        Session::open(&arguments.paths, Force::Never, Incomplete::RefuseBut(device), arguments.rate, |array| {
             array.check_replace(array.find(device)?, &path, caution)
         })?;
     let live = matches!(session, Session::Live(_));
@@ -122,7 +122,7 @@ pub fn add(arguments: &AddArguments) -> Result<Exit, Failure> {
     let candidate = look_at(&arguments.spare)?;
     let path = absolute(&arguments.spare)?;
     let caution = Caution::of_flag(arguments.force);
-    let mut session = Session::open(&arguments.paths, Incomplete::Refuse, None, |array| {
+    let mut session = Session::open(&arguments.paths, Force::Never, Incomplete::Refuse, None, |array| {
         array.check_spare(&candidate, caution).map(|_| ())
     })?;
     let outcome = session.add_spare(&path, caution);
@@ -141,9 +141,14 @@ pub fn finish(
     text: &str,
 ) -> Result<Exit, Failure> {
     let status = if json && outcome.is_ok() { Some(session.status()?) } else { None };
-    let closed = session.close();
-    outcome?;
-    closed?;
+    match (outcome, session.close()) {
+        (Ok(()), closed) => closed?,
+        (Err(failure), Ok(())) => return Err(failure),
+        (Err(failure), Err(stopping)) => {
+            let exit = failure.exit();
+            return Err(Failure::new(format!("{failure}; {stopping}")).with_exit(exit));
+        }
+    }
     match status {
         Some(status) => output::line(format_args!("{}", serde_json::to_string_pretty(&status)?)),
         None => output::line(format_args!("{text}")),

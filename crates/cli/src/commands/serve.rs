@@ -6,6 +6,7 @@ use crate::cache::CacheSizes;
 use crate::control;
 use crate::elastic::ElasticChoices;
 use crate::failure::Failure;
+use crate::offline::warn_of_loss;
 use crate::open::{Assembled, Force, Incomplete, Locked, describe, lock, member_name, name_of};
 use crate::operate::Operator;
 use crate::output;
@@ -55,7 +56,9 @@ pub struct Arguments {
     elastic: ElasticChoices,
     #[command(flatten)]
     background: Background,
-    /// Assemble a `raid` array that was not stopped in order and lacks members, at the risk of silently wrong data.
+    /// Assemble an array although newer durable state is on none of its members (it starts in the newest state that there
+    /// is, what came after it is lost), or one that writes in place without a journal, was not stopped in order and lacks
+    /// members (data may be silently wrong).
     #[arg(long)]
     force: bool,
     /// Start without members that are not named, do not exist or are damaged, if the array can do without them. They are
@@ -153,6 +156,7 @@ impl Talk {
 fn print_start(assembled: &Assembled, talk: Talk) {
     talk.say(describe(assembled.found.superblock()));
     talk.say(format_args!("recovery: {}", describe_recovery(&assembled.report)));
+    warn_of_loss(&assembled.report);
     for path in &assembled.found.stale {
         log(&format!(
             "{}: no member any more (replaced, or failed while the array went on); left alone",
@@ -168,12 +172,12 @@ fn print_start(assembled: &Assembled, talk: Talk) {
 
 /// What recovery did, in a line.
 pub fn describe_recovery(report: &RecoveryReport) -> String {
-    let RecoveryReport { was_clean, checkpoint, replayed, verified, dropped, healed, resynced } = *report;
+    let RecoveryReport { was_clean, checkpoint, replayed, verified, dropped, healed, resynced, .. } = *report;
     let how = if was_clean { "stopped in order" } else { "not stopped in order" };
     let mut text = format!("the array was {how}; checkpoint {checkpoint}, {replayed} records replayed");
     for (count, what) in [
         (verified, "verified"),
-        (dropped, "dropped (never acknowledged as durable)"),
+        (dropped, "dropped (nothing shows that they were durable)"),
         (healed, "chunks healed"),
         (resynced, "stripes resynced"),
     ] {
