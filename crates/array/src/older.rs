@@ -78,7 +78,7 @@ impl fmt::Display for StateLost {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.missing {
             Missing::Assembly { epoch, checkpoint: 0 } => {
-                write!(f, "the checkpoints of assembly {epoch}, which the superblocks name, are")?;
+                write!(f, "the checkpoints of assembly {epoch}, of which superblocks or frames are left, are")?;
             }
             Missing::Assembly { epoch, checkpoint } => {
                 write!(f, "checkpoint {checkpoint} of assembly {epoch}, which the superblocks name, is")?;

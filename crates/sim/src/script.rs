@@ -210,6 +210,7 @@ impl Script {
             faults: false,
             crashes: true,
             blackouts: false,
+            ruin: false,
         }
     }
 

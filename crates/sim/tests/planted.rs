@@ -17,7 +17,7 @@ const WORLDS_MAX: u64 = 40_000;
 /// Worlds in which the bug has a chance to do harm.
 fn worlds_for(bug: Planted) -> Pinned {
     let scheme = match bug {
-        Planted::OverwriteUnflushed => SchemeKind::Raid,
+        Planted::OverwriteUnflushed | Planted::ForgetStopCheckpoint => SchemeKind::Raid,
         Planted::CommitForgetsDelta
         | Planted::KeepVoidDeltas
         | Planted::OverwriteBeforeLog
@@ -34,7 +34,16 @@ fn worlds_for(bug: Planted) -> Pinned {
         _ => None,
     };
     let blackouts = matches!(bug, Planted::DurableBeforeFence | Planted::WriteOnWhenFailed);
-    Pinned { scheme: Some(scheme), scarce, blackouts }
+    let ruin = matches!(
+        bug,
+        Planted::OlderEpoch
+            | Planted::IgnoreGap
+            | Planted::DropAfterStop
+            | Planted::ForgetStopCheckpoint
+            | Planted::OlderMembers
+            | Planted::KeepHalfLoaded
+    );
+    Pinned { scheme: Some(scheme), scarce, blackouts, ruin }
 }
 
 /// What is found, if anything.

@@ -69,6 +69,7 @@ pub(crate) fn assemble(
         lost,
         ..RecoveryReport::default()
     };
+    let frames_of = found.newest_epoch;
     let journal = (&loaded, found, flushed);
     let replayed =
         replay::replay(devices, &mut health, newest.array, &mut store, &mut *scheme, journal, &mut report)?;
@@ -79,7 +80,7 @@ pub(crate) fn assemble(
     store.freed.clear();
     restore_log(&mut store, &*scheme, loaded.log_head);
 
-    let epoch = Epoch::new(loaded.epoch.get().max(newest.epoch.get()) + 1);
+    let epoch = Epoch::new(loaded.epoch.max(newest.epoch).max(frames_of).get() + 1);
     let journal = Journal::new(newest.array, epoch, nonce, replayed.last_seq.next(), &store);
     let superblock = Superblock { config_seq: published, ..newest.clone() };
     let mut parts = Parts { store, scheme, health, journal, checkpoint: loaded.place, superblock };
@@ -87,8 +88,11 @@ pub(crate) fn assemble(
     let (checkpoint, durable_through) = (parts.checkpoint.number, replayed.last_seq);
     parts.superblock =
         Superblock { epoch, nonce, clean: false, checkpoint, durable_through, ..parts.superblock };
-    parts.health.config_seq += 1;
-    write_superblocks(devices, &mut parts.health, &parts.superblock)?;
+    // Both copies: should all of the newer ones be lost, the others must not name the assembly before, or its orderly stop.
+    for _ in format::SUPERBLOCK_OFFSETS {
+        parts.health.config_seq += 1;
+        write_superblocks(devices, &mut parts.health, &parts.superblock)?;
+    }
     parts.superblock.config_seq = parts.health.config_seq;
     Ok((parts, report))
 }

@@ -12,7 +12,7 @@ use crate::health::Health;
 use crate::older::{Missing, OlderState, StateLost, member_name};
 use crate::planted::{Planted, planted};
 use crate::restart::{AssembleError, is_present};
-use block::{DevIndex, Seq};
+use block::{DevIndex, Epoch, Seq};
 use format::{Consistency, Superblock};
 
 /// What recovery goes by.
@@ -33,7 +33,7 @@ pub(super) fn prove(
     let newest = &arrangement.newest;
     let flushed = known_durable(newest, loaded, found);
     let end = found.end(loaded.through);
-    let Some(missing) = missing(newest, loaded, flushed, end) else {
+    let Some(missing) = missing(newest, loaded, found.newest_epoch, (flushed, end)) else {
         return Ok(Proven { flushed, lost: None });
     };
     let names = |present: bool| {
@@ -74,11 +74,19 @@ fn known_durable(newest: &Superblock, loaded: &Loaded, found: &Found) -> Seq {
     }
 }
 
-fn missing(newest: &Superblock, loaded: &Loaded, flushed: Seq, end: Seq) -> Option<Missing> {
+fn missing(
+    newest: &Superblock,
+    loaded: &Loaded,
+    frames_of: Epoch,
+    (flushed, end): (Seq, Seq),
+) -> Option<Missing> {
     let same = is_same_assembly(newest, loaded);
     // An assembly that was cut short has a checkpoint, but no superblock yet.
     if !same && loaded.epoch <= newest.epoch && !planted(Planted::OlderEpoch) {
         return Some(Missing::Assembly { epoch: newest.epoch, checkpoint: newest.checkpoint });
+    }
+    if frames_of > loaded.epoch && !planted(Planted::OlderEpoch) {
+        return Some(Missing::Assembly { epoch: frames_of, checkpoint: 0 });
     }
     if end < flushed && !planted(Planted::IgnoreGap) {
         return Some(Missing::Records { first: end.next(), last: flushed });

@@ -5,8 +5,8 @@ use super::secure::Copies;
 use crate::health::Health;
 use crate::restart::is_present;
 use crate::store::Store;
-use block::{ChunkIndex, DevIndex, DeviceSet, META_BYTES, Seq};
-use format::{ArrayUuid, Frame, FrameExpect, decode_frame};
+use block::{ChunkIndex, DevIndex, DeviceSet, Epoch, META_BYTES, Seq};
+use format::{ArrayUuid, FormatError, Frame, FrameExpect, decode_frame};
 use std::collections::BTreeMap;
 
 /// Blocks read at once.
@@ -24,6 +24,9 @@ pub(super) struct Found {
     pub flushed: Seq,
     /// The last record that any frame has or speaks of.
     pub last_seq: Seq,
+    /// The newest assembly that left a frame in a journal ring. Rings hold nothing that users write, so no frame there is made
+    /// up; in the log region only the nonce tells.
+    pub newest_epoch: Epoch,
 }
 
 impl Found {
@@ -58,7 +61,9 @@ pub(super) fn scan(
         copies: Copies::default(),
         flushed: loaded.through,
         last_seq: loaded.through,
+        newest_epoch: loaded.epoch,
     };
+    let mut newest_epoch = loaded.epoch;
     let mut keep = |frame: Frame| {
         found.copies.note(&frame, loaded.through);
         found.flushed = found.flushed.max(frame.flushed_through);
@@ -69,8 +74,9 @@ pub(super) fn scan(
         }
     };
     let mut scanner = Scanner { devices, health, store, array, loaded };
-    scanner.scan_rings(&mut keep);
+    scanner.scan_rings(&mut keep, &mut newest_epoch);
     scanner.scan_logs(&mut keep);
+    found.newest_epoch = newest_epoch;
     found
 }
 
@@ -83,12 +89,12 @@ struct Scanner<'a> {
 }
 
 impl Scanner<'_> {
-    fn frame(&self, bytes: &[u8], dev: DevIndex, block: u32) -> Option<Frame> {
+    fn frame(&self, bytes: &[u8], dev: DevIndex, block: u32) -> Result<Frame, FormatError> {
         let (array, epoch, nonce) = (self.array, self.loaded.epoch, self.loaded.nonce);
-        decode_frame(bytes, &FrameExpect { array, epoch, nonce, dev, block }).ok()
+        decode_frame(bytes, &FrameExpect { array, epoch, nonce, dev, block })
     }
 
-    fn scan_rings(&mut self, keep: &mut impl FnMut(Frame)) {
+    fn scan_rings(&mut self, keep: &mut impl FnMut(Frame), newest_epoch: &mut Epoch) {
         for dev in (0..self.store.main_count() as u16).map(DevIndex::new) {
             if !is_present(self.health, dev) {
                 continue;
@@ -100,8 +106,14 @@ impl Scanner<'_> {
                 let mut bytes = vec![0u8; count as usize * META_BYTES];
                 let offset = self.store.config.journal_offset(block);
                 read_blocks(self.devices, dev, offset, &mut bytes);
-                let each = (block..).zip(bytes.chunks(META_BYTES));
-                each.filter_map(|(at, bytes)| self.frame(bytes, dev, at)).for_each(&mut *keep);
+                for (at, bytes) in (block..).zip(bytes.chunks(META_BYTES)) {
+                    match self.frame(bytes, dev, at) {
+                        Ok(frame) => keep(frame),
+                        // Its checksum and its array are right.
+                        Err(FormatError::OtherEpoch { found, .. }) => *newest_epoch = found.max(*newest_epoch),
+                        Err(_) => {}
+                    }
+                }
                 block += count;
             }
         }
@@ -124,7 +136,7 @@ impl Scanner<'_> {
                 let offset = self.store.config.log_offset(ChunkIndex::new(at + 1));
                 read_blocks(self.devices, dev, offset, &mut bytes);
                 for (i, bytes) in (at + 1..).zip(bytes.chunks(META_BYTES)) {
-                    let Some(frame) = self.frame(bytes, dev, i) else { continue };
+                    let Ok(frame) = self.frame(bytes, dev, i) else { continue };
                     // Frames of earlier laps, whose records the checkpoint holds, are no sign of where the log ends.
                     if last_of(&frame) > self.loaded.through {
                         last_frame = ahead + (i - at - 1);
