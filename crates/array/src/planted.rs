@@ -99,10 +99,6 @@ planted!(
     DropAfterStop,
     /// Recovery does not ask for the checkpoint of an orderly stop.
     ForgetStopCheckpoint,
-    /// Recovery takes superblocks although the newest checkpoint came after later ones.
-    OlderMembers,
-    /// An older checkpoint is loaded over what was read of a newer one that is not whole.
-    KeepHalfLoaded,
 );
 
 #[cfg(feature = "planted-bugs")]

@@ -46,9 +46,9 @@ impl Offline {
         let interrupt = Interrupt::watch(locked.superblock().clean)?;
         let Assembled { array, found, report, .. } = locked.assemble(options, UringOptions::default())?;
         interrupt.hold();
-        warn_of_loss(&report);
         let running = ServedArray::new(array, None, Use::ReadWrite);
-        let operator = Operator::new(&running, found.paths.clone(), found.unnamed());
+        let mut operator = Operator::new(&running, found.paths.clone(), found.unnamed());
+        operator.note_lost(warn_of_loss(&report));
         Ok(Self { running, operator, superblock: found.arrangement.newest, interrupt, events: Vec::new() })
     }
 
@@ -108,9 +108,10 @@ impl Offline {
     }
 }
 
-/// Says loudly that the array was started without durable state that is lost.
-pub fn warn_of_loss(report: &RecoveryReport) {
-    if let Some(lost) = &report.lost {
-        log(&format!("DATA IS LOST: {lost}; the array was started by --force in {}", lost.alternative()));
-    }
+/// Says loudly that the array was started without durable state that is lost, and tells what it says.
+pub fn warn_of_loss(report: &RecoveryReport) -> Option<String> {
+    let lost = report.lost.as_ref()?;
+    let text = format!("{lost}; the array was started by --force in {}", lost.alternative());
+    log(&format!("DATA IS LOST: {text}"));
+    Some(text)
 }

@@ -38,6 +38,15 @@ enum Harm {
     Chunks,
 }
 
+/// Who is left to tell what was durable.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Spared {
+    /// A frame, see [`Machine::witness`].
+    Witness,
+    /// The superblocks of an orderly stop.
+    Superblocks,
+}
+
 const HARMS: [Harm; 8] = [
     Harm::NewestCheckpoint,
     Harm::NewestCheckpoint,
@@ -67,11 +76,14 @@ impl Machine {
                 lost.insert(self.rng.below(u64::from(self.member_count())) as u16);
             }
         }
-        self.say(|| format!("beyond the promise: devices {lost:?} are lost"));
+        // After an orderly stop the superblocks tell as much as the last frame does: one of the two is spared.
+        let stopped = self.newest_superblock().is_some_and(|newest| newest.clean);
+        let spared = if stopped && self.rng.chance(2, 3) { Spared::Superblocks } else { Spared::Witness };
+        self.say(|| format!("beyond the promise: devices {lost:?} are lost, {spared:?} spared"));
         for attempt in 0..ATTEMPTS_MAX {
             let last = attempt + 1 == ATTEMPTS_MAX;
             for _ in 0..self.rng.within(u64::from(attempt == 0), 3) {
-                self.harm();
+                self.harm(spared);
             }
             // Without a journal a power cut beside damage is not promised to be noticed.
             let recrash = !last && !is_resync(&self.swarm.config) && self.rng.chance(1, 3);
@@ -88,20 +100,23 @@ impl Machine {
     }
 
     /// Damages some members in one way.
-    fn harm(&mut self) {
+    fn harm(&mut self, spared: Spared) {
         let mut harm = self.rng.pick(&HARMS);
         if harm == Harm::Chunks && is_resync(&self.swarm.config) {
             harm = Harm::Checkpoints; // chunks that differ are what counts after an unclean stop
+        }
+        if spared == Spared::Superblocks && matches!(harm, Harm::NewestSuperblock | Harm::Superblocks) {
+            harm = Harm::Frames;
         }
         let mut victims: Vec<u16> = (0..self.member_count()).collect();
         self.rng.shuffle(&mut victims);
         victims.truncate(self.rng.within(1, u64::from(self.member_count())) as usize);
         let permille = self.rng.pick(&[1000, 1000, 500, 50]);
         self.say(|| format!("harm: {harm:?} on {victims:?}, {permille} in 1000"));
-        let spared = self.witness();
+        let witness = if spared == Spared::Witness { self.witness() } else { Vec::new() };
         for dev in victims {
             for block in self.targets(harm, dev) {
-                let spare = spared.contains(&(dev, block)) || !self.rng.chance(permille, 1000);
+                let spare = witness.contains(&(dev, block)) || !self.rng.chance(permille, 1000);
                 if !spare {
                     let bit = self.rng.below(8) as u32;
                     let offset = (block * BLOCK_BYTES) as u64 + self.rng.below(BLOCK_BYTES as u64);
@@ -152,12 +167,17 @@ impl Machine {
         }
     }
 
+    fn newest_superblock(&self) -> Option<Superblock> {
+        let world = self.world.look();
+        let each = (0..self.member_count()).filter_map(|dev| superblock_of(world.disk(dev).durable()));
+        each.max_by_key(|superblock| (superblock.epoch, superblock.config_seq))
+    }
+
     /// The copies of a frame that says most of what is durable: one of them must be left, or nothing can tell.
     fn witness(&self) -> Vec<Place> {
+        let Some(newest) = self.newest_superblock() else { return Vec::new() };
         let world = self.world.look();
         let images: Vec<&Image> = (0..self.member_count()).map(|dev| world.disk(dev).durable()).collect();
-        let superblocks = images.iter().filter_map(|image| superblock_of(image));
-        let Some(newest) = superblocks.max_by_key(|s| (s.epoch, s.config_seq)) else { return Vec::new() };
         let mut frames: Vec<((Seq, Seq), Place)> = Vec::new();
         for (dev, image) in (0u16..).zip(&images) {
             for at in self.targets(Harm::Frames, dev) {

@@ -40,8 +40,6 @@ fn worlds_for(bug: Planted) -> Pinned {
             | Planted::IgnoreGap
             | Planted::DropAfterStop
             | Planted::ForgetStopCheckpoint
-            | Planted::OlderMembers
-            | Planted::KeepHalfLoaded
     );
     Pinned { scheme: Some(scheme), scarce, blackouts, ruin }
 }

@@ -3,7 +3,6 @@
 use crate::health::Health;
 use crate::image::{CheckpointPlace, INCREMENTAL_AREA};
 use crate::older::Inconsistency;
-use crate::planted::{Planted, planted};
 use crate::restart::{AssembleError, is_present};
 use crate::scheme::Scheme;
 use crate::store::Store;
@@ -67,9 +66,7 @@ pub(super) fn load(
         let mut list = Vec::new();
         let mut devices: Vec<DevIndex> = copies.iter().map(|h| h.dev).collect();
         // What a newer one left behind: a full checkpoint holds no pages of zeros.
-        if !planted(Planted::KeepHalfLoaded) {
-            store.table.clear();
-        }
+        store.table.clear();
         if source.load_pages(&copies, store, &mut list, &mut devices).is_none() {
             source.pageless.push(header);
             continue;

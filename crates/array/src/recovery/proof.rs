@@ -98,6 +98,6 @@ fn missing(
     {
         return Some(Missing::Checkpoint { number: newest.checkpoint });
     }
-    (loaded.config_seq > newest.config_seq && !planted(Planted::OlderMembers))
+    (loaded.config_seq > newest.config_seq)
         .then_some(Missing::Superblocks { wanted: loaded.config_seq, found: newest.config_seq })
 }

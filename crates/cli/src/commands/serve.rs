@@ -156,7 +156,6 @@ impl Talk {
 fn print_start(assembled: &Assembled, talk: Talk) {
     talk.say(describe(assembled.found.superblock()));
     talk.say(format_args!("recovery: {}", describe_recovery(&assembled.report)));
-    warn_of_loss(&assembled.report);
     for path in &assembled.found.stale {
         log(&format!(
             "{}: no member any more (replaced, or failed while the array went on); left alone",
@@ -216,12 +215,13 @@ impl Sockets {
 }
 
 fn serve(assembled: Assembled, sockets: Sockets, arguments: &Arguments) -> Result<Exit, Failure> {
-    let Assembled { mut array, found, .. } = assembled;
+    let Assembled { mut array, found, report, .. } = assembled;
     let Sockets { mut server, uris, control, signals } = sockets;
     let wake = array.devices().inner_mut().wake_fd().and_then(|fd| fd.try_clone_to_owned())?;
     let usage = if arguments.read_only { Use::ReadOnly } else { Use::ReadWrite };
     let mut running = ServedArray::new(array, Some(wake), usage);
     let mut operator = Operator::new(&running, found.paths.clone(), found.unnamed());
+    operator.note_lost(warn_of_loss(&report));
     operator.adopt_spares(&mut running, &found.spares).iter().for_each(|why| log(why));
     operator.resume(&mut running);
     let listener = control.listener.try_clone()?;
