@@ -1,5 +1,6 @@
 //! Options of a running engine.
 
+use crate::memory::MemoryNeed;
 use crate::restart::AssembleError;
 use crate::scheme::SchemeOptions;
 use block::Geometry;
@@ -90,20 +91,15 @@ impl Default for EngineOptions {
 }
 
 impl EngineOptions {
-    /// Whether an array of that configuration can be run with these options: they are in their ranges, and memory for the buffers
-    /// can be had.
+    /// Whether an array of that configuration can be run with these options: they are in their ranges, and the memory that it takes can
+    /// be had.
     pub fn check(&self, config: &ArrayConfig) -> Result<(), AssembleError> {
-        let elastic = config.scheme.is_elastic();
-        let classes = if elastic { self.scheme.build_placement(config)?.classes() } else { 1 };
-        let slots = self.slot_count(config, classes);
-        let bytes = slots.saturating_mul(config.geometry.chunk_bytes());
-        // Given back at once; the pool asks again, and does not touch it before it is used.
-        let fits = Vec::<u8>::new().try_reserve_exact(bytes).is_ok();
-        if fits && u32::try_from(slots).is_ok() {
-            Ok(())
-        } else {
-            Err(AssembleError::Buffers { bytes: bytes as u64 })
+        let need = MemoryNeed::of(config, self)?;
+        let slots = need.buffers_bytes / config.geometry.chunk_bytes() as u64;
+        if u32::try_from(slots).is_err() {
+            return Err(AssembleError::Buffers { bytes: need.buffers_bytes });
         }
+        need.check_granted()
     }
 
     /// Slots of the pool.
