@@ -56,8 +56,9 @@ pub struct EngineOptions {
     pub units_in_flight: usize,
     /// Rebuild and scrub read at most this many bytes a second; `None` is as fast as possible.
     pub rebuild_bytes_per_s: Option<u64>,
-    /// Whether a background unit's reads are put in device order, so that drivers merge neighbours.
-    pub sort_unit_reads: bool,
+    /// Whether the reads of a unit of background work, and the writes of rebuild and scrub, are put in device order, so that
+    /// drivers merge neighbours.
+    pub sort_units: bool,
     /// Runs of at least this many chunks freed by a discard are discarded on their device; `None` = never.
     pub discard_run_chunks: Option<usize>,
     /// Units that garbage collection freed are discarded on their devices if they have at least this many bytes on each; `None` =
@@ -81,7 +82,7 @@ impl Default for EngineOptions {
             unit_stripes: 100,
             units_in_flight: 2,
             rebuild_bytes_per_s: None,
-            sort_unit_reads: true,
+            sort_units: true,
             discard_run_chunks: Some(32),
             discard_unit_bytes: Some(1 << 20),
             content: Content::Checked,
