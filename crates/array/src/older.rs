@@ -78,7 +78,10 @@ impl fmt::Display for StateLost {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.missing {
             Missing::Assembly { epoch, checkpoint: 0 } => {
-                write!(f, "the checkpoints of assembly {epoch}, of which superblocks or frames are left, are")?;
+                write!(
+                    f,
+                    "the checkpoints of assembly {epoch}, of which superblocks or frames are left, are"
+                )?;
             }
             Missing::Assembly { epoch, checkpoint } => {
                 write!(f, "checkpoint {checkpoint} of assembly {epoch}, which the superblocks name, is")?;
@@ -95,7 +98,11 @@ impl fmt::Display for StateLost {
         }
         write!(f, " on none of the members found ({})", self.searched.join(", "))?;
         if !self.absent.is_empty() {
-            write!(f, ", and {} may hold it: name every member that can still be read", self.absent.join(", "))?;
+            write!(
+                f,
+                ", and {} may hold it: name every member that can still be read",
+                self.absent.join(", ")
+            )?;
         }
         write!(f, ": more members are damaged than the array tolerates")
     }

@@ -1,8 +1,8 @@
 //! The vocabulary of a restart: how an array was left, what recovery did, why it could not; and synchronous writes for it.
 
 use crate::health::Health;
-use block::{DevIndex, DeviceSet};
 use crate::older::{Inconsistency, StateLost};
+use block::{DevIndex, DeviceSet};
 use format::{ArrayUuid, MemberState};
 
 /// What to do with an array that was not stopped in order, is degraded, and does not know what was being written.
@@ -37,6 +37,14 @@ pub enum AssembleError {
     )]
     Buffers {
         /// What they would take.
+        bytes: u64,
+    },
+    /// The system does not grant the memory that the array takes.
+    #[error(
+        "the array takes up to {bytes} bytes of memory, which the system does not grant: give it more memory (or a higher limit), or fewer buffers"
+    )]
+    Memory {
+        /// What it takes when all of it is written.
         bytes: u64,
     },
     /// No member was given.

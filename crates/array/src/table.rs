@@ -43,6 +43,12 @@ impl Table {
         Self { words, changed, parity_start, crc_start, crc_stride, geometry }
     }
 
+    /// Bytes of a configuration's table, as [`Table::memory_bytes`] counts them.
+    pub fn bytes_for(config: &ArrayConfig) -> u64 {
+        let words = Self::word_count(config);
+        words * 4 + words.div_ceil(PAGE_WORDS as u64).div_ceil(64) * 8
+    }
+
     /// How many words a configuration's table has.
     pub fn word_count(config: &ArrayConfig) -> u64 {
         let (k, n) = (config.geometry.data_count() as u64, config.geometry.device_count() as u64);
@@ -131,11 +137,6 @@ impl Table {
     /// The words of one page.
     pub fn page(&self, index: usize) -> &[u32] {
         &self.words[index * PAGE_WORDS..self.words.len().min((index + 1) * PAGE_WORDS)]
-    }
-
-    /// All zeros, as in a new array.
-    pub fn clear(&mut self) {
-        self.words.fill(0);
     }
 
     /// Fills one page from a checkpoint; `false` if it does not have that shape.

@@ -11,8 +11,21 @@ use std::process::{Command, Stdio};
 fn degraded() -> Rig {
     let rig = Rig::new();
     rig.run(&[
-        "create", "--scheme", "raid", "--consistency", "resync", "--parity", "1", "--file-size", "64MiB", "--name",
-        "tank", "--data", "d0", "d1", "d2",
+        "create",
+        "--scheme",
+        "raid",
+        "--consistency",
+        "resync",
+        "--parity",
+        "1",
+        "--file-size",
+        "64MiB",
+        "--name",
+        "tank",
+        "--data",
+        "d0",
+        "d1",
+        "d2",
     ])
     .ok();
     rig.serve_run(&["d0", "d1", "d2"], &qemu_script(&["write -P 3 0 16M", "flush"]), &[]).ok();
@@ -44,8 +57,19 @@ fn whatever_the_command() {
     let left = ["d1", "d2"];
     let read = qemu_script(&["read -P 3 0 16M"]);
     let scrub = ["scrub", "d1", "d2", "--rate", "1MiB"];
-    let replace =
-        ["replace", "d1", "d2", "--device", "data0", "--with", "new", "--file-size", "64MiB", "--rate", "1MiB"];
+    let replace = [
+        "replace",
+        "d1",
+        "d2",
+        "--device",
+        "data0",
+        "--with",
+        "new",
+        "--file-size",
+        "64MiB",
+        "--rate",
+        "1MiB",
+    ];
     for (signal, code) in [("INT", 130), ("TERM", 143)] {
         assert_eq!(interrupt(&rig, &scrub, signal), code);
         assert_eq!(rig.status(&left)["clean"], true, "scrub, {signal}");

@@ -16,7 +16,8 @@ fn members(scheme: &str) -> &'static [&'static str] {
 
 fn rig(scheme: &str, options: &[&str]) -> Rig {
     let rig = Rig::new();
-    let mut args = vec!["create", "--scheme", scheme, "--parity", "1", "--file-size", "16MiB", "--name", "tank"];
+    let mut args =
+        vec!["create", "--scheme", scheme, "--parity", "1", "--file-size", "16MiB", "--name", "tank"];
     args.extend(["--data", "d0", "d1", "d2"]);
     if members(scheme).len() > 3 {
         args.extend(["--log", "l0"]);
@@ -69,13 +70,15 @@ fn of_a_newest_checkpoint_that_is_damaged_on_one_member_and_lost_with_another() 
         let (server, bytes) = written(&rig, scheme);
         let wanted = newest(&rig, all);
         server.kill();
-        let mut holders = all.iter().filter(|member| checkpoints(&rig, member).iter().any(|c| (c.0, c.1) == wanted));
+        let mut holders =
+            all.iter().filter(|member| checkpoints(&rig, member).iter().any(|c| (c.0, c.1) == wanted));
         let (bad, lost) = (*holders.next().unwrap(), *holders.next().unwrap());
         assert!(damage_checkpoint(&rig, bad, wanted));
         let left: Vec<&str> = all.iter().copied().filter(|member| *member != lost).collect();
         let before = rig.fingerprint(all);
 
-        let says = ["checkpoint 2 of assembly 2", "checkpoint 1 of assembly 1", "serve --force", "may hold it"];
+        let says =
+            ["checkpoint 2 of assembly 2", "checkpoint 1 of assembly 1", "serve --force", "may hold it"];
         rig.serve_run(&left, "true", &["--degraded"]).refused(&says);
         let name = format!("data{}", &lost[1..]);
         let replace = ["--device", &name, "--with", "new", "--file-size", "16MiB"];
@@ -110,8 +113,10 @@ fn of_an_array_that_was_stopped_in_order() {
     if !has("qemu-io") {
         return;
     }
-    for (scheme, options) in
-        SCHEMES.map(|scheme| (scheme, &[][..])).into_iter().chain([("raid", &["--consistency", "resync"][..])])
+    for (scheme, options) in SCHEMES
+        .map(|scheme| (scheme, &[][..]))
+        .into_iter()
+        .chain([("raid", &["--consistency", "resync"][..])])
     {
         let (rig, all) = (rig(scheme, options), members(scheme));
         let (server, bytes) = written(&rig, scheme);

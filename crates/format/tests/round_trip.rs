@@ -185,8 +185,14 @@ fn superblock() -> impl Strategy<Value = Superblock> {
 
 fn header() -> impl Strategy<Value = CheckpointHeader> {
     let identity = (uuid(), epoch(), any::<u64>(), dev(), any::<u32>());
-    let numbers =
-        (2..COUNTER_LIMIT, any::<prop::sample::Index>(), seq(), any::<[u64; 2]>(), any::<[u32; 4]>(), 0..COUNTER_LIMIT);
+    let numbers = (
+        2..COUNTER_LIMIT,
+        any::<prop::sample::Index>(),
+        seq(),
+        any::<[u64; 2]>(),
+        any::<[u32; 4]>(),
+        0..COUNTER_LIMIT,
+    );
     (identity, select(CheckpointKind::ALL), 0u8..2, numbers).prop_map(|(identity, kind, area, numbers)| {
         let (array, epoch, nonce, dev, block) = identity;
         let (number, base, through, words, blocks, config_seq) = numbers;

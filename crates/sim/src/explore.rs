@@ -74,7 +74,9 @@ pub fn replay_command(seed: u64, pinned: Pinned) -> String {
     let scarce = named.map(|(name, _)| format!(" --scarce {name}")).unwrap_or_default();
     let blackouts = if pinned.blackouts { " --blackouts" } else { "" };
     let ruin = if pinned.ruin { " --ruin" } else { "" };
-    format!("cargo run --release -p elastripe-sim -- --seed {seed}{scheme}{scarce}{blackouts}{ruin} --verbose")
+    format!(
+        "cargo run --release -p elastripe-sim -- --seed {seed}{scheme}{scarce}{blackouts}{ruin} --verbose"
+    )
 }
 
 /// Runs worlds from `first_seed` on, on `threads` threads, until enough are done or `failures_max` have failed.

@@ -14,10 +14,11 @@ use crate::session::Session;
 use crate::swarm::is_resync;
 use crate::violation;
 use crate::world::{Shared, superblock_of};
-use array::{Array, Arrangement, DirtyDegraded, OlderState, RecoveryReport, arrange};
+use array::{Arrangement, Array, DirtyDegraded, OlderState, RecoveryReport, arrange};
 use block::{ChunkIndex, DevIndex, Seq};
 use format::{
-    BlockExpect, CheckpointHeader, FormatError, FrameExpect, Superblock, decode_checkpoint_header, decode_frame,
+    BlockExpect, CheckpointHeader, FormatError, FrameExpect, Superblock, decode_checkpoint_header,
+    decode_frame,
 };
 use std::collections::BTreeSet;
 
@@ -241,9 +242,8 @@ impl Machine {
             found.extend(superblock.map(|superblock| (dev, superblock)));
         }
         let superblocks: Vec<Superblock> = found.iter().map(|(_, superblock)| superblock.clone()).collect();
-        let mut arrangement = arrange(&superblocks)
-            .inspect_err(|error| self.say(|| format!("not arranged: {error}")))
-            .ok()?;
+        let mut arrangement =
+            arrange(&superblocks).inspect_err(|error| self.say(|| format!("not arranged: {error}"))).ok()?;
         for dev in 0..self.member_count() {
             self.world.change().set_present(dev, arrangement.places[usize::from(dev)].is_some());
         }

@@ -36,10 +36,7 @@ fn worlds_for(bug: Planted) -> Pinned {
     let blackouts = matches!(bug, Planted::DurableBeforeFence | Planted::WriteOnWhenFailed);
     let ruin = matches!(
         bug,
-        Planted::OlderEpoch
-            | Planted::IgnoreGap
-            | Planted::DropAfterStop
-            | Planted::ForgetStopCheckpoint
+        Planted::OlderEpoch | Planted::IgnoreGap | Planted::DropAfterStop | Planted::ForgetStopCheckpoint
     );
     Pinned { scheme: Some(scheme), scarce, blackouts, ruin }
 }

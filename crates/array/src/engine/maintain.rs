@@ -114,6 +114,11 @@ impl Maintenance {
         self.skipping
     }
 
+    /// Whether maintenance waits for the end of a commit.
+    pub(super) fn awaits_commit(&self) -> bool {
+        matches!(self.run, Some(Run { phase: Phase::Commit { asked: true, .. }, .. }))
+    }
+
     pub(super) fn is_read_only(&self) -> bool {
         self.read_only
     }
@@ -355,8 +360,9 @@ impl Engine {
             self.give_job(place);
             return false;
         }
-        if self.options.sort_unit_reads {
+        if self.options.sort_units {
             plan.reads.sort_unstable_by_key(|read| read.addr);
+            plan.writes.sort_unstable_by_key(|write| write.addr);
         }
         let chunk = self.store.config.geometry.chunk_bytes() as u64;
         let run = run_mut(&mut self.maintain);
@@ -769,7 +775,8 @@ impl Engine {
             let offset = format::SUPERBLOCK_OFFSETS[copy];
             self.push_op(tag, OpKind::Write, Stream::Metadata, offset, META_BYTES as u64, Some(slot));
         }
-        self.maintain.publishing = Some(Publishing { flushing: false, config_seq: self.health.config_seq, slots });
+        self.maintain.publishing =
+            Some(Publishing { flushing: false, config_seq: self.health.config_seq, slots });
         if self.fence == 0 {
             self.end_publishing();
         }

@@ -6,6 +6,7 @@ use crate::older::Inconsistency;
 use crate::restart::{AssembleError, is_present};
 use crate::scheme::Scheme;
 use crate::store::Store;
+use crate::table::Table;
 use block::{DevIndex, DeviceSet, Epoch, META_BYTES, Seq};
 use format::{
     ArrayConfig, ArrayUuid, BlockExpect, CheckpointHeader, CheckpointKind, PAGE_WORDS, Page, PageExpect,
@@ -34,6 +35,9 @@ pub(super) struct Loaded {
     pub config_seq: u64,
 }
 
+/// A page of the table and what was in it.
+type ReplacedPage = (usize, Vec<u32>);
+
 struct Source<'a> {
     devices: &'a mut dyn DeviceSet,
     present: Vec<DevIndex>,
@@ -56,7 +60,14 @@ pub(super) fn load(
     let present =
         (0..store.main_count() as u16).map(DevIndex::new).filter(|&dev| is_present(health, dev)).collect();
     let assembly = (superblock.epoch, superblock.nonce);
-    let mut source = Source { devices, present, array: superblock.array, config: store.config, assembly, pageless: Vec::new() };
+    let mut source = Source {
+        devices,
+        present,
+        array: superblock.array,
+        config: store.config,
+        assembly,
+        pageless: Vec::new(),
+    };
     let mut fulls: Vec<CheckpointHeader> = Vec::new();
     for area in 0..2 {
         fulls.extend(source.headers(area, 0));
@@ -65,10 +76,10 @@ pub(super) fn load(
         let copies: Vec<CheckpointHeader> = fulls.iter().filter(|h| is_copy(h, &header)).copied().collect();
         let mut list = Vec::new();
         let mut devices: Vec<DevIndex> = copies.iter().map(|h| h.dev).collect();
-        // What a newer one left behind: a full checkpoint holds no pages of zeros.
-        store.table.clear();
-        if source.load_pages(&copies, store, &mut list, &mut devices).is_none() {
+        if source.load_pages(&copies, store, &mut list, &mut devices, None).is_none() {
             source.pageless.push(header);
+            // Pages of zeros are left out of a checkpoint: none of this one may show through the next.
+            store.table = Table::new(&store.config);
             continue;
         }
         let (newest, next, list) = source.load_incrementals(header, list, store, &mut devices);
@@ -77,9 +88,11 @@ pub(super) fn load(
             return Err(Inconsistency::Table { checkpoint }.into());
         }
         let items = decode_list(&list).map_err(|cause| Inconsistency::List { checkpoint, cause })?;
-        scheme
-            .load(store, &items)
-            .map_err(|cause| Inconsistency::State { checkpoint, record: None, cause })?;
+        scheme.load(store, &items).map_err(|cause| Inconsistency::State {
+            checkpoint,
+            record: None,
+            cause,
+        })?;
         store.table.clear_changed();
         let place = CheckpointPlace {
             number: newest.number,
@@ -160,17 +173,20 @@ impl Source<'_> {
     }
 
     /// Loads the pages of one checkpoint, each from any copy that has it whole; `None` if one is nowhere whole. A device
-    /// whose copy has a bad page is taken off `devices`.
+    /// whose copy has a bad page is taken off `devices`. What the table held before goes to `replaced`.
     fn load_pages(
         &mut self,
         copies: &[CheckpointHeader],
         store: &mut Store,
         list: &mut Vec<u32>,
         devices: &mut Vec<DevIndex>,
+        mut replaced: Option<&mut Vec<ReplacedPage>>,
     ) -> Option<()> {
         let header = copies.first()?;
+        let list_words = usize::try_from(header.list_words).ok()?;
         list.clear();
-        list.resize(usize::try_from(header.list_words).ok()?, 0);
+        list.try_reserve_exact(list_words).ok()?;
+        list.resize(list_words, 0);
         let mut page = 0;
         while page < header.page_count {
             let count = (header.page_count - page).min(READ_BLOCKS as u32);
@@ -183,7 +199,13 @@ impl Source<'_> {
             for content in whole {
                 let Page { kind, index, words, .. } = content?;
                 match kind {
-                    PageKind::Table => store.table.load_page(index as usize, &words).then_some(())?,
+                    PageKind::Table => {
+                        let index = index as usize;
+                        if let (Some(replaced), true) = (&mut replaced, index < store.table.page_count()) {
+                            replaced.push((index, store.table.page(index).to_vec()));
+                        }
+                        store.table.load_page(index, &words).then_some(())?;
+                    }
                     PageKind::List => {
                         let start = index as usize * PAGE_WORDS;
                         list.get_mut(start..start + words.len())?.copy_from_slice(&words);
@@ -237,11 +259,11 @@ impl Source<'_> {
             let copies = self.next_in_chain(&newest, next);
             let Some(&header) = copies.first() else { return (newest, next, list) };
             let mut its_list = Vec::new();
-            let before = store.table.words().to_vec();
-            if self.load_pages(&copies, store, &mut its_list, devices).is_none() {
+            let mut replaced = Vec::new();
+            if self.load_pages(&copies, store, &mut its_list, devices, Some(&mut replaced)).is_none() {
                 // A header is written only after its pages are durable: m + 1 copies of a page are all bad.
-                for (index, words) in before.chunks(PAGE_WORDS).enumerate() {
-                    store.table.load_page(index, words);
+                for (index, words) in replaced.into_iter().rev() {
+                    store.table.load_page(index, &words);
                 }
                 self.pageless.push(header);
                 return (newest, next, list);

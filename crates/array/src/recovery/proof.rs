@@ -92,9 +92,13 @@ fn missing(
         return Some(Missing::Records { first: end.next(), last: flushed });
     }
     // Without records only the checkpoint tells which chunks were written. After an unclean stop all of them are read.
-    let unrecorded =
-        newest.config.scheme.is_in_place() && newest.config.consistency == Consistency::Resync && newest.clean;
-    if same && unrecorded && loaded.place.number < newest.checkpoint && !planted(Planted::ForgetStopCheckpoint)
+    let unrecorded = newest.config.scheme.is_in_place()
+        && newest.config.consistency == Consistency::Resync
+        && newest.clean;
+    if same
+        && unrecorded
+        && loaded.place.number < newest.checkpoint
+        && !planted(Planted::ForgetStopCheckpoint)
     {
         return Some(Missing::Checkpoint { number: newest.checkpoint });
     }

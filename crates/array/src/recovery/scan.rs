@@ -110,7 +110,9 @@ impl Scanner<'_> {
                     match self.frame(bytes, dev, at) {
                         Ok(frame) => keep(frame),
                         // Its checksum and its array are right.
-                        Err(FormatError::OtherEpoch { found, .. }) => *newest_epoch = found.max(*newest_epoch),
+                        Err(FormatError::OtherEpoch { found, .. }) => {
+                            *newest_epoch = found.max(*newest_epoch)
+                        }
                         Err(_) => {}
                     }
                 }

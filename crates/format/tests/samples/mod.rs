@@ -88,7 +88,10 @@ pub fn all() -> Vec<Sample> {
     let (list, list_crc) = page("page-list", PageKind::List, 2, &list_words());
     samples.push(header("checkpoint-full", full(body_crc(&[table_crc, list_crc]))));
     samples.push(header("checkpoint-incremental", incremental()));
-    samples.push(header("checkpoint-config-seq", CheckpointHeader { config_seq: 12, block: 56, ..incremental() }));
+    samples.push(header(
+        "checkpoint-config-seq",
+        CheckpointHeader { config_seq: 12, block: 56, ..incremental() },
+    ));
     samples.extend([table, list]);
     samples.push(page("page-list-delta", PageKind::List, 3, &delta_words()).0);
     samples

@@ -25,8 +25,8 @@ mod units;
 mod write;
 
 use super::{
-    ChunkWrite, CollectOutcome, CommitOutcome, Contradiction, GcStats, Located, Pressure, Rejected, Scheme, SchemeMemory,
-    SchemeOptions, WriteLock,
+    ChunkWrite, CollectOutcome, CommitOutcome, Contradiction, GcStats, Located, Pressure, Rejected, Scheme,
+    SchemeMemory, SchemeOptions, WriteLock,
 };
 use crate::health::Health;
 use crate::plan::{Codeword, Piece, Plan, Word};
@@ -35,7 +35,7 @@ use crate::restart::{AssembleError, RecoveryReport, Restart};
 use crate::store::{Run, Store};
 use block::{ChunkAddr, ChunkIndex, DevIndex, DeviceSet, Lba, Lcn, Pool, Seq, StripeId};
 use collect::Collector;
-use format::{CLASSES_MAX, ElasticMember, ListItem, RecordRef, SchemeKind};
+use format::{ArrayConfig, CLASSES_MAX, ElasticMember, ListItem, RecordRef, SchemeKind};
 use placement::{Placement, Sequence, SequenceDetector, SingleGroup, UserWrite};
 use rows::{RowWord, Rows};
 use units::Units;
@@ -54,6 +54,12 @@ pub struct Elastic {
     /// User chunk writes so far: the clock of placement.
     now: u64,
     scratch: write::Scratch,
+}
+
+/// What the scheme takes of memory, its placement policy aside.
+pub fn memory_max(config: &ArrayConfig) -> SchemeMemory {
+    let fixed_bytes = Rows::bytes_for(config) + Units::bytes_for(config);
+    SchemeMemory { fixed_bytes, ..SchemeMemory::default() }
 }
 
 impl Elastic {
@@ -357,7 +363,11 @@ impl Scheme for Elastic {
     fn save(&self, _store: &Store, _words: &mut Vec<u32>) {}
 
     fn load(&mut self, store: &mut Store, items: &[ListItem]) -> Result<(), Contradiction> {
-        if items.is_empty() { self.load_table(store) } else { Err(Contradiction::Other("its list is not empty")) }
+        if items.is_empty() {
+            self.load_table(store)
+        } else {
+            Err(Contradiction::Other("its list is not empty"))
+        }
     }
 
     fn claim_space(&self, store: &mut Store) -> Result<(), Contradiction> {

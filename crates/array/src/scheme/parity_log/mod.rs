@@ -22,8 +22,8 @@ use super::in_place::{
     locate, piece_of, redo, resync, set_written,
 };
 use super::{
-    ChunkWrite, CommitOutcome, Contradiction, InPlaceProgress, Journaling, Located, Pressure, Rejected, Scheme,
-    SchemeMemory, WriteLock,
+    ChunkWrite, CommitOutcome, Contradiction, InPlaceProgress, Journaling, Located, Pressure, Rejected,
+    Scheme, SchemeMemory, WriteLock,
 };
 use crate::health::Health;
 use crate::plan::{Codeword, Piece, Plan, Word};
@@ -61,6 +61,19 @@ const LOW_SPACE_DIVISOR: u64 = 4;
 pub fn list_words(config: &ArrayConfig) -> u64 {
     let deltas = log_chunks(config).min(2 * config.stripe_count);
     deltas * delta_item_words(config.geometry.parity_count()) as u64
+}
+
+/// Words of the longest list that a full checkpoint of the array has room for.
+pub fn list_words_live(config: &ArrayConfig) -> u64 {
+    deltas_max(config) * delta_item_words(config.geometry.parity_count()) as u64
+}
+
+/// What the scheme takes of memory with as many live log chunks as there can be.
+pub fn memory_max(config: &ArrayConfig) -> SchemeMemory {
+    let deltas = deltas_max(config);
+    let dirty_stripes = deltas.min(config.stripe_count);
+    let dynamic_bytes = Deltas::bytes_for(config.geometry.parity_count() as u64, deltas, dirty_stripes);
+    SchemeMemory { fixed_bytes: 0, dynamic_bytes, placement_bytes: 0 }
 }
 
 /// Blocks of a full-checkpoint area at least, so that every stripe may be dirty.

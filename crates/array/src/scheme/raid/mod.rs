@@ -17,8 +17,8 @@ use super::in_place::{
     redo, resync, set_written,
 };
 use super::{
-    ChunkWrite, CommitOutcome, Contradiction, InPlaceProgress, Journaling, Located, Pressure, Rejected, Scheme,
-    SchemeMemory, WriteLock,
+    ChunkWrite, CommitOutcome, Contradiction, InPlaceProgress, Journaling, Located, Pressure, Rejected,
+    Scheme, SchemeMemory, WriteLock,
 };
 use crate::health::Health;
 use crate::plan::{Codeword, Plan, Word};
