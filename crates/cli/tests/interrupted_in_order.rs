@@ -29,7 +29,7 @@ fn degraded() -> Rig {
     ])
     .ok();
     rig.serve_run(&["d0", "d1", "d2"], &qemu_script(&["write -P 3 0 16M", "flush"]), &[]).ok();
-    rig.on("fail", &["d0", "d1", "d2"], &["--device", "data0"]).ok();
+    rig.on("fail", &["d0", "d1", "d2"], &["--device", "data0", "--yes"]).ok();
     rig
 }
 

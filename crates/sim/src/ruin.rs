@@ -81,6 +81,11 @@ impl Machine {
         let stopped = self.newest_superblock().is_some_and(|newest| newest.clean);
         let spared = if stopped && self.rng.chance(2, 3) { Spared::Superblocks } else { Spared::Witness };
         self.say(|| format!("beyond the promise: devices {lost:?} are lost, {spared:?} spared"));
+        if spared == Spared::Superblocks && self.rng.chance(1, 2) {
+            // Nothing but them is left to tell.
+            let all: Vec<u16> = (0..self.member_count()).collect();
+            [Harm::NewestCheckpoint, Harm::Frames].map(|harm| self.damage(harm, &all, 1000, &[]));
+        }
         for attempt in 0..ATTEMPTS_MAX {
             let last = attempt + 1 == ATTEMPTS_MAX;
             for _ in 0..self.rng.within(u64::from(attempt == 0), 3) {
@@ -115,9 +120,14 @@ impl Machine {
         let permille = self.rng.pick(&[1000, 1000, 500, 50]);
         self.say(|| format!("harm: {harm:?} on {victims:?}, {permille} in 1000"));
         let witness = if spared == Spared::Witness { self.witness() } else { Vec::new() };
-        for dev in victims {
+        self.damage(harm, &victims, permille, &witness);
+    }
+
+    /// Flips a bit in a share of the blocks that a kind of harm may hit, but for `spared`.
+    fn damage(&mut self, harm: Harm, victims: &[u16], permille: u64, spared: &[Place]) {
+        for &dev in victims {
             for block in self.targets(harm, dev) {
-                let spare = witness.contains(&(dev, block)) || !self.rng.chance(permille, 1000);
+                let spare = spared.contains(&(dev, block)) || !self.rng.chance(permille, 1000);
                 if !spare {
                     let bit = self.rng.below(8) as u32;
                     let offset = (block * BLOCK_BYTES) as u64 + self.rng.below(BLOCK_BYTES as u64);
