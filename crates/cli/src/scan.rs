@@ -105,7 +105,9 @@ pub fn members_of(places: &[PathBuf], wanted: Option<&str>) -> Result<Vec<PathBu
     let mut others = Vec::new();
     for found in &sight.arrays {
         let named = found.candidates.iter().filter(|candidate| named.contains(&candidate.path));
-        others.extend(named.map(|candidate| (found.array, candidate.path.clone(), candidate.superblock().map(name_of))));
+        others.extend(
+            named.map(|candidate| (found.array, candidate.path.clone(), candidate.superblock().map(name_of))),
+        );
     }
     let chosen = sight.choose(wanted)?;
     for stranger in &strangers {
@@ -137,6 +139,7 @@ fn block_devices() -> Result<Vec<PathBuf>, Failure> {
     const LIST: &str = "/proc/partitions";
     let text = fs::read_to_string(LIST).map_err(|error| Failure::new(format!("{LIST}: {error}")))?;
     let names = text.lines().skip(2).filter_map(|line| line.split_whitespace().nth(3));
-    let usable = |name: &&str| !name.starts_with("ram") && !name.starts_with("zram") && !name.starts_with("sr");
+    let usable =
+        |name: &&str| !name.starts_with("ram") && !name.starts_with("zram") && !name.starts_with("sr");
     Ok(names.filter(usable).map(|name| Path::new("/dev").join(name)).filter(|path| path.exists()).collect())
 }

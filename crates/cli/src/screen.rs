@@ -207,7 +207,8 @@ fn shape(status: &Status) -> String {
         1 => " with 1 log device".to_owned(),
         count => format!(" with {count} log devices"),
     };
-    let consistency = status.consistency.as_ref().map(|mode| format!(", consistency {mode}")).unwrap_or_default();
+    let consistency =
+        status.consistency.as_ref().map(|mode| format!(", consistency {mode}")).unwrap_or_default();
     let units =
         if status.unit_rows > 0 { format!(", units of {} rows", status.unit_rows) } else { String::new() };
     format!(

@@ -1,9 +1,9 @@
 //! The server's side of everything but block I/O: signals, the control socket, the command of `--run`, spares, and the log.
 
 use crate::control::{LINE_BYTES_MAX, Reply, Request};
+use crate::logbook::{Level, log_as};
 use crate::open::member_name;
 use crate::operate::{Caution, Consent, Event, Operator, Running};
-use crate::logbook::{Level, log_as};
 use crate::reactions::Reactions;
 use crate::signals::{Signals, Wish, name_of};
 use crate::status::of_running;
@@ -255,7 +255,8 @@ impl Steward {
             match event {
                 Event::Failed(dev) => {
                     let bears = running.engine_ref().store().config.geometry.parity_count();
-                    let text = format!("{} failed; {missing} out of service, the array bears {bears}", name(dev));
+                    let text =
+                        format!("{} failed; {missing} out of service, the array bears {bears}", name(dev));
                     self.reactions.tell(Level::Warning, "failed", &name(dev), &text);
                 }
                 Event::Replaced { dev, path } => {
@@ -300,8 +301,11 @@ impl Steward {
             let errors = member.errors.checksum + member.errors.read;
             if errors > *seen {
                 let name = member_name(main_count, DevIndex::new(index));
-                let text =
-                    format!("{name}: {} bad chunks found, {} healed so far", errors - *seen, member.errors.healed);
+                let text = format!(
+                    "{name}: {} bad chunks found, {} healed so far",
+                    errors - *seen,
+                    member.errors.healed
+                );
                 self.reactions.tell(Level::Warning, "checksum-errors", &name, &text);
                 *seen = errors;
             }

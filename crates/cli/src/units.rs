@@ -5,7 +5,8 @@ use std::time::Duration;
 const BINARY: [(&str, u64); 5] =
     [("KiB", 1 << 10), ("MiB", 1 << 20), ("GiB", 1 << 30), ("TiB", 1 << 40), ("PiB", 1 << 50)];
 /// Without `iB`, as `fio`, `qemu`, `mdadm` and `truncate` take it: binary.
-const SHORT: [(&str, u64); 5] = [("K", 1 << 10), ("M", 1 << 20), ("G", 1 << 30), ("T", 1 << 40), ("P", 1 << 50)];
+const SHORT: [(&str, u64); 5] =
+    [("K", 1 << 10), ("M", 1 << 20), ("G", 1 << 30), ("T", 1 << 40), ("P", 1 << 50)];
 const DECIMAL: [(&str, u64); 5] = [
     ("kB", 1_000),
     ("MB", 1_000_000),
@@ -165,7 +166,10 @@ mod tests {
         assert_eq!(parse_size("1.5GiB"), Ok(3 << 29));
         assert_eq!(parse_size("64 MiB"), Ok(64 << 20));
         assert_eq!(parse_size("1MB"), Ok(1_000_000));
-        assert_eq!([parse_size("64M"), parse_size("64k"), parse_size("2T")], [Ok(64 << 20), Ok(64 << 10), Ok(2 << 40)]);
+        assert_eq!(
+            [parse_size("64M"), parse_size("64k"), parse_size("2T")],
+            [Ok(64 << 20), Ok(64 << 10), Ok(2 << 40)]
+        );
         assert_eq!(parse_size("512B"), Ok(512));
         for bad in
             ["", "4096", "KiB", "-4KiB", "4XB", "0.3B", "1.KiB", ".5KiB", "1e3KiB", "99999999PiB", "4KiBs"]

@@ -7,8 +7,8 @@ use crate::open::{Candidate, look_at, member_name, shape, state_name};
 use crate::output;
 use crate::units::{show_size, show_time};
 use clap::Args;
-use serde_json::{Value, json};
 use format::Superblock;
+use serde_json::{Value, json};
 use std::path::PathBuf;
 
 /// Options of `examine`.

@@ -290,7 +290,12 @@ fn serve(assembled: Assembled, sockets: Sockets, arguments: &Arguments) -> Resul
     let talk = Talk::of(arguments);
     uris.iter().for_each(|uri| talk.say(format_args!("serving at {uri}")));
     if let (Some(command), Some(uri)) = (&arguments.run, uris.first()) {
-        let child = Command::new("sh").arg("-c").arg(command).env("ELASTRIPE_URI", uri).env_remove(notify::VARIABLE).spawn();
+        let child = Command::new("sh")
+            .arg("-c")
+            .arg(command)
+            .env("ELASTRIPE_URI", uri)
+            .env_remove(notify::VARIABLE)
+            .spawn();
         steward.watch_child(child.map_err(|error| Failure::new(format!("--run: sh: {error}")))?);
     }
     notify(&format!("READY=1\nSTATUS=serving at {}", uris.join(" ")));
