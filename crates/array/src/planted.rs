@@ -91,6 +91,12 @@ planted!(
     TrimUnitEarly,
     /// Rebuild does not wait for stripes that were written before the replacement came and are not known yet.
     RebuildBeforeKnown,
+    /// The driver is not told that a discard was put back and can go on.
+    SleepOnDiscard,
+    /// The driver is not told that a rebuild or scrub has come to its next phase.
+    SleepBetweenPhases,
+    /// The driver is not told that buffers came back which something waits for.
+    SleepWithoutSlots,
 );
 
 #[cfg(feature = "planted-bugs")]

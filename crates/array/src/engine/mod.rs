@@ -23,6 +23,7 @@ mod request;
 mod slab;
 mod tag;
 mod trim;
+mod wake;
 mod write;
 mod zero;
 
@@ -175,8 +176,11 @@ pub struct Engine {
     zeros: VecDeque<zero::ZeroRun>,
     /// Discards that wait for a stripe.
     queued_zeros: Slab<zero::ZeroRun>,
-    /// A discard stopped only because it had looked at enough chunks for one turn.
-    zeros_left: bool,
+    /// Operations begun and ended since assembly.
+    issued: u64,
+    completed: u64,
+    /// The state that the last pump began with.
+    seen: wake::Mark,
     /// A chunk of zeros.
     zero_slot: Slot,
     batch: Vec<ChunkWrite>,
@@ -252,7 +256,9 @@ impl Engine {
             filled: Vec::new(),
             zeros: VecDeque::new(),
             queued_zeros: Slab::default(),
-            zeros_left: false,
+            issued: 0,
+            completed: 0,
+            seen: wake::Mark::default(),
             zero_slot,
             batch: Vec::new(),
             refused: Vec::new(),
@@ -368,8 +374,10 @@ impl Engine {
             && self.maintain.heals_in_flight() == 0
     }
 
-    /// Does everything that can be done without waiting: forms batches, starts background work, issues operations.
+    /// Does what can be done without waiting: forms batches, starts background work, issues operations. Bounded: there may be
+    /// more to do at once, see [`Engine::wants_pump`].
     pub fn pump(&mut self) {
+        self.note_mark();
         while let Some(tag) = self.unissued.pop() {
             self.complete(Completion { tag: tag.encode(), result: Err(IoFault::Gone) });
         }
@@ -386,15 +394,11 @@ impl Engine {
         self.drive_flush();
     }
 
-    /// Whether the next [`Engine::pump`] has something to do although no operation is in flight.
-    pub fn wants_pump(&self) -> bool {
-        self.zeros_left || self.maintain.is_skipping() || !self.unissued.is_empty()
-    }
-
     /// A device operation ended.
     pub fn complete(&mut self, completion: Completion) {
         let tag = Tag::decode(completion.tag);
         self.in_flight[tag.dev.index()] -= 1;
+        self.completed += 1;
         match tag.purpose {
             Purpose::JobRead => self.job_read_done(tag, completion.result),
             Purpose::JobWrite => self.job_write_done(tag, completion.result),
@@ -426,6 +430,7 @@ impl Engine {
 
     fn issue(&mut self, tag: Tag, op: DeviceOp) {
         self.in_flight[tag.dev.index()] += 1;
+        self.issued += 1;
         if self.frozen && op.kind != OpKind::Read {
             return self.unissued.push(tag);
         }

@@ -23,6 +23,13 @@ pub(super) struct ZeroRun {
     end: u64,
 }
 
+impl ZeroRun {
+    /// The chunk that comes next.
+    pub(super) fn next(&self) -> u64 {
+        self.next
+    }
+}
+
 impl Engine {
     /// Starts freeing the chunks `from..to`; the request's own share is done when all are.
     pub(super) fn start_zero(&mut self, request: u32, from: u64, to: u64) {
@@ -36,7 +43,6 @@ impl Engine {
 
     /// Issues the next stretch of each discard.
     pub(super) fn drive_zeros(&mut self) {
-        self.zeros_left = false;
         while let Some(run) = self.zeros.pop_front() {
             if run.next >= run.end {
                 self.chunk_done(run.request, None);
@@ -140,7 +146,6 @@ impl Engine {
             }
             run.next += 1;
         }
-        self.zeros_left = self.pending.len() < ZERO_WRITES_MAX;
         self.zeros.push_front(run);
     }
 }
