@@ -91,12 +91,16 @@ planted!(
     TrimUnitEarly,
     /// Rebuild does not wait for stripes that were written before the replacement came and are not known yet.
     RebuildBeforeKnown,
-    /// The driver is not told that a discard was put back and can go on.
-    SleepOnDiscard,
+    /// The driver is not asked for another pump when one made work for activities that come before it.
+    SleepAfterPump,
     /// The driver is not told that a rebuild or scrub has come to its next phase.
     SleepBetweenPhases,
-    /// The driver is not told that buffers came back which something waits for.
-    SleepWithoutSlots,
+    /// No deadline is set for parity commit when requests stay away.
+    SleepPastIdle,
+    /// A flush that waited until the members knew of a failure is forgotten.
+    ForgetFencedFlush,
+    /// Work of the array itself that waited for a stripe is forgotten when it is granted.
+    ForgetGrantedCommit,
 );
 
 #[cfg(feature = "planted-bugs")]

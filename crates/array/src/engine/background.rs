@@ -4,6 +4,7 @@ use super::cache::After;
 use super::job::JobKind;
 use super::{Engine, EngineError, Mode, PendingKind};
 use crate::plan::Plan;
+use crate::planted::{Planted, planted};
 use crate::scheme::CommitOutcome;
 use block::StripeId;
 
@@ -106,6 +107,7 @@ impl Engine {
     pub fn next_deadline_ns(&self) -> Option<u64> {
         let paced = self.maintenance_waits().then(|| self.now_ns.saturating_add(PACE_NS));
         let idle = self.options.commit.idle_ns.filter(|_| self.wants_idle_commit());
+        let idle = idle.filter(|_| !planted(Planted::SleepPastIdle));
         let idle = idle.map(|ns| self.background.last_request_ns.saturating_add(ns));
         paced.into_iter().chain(idle).chain(self.cache_deadline_ns()).min()
     }
@@ -269,6 +271,9 @@ impl Engine {
 
     /// A stripe that was busy is the commit's now.
     pub(super) fn commit_granted(&mut self, stripe: StripeId) {
+        if planted(Planted::ForgetGrantedCommit) {
+            return self.unlock(stripe, Mode::Exclusive);
+        }
         self.background.awaited -= 1;
         let place = self.take_job(JobKind::Commit);
         let mut plan = std::mem::take(&mut self.jobs[place].plan);

@@ -275,9 +275,14 @@ impl Engine {
         &mut self.pool
     }
 
-    /// Takes `count` slots for a request, or none; some are always left for the engine's own work.
+    /// Whether there are slots for a request; some are always left for the engine's own work.
+    pub fn has_slots(&self, count: usize) -> bool {
+        self.pool.free_count() >= count + self.options.reserved_slots(self.store.config.geometry)
+    }
+
+    /// Takes `count` slots for a request, or none.
     pub fn take_slots(&mut self, count: usize, out: &mut Vec<Slot>) -> bool {
-        if self.pool.free_count() < count + self.options.reserved_slots(self.store.config.geometry) {
+        if !self.has_slots(count) {
             return false;
         }
         out.extend((0..count).map_while(|_| self.pool.alloc()));
@@ -392,6 +397,9 @@ impl Engine {
         self.drive_maintenance();
         self.drive_checkpoint();
         self.drive_flush();
+        if planted(Planted::SleepAfterPump) {
+            self.note_mark();
+        }
     }
 
     /// A device operation ended.

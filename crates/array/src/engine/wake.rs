@@ -11,6 +11,7 @@
 //! ask in debug builds, the simulator always.
 
 use super::Engine;
+use super::zero::ZeroRun;
 use crate::planted::{Planted, planted};
 
 /// What decides what a pump can do, but for time. Two states with equal marks are the same to every activity.
@@ -41,12 +42,7 @@ pub(super) struct Mark {
 
 impl Engine {
     fn mark(&self) -> Mark {
-        let maintain =
-            if planted(Planted::SleepBetweenPhases) { [0; 7] } else { self.maintain.mark() };
-        let (zeros, zeros_at) = match self.zeros.front() {
-            Some(run) if !planted(Planted::SleepOnDiscard) => (self.zeros.len(), run.next()),
-            Some(_) | None => (0, 0),
-        };
+        let maintain = if planted(Planted::SleepBetweenPhases) { [0; 7] } else { self.maintain.mark() };
         Mark {
             events: [self.issued, self.completed, self.stats.requests],
             records: [
@@ -66,7 +62,7 @@ impl Engine {
                 self.pending.len(),
                 self.granted.len(),
                 self.filled.len(),
-                zeros,
+                self.zeros.len(),
                 self.queued_zeros.len(),
                 self.stalled_covers.len(),
                 self.quarantine.len(),
@@ -74,7 +70,7 @@ impl Engine {
                 self.collection.steps(),
                 usize::from(self.maintain.is_read_only()),
             ],
-            zeros_at,
+            zeros_at: self.zeros.front().map_or(0, ZeroRun::next),
             slots: if self.waits_for_slots() {
                 [self.pool.free_count(), self.metadata_slots.len()]
             } else {
@@ -91,14 +87,13 @@ impl Engine {
 
     /// Buffers come back from front ends, too, which do not say so: only who may wait for some needs to look.
     fn waits_for_slots(&self) -> bool {
-        let wanted = !self.pending.is_empty()
+        !self.pending.is_empty()
             || !self.granted.is_empty()
             || !self.zeros.is_empty()
             || !self.stalled_covers.is_empty()
             || self.background.is_running()
             || self.maintain.is_running()
-            || self.checkpoint.is_busy();
-        wanted && !planted(Planted::SleepWithoutSlots)
+            || self.checkpoint.is_busy()
     }
 
     /// A pump begins: what changes from here on asks for another.
