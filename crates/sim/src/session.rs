@@ -387,10 +387,27 @@ impl<'a> Session<'a> {
             return Ok(false);
         }
         if anchor {
+            self.check_torn()?;
             self.machine.oracle.anchored();
             self.machine.unread = false;
         }
         Ok(true)
+    }
+
+    /// In-place schemes with a journal change a stripe at once: what one request does to it, be it a write or a discard, is there
+    /// after a power cut or is not.
+    fn check_torn(&self) -> Result<(), Violation> {
+        let config = self.machine.swarm.config;
+        if !config.scheme.is_in_place() || config.consistency != Consistency::Journal {
+            return Ok(());
+        }
+        let stripe = config.geometry.data_count() * config.geometry.chunk_bytes() / SECTOR;
+        match self.machine.oracle.torn(stripe as u64) {
+            None => Ok(()),
+            Some((version, is, is_not)) => Err(violation!(
+                "version {version} survived in sector {is} and not in sector {is_not} of the same stripe"
+            )),
+        }
     }
 
     fn take_slots(&mut self, first: u64, count: u64) -> Option<Vec<Slot>> {
