@@ -130,6 +130,7 @@ impl Engine {
             (self.flush.is_busy(), "a flush"),
             (self.cache.is_busy(), "what left the write cache"),
             (self.background.is_busy(), "a parity commit"),
+            (self.background.is_due() && !self.maintain.awaits_commit(), "a parity commit that is due"),
             (self.collection.steps() > 0, "a step of garbage collection"),
             (self.checkpoint_is_open(), "a checkpoint"),
             (self.maintain.is_running() && !paced, "a rebuild or scrub"),
