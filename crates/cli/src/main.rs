@@ -12,6 +12,7 @@ mod elastic;
 mod failure;
 mod fresh;
 mod inspect;
+mod memory;
 mod offline;
 mod open;
 mod operate;

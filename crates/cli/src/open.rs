@@ -246,6 +246,7 @@ fn explain(error: &AssembleError, given: &[&Candidate]) -> Failure {
         }
         AssembleError::Option(_)
         | AssembleError::Buffers { .. }
+        | AssembleError::Memory { .. }
         | AssembleError::NoMembers
         | AssembleError::Truncated { .. }
         | AssembleError::NoCheckpoint

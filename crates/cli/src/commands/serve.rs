@@ -6,13 +6,14 @@ use crate::cache::CacheSizes;
 use crate::control;
 use crate::elastic::ElasticChoices;
 use crate::failure::Failure;
+use crate::memory::{self, MemoryLimit, show_need};
 use crate::open::{Assembled, Force, Incomplete, Locked, describe, lock, member_name, name_of};
 use crate::operate::Operator;
 use crate::output;
 use crate::steward::{Signals, Steward, log};
-use crate::units::{parse_duration_or_off, parse_rate_or_off, parse_size};
+use crate::units::{parse_duration_or_off, parse_rate_or_off, parse_size, show_size};
 use crate::volume::{ServedArray, Use};
-use array::{CommitPolicy, EngineOptions, RecoveryReport, SchemeOptions, SyncPolicy};
+use array::{CommitPolicy, EngineOptions, MemoryNeed, RecoveryReport, SchemeOptions, SyncPolicy};
 use clap::{Args, ValueEnum};
 use front::{Server, ServerOptions};
 use std::fs;
@@ -49,6 +50,8 @@ pub struct Arguments {
     /// Memory for buffers.
     #[arg(long, value_parser = parse_size, default_value = "64MiB", value_name = "SIZE")]
     buffers: u64,
+    #[command(flatten)]
+    memory: MemoryLimit,
     #[command(flatten)]
     cache: CacheSizes,
     #[command(flatten)]
@@ -106,10 +109,25 @@ pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     let scheme = locked.superblock().config.scheme;
     arguments.cache.check(scheme)?;
     arguments.elastic.check(scheme)?;
+    let options = engine_options(arguments);
+    let need = arguments.memory.check(&locked.superblock().config, &options)?;
     let sockets = Sockets::open(&locked, arguments)?;
-    let assembled = locked.assemble(engine_options(arguments), arguments.background.ring())?;
+    let assembled = locked.assemble(options, arguments.background.ring())?;
+    warn_of_memory(&need);
     print_start(&assembled, Talk::of(arguments));
     serve(assembled, sockets, arguments)
+}
+
+/// An array that would fit into the machine, but perhaps not beside what else runs there.
+fn warn_of_memory(need: &MemoryNeed) {
+    let available = memory::available_bytes();
+    if need.total_bytes() > available {
+        log(&format!(
+            "the array takes up to {}, and {} are available now",
+            show_need(need),
+            show_size(available)
+        ));
+    }
 }
 
 fn engine_options(arguments: &Arguments) -> EngineOptions {
