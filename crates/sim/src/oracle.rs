@@ -24,8 +24,12 @@ pub type Version = u32;
 #[derive(Clone, Copy)]
 struct Fact {
     zero: bool,
+    first: u64,
+    count: u64,
     submitted: u64,
     answered: u64,
+    /// When it was certainly over: answered, or read after the power cut that left it unanswered.
+    settled: u64,
     durable: bool,
     /// When the first flush that covers it was answered.
     flushed: u64,
@@ -41,6 +45,8 @@ pub struct Oracle {
     volatile: Vec<Version>,
     /// Answered, but not confirmed.
     unconfirmed: Vec<Version>,
+    /// Versions from here on may be unsettled.
+    unsettled_from: usize,
     clock: u64,
 }
 
@@ -106,12 +112,24 @@ pub fn identify(bytes: &[u8]) -> Content {
 impl Oracle {
     /// A new volume of `sector_count` sectors.
     pub fn new(sector_count: usize) -> Self {
-        let zero = Fact { zero: true, submitted: 0, answered: 0, durable: true, flushed: 0, confirmed: true };
+        let count = sector_count as u64;
+        let zero = Fact {
+            zero: true,
+            first: 0,
+            count,
+            submitted: 0,
+            answered: 0,
+            settled: 0,
+            durable: true,
+            flushed: 0,
+            confirmed: true,
+        };
         Self {
             facts: vec![zero],
             sectors: vec![vec![0]; sector_count],
             volatile: Vec::new(),
             unconfirmed: Vec::new(),
+            unsettled_from: 1,
             clock: 1,
         }
     }
@@ -133,8 +151,11 @@ impl Oracle {
         let version = Version::try_from(self.facts.len()).expect("a world has few requests");
         self.facts.push(Fact {
             zero,
+            first,
+            count,
             submitted,
             answered: u64::MAX,
+            settled: u64::MAX,
             durable: false,
             flushed: u64::MAX,
             confirmed: false,
@@ -157,7 +178,7 @@ impl Oracle {
     pub fn answered(&mut self, version: Version, durable: bool) {
         let now = self.now();
         let fact = &mut self.facts[version as usize];
-        fact.answered = now;
+        (fact.answered, fact.settled) = (now, now);
         fact.durable = durable;
         if !durable {
             self.volatile.push(version);
@@ -258,8 +279,35 @@ impl Oracle {
         Ok(())
     }
 
+    /// After everything was anchored: a version of which one sector of a stripe certainly survived and another certainly did not,
+    /// with those sectors. Another version that was under way together with it explains a sector, whatever it holds.
+    pub fn torn(&self, stripe_sectors: u64) -> Option<(Version, u64, u64)> {
+        (self.unsettled_from..self.facts.len()).find_map(|version| {
+            let fact = self.facts[version];
+            let mut stripe = (u64::MAX, None, None);
+            (fact.first..fact.first + fact.count).find_map(|lba| {
+                if stripe.0 != lba / stripe_sectors {
+                    stripe = (lba / stripe_sectors, None, None);
+                }
+                let list = &self.sectors[lba as usize];
+                let is_older = |&v: &Version| self.facts[v as usize].settled < fact.submitted;
+                if list.iter().all(|&v| v as usize == version) {
+                    stripe.1 = Some(lba);
+                } else if list.iter().all(is_older) {
+                    stripe.2 = Some(lba);
+                }
+                Some((version as Version, stripe.1?, stripe.2?))
+            })
+        })
+    }
+
     /// Every sector that was anchored is durable: the restart made it so.
     pub fn anchored(&mut self) {
+        let now = self.now();
+        for fact in &mut self.facts[self.unsettled_from..] {
+            fact.settled = fact.settled.min(now);
+        }
+        self.unsettled_from = self.facts.len();
         for list in &self.sectors {
             for &version in list {
                 let fact = &mut self.facts[version as usize];

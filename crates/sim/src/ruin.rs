@@ -84,7 +84,8 @@ impl Machine {
         if spared == Spared::Superblocks && self.rng.chance(1, 2) {
             // Nothing but them is left to tell.
             let all: Vec<u16> = (0..self.member_count()).collect();
-            [Harm::NewestCheckpoint, Harm::Frames].map(|harm| self.damage(harm, &all, 1000, &[]));
+            self.damage(Harm::NewestCheckpoint, &all, 1000, &[]);
+            self.damage(Harm::Frames, &all, 1000, &[]);
         }
         for attempt in 0..ATTEMPTS_MAX {
             let last = attempt + 1 == ATTEMPTS_MAX;

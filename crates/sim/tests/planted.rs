@@ -17,7 +17,9 @@ const WORLDS_MAX: u64 = 40_000;
 /// Worlds in which the bug has a chance to do harm.
 fn worlds_for(bug: Planted) -> Pinned {
     let scheme = match bug {
-        Planted::OverwriteUnflushed | Planted::ForgetStopCheckpoint => SchemeKind::Raid,
+        Planted::OverwriteUnflushed | Planted::ForgetStopCheckpoint | Planted::DiscardEdgesApart => {
+            SchemeKind::Raid
+        }
         Planted::CommitForgetsDelta
         | Planted::KeepVoidDeltas
         | Planted::OverwriteBeforeLog
