@@ -1,3 +1,5 @@
+//! What is said of the memory that an array takes, against what it takes.
+
 use super::*;
 use crate::create::{CreateOptions, plan_config};
 use crate::store::Store;

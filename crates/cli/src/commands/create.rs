@@ -4,6 +4,7 @@ use super::Exit;
 use crate::elastic::GcUnit;
 use crate::failure::Failure;
 use crate::fresh;
+use crate::made::MadeFile;
 use crate::memory::{self, CHUNK_BYTES, MemoryLimit, ceil_size, show_need};
 use crate::open::{look_at, member_name, open_options};
 use crate::output;
@@ -14,10 +15,10 @@ use array::{
 };
 use block::{DevIndex, Geometry};
 use clap::{Args, ValueEnum};
-use device::{Access, Existing, Members, UringOptions, UringSet, create_file};
+use device::{Access, Members, UringOptions, UringSet};
 use format::{ArrayConfig, CodeKind, Consistency, LayoutKind, NAME_BYTES_MAX, SchemeKind};
 use serde_json::json;
-use std::fs::{self, File};
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -108,18 +109,18 @@ pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     check_paths(arguments)?;
     // A dry run first: nothing is made before it is known that the sizes will do.
     let Planned { config, need } = plan(arguments)?;
-    let mut made = MadeFiles::default();
+    let mut made = Vec::new();
     let log_size = arguments.log_size.or(arguments.file_size);
-    made.make_missing(&arguments.data, arguments.file_size)?;
-    made.make_missing(&arguments.log, log_size)?;
+    make_missing(&mut made, &arguments.data, arguments.file_size)?;
+    make_missing(&mut made, &arguments.log, log_size)?;
     let array = NewArray {
         uuid: fresh::uuid()?,
         name: arguments.name.clone(),
         nonce: fresh::number()?,
         created_unix_s: SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs()),
     };
-    write(arguments, config, &array)?;
-    made.keep();
+    write(arguments, config, &array).map_err(|failure| name_what_stays(failure, &made))?;
+    made.iter_mut().for_each(MadeFile::keep);
     report(arguments, &config, &need, &array);
     Ok(0)
 }
@@ -305,49 +306,35 @@ fn is_missing(path: &Path) -> bool {
     fs::metadata(path).map_or(true, |metadata| metadata.is_file() && metadata.len() == 0)
 }
 
-/// Files that were made, taken away again unless the array came to be.
-#[derive(Default)]
-struct MadeFiles {
-    new: Vec<PathBuf>,
-    were_empty: Vec<PathBuf>,
-}
-
-impl MadeFiles {
-    fn make_missing(&mut self, paths: &[PathBuf], size_bytes: Option<u64>) -> Result<(), Failure> {
-        let Some(size_bytes) = size_bytes else { return Ok(()) };
-        for path in paths.iter().filter(|path| is_missing(path)) {
-            let list = if path.exists() { &mut self.were_empty } else { &mut self.new };
-            list.push(path.clone());
-            create_file(path, size_bytes, Existing::Refuse)?;
-        }
-        Ok(())
+/// Makes files where nothing is, or an empty file.
+fn make_missing(made: &mut Vec<MadeFile>, paths: &[PathBuf], size_bytes: Option<u64>) -> Result<(), Failure> {
+    let Some(size_bytes) = size_bytes else { return Ok(()) };
+    for path in paths.iter().filter(|path| is_missing(path)) {
+        made.push(MadeFile::make(path, size_bytes)?);
     }
-
-    fn keep(mut self) {
-        self.new.clear();
-        self.were_empty.clear();
-    }
-}
-
-impl Drop for MadeFiles {
-    fn drop(&mut self) {
-        // The command has failed already; what cannot be undone is no news then.
-        for path in &self.new {
-            let _ = fs::remove_file(path);
-        }
-        for path in &self.were_empty {
-            let _ = File::options().write(true).open(path).and_then(|file| file.set_len(0));
-        }
-    }
+    Ok(())
 }
 
 fn write(arguments: &Arguments, config: ArrayConfig, array: &NewArray) -> Result<(), Failure> {
     let paths: Vec<Option<PathBuf>> =
         arguments.data.iter().chain(&arguments.log).cloned().map(Some).collect();
     let members = Members::open(&paths, open_options(Access::Exclusive))?;
+    // Now that nobody else can: another command may have been quicker.
+    check_paths(arguments)?;
     let mut devices = UringSet::start(members, config.geometry.chunk_bytes(), UringOptions::default())?;
     array::create(&mut devices, config, array)?;
     Ok(())
+}
+
+/// What carries a superblock is not taken away: it may have become part of another array.
+fn name_what_stays(failure: Failure, made: &[MadeFile]) -> Failure {
+    let carries = |path: &&Path| look_at(path).is_ok_and(|found| found.looks_like_member);
+    let stay: Vec<String> =
+        made.iter().map(MadeFile::path).filter(carries).map(|path| path.display().to_string()).collect();
+    if stay.is_empty() {
+        return failure;
+    }
+    Failure::new(format!("{failure}; superblocks are on {} already, so these files stay", stay.join(", ")))
 }
 
 fn report(arguments: &Arguments, config: &ArrayConfig, need: &MemoryNeed, array: &NewArray) {
