@@ -27,7 +27,6 @@ impl Engine {
         let Phase::Survey { survey, first } = &run_mut(&mut self.maintain).phase else { return true };
         let (mut survey, first) = (*survey, *first);
         let ended = self.survey_on(&mut survey, first);
-        self.maintain.skipping = !ended;
         let run = run_mut(&mut self.maintain);
         if !ended {
             run.phase = Phase::Survey { survey, first };
@@ -77,7 +76,6 @@ impl Engine {
                         None => {}
                     }
                 }
-                self.maintain.skipping = true;
                 None
             }
             Phase::Words { left } => left.pop_front(),
@@ -104,6 +102,11 @@ impl Engine {
 }
 
 impl Survey {
+    /// The code word that is counted next.
+    pub(super) fn next(&self) -> u64 {
+        self.next
+    }
+
     /// Code words in use, and those of them before the first to be looked at.
     fn counted(&self) -> (u64, u64) {
         (self.used, self.before)
