@@ -56,7 +56,7 @@ fn whatever_the_command() {
     let rig = degraded();
     let left = ["d1", "d2"];
     let read = qemu_script(&["read -P 3 0 16M"]);
-    let scrub = ["scrub", "d1", "d2", "--rate", "1MiB"];
+    let scrub = ["scrub", "d1", "d2", "--rate", "1MiB/s"];
     let replace = [
         "replace",
         "d1",
