@@ -68,7 +68,7 @@ fn whatever_the_command() {
         "--file-size",
         "64MiB",
         "--rate",
-        "1MiB",
+        "1MiB/s",
     ];
     for (signal, code) in [("INT", 130), ("TERM", 143)] {
         assert_eq!(interrupt(&rig, &scrub, signal), code);
