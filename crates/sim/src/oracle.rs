@@ -241,7 +241,9 @@ impl Oracle {
         match identify(bytes) {
             Content::Zeros => Ok(()),
             Content::Payload { lba: of, .. } if of == lba => Ok(()),
-            found => Err(Wrong { lba, found, allowed: Vec::new() }),
+            found @ (Content::Payload { .. } | Content::Garbage) => {
+                Err(Wrong { lba, found, allowed: Vec::new() })
+            }
         }
     }
 
