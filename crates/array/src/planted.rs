@@ -91,6 +91,12 @@ planted!(
     TrimUnitEarly,
     /// Rebuild does not wait for stripes that were written before the replacement came and are not known yet.
     RebuildBeforeKnown,
+    /// A write for which there was no room counts as done.
+    RoomForgotten,
+    /// What is under way on a member that went out of service is waited for.
+    WaitForGivenUp,
+    /// A member that does not answer is waited for.
+    WaitForEver,
 );
 
 #[cfg(feature = "planted-bugs")]

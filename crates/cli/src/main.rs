@@ -23,6 +23,7 @@ mod screen;
 mod session;
 mod status;
 mod steward;
+mod trouble;
 mod units;
 mod volume;
 

@@ -5,6 +5,7 @@ use crate::open::member_name;
 use crate::operate::{Caution, Event, Operator, Running};
 use crate::output;
 use crate::status::of_running;
+use crate::trouble::TroubleLog;
 use block::DevIndex;
 use format::CheckpointKind;
 use front::nbd::Fault;
@@ -67,6 +68,7 @@ pub struct Steward {
     stopping: bool,
     next_look_ns: u64,
     checksum_errors: Vec<u64>,
+    trouble: TroubleLog,
 }
 
 impl Steward {
@@ -92,6 +94,7 @@ impl Steward {
             stopping: false,
             next_look_ns: 0,
             checksum_errors: Vec::new(),
+            trouble: TroubleLog::default(),
         }
     }
 
@@ -235,7 +238,12 @@ impl Steward {
             match event {
                 Event::Failed(dev) => {
                     let bears = running.engine_ref().store().config.geometry.parity_count();
-                    log(&format!("{} failed; {missing} out of service, the array bears {bears}", name(dev)));
+                    let late = running.engine_ref().member_trouble(dev).timed_out;
+                    let why = if late { " (it did not answer in time; see --device-timeout)" } else { "" };
+                    log(&format!(
+                        "{} failed{why}; {missing} out of service, the array bears {bears}",
+                        name(dev)
+                    ));
                 }
                 Event::Replaced { dev, path } => {
                     log(&format!("{} takes the place of {}; rebuilding", path.display(), name(dev)));
@@ -266,6 +274,7 @@ impl Steward {
             return;
         }
         self.next_look_ns = now_ns.saturating_add(LOOK_NS);
+        self.trouble.look(running);
         let members = running.engine_ref().health().members();
         self.checksum_errors.resize(members.len(), 0);
         let main_count = running.engine_ref().store().main_count();
@@ -414,7 +423,8 @@ impl Hooks<Running> for Steward {
     }
 
     fn idle_for(&self) -> Option<u64> {
-        self.operator.is_waiting().then_some(1_000_000)
+        let look = self.trouble.is_waiting().then_some(LOOK_NS);
+        self.operator.is_waiting().then_some(1_000_000).or(look)
     }
 
     fn on_fault(&mut self, peer: &str, fault: &Fault) {

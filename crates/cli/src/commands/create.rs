@@ -10,7 +10,7 @@ use crate::units::{parse_permille, parse_size, show_size};
 use array::{CreateOptions, NewArray, RESERVE_PERMILLE_DEFAULT, RESERVE_PERMILLE_ELASTIC, plan_config};
 use block::{DevIndex, Geometry};
 use clap::{Args, ValueEnum};
-use device::{Access, Existing, Members, UringOptions, UringSet, create_file};
+use device::{Access, Existing, Members, UringOptions, UringSet, allocate_file, create_file};
 use format::{ArrayConfig, CodeKind, Consistency, LayoutKind, NAME_BYTES_MAX, SchemeKind};
 use serde_json::json;
 use std::fs::{self, File};
@@ -46,6 +46,9 @@ pub struct Arguments {
     /// The same for log paths; without it they get the size of the data files.
     #[arg(long, value_parser = parse_size, value_name = "SIZE")]
     log_size: Option<u64>,
+    /// Give the files that are made all their room at once, so that they cannot lack any later; they are not sparse then.
+    #[arg(long, requires = "file_size")]
+    allocate: bool,
     /// Erasure code: `xor` for one parity, `cauchy` (Reed-Solomon) for any number, `rdp` (row-diagonal parity) for
     /// two; `auto` is `xor` or `cauchy`.
     #[arg(long, value_enum, default_value = "auto")]
@@ -105,6 +108,9 @@ pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     let log_size = arguments.log_size.or(arguments.file_size);
     made.make_missing(&arguments.data, arguments.file_size)?;
     made.make_missing(&arguments.log, log_size)?;
+    if arguments.allocate {
+        made.allocate()?;
+    }
     let array = NewArray {
         uuid: fresh::uuid()?,
         name: arguments.name.clone(),
@@ -242,6 +248,10 @@ impl MadeFiles {
             create_file(path, size_bytes, Existing::Refuse)?;
         }
         Ok(())
+    }
+
+    fn allocate(&self) -> Result<(), Failure> {
+        self.new.iter().chain(&self.were_empty).try_for_each(|path| Ok(allocate_file(path)?))
     }
 
     fn keep(mut self) {

@@ -8,7 +8,7 @@ use crate::output;
 use crate::session::{Patience, Replacement, Session};
 use crate::units::{parse_rate, parse_size};
 use clap::Args;
-use device::{Existing, create_file};
+use device::{Existing, allocate_file, create_file};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -44,6 +44,9 @@ pub struct ReplaceArguments {
     /// Make the new device as a sparse file of this size if it does not exist.
     #[arg(long, value_parser = parse_size, value_name = "SIZE")]
     file_size: Option<u64>,
+    /// Give that file all its room at once, so that it cannot lack any later; it is not sparse then.
+    #[arg(long, requires = "file_size")]
+    allocate: bool,
     /// Stay until the rebuild of a served array has ended.
     #[arg(long)]
     wait: bool,
@@ -70,6 +73,9 @@ pub struct AddArguments {
     /// Make the device as a sparse file of this size if it does not exist.
     #[arg(long, value_parser = parse_size, value_name = "SIZE")]
     file_size: Option<u64>,
+    /// Give that file all its room at once, so that it cannot lack any later; it is not sparse then.
+    #[arg(long, requires = "file_size")]
+    allocate: bool,
     /// Overwrite a device that belongs to another array or holds foreign content.
     #[arg(long)]
     force: bool,
@@ -91,7 +97,7 @@ pub fn fail(arguments: &FailArguments) -> Result<Exit, Failure> {
 
 /// Runs `replace`.
 pub fn replace(arguments: &ReplaceArguments) -> Result<Exit, Failure> {
-    let made = MadeFile::make(&arguments.with, arguments.file_size)?;
+    let made = MadeFile::make(&arguments.with, arguments.file_size, arguments.allocate)?;
     look_at(&arguments.with)?;
     let path = absolute(&arguments.with)?;
     let caution = Caution::of_flag(arguments.force);
@@ -118,7 +124,7 @@ pub fn replace(arguments: &ReplaceArguments) -> Result<Exit, Failure> {
 
 /// Runs `add`.
 pub fn add(arguments: &AddArguments) -> Result<Exit, Failure> {
-    let made = MadeFile::make(&arguments.spare, arguments.file_size)?;
+    let made = MadeFile::make(&arguments.spare, arguments.file_size, arguments.allocate)?;
     let candidate = look_at(&arguments.spare)?;
     let path = absolute(&arguments.spare)?;
     let caution = Caution::of_flag(arguments.force);
@@ -160,11 +166,15 @@ fn absolute(path: &Path) -> Result<PathBuf, Failure> {
 struct MadeFile(Option<PathBuf>);
 
 impl MadeFile {
-    fn make(path: &Path, size_bytes: Option<u64>) -> Result<Self, Failure> {
+    fn make(path: &Path, size_bytes: Option<u64>, allocate: bool) -> Result<Self, Failure> {
         match size_bytes {
             Some(size_bytes) if !path.exists() => {
                 create_file(path, size_bytes, Existing::Refuse)?;
-                Ok(Self(Some(path.to_owned())))
+                let made = Self(Some(path.to_owned()));
+                if allocate {
+                    allocate_file(path)?;
+                }
+                Ok(made)
             }
             Some(_) => Ok(Self(None)),
             None if path.exists() => Ok(Self(None)),

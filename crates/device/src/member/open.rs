@@ -133,6 +133,9 @@ impl OpenError {
     }
 }
 
+/// What `stat` counts a file's room in.
+const ST_BLOCK_BYTES: u64 = 512;
+
 /// Refuses a list that names one device under two paths. Two locks of one process would otherwise shut each other out
 /// and look like another process.
 pub(super) fn refuse_duplicates(paths: &[Option<PathBuf>]) -> Result<(), OpenError> {
@@ -225,7 +228,17 @@ impl Member {
         }
         let size_bytes = size_of(&mut file, path)?;
         let logical_block_bytes = logical_block.min(META_BYTES as u32);
-        Ok(Self { file, path: path.to_owned(), kind, size_bytes, logical_block_bytes, direct_io })
+        let used_bytes = file.metadata().map_err(OpenError::io(path))?.blocks() * ST_BLOCK_BYTES;
+        let is_allocated = kind == Kind::File && used_bytes >= size_bytes;
+        Ok(Self {
+            file,
+            path: path.to_owned(),
+            kind,
+            size_bytes,
+            logical_block_bytes,
+            direct_io,
+            is_allocated,
+        })
     }
 }
 
