@@ -2,8 +2,8 @@
 
 use crate::open::member_name;
 use crate::operate::Running;
-use crate::steward::log;
 use crate::status::{DeviceStatus, Status};
+use crate::steward::log;
 use crate::units::show_seconds;
 use array::Engine;
 use block::DevIndex;
@@ -105,12 +105,16 @@ impl TroubleLog {
                 (false, true) => log(&format!(
                     "{name}: there is no room where it lies; writes wait, and are refused when they have waited for long"
                 )),
-                (true, false) => log(&format!("{name}: there is room again, or it is out of service; writes go on")),
+                (true, false) => {
+                    log(&format!("{name}: there is room again, or it is out of service; writes go on"))
+                }
                 (true, true) | (false, false) => {}
             }
             match (known.1, now.1) {
                 (false, true) => {
-                    log(&format!("{name} does not answer, and the array cannot do without it: requests wait"));
+                    log(&format!(
+                        "{name} does not answer, and the array cannot do without it: requests wait"
+                    ));
                 }
                 (true, false) => log(&format!("{name} answers again, or is out of service")),
                 (true, true) | (false, false) => {}

@@ -40,6 +40,7 @@ pub struct Member {
     logical_block_bytes: u32,
     direct_io: bool,
     is_allocated: bool,
+    may_block: bool,
 }
 
 impl Member {
@@ -71,6 +72,11 @@ impl Member {
     /// A file that had all its room when it was opened: discards would take it away.
     pub fn is_allocated(&self) -> bool {
         self.is_allocated
+    }
+
+    /// Whoever starts a transfer may have to wait for another process or machine.
+    pub(crate) fn may_block(&self) -> bool {
+        self.may_block
     }
 
     pub(crate) fn file(&self) -> &File {

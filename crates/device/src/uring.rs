@@ -33,7 +33,7 @@ use crate::member::{Kind, Member, Members, Note, OpenError, fault_of_errno};
 use crate::operation::{in_range, on_grid};
 use block::{Completion, DevIndex, DeviceOp, DeviceSet, IoFault, OpKind, Pool};
 use buffers::Buffers;
-use io_uring::{IoUring, types};
+use io_uring::{IoUring, squeue, types};
 use request::Table;
 use rustix::event::{EventfdFlags, eventfd};
 use std::collections::VecDeque;
@@ -106,13 +106,19 @@ struct Queued {
 struct State {
     failed: bool,
     cannot_discard: bool,
+    /// Transfers are started by a worker of the kernel's, not by the set's thread.
+    by_worker: bool,
 }
 
 impl State {
     /// How a member begins.
     fn of(members: &Members, index: usize) -> Self {
         let member = u16::try_from(index).ok().and_then(|index| members.get(DevIndex::new(index)));
-        Self { failed: false, cannot_discard: member.is_some_and(Member::is_allocated) }
+        Self {
+            failed: false,
+            cannot_discard: member.is_some_and(Member::is_allocated),
+            by_worker: member.is_some_and(Member::may_block),
+        }
     }
 }
 
@@ -370,7 +376,10 @@ impl UringSet {
 
     /// Puts the rest of a request into the submission queue.
     fn issue(&mut self, index: u32) {
-        let entry = self.table.get(index).entry(&mut self.buffers).user_data(u64::from(index));
+        let request = self.table.get(index);
+        let by_worker = self.states[request.dev.index()].by_worker;
+        let flags = if by_worker { squeue::Flags::ASYNC } else { squeue::Flags::empty() };
+        let entry = request.entry(&mut self.buffers).user_data(u64::from(index)).flags(flags);
         // SAFETY: the entry names a registered file, memory within `buffers` and the request's own list of it; the
         // request stays untouched in the table, and the buffers allocated, until its completion was taken: `complete` is
         // the only place that frees them (a request given up is only marked), and `drop` waits for all completions, or
@@ -423,7 +432,9 @@ impl UringSet {
                     self.states[request.dev.index()].cannot_discard = true;
                     None
                 }
-                errno if request.kind == OpKind::Write => Some(self.members.fault_of_write(request.dev, errno)),
+                errno if request.kind == OpKind::Write => {
+                    Some(self.members.fault_of_write(request.dev, errno))
+                }
                 errno => Some(fault_of_errno(errno)),
             },
             Ok(bytes) => match request.kind {

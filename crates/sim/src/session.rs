@@ -212,8 +212,7 @@ impl<'a> Session<'a> {
     fn check_ages(&self) -> Result<(), Violation> {
         let Some(limit_ns) = self.machine.swarm.options.device_timeout_ns else { return Ok(()) };
         let most_ns = (self.machine.budget() as u64 + 1) * 2 * limit_ns + AGE_SLACK_NS;
-        let is_client =
-            |r: &&Request| matches!(r.kind, Kind::Write { .. } | Kind::Read { .. } | Kind::Flush);
+        let is_client = |r: &&Request| matches!(r.kind, Kind::Write { .. } | Kind::Read { .. } | Kind::Flush);
         let old =
             self.requests.values().filter(is_client).find(|r| self.machine.now_ns - r.since_ns > most_ns);
         match old {

@@ -437,7 +437,10 @@ impl World {
     /// What was given up takes effect although nobody waits for it; its buffer is somebody else's by now.
     fn land(&mut self, flight: &Flight) {
         let member = &mut self.members[flight.op.dev.index()];
-        if matches!(flight.op.kind, OpKind::Write | OpKind::Discard) && member.present && flight.fault.is_none() {
+        if matches!(flight.op.kind, OpKind::Write | OpKind::Discard)
+            && member.present
+            && flight.fault.is_none()
+        {
             member.disk.write(flight.offset_bytes, &flight.blocks);
         }
     }

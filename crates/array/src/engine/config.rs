@@ -89,7 +89,7 @@ impl Default for EngineOptions {
             discard_run_chunks: Some(32),
             discard_unit_bytes: Some(1 << 20),
             device_timeout_ns: None,
-            room_wait_ns: 5_000_000_000,
+            room_wait_ns: 2_000_000_000,
             content: Content::Checked,
             scheme: SchemeOptions::default(),
         }

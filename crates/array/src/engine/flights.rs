@@ -272,8 +272,7 @@ impl Engine {
         let late = |(dev, age): &(DevIndex, u64)| *age >= limit_ns / 2 && self.health.is_writable(*dev);
         let late: Vec<(DevIndex, u64)> =
             (0u16..).map(DevIndex::new).zip(ages.iter().copied()).filter(late).collect();
-        let healthy =
-            late.iter().filter(|(dev, _)| self.health.state(*dev) == MemberState::Healthy).count();
+        let healthy = late.iter().filter(|(dev, _)| self.health.state(*dev) == MemberState::Healthy).count();
         let borne = self.health.missing_count() + healthy <= self.store.config.geometry.parity_count();
         self.flights.members.iter_mut().for_each(|member| member.not_answering = false);
         for (dev, age) in late {

@@ -414,20 +414,14 @@ impl Engine {
         slot: Option<Slot>,
     ) {
         let dev = tag.dev;
-        self.issue(
-            tag,
-            DeviceOp { tag: 0, dev, kind, stream, class: 0, offset_bytes, length_bytes, slot },
-        );
+        self.issue(tag, DeviceOp { tag: 0, dev, kind, stream, class: 0, offset_bytes, length_bytes, slot });
     }
 
     fn push_chunk_op(&mut self, tag: Tag, kind: OpKind, stream: Stream, addr: ChunkAddr, slot: Slot) {
         let (offset_bytes, length_bytes) = (self.store.offset_of(addr), self.pool.slot_bytes() as u64);
         let class = if kind == OpKind::Write { self.scheme.class_at(addr) } else { 0 };
         let (dev, slot) = (tag.dev, Some(slot));
-        self.issue(
-            tag,
-            DeviceOp { tag: 0, dev, kind, stream, class, offset_bytes, length_bytes, slot },
-        );
+        self.issue(tag, DeviceOp { tag: 0, dev, kind, stream, class, offset_bytes, length_bytes, slot });
     }
 
     /// A write or flush failed: the device is out. Answers wait until the other members know. Of a frozen array, or a device

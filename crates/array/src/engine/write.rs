@@ -117,9 +117,8 @@ impl Engine {
             self.unlock(geometry.stripe_of(write.lcn), Mode::Exclusive);
             self.chunk_done(write.request, Some(error));
         }
-        let refused = |pending: &Pending| {
-            pending.kind == PendingKind::Write && !Self::is_cached(&pending.write)
-        };
+        let refused =
+            |pending: &Pending| pending.kind == PendingKind::Write && !Self::is_cached(&pending.write);
         let (refused, kept): (VecDeque<Pending>, VecDeque<Pending>) =
             std::mem::take(&mut self.pending).into_iter().partition(refused);
         self.pending = kept;

@@ -130,9 +130,7 @@ fn a_merged_write_that_fails_fails_whole_and_is_not_repeated() {
     let ops = bench.ops(OpKind::Write, 0..4);
     bench.submit(&ops);
     bench.pretend(-libc::EIO);
-    assert!(
-        bench.results(4).iter().all(|(_, result)| *result == Err(IoFault::Device { errno: libc::EIO }))
-    );
+    assert!(bench.results(4).iter().all(|(_, result)| *result == Err(IoFault::Device { errno: libc::EIO })));
 }
 
 #[test]
