@@ -12,17 +12,23 @@ mod elastic;
 mod failure;
 mod fresh;
 mod inspect;
+mod made;
+mod memory;
 mod offline;
 mod open;
 mod operate;
+mod outfile;
 mod output;
-mod partial;
 mod plot;
 mod progress;
+mod provenance;
+mod registry;
 mod screen;
 mod session;
+mod signals;
 mod status;
 mod steward;
+mod terms;
 mod trouble;
 mod units;
 mod volume;
@@ -34,7 +40,7 @@ use std::process::ExitCode;
 
 /// Elastic-parity RAID for SSD arrays, in user space.
 #[derive(Parser, Debug)]
-#[command(name = "elastripe", version, arg_required_else_help = true)]
+#[command(name = "elastripe", version = provenance::VERSION, arg_required_else_help = true)]
 struct CommandLine {
     #[command(subcommand)]
     command: commands::Command,

@@ -291,14 +291,39 @@ impl UringSet {
     /// Opens `path` in the place of an existing (absent, failed or present) member. What is in flight on the old one
     /// ends there.
     pub fn replace(&mut self, dev: DevIndex, path: &Path) -> Result<(), OpenError> {
-        let at_path = |source| OpenError::Io { path: path.to_owned(), source };
-        if dev.index() >= self.states.len() {
-            return Err(at_path(io::Error::from(io::ErrorKind::InvalidInput)));
-        }
-        if self.is_stuck(dev) {
-            self.let_go(dev); // its lock stays, and shuts out the same device under any name
-        }
+        self.check_place(dev, path)?;
+        self.make_way(dev);
         self.members.replace(dev, path)?;
+        self.admit(dev, path)
+    }
+
+    /// The same with a member that was opened before, and keeps its lock.
+    pub fn install(&mut self, dev: DevIndex, member: Member) -> Result<(), OpenError> {
+        let path = member.path().to_owned();
+        self.check_place(dev, &path)?;
+        self.make_way(dev);
+        self.members.put(dev, member);
+        self.admit(dev, &path)
+    }
+
+    /// What the kernel still works on is kept apart; its lock stays, and shuts out the same device under any name.
+    fn make_way(&mut self, dev: DevIndex) {
+        if self.is_stuck(dev) {
+            self.let_go(dev);
+        }
+    }
+
+    fn check_place(&self, dev: DevIndex, path: &Path) -> Result<(), OpenError> {
+        if dev.index() < self.states.len() {
+            return Ok(());
+        }
+        let source = io::Error::from(io::ErrorKind::InvalidInput);
+        Err(OpenError::Io { path: path.to_owned(), source })
+    }
+
+    /// Lets the ring work with the file that has come to a place.
+    fn admit(&mut self, dev: DevIndex, path: &Path) -> Result<(), OpenError> {
+        let at_path = |source| OpenError::Io { path: path.to_owned(), source };
         let file = [registered_fd(&self.members, dev.index())];
         self.ring.submitter().register_files_update(u32::from(dev.get()), &file).map_err(at_path)?;
         self.states[dev.index()] = State::of(&self.members, dev.index());

@@ -18,6 +18,7 @@ mod flush;
 mod job;
 mod lock;
 mod maintain;
+mod order;
 mod payload;
 mod read;
 mod request;
@@ -161,6 +162,7 @@ pub struct Engine {
 
     ops: Vec<DeviceOp>,
     flights: flights::Flights,
+    order: order::Order,
     /// More members are lost than the code tolerates: nothing is written any more.
     frozen: bool,
     done: Vec<Done>,
@@ -240,6 +242,7 @@ impl Engine {
             retired,
             checkpoint,
             ops: Vec::new(),
+            order: order::Order::default(),
             frozen: false,
             done: Vec::new(),
             held: Vec::new(),
@@ -338,11 +341,6 @@ impl Engine {
     pub fn set_now(&mut self, now_ns: u64) {
         self.now_ns = self.now_ns.max(now_ns);
         self.flights.set_now(self.now_ns);
-    }
-
-    /// Operations to carry out, in order; the caller empties the vector.
-    pub fn take_ops(&mut self) -> (&mut Vec<DeviceOp>, &mut Pool) {
-        (&mut self.ops, &mut self.pool)
     }
 
     /// Finished requests; the caller empties the vector.
