@@ -88,6 +88,15 @@ pub enum AssembleError {
     /// Members failed while the array was being assembled.
     #[error("too many members failed while the array was being assembled")]
     TooManyFaults,
+    /// Recovery has to write, and there is no room where a member lies.
+    #[error(
+        "there is no room where device {dev} lies (a full file system, a quota): nothing is lost and no device is taken out of \
+         service; make room and start again"
+    )]
+    MemberFull {
+        /// Which member.
+        dev: DevIndex,
+    },
     /// Newer durable state existed than any member holds.
     #[error("{0}; `serve --force` would give {alternative}", alternative = .0.alternative())]
     StateLost(Box<StateLost>),

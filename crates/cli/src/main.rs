@@ -34,6 +34,7 @@ mod signals;
 mod status;
 mod steward;
 mod terms;
+mod trouble;
 mod units;
 mod volume;
 

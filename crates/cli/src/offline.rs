@@ -7,6 +7,7 @@ use crate::open::{Assembled, Force, Incomplete, lock};
 use crate::operate::{Event, Operator, Running};
 use crate::status::{Work, work};
 use crate::steward::log;
+use crate::trouble::{DEVICE_TIMEOUT_NS, TroubleLog};
 use crate::volume::{ServedArray, Use};
 use array::{CommitPolicy, EngineOptions, RecoveryReport};
 use block::DeviceSet;
@@ -27,6 +28,7 @@ pub struct Offline {
     superblock: Superblock,
     interrupt: Interrupt,
     events: Vec<Event>,
+    trouble: TroubleLog,
 }
 
 impl Offline {
@@ -39,7 +41,9 @@ impl Offline {
         check: impl FnOnce(&View) -> Result<(), String>,
     ) -> Result<Self, Failure> {
         let commit = CommitPolicy { every_requests: None, idle_ns: None };
-        let options = EngineOptions { commit, rebuild_bytes_per_s, ..EngineOptions::default() };
+        let device_timeout_ns = Some(DEVICE_TIMEOUT_NS);
+        let options =
+            EngineOptions { commit, rebuild_bytes_per_s, device_timeout_ns, ..EngineOptions::default() };
         let locked = lock(paths, force, incomplete)?;
         check(&View::of_found(&locked.found)).map_err(Failure::new)?;
         // Until now, and while an array recovers that was not stopped in order, the process may simply die.
@@ -49,7 +53,8 @@ impl Offline {
         let running = ServedArray::new(array, None, Use::ReadWrite);
         let mut operator = Operator::new(&running, found.paths.clone(), found.unnamed());
         operator.note_lost(warn_of_loss(&report));
-        Ok(Self { running, operator, superblock: found.arrangement.newest, interrupt, events: Vec::new() })
+        let (events, trouble) = (Vec::new(), TroubleLog::default());
+        Ok(Self { running, operator, superblock: found.arrangement.newest, interrupt, events, trouble })
     }
 
     /// The superblock that the array was assembled from.
@@ -75,6 +80,7 @@ impl Offline {
                 }
             }
             self.operator.step(&mut self.running, &mut self.events);
+            self.trouble.look(&self.running);
             let events = std::mem::take(&mut self.events);
             if let Some(result) = over(&mut self.running, &events, &others) {
                 return Ok(result);
@@ -103,7 +109,7 @@ impl Offline {
     /// Stops the array in order.
     pub fn stop(mut self) -> Result<(), Failure> {
         self.running.engine().halt_maintenance();
-        let stopped = self.running.array().stop();
+        let stopped = self.running.stop();
         stopped.map_err(|error| Failure::new(format!("stopping the array: {error}; the next start recovers")))
     }
 }

@@ -10,6 +10,7 @@ mod load;
 mod membership;
 mod proof;
 mod replay;
+mod room;
 mod scan;
 mod secure;
 
@@ -38,6 +39,16 @@ pub(crate) struct Parts {
 
 /// Makes the parts of an engine from the members. `nonce` must be fresh and hard to guess.
 pub(crate) fn assemble(
+    devices: &mut dyn DeviceSet,
+    arrangement: &Arrangement,
+    nonce: u64,
+) -> Result<(Parts, RecoveryReport), AssembleError> {
+    let mut devices = room::WatchRoom::new(devices);
+    let result = assemble_on(&mut devices, arrangement, nonce);
+    devices.full().map_or(result, |dev| Err(AssembleError::MemberFull { dev }))
+}
+
+fn assemble_on(
     devices: &mut dyn DeviceSet,
     arrangement: &Arrangement,
     nonce: u64,
