@@ -179,7 +179,8 @@ fn the_automatic_size_holds_all_log_chunks_and_frames_of_durable_writes() {
     let mut text = "ts_us,dev,op,offset,len\n".to_owned();
     // No two of them in one log stripe: each is alone on its way.
     for number in 0..20_000_u64 {
-        writeln!(text, "{number},0,W,{},4096", number * 7919 % 4096 * 4096).unwrap();
+        let chunk = (number.wrapping_mul(6_364_136_223_846_793_005) >> 40) % 4096;
+        writeln!(text, "{number},0,W,{},4096", chunk * 4096).unwrap();
     }
     let trace = scratch.write("updates.csv", &text);
     for scheme in ["eplog", "parity-log"] {
