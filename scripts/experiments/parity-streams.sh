@@ -143,7 +143,7 @@ engine_table() {
       verdict("figure 5, CP lengthens the lifespan in all cases: shorter at R = 1.5 with" (worse ? worse : " none"), worse == "")
       verdict("figure 6, throughput falls with utilization" (rising ? " (not always)" : "") ", below base with" (slower ? slower : " none"),
         !rising && slower ~ /60 %/ && slower !~ /50 %/)
-      verdict(sprintf("figure 6, lifespan gained at 90 %% and R = 2.5: x %.2f", high), high > 1)
+      if (high) verdict(sprintf("figure 6, lifespan gained at 90 %% and R = 2.5: x %.2f", high), high > 1)
       print "figure 7: R = 2.5, lifespan / writes/s against base, by cap"
       print "  used | 0 | 0.2 | 0.4 | 0.6 | 0.8 | 1 | best cap for the lifespan"
       for (k = 1; k <= count; k++) {
