@@ -249,23 +249,11 @@ impl DeviceOptions {
 
     /// What would change nothing.
     fn refuse_meaningless(&self, config: &SsdConfig) -> Result<(), Failure> {
-        let separation = config.streams.separation;
-        let refused = |option: &str, what: &str, which: &str| {
-            Err(Failure::new(format!(
-                "{option}: found --streams {}, with which an SSD {what}; add --streams {which}",
-                streams_name(separation)
-            )))
-        };
-        if self.slc_cap.is_some() && separation == Separation::None {
-            return refused(
-                "--slc-cap",
-                "does not tell parity from data and writes none in SLC mode",
-                "parity",
-            );
-        }
-        let sorts = matches!(separation, Separation::Class | Separation::All);
-        if self.parity_classes.is_some_and(|classes| classes > 1) && !sorts {
-            return refused("--parity-classes", "does not sort parity", "class or all");
+        if self.slc_cap.is_some() && config.streams.separation == Separation::None {
+            return Err(Failure::new(
+                "--slc-cap: found --streams none, with which an SSD does not tell parity from data and writes none in SLC \
+                 mode; add --streams parity",
+            ));
         }
         Ok(())
     }
