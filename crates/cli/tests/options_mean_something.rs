@@ -69,8 +69,6 @@ fn slc_mode_without_parity_streams_is_refused() {
     let simulate = ["simulate", "--trace=t.csv", "--ssd=was-ssd", "--slc-cap=0.5"];
     rig.run(&simulate).refused(&["--slc-cap: found --streams none", "add --streams parity"]);
     rig.run(&[&simulate[..], &["--streams=parity"]].concat()).ok();
-    let classes = ["simulate", "--trace=t.csv", "--ssd=was-ssd", "--parity-classes=2", "--streams=parity"];
-    rig.run(&classes).refused(&["--parity-classes: found --streams parity"]);
 }
 
 /// The writes of a fill bring no commit nearer: the first one comes after so many writes of the trace.
