@@ -31,15 +31,18 @@ pub enum Part {
     Idle,
     /// Damage of metadata (superblocks, checkpoints, journal, log).
     Metadata,
+    /// More harm than the array bears.
+    Beyond,
 }
 
 impl Part {
     /// All of them.
-    pub const ALL: [(&'static str, Self); 4] = [
+    pub const ALL: [(&'static str, Self); 5] = [
         ("truncate", Self::Truncate),
         ("discard", Self::Discard),
         ("idle", Self::Idle),
         ("metadata", Self::Metadata),
+        ("beyond", Self::Beyond),
     ];
 }
 
@@ -127,7 +130,8 @@ pub fn run(options: &Options, seed: u64) -> Outcome {
         Ok(array) => array,
         Err(verdict) => return Outcome { seed, verdict: Some(verdict), story: Vec::new(), dir },
     };
-    let reach = if rng.percent(25) && !array.shape.resync { Reach::Beyond } else { Reach::Within };
+    let beyond = rng.percent(25) && !array.shape.resync && !options.without.contains(&Part::Beyond);
+    let reach = if beyond { Reach::Beyond } else { Reach::Within };
     array.tell(format!("reach: {reach:?}"));
     let manner = Manner {
         chunk_sectors: array.shape.chunk_bytes / SECTOR as u64,
