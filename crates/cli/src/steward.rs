@@ -1,9 +1,10 @@
 //! The server's side of everything but block I/O: signals, the control socket, the command of `--run`, spares, and the log.
 
 use crate::control::{LINE_BYTES_MAX, Reply, Request};
+use crate::logbook::{Level, log_as};
 use crate::open::member_name;
 use crate::operate::{Caution, Consent, Event, Operator, Running};
-use crate::output;
+use crate::reactions::Reactions;
 use crate::signals::{Signals, Wish, name_of};
 use crate::status::of_running;
 use block::DevIndex;
@@ -62,6 +63,7 @@ pub struct Steward {
     child: Option<Child>,
     child_exit: Option<ExitStatus>,
     events: Vec<Event>,
+    reactions: Reactions,
     rewatch: bool,
     /// Whether there was a turn.
     begun: bool,
@@ -82,6 +84,7 @@ impl Steward {
         operator: Operator,
         stale: Vec<PathBuf>,
         uris: Vec<String>,
+        reactions: Reactions,
     ) -> Self {
         Self {
             signals,
@@ -93,6 +96,7 @@ impl Steward {
             child: None,
             child_exit: None,
             events: Vec::new(),
+            reactions,
             rewatch: false,
             begun: false,
             stopping: false,
@@ -254,22 +258,30 @@ impl Steward {
             match event {
                 Event::Failed(dev) => {
                     let bears = running.engine_ref().store().config.geometry.parity_count();
-                    log(&format!("{} failed; {missing} out of service, the array bears {bears}", name(dev)));
+                    let text =
+                        format!("{} failed; {missing} out of service, the array bears {bears}", name(dev));
+                    self.reactions.tell(Level::Warning, "failed", &name(dev), &text);
                 }
                 Event::Replaced { dev, path } => {
-                    log(&format!("{} takes the place of {}; rebuilding", path.display(), name(dev)));
+                    let text = format!("{} takes the place of {}; rebuilding", path.display(), name(dev));
+                    self.reactions.tell(Level::Info, "replaced", &name(dev), &text);
                     self.answer(Wait::Place(dev), &Reply::done(), running);
                 }
                 Event::NotReplaced { dev, path, why } => {
-                    log(&format!("{} cannot take the place of {}: {why}", path.display(), name(dev)));
+                    let text = format!("{} cannot take the place of {}: {why}", path.display(), name(dev));
+                    self.reactions.tell(Level::Error, "not-replaced", &name(dev), &text);
                     self.answer(Wait::Place(dev), &Reply::refused(why), running);
                 }
-                Event::Rebuilt(dev) => log(&format!("{} is rebuilt", name(dev))),
+                Event::Rebuilt(dev) => {
+                    let text = format!("{} is rebuilt", name(dev));
+                    self.reactions.tell(Level::Info, "rebuilt", &name(dev), &text);
+                }
                 Event::WorkEnded { lost, mismatches, completed, .. } => {
                     if lost > 0 || mismatches > 0 {
-                        log(&format!(
+                        let text = format!(
                             "{lost} code words are lost, {mismatches} stripes had parity that did not match"
-                        ));
+                        );
+                        self.reactions.tell(Level::Error, "lost", "", &text);
                     } else if !completed {
                         log("rebuild or scrub was interrupted");
                     }
@@ -299,11 +311,12 @@ impl Steward {
             let errors = member.errors.checksum + member.errors.read;
             if errors > *seen {
                 let name = member_name(main_count, DevIndex::new(index));
-                log(&format!(
+                let text = format!(
                     "{name}: {} bad chunks found, {} healed so far",
                     errors - *seen,
                     member.errors.healed
-                ));
+                );
+                self.reactions.tell(Level::Warning, "checksum-errors", &name, &text);
                 *seen = errors;
             }
         }
@@ -334,6 +347,7 @@ impl Steward {
                     flow = Flow::Stop;
                 }
                 Wish::LookAtChild => {
+                    self.reactions.reap();
                     if let Some(exit) = self.child.as_mut().and_then(|child| child.try_wait().ok()).flatten()
                     {
                         self.child = None;
@@ -440,7 +454,7 @@ fn still_connected(count: usize) -> String {
 
 /// A line of the log.
 pub fn log(line: &str) {
-    output::warn(format_args!("elastripe: {line}"));
+    log_as(Level::Info, line);
 }
 
 impl Hooks<Running> for Steward {
