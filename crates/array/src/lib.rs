@@ -38,7 +38,7 @@ pub use create::{
 };
 pub use engine::{
     CommitPolicy, Content, Done, Durability, Engine, EngineError, EngineOptions, EngineStats,
-    MaintenanceReport, Progress, SyncPolicy,
+    MaintenanceReport, MemberTrouble, Progress, SyncPolicy,
 };
 pub use health::{ArrayState, Health, Member, MemberErrors};
 pub use image::CheckpointPlace;

@@ -87,6 +87,12 @@ impl Engine {
         self.after_cache(After::Commit(request));
     }
 
+    /// From now on commits after so many write requests, counted from now.
+    pub fn commit_every(&mut self, every_requests: Option<u64>) {
+        self.options.commit.every_requests = every_requests;
+        self.background.writes = 0;
+    }
+
     pub(super) fn queue_commit(&mut self, request: u32) {
         self.background.waiting.push(request);
     }
@@ -122,7 +128,8 @@ impl Engine {
         let idle = self.options.commit.idle_ns.filter(|_| self.wants_idle_commit());
         let idle = idle.filter(|_| !planted(Planted::SleepPastIdle));
         let idle = idle.map(|ns| self.background.last_request_ns.saturating_add(ns));
-        paced.into_iter().chain(idle).chain(self.cache_deadline_ns()).min()
+        let own = paced.into_iter().chain(idle).chain(self.cache_deadline_ns());
+        own.chain(self.members_deadline_ns()).min()
     }
 
     /// Whether there is anything to commit when no requests come. What a run left dirty is tried again when there is more room.

@@ -55,13 +55,16 @@ pub struct Arguments {
     /// The same for log paths; without it they get the size of the data files.
     #[arg(long, value_parser = parse_size, value_name = "SIZE")]
     log_size: Option<u64>,
+    /// Give the files that are made all their room at once, so that they cannot lack any later; they are not sparse then.
+    #[arg(long, requires = "file_size")]
+    allocate: bool,
     /// Erasure code: `xor` for one parity, `cauchy` (Reed-Solomon) for any number, `rdp` (row-diagonal parity) for
     /// two; `auto` is `xor` or `cauchy`.
     #[arg(long, value_enum, default_value = "auto")]
     code: CodeName,
-    /// What `raid` and `parity-log` do about the write hole: recompute parity after a crash, or write through a journal.
-    #[arg(long, value_enum, default_value = "journal")]
-    consistency: ConsistencyName,
+    /// What `raid` and `parity-log` do about the write hole: write through a journal (default), or recompute parity after a crash.
+    #[arg(long, value_enum)]
+    consistency: Option<ConsistencyName>,
     /// Share of each data device kept free for new versions (scheme `eplog`, default 10%), or free of chunks for garbage to gather
     /// (`elastic` and `was`, default 20%).
     #[arg(long, value_parser = parse_permille, value_name = "SHARE")]
@@ -112,8 +115,8 @@ pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     let Planned { config, need } = plan(arguments)?;
     let mut made = Vec::new();
     let log_size = arguments.log_size.or(arguments.file_size);
-    make_missing(&mut made, &arguments.data, arguments.file_size)?;
-    make_missing(&mut made, &arguments.log, log_size)?;
+    make_missing(&mut made, &arguments.data, arguments.file_size, arguments.allocate)?;
+    make_missing(&mut made, &arguments.log, log_size, arguments.allocate)?;
     let array = NewArray {
         uuid: fresh::uuid()?,
         name: arguments.name.clone(),
@@ -208,11 +211,7 @@ fn create_options(arguments: &Arguments, chunk_bytes: u64) -> Result<CreateOptio
     let geometry = Geometry::new(total - parity, parity, chunk_bytes)?;
     let scheme = scheme_of(arguments);
     arguments.unit.check(scheme)?;
-    if arguments.reserve.is_some() && scheme.is_in_place() {
-        return Err(Failure::new(format!(
-            "--reserve: scheme {scheme} updates data in place and keeps no space for new versions; leave the option out"
-        )));
-    }
+    refuse_meaningless(arguments, scheme)?;
     let reserve = if scheme.is_elastic() { RESERVE_PERMILLE_ELASTIC } else { RESERVE_PERMILLE_DEFAULT };
     Ok(CreateOptions {
         scheme,
@@ -224,13 +223,31 @@ fn create_options(arguments: &Arguments, chunk_bytes: u64) -> Result<CreateOptio
         },
         layout: if total <= SPREAD_DEVICES_MAX { LayoutKind::Spread } else { LayoutKind::Rotate },
         consistency: match arguments.consistency {
-            ConsistencyName::Resync => Consistency::Resync,
-            ConsistencyName::Journal => Consistency::Journal,
+            Some(ConsistencyName::Resync) => Consistency::Resync,
+            Some(ConsistencyName::Journal) | None => Consistency::Journal,
         },
         geometry,
         reserve_permille: arguments.reserve.unwrap_or(reserve),
         unit_rows: arguments.unit.rows(),
     })
+}
+
+/// Options that the array would not heed.
+fn refuse_meaningless(arguments: &Arguments, scheme: SchemeKind) -> Result<(), Failure> {
+    let in_place = scheme.is_in_place();
+    let why = [
+        (!in_place && arguments.consistency.is_some()).then_some((
+            "--consistency",
+            "never writes over what a stripe needs and has no write hole to choose about",
+        )),
+        (in_place && arguments.reserve.is_some())
+            .then_some(("--reserve", "updates data in place and keeps no space for new versions")),
+        (!scheme.has_log() && arguments.log_size.is_some()).then_some(("--log-size", "has no log devices")),
+    ];
+    match why.into_iter().flatten().next() {
+        Some((option, why)) => Err(Failure::new(format!("{option}: scheme {scheme} {why}; leave it out"))),
+        None => Ok(()),
+    }
 }
 
 /// The scheme asked for, or the one that the devices suggest.
@@ -320,10 +337,15 @@ fn is_missing(path: &Path) -> bool {
 }
 
 /// Makes files where nothing is, or an empty file.
-fn make_missing(made: &mut Vec<MadeFile>, paths: &[PathBuf], size_bytes: Option<u64>) -> Result<(), Failure> {
+fn make_missing(
+    made: &mut Vec<MadeFile>,
+    paths: &[PathBuf],
+    size_bytes: Option<u64>,
+    allocate: bool,
+) -> Result<(), Failure> {
     let Some(size_bytes) = size_bytes else { return Ok(()) };
     for path in paths.iter().filter(|path| is_missing(path)) {
-        made.push(MadeFile::make(path, size_bytes)?);
+        made.push(MadeFile::make(path, size_bytes, allocate)?);
     }
     Ok(())
 }
