@@ -1,7 +1,7 @@
 //! `serve`: assembles an array and exports it over NBD until it is told to stop.
 
 use super::Exit;
-use crate::background::Background;
+use crate::background::{Background, check_commits};
 use crate::cache::CacheSizes;
 use crate::control;
 use crate::elastic::ElasticChoices;
@@ -149,6 +149,7 @@ pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     let scheme = locked.superblock().config.scheme;
     arguments.cache.check(scheme)?;
     arguments.elastic.check(scheme)?;
+    check_commits(arguments.commit_every.map(|writes| format!("--commit-every {writes}")), scheme)?;
     let options = engine_options(arguments);
     let need = arguments.memory.check(&locked.superblock().config, &options)?;
     let sockets = Sockets::open(&locked, arguments)?;
