@@ -91,6 +91,14 @@ planted!(
     TrimUnitEarly,
     /// Rebuild does not wait for stripes that were written before the replacement came and are not known yet.
     RebuildBeforeKnown,
+    /// Nobody looks at incremental checkpoints unless a recovery needs them.
+    PatrolSkipsIncremental,
+    /// Nobody looks at journal frames unless a recovery needs them.
+    PatrolSkipsJournal,
+    /// A scrub that found a bad superblock leaves it as it is.
+    KeepBadSuperblock,
+    /// A scrub reports before what it healed is durable.
+    ScrubUnflushed,
 );
 
 #[cfg(feature = "planted-bugs")]

@@ -91,7 +91,7 @@ impl Engine {
             || self.cache.has_waiting();
         let idle = self.options.commit.idle_ns.filter(|_| dirty && !self.background.idle_done);
         let idle = idle.map(|ns| self.background.last_request_ns.saturating_add(ns));
-        paced.into_iter().chain(idle).chain(self.cache_deadline_ns()).min()
+        paced.into_iter().chain(idle).chain(self.cache_deadline_ns()).chain(self.patrol_deadline_ns()).min()
     }
 
     /// Maintenance wants everything committed.

@@ -4,7 +4,9 @@
 //! log stripes still need. Foreground work goes on; what it writes to the replacement needs no rebuilding. Scrub reads
 //! every chunk, parity and log chunk, checks it against its checksum and the code, and heals what is bad.
 
+use super::history::ScrubEnd;
 use super::job::JobKind;
+use super::patrol::MetadataReport;
 use super::tag::{Purpose, Tag};
 use super::{Engine, EngineError, Mode, PendingKind};
 use crate::plan::{Codeword, Compute, CrcAt, Piece, Plan, PlanRead, PlanWrite, Word};
@@ -41,11 +43,26 @@ pub struct MaintenanceReport {
     pub lost: u64,
     /// Code words whose parity did not belong to its data although every checksum matched.
     pub code_mismatches: u64,
+    /// Chunks written anew while it ran.
+    pub chunks_repaired: u64,
+    /// Metadata blocks that were bad and were written anew.
+    pub metadata_repaired: u64,
+    /// Metadata blocks that are bad still, and members that are useless and could not be spared.
+    pub metadata_left: u64,
     /// Whether everything was looked at; not so if it was given up, for a rebuild or a stop.
     pub completed: bool,
 }
 
+impl MaintenanceReport {
+    /// What is wrong and could not be mended.
+    pub fn errors_left(&self) -> u64 {
+        self.lost + self.code_mismatches + self.metadata_left
+    }
+}
+
 enum Phase {
+    /// The metadata is being looked at; a scrub goes on at stripe `then`.
+    Metadata { then: u64 },
     /// Parity commit first; and what is being written now must be known, up to record `after`.
     Commit { asked: bool, after: Seq },
     /// Stripes from `next`.
@@ -69,6 +86,8 @@ struct Run {
     again: VecDeque<Word>,
     progress: Progress,
     report: MaintenanceReport,
+    /// Chunks healed before it began.
+    healed_before: u64,
     answers: Vec<u32>,
 }
 
@@ -113,6 +132,26 @@ impl Maintenance {
         self.skipping
     }
 
+    /// What is written to members besides their states.
+    pub(super) fn superblock(&self) -> &Superblock {
+        &self.superblock
+    }
+
+    /// The same, to be changed.
+    pub(super) fn superblock_mut(&mut self) -> &mut Superblock {
+        &mut self.superblock
+    }
+
+    /// Whether nothing is begun any more.
+    pub(super) fn is_halted(&self) -> bool {
+        self.halted
+    }
+
+    /// Whether superblocks are being written.
+    pub(super) fn is_publishing(&self) -> bool {
+        self.publishing.is_some()
+    }
+
     pub(super) fn is_read_only(&self) -> bool {
         self.read_only
     }
@@ -136,6 +175,7 @@ impl Engine {
             return self.finish(super::Done { tag, result: Err(EngineError::Refused) });
         }
         self.health.renew(dev, serial);
+        self.health.clear_errors(dev, u32::try_from(self.unix_s()).unwrap_or(u32::MAX));
         self.health.start_rebuild(dev, &self.store.config);
         self.publish_members();
         let request = self.open_control(tag);
@@ -152,10 +192,10 @@ impl Engine {
     pub fn scrub(&mut self, tag: u64, first_stripe: u64) {
         let request = self.open_control(tag);
         self.start_run(UnitKind::Scrub, request);
-        if let Some(Run { kind: UnitKind::Scrub, phase: Phase::Stripes { next }, progress, .. }) =
+        if let Some(Run { kind: UnitKind::Scrub, phase: Phase::Metadata { then }, progress, .. }) =
             &mut self.maintain.run
         {
-            (*next, progress.done) = (first_stripe, first_stripe);
+            (*then, progress.done) = (first_stripe, first_stripe);
         }
     }
 
@@ -166,7 +206,7 @@ impl Engine {
                 UnitKind::Rebuild => "rebuild",
                 UnitKind::Scrub => "scrub",
             };
-            (name, run.progress, run.report)
+            (name, run.progress, self.report_of(run))
         })
     }
 
@@ -188,10 +228,18 @@ impl Engine {
             Word::Log(_) => None,
         });
         let busy = again.chain(run.awaited.iter().map(|stripe| stripe.get())).min();
-        if let (UnitKind::Scrub, Phase::Stripes { next }) = (run.kind, &run.phase) {
+        if let (UnitKind::Scrub, Phase::Stripes { next } | Phase::Metadata { then: next }) =
+            (run.kind, &run.phase)
+        {
             let in_flight = (run.units * self.options.unit_stripes) as u64;
             self.maintain.superblock.scrub_cursor =
                 next.saturating_sub(in_flight).min(busy.unwrap_or(u64::MAX));
+        }
+        let began = run.progress.started_ns;
+        if run.kind == UnitKind::Scrub && self.maintain.superblock.scrub_cursor == 0 {
+            // It does not go on at the next start.
+            let found = self.maintenance().map_or_else(Default::default, |(_, _, found)| found);
+            self.record_scrub(ScrubEnd::GivenUp, &found, began);
         }
         for request in answers {
             self.chunk_done(request, Some(EngineError::Refused));
@@ -209,7 +257,11 @@ impl Engine {
             let mut answers = std::mem::take(&mut run.answers);
             if run.kind == UnitKind::Scrub && kind == UnitKind::Rebuild {
                 // A rebuild goes first; the scrub is given up and says so.
-                self.maintain.last = run.report;
+                self.maintain.last = MaintenanceReport {
+                    chunks_repaired: self.stats.healed - run.healed_before,
+                    ..run.report
+                };
+                let (found, began) = (self.maintain.last, run.progress.started_ns);
                 let (units, awaited) = (run.units, std::mem::take(&mut run.awaited));
                 let phase = Phase::Commit { asked: false, after };
                 *run = Run {
@@ -219,10 +271,12 @@ impl Engine {
                     awaited,
                     again: VecDeque::new(),
                     progress: run.progress,
-                    report: run.report,
+                    report: MaintenanceReport { metadata_left: 0, metadata_repaired: 0, ..run.report },
+                    healed_before: run.healed_before,
                     answers: vec![request],
                 };
                 run.progress = Progress { started_ns: self.now_ns, ..Progress::default() };
+                self.record_scrub(ScrubEnd::GivenUp, &found, began);
                 for scrub in answers {
                     self.chunk_done(scrub, Some(EngineError::Refused));
                 }
@@ -241,7 +295,10 @@ impl Engine {
         }
         let phase = match kind {
             UnitKind::Rebuild => Phase::Commit { asked: false, after },
-            UnitKind::Scrub => Phase::Stripes { next: 0 },
+            UnitKind::Scrub => {
+                self.patrol.want();
+                Phase::Metadata { then: 0 }
+            }
         };
         let total = self.scheme.word_count(&self.store);
         self.maintain.run = Some(Run {
@@ -252,8 +309,24 @@ impl Engine {
             again: VecDeque::new(),
             progress: Progress { total, started_ns: self.now_ns, ..Progress::default() },
             report: MaintenanceReport::default(),
+            healed_before: self.stats.healed,
             answers: vec![request],
         });
+    }
+
+    /// A round over the metadata that a scrub asked for has ended; the chunks come next.
+    pub(super) fn maintenance_metadata_checked(&mut self, found: MetadataReport) {
+        if let Some(run) = &mut self.maintain.run
+            && let Phase::Metadata { then } = run.phase
+        {
+            run.report.metadata_repaired += found.repaired;
+            run.report.metadata_left += found.left;
+            run.phase = Phase::Stripes { next: then };
+        }
+    }
+
+    fn report_of(&self, run: &Run) -> MaintenanceReport {
+        MaintenanceReport { chunks_repaired: self.stats.healed - run.healed_before, ..run.report }
     }
 
     pub(super) fn drive_maintenance(&mut self) {
@@ -278,6 +351,9 @@ impl Engine {
                 run_mut(&mut self.maintain).phase = Phase::Stripes { next: 0 };
                 continue;
             }
+            if matches!(run.phase, Phase::Metadata { .. }) {
+                return;
+            }
             if run.units >= self.options.units_in_flight || !self.rate_allows() || !self.start_unit() {
                 break;
             }
@@ -289,7 +365,7 @@ impl Engine {
     fn abandon_rebuild(&mut self) {
         let done = |run: &mut Run| run.units == 0 && run.awaited.is_empty();
         if let Some(run) = self.maintain.run.take_if(done) {
-            self.maintain.last = run.report;
+            self.maintain.last = self.report_of(&run);
             for request in run.answers {
                 self.chunk_done(request, Some(EngineError::ArrayFailed));
             }
@@ -393,7 +469,7 @@ impl Engine {
                 None
             }
             Phase::Words { left } => left.pop_front(),
-            Phase::Commit { .. } | Phase::Settle { .. } | Phase::Seal { .. } => None,
+            Phase::Metadata { .. } | Phase::Commit { .. } | Phase::Settle { .. } | Phase::Seal { .. } => None,
         }
     }
 
@@ -663,10 +739,16 @@ impl Engine {
                 run.progress.total += words.len() as u64;
                 run.phase = Phase::Words { left: words.into() };
             }
+            Phase::Words { left }
+                if left.is_empty() && run.kind == UnitKind::Scrub && planted(Planted::ScrubUnflushed) =>
+            {
+                self.end_maintenance();
+            }
             Phase::Words { left } if left.is_empty() => {
                 run.phase = Phase::Settle { after: self.flush.want_after() };
             }
-            Phase::Commit { .. }
+            Phase::Metadata { .. }
+            | Phase::Commit { .. }
             | Phase::Stripes { .. }
             | Phase::Words { .. }
             | Phase::Settle { .. }
@@ -700,9 +782,11 @@ impl Engine {
     fn end_maintenance(&mut self) {
         let Some(run) = self.maintain.run.take() else { return };
         debug_assert_eq!(run.units, 0, "a run ends with its last unit");
-        self.maintain.last = MaintenanceReport { completed: true, ..run.report };
+        self.maintain.last = MaintenanceReport { completed: true, ..self.report_of(&run) };
         if run.kind == UnitKind::Scrub {
             self.maintain.superblock.scrub_cursor = 0;
+            let found = self.maintain.last;
+            self.record_scrub(ScrubEnd::Completed, &found, run.progress.started_ns);
         }
         if run.kind == UnitKind::Rebuild && run.report.lost == 0 {
             for index in 0..self.health.members().len() {
@@ -713,7 +797,7 @@ impl Engine {
             }
             self.publish_members();
         }
-        let error = (run.report.lost > 0).then_some(EngineError::Refused);
+        let error = (run.report.lost + run.report.metadata_left > 0).then_some(EngineError::Refused);
         for request in run.answers {
             self.chunk_done(request, error);
         }

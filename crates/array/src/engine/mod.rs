@@ -14,9 +14,11 @@ mod compute;
 mod config;
 mod cover;
 mod flush;
+mod history;
 mod job;
 mod lock;
 mod maintain;
+mod patrol;
 mod payload;
 mod read;
 mod request;
@@ -28,6 +30,7 @@ mod zero;
 
 pub use config::{CommitPolicy, Content, EngineOptions, SyncPolicy};
 pub use maintain::{MaintenanceReport, Progress};
+pub use patrol::{Finding, PatrolNotice, PatrolPolicy};
 pub use request::{Done, Durability, EngineError};
 
 use crate::health::{ArrayState, Health};
@@ -99,6 +102,8 @@ pub struct EngineStats {
     pub covers: u64,
     /// Chunks whose content could not be had at all.
     pub lost: u64,
+    /// Chunks that were bad on their device and were written anew.
+    pub healed: u64,
 }
 
 struct Quarantined {
@@ -156,6 +161,9 @@ pub struct Engine {
     collection: collect::Collection,
     checkpoint: checkpoint::Checkpointer,
     maintain: maintain::Maintenance,
+    patrol: patrol::Patrol,
+    /// The wall clock at the engine's time 0, in seconds since 1970-01-01 UTC; 0 = not known.
+    unix_base_s: u64,
 
     ops: Vec<DeviceOp>,
     /// Operations of each member that have not ended.
@@ -202,6 +210,7 @@ impl Engine {
         let copies = parts.store.config.geometry.parity_count() + 1;
         let metadata_slots_max = FRAMES_SET_ASIDE * copies + 2 * parts.health.members().len();
         let metadata_slots: Vec<Slot> = (0..metadata_slots_max).map_while(|_| pool.alloc()).collect();
+        let patrol_slots = (0..patrol::WALKERS_MAX).map_while(|_| pool.alloc()).collect();
         let log_tail = parts.store.log.tail();
         let in_flight = vec![0; parts.health.members().len()];
         let retired = Seq::new(parts.journal.next_seq().get() - 1);
@@ -214,6 +223,8 @@ impl Engine {
             background: background::Background::default(),
             collection: collect::Collection::default(),
             maintain: maintain::Maintenance::new(parts.superblock),
+            patrol: patrol::Patrol::new(patrol_slots),
+            unix_base_s: 0,
             store: parts.store,
             scheme: parts.scheme,
             health: parts.health,
@@ -299,7 +310,8 @@ impl Engine {
 
     /// The most slots one request can ever get.
     pub fn slots_per_request_max(&self) -> usize {
-        (self.pool.slot_count() - self.options.reserved_slots(self.store.config.geometry)) / 2
+        let set_aside = self.options.reserved_slots(self.store.config.geometry) + patrol::WALKERS_MAX;
+        (self.pool.slot_count() - set_aside) / 2
     }
 
     /// The configuration and state that schemes work on.
@@ -366,6 +378,7 @@ impl Engine {
             && self.ops.is_empty()
             && self.unissued.is_empty()
             && self.maintain.heals_in_flight() == 0
+            && !self.patrol.is_reading()
     }
 
     /// Does everything that can be done without waiting: forms batches, starts background work, issues operations.
@@ -381,6 +394,7 @@ impl Engine {
         self.drive_payload();
         self.drive_background();
         self.drive_collection();
+        self.drive_patrol();
         self.drive_maintenance();
         self.drive_checkpoint();
         self.drive_flush();
@@ -407,6 +421,7 @@ impl Engine {
             Purpose::Superblock => self.superblock_done(tag, completion.result),
             Purpose::Checkpoint => self.checkpoint_done(tag, completion.result),
             Purpose::Trim => self.trim_done(tag, completion.result),
+            Purpose::Patrol => self.patrol_done(tag, completion.result),
         }
     }
 

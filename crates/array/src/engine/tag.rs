@@ -27,9 +27,11 @@ pub enum Purpose {
     Checkpoint,
     /// The discard of a freed run.
     Trim,
+    /// Metadata that nobody asked for.
+    Patrol,
 }
 
-const PURPOSES: [Purpose; 11] = [
+const PURPOSES: [Purpose; 12] = [
     Purpose::JobRead,
     Purpose::JobWrite,
     Purpose::Payload,
@@ -41,6 +43,7 @@ const PURPOSES: [Purpose; 11] = [
     Purpose::Superblock,
     Purpose::Checkpoint,
     Purpose::Trim,
+    Purpose::Patrol,
 ];
 
 /// A decoded tag: purpose (4 bits), device (12 bits), id (24 bits), step (24 bits).
