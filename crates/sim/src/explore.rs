@@ -73,7 +73,8 @@ pub fn replay_command(seed: u64, pinned: Pinned) -> String {
     let named = Scarce::ALL.iter().find(|(_, scarce)| pinned.scarce == Some(*scarce));
     let scarce = named.map(|(name, _)| format!(" --scarce {name}")).unwrap_or_default();
     let blackouts = if pinned.blackouts { " --blackouts" } else { "" };
-    format!("cargo run --release -p elastripe-sim -- --seed {seed}{scheme}{scarce}{blackouts} --verbose")
+    let rot = if pinned.rot { " --rot" } else { "" };
+    format!("cargo run --release -p elastripe-sim -- --seed {seed}{scheme}{scarce}{blackouts}{rot} --verbose")
 }
 
 /// Runs worlds from `first_seed` on, on `threads` threads, until enough are done or `failures_max` have failed.
@@ -108,6 +109,7 @@ pub fn explore(
                     sums.total.requests += outcome.requests;
                     sums.total.replayed += outcome.replayed;
                     sums.total.dropped += outcome.dropped;
+                    sums.total.healed += outcome.healed;
                     // Worlds end in any order; the digest of all must not depend on it.
                     sums.total.hash ^= crate::rng::mix(outcome.hash ^ seed);
                 }

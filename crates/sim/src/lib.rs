@@ -14,11 +14,12 @@
 //! | EIO | a read, write or flush fails, and does nothing |
 //! | loss | at any operation, or with a power cut, a device is gone for good |
 //! | misdirected write | a write of user content lands at another place of the same device |
-//! | bit rot | bits of what is stored flip, anywhere on the device, metadata included |
+//! | bit rot | bits of what is stored flip, anywhere on the device, metadata included, or in every block of an area of metadata |
 //! | stale device | a device that left the array is plugged in again, alone or beside its replacement |
 //!
 //! **The promise.** A device that suffers any of the last five is *suspect* from then on, until it has been replaced and
-//! rebuilt. There are never more suspects than the code tolerates (m, log devices counted); a power cut may come together
+//! rebuilt, or, if it was hurt but stayed in service, until a scrub that began later has come to its end, or a round of the
+//! patrol if only metadata was hurt. There are never more suspects than the code tolerates (m, log devices counted); a power cut may come together
 //! with the loss of as many devices as that leaves. This is how "at most m damaged pieces in every code word" is kept.
 //! Inside the promise no request may fail, no durable content may be lost, and every invariant of [`check`](self) holds.
 //!
@@ -28,7 +29,7 @@
 //! # Where things are
 //!
 //! `disk` a device's cache and what survives; `world` operations, delays, faults; `oracle` what a sector may hold;
-//! `swarm` what is drawn from the seed; `machine` power on and off; `session` requests; `check` invariants at rest;
+//! `rot` damage to what is stored, and when it counts as made good; `swarm` what is drawn from the seed; `machine` power on and off; `session` requests; `check` invariants at rest;
 //! `explore` many worlds; `script` power cuts at every operation of a small plan.
 #![forbid(unsafe_code)]
 
@@ -38,6 +39,7 @@ mod explore;
 mod machine;
 mod oracle;
 mod rng;
+mod rot;
 mod script;
 mod session;
 mod swarm;

@@ -4,6 +4,7 @@ use crate::check;
 use crate::disk::Image;
 use crate::oracle::Oracle;
 use crate::rng::{Rng, mix};
+use crate::rot::Hurt;
 use crate::session::{Session, SessionEnd};
 use crate::swarm::{Pinned, Swarm};
 use crate::world::{Shared, Trap, World, superblock_of};
@@ -44,7 +45,12 @@ pub struct Outcome {
     pub replayed: u64,
     /// Records that recoveries dropped.
     pub dropped: u64,
+    /// Devices that a scrub or the patrol made whole.
+    pub healed: u64,
 }
+
+/// What the wall clock of every world shows.
+const NOW_UNIX_S: u64 = 1_700_000_000;
 
 /// What became of a device that is no member any more.
 #[derive(Clone)]
@@ -59,6 +65,11 @@ pub(crate) struct Retired {
 pub(crate) struct Standing {
     /// It has lost content since it was last put in place whole: only a replacement clears it.
     pub tainted: bool,
+    /// What of it was hurt, and which of all damage in this world that was.
+    pub hurt: Hurt,
+    pub hurt_at: u64,
+    /// It took the place of another device, and its rebuild was not answered yet.
+    pub replacement: bool,
     /// It is not there any more.
     pub lost: bool,
     /// The array has gone on without what is on it.
@@ -72,6 +83,8 @@ pub(crate) struct Machine {
     pub world: Shared,
     pub oracle: Oracle,
     pub suspects: BTreeSet<u16>,
+    /// Damage done so far.
+    pub hurts: u64,
     pub standing: Vec<Standing>,
     pub retired: Vec<Option<Retired>>,
     pub serial: u32,
@@ -122,6 +135,7 @@ impl Machine {
             oracle: Oracle::new(sectors as usize),
             world: Shared::new(world),
             suspects: BTreeSet::new(),
+            hurts: 0,
             standing: vec![Standing::default(); sizes.len()],
             retired: vec![None; sizes.len()],
             serial: 1000,
@@ -287,7 +301,9 @@ impl Machine {
         if self.world.look().is_crashed() {
             return Ok(None);
         }
-        let (array, report) = result.map_err(|e| violation!("assembly failed: {e}"))?;
+        self.forget_rounds();
+        let (mut array, report) = result.map_err(|e| violation!("assembly failed: {e}"))?;
+        array.engine().set_unix_time(NOW_UNIX_S);
         for dev in 0..self.member_count() {
             // From here on the superblocks of the others say that this one is out.
             if !array.engine_ref().health().is_writable(DevIndex::new(dev)) {
@@ -326,8 +342,7 @@ impl Machine {
             _ => Trap::Gone { dev },
         };
         self.say(|| format!("trap during assembly: {trap:?}"));
-        self.suspects.insert(dev);
-        self.standing[usize::from(dev)].tainted = true;
+        self.hurt(dev, Hurt::Anything);
         self.world.change().set_trap(trap);
     }
 

@@ -11,6 +11,7 @@ elastripe-sim --seconds N [--from S] [--scheme ..] [...]      explore for some t
 elastripe-sim --worlds N [--from S] [--scheme ..] [...]       explore so many worlds
   --scarce S     space|stripes|journal: only worlds that have hardly any
   --blackouts    more devices than the code tolerates stop answering in every session that begins with a whole array
+  --rot          most damage is done to metadata, and scrubs are many
   --threads N    threads, all cores by default
   --failures N   stop after so many failures, 1 by default";
 
@@ -55,6 +56,7 @@ fn parse(mut args: impl Iterator<Item = String>) -> Result<Args, String> {
                 parsed.pinned.scheme = Some(value.parse().map_err(|e| format!("--scheme: {e}"))?);
             }
             "--blackouts" => parsed.pinned.blackouts = true,
+            "--rot" => parsed.pinned.rot = true,
             "--scarce" => {
                 let value = args.next().ok_or("--scarce needs a name")?;
                 let scarce = Scarce::ALL.iter().find(|(name, _)| *name == value);
@@ -124,7 +126,7 @@ fn main() -> ExitCode {
     let rate = seen.worlds as f64 / seen.seconds;
     say(format_args!(
         "{} worlds from seed {} in {:.1} s ({rate:.0} worlds/s): {} failed; {} requests, {} operations, {} power cuts, \
-         {} records replayed, {} dropped; state {:016x}",
+         {} records replayed, {} dropped, {} devices healed; state {:016x}",
         seen.worlds,
         args.from,
         seen.seconds,
@@ -134,6 +136,7 @@ fn main() -> ExitCode {
         seen.total.crashes,
         seen.total.replayed,
         seen.total.dropped,
+        seen.total.healed,
         seen.total.hash
     ));
     if seen.failures.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }

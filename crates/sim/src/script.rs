@@ -209,6 +209,7 @@ impl Script {
             loss_permille: 0,
             faults: false,
             crashes: true,
+            rotting: false,
             blackouts: false,
         }
     }

@@ -4,6 +4,7 @@ use crate::check;
 use crate::disk::{BLOCK_BYTES, blocks_of};
 use crate::machine::{Machine, Retired, Standing, Violation};
 use crate::oracle::{SECTOR, Version, fill};
+use crate::rot::{Hurt, Patients};
 use crate::script::Step;
 use crate::swarm::is_resync;
 use crate::violation;
@@ -45,6 +46,8 @@ struct Request {
     slots: Vec<Slot>,
     /// Members out of service when it was submitted, each with its serial.
     out: Vec<(u16, u32)>,
+    /// Of a scrub: who must be whole when it has come to its end.
+    patients: Patients,
 }
 
 /// See the module's documentation.
@@ -151,7 +154,10 @@ impl<'a> Session<'a> {
             .filter(|&dev| self.is_out(dev))
             .map(|dev| (dev, self.serial(dev)));
         let out = out.collect();
-        self.requests.insert(tag, Request { kind, submitted, slots, out });
+        // A scrub that joins one under way is told what that one found, which began earlier.
+        let first = matches!(kind, Kind::Scrub) && self.array.engine_ref().maintenance().is_none();
+        let patients = if first { self.machine.patients(&self.array) } else { Patients::default() };
+        self.requests.insert(tag, Request { kind, submitted, slots, out, patients });
         (tag, submitted)
     }
 
@@ -172,6 +178,7 @@ impl<'a> Session<'a> {
         if self.crashed() {
             return Ok(());
         }
+        self.machine.patrolled(&self.array);
         let mut answers = std::mem::take(&mut self.answers);
         self.array.take_answers(&mut answers);
         self.turns += 1;
@@ -258,7 +265,11 @@ impl<'a> Session<'a> {
                 Ok(())
             }
             (Kind::Scrub | Kind::Rebuild { .. }, Err(EngineError::Refused)) => Ok(()),
-            (Kind::Commit | Kind::Checkpoint | Kind::Scrub | Kind::Clean, Ok(())) => Ok(()),
+            (Kind::Scrub, Ok(())) => {
+                self.machine.scrubbed(&self.array, &request.patients);
+                Ok(())
+            }
+            (Kind::Commit | Kind::Checkpoint | Kind::Clean, Ok(())) => Ok(()),
             (_, Err(_)) if self.machine.world.look().is_blacked_out() => Ok(()),
             (kind, Err(error)) => Err(violation!(
                 "{kind:?} failed although no more devices are hurt than the code tolerates: {error}"
@@ -271,6 +282,8 @@ impl<'a> Session<'a> {
         self.machine.say(|| format!("rebuild answered ({dev})"));
         for dev in 0..self.machine.member_count() {
             let standing = self.machine.standing[usize::from(dev)];
+            let healthy = self.state(dev) == MemberState::Healthy;
+            self.machine.standing[usize::from(dev)].replacement &= !healthy;
             if self.state(dev) == MemberState::Healthy && !standing.tainted && !standing.lost {
                 self.machine.suspects.remove(&dev);
                 self.machine.standing[usize::from(dev)].excluded = false;
@@ -548,7 +561,7 @@ impl<'a> Session<'a> {
             if crate::world::superblock_of(&image).is_some() {
                 self.machine.retired[usize::from(dev)] = Some(Retired { image, excluded });
             }
-            self.machine.standing[usize::from(dev)] = Standing::default();
+            self.machine.standing[usize::from(dev)] = Standing { replacement: true, ..Standing::default() };
             self.machine.serial += 1;
             let serial = self.machine.serial;
             self.machine.say(|| format!("replace device {dev}, serial {serial}"));
@@ -559,8 +572,10 @@ impl<'a> Session<'a> {
 
     fn lay_trap(&mut self) {
         let Some(dev) = self.machine.draw_victim() else { return };
-        self.machine.suspects.insert(dev);
-        self.machine.standing[usize::from(dev)].tainted = true;
+        if self.machine.swarm.rotting && self.machine.rng.chance(3, 4) {
+            let (begun, _) = self.array.engine_ref().patrol_rounds();
+            return self.machine.rot_metadata(dev, begun);
+        }
         let rng = &mut self.machine.rng;
         let trap = match rng.below(7) {
             0 => Trap::Read { dev, count: rng.within(1, 20) as u32 },
@@ -568,22 +583,11 @@ impl<'a> Session<'a> {
             2 => Trap::Flush { dev },
             3 => Trap::Gone { dev },
             4 => Trap::Misdirect { dev },
-            _ => return self.rot(dev),
+            _ => return self.machine.rot(dev),
         };
+        self.machine.hurt(dev, Hurt::Anything);
         self.machine.say(|| format!("trap: {trap:?}"));
         self.machine.world.change().set_trap(trap);
-    }
-
-    /// Bits flip on a disk: a few, or many.
-    fn rot(&mut self, dev: u16) {
-        let size = self.machine.world.look().disk(dev).size_bytes();
-        let count = self.machine.rng.pick(&[1, 10, 200]);
-        self.machine.say(|| format!("rot: {count} bits of device {dev}"));
-        for _ in 0..count {
-            let offset = self.machine.rng.below(size);
-            let bit = self.machine.rng.below(8) as u32;
-            self.machine.world.change().disk_mut(dev).flip(offset, bit);
-        }
     }
 
     /// Everything settles and is durable; then all invariants are checked. Nothing happens if power fails first.

@@ -17,7 +17,9 @@ const WORLDS_MAX: u64 = 40_000;
 /// Worlds in which the bug has a chance to do harm.
 fn worlds_for(bug: Planted) -> Pinned {
     let scheme = match bug {
-        Planted::OverwriteUnflushed => SchemeKind::Raid,
+        Planted::OverwriteUnflushed | Planted::PatrolSkipsIncremental | Planted::KeepBadSuperblock => {
+            SchemeKind::Raid
+        }
         Planted::CommitForgetsDelta
         | Planted::KeepVoidDeltas
         | Planted::OverwriteBeforeLog
@@ -34,7 +36,14 @@ fn worlds_for(bug: Planted) -> Pinned {
         _ => None,
     };
     let blackouts = matches!(bug, Planted::DurableBeforeFence | Planted::WriteOnWhenFailed);
-    Pinned { scheme: Some(scheme), scarce, blackouts }
+    let rot = matches!(
+        bug,
+        Planted::PatrolSkipsIncremental
+            | Planted::PatrolSkipsJournal
+            | Planted::KeepBadSuperblock
+            | Planted::ScrubUnflushed
+    );
+    Pinned { scheme: Some(scheme), scarce, blackouts, rot }
 }
 
 /// What is found, if anything.

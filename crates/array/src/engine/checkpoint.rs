@@ -92,6 +92,11 @@ impl Checkpointer {
         self.full_sealed
     }
 
+    /// Whether the newest checkpoint holds the records up to `seq`.
+    pub(super) fn holds(&self, seq: Seq) -> bool {
+        self.through >= seq
+    }
+
     /// The members changed: the copies must be complete again.
     pub(super) fn request_full(&mut self) {
         self.wanted = Some(CheckpointKind::Full);

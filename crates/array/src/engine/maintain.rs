@@ -132,6 +132,23 @@ impl Maintenance {
         self.skipping
     }
 
+    /// A request waits for superblocks that say the array was stopped in order. A write after this would run under
+    /// superblocks that say there was none.
+    pub(super) fn want_clean(&mut self, request: u32) {
+        self.clean_wanted.push(request);
+        self.read_only = true;
+    }
+
+    /// Whether such a request waits, and the superblocks are not being written yet.
+    pub(super) fn is_stopping(&self) -> bool {
+        !self.clean_wanted.is_empty() && !self.clean
+    }
+
+    /// From now on superblocks say so.
+    pub(super) fn begin_clean(&mut self) {
+        self.clean = true;
+    }
+
     /// What is written to members besides their states.
     pub(super) fn superblock(&self) -> &Superblock {
         &self.superblock
@@ -803,16 +820,6 @@ impl Engine {
         }
     }
 
-    /// Writes superblocks that say the array was stopped in order; answered when they are durable.
-    pub fn publish_clean(&mut self, tag: u64) {
-        let request = self.open_control(tag);
-        self.maintain.clean_wanted.push(request);
-        // A later write would run under superblocks that say there was none.
-        (self.maintain.clean, self.maintain.read_only) = (true, true);
-        self.health.config_seq += 1;
-        self.publish_members();
-    }
-
     /// The superblock of one member as it would be written now.
     pub fn superblock_of(&self, dev: DevIndex) -> Superblock {
         let template = Superblock {
@@ -894,8 +901,10 @@ impl Engine {
         self.done.append(&mut self.held);
         self.flush_unfenced();
         let error = self.frozen.then_some(EngineError::ArrayFailed);
-        for request in std::mem::take(&mut self.maintain.clean_wanted) {
-            self.chunk_done(request, error);
+        if self.maintain.clean {
+            for request in std::mem::take(&mut self.maintain.clean_wanted) {
+                self.chunk_done(request, error);
+            }
         }
     }
 

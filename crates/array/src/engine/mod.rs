@@ -23,6 +23,7 @@ mod payload;
 mod read;
 mod request;
 mod slab;
+mod stop;
 mod tag;
 mod trim;
 mod write;
@@ -396,6 +397,7 @@ impl Engine {
         self.drive_collection();
         self.drive_patrol();
         self.drive_maintenance();
+        self.drive_stop();
         self.drive_checkpoint();
         self.drive_flush();
     }
