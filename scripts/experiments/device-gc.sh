@@ -82,7 +82,7 @@ commits() {
   done
 } | tee "$out/table.txt"
 
-awk 'FNR == 1 && NR > 1 { next } { n = split(FILENAME, path, "/"); print (NR == 1 ? "trace" : path[n - 1]) "," $0 }' "$out"/{mds,usr,web,fin}/results.csv >"$out/schemes.csv"
-awk 'FNR == 1 && NR > 1 { next } { n = split(FILENAME, path, "/"); name = path[n - 1]; sub(/-commit$/, "", name); print (NR == 1 ? "trace" : name) "," $0 }' "$out"/{mds,usr,web,fin}-commit/results.csv >"$out/commits.csv"
-"$elastripe" plot "$out/schemes.csv" --x trace --y gc_operations_mean_with_fill --series scheme --out "$out/schemes.svg"
-"$elastripe" plot "$out/commits.csv" --x trace --y gc_operations_mean_with_fill --series commit-every --out "$out/commits.svg"
+awk 'FNR == 1 && NR > 1 { next } { n = split(FILENAME, path, "/"); print (NR == 1 ? "workload" : path[n - 1]) "," $0 }' "$out"/{mds,usr,web,fin}/results.csv >"$out/schemes.csv"
+awk 'FNR == 1 && NR > 1 { next } { n = split(FILENAME, path, "/"); name = path[n - 1]; sub(/-commit$/, "", name); print (NR == 1 ? "workload" : name) "," $0 }' "$out"/{mds,usr,web,fin}-commit/results.csv >"$out/commits.csv"
+"$elastripe" plot "$out/schemes.csv" --x workload --y gc_operations_mean_with_fill --series scheme --out "$out/schemes.svg"
+"$elastripe" plot "$out/commits.csv" --x workload --y gc_operations_mean_with_fill --series commit-every --out "$out/commits.svg"

@@ -152,6 +152,11 @@ impl ElasticChoices {
         }
     }
 
+    /// The placement that an elastic scheme will use.
+    pub fn used_placement(self, scheme: SchemeKind) -> PlacementKind {
+        used_placement(self.placement, scheme)
+    }
+
     /// The same options with these; `seed` is that of the placement.
     pub fn apply(self, options: EngineOptions, seed: u64) -> EngineOptions {
         let own = options.scheme;

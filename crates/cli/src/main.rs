@@ -15,14 +15,16 @@ mod inspect;
 mod offline;
 mod open;
 mod operate;
+mod outfile;
 mod output;
-mod partial;
 mod plot;
 mod progress;
+mod provenance;
 mod screen;
 mod session;
 mod status;
 mod steward;
+mod terms;
 mod units;
 mod volume;
 
@@ -33,7 +35,7 @@ use std::process::ExitCode;
 
 /// Elastic-parity RAID for SSD arrays, in user space.
 #[derive(Parser, Debug)]
-#[command(name = "elastripe", version, arg_required_else_help = true)]
+#[command(name = "elastripe", version = provenance::VERSION, arg_required_else_help = true)]
 struct CommandLine {
     #[command(subcommand)]
     command: commands::Command,

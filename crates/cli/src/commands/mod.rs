@@ -81,7 +81,7 @@ impl Command {
             Self::Trace(arguments) => trace::run(&arguments),
             Self::Bench(arguments) => bench::run(&arguments),
             Self::Flash(arguments) => flash::run(&arguments),
-            Self::Simulate(arguments) => simulate::run(&arguments),
+            Self::Simulate(mut arguments) => simulate::run(&mut arguments),
             Self::Plot(arguments) => plot::run(&arguments),
         }
     }

@@ -6,6 +6,7 @@ use crate::plot::figure::{Kind, Order, Spec, of_table};
 use crate::plot::file::Target;
 use crate::plot::table::{CSV_BYTES_MAX, Table};
 use crate::plot::{Band, Scale, Width};
+use crate::provenance;
 use clap::Args;
 use std::fs::File;
 use std::io::Read as _;
@@ -26,9 +27,9 @@ pub struct Arguments {
     /// Columns that tell series apart.
     #[arg(long, value_delimiter = ',', value_name = "KEY")]
     series: Vec<String>,
-    /// Rows that differ in this column alone, such as seed, are one point: their mean, with a bar from least to most.
-    #[arg(long, value_name = "KEY")]
-    over: Option<String>,
+    /// Rows that differ in these columns alone, such as seed, are one point: their mean, with a bar from least to most.
+    #[arg(long, value_delimiter = ',', value_name = "KEY")]
+    over: Vec<String>,
     /// Leave other rows out; may be given several times.
     #[arg(long = "where", value_parser = parse_where, value_name = "KEY=VALUE,...")]
     filters: Vec<(String, Vec<String>)>,
@@ -100,6 +101,7 @@ pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     let spec = Spec {
         x: arguments.x.clone(),
         y: arguments.y.clone(),
+        beneath: None,
         series: arguments.series.clone(),
         over: arguments.over.clone(),
         order: Order::OfValues,
@@ -111,14 +113,10 @@ pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
         bands: arguments.band.clone(),
         title: arguments.title.clone(),
         width: arguments.width,
-        about: format!("elastripe {} plot of {}", env!("CARGO_PKG_VERSION"), file_name(&arguments.table)),
+        about: provenance::of_picture(),
     };
     target.write(&of_table(&table, &spec)?)?;
     Ok(0)
-}
-
-fn file_name(path: &Path) -> String {
-    path.file_name().unwrap_or_default().to_string_lossy().into_owned()
 }
 
 fn read(path: &Path) -> Result<Table, Failure> {

@@ -46,10 +46,12 @@ pub struct Spec {
     pub x: Vec<String>,
     /// The vertical axis; several columns are series.
     pub y: Vec<String>,
+    /// The one of `y` that bars on each other start from and that is no part of their sum.
+    pub beneath: Option<String>,
     /// What tells series apart.
     pub series: Vec<String>,
-    /// Rows that differ in this alone are one point: their mean, from least to most.
-    pub over: Option<String>,
+    /// Rows that differ in these alone are one point: their mean, from least to most.
+    pub over: Vec<String>,
     /// Of categories and series.
     pub order: Order,
     /// Lines if `x` is one column of numbers, if not said.
@@ -168,7 +170,7 @@ fn points(table: &Table, spec: &Spec) -> Result<Points, Failure> {
     };
     let (x, y, series) =
         (columns("--x", &spec.x)?, columns("--y", &spec.y)?, columns("--series", &spec.series)?);
-    let over = spec.over.as_ref().map(|key| table.column("--over", key)).transpose()?;
+    let over = columns("--over", &spec.over)?;
     let mut points = Points { places: Vec::new(), series: Vec::new() };
     for row in ordered(table, spec.order, &[x.as_slice(), series.as_slice()].concat()) {
         let cells = |columns: &[usize], between: &str| {
@@ -186,7 +188,7 @@ fn points(table: &Table, spec: &Spec) -> Result<Points, Failure> {
                 let label = labels::of(key).0;
                 name = if name.is_empty() { label } else { format!("{name}: {label}") };
             }
-            let over = over.and_then(|column| row.cells.get(column)).cloned();
+            let over = (!over.is_empty()).then(|| cells(&over, "\n"));
             let sample = Sample { row: row.number, over, value: cell(row, column, key)? };
             points.add(name, place, sample)?;
         }
@@ -277,7 +279,8 @@ fn value(samples: &[Sample]) -> Value {
             let low = values.iter().copied().fold(f64::INFINITY, f64::min);
             let high = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
             let mean = values.iter().map(|value| value / values.len() as f64).sum::<f64>();
-            Value { value: Some(mean), range: Some((low, high)) }
+            // What came out alike each time has no spread, and a bar of no length would look like one.
+            Value { value: Some(mean), range: Some((low, high)).filter(|(low, high)| low < high) }
         }
     }
 }
@@ -299,7 +302,8 @@ fn bars(
         Series { name, values }
     });
     let series = series.collect();
-    Ok(Body::Bars(Bars { label, categories: points.places, arrangement, series }))
+    let beneath = spec.beneath.as_ref().map(|key| labels::of(key).0);
+    Ok(Body::Bars(Bars { label, categories: points.places, arrangement, series, beneath }))
 }
 
 fn lines(points: Points, numbers: &[f64], label: Option<String>, spec: &Spec) -> Result<Body, Failure> {

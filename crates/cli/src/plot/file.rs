@@ -1,10 +1,8 @@
-//! Where a plot goes: found out before the run that it shows, written whole or not at all.
+//! Where a plot goes: found out before the run that it shows.
 
 use super::Figure;
 use crate::failure::Failure;
-use crate::partial;
-use std::fs::{self, OpenOptions};
-use std::io::Write as _;
+use crate::outfile::OutFile;
 use std::path::{Path, PathBuf};
 
 /// The formats, by the file's ending.
@@ -18,6 +16,7 @@ enum Format {
 /// A file that a plot can be written to.
 #[derive(Debug)]
 pub struct Target {
+    option: String,
     path: PathBuf,
     format: Format,
 }
@@ -35,13 +34,8 @@ impl Target {
             Some("png") => return Err(named("this build draws no PNG; expected a name that ends in .svg")),
             Some(_) | None => return Err(named("expected a name that ends in .svg or .png")),
         };
-        if path.is_dir() {
-            return Err(named("found a folder, expected a file"));
-        }
-        let target = Self { path: path.to_path_buf(), format };
-        // Whoever may make the file now may do so when the run has ended.
-        target.through(|_| Ok(())).map_err(|error| named(&format!("cannot write there: {error}")))?;
-        Ok(target)
+        OutFile::new(option, path)?;
+        Ok(Self { option: option.to_owned(), path: path.to_path_buf(), format })
     }
 
     /// Draws a figure into it.
@@ -50,22 +44,8 @@ impl Target {
         let bytes = match self.format {
             Format::Svg => svg.into_bytes(),
             #[cfg(feature = "png")]
-            Format::Png => super::png::from_svg(&svg, figure.width.points())?,
+            Format::Png => super::png::from_svg(&svg, figure.width.points(), &figure.about)?,
         };
-        self.through(|partial| {
-            OpenOptions::new().write(true).open(partial)?.write_all(&bytes)?;
-            fs::rename(partial, &self.path)
-        })
-        .map_err(|error| Failure::new(format!("{}: cannot write: {error}", self.path.display())))
-    }
-
-    /// Makes a file of another name beside it, lets it be used, and takes it away if it is still there.
-    fn through(&self, mut with: impl FnMut(&Path) -> std::io::Result<()>) -> std::io::Result<()> {
-        let other = partial::name_of(&self.path);
-        OpenOptions::new().write(true).create_new(true).open(&other)?;
-        let done = with(&other);
-        // After a rename it is gone, and the first error is the one to report.
-        let _ = fs::remove_file(&other);
-        done
+        OutFile::new(&self.option, &self.path)?.write_bytes(&bytes)
     }
 }

@@ -1,7 +1,12 @@
 //! What columns are called on an axis, and their units.
 
 /// Key, label, unit.
-const KNOWN: [(&str, &str, &str); 41] = [
+const KNOWN: [(&str, &str, &str); 46] = [
+    ("absorbed_chunks", "overwritten in memory, never written", "chunks"),
+    ("absorbed_share", "overwritten in memory, never written", "share of chunks"),
+    ("metadata_write_amplification", "metadata on SSDs", "SSD bytes per user byte"),
+    ("log_write_amplification", "writes to log devices", "bytes per user byte"),
+    ("speed", "speed", "times as recorded"),
     ("write_amplification", "write amplification", "flash bytes per user byte"),
     ("raid_write_amplification", "RAID write amplification", "SSD bytes per user byte"),
     ("device_write_amplification", "SSD write amplification", "flash bytes per SSD byte"),

@@ -131,6 +131,8 @@ pub struct Bars {
     pub arrangement: Arrangement,
     /// A value for each category; no name if there is only one.
     pub series: Vec<Series<Value>>,
+    /// The series that bars on each other start from and that is no part of their sum.
+    pub beneath: Option<String>,
 }
 
 /// Where the bars of a category stand.
@@ -217,7 +219,7 @@ impl Body {
     /// Everything that the vertical axis must have room for.
     fn heights(&self) -> Vec<f64> {
         match self {
-            Self::Bars(bars) if bars.arrangement == Arrangement::Stacked => bars.sums(),
+            Self::Bars(bars) if bars.arrangement == Arrangement::Stacked => bars.tops(),
             Self::Bars(bars) => bars
                 .series
                 .iter()
@@ -240,7 +242,17 @@ impl Bars {
 
     /// Of one category; `None` if it has no value.
     fn sum(&self, index: usize) -> Option<f64> {
-        let values = self.series.iter().filter_map(|series| series.values.get(index)?.value);
+        self.total(index, |name| self.beneath.as_deref() != Some(name))
+    }
+
+    /// Where bars on each other end.
+    fn tops(&self) -> Vec<f64> {
+        (0..self.categories.len()).filter_map(|index| self.total(index, |_| true)).collect()
+    }
+
+    fn total(&self, index: usize, counts: impl Fn(&str) -> bool) -> Option<f64> {
+        let series = self.series.iter().filter(|series| counts(&series.name));
+        let values = series.filter_map(|series| series.values.get(index)?.value);
         values.fold(None, |sum, value| Some(sum.unwrap_or(0.0) + value))
     }
 }

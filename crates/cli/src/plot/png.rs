@@ -12,8 +12,8 @@ const DOTS_PER_INCH: f64 = 300.0;
 const DOTS_PER_METER: u32 = 11_811;
 const POINTS_PER_INCH: f64 = 72.0;
 
-/// Draws an SVG that is so many points wide.
-pub fn from_svg(svg: &str, width_points: f64) -> Result<Vec<u8>, Failure> {
+/// Draws an SVG that is so many points wide; `about` says in the file what made it.
+pub fn from_svg(svg: &str, width_points: f64, about: &str) -> Result<Vec<u8>, Failure> {
     let failed = |what: &dyn std::fmt::Display| Failure::new(format!("plot: cannot draw it as PNG: {what}"));
     let mut options = usvg::Options { font_family: "Roboto".to_owned(), ..usvg::Options::default() };
     let fonts = Arc::make_mut(&mut options.fontdb);
@@ -41,6 +41,7 @@ pub fn from_svg(svg: &str, width_points: f64) -> Result<Vec<u8>, Failure> {
         yppu: DOTS_PER_METER,
         unit: png::Unit::Meter,
     }));
+    encoder.add_itxt_chunk("Description".to_owned(), about.to_owned()).map_err(|error| failed(&error))?;
     let mut writer = encoder.write_header().map_err(|error| failed(&error))?;
     writer.write_image_data(&colours).map_err(|error| failed(&error))?;
     writer.finish().map_err(|error| failed(&error))?;

@@ -81,6 +81,10 @@ pub const STYLES: [Style; 8] = [
     },
 ];
 
+/// What bars start from that is no part of them: paper.
+pub const BENEATH: Style =
+    Style { colour: "#ffffff", hatch: "M0,6L6,0", ink: "#bdbdbd", dash: "1 1", marker: "M-2.4,0H2.4" };
+
 /// The schemes, in the order of their styles, so that a scheme looks alike in all figures.
 const SCHEMES: [SchemeKind; 5] =
     [SchemeKind::Eplog, SchemeKind::Raid, SchemeKind::ParityLog, SchemeKind::Elastic, SchemeKind::Was];

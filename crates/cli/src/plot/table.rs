@@ -85,8 +85,13 @@ impl Table {
     }
 }
 
+/// A cell as it stands in a line.
+pub fn quoted(cell: &str) -> String {
+    if cell.contains([',', '"']) { format!("\"{}\"", cell.replace('"', "\"\"")) } else { cell.to_owned() }
+}
+
 /// The cells of a line.
-fn split(line: &str) -> Result<Vec<String>, &'static str> {
+pub fn split(line: &str) -> Result<Vec<String>, &'static str> {
     let mut cells = Vec::new();
     let mut rest = line;
     loop {

@@ -117,7 +117,7 @@ fn rows_that_differ_in_the_seed_are_one_point_with_its_spread() {
     let text = "scheme,seed,erases\nraid,1,10\nraid,2,20\nraid,3,60\neplog,1,5\neplog,2,5\neplog,3,5\n";
     let found = refused(text, &spec("scheme", "erases", ""));
     assert!(found.contains("found rows 2 and 3 for raid, expected one"), "{found}");
-    let over = Spec { over: Some("seed".to_owned()), ..spec("scheme", "erases", "") };
+    let over = Spec { over: vec!["seed".to_owned()], ..spec("scheme", "erases", "") };
     let Body::Bars(bars) = of_table(&table(text), &over).unwrap().panels.remove(0).body else { panic!() };
     let raid = bars.series[0].values[0];
     assert!((raid.value.unwrap() - 30.0).abs() < 1e-9);
@@ -265,7 +265,7 @@ mod pixels {
         for (width, pixels) in [(Width::Column, 1050), (Width::Page, 2150)] {
             let spec = Spec { width, ..spec("queue-depth", "latency_us_p99", "scheme") };
             let svg = svg(SCHEMES, &spec);
-            let bytes = from_svg(&svg, width.points()).unwrap();
+            let bytes = from_svg(&svg, width.points(), "a test").unwrap();
             let (found, height, colours) = decoded(&bytes);
             assert_eq!(found, pixels);
             assert!(height > pixels / 4 && height < pixels, "{height}");
@@ -275,7 +275,7 @@ mod pixels {
                 let wanted = [part(1), part(3), part(5)];
                 assert!(colours.chunks(3).filter(|pixel| *pixel == wanted).count() > 100, "{colour}");
             }
-            assert_eq!(bytes, from_svg(&svg, width.points()).unwrap(), "the same bytes again");
+            assert_eq!(bytes, from_svg(&svg, width.points(), "a test").unwrap(), "the same bytes again");
         }
     }
 
@@ -287,7 +287,7 @@ mod pixels {
             let svg = format!(
                 r##"<svg xmlns="http://www.w3.org/2000/svg" width="72pt" height="20pt" viewBox="0 0 72 20" font-family="Roboto"><rect width="72" height="20" fill="#ffffff"/>{text}</svg>"##
             );
-            let (_, _, pixels) = decoded(&from_svg(&svg, 72.0).unwrap());
+            let (_, _, pixels) = decoded(&from_svg(&svg, 72.0, "a test").unwrap());
             pixels.chunks(3).filter(|pixel| pixel[0] < 128).count()
         };
         assert_eq!(page(""), 0);

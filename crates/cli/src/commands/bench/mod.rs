@@ -16,6 +16,7 @@ use crate::elastic::{ElasticChoices, GcUnit};
 use crate::failure::Failure;
 use crate::output;
 use crate::plot::options::PlotOptions;
+use crate::provenance;
 use crate::units::parse_size;
 use block::Geometry;
 use clap::{Args, ValueEnum};
@@ -229,6 +230,9 @@ pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     }
     if arguments.json {
         output::line(format_args!("{:#}", report::to_json(arguments, &results)));
+    } else {
+        report::terms(arguments).iter().for_each(output::line);
+        output::line(format_args!("made by {}", provenance::text()));
     }
     if let Some(target) = plot {
         target.write(&picture::figure(&results, &plotted, &arguments.plot))?;

@@ -6,6 +6,7 @@ use crate::commands::replay::build::DeviceKind;
 use crate::failure::Failure;
 use crate::plot::options::PlotOptions;
 use crate::plot::{Arrangement, Axis, Bars, Body, Figure, Panel, Scale, Series, Value};
+use crate::provenance;
 
 /// What can be shown.
 const KEYS: [&str; 8] = [
@@ -44,7 +45,7 @@ pub fn figure(results: &[Results], keys: &[&str], options: &PlotOptions) -> Figu
     Figure {
         title: None,
         legend: None,
-        about: format!("elastripe {} bench", env!("CARGO_PKG_VERSION")),
+        about: provenance::of_picture(),
         width: options.width(),
         panels: panels.collect(),
     }
@@ -79,6 +80,7 @@ fn panel(results: &[Results], devices: DeviceKind, key: &str) -> Option<Panel> {
         categories: shown.iter().map(|(workload, ..)| workload.name().to_owned()).collect(),
         arrangement: Arrangement::Grouped,
         series,
+        beneath: None,
     });
     let y = Axis { label: label.to_owned(), unit: Some(unit.to_owned()), scale };
     let heading = Some(format!("{devices} devices"));

@@ -3,9 +3,12 @@
 use super::Arguments;
 use super::rig::AGE_PASSES;
 use super::workload::{Measured, Workload};
+use crate::cache::CacheSizes;
 use crate::commands::replay::build::{DeviceKind, code_or_default};
 use crate::elastic::gc_json;
 use crate::output;
+use crate::provenance;
+use crate::terms::Terms;
 use crate::units::show_count;
 use format::SchemeKind;
 use hdrhistogram::Histogram;
@@ -72,6 +75,41 @@ fn gc_line(workload: Workload, m: &Measured) -> Option<String> {
     ))
 }
 
+/// What was written for what users wrote, of a workload that writes.
+fn written_line(workload: Workload, m: &Measured) -> Option<String> {
+    let [absorbed, ssd, metadata, log] = written(workload, m)?;
+    Some(format!(
+        "written per byte of users: {ssd:.3} to SSDs ({metadata:.3} of it metadata), {log:.3} to log devices; absorbed in memory {:.1} %",
+        100.0 * absorbed
+    ))
+}
+
+/// Share of chunks absorbed in memory; bytes to SSDs, metadata among them, and to log devices, per byte of users.
+fn written(workload: Workload, m: &Measured) -> Option<[f64; 4]> {
+    let writes =
+        matches!(workload, Workload::Burst | Workload::RandWrite | Workload::Sustained | Workload::SeqWrite);
+    let per_byte = |bytes: u64| bytes as f64 / m.bytes as f64;
+    let slices = &m.slices;
+    (writes && m.bytes > 0).then(|| {
+        [
+            per_byte(slices.absorbed_chunks * m.chunk_bytes),
+            per_byte(slices.ssd_bytes),
+            per_byte(slices.metadata_bytes),
+            per_byte(slices.log_bytes),
+        ]
+    })
+}
+
+/// What differs between the schemes beside their speed.
+pub fn terms(arguments: &Arguments) -> Option<String> {
+    let mut terms = Terms::default();
+    for &scheme in &arguments.schemes {
+        let cached = scheme == SchemeKind::Eplog && arguments.cache != CacheSizes::default();
+        terms.add(scheme.name(), scheme.is_elastic() || cached);
+    }
+    terms.line("Compare what is written per byte of users beside what is acknowledged per second.")
+}
+
 /// Prints one workload as lines.
 pub fn print(workload: Workload, devices: DeviceKind, measured: &[Measured]) {
     for m in measured {
@@ -102,6 +140,9 @@ pub fn print(workload: Workload, devices: DeviceKind, measured: &[Measured]) {
                 "{indent}latency of updates while one runs: {}",
                 latency_line(&m.latency_in_commit)
             ));
+        }
+        if let Some(line) = written_line(workload, m) {
+            output::line(format_args!("{indent}{line}"));
         }
         if let Some(line) = gc_line(workload, m) {
             output::line(format_args!("{indent}{line}"));
@@ -154,6 +195,7 @@ pub fn to_json(arguments: &Arguments, results: &[(Workload, DeviceKind, Vec<Meas
     for (workload, devices, measured) in results {
         for m in measured {
             let (low, high) = spread(&m.rates);
+            let written = written(*workload, m);
             rows.push(json!({
                 "workload": workload.name(),
                 "device": devices.to_string(),
@@ -172,6 +214,10 @@ pub fn to_json(arguments: &Arguments, results: &[(Workload, DeviceKind, Vec<Meas
                 "commit_time_share": m.commit_ns as f64 / m.ns.max(1) as f64,
                 "per_second_between_commits": m.rate_between,
                 "over_eplog": over_eplog(m, measured),
+                "absorbed_share": written.map(|[absorbed, ..]| absorbed),
+                "ssd_bytes_per_user_byte": written.map(|[_, ssd, ..]| ssd),
+                "metadata_bytes_per_user_byte": written.map(|[_, _, metadata, _]| metadata),
+                "log_bytes_per_user_byte": written.map(|[.., log]| log),
                 "gc": gc_json(&m.slices.gc),
                 "stripes": { "full": m.slices.full_stripes, "short": m.slices.short_stripes },
                 "placement": m.placement,
@@ -186,6 +232,7 @@ pub fn to_json(arguments: &Arguments, results: &[(Workload, DeviceKind, Vec<Meas
     }
     json!({
         "version": env!("CARGO_PKG_VERSION"),
+        "provenance": provenance::json(),
         "seed": arguments.seed,
         "config": {
             "geometry": arguments.geometry.to_string(),
@@ -198,6 +245,7 @@ pub fn to_json(arguments: &Arguments, results: &[(Workload, DeviceKind, Vec<Meas
             "overwritten_before": AGE_PASSES,
             "consistency": arguments.consistency.to_string(),
         },
+        "notes": terms(arguments),
         "results": rows,
         "ratios": ratios,
     })

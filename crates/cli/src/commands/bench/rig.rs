@@ -112,6 +112,14 @@ pub struct Slice {
     pub full_stripes: u64,
     /// Elastic stripes written with fewer chunks.
     pub short_stripes: u64,
+    /// Chunks overwritten in memory and never written.
+    pub absorbed_chunks: u64,
+    /// Bytes written to the SSDs, metadata included.
+    pub ssd_bytes: u64,
+    /// Those of metadata.
+    pub metadata_bytes: u64,
+    /// Bytes written to log devices.
+    pub log_bytes: u64,
 }
 
 impl Slice {
@@ -127,7 +135,19 @@ impl Slice {
         self.gc.chunks_read += other.gc.chunks_read;
         self.full_stripes += other.full_stripes;
         self.short_stripes += other.short_stripes;
+        self.absorbed_chunks += other.absorbed_chunks;
+        self.ssd_bytes += other.ssd_bytes;
+        self.metadata_bytes += other.metadata_bytes;
+        self.log_bytes += other.log_bytes;
     }
+}
+
+/// Bytes written to devices.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+struct Written {
+    ssd: u64,
+    metadata: u64,
+    log: u64,
 }
 
 /// How a rig is made.
@@ -479,6 +499,7 @@ impl Rig {
         };
         let mut slice = Slice::default();
         let (gc, stats) = self.counted();
+        let written = self.written();
         let (mut now, mut issued, mut open) = (start, 0, true);
         self.array.engine().set_now(now);
         while open || self.idle.len() < depth {
@@ -528,7 +549,32 @@ impl Rig {
         slice.gc = gc_since(gc_after, gc);
         slice.full_stripes = stats_after.full_stripes - stats.full_stripes;
         slice.short_stripes = stats_after.short_stripes - stats.short_stripes;
+        slice.absorbed_chunks = stats_after.cache_absorbed - stats.cache_absorbed;
+        let written_after = self.written();
+        slice.ssd_bytes = written_after.ssd - written.ssd;
+        slice.metadata_bytes = written_after.metadata - written.metadata;
+        slice.log_bytes = written_after.log - written.log;
         Ok(slice)
+    }
+
+    /// Bytes that devices were given so far.
+    fn written(&self) -> Written {
+        let config = &self.array.engine_ref().store().config;
+        let (main, all) =
+            (config.geometry.device_count(), config.geometry.device_count() + usize::from(config.log_count));
+        let mut written = Written::default();
+        for index in 0..all {
+            let device = self.array.devices_ref().device(DevIndex::new(index as u16));
+            if index < main {
+                written.ssd += device.write_bytes_all();
+                // What a scheme with a journal copies to the main devices is metadata.
+                written.metadata +=
+                    device.write_bytes[Stream::Metadata.index()] + device.write_bytes[Stream::Log.index()];
+            } else {
+                written.log += device.write_bytes_all();
+            }
+        }
+        written
     }
 
     fn counted(&self) -> (GcStats, EngineStats) {

@@ -3,6 +3,7 @@
 use crate::failure::Failure;
 use crate::plot::options::PlotOptions;
 use crate::plot::{Axis, Body, Figure, Lines, Marks, Panel, Scale, Series, Value, Width};
+use crate::provenance;
 use flash::{Ssd, SsdConfig};
 use hdrhistogram::Histogram;
 use std::collections::BTreeMap;
@@ -25,7 +26,7 @@ pub fn parts<'a>(options: &'a PlotOptions, config: &SsdConfig) -> Result<Vec<&'a
 /// The figure of a run.
 pub fn figure(parts: &[&str], ssd: &Ssd, latencies: &Histogram<u64>, width: Width) -> Figure {
     let panel = |part: &&str| if *part == PARTS[0] { wear(ssd) } else { latency(latencies) };
-    let about = format!("elastripe {} flash run", env!("CARGO_PKG_VERSION"));
+    let about = provenance::of_picture();
     Figure { title: None, legend: None, about, width, panels: parts.iter().map(panel).collect() }
 }
 

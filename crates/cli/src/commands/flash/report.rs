@@ -2,6 +2,7 @@
 
 use super::workload::Source;
 use super::{Measured, RunArguments};
+use crate::provenance;
 use crate::units::{show_count, show_size};
 use flash::{DeviceConfig, GcPolicy, Pattern, SlcCap, Ssd, SsdConfig, presets, theory};
 use hdrhistogram::Histogram;
@@ -49,6 +50,7 @@ impl Report<'_> {
         let ratio = self.arguments.device.stress_ratio;
         json!({
             "version": env!("CARGO_PKG_VERSION"),
+            "provenance": provenance::json(),
             "seed": self.arguments.seed,
             "config": config_json(self.ssd.config()),
             "workload": workload_name(&self.arguments.workload),
@@ -161,6 +163,7 @@ impl Report<'_> {
         if let Some(rate) = self.rate() {
             lines.push(format!("speed                {:.1} M flash page writes per CPU second", rate / 1e6));
         }
+        lines.push(format!("made by              {}", provenance::text()));
         lines.join("\n")
     }
 }

@@ -1,7 +1,7 @@
 //! Which trace, how it is read and prepared; the same for `replay` and `simulate`.
 
 use crate::commands::trace::{Reading, describe_labels};
-use crate::failure::Failure;
+use crate::failure::{EXIT_MISUSED, Failure};
 use crate::units::show_size;
 use clap::Args;
 use std::cell::Cell;
@@ -13,7 +13,7 @@ use trace::{Op, PrepareOptions, Request, TraceError, TraceSequence, prepare};
 #[derive(Args, Debug)]
 pub struct TraceOptions {
     /// Trace file; given several times, the files are one trace in that order.
-    #[arg(long = "trace", required = true, value_name = "TRACE")]
+    #[arg(long = "trace", value_name = "TRACE")]
     pub traces: Vec<PathBuf>,
     #[command(flatten)]
     pub reading: Reading,
@@ -62,6 +62,9 @@ impl Iterator for Tallied {
 impl TraceOptions {
     /// Reads and prepares the trace for chunks of this size.
     pub fn load(&self, chunk_bytes: u64) -> Result<Loaded, Failure> {
+        if self.traces.is_empty() {
+            return Err(Failure::new("no trace is named; expected --trace FILE").with_exit(EXIT_MISUSED));
+        }
         let options = PrepareOptions {
             compact: self.compact,
             dev_mode: self.reading.dev_mode(),

@@ -18,7 +18,9 @@ use crate::cache::CacheSizes;
 use crate::elastic::{ElasticChoices, GcUnit, placement_json, placement_text};
 use crate::failure::Failure;
 use crate::open;
+use crate::outfile::OutFile;
 use crate::output;
+use crate::terms::Terms;
 use crate::units::{parse_size, show_size};
 use array::{EngineOptions, SyncPolicy};
 use block::Geometry;
@@ -166,6 +168,9 @@ pub fn parse_commit(text: &str) -> Result<CommitEvery, String> {
 
 /// Runs `replay`.
 pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
+    if let Some(path) = arguments.json.as_ref().filter(|path| path.as_os_str() != "-") {
+        OutFile::new("--json", path)?;
+    }
     if let Some(devices) = arguments.device {
         return run_made(arguments, devices);
     }
@@ -331,6 +336,7 @@ fn replay(
     let placement = target.config().map_or(Value::Null, |config| placement_json(&scheme_options, config));
     let report = Report {
         config,
+        terms: terms(arguments, &*target),
         placement,
         placement_line: target.config().and_then(|config| placement_text(&scheme_options, config)),
         memory,
@@ -357,6 +363,17 @@ fn replay(
 fn simulates_time(arguments: &Arguments, target: &dyn Target) -> bool {
     let is_elastic = target.config().is_some_and(|config| config.scheme.is_elastic());
     is_elastic && arguments.device.is_some() && !arguments.timed
+}
+
+/// That writes are acknowledged from memory, if they are and that is known.
+fn terms(arguments: &Arguments, target: &dyn Target) -> Option<String> {
+    let scheme = target.config()?.scheme;
+    let cached = scheme == SchemeKind::Eplog && arguments.cache != CacheSizes::default();
+    let mut terms = Terms::default();
+    terms.add(scheme.name(), !arguments.sync && (scheme.is_elastic() || cached));
+    terms.line("").map(|line| {
+        format!("{line}; raid, parity-log and eplog without a cache acknowledge what the devices have, as does --sync")
+    })
 }
 
 /// One phase, with what it did to the devices.
@@ -388,9 +405,12 @@ fn print(arguments: &Arguments, report: &Report) -> Result<(), Failure> {
     match &arguments.json {
         Some(path) if path.as_os_str() == "-" => output::line(format_args!("{:#}", report.to_json())),
         Some(path) => {
-            std::fs::write(path, format!("{:#}\n", report.to_json()))
-                .map_err(|error| Failure::new(format!("{}: {error}", path.display())))?;
-            output::print(report.to_text());
+            let file = OutFile::new("--json", path)?;
+            let quiet = file.is_stdout();
+            file.write_bytes(format!("{:#}\n", report.to_json()).as_bytes())?;
+            if !quiet {
+                output::print(report.to_text());
+            }
         }
         None => output::print(report.to_text()),
     }

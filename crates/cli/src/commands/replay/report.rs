@@ -4,6 +4,7 @@ use super::driver::Outcome;
 use super::target::Snapshot;
 use super::verify::Checked;
 use crate::elastic::{gc_json, gc_since};
+use crate::provenance;
 use crate::status::Memory;
 use crate::units::{show_count, show_size};
 use block::Stream;
@@ -26,6 +27,8 @@ pub struct Phase {
 pub struct Report {
     /// Options and sizes, as JSON.
     pub config: Value,
+    /// That writes are acknowledged from memory, if they are.
+    pub terms: Option<String>,
     /// What an elastic scheme ran with; null for others.
     pub placement: Value,
     /// The same in a line.
@@ -140,6 +143,18 @@ impl Phase {
         ratio(bytes, self.outcome.chunks_written * chunk_bytes)
     }
 
+    /// Metadata written to the main devices per byte of chunks that requests wrote; not part of `write_amplification`.
+    fn metadata_write_amplification(&self, report: &Report) -> Option<f64> {
+        let devices = self.counted.as_ref()?.devices.iter().take(report.main_count);
+        let bytes = devices.map(|device| of(&device.write_bytes, Stream::Metadata)).sum();
+        ratio(bytes, self.outcome.chunks_written * report.chunk_bytes)
+    }
+
+    /// Chunks overwritten in memory before a device had them, of those that requests wrote.
+    fn absorbed_share(&self) -> Option<f64> {
+        ratio(self.counted.as_ref()?.stats.cache_absorbed, self.outcome.chunks_written)
+    }
+
     /// Bytes written to all devices per byte that requests wrote.
     fn write_amplification_all(&self) -> Option<f64> {
         ratio(sum(self.counted.as_ref()?).write_bytes_all(), self.outcome.bytes_written)
@@ -185,7 +200,12 @@ impl Phase {
         map.insert("requests_per_second".to_owned(), self.rate().into());
         map.insert("latency_us".to_owned(), latency_json(&self.outcome.latency));
         map.insert("write_amplification".to_owned(), self.write_amplification(report.chunk_bytes).into());
+        map.insert(
+            "metadata_write_amplification".to_owned(),
+            self.metadata_write_amplification(report).into(),
+        );
         map.insert("write_amplification_all".to_owned(), self.write_amplification_all().into());
+        map.insert("absorbed_share".to_owned(), self.absorbed_share().into());
         let log_stripes = stats.map(|stats| {
             json!({ "count": stats.log_stripes, "mean_width": ratio(stats.log_members, stats.log_stripes) })
         });
@@ -222,6 +242,7 @@ impl Report {
     pub fn to_json(&self) -> Value {
         let mut map = Map::new();
         map.insert("version".to_owned(), env!("CARGO_PKG_VERSION").into());
+        map.insert("provenance".to_owned(), provenance::json());
         map.insert("seed".to_owned(), self.seed.into());
         map.insert("config".to_owned(), self.config.clone());
         let synthetic = (!self.synthetic.is_empty()).then(|| self.synthetic.clone());
@@ -274,6 +295,10 @@ impl Report {
         if self.bad_lines > 0 {
             text.push_str(&format!("trace    {} bad lines passed over\n", show_count(self.bad_lines)));
         }
+        if let Some(terms) = &self.terms {
+            text.push_str(&format!("terms    {terms}\n"));
+        }
+        text.push_str(&format!("made by  {}\n", provenance::text()));
         text
     }
 
@@ -296,11 +321,14 @@ impl Report {
             us(99.9),
             outcome.latency.max() as f64 / 1e3,
         ));
-        if let (Some(ssd), Some(all)) =
-            (phase.write_amplification(self.chunk_bytes), phase.write_amplification_all())
-        {
+        if let (Some(ssd), Some(metadata), Some(all)) = (
+            phase.write_amplification(self.chunk_bytes),
+            phase.metadata_write_amplification(self),
+            phase.write_amplification_all(),
+        ) {
             text.push_str(&format!(
-                "         SSD chunks written per user chunk {ssd:.3}; bytes to all devices per user byte {all:.3}\n"
+                "         SSD chunks written per user chunk {ssd:.3}, and {metadata:.3} of metadata; bytes to all devices per user byte \
+                 {all:.3}\n"
             ));
         }
         if let Some(counted) = phase.counted.as_ref().filter(|_| self.placement_line.is_some()) {
@@ -319,9 +347,10 @@ impl Report {
             && stats.cache_hits + stats.cache_absorbed > 0
         {
             text.push_str(&format!(
-                "         cache: {} chunks read from it, {} overwritten in it\n",
+                "         memory: {} chunks read from it, {} absorbed ({:.1} % of those written): overwritten in it, never written\n",
                 show_count(stats.cache_hits),
                 show_count(stats.cache_absorbed),
+                100.0 * phase.absorbed_share().unwrap_or(0.0),
             ));
         }
         if let Some((seconds, counted)) = &phase.commit {

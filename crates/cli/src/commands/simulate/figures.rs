@@ -5,12 +5,14 @@ use block::Stream;
 use flash::Counters;
 
 /// Their names, in the order of the columns. Those of devices are of the SSDs while the trace ran.
-pub const NAMES: [&str; 32] = [
+pub const NAMES: [&str; 36] = [
     "requests",
     "user_chunks_written",
     "ssd_chunks_written",
     "log_chunks_written",
     "metadata_bytes_written",
+    "absorbed_chunks",
+    "absorbed_share",
     "ssd_pages_written",
     "flash_pages_written",
     "page_copies",
@@ -25,6 +27,8 @@ pub const NAMES: [&str; 32] = [
     "erases_max",
     "erases_deviation",
     "raid_write_amplification",
+    "metadata_write_amplification",
+    "log_write_amplification",
     "device_write_amplification",
     "write_amplification",
     "wear",
@@ -79,6 +83,14 @@ impl Spread {
     }
 }
 
+/// Devices of an array by what they are for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Role {
+    Ssds,
+    LogDevices,
+    All,
+}
+
 impl Outcome {
     /// A counter of the SSDs while a stretch ran.
     pub fn spread(&self, stretch: &Stretch, count: fn(&Counters) -> u64) -> Spread {
@@ -86,10 +98,17 @@ impl Outcome {
         Spread::of(ssds.iter().map(|device| count(&device.counters) as f64))
     }
 
-    /// Bytes written to all or the log devices, by stream.
-    fn stream_bytes(&self, stretch: &Stretch, stream: Stream) -> f64 {
-        let devices = stretch.phase.counted.iter().flat_map(|counted| &counted.devices);
-        devices.map(|device| device.write_bytes[stream.index()]).sum::<u64>() as f64
+    /// Bytes of some streams written to devices of a role.
+    fn bytes_of(&self, stretch: &Stretch, role: Role, streams: &[Stream]) -> f64 {
+        let devices = stretch.phase.counted.iter().flat_map(|counted| &counted.devices).enumerate();
+        let of_role = devices.filter(|(index, _)| match role {
+            Role::Ssds => *index < self.main_count,
+            Role::LogDevices => *index >= self.main_count,
+            Role::All => true,
+        });
+        let bytes = of_role
+            .map(|(_, device)| streams.iter().map(|stream| device.write_bytes[stream.index()]).sum::<u64>());
+        bytes.sum::<u64>() as f64
     }
 
     /// Stress of programming on each SSD.
@@ -103,7 +122,7 @@ impl Outcome {
         let (run, chunk_bytes) = (&self.run, self.chunk_bytes as f64);
         let done = &run.phase.outcome;
         let user_bytes = done.chunks_written as f64 * chunk_bytes;
-        let bytes = |stream| self.stream_bytes(run, stream);
+        let bytes = |stream| self.bytes_of(run, Role::All, &[stream]);
         let per = |part: f64, whole: f64| if whole > 0.0 { part / whole } else { 1.0 };
         let pages = self.spread(run, |c| c.host_pages_written).sum;
         let programs = self.spread(run, Counters::flash_pages_written).sum;
@@ -113,12 +132,17 @@ impl Outcome {
         let seconds = run.virtual_ns as f64 / 1e9;
         let us = |percentile| done.latency.value_at_percentile(percentile) as f64 / 1e3;
         let counted = run.phase.counted.as_ref();
+        // Chunks overwritten in memory before a device had them.
+        let absorbed = counted.map_or(0.0, |counted| counted.stats.cache_absorbed as f64);
+        let part = |bytes: f64| if user_bytes > 0.0 { bytes / user_bytes } else { 0.0 };
         Figures(vec![
             done.requests as f64,
             done.chunks_written as f64,
             (bytes(Stream::Data) + bytes(Stream::Parity)) / chunk_bytes,
             bytes(Stream::Log) / chunk_bytes,
             bytes(Stream::Metadata),
+            absorbed,
+            if user_bytes > 0.0 { absorbed * chunk_bytes / user_bytes } else { 0.0 },
             pages,
             programs,
             self.spread(run, |c| c.page_copies).sum,
@@ -133,6 +157,8 @@ impl Outcome {
             erases.max,
             erases.deviation,
             per(pages * self.page_bytes as f64, user_bytes),
+            part(self.bytes_of(run, Role::Ssds, &[Stream::Metadata])),
+            part(self.bytes_of(run, Role::LogDevices, &Stream::ALL)),
             per(programs, pages),
             per(programs * self.page_bytes as f64, user_bytes),
             self.wear().sum,

@@ -4,6 +4,7 @@ use super::Arguments;
 use crate::failure::Failure;
 use clap::{Args as _, Command, FromArgMatches as _};
 use std::ffi::OsString;
+use std::path::PathBuf;
 
 /// An option and the values it takes.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -18,7 +19,7 @@ pub struct Axis {
 const CELLS_MAX: usize = 100_000;
 /// Options that say how cells are run, not what a cell is.
 const NOT_CELLS: [&str; 10] =
-    ["sweep", "compare", "baseline", "out", "jobs", "json", "trace", "plot", "plot-value", "plot-width"];
+    ["sweep", "compare", "baseline", "out", "shard", "jobs", "json", "plot", "plot-value", "plot-width"];
 
 /// `option=a,b,c`.
 pub fn parse_axis(text: &str) -> Result<Axis, String> {
@@ -82,13 +83,15 @@ fn cell(axes: &[Axis], line: &[OsString], index: usize) -> Result<Cell, Failure>
     for (axis, value) in axes.iter().zip(&values) {
         // Flags take no value: they are on or off.
         match value.as_str() {
+            // Given again, it would be one more file of the same trace.
+            _ if axis.option == "trace" => {}
             "on" => words.push(format!("--{}", axis.option).into()),
             "off" => {}
             value => words.push(format!("--{}={value}", axis.option).into()),
         }
     }
     let command = Arguments::augment_args(Command::new("simulate")).args_override_self(true);
-    let arguments = command
+    let mut arguments = command
         .try_get_matches_from(words)
         .and_then(|matches| Arguments::from_arg_matches(&matches))
         .map_err(|error| {
@@ -97,6 +100,10 @@ fn cell(axes: &[Axis], line: &[OsString], index: usize) -> Result<Cell, Failure>
                 text.split("\n\n").next().unwrap_or_default().trim_start_matches("error: ").to_owned();
             Failure::new(format!("--sweep: {first}"))
         })?;
+    if let Some(at) = axes.iter().position(|axis| axis.option == "trace") {
+        arguments.trace.traces = vec![PathBuf::from(&values[at])];
+    }
+    arguments.name_traces();
     Ok(Cell { arguments, values })
 }
 
@@ -134,7 +141,7 @@ mod tests {
         let refused = |axis| run(axis).err().unwrap().to_string();
         assert!(refused("depth=1").contains("--depth"), "{}", refused("depth=1"));
         assert!(refused("scheme=raid5").contains("raid5"));
-        for bad in ["", "=1", "scheme", "scheme=", "scheme=a,,b", "out=a,b", "trace=x"] {
+        for bad in ["", "=1", "scheme", "scheme=", "scheme=a,,b", "out=a,b", "shard=1/2"] {
             assert!(parse_axis(bad).is_err(), "{bad}");
         }
         let twice = [parse_axis("scheme=raid").unwrap(), parse_axis("scheme=eplog").unwrap()];

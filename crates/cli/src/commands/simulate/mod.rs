@@ -8,6 +8,7 @@ mod grid;
 mod outcome;
 mod picture;
 mod rig;
+mod store;
 mod sweep;
 
 use super::Exit;
@@ -20,12 +21,14 @@ use crate::elastic::{ElasticChoices, GcUnit};
 use crate::failure::Failure;
 use crate::output;
 use crate::plot::options::PlotOptions;
+use crate::terms::Terms;
 use crate::units::parse_size;
 use array::{Content, EngineOptions, SyncPolicy};
 use block::Geometry;
 use clap::Args;
 use flash::{DeviceConfig, GcPolicy, SlcCap, SsdConfig, presets};
 use format::{Consistency, SchemeKind};
+use placement::{HotnessKind, PlacementKind};
 use std::path::PathBuf;
 
 /// Buffers for requests: so many that none waits for one. Nobody touches their content, so they take no memory. Not for elastic
@@ -137,9 +140,13 @@ pub struct Arguments {
     /// Run for each of these values of an option, such as queue-depth=1,8,32; several make a grid.
     #[arg(long, value_parser = grid::parse_axis, value_name = "OPTION=A,B,C")]
     sweep: Vec<grid::Axis>,
-    /// Folder for results.csv and a JSON file per cell; cells that are there are not run again.
+    /// Folder for results.csv and a JSON file per cell; cells that are there from this build of the program are not run again.
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
+    /// Run a part of the cells only, such as 1/4, 2/4 and so on on four machines; without it afterwards, in a folder with the files
+    /// of all, nothing is run again and results.csv has every cell.
+    #[arg(long, requires = "out", conflicts_with = "plot", value_name = "I/N")]
+    shard: Option<store::Shard>,
     /// Cells that run side by side [all processors].
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=1024), value_name = "N")]
     jobs: Option<u32>,
@@ -151,7 +158,8 @@ pub struct Arguments {
 }
 
 /// Runs `simulate`.
-pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
+pub fn run(arguments: &mut Arguments) -> Result<Exit, Failure> {
+    arguments.name_traces();
     let alone = arguments.compare.is_empty() && arguments.sweep.is_empty();
     if alone && arguments.out.is_none() && !arguments.plot.wanted() {
         arguments.cache.check(arguments.scheme)?;
@@ -170,6 +178,36 @@ pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
 }
 
 impl Arguments {
+    /// Puts the seed into names of traces that ask for it.
+    fn name_traces(&mut self) {
+        let seed = self.seed.to_string();
+        for path in &mut self.trace.traces {
+            if let Some(name) = path.to_str().filter(|name| name.contains("{seed}")) {
+                *path = PathBuf::from(name.replace("{seed}", &seed));
+            }
+        }
+    }
+
+    /// Whether anything depends on the seed: half of GLRU's tests, and victims drawn by lot.
+    fn has_chance(&self) -> bool {
+        let drawn = matches!(self.ssd_gc, Some(GcPolicy::DChoices(_)));
+        let was = self.scheme.is_elastic() && self.elastic.used_placement(self.scheme) == PlacementKind::Was;
+        drawn || (was && self.elastic.hotness != Some(HotnessKind::Hca))
+    }
+
+    /// That writes are acknowledged from memory, if they are.
+    fn terms(&self) -> Option<String> {
+        let mut terms = Terms::default();
+        terms.add(self.scheme.name(), self.answers_from_memory());
+        terms.line("")
+    }
+
+    /// Whether a write is acknowledged before a device has it.
+    fn answers_from_memory(&self) -> bool {
+        let cached = self.scheme == SchemeKind::Eplog && self.cache != CacheSizes::default();
+        !self.sync && (self.scheme.is_elastic() || cached)
+    }
+
     /// The array.
     fn kind(&self) -> Result<Kind, Failure> {
         let columns = self.geometry;

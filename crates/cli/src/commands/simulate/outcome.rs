@@ -3,6 +3,7 @@
 use super::figures::NAMES;
 use crate::commands::replay::report::Phase;
 use crate::elastic::gc_json;
+use crate::provenance;
 use crate::status::Memory;
 use crate::units::{show_count, show_size};
 use comfy_table::{CellAlignment, Table, presets};
@@ -32,6 +33,8 @@ pub struct Stretch {
 pub struct Outcome {
     /// Options and sizes, as JSON.
     pub config: Value,
+    /// That writes are acknowledged from memory, if they are.
+    pub terms: Option<String>,
     /// What an elastic scheme ran with; null for others.
     pub placement: Value,
     /// The same in a line.
@@ -68,6 +71,7 @@ impl Outcome {
     pub fn to_json(&self) -> Value {
         let mut map = Map::new();
         map.insert("version".to_owned(), env!("CARGO_PKG_VERSION").into());
+        map.insert("provenance".to_owned(), provenance::json());
         map.insert("seed".to_owned(), self.seed.into());
         map.insert("config".to_owned(), self.config.clone());
         map.insert("placement".to_owned(), self.placement.clone());
@@ -179,10 +183,18 @@ impl Outcome {
             get("latency_us_max"),
         ));
         text.push_str(&format!(
-            "writes     per byte of users {:.3}: RAID {:.3} x device {:.3}; {} log chunks, {} stripes committed\n",
+            "writes     per byte of users {:.3}: RAID {:.3} (metadata {:.3} of it) x device {:.3}; {:.3} to log devices\n",
             get("write_amplification"),
             get("raid_write_amplification"),
+            get("metadata_write_amplification"),
             get("device_write_amplification"),
+            get("log_write_amplification"),
+        ));
+        text.push_str(&format!(
+            "chunks     {} of users, {} of them ({:.1} %) overwritten in memory and never written; {} of logs; {} stripes committed\n",
+            show_count(get("user_chunks_written") as u64),
+            show_count(get("absorbed_chunks") as u64),
+            100.0 * get("absorbed_share"),
             show_count(get("log_chunks_written") as u64),
             show_count(get("stripes_committed") as u64),
         ));
@@ -202,6 +214,10 @@ impl Outcome {
             self.cpu_seconds,
             show_count(self.rate() as u64)
         ));
+        if let Some(terms) = &self.terms {
+            text.push_str(&format!("terms      {terms}\n"));
+        }
+        text.push_str(&format!("made by    {}\n", provenance::text()));
         text
     }
 

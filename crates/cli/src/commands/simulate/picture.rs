@@ -2,7 +2,7 @@
 //! was swept.
 
 use super::Arguments;
-use super::figures::NAMES;
+use super::figures::{Figures, NAMES};
 use super::grid::Axis;
 use super::sweep::Row;
 use crate::failure::Failure;
@@ -10,9 +10,13 @@ use crate::plot::figure::{Kind, Spec, number, of_table};
 use crate::plot::file::Target;
 use crate::plot::options::PlotOptions;
 use crate::plot::table::Table;
+use crate::provenance;
 
-/// Columns that are no figure of their own: what users write, what RAID and what the SSDs' GC add to that.
+/// Columns that are no figure of their own: what users write, so far as it is not overwritten in memory, what RAID and what the
+/// SSDs' GC add to that.
 const PARTS: [&str; 3] = ["user data", "RAID", "GC of the SSDs"];
+/// What users write and no device sees: bars start from it.
+const ABSORBED: &str = "absorbed in memory, not written";
 
 /// The plot asked for, if one is.
 pub struct Picture<'a> {
@@ -39,23 +43,23 @@ impl<'a> Picture<'a> {
     /// Draws it.
     pub fn draw(&self, axes: &[Axis], rows: &[Row]) -> Result<(), Failure> {
         match &self.target {
-            Some(target) => target.write(&of_table(&table(axes, rows), &self.spec(axes))?),
+            Some(target) => target.write(&of_table(&table(axes, rows), &self.spec(axes, rows))?),
             None => Ok(()),
         }
     }
 
     /// The first axis of numbers is the horizontal one; seeds are repetitions. The scheme, or what is left, tells lines or
     /// bars apart.
-    fn spec(&self, axes: &[Axis]) -> Spec {
+    fn spec(&self, axes: &[Axis], rows: &[Row]) -> Spec {
         let names = |axes: &[&Axis]| axes.iter().map(|axis| axis.option.clone()).collect::<Vec<_>>();
         let (seeds, shown): (Vec<&Axis>, Vec<&Axis>) = axes.iter().partition(|axis| axis.option == "seed");
         let is_numbers =
             |axis: &Axis| axis.values.len() > 1 && axis.values.iter().all(|value| number(value).is_some());
         let over = shown.iter().position(|axis| is_numbers(axis));
         let spec = Spec {
-            over: seeds.first().filter(|_| !shown.is_empty()).map(|axis| axis.option.clone()),
+            over: if shown.is_empty() { Vec::new() } else { names(&seeds) },
             width: self.options.width(),
-            about: about(axes),
+            about: provenance::of_picture(),
             ..Spec::default()
         };
         let value = self.value.unwrap_or("write_amplification").to_owned();
@@ -65,11 +69,18 @@ impl<'a> Picture<'a> {
             return Spec { x: names(&shown[at..=at]), y: vec![value], series: names(&rest), ..spec };
         }
         // Parts of a sum have no spread; means of several seeds are shown whole.
-        if self.value.is_none() && spec.over.is_none() {
+        if self.value.is_none() && spec.over.is_empty() {
             let y_label = Some("write amplification (flash bytes per user byte)".to_owned());
             let x = if shown.is_empty() { names(&seeds) } else { names(&shown) };
-            let y = PARTS.map(str::to_owned).to_vec();
-            return Spec { x, y, y_label, kind: Some(Kind::Stacked), ..spec };
+            // What is nowhere is no part.
+            let there = |(index, part): (usize, &str)| {
+                let any = rows.iter().any(|row| parts(&row.figures)[index] > 0.0);
+                any.then(|| part.to_owned())
+            };
+            let names = [ABSORBED].into_iter().chain(PARTS).enumerate();
+            let y: Vec<String> = names.filter_map(there).collect();
+            let beneath = Some(ABSORBED.to_owned()).filter(|name| y.contains(name));
+            return Spec { x, y, y_label, beneath, kind: Some(Kind::Stacked), ..spec };
         }
         let (x, series) = match shown.as_slice() {
             [] => (names(&seeds), Vec::new()),
@@ -81,16 +92,9 @@ impl<'a> Picture<'a> {
     }
 }
 
-/// What made the figure.
-fn about(axes: &[Axis]) -> String {
-    let axes = axes.iter().map(|axis| format!("{}={}", axis.option, axis.values.join(",")));
-    let axes = axes.collect::<Vec<_>>().join(" ");
-    format!("elastripe {} simulate: {axes}", env!("CARGO_PKG_VERSION"))
-}
-
 fn table(axes: &[Axis], rows: &[Row]) -> Table {
     let mut keys: Vec<String> = axes.iter().map(|axis| axis.option.clone()).collect();
-    keys.extend(NAMES.iter().chain(&["lifespan"]).chain(&PARTS).map(|key| (*key).to_owned()));
+    keys.extend(NAMES.iter().chain(&["lifespan", ABSORBED]).chain(&PARTS).map(|key| (*key).to_owned()));
     let cells = |row: &Row| {
         // A flag is on or off, which says little without its name.
         let named = |(axis, value): (&Axis, &String)| match value.as_str() {
@@ -101,12 +105,16 @@ fn table(axes: &[Axis], rows: &[Row]) -> Table {
         let mut cells: Vec<String> = axes.iter().zip(&row.values).map(named).collect();
         cells.extend(row.figures.values().iter().map(ToString::to_string));
         cells.push(row.lifespan.map_or_else(String::new, |lifespan| lifespan.to_string()));
-        let (raid, all) =
-            (row.figures.get("raid_write_amplification"), row.figures.get("write_amplification"));
-        // With a cache less arrives at the SSDs than users write: RAID adds nothing then.
-        let user = raid.min(1.0);
-        cells.extend([user, raid - user, (all - raid).max(0.0)].map(|part| part.to_string()));
+        cells.extend(parts(&row.figures).iter().map(ToString::to_string));
         cells
     };
     Table::new(keys, rows.iter().map(cells).collect())
+}
+
+/// What was absorbed, and the parts of what was written, per byte of users.
+fn parts(figures: &Figures) -> [f64; 4] {
+    let (raid, all) = (figures.get("raid_write_amplification"), figures.get("write_amplification"));
+    let absorbed = figures.get("absorbed_share").clamp(0.0, 1.0);
+    let user = raid.min(1.0 - absorbed);
+    [absorbed, user, raid - user, (all - raid).max(0.0)]
 }

@@ -77,6 +77,7 @@ pub fn simulate(arguments: &Arguments, loaded: &Loaded, shown: Shown) -> Result<
     let config = &target.array().engine_ref().store().config;
     Ok(Outcome {
         config: describe(arguments, loaded, &target, &ssd),
+        terms: arguments.terms(),
         placement: placement_json(&options.scheme, config),
         placement_line: placement_text(&options.scheme, config),
         scheme: arguments.scheme,

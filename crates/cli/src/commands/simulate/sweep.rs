@@ -1,27 +1,27 @@
 //! Many runs: side by side on all processors, one line of results.csv per cell, in one table.
 //!
-//! A cell is known by a hash of everything that it depends on: program version, options, trace. Its line is appended in one
-//! write when it has ended; lines that an interruption cut short are dropped at the next start.
+//! A cell is known by a hash of everything that it depends on: the build of the program, options, trace.
 
 use super::figures::{Figures, NAMES};
 use super::grid::{Axis, Cell, axes, cells};
 use super::outcome::number;
 use super::picture::Picture;
 use super::rig::{Shown, simulate};
+use super::store::Store;
 use super::{Arguments, Exit};
 use crate::commands::replay::load::Loaded;
 use crate::failure::Failure;
 use crate::output;
+use crate::provenance;
+use crate::terms::{ACCOUNTS, Terms};
 use crate::units::show_count;
 use comfy_table::{CellAlignment, Table, presets};
 use format::SchemeKind;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde_json::{Map, Value};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::ffi::OsString;
-use std::fs::{self, File, OpenOptions};
-use std::io::{IsTerminal as _, Write as _};
-use std::path::{Path, PathBuf};
+use std::io::IsTerminal as _;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -30,8 +30,15 @@ pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     let axes = axes(arguments);
     let picture = Picture::new(arguments, &axes)?;
     let line: Vec<OsString> = std::env::args_os().skip(2).collect();
-    let cells = cells(&axes, &line)?;
+    let mut cells = cells(&axes, &line)?;
     check(arguments, &cells)?;
+    if let Some(shard) = arguments.shard {
+        let mut index = 0;
+        cells.retain(|_| {
+            index += 1;
+            shard.has(index - 1)
+        });
+    }
     let traces = Traces::default();
     let mut keyed = Vec::new();
     for cell in cells {
@@ -39,18 +46,27 @@ pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
         keyed.push((key, cell));
     }
     let store = match &arguments.out {
-        Some(folder) => Some(Store::open(folder, &axes)?),
+        Some(folder) => Some(Store::open(folder, &axes, arguments.shard)?),
         None => None,
     };
-    let known = store.as_ref().map(|store| store.known.clone()).unwrap_or_default();
     let board = Board { store: store.map(Mutex::new), bar: bar(keyed.len() as u64) };
-    let found = work(arguments, &keyed, &known, &traces, &board);
+    let found = work(arguments, &keyed, &traces, &board);
     board.bar.finish_and_clear();
-    let rows = rows(keyed.into_iter().map(|(_, cell)| cell).zip(found?), arguments.baseline);
+    let (keys, cells): (Vec<String>, Vec<Cell>) = keyed.into_iter().unzip();
+    let terms = terms(&cells);
+    let seeds = seeds_without_effect(&axes, &cells, &line);
+    let rows = rows(cells.into_iter().zip(found?), arguments.baseline);
+    if let Some(store) = board.store {
+        let lifespans = rows.iter().map(|row| row.lifespan);
+        let store = store.into_inner().unwrap_or_else(PoisonError::into_inner);
+        store.finish(&keys.iter().map(String::as_str).zip(lifespans).collect::<Vec<_>>())?;
+    }
     if arguments.json {
-        output::line(format_args!("{:#}", json(&axes, &rows)));
+        output::line(format_args!("{:#}", json(&axes, &rows, &terms)));
     } else {
         output::line(table(&axes, &rows));
+        terms.iter().chain(&seeds).for_each(output::line);
+        output::line(format_args!("made by {}", provenance::text()));
     }
     picture.draw(&axes, &rows)?;
     Ok(0)
@@ -127,6 +143,7 @@ fn key(arguments: &Arguments, loaded: &Loaded) -> String {
         baseline: _,
         sweep: _,
         out: _,
+        shard: _,
         jobs: _,
         plot: _,
         json: _,
@@ -135,7 +152,7 @@ fn key(arguments: &Arguments, loaded: &Loaded) -> String {
         "{} {:016x} {} {geometry} {scheme} {code:?} {consistency} {device_size:?} {chunk_size} {ssd} {ssd_size:?} {ssd_gc:?} \
          {log_device} {untimed} {streams:?} {stream_limit:?} {parity_classes:?} {slc_cap:?} {stress_ratio} {prefill} \
          {utilization} {fill} {} {timed} {speed} {commit_every:?} {sync} {buffers:?} {cache:?} {elastic:?} {unit:?} {seed}",
-        env!("CARGO_PKG_VERSION"),
+        provenance::build(),
         loaded.hash(),
         trace.sectors,
         arguments.depth(),
@@ -144,70 +161,6 @@ fn key(arguments: &Arguments, loaded: &Loaded) -> String {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
     });
     format!("{hash:016x}")
-}
-
-/// results.csv and the folder around it.
-struct Store {
-    folder: PathBuf,
-    file: File,
-    known: BTreeMap<String, Figures>,
-}
-
-impl Store {
-    fn open(folder: &Path, axes: &[Axis]) -> Result<Self, Failure> {
-        let path = folder.join("results.csv");
-        let named = |error: std::io::Error| Failure::new(format!("{}: {error}", path.display()));
-        fs::create_dir_all(folder).map_err(named)?;
-        let options = axes.iter().map(|axis| axis.option.as_str());
-        let header: Vec<&str> =
-            ["cell", "seed", "trace_hash", "version"].into_iter().chain(options).chain(NAMES).collect();
-        let header = header.join(",");
-        let before = match fs::read_to_string(&path) {
-            Ok(text) => text,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
-            Err(error) => return Err(named(error)),
-        };
-        let mut whole = format!("{header}\n");
-        let mut known = BTreeMap::new();
-        for (index, line) in before.split_inclusive('\n').enumerate() {
-            let text = line.trim_end_matches('\n');
-            if index == 0 {
-                if text != header && line.ends_with('\n') {
-                    return Err(Failure::new(format!(
-                        "{}: found columns of another sweep, expected {header}; use another --out",
-                        path.display()
-                    )));
-                }
-                continue;
-            }
-            let cells: Vec<&str> = text.split(',').collect();
-            let figures = cells.len().checked_sub(NAMES.len()).and_then(|at| Figures::parse(&cells[at..]));
-            if let (true, Some(figures)) = (line.ends_with('\n'), figures)
-                && cells.len() == header.split(',').count()
-            {
-                known.insert(cells[0].to_owned(), figures);
-                whole.push_str(line);
-            }
-        }
-        fs::write(&path, whole).map_err(named)?;
-        let file = OpenOptions::new().append(true).open(&path).map_err(named)?;
-        Ok(Self { folder: folder.to_path_buf(), file, known })
-    }
-
-    /// A finished cell: its JSON first, so that a line in the table means that both are there.
-    fn add(&mut self, key: &str, cell: &Cell, json: &Value, figures: &Figures) -> Result<(), Failure> {
-        let path = self.folder.join(format!("{key}.json"));
-        fs::write(&path, format!("{json:#}\n"))
-            .map_err(|error| Failure::new(format!("{}: {error}", path.display())))?;
-        let hash = json.pointer("/config/trace/hash").and_then(Value::as_str).unwrap_or_default();
-        let mut line = vec![key.to_owned(), cell.arguments.seed.to_string(), hash.to_owned()];
-        line.push(env!("CARGO_PKG_VERSION").to_owned());
-        line.extend(cell.values.iter().cloned());
-        line.extend(figures.values().iter().map(ToString::to_string));
-        self.file
-            .write_all(format!("{}\n", line.join(",")).as_bytes())
-            .map_err(|error| Failure::new(format!("{}: {error}", self.folder.join("results.csv").display())))
-    }
 }
 
 /// Where workers report.
@@ -231,7 +184,6 @@ fn bar(cells: u64) -> ProgressBar {
 fn work(
     arguments: &Arguments,
     cells: &[(String, Cell)],
-    known: &BTreeMap<String, Figures>,
     traces: &Traces,
     board: &Board,
 ) -> Result<Vec<Figures>, Failure> {
@@ -243,8 +195,12 @@ fn work(
         loop {
             let index = next.fetch_add(1, Ordering::Relaxed);
             let Some((key, cell)) = cells.get(index) else { break };
-            let figures = match known.get(key) {
-                Some(figures) => Ok(figures.clone()),
+            let known = board
+                .store
+                .as_ref()
+                .and_then(|store| store.lock().unwrap_or_else(PoisonError::into_inner).known(key));
+            let figures = match known {
+                Some(figures) => Ok(figures),
                 None => one(key, cell, traces, board),
             };
             match figures {
@@ -327,7 +283,38 @@ fn rows(cells: impl Iterator<Item = (Cell, Figures)>, baseline: Option<SchemeKin
         .collect()
 }
 
-fn json(axes: &[Axis], rows: &[Row]) -> Value {
+/// Says so where repetitions under other seeds must come out alike: nothing in them is left to chance.
+fn seeds_without_effect(axes: &[Axis], cells: &[Cell], line: &[OsString]) -> Option<String> {
+    if line.iter().any(|word| word.to_string_lossy().contains("{seed}")) {
+        return None;
+    }
+    let swept = axes.iter().any(|axis| axis.option == "seed" && axis.values.len() > 1);
+    let mut alike: Vec<&str> = Vec::new();
+    for cell in cells.iter().filter(|cell| !cell.arguments.has_chance()) {
+        if !alike.contains(&cell.arguments.scheme.name()) {
+            alike.push(cell.arguments.scheme.name());
+        }
+    }
+    (swept && !alike.is_empty()).then(|| {
+        format!(
+            "seed: nothing is left to chance under {}, so all seeds give the same; make a trace for each seed and name it with \
+             {{seed}}, as in --trace zipf-{{seed}}.csv",
+            alike.join(", ")
+        )
+    })
+}
+
+/// What differs between the rows beside what their columns say.
+fn terms(cells: &[Cell]) -> Vec<String> {
+    let mut terms = Terms::default();
+    for cell in cells {
+        terms.add(cell.arguments.scheme.name(), cell.arguments.answers_from_memory());
+    }
+    let line = terms.line("--sync has all of them acknowledge what is durable.");
+    line.into_iter().chain([ACCOUNTS.to_owned()]).collect()
+}
+
+fn json(axes: &[Axis], rows: &[Row], terms: &[String]) -> Value {
     let row = |row: &Row| {
         let mut map = Map::new();
         for (axis, value) in axes.iter().zip(&row.values) {
@@ -341,20 +328,25 @@ fn json(axes: &[Axis], rows: &[Row]) -> Value {
     };
     let mut map = Map::new();
     map.insert("version".to_owned(), env!("CARGO_PKG_VERSION").into());
+    map.insert("provenance".to_owned(), provenance::json());
+    map.insert("notes".to_owned(), terms.into());
     map.insert("cells".to_owned(), Value::Array(rows.iter().map(row).collect()));
     Value::Object(map)
 }
 
 /// Columns of the table: heading, figure, digits behind the point.
-const COLUMNS: [(&str, &str, usize); 12] = [
+const COLUMNS: [(&str, &str, usize); 15] = [
+    ("absorbed", "absorbed_share", 3),
     ("SSD chunks", "ssd_chunks_written", 0),
     ("log chunks", "log_chunks_written", 0),
     ("copies", "page_copies", 0),
     ("GC ops/SSD", "gc_operations_mean_with_fill", 1),
     ("erases/SSD", "erases_mean", 1),
     ("RAID WA", "raid_write_amplification", 3),
+    ("of it metadata", "metadata_write_amplification", 3),
     ("x device", "device_write_amplification", 3),
     ("= WA", "write_amplification", 3),
+    ("log WA", "log_write_amplification", 3),
     ("requests/s", "requests_per_second", 0),
     ("mean us", "latency_us_mean", 1),
     ("p99 us", "latency_us_p99", 1),

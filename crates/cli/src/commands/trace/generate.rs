@@ -2,7 +2,6 @@
 
 use super::{Exit, write_whole};
 use crate::failure::Failure;
-use crate::output;
 use crate::units::parse_size;
 use clap::Args;
 use std::path::PathBuf;
@@ -41,22 +40,23 @@ pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     let label = *generator.label();
     let solution = generator.solution();
     let out = arguments.out.display();
-    let summary = write_whole(&arguments.out, OutputFormat::Common, arguments.force, |mut writer| {
-        writer.label(&label, &solution);
-        for request in &mut generator {
-            writer.write(&request)?;
-        }
-        Ok(writer.finish()?)
-    })?;
-    output::line(format_args!(
+    let (summary, said) =
+        write_whole(&arguments.out, OutputFormat::Common, arguments.force, |mut writer| {
+            writer.label(&label, &solution);
+            for request in &mut generator {
+                writer.write(&request)?;
+            }
+            Ok(writer.finish()?)
+        })?;
+    said.line(format_args!(
         "{out}: {} synthetic requests written: {}, seed {}",
         summary.written_count,
         label.profile.describe(),
         label.seed
     ));
-    output::line(format_args!("solved: {solution}"));
+    said.line(format_args!("solved: {solution}"));
     if let Some(full) = label.profile.published_request_count().filter(|_| !label.is_full_length()) {
-        output::line(format_args!(
+        said.line(format_args!(
             "not the published length of {full} requests: counts are that part of the published ones; working set, unique \
              chunks and top 20 % are comparable at full length only"
         ));

@@ -5,11 +5,12 @@ mod synthetic;
 
 use super::Exit;
 use crate::failure::Failure;
+use crate::outfile::OutFile;
 use crate::output;
 use crate::units::parse_size;
 use clap::{Args, Subcommand, ValueEnum};
 use serde_json::{Value, json};
-use std::fs::OpenOptions;
+use std::fmt::Display;
 use std::path::{Path, PathBuf};
 use trace::{
     Compression, DevMode, Format, Label, OutputFormat, ReadOptions, SkipPolicy, Stats, StatsCollector,
@@ -212,49 +213,60 @@ fn run_convert(arguments: &ConvertArguments) -> Result<Exit, Failure> {
     let labels = labels(traces, &options)?;
     let mut requests = TraceSequence::open(traces, &options)?;
     let mut labelled = true;
-    let summary = write_whole(out, arguments.to, arguments.force, |mut writer| {
+    let (summary, said) = write_whole(out, arguments.to, arguments.force, |mut writer| {
         labelled = labels.iter().all(|label| writer.label(label, ""));
         Ok(convert(&mut requests, writer)?)
     })?;
-    output::line(format_args!(
+    said.line(format_args!(
         "{}: {} requests written, {} left out",
         out.display(),
         summary.written_count,
         summary.left_out_count
     ));
     if requests.skipped_count() > 0 {
-        output::line(format_args!("{} bad lines passed over", requests.skipped_count()));
+        said.line(format_args!("{} bad lines passed over", requests.skipped_count()));
     }
     if !labelled {
-        output::line("the requests are synthetic; this format has no room to say so");
+        said.line("the requests are synthetic; this format has no room to say so");
     }
     Ok(0)
 }
 
-/// Writes a trace under another name until it is whole, so that an error leaves nothing behind and destroys nothing.
+/// Writes a trace whole or not at all, or through a device; what is said of it goes where the trace does not.
 fn write_whole(
     out: &Path,
     format: OutputFormat,
     force: bool,
     write: impl FnOnce(TraceWriter) -> Result<WriteSummary, Failure>,
-) -> Result<WriteSummary, Failure> {
-    if out.exists() && !force {
+) -> Result<(WriteSummary, Said), Failure> {
+    let file = OutFile::new("", out)?;
+    if file.overwrites() && !force {
         return Err(Failure::new(format!(
             "{}: exists; name another file, or overwrite it with --force",
             out.display()
         )));
     }
-    let partial = crate::partial::name_of(out);
-    let failed = |error: std::io::Error| Failure::new(format!("{}: cannot write: {error}", out.display()));
-    let file = OpenOptions::new().write(true).create_new(true).open(&partial).map_err(failed)?;
+    let said = if file.is_stdout() { Said::ToStandardError } else { Said::ToStandardOutput };
     let name = out.display().to_string();
-    let writer = TraceWriter::new(&name, Box::new(file), format, Compression::of_path(out));
-    let written = writer
-        .map_err(Failure::from)
-        .and_then(write)
-        .and_then(|summary| std::fs::rename(&partial, out).map(|()| summary).map_err(failed));
-    written.inspect_err(|_| {
-        // The first error is the one to report.
-        let _ = std::fs::remove_file(&partial);
-    })
+    let summary = file
+        .write(|file| write(TraceWriter::new(&name, Box::new(file), format, Compression::of_path(out))?))?;
+    Ok((summary, said))
+}
+
+/// Where lines about a trace go that was written.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Said {
+    /// Where results go.
+    ToStandardOutput,
+    /// The trace is what goes to standard output.
+    ToStandardError,
+}
+
+impl Said {
+    fn line(self, text: impl Display) {
+        match self {
+            Self::ToStandardOutput => output::line(text),
+            Self::ToStandardError => output::warn(text),
+        }
+    }
 }

@@ -48,8 +48,14 @@ pub fn draw(sheet: &mut Sheet, area: Area, range: &Range, bars: &Bars, styles: &
                     }
                     below += part;
                 }
-                let sum = Value { value: bars.sum(index), range: None };
-                above(sheet, area, range, (middle, bar, base), sum, label);
+                // The value is that of the parts, wherever they end.
+                if let Some(sum) = bars.sum(index).filter(|_| label) {
+                    let text = short(sum);
+                    let at = (middle, area.y(range, below) - 1.8);
+                    sheet.text(at, Anchor::Middle, VALUE_SIZE, &text, &text);
+                } else if bars.sum(index).is_none() {
+                    above(sheet, area, range, (middle, bar, base), Value::default(), label);
+                }
             }
             Arrangement::Grouped => {
                 let left = middle - bar * bars.series.len() as f64 / 2.0;

@@ -73,13 +73,22 @@ struct Styles(Vec<(String, &'static Style)>);
 impl Styles {
     fn of(figure: &Figure) -> Self {
         let mut names: Vec<String> = Vec::new();
-        for name in figure.panels.iter().flat_map(|panel| panel.body.names()) {
-            if !names.iter().any(|known| known == name) {
-                names.push(name.to_owned());
+        let mut beneath: Vec<(String, &'static Style)> = Vec::new();
+        for panel in &figure.panels {
+            let apart = match &panel.body {
+                Body::Bars(bars) => bars.beneath.as_deref(),
+                Body::Lines(_) => None,
+            };
+            for name in panel.body.names() {
+                if apart == Some(name) {
+                    beneath.push((name.to_owned(), &style::BENEATH));
+                } else if !names.iter().any(|known| known == name) {
+                    names.push(name.to_owned());
+                }
             }
         }
         let styles = style::of(&names);
-        Self(names.into_iter().zip(styles).collect())
+        Self(names.into_iter().zip(styles).chain(beneath).collect())
     }
 
     fn get(&self, name: &str) -> &'static Style {

@@ -1,7 +1,7 @@
 //! SVG elements: the only place that writes them.
 
 use super::super::Figure;
-use super::super::style::{STYLES, Style};
+use super::super::style::{BENEATH, STYLES, Style};
 use super::super::text::escaped;
 use super::{INK, Styles};
 use std::fmt::Write as _;
@@ -140,7 +140,7 @@ impl Sheet {
     pub fn finish(self, width: f64, height: f64, styles: &Styles, figure: &Figure) -> String {
         let (width, height) = (n(width), n(height.ceil()));
         let mut hatches = String::new();
-        for (index, style) in STYLES.iter().enumerate() {
+        for (index, style) in STYLES.iter().chain([&BENEATH]).enumerate() {
             if !style.hatch.is_empty() && styles.0.iter().any(|(_, used)| *used == style) {
                 hatches.push_str(&format!(
                     concat!(
@@ -180,6 +180,6 @@ fn fill(style: &Style) -> String {
     if style.hatch.is_empty() {
         return style.colour.to_owned();
     }
-    let index = STYLES.iter().position(|known| known == style).unwrap_or(0);
+    let index = STYLES.iter().chain([&BENEATH]).position(|known| known == style).unwrap_or(0);
     format!("url(#hatch{index})")
 }
