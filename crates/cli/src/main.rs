@@ -27,6 +27,7 @@ mod steward;
 mod terms;
 mod units;
 mod volume;
+mod watch;
 
 use clap::error::ErrorKind;
 use clap::{CommandFactory, Parser};

@@ -2,9 +2,12 @@
 
 use crate::control::{LINE_BYTES_MAX, Reply, Request};
 use crate::open::member_name;
-use crate::operate::{Caution, Event, Operator, Running};
+use crate::operate::{Caution, Event, Operator, Running, WorkKind};
 use crate::output;
-use crate::status::of_running;
+use crate::status::{LastScrub, of_running};
+use crate::units::show_seconds;
+use crate::watch::describe_unfit;
+use array::MaintenanceReport;
 use block::DevIndex;
 use format::CheckpointKind;
 use front::nbd::Fault;
@@ -17,8 +20,6 @@ use std::process::{Child, ExitStatus};
 
 /// Control connections at a time.
 const CLIENTS_MAX: usize = 32;
-/// How often the log looks at error counters.
-const LOOK_NS: u64 = 1_000_000_000;
 
 /// Descriptors that signals are written to.
 pub struct Signals {
@@ -65,8 +66,6 @@ pub struct Steward {
     events: Vec<Event>,
     rewatch: bool,
     stopping: bool,
-    next_look_ns: u64,
-    checksum_errors: Vec<u64>,
 }
 
 impl Steward {
@@ -90,8 +89,6 @@ impl Steward {
             events: Vec::new(),
             rewatch: false,
             stopping: false,
-            next_look_ns: 0,
-            checksum_errors: Vec::new(),
         }
     }
 
@@ -186,6 +183,10 @@ impl Steward {
                 running.engine().set_rebuild_rate(bytes_per_s);
                 Ok(Outcome::Answer(Reply::done()))
             }
+            Request::Clear { device } => {
+                let dev = device.map(|device| self.operator.find(running, &device)).transpose()?;
+                Ok(Outcome::Later(Wait::Tag(running.control(|engine, tag| engine.clear_errors(tag, dev)))))
+            }
             Request::Commit => {
                 Ok(Outcome::Later(Wait::Tag(running.control(|engine, tag| engine.commit(tag)))))
             }
@@ -246,39 +247,14 @@ impl Steward {
                     self.answer(Wait::Place(dev), &Reply::refused(why), running);
                 }
                 Event::Rebuilt(dev) => log(&format!("{} is rebuilt", name(dev))),
-                Event::WorkEnded { lost, mismatches, completed, .. } => {
-                    if lost > 0 || mismatches > 0 {
-                        log(&format!(
-                            "{lost} code words are lost, {mismatches} stripes had parity that did not match"
-                        ));
-                    } else if !completed {
-                        log("rebuild or scrub was interrupted");
-                    }
+                Event::Unfit { dev, why, failed } => {
+                    let path = self.operator.paths()[dev.index()].as_ref();
+                    log(&describe_unfit(&name(dev), path, why, failed));
                 }
-            }
-        }
-    }
-
-    /// Tells of checksum errors, at most once a second.
-    fn look_at_errors(&mut self, running: &Running) {
-        let now_ns = running.now_ns();
-        if now_ns < self.next_look_ns {
-            return;
-        }
-        self.next_look_ns = now_ns.saturating_add(LOOK_NS);
-        let members = running.engine_ref().health().members();
-        self.checksum_errors.resize(members.len(), 0);
-        let main_count = running.engine_ref().store().main_count();
-        for ((index, member), seen) in (0u16..).zip(members).zip(&mut self.checksum_errors) {
-            let errors = member.errors.checksum + member.errors.read;
-            if errors > *seen {
-                let name = member_name(main_count, DevIndex::new(index));
-                log(&format!(
-                    "{name}: {} bad chunks found, {} healed so far",
-                    errors - *seen,
-                    member.errors.healed
-                ));
-                *seen = errors;
+                Event::WorkBegan { kind, resumed } => log(describe_begin(kind, resumed)),
+                Event::WorkEnded { kind, found, seconds, completed, .. } => {
+                    log(&describe_end(kind, &found, seconds, completed));
+                }
             }
         }
     }
@@ -298,6 +274,29 @@ impl Steward {
             self.clients.remove(index);
         }
         self.rewatch = true;
+    }
+}
+
+/// That work on the whole array begins.
+fn describe_begin(kind: WorkKind, resumed: bool) -> &'static str {
+    match (kind, resumed) {
+        (WorkKind::Scrub, false) => "scrub begins",
+        (WorkKind::Scrub, true) => "scrub goes on where it was interrupted",
+        (WorkKind::Rebuild, false) => "rebuild begins",
+        (WorkKind::Rebuild, true) => "rebuild goes on after the restart",
+    }
+}
+
+/// What came of it.
+fn describe_end(kind: WorkKind, found: &MaintenanceReport, seconds: u64, completed: bool) -> String {
+    // Whoever found what cannot be mended says so, and is not "completed" for the one who asked.
+    let ended = completed || found.errors_left() > 0;
+    match kind {
+        WorkKind::Scrub => LastScrub::of_report(found, seconds, ended).line(),
+        WorkKind::Rebuild if ended => {
+            format!("rebuild ended after {} with {} errors left", show_seconds(seconds), found.errors_left())
+        }
+        WorkKind::Rebuild => format!("rebuild was given up after {}", show_seconds(seconds)),
     }
 }
 
@@ -409,7 +408,7 @@ impl Hooks<Running> for Steward {
         self.operator.step(running, &mut events);
         self.events = events;
         self.report(running);
-        self.look_at_errors(running);
+        self.operator.error_lines(running).iter().for_each(|line| log(line));
         self.flow()
     }
 

@@ -25,6 +25,11 @@ impl Engine {
         if self.unix_base_s == 0 { 0 } else { self.unix_base_s + self.now_ns / 1_000_000_000 }
     }
 
+    /// When the array was created, in seconds since 1970-01-01 UTC.
+    pub fn created_unix_s(&self) -> u64 {
+        self.maintain.superblock().created_unix_s
+    }
+
     /// What the last scrub found, if there ever was one.
     pub fn last_scrub(&self) -> Option<ScrubRecord> {
         Some(self.maintain.superblock().scrub).filter(|record| record.ended_unix_s > 0)

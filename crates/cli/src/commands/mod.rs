@@ -37,8 +37,10 @@ pub enum Command {
     Replace(members::ReplaceArguments),
     /// Add a hot spare.
     Add(members::AddArguments),
-    /// Check every chunk against its checksum and the code, and heal what is bad.
+    /// Check all metadata, and every chunk against its checksum and the code, and heal what is bad.
     Scrub(maintain::ScrubArguments),
+    /// Forget the errors that members made so far, and count anew.
+    Clear(maintain::ClearArguments),
     /// Fold logged parity into the stripes' own parity now.
     Commit(maintain::PlainArguments),
     /// Write a metadata checkpoint now.
@@ -73,6 +75,7 @@ impl Command {
             Self::Replace(arguments) => members::replace(&arguments),
             Self::Add(arguments) => members::add(&arguments),
             Self::Scrub(arguments) => maintain::scrub(&arguments),
+            Self::Clear(arguments) => maintain::clear(&arguments),
             Self::Commit(arguments) => maintain::commit(&arguments),
             Self::Checkpoint(arguments) => maintain::checkpoint(&arguments),
             Self::Examine(arguments) => examine::run(&arguments),
