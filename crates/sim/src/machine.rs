@@ -85,6 +85,8 @@ pub(crate) struct Machine {
     pub suspects: BTreeSet<u16>,
     /// Damage done so far.
     pub hurts: u64,
+    /// The next power cut comes because this device was made whole.
+    pub mended: Option<u16>,
     pub standing: Vec<Standing>,
     pub retired: Vec<Option<Retired>>,
     pub serial: u32,
@@ -136,6 +138,7 @@ impl Machine {
             world: Shared::new(world),
             suspects: BTreeSet::new(),
             hurts: 0,
+            mended: None,
             standing: vec![Standing::default(); sizes.len()],
             retired: vec![None; sizes.len()],
             serial: 1000,
@@ -251,6 +254,9 @@ impl Machine {
     /// Power is cut, and may take devices with it.
     pub fn power_off(&mut self) {
         self.cut_power();
+        if let Some(dev) = self.mended.take() {
+            return self.lose_others(dev);
+        }
         if !self.swarm.faults || !self.rng.chance(self.swarm.loss_permille, 1000) {
             return;
         }
@@ -411,6 +417,7 @@ impl Machine {
 
     /// A last start without power cuts: everything is read and checked, then the array stops in order and starts clean.
     pub fn finale(&mut self) -> Result<(), Violation> {
+        self.swarm.rotting = false;
         let array = loop {
             if let Some((array, _)) = self.assemble(false)? {
                 break array;

@@ -31,7 +31,7 @@ pub(crate) struct Patients {
 /// The areas of a member that hold metadata and nothing else, in bytes.
 fn metadata_areas(config: &ArrayConfig, main: bool) -> Vec<Range<u64>> {
     let block = BLOCK_BYTES as u64;
-    let mut areas = vec![0..block, block..2 * block];
+    let mut areas = vec![0..block, block..2 * block, 0..2 * block];
     if main {
         let full = |which| {
             let start = config.full_offset(which, 0);
@@ -147,6 +147,7 @@ impl Machine {
             // Before anything else makes what was mended unnecessary.
             let events = self.rng.below(30);
             self.world.change().crash_after(events);
+            self.mended = Some(dev);
         }
     }
 
@@ -155,6 +156,17 @@ impl Machine {
         for standing in &mut self.standing {
             if let Hurt::Metadata { round } = &mut standing.hurt {
                 *round = 0;
+            }
+        }
+    }
+
+    /// As many others as the code tolerates are lost, and what was mended last must do.
+    pub fn lose_others(&mut self, mended: u16) {
+        let mut others: Vec<u16> = (0..self.member_count()).filter(|&dev| dev != mended).collect();
+        self.rng.shuffle(&mut others);
+        for dev in others {
+            if self.suspects.len() < self.budget() {
+                self.lose(dev);
             }
         }
     }

@@ -571,10 +571,18 @@ impl<'a> Session<'a> {
     }
 
     fn lay_trap(&mut self) {
+        let rotting = self.machine.swarm.rotting;
+        if rotting && !self.machine.suspects.is_empty() && self.machine.rng.chance(7, 8) {
+            return; // what is hurt is to be made good before more is
+        }
         let Some(dev) = self.machine.draw_victim() else { return };
-        if self.machine.swarm.rotting && self.machine.rng.chance(3, 4) {
+        if rotting && self.machine.rng.chance(3, 4) {
             let (begun, _) = self.array.engine_ref().patrol_rounds();
-            return self.machine.rot_metadata(dev, begun);
+            self.machine.rot_metadata(dev, begun);
+            if self.machine.rng.chance(1, 2) {
+                self.control(Kind::Scrub, |engine, tag| engine.scrub(tag, 0));
+            }
+            return;
         }
         let rng = &mut self.machine.rng;
         let trap = match rng.below(7) {

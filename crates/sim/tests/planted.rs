@@ -28,7 +28,8 @@ fn worlds_for(bug: Planted) -> Pinned {
         | Planted::MoveOverNewer
         | Planted::FreeUnitEarly
         | Planted::TrimUnitEarly
-        | Planted::RebuildBeforeKnown => SchemeKind::Elastic,
+        | Planted::RebuildBeforeKnown
+        | Planted::PatrolSkipsJournal => SchemeKind::Elastic,
         _ => SchemeKind::Eplog,
     };
     let scarce = match bug {
