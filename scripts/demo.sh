@@ -134,7 +134,7 @@ sleep 2
 heading "Meanwhile an SSD and a log device are lost"
 alive "$replay" "the replay" replay.log
 run fail ssd0 --device data2
-run fail ssd0 --device log0
+run fail ssd0 --device log0 --yes
 say "Look at: state DEGRADED, and what it means; the replay goes on."
 status_must_be 1
 

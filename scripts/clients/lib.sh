@@ -126,12 +126,12 @@ expect_status() {
 status_is() { local code=0; timeout 30 "$elastripe" status "${members[@]}" || code=$?; [ $code -eq "$1" ]; }
 
 # lose NAME: takes a device out of the served array.
-lose() { timeout 30 "$elastripe" fail "${members[@]}" --device "$1"; }
+lose() { timeout 30 "$elastripe" fail "${members[@]}" --device "$1" --yes; }
 
 # renew NAME INDEX: puts a fresh file in the place of member NAME, which is INDEX among `members`; the rebuild begins.
 renew() {
   local fresh=$work/members/$1-$RANDOM
-  timeout 30 "$elastripe" replace "${members[@]}" --device "$1" --with "$fresh" --file-size "$(stat -c %s "${members[$2]}")B"
+  timeout 30 "$elastripe" replace "${members[@]}" --device "$1" --yes --with "$fresh" --file-size "$(stat -c %s "${members[$2]}")B"
   members[$2]=$fresh
 }
 

@@ -3,6 +3,7 @@
 use crate::health::Health;
 use crate::image::CheckpointPlace;
 use crate::journal::Journal;
+use crate::memory::MemoryNeed;
 use crate::recovery::{Parts, write_checkpoint, write_superblocks};
 use crate::restart::AssembleError;
 use crate::scheme;
@@ -180,7 +181,6 @@ fn log_blocks(geometry: Geometry, log_bytes: u64) -> Result<u32, CreateError> {
 /// The configuration with `chunks` chunks per main device; `None` if that leaves no room for data.
 fn config_for(options: &CreateOptions, chunks: u32, log_count: u16, log_blocks: u32) -> Option<ArrayConfig> {
     let geometry = options.geometry;
-    let (k, n) = (geometry.data_count() as u64, geometry.device_count() as u64);
     let reserve = if is_out_of_place(options.scheme) {
         let share = u64::from(chunks) * u64::from(options.reserve_permille) / 1000;
         u32::try_from(share).ok()?.max(RESERVE_CHUNKS_MIN)
@@ -212,14 +212,7 @@ fn config_for(options: &CreateOptions, chunks: u32, log_count: u16, log_blocks: 
     if options.scheme.is_elastic() {
         config.stripe_count = config.stripe_count.min(config.stripes_max());
     }
-    // `eplog`: the list of a checkpoint is longest when every spare chunk is a log stripe of its own in a stripe of its own.
-    let m = geometry.parity_count() as u64;
-    let list_words = match options.scheme {
-        SchemeKind::Eplog => u64::from(reserve) * n * ((3 + k) + (4 + m + 3)),
-        SchemeKind::ParityLog => scheme::parity_log::list_words(&config),
-        SchemeKind::Raid | SchemeKind::Elastic | SchemeKind::Was => 0,
-    };
-    let list_words = list_words + 2 * code_width(&config) as u64;
+    let list_words = scheme::list_words_max(&config) + 2 * code_width(&config) as u64;
     let pages =
         Table::word_count(&config).div_ceil(PAGE_WORDS as u64) + list_words.div_ceil(PAGE_WORDS as u64);
     config.full_blocks = u32::try_from(pages + 2).ok()?;
@@ -261,6 +254,7 @@ pub fn create(devices: &mut dyn DeviceSet, config: ArrayConfig, array: &NewArray
         data_count: geometry.data_count(),
         parity_count: geometry.parity_count(),
     };
+    MemoryNeed::of_shape(&config).check_granted()?;
     let store = Store::new(config).map_err(|_| code_error)?;
     let count = geometry.device_count() + usize::from(config.log_count);
     let members: Vec<MemberEntry> =

@@ -2,10 +2,13 @@
 
 use crate::journal::Journal;
 use crate::planted::{Planted, planted};
-use crate::scheme::Scheme;
+use crate::scheme::{self, Scheme};
 use crate::store::Store;
+use crate::table::Table;
 use block::{DevIndex, META_BYTES, Seq};
-use format::{BodyCrc, CheckpointHeader, CheckpointKind, PAGE_WORDS, PageKind, PageStamp, encode_page};
+use format::{
+    ArrayConfig, BodyCrc, CheckpointHeader, CheckpointKind, PAGE_WORDS, PageKind, PageStamp, encode_page,
+};
 
 /// The incremental area's number; the full areas are 0 and 1.
 pub const INCREMENTAL_AREA: u8 = 2;
@@ -51,6 +54,13 @@ pub struct Image {
     list_words: u64,
     log_head_block: u32,
     log_tail_block: u32,
+}
+
+/// Bytes of memory of the largest checkpoint: a copy of the table, and the scheme's list, which is there twice while it is
+/// taken.
+pub fn bytes_max(config: &ArrayConfig) -> u64 {
+    let list = scheme::list_words_live(config);
+    (Table::word_count(config) + 2 * list) * 4
 }
 
 impl Image {

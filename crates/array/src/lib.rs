@@ -21,6 +21,7 @@ mod health;
 mod image;
 mod journal;
 mod layout;
+mod memory;
 mod plan;
 mod planted;
 mod recovery;
@@ -43,6 +44,7 @@ pub use engine::{
 pub use health::{ArrayState, Health, Member, MemberErrors};
 pub use image::CheckpointPlace;
 pub use layout::Layout;
+pub use memory::MemoryNeed;
 pub use plan::{Codeword, Piece, Plan, Word};
 #[cfg(feature = "planted-bugs")]
 pub use planted::{Planted, plant};

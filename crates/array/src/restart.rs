@@ -38,6 +38,14 @@ pub enum AssembleError {
         /// What they would take.
         bytes: u64,
     },
+    /// The system does not grant the memory that the array takes.
+    #[error(
+        "the array takes up to {bytes} bytes of memory, which the system does not grant: give it more memory (or a higher limit), or fewer buffers"
+    )]
+    Memory {
+        /// What it takes when all of it is written.
+        bytes: u64,
+    },
     /// No member was given.
     #[error("no member of an array was given")]
     NoMembers,

@@ -43,6 +43,12 @@ impl Table {
         Self { words, changed, parity_start, crc_start, crc_stride, geometry }
     }
 
+    /// Bytes of a configuration's table, as [`Table::memory_bytes`] counts them.
+    pub fn bytes_for(config: &ArrayConfig) -> u64 {
+        let words = Self::word_count(config);
+        words * 4 + words.div_ceil(PAGE_WORDS as u64).div_ceil(64) * 8
+    }
+
     /// How many words a configuration's table has.
     pub fn word_count(config: &ArrayConfig) -> u64 {
         let (k, n) = (config.geometry.data_count() as u64, config.geometry.device_count() as u64);

@@ -25,7 +25,7 @@ impl Background {
         EngineOptions {
             unit_stripes: self.batch as usize,
             units_in_flight: self.prefetch as usize,
-            sort_unit_reads: !self.no_merge,
+            sort_units: !self.no_merge,
             ..options
         }
     }

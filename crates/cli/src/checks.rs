@@ -2,7 +2,7 @@
 //! assembles one for itself, on what its superblocks say, so that a refusal changes nothing.
 
 use crate::open::{Candidate, Devices, Found, look_at, member_name};
-use crate::operate::Caution;
+use crate::operate::{Caution, Consent};
 use crate::volume::ServedArray;
 use block::DevIndex;
 use format::{ArrayConfig, ArrayUuid, MemberState, Role};
@@ -73,18 +73,25 @@ impl View {
     }
 
     /// Whether a member may be taken out of service.
-    pub fn check_fail(&self, dev: DevIndex, caution: Caution) -> Result<(), String> {
+    pub fn check_fail(&self, dev: DevIndex, caution: Caution, consent: Consent) -> Result<(), String> {
         if self.unnamed.contains(&dev) {
             return Ok(()); // the array is going to be started without it
         }
         if !self.is_in_service(dev) {
             return Err(format!("{}: has failed already; replace it", self.name_of(dev)));
         }
-        self.check_tolerated(dev, caution)
+        self.check_tolerated(dev, caution)?;
+        if caution == Caution::Forced { Ok(()) } else { self.check_redundancy(dev, consent) }
     }
 
     /// Whether the device at `path` may take a member's place.
-    pub fn check_replace(&self, dev: DevIndex, path: &Path, caution: Caution) -> Result<(), String> {
+    pub fn check_replace(
+        &self,
+        dev: DevIndex,
+        path: &Path,
+        caution: Caution,
+        consent: Consent,
+    ) -> Result<(), String> {
         if !self.accepts_writes {
             return Err("the array has failed: a replacement cannot be filled any more".to_owned());
         }
@@ -94,7 +101,8 @@ impl View {
         if candidate.size_bytes < needed {
             return Err(too_small(path, candidate.size_bytes, needed));
         }
-        self.check_tolerated(dev, Caution::Careful)
+        self.check_tolerated(dev, Caution::Careful)?;
+        self.check_redundancy(dev, consent)
     }
 
     /// Whether a device may become a spare; whether it is one already.
@@ -110,13 +118,29 @@ impl View {
         Ok(already)
     }
 
+    /// A member that works is not taken out without a question if nothing else may fail then.
+    fn check_redundancy(&self, dev: DevIndex, consent: Consent) -> Result<(), String> {
+        let works = self.states[dev.index()] == MemberState::Healthy && !self.unnamed.contains(&dev);
+        let left = self.config.geometry.parity_count().saturating_sub(self.missing_beside(dev).len() + 1);
+        if !works || left > 0 || consent.is_given() {
+            return Ok(());
+        }
+        Err(format!(
+            "{}: works, and without it one more failure loses data; --yes if it is to go out of service all the same",
+            self.name_of(dev)
+        ))
+    }
+
+    /// Members but `dev` that are not whole.
+    fn missing_beside(&self, dev: DevIndex) -> Vec<String> {
+        let others = self.members().filter(|&other| other != dev);
+        let missing = others.filter(|other| self.states[other.index()] != MemberState::Healthy);
+        missing.map(|other| self.name_of(other)).collect()
+    }
+
     /// Another loss must be within what the code can make up for.
     fn check_tolerated(&self, dev: DevIndex, caution: Caution) -> Result<(), String> {
-        let missing: Vec<String> = self
-            .members()
-            .filter(|&other| other != dev && self.states[other.index()] != MemberState::Healthy)
-            .map(|other| self.name_of(other))
-            .collect();
+        let missing = self.missing_beside(dev);
         let tolerated = self.config.geometry.parity_count();
         if missing.len() < tolerated || caution == Caution::Forced || !self.is_in_service(dev) {
             return Ok(());

@@ -6,7 +6,6 @@
 
 use crate::failure::Failure;
 use crate::status::Status;
-use format::ArrayUuid;
 use serde::{Deserialize, Serialize};
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
@@ -23,12 +22,24 @@ pub const LINE_BYTES_MAX: usize = 1 << 20;
 pub enum Request {
     /// How is the array?
     Status,
+    /// Does this device belong to the array that is served here? Refused if it is a copy of one that does.
+    Belongs {
+        /// Which file or device it is: [`device::Identity::numbers`].
+        identity: (u64, u64),
+        /// The place that its superblock claims.
+        dev: u16,
+        /// The serial that its superblock claims.
+        serial: u32,
+    },
     /// Take a member out of service.
     Fail {
         /// Name or path of the member.
         device: String,
         /// Even if the array does not bear it.
         force: bool,
+        /// Even if it leaves no redundancy.
+        #[serde(default)]
+        yes: bool,
     },
     /// Put another device in a member's place.
     Replace {
@@ -38,6 +49,9 @@ pub enum Request {
         path: PathBuf,
         /// Overwrite what is on it.
         force: bool,
+        /// Even if the member works, and its loss leaves no redundancy.
+        #[serde(default)]
+        yes: bool,
     },
     /// Keep a device at hand.
     AddSpare {
@@ -45,6 +59,11 @@ pub enum Request {
         path: PathBuf,
         /// Overwrite what is on it.
         force: bool,
+    },
+    /// Let go of a spare, which is none any more.
+    RemoveSpare {
+        /// Its name or absolute path.
+        spare: PathBuf,
     },
     /// Check everything.
     Scrub,
@@ -66,7 +85,11 @@ pub enum Request {
         full: bool,
     },
     /// Stop serving, in order.
-    Stop,
+    Stop {
+        /// Even with clients connected.
+        #[serde(default)]
+        force: bool,
+    },
 }
 
 /// What the server answers.
@@ -129,24 +152,6 @@ pub fn make_run_dir() -> Result<PathBuf, Failure> {
     Ok(dir)
 }
 
-/// The control socket of an array.
-pub fn socket_path(array: ArrayUuid) -> PathBuf {
-    run_dir().join(format!("{array}.sock"))
-}
-
-/// Arrays that have a control socket here, dead ones included.
-pub fn sockets() -> Vec<(ArrayUuid, PathBuf)> {
-    let entries = fs::read_dir(run_dir()).into_iter().flatten().flatten();
-    let mut found: Vec<_> = entries
-        .filter_map(|entry| {
-            let name = entry.file_name().into_string().ok()?;
-            Some((name.strip_suffix(".sock")?.parse().ok()?, entry.path()))
-        })
-        .collect();
-    found.sort();
-    found
-}
-
 /// A connection to the server of an array.
 pub struct Client {
     path: PathBuf,
@@ -154,16 +159,17 @@ pub struct Client {
 }
 
 impl Client {
-    /// Connects to the server of `array`; `None` if nobody serves it.
-    pub fn connect(array: ArrayUuid) -> Option<Self> {
-        let path = socket_path(array);
-        let stream = BufReader::new(UnixStream::connect(&path).ok()?);
-        Some(Self { path, stream })
+    /// Connects to a control socket.
+    pub fn connect_to(path: &Path) -> std::io::Result<Self> {
+        Ok(Self { path: path.to_owned(), stream: BufReader::new(UnixStream::connect(path)?) })
     }
 
     /// Asks, and waits for the answer.
     pub fn ask(&mut self, request: &Request) -> Result<Reply, Failure> {
-        let at = |what: &str| Failure::new(format!("{}: {what}; did the server stop?", self.path.display()));
+        let at = |what: &str| {
+            Failure::new(format!("{}: {what}; did the server stop?", self.path.display()))
+                .with_unknown_outcome()
+        };
         let mut line = serde_json::to_vec(request)?;
         line.push(b'\n');
         self.stream.get_mut().write_all(&line).map_err(|error| at(&error.to_string()))?;

@@ -17,17 +17,37 @@ pub const EXIT_CANNOT_LOOK: u8 = 4;
 pub struct Failure {
     message: String,
     exit: u8,
+    outcome: Outcome,
+}
+
+/// What became of the work.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Outcome {
+    /// It was not done.
+    NotDone,
+    /// Whoever was asked to do it did not answer.
+    Unknown,
 }
 
 impl Failure {
     /// A failure with this line and exit code 1.
     pub fn new(message: impl fmt::Display) -> Self {
-        Self { message: message.to_string(), exit: EXIT_FAILED }
+        Self { message: message.to_string(), exit: EXIT_FAILED, outcome: Outcome::NotDone }
     }
 
     /// The same with another exit code.
     pub fn with_exit(self, exit: u8) -> Self {
         Self { exit, ..self }
+    }
+
+    /// The same, of work that may have been done all the same.
+    pub fn with_unknown_outcome(self) -> Self {
+        Self { outcome: Outcome::Unknown, ..self }
+    }
+
+    /// Whether the work may have been done all the same.
+    pub fn may_have_been_done(&self) -> bool {
+        self.outcome == Outcome::Unknown
     }
 
     /// The exit code.

@@ -127,6 +127,12 @@ impl Found {
         &self.arrangement.newest
     }
 
+    /// Every path in use: members, then spares.
+    pub fn all_paths(&self) -> Vec<&Path> {
+        let members = self.paths.iter().flatten();
+        members.chain(self.spares.iter().map(|spare| &spare.path)).map(PathBuf::as_path).collect()
+    }
+
     /// Members that were in service when the array was last heard of, but are not among the given paths.
     pub fn unnamed(&self) -> Vec<DevIndex> {
         let expected = self.superblock().members.iter().zip(&self.paths);
@@ -246,6 +252,7 @@ fn explain(error: &AssembleError, given: &[&Candidate]) -> Failure {
         }
         AssembleError::Option(_)
         | AssembleError::Buffers { .. }
+        | AssembleError::Memory { .. }
         | AssembleError::NoMembers
         | AssembleError::Truncated { .. }
         | AssembleError::NoCheckpoint

@@ -12,7 +12,7 @@ use crate::volume::ServedArray;
 use crate::watch::Watch;
 use array::MaintenanceReport;
 use block::{DevIndex, DeviceSet, META_BYTES};
-use device::{Access, Members};
+use device::{Access, Identity, Member, Members};
 use format::{FaultRecord, MemberEntry, MemberState, Role, SUPERBLOCK_OFFSETS, Superblock};
 use std::path::{Path, PathBuf};
 
@@ -37,6 +37,27 @@ impl Caution {
     /// Whether the operator insists.
     pub fn is_forced(self) -> bool {
         self == Self::Forced
+    }
+}
+
+/// Whether the operator agrees that the array goes without redundancy.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Consent {
+    /// Not said; it must be asked for.
+    Asked,
+    /// Yes.
+    Given,
+}
+
+impl Consent {
+    /// From a `--yes` flag.
+    pub fn of_flag(yes: bool) -> Self {
+        if yes { Self::Given } else { Self::Asked }
+    }
+
+    /// Whether the operator agrees.
+    pub fn is_given(self) -> bool {
+        self == Self::Given
     }
 }
 
@@ -123,6 +144,7 @@ struct HeldSpare {
 struct Pending {
     dev: DevIndex,
     path: PathBuf,
+    /// Keeps others from using it, or from removing it. `None`: it is locked as a member that has just failed.
     lock: Option<Members>,
 }
 
@@ -131,7 +153,7 @@ struct Pending {
 pub struct Operator {
     spares: Vec<HeldSpare>,
     pending: Vec<Pending>,
-    /// Members that were not named on the command line: perhaps forgotten, so no spare takes their place by itself.
+    /// Members that were in service but not named on the command line, so that they are out of service now.
     unnamed: Vec<DevIndex>,
     known: Vec<MemberState>,
     known_seq: u64,
@@ -148,8 +170,7 @@ impl Operator {
     /// Looks after the members of `running`, which are at `paths`. Of those that are nowhere, the ones in `unnamed` were
     /// in service when the array was last stopped.
     pub fn new(running: &Running, paths: Vec<Option<PathBuf>>, unnamed: Vec<DevIndex>) -> Self {
-        let absolute = |path: PathBuf| std::path::absolute(&path).unwrap_or(path);
-        let paths = paths.into_iter().map(|path| path.map(absolute)).collect();
+        let paths = paths.into_iter().map(|path| path.map(|path| absolute(&path))).collect();
         let mut operator = Self { paths, unnamed, ..Self::default() };
         operator.known = running.engine_ref().health().members().iter().map(|member| member.state).collect();
         operator
@@ -193,6 +214,35 @@ impl Operator {
         self.unnamed.contains(&dev)
     }
 
+    /// The member that a device is a copy of, if its superblock says that it holds a place which another device has. A
+    /// former member is none.
+    pub fn original_of(
+        &self,
+        running: &Running,
+        identity: Identity,
+        dev: DevIndex,
+        serial: u32,
+    ) -> Option<String> {
+        let members = running.devices_ref().inner().members();
+        let held = self.spares.iter().map(|held| &held.lock).chain([members]);
+        if held.flat_map(Members::identities).any(|own| own == identity) {
+            return None;
+        }
+        let health = running.engine_ref().health();
+        let place = health.members().get(dev.index()).filter(|place| place.serial == serial)?;
+        let member = members.get(dev)?;
+        let in_service = match place.state {
+            MemberState::Healthy | MemberState::Rebuilding => true,
+            MemberState::Failed | MemberState::Absent => false,
+        };
+        let name = self.view(running).name_of(dev);
+        in_service.then(|| format!("{name} ({})", self.shown_path(dev).unwrap_or(member.path()).display()))
+    }
+
+    fn shown_path(&self, dev: DevIndex) -> Option<&Path> {
+        self.paths.get(dev.index())?.as_deref()
+    }
+
     /// Whether a replacement waits to take its place.
     pub fn is_waiting(&self) -> bool {
         !self.pending.is_empty()
@@ -204,8 +254,14 @@ impl Operator {
     }
 
     /// Takes a member out of service.
-    pub fn fail(&mut self, running: &mut Running, dev: DevIndex, caution: Caution) -> Result<(), String> {
-        self.view(running).check_fail(dev, caution)?;
+    pub fn fail(
+        &mut self,
+        running: &mut Running,
+        dev: DevIndex,
+        caution: Caution,
+        consent: Consent,
+    ) -> Result<(), String> {
+        self.view(running).check_fail(dev, caution, consent)?;
         running.engine().fail_device(dev);
         Ok(())
     }
@@ -217,15 +273,31 @@ impl Operator {
         dev: DevIndex,
         path: &Path,
         caution: Caution,
+        consent: Consent,
     ) -> Result<(), String> {
         let view = self.view(running);
         if self.pending.iter().any(|pending| pending.dev == dev) {
             return Err(format!("{}: is being replaced already", view.name_of(dev)));
         }
-        view.check_replace(dev, path, caution)?;
+        view.check_replace(dev, path, caution, consent)?;
+        let lock = self.lock_replacement(running, path)?;
         running.engine().fail_device(dev);
-        self.pending.push(Pending { dev, path: path.to_owned(), lock: None });
+        self.pending.push(Pending { dev, path: path.to_owned(), lock });
         Ok(())
+    }
+
+    /// Locks what is to take a place. A spare is locked already, and so is a member that has just failed.
+    fn lock_replacement(&mut self, running: &Running, path: &Path) -> Result<Option<Members>, String> {
+        if let Some(at) = self.spares.iter().position(|held| same_file(&held.spare.path, path)) {
+            return Ok(Some(self.spares.remove(at).lock));
+        }
+        let members = running.devices_ref().inner().members();
+        let all = (0u16..).take(members.count()).filter_map(|index| members.get(DevIndex::new(index)));
+        if all.into_iter().any(|member| same_file(member.path(), path)) {
+            return Ok(None);
+        }
+        let lock = Members::open(&[Some(path.to_owned())], open_options(Access::Exclusive));
+        lock.map(Some).map_err(|error| error.to_string())
     }
 
     /// Keeps a device at hand for the next failure. Writes a superblock that says so, unless it is one already.
@@ -242,9 +314,27 @@ impl Operator {
             let superblock = running.engine_ref().superblock_of(DevIndex::new(0));
             write_spare(&mut lock, path, superblock)?;
         }
-        let spare = Spare { path: path.to_owned(), size_bytes: candidate.size_bytes };
+        let spare = Spare { path: absolute(path), size_bytes: candidate.size_bytes };
         self.spares.push(HeldSpare { spare, lock });
         Ok(())
+    }
+
+    /// Lets go of a spare, by name or path, and erases its superblock; its path.
+    pub fn remove_spare(&mut self, wanted: &Path) -> Result<PathBuf, String> {
+        let is_it = |(index, held): (usize, &HeldSpare)| {
+            wanted == Path::new(&format!("spare{index}")) || same_file(&held.spare.path, wanted)
+        };
+        let at = self.spares.iter().enumerate().position(is_it).ok_or_else(|| {
+            let paths = self.spares.iter().map(|held| held.spare.path.display().to_string());
+            let known = paths.collect::<Vec<_>>().join(", ");
+            let known =
+                if known.is_empty() { "it has none".to_owned() } else { format!("these are {known}") };
+            format!("{}: not a spare of this array; {known}", wanted.display())
+        })?;
+        let path = self.spares[at].spare.path.clone();
+        wipe_spare(&mut self.spares[at].lock, &path)?;
+        self.spares.remove(at);
+        Ok(path)
     }
 
     /// Starts a scrub.
@@ -345,7 +435,7 @@ impl Operator {
         let view = self.view(running);
         for (index, state) in (0u16..).zip(self.known.clone()) {
             let dev = DevIndex::new(index);
-            let taken = self.pending.iter().any(|pending| pending.dev == dev) || self.unnamed.contains(&dev);
+            let taken = self.pending.iter().any(|pending| pending.dev == dev);
             if taken || state != MemberState::Failed {
                 continue;
             }
@@ -364,8 +454,8 @@ impl Operator {
 
     fn install(&mut self, running: &mut Running, pending: Pending, events: &mut Vec<Event>) {
         let Pending { dev, path, lock } = pending;
-        drop(lock);
-        match install_device(running, dev, &path) {
+        let member = lock.and_then(|mut lock| lock.take(DevIndex::new(0)));
+        match install_device(running, dev, &path, member) {
             Ok(serial) => {
                 let tag = running.control(|engine, tag| engine.rebuild(tag, dev, serial));
                 self.note_work(running, tag, WorkKind::Rebuild, false);
@@ -378,10 +468,23 @@ impl Operator {
     }
 }
 
+fn absolute(path: &Path) -> PathBuf {
+    std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
+}
+
 /// Opens the replacement in its place and makes it forget what it was.
-fn install_device(running: &mut Running, dev: DevIndex, path: &Path) -> Result<u32, String> {
+fn install_device(
+    running: &mut Running,
+    dev: DevIndex,
+    path: &Path,
+    member: Option<Member>,
+) -> Result<u32, String> {
     let devices = running.array().devices();
-    devices.inner_mut().replace(dev, path).map_err(|error| error.to_string())?;
+    let installed = match member {
+        Some(member) => devices.inner_mut().install(dev, member),
+        None => devices.inner_mut().replace(dev, path),
+    };
+    installed.map_err(|error| error.to_string())?;
     let zeros = [0u8; META_BYTES];
     for offset in SUPERBLOCK_OFFSETS {
         devices.write_now(dev, offset, &zeros).map_err(|fault| format!("{}: {fault}", path.display()))?;
@@ -390,6 +493,16 @@ fn install_device(running: &mut Running, dev: DevIndex, path: &Path) -> Result<u
     let highest =
         running.engine_ref().health().members().iter().map(|member| member.serial).max().unwrap_or(0);
     highest.checked_add(1).ok_or_else(|| "the array has used up its serial numbers".to_owned())
+}
+
+/// Makes a spare forget that it is one.
+pub fn wipe_spare(lock: &mut Members, path: &Path) -> Result<(), String> {
+    let own = DevIndex::new(0);
+    let at = |fault: block::IoFault| format!("{}: {fault}", path.display());
+    for offset in SUPERBLOCK_OFFSETS {
+        lock.write_now(own, offset, &[0u8; META_BYTES]).map_err(at)?;
+    }
+    lock.flush_now(own).map_err(at)
 }
 
 /// Makes a device say that it is a spare of the array. Its update counter is the lowest, so that whatever the array

@@ -33,7 +33,7 @@ pub fn render(status: &Status) -> String {
     for path in &status.stale {
         put(&mut text, format_args!("  {}: no member any more, it was replaced or failed", path.display()));
     }
-    for why in &status.ignored {
+    for why in status.ignored.iter().chain(&status.notes) {
         put(&mut text, format_args!("  {why}"));
     }
     text
@@ -94,7 +94,18 @@ fn meaning(status: &Status) -> String {
             format!("{}; all data can be read and written; {rest}", parts.join(", "))
         }
         Condition::Failed => failed_meaning(status),
+        Condition::Incomplete => format!(
+            "{} {} not looked at, as {} not among the named paths; so nobody can tell how the array is",
+            list(&missing),
+            was_were(&missing),
+            if missing.len() == 1 { "it is" } else { "they are" }
+        ),
+        Condition::Down => "its server is gone without having stopped the array, so nothing serves the volume; the next start recovers".to_owned(),
     }
+}
+
+fn was_were(names: &[&str]) -> &'static str {
+    if names.len() == 1 { "was" } else { "were" }
 }
 
 fn failed_meaning(status: &Status) -> String {
@@ -110,7 +121,7 @@ fn failed_meaning(status: &Status) -> String {
     }
     let rest = match status.source {
         Source::Served => "writes are refused; what can be read still is served, the rest is lost",
-        Source::Stopped | Source::InUse => "it cannot be started",
+        Source::Stopped | Source::InUse | Source::Dead => "it cannot be started",
     };
     format!("{} {} out of service, the array bears {bears}: {rest}", list(&out), is_are(&out))
 }
@@ -118,6 +129,9 @@ fn failed_meaning(status: &Status) -> String {
 fn action(status: &Status) -> Option<String> {
     let missing = named(status, &["missing"]);
     let gone = named(status, &["failed", "absent"]);
+    if status.state == Condition::Down {
+        return Some(serve_again(status));
+    }
     if let Some(stuck) = status.commit.filter(|commit| commit.stuck_stripes > 0) {
         return Some(format!(
             "{} stripes hold chunks that are lost; rewrite or discard them",
@@ -130,14 +144,29 @@ fn action(status: &Status) -> Option<String> {
             plural(&missing, "path"),
             list(&missing)
         )),
-        (None, Some(name)) if status.state != Condition::Failed => {
-            Some(format!("elastripe replace MEMBERS --device {name} --with NEWPATH"))
-        }
+        (None, Some(name)) if status.state != Condition::Failed => match named(status, &["spare"]).first() {
+            Some(spare) if status.source == Source::Stopped => {
+                Some(format!("serve the array with {spare} among the members: it takes the place of {name}"))
+            }
+            Some(_) | None => Some(format!("elastripe replace MEMBERS --device {name} --with NEWPATH")),
+        },
         (None, Some(_)) => {
             Some("bring back members that were only disconnected, or restore from a backup".to_owned())
         }
         (None, None) => None,
     }
+}
+
+/// The command that starts the array where it was.
+fn serve_again(status: &Status) -> String {
+    let paths = status.devices.iter().filter_map(|device| device.path.as_ref());
+    let mut command = vec!["elastripe serve".to_owned()];
+    command.extend(paths.map(|path| path.display().to_string()));
+    if status.devices.is_empty() {
+        command.push("MEMBERS".to_owned());
+    }
+    command.extend(status.uris.iter().map(|address| format!("--nbd {address}")));
+    command.join(" ")
 }
 
 fn plural(names: &[&str], word: &str) -> String {
@@ -148,16 +177,28 @@ fn served(status: &Status) -> String {
     match (status.source, status.clean) {
         (Source::Served, _) => match status.uris.as_slice() {
             [] => "yes".to_owned(),
-            uris => uris.join(" "),
+            uris => format!("{}{}", uris.join(" "), clients(status)),
         },
         (Source::InUse, _) => {
             "another process has the devices open, but its control socket was not found (ELASTRIPE_RUN_DIR?)"
                 .to_owned()
         }
+        (Source::Dead, _) => {
+            "no; its server was killed or crashed, and left its control socket behind".to_owned()
+        }
         (Source::Stopped, Some(true)) => "no; stopped in order".to_owned(),
         (Source::Stopped, Some(false) | None) => {
             "no; not stopped in order, the next start recovers".to_owned()
         }
+    }
+}
+
+fn clients(status: &Status) -> String {
+    match status.clients {
+        None => String::new(),
+        Some(0) => "; no client is connected".to_owned(),
+        Some(1) => "; 1 client is connected".to_owned(),
+        Some(count) => format!("; {count} clients are connected"),
     }
 }
 

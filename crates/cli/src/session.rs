@@ -4,10 +4,11 @@ use crate::checks::View;
 use crate::control::{Client, Request};
 use crate::failure::Failure;
 use crate::offline::Offline;
-use crate::open::{Incomplete, describe, look_at};
-use crate::operate::{Caution, Event};
+use crate::open::{Candidate, Incomplete, describe, look_at};
+use crate::operate::{Caution, Consent, Event};
 use crate::output;
 use crate::progress::Progress;
+use crate::registry::{forget_dead, socket_path};
 use crate::status::{LastWork, Status, of_running};
 use block::DevIndex;
 use format::CheckpointKind;
@@ -44,20 +45,45 @@ pub struct Replacement<'a> {
     pub path: &'a Path,
     /// Whether what is on it may be overwritten.
     pub caution: Caution,
+    /// Whether a member that works may go although nothing else may fail then.
+    pub consent: Consent,
     /// Limit of the rebuild, in bytes per second; `None` leaves it as it is.
     pub rate: Option<u64>,
-    /// Whether to stay until the rebuild has ended.
-    pub patience: Patience,
 }
 
-/// The server of the array that any of the paths belongs to.
-pub fn server_of(paths: &[PathBuf]) -> Result<Option<Client>, Failure> {
+/// How the array that some paths belong to can be reached.
+pub enum Reach {
+    /// Through the server that has its members.
+    Server(Client),
+    /// A server has its original: these are copies. Why, in a line.
+    Copy(String),
+    /// Nobody serves it.
+    Nobody,
+}
+
+/// The server of the array that a member belongs to.
+pub fn reach(candidate: &Candidate) -> Result<Reach, Failure> {
+    let superblock = candidate.require_superblock()?;
+    let Ok(mut client) = Client::connect_to(&socket_path(superblock.array)) else { return Ok(Reach::Nobody) };
+    let identity = device::identity(&candidate.path)?.numbers();
+    let (dev, serial) = (superblock.dev.get(), superblock.serial);
+    match client.ask(&Request::Belongs { identity, dev, serial })?.error {
+        None => Ok(Reach::Server(client)),
+        Some(original) => Ok(Reach::Copy(format!(
+            "{}: is a copy of {original}, which is being served, with the same UUID; name that to reach its server",
+            candidate.path.display()
+        ))),
+    }
+}
+
+/// The server of the array that the first readable one of the paths belongs to.
+pub fn server_of(paths: &[PathBuf]) -> Result<Reach, Failure> {
     let mut unreadable = None;
     for path in paths {
         match look_at(path)
-            .and_then(|candidate| candidate.require_superblock().map(|superblock| superblock.array))
+            .and_then(|candidate| candidate.require_superblock().map(|_| ()).map(|()| candidate))
         {
-            Ok(array) => return Ok(Client::connect(array)),
+            Ok(candidate) => return reach(&candidate),
             Err(failure) => unreadable = unreadable.or(Some(failure)),
         }
     }
@@ -72,7 +98,7 @@ impl Session {
         rebuild_bytes_per_s: Option<u64>,
         check: impl FnOnce(&View) -> Result<(), String>,
     ) -> Result<Self, Failure> {
-        if let Some(client) = server_of(paths)? {
+        if let Reach::Server(client) = server_of(paths)? {
             return Ok(Self::Live(client));
         }
         let offline = Offline::start(paths, incomplete, rebuild_bytes_per_s, check)?;
@@ -89,17 +115,18 @@ impl Session {
     }
 
     /// Takes a member out of service; returns when the other members know.
-    pub fn fail(&mut self, device: &str, caution: Caution) -> Result<(), Failure> {
+    pub fn fail(&mut self, device: &str, caution: Caution, consent: Consent) -> Result<(), Failure> {
         match self {
             Self::Live(client) => {
-                client.order(&Request::Fail { device: device.to_owned(), force: caution.is_forced() })
+                let (force, yes) = (caution.is_forced(), consent.is_given());
+                client.order(&Request::Fail { device: device.to_owned(), force, yes })
             }
             Self::Offline(offline) => {
                 let dev = offline.find(device)?;
                 if offline.operator.was_left_out(dev) {
                     return Ok(()); // it is out of service since the array was assembled without it
                 }
-                offline.operator.fail(&mut offline.running, dev, caution).map_err(Failure::new)?;
+                offline.operator.fail(&mut offline.running, dev, caution, consent).map_err(Failure::new)?;
                 if offline.running.engine_ref().accepts_writes() {
                     return offline.request(|engine, tag| engine.flush(tag));
                 }
@@ -108,9 +135,9 @@ impl Session {
         }
     }
 
-    /// Puts another device in a member's place and rebuilds.
+    /// Puts another device in a member's place; [`Session::await_rebuild`] sees to it that it is filled.
     pub fn replace(&mut self, replacement: &Replacement<'_>) -> Result<(), Failure> {
-        let Replacement { device, path, caution, rate, patience } = *replacement;
+        let Replacement { device, path, caution, consent, rate } = *replacement;
         match self {
             Self::Live(client) => {
                 if rate.is_some() {
@@ -120,12 +147,24 @@ impl Session {
                     device: device.to_owned(),
                     path: path.to_owned(),
                     force: caution.is_forced(),
-                })?;
-                if patience == Patience::Wait { wait_for_work(client, "rebuild").map(|_| ()) } else { Ok(()) }
+                    yes: consent.is_given(),
+                })
             }
             Self::Offline(offline) => {
                 let dev = offline.find(device)?;
-                offline.operator.replace(&mut offline.running, dev, path, caution).map_err(Failure::new)?;
+                let Offline { operator, running, .. } = offline.as_mut();
+                operator.replace(running, dev, path, caution, consent).map_err(Failure::new)
+            }
+        }
+    }
+
+    /// Stays until what took the place of `device` is filled.
+    pub fn await_rebuild(&mut self, device: &str, patience: Patience) -> Result<(), Failure> {
+        match (self, patience) {
+            (Self::Live(_), Patience::Start) => Ok(()),
+            (Self::Live(client), Patience::Wait) => wait_for_work(client, "rebuild").map(|_| ()),
+            (Self::Offline(offline), Patience::Start | Patience::Wait) => {
+                let dev = offline.find(device)?;
                 offline.rebuild(dev)
             }
         }
@@ -188,7 +227,12 @@ impl Session {
     pub fn close(self) -> Result<(), Failure> {
         match self {
             Self::Live(_) => Ok(()),
-            Self::Offline(offline) => offline.stop(),
+            Self::Offline(offline) => {
+                let array = offline.superblock().array;
+                offline.stop()?;
+                forget_dead(array); // what a server that was killed left behind is news no more
+                Ok(())
+            }
         }
     }
 }

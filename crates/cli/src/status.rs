@@ -1,6 +1,7 @@
 //! What is known of an array: gathered from a running engine or from superblocks, shown as text or JSON.
 
 use crate::elastic::{PlacementInfo, placement_info};
+use crate::failure::EXIT_CANNOT_LOOK;
 use crate::open::{Devices, Found, Spare, member_name, state_name};
 use crate::operate::Operator;
 use crate::units::{show_count, show_seconds};
@@ -21,6 +22,10 @@ pub enum Condition {
     Degraded,
     /// More members are missing than the code can make up for.
     Failed,
+    /// Too few members were looked at to tell.
+    Incomplete,
+    /// It was being served, and its server is gone without having stopped.
+    Down,
 }
 
 impl Condition {
@@ -29,7 +34,8 @@ impl Condition {
         match self {
             Self::Healthy => 0,
             Self::Degraded => 1,
-            Self::Failed => 2,
+            Self::Failed | Self::Down => 2,
+            Self::Incomplete => EXIT_CANNOT_LOOK,
         }
     }
 
@@ -39,6 +45,8 @@ impl Condition {
             Self::Healthy => "HEALTHY",
             Self::Degraded => "DEGRADED",
             Self::Failed => "FAILED",
+            Self::Incomplete => "INCOMPLETE",
+            Self::Down => "DOWN",
         }
     }
 }
@@ -53,6 +61,8 @@ pub enum Source {
     Stopped,
     /// The superblocks of an array that some process has open, whose control socket was not found.
     InUse,
+    /// The superblocks of an array whose server is gone without having stopped.
+    Dead,
 }
 
 /// One member.
@@ -347,6 +357,12 @@ pub struct Status {
     pub stale: Vec<PathBuf>,
     /// Named paths that are no members, and why.
     pub ignored: Vec<String>,
+    /// What else the operator should know, in sentences.
+    #[serde(default)]
+    pub notes: Vec<String>,
+    /// Clients connected to the volume; `None` while it is not served.
+    #[serde(default)]
+    pub clients: Option<usize>,
     /// Running arrays only, from here on.
     pub space: Option<Space>,
     /// Parity commit.
@@ -403,6 +419,8 @@ fn outline(superblock: &Superblock, state: Condition, source: Source) -> Status 
         devices: Vec::new(),
         stale: Vec::new(),
         ignored: Vec::new(),
+        notes: Vec::new(),
+        clients: None,
         space: None,
         commit: None,
         placement: None,
@@ -418,18 +436,23 @@ fn outline(superblock: &Superblock, state: Condition, source: Source) -> Status 
     }
 }
 
-/// An array that is not running, from its superblocks.
-pub fn of_superblocks(found: &Found, source: Source) -> Status {
+/// An array that is not running, from its superblocks. At `in_vain` more paths members were looked for and not found.
+pub fn of_superblocks(found: &Found, source: Source, in_vain: usize) -> Status {
     let newest = &found.arrangement.newest;
     let missing =
         found.arrangement.members.iter().filter(|entry| entry.state != MemberState::Healthy).count();
-    let condition = match missing {
-        0 => Condition::Healthy,
-        some if some <= newest.config.geometry.parity_count() => Condition::Degraded,
-        _ => Condition::Failed,
+    // Members that nobody has looked at may be there.
+    let out = missing.saturating_sub(found.unnamed().len().saturating_sub(in_vain));
+    let bears = newest.config.geometry.parity_count();
+    let condition = match (missing, out) {
+        (0, _) => Condition::Healthy,
+        (some, _) if some <= bears => Condition::Degraded,
+        (_, out) if out <= bears => Condition::Incomplete,
+        (_, _) => Condition::Failed,
     };
     let mut status = outline(newest, condition, source);
-    status.clean = (source == Source::Stopped).then_some(newest.clean);
+    let running = matches!(source, Source::Served | Source::InUse);
+    status.clean = (!running).then_some(newest.clean);
     let main_count = newest.config.geometry.device_count();
     for (index, (entry, path)) in (0u16..).zip(found.arrangement.members.iter().zip(&found.paths)) {
         let unseen = path.is_none()

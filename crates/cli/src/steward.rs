@@ -2,13 +2,15 @@
 
 use crate::control::{LINE_BYTES_MAX, Reply, Request};
 use crate::open::member_name;
-use crate::operate::{Caution, Event, Operator, Running, WorkKind};
+use crate::operate::{Caution, Consent, Event, Operator, Running, WorkKind};
 use crate::output;
+use crate::signals::{Signals, Wish, name_of};
 use crate::status::{LastScrub, of_running};
 use crate::units::show_seconds;
 use crate::watch::describe_unfit;
 use array::MaintenanceReport;
 use block::DevIndex;
+use device::Identity;
 use format::CheckpointKind;
 use front::nbd::Fault;
 use front::{Flow, Hooks, Interest};
@@ -20,14 +22,6 @@ use std::process::{Child, ExitStatus};
 
 /// Control connections at a time.
 const CLIENTS_MAX: usize = 32;
-
-/// Descriptors that signals are written to.
-pub struct Signals {
-    /// SIGTERM and SIGINT.
-    pub stop: UnixStream,
-    /// SIGCHLD.
-    pub child: UnixStream,
-}
 
 /// A control connection.
 struct Client {
@@ -49,6 +43,11 @@ enum Wait {
     Tag(u64),
     /// A replacement taking this place.
     Place(DevIndex),
+    /// The end of serving, if no clients are connected when this turn is over, or whatever they do.
+    StopAsked {
+        /// Whatever they do.
+        force: bool,
+    },
     /// The end of serving.
     Stop,
 }
@@ -65,7 +64,11 @@ pub struct Steward {
     child_exit: Option<ExitStatus>,
     events: Vec<Event>,
     rewatch: bool,
+    /// Whether there was a turn.
+    begun: bool,
     stopping: bool,
+    /// Clients of the volume.
+    connected: usize,
 }
 
 impl Steward {
@@ -88,7 +91,9 @@ impl Steward {
             child_exit: None,
             events: Vec::new(),
             rewatch: false,
+            begun: false,
             stopping: false,
+            connected: 0,
         }
     }
 
@@ -154,25 +159,32 @@ impl Steward {
             Request::Status => {
                 let mut status = of_running(running, &self.operator, &self.stale);
                 status.uris.clone_from(&self.uris);
+                status.clients = Some(self.connected);
                 Ok(Outcome::Answer(Reply { error: None, status: Some(Box::new(status)) }))
             }
-            Request::Fail { device, force } => {
+            Request::Fail { device, force, yes } => {
                 let dev = self.operator.find(running, &device)?;
-                self.operator.fail(running, dev, Caution::of_flag(force))?;
+                self.operator.fail(running, dev, Caution::of_flag(force), Consent::of_flag(yes))?;
                 if !running.engine_ref().accepts_writes() {
                     return Ok(Outcome::Answer(Reply::done())); // it was one too many, and nothing is written any more
                 }
                 // Answered when the other members know.
                 Ok(Outcome::Later(Wait::Tag(running.control(|engine, tag| engine.flush(tag)))))
             }
-            Request::Replace { device, path, force } => {
+            Request::Replace { device, path, force, yes } => {
                 let dev = self.operator.find(running, &device)?;
-                self.operator.replace(running, dev, &path, Caution::of_flag(force))?;
+                let (caution, consent) = (Caution::of_flag(force), Consent::of_flag(yes));
+                self.operator.replace(running, dev, &path, caution, consent)?;
                 Ok(Outcome::Later(Wait::Place(dev)))
             }
             Request::AddSpare { path, force } => {
                 self.operator.add_spare(running, &path, Caution::of_flag(force))?;
                 log(&format!("{} is a spare now", path.display()));
+                Ok(Outcome::Answer(Reply::done()))
+            }
+            Request::RemoveSpare { spare } => {
+                let path = self.operator.remove_spare(&spare)?;
+                log(&format!("{} is a spare no more", path.display()));
                 Ok(Outcome::Answer(Reply::done()))
             }
             Request::Scrub => {
@@ -196,10 +208,14 @@ impl Steward {
                     running.control(|engine, tag| engine.write_checkpoint(tag, kind)),
                 )))
             }
-            Request::Stop => {
-                self.stopping = true;
-                Ok(Outcome::Later(Wait::Stop))
+            Request::Belongs { identity, dev, serial } => {
+                let identity = Identity::from_numbers(identity);
+                match self.operator.original_of(running, identity, DevIndex::new(dev), serial) {
+                    None => Ok(Outcome::Answer(Reply::done())),
+                    Some(original) => Err(original),
+                }
             }
+            Request::Stop { force } => Ok(Outcome::Later(Wait::StopAsked { force })),
         }
     }
 
@@ -257,6 +273,46 @@ impl Steward {
                 }
             }
         }
+    }
+
+    /// Stops, or says why not. Not at once when it is asked for: a client may have said goodbye in the same turn.
+    fn decide_stop(&mut self) {
+        let connected = self.connected;
+        for client in &mut self.clients {
+            let Some(Wait::StopAsked { force }) = client.wait else { continue };
+            if connected == 0 || force {
+                client.wait = Some(Wait::Stop);
+                self.stopping = true;
+            } else {
+                client.wait = None;
+                client.answer(&Reply::refused(still_connected(connected)));
+                self.rewatch = true;
+            }
+        }
+    }
+
+    fn take_signals(&mut self) -> Flow {
+        let mut flow = Flow::Continue;
+        for wish in self.signals.take() {
+            match wish {
+                Wish::Stop(why) => {
+                    log(&format!("stopping: {why}"));
+                    flow = Flow::Stop;
+                }
+                Wish::LookAtChild => {
+                    if let Some(exit) = self.child.as_mut().and_then(|child| child.try_wait().ok()).flatten()
+                    {
+                        self.child = None;
+                        self.child_exit = Some(exit);
+                        flow = Flow::Stop;
+                    }
+                }
+                Wish::Nothing(signal) => {
+                    log(&format!("{} means nothing here; serving goes on", name_of(signal)));
+                }
+            }
+        }
+        flow
     }
 
     fn flow(&mut self) -> Flow {
@@ -364,6 +420,13 @@ impl Client {
     }
 }
 
+fn still_connected(count: usize) -> String {
+    let clients = if count == 1 { "1 client is".to_owned() } else { format!("{count} clients are") };
+    format!(
+        "{clients} connected to the volume and would lose it; unmount and disconnect first, or --force to stop all the same"
+    )
+}
+
 /// A line of the log.
 pub fn log(line: &str) {
     output::warn(format_args!("elastripe: {line}"));
@@ -371,8 +434,7 @@ pub fn log(line: &str) {
 
 impl Hooks<Running> for Steward {
     fn extra_fds<'a>(&'a self, out: &mut Vec<(BorrowedFd<'a>, Interest)>) {
-        out.push((self.signals.stop.as_fd(), Interest::Read));
-        out.push((self.signals.child.as_fd(), Interest::Read));
+        out.push((self.signals.as_fd(), Interest::Read));
         out.push((self.listener.as_fd(), Interest::Read));
         for client in &self.clients {
             out.extend(client.interest().map(|interest| (client.stream.as_fd(), interest)));
@@ -380,19 +442,8 @@ impl Hooks<Running> for Steward {
     }
 
     fn on_ready(&mut self, fd: RawFd, running: &mut Running) -> Flow {
-        let mut bytes = [0u8; 64];
-        if fd == self.signals.stop.as_raw_fd() {
-            let _ = self.signals.stop.read(&mut bytes);
-            return Flow::Stop;
-        }
-        if fd == self.signals.child.as_raw_fd() {
-            let _ = self.signals.child.read(&mut bytes);
-            if let Some(exit) = self.child.as_mut().and_then(|child| child.try_wait().ok()).flatten() {
-                self.child = None;
-                self.child_exit = Some(exit);
-                return Flow::Stop;
-            }
-            return Flow::Continue;
+        if fd == self.signals.as_fd().as_raw_fd() {
+            return self.take_signals();
         }
         if fd == self.listener.as_raw_fd() {
             self.accept();
@@ -403,16 +454,26 @@ impl Hooks<Running> for Steward {
     }
 
     fn on_turn(&mut self, running: &mut Running) -> Flow {
+        self.begun = true;
         self.answer_waiting(running);
         let mut events = std::mem::take(&mut self.events);
         self.operator.step(running, &mut events);
         self.events = events;
         self.report(running);
         self.operator.error_lines(running).iter().for_each(|line| log(line));
+        self.decide_stop();
         self.flow()
     }
 
+    fn on_clients(&mut self, count: usize) {
+        self.connected = count;
+    }
+
     fn idle_for(&self) -> Option<u64> {
+        // The first turn finds members out of service that a spare can take the place of, and nothing else wakes it.
+        if !self.begun {
+            return Some(0);
+        }
         self.operator.is_waiting().then_some(1_000_000)
     }
 

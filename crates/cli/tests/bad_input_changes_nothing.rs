@@ -13,8 +13,8 @@ const FILES: [&str; 10] = ["d0", "d1", "d2", "d3", "l0", "l1", "e0", "e1", "shor
 fn commands() -> Vec<(&'static str, Vec<&'static str>)> {
     vec![
         ("serve", vec!["--nbd", "unix:nbd"]),
-        ("fail", vec!["--device", "data0"]),
-        ("replace", vec!["--device", "data0", "--with", "new", "--file-size", "32MiB"]),
+        ("fail", vec!["--device", "data0", "--yes"]),
+        ("replace", vec!["--device", "data0", "--with", "new", "--file-size", "32MiB", "--yes"]),
         ("add", vec!["--spare", "new", "--file-size", "32MiB"]),
         ("scrub", vec![]),
         ("commit", vec![]),
@@ -177,7 +177,7 @@ fn looking_never_changes_anything() {
     rig.on("status", &["text"], &[]).refused(&["text"]).code(4);
     rig.on("status", &["d0", "e0"], &[]).refused(&["e0", "belongs to array"]).code(4);
     rig.run(&["status", "--no-such-option"]).refused(&["--no-such-option"]).code(4);
-    rig.on("status", &["d0", "d1", "d2"], &[]).code(2);
+    rig.on("status", &["d0", "d1", "d2"], &[]).code(4);
     rig.on("status", &["d0", "d1", "d2", "d3"], &[]).code(1);
     rig.on("status", &MEMBERS, &[]).ok();
     rig.on("examine", &["absent"], &[]).refused(&["absent"]);

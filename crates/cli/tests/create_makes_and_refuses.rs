@@ -75,3 +75,60 @@ fn shapes_that_cannot_be_are_refused_in_one_line() {
         .refused(&["too small"]);
     assert_eq!(std::fs::read_dir(rig.dir.path()).unwrap().count(), 0, "no file was left behind");
 }
+
+/// Members of the devices that people own.
+const LARGE: [&str; 10] =
+    ["create", "--scheme", "raid", "--parity", "2", "--file-size", "4TiB", "--data", "a", "b"];
+
+#[test]
+fn an_array_that_no_memory_has_room_for_is_refused_before_anything_is_made() {
+    let rig = Rig::new();
+    let large = [&LARGE[..], &["c", "d", "e", "f", "--memory", "20GiB"]].concat();
+    let refused = rig.run(&[&large[..], &["--chunk-size", "4KiB"]].concat());
+    refused.refused(&["chunks of 4 KiB", "--memory allows 20 GiB", "use --chunk-size 32KiB"]);
+    rig.run(&[&LARGE[..], &["c", "d", "e", "f", "--memory", "10MiB"]].concat()).refused(&[
+        "chunks of 1 MiB",
+        "--memory allows 10 MiB",
+        "smaller arrays",
+    ]);
+    assert_eq!(std::fs::read_dir(rig.dir.path()).unwrap().count(), 0, "no file was left behind");
+}
+
+#[test]
+fn the_chunk_size_is_chosen_by_the_memory_that_the_array_takes_and_serve_looks_too() {
+    let rig = Rig::new();
+    let members = ["a", "b", "c"];
+    let create = ["create", "--scheme", "raid", "--parity", "1", "--file-size", "64GiB", "--json", "--data"];
+    let made = rig.run(&[&create[..], &members, &["--memory", "180MiB"]].concat()).ok().json();
+    let memory = &made["memory"];
+    assert_eq!(made["chunk_bytes"], 32 << 10, "{made:#}");
+    let parts = ["tables", "uncommitted", "checkpoint", "rebuild", "placement", "buffers"];
+    let sum: u64 = parts.iter().map(|part| memory[format!("{part}_bytes")].as_u64().unwrap()).sum();
+    assert_eq!(memory["total_bytes"], sum);
+    // Maps of k + m columns and a checksum for each chunk, 4 bytes each.
+    let chunks = made["volume_bytes"].as_u64().unwrap() / made["chunk_bytes"].as_u64().unwrap() * 3 / 2;
+    let tables = memory["tables_bytes"].as_u64().unwrap();
+    assert!((8 * chunks..8 * chunks + 3_000_000).contains(&tables), "{tables} for {chunks} chunks");
+
+    rig.on("serve", &members, &["--run", "true", "--memory", "100MiB"])
+        .refused(&["memory", "--memory allows 100 MiB"]);
+    rig.on("serve", &members, &["--run", "true", "--memory", "180MiB"]).ok();
+    let small = rig
+        .run(&[
+            "create",
+            "--scheme",
+            "raid",
+            "--parity",
+            "1",
+            "--file-size",
+            "64MiB",
+            "--json",
+            "--data",
+            "p",
+            "q",
+            "r",
+        ])
+        .ok()
+        .json();
+    assert_eq!(small["chunk_bytes"], 4 << 10, "small devices keep small chunks");
+}

@@ -28,7 +28,7 @@ fn live_through_the_control_socket() {
     let server = served_with_data(&rig, &["--commit-idle", "off"]);
     rig.on("status", &["d0"], &[]).ok();
     rig.on("fail", &["d0"], &["--device", "data1"]).ok();
-    rig.on("fail", &["d0"], &["--device", "l1"]).ok();
+    rig.on("fail", &["d0"], &["--device", "l1", "--yes"]).ok();
     let status = rig.on("status", &["d0"], &["--json"]).code(1).json();
     assert_eq!(status["state"], "degraded");
     assert_eq!(device(&status, "data1")["state"], "failed");

@@ -47,7 +47,7 @@ fn live(scheme: &str, parity: usize, data_count: usize, options: &[&str], run: &
     let first = replayed(&rig, &members, run);
     assert!(first["gc"]["units_collected"].as_u64().unwrap() > 0, "{scheme} {options:?}: {first:#}");
 
-    rig.on("fail", &members, &["--device", "data1"]).ok();
+    rig.on("fail", &members, &["--device", "data1", "--yes"]).ok();
     rig.on("status", &members, &[]).code(1);
     replayed(&rig, &members, run);
     rig.on("replace", &members, &[&["--device", "data1", "--with", "n1"], &SIZE[..]].concat()).ok();
@@ -58,7 +58,7 @@ fn live(scheme: &str, parity: usize, data_count: usize, options: &[&str], run: &
     let scrub = rig.on("scrub", &now, &[]).ok();
     assert!(scrub.out.contains("0 chunks healed, 0 code words lost, 0 stripes"), "{scrub:?}");
     // Another device may go now: the new one is needed to read.
-    rig.on("fail", &now, &["--device", "data0"]).ok();
+    rig.on("fail", &now, &["--device", "data0", "--yes"]).ok();
     replayed(&rig, &now, &[run, &["--head", "3000"]].concat());
 }
 

@@ -23,6 +23,8 @@ pub struct DeviceCounters {
     pub discards: u64,
     /// Bytes discarded.
     pub discard_bytes: u64,
+    /// Reads and writes that did not begin where the one before ended: each moves the arm of a disk.
+    pub repositionings: u64,
 }
 
 impl DeviceCounters {
@@ -76,6 +78,7 @@ impl DeviceCounters {
             flushes: self.flushes.saturating_sub(earlier.flushes),
             discards: self.discards.saturating_sub(earlier.discards),
             discard_bytes: self.discard_bytes.saturating_sub(earlier.discard_bytes),
+            repositionings: self.repositionings.saturating_sub(earlier.repositionings),
         }
     }
 }
@@ -91,6 +94,7 @@ impl AddAssign for DeviceCounters {
         self.flushes += other.flushes;
         self.discards += other.discards;
         self.discard_bytes += other.discard_bytes;
+        self.repositionings += other.repositionings;
     }
 }
 
@@ -98,12 +102,14 @@ impl AddAssign for DeviceCounters {
 pub struct Counting<D> {
     inner: D,
     devices: Vec<DeviceCounters>,
+    /// Where the last read or write of each member ended.
+    positions: Vec<u64>,
 }
 
 impl<D: DeviceSet> Counting<D> {
     /// Counts what passes to `inner`, from zero.
     pub fn new(inner: D) -> Self {
-        Self { inner, devices: Vec::new() }
+        Self { inner, devices: Vec::new(), positions: Vec::new() }
     }
 
     /// Counters of the members by index, up to the last one that was used.
@@ -143,18 +149,29 @@ impl<D: DeviceSet> Counting<D> {
         self.inner
     }
 
-    fn of(&mut self, dev: DevIndex) -> &mut DeviceCounters {
+    fn count(&mut self, dev: DevIndex, kind: OpKind, stream: Stream, offset_bytes: u64, length_bytes: u64) {
         if self.devices.len() <= dev.index() {
             self.devices.resize(dev.index() + 1, DeviceCounters::default());
         }
-        &mut self.devices[dev.index()]
+        if self.positions.len() <= dev.index() {
+            self.positions.resize(dev.index() + 1, 0);
+        }
+        let (device, position) = (&mut self.devices[dev.index()], &mut self.positions[dev.index()]);
+        device.count(kind, stream, length_bytes);
+        match kind {
+            OpKind::Read | OpKind::Write => {
+                device.repositionings += u64::from(offset_bytes != *position);
+                *position = offset_bytes.saturating_add(length_bytes);
+            }
+            OpKind::Flush | OpKind::Discard => {}
+        }
     }
 }
 
 impl<D: DeviceSet> DeviceSet for Counting<D> {
     fn submit(&mut self, pool: &mut Pool, ops: &[DeviceOp]) {
         for op in ops {
-            self.of(op.dev).count(op.kind, op.stream, op.length_bytes);
+            self.count(op.dev, op.kind, op.stream, op.offset_bytes, op.length_bytes);
         }
         self.inner.submit(pool, ops);
     }
@@ -172,17 +189,17 @@ impl<D: DeviceSet> DeviceSet for Counting<D> {
     }
 
     fn read_now(&mut self, dev: DevIndex, offset_bytes: u64, into: &mut [u8]) -> Result<(), IoFault> {
-        self.of(dev).count(OpKind::Read, Stream::Metadata, into.len() as u64);
+        self.count(dev, OpKind::Read, Stream::Metadata, offset_bytes, into.len() as u64);
         self.inner.read_now(dev, offset_bytes, into)
     }
 
     fn write_now(&mut self, dev: DevIndex, offset_bytes: u64, from: &[u8]) -> Result<(), IoFault> {
-        self.of(dev).count(OpKind::Write, Stream::Metadata, from.len() as u64);
+        self.count(dev, OpKind::Write, Stream::Metadata, offset_bytes, from.len() as u64);
         self.inner.write_now(dev, offset_bytes, from)
     }
 
     fn flush_now(&mut self, dev: DevIndex) -> Result<(), IoFault> {
-        self.of(dev).count(OpKind::Flush, Stream::Metadata, 0);
+        self.count(dev, OpKind::Flush, Stream::Metadata, 0, 0);
         self.inner.flush_now(dev)
     }
 }

@@ -28,8 +28,8 @@ mod uring;
 
 pub use counting::{Counting, DeviceCounters};
 pub use member::{
-    Access, DirectIo, Existing, Kind, Member, Members, Note, OpenError, OpenOptions, Probe, Whereabouts,
-    create_file, probe,
+    Access, DirectIo, Existing, Identity, Kind, Member, Members, Note, OpenError, OpenOptions, Probe,
+    Whereabouts, create_file, identity, probe,
 };
 pub use memory::{MemoryError, MemorySet};
 pub use null::{NullOptions, NullSet};

@@ -11,7 +11,7 @@ mod signature;
 
 pub use open::{Access, DirectIo, Note, OpenError, OpenOptions};
 pub use place::Whereabouts;
-pub use probe::{Existing, Probe, create_file, probe};
+pub use probe::{Existing, Identity, Probe, create_file, identity, probe};
 
 use crate::operation::{assert_grid, range_fits};
 use block::{DevIndex, IoFault, Pool};
@@ -101,6 +101,12 @@ impl Members {
         Ok(Self { list, options, bounce: Pool::new(BOUNCE_BYTES, 1) })
     }
 
+    /// Which files and devices are open.
+    pub fn identities(&self) -> Vec<Identity> {
+        let metadata = |member: &Member| Some(Identity::of(&member.file.metadata().ok()?, member.kind));
+        self.list.iter().flatten().filter_map(metadata).collect()
+    }
+
     /// How many members there are, absent ones included.
     pub fn count(&self) -> usize {
         self.list.len()
@@ -134,12 +140,21 @@ impl Members {
         {
             self.remove(dev); // its own lock would shut it out
         }
-        let member = Member::open(path, self.options)?;
+        self.put(dev, Member::open(path, self.options)?);
+        Ok(())
+    }
+
+    /// Puts a member that was opened elsewhere in the place of `dev`, with its lock. The old one is closed and unlocked.
+    pub fn put(&mut self, dev: DevIndex, member: Member) {
         while self.list.len() <= dev.index() {
             self.list.push(None);
         }
         self.list[dev.index()] = Some(member);
-        Ok(())
+    }
+
+    /// Takes a member out with its lock; it is absent from now on.
+    pub fn take(&mut self, dev: DevIndex) -> Option<Member> {
+        self.list.get_mut(dev.index()).and_then(Option::take)
     }
 
     /// Closes and unlocks a member, which is absent from now on.

@@ -22,7 +22,7 @@ mod request;
 #[cfg(test)]
 mod tests;
 
-use crate::member::{Kind, Members, Note, OpenError, fault_of_errno};
+use crate::member::{Kind, Member, Members, Note, OpenError, fault_of_errno};
 use crate::operation::{in_range, on_grid};
 use block::{Completion, DevIndex, DeviceOp, DeviceSet, IoFault, OpKind, Pool};
 use buffers::Buffers;
@@ -214,11 +214,30 @@ impl UringSet {
     /// Opens `path` in the place of an existing (absent, failed or present) member. What is in flight on the old one
     /// ends there.
     pub fn replace(&mut self, dev: DevIndex, path: &Path) -> Result<(), OpenError> {
-        let at_path = |source| OpenError::Io { path: path.to_owned(), source };
-        if dev.index() >= self.states.len() {
-            return Err(at_path(io::Error::from(io::ErrorKind::InvalidInput)));
-        }
+        self.check_place(dev, path)?;
         self.members.replace(dev, path)?;
+        self.admit(dev, path)
+    }
+
+    /// The same with a member that was opened before, and keeps its lock.
+    pub fn install(&mut self, dev: DevIndex, member: Member) -> Result<(), OpenError> {
+        let path = member.path().to_owned();
+        self.check_place(dev, &path)?;
+        self.members.put(dev, member);
+        self.admit(dev, &path)
+    }
+
+    fn check_place(&self, dev: DevIndex, path: &Path) -> Result<(), OpenError> {
+        if dev.index() < self.states.len() {
+            return Ok(());
+        }
+        let source = io::Error::from(io::ErrorKind::InvalidInput);
+        Err(OpenError::Io { path: path.to_owned(), source })
+    }
+
+    /// Lets the ring work with the file that has come to a place.
+    fn admit(&mut self, dev: DevIndex, path: &Path) -> Result<(), OpenError> {
+        let at_path = |source| OpenError::Io { path: path.to_owned(), source };
         let file = [registered_fd(&self.members, dev.index())];
         self.ring.submitter().register_files_update(u32::from(dev.get()), &file).map_err(at_path)?;
         self.states[dev.index()] = State::default();

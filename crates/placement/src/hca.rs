@@ -32,6 +32,8 @@ pub struct HcaOptions {
 impl HcaOptions {
     /// 1 MiB of 4 KiB chunks.
     pub const EXTENT_CHUNKS: u64 = 256;
+    /// Bytes remembered of a chunk: when it was written last, how often, and its share of what is noted of extents.
+    pub const BYTES_PER_CHUNK: u64 = 11;
 }
 
 /// Mean hotness of what was assigned to a group.

@@ -57,6 +57,17 @@ impl PlacementOptions {
         })
     }
 
+    /// About what the policy takes of memory: what grows with the volume or with an option.
+    pub fn memory_bytes(&self) -> u64 {
+        match (self.kind, self.hotness) {
+            (PlacementKind::Single, _) | (PlacementKind::Was, HotnessKind::Glru) => 0,
+            (PlacementKind::Was, HotnessKind::Hca) => {
+                self.chunk_count.saturating_mul(HcaOptions::BYTES_PER_CHUNK)
+            }
+            (PlacementKind::SepBit, _) => self.recent_entries.saturating_mul(RecentWrites::BYTES_PER_ENTRY),
+        }
+    }
+
     fn gc_grouped(&self, policy: impl Placement + 'static) -> Box<dyn Placement> {
         match self.gc_group {
             GcGroup::Coldest => Box::new(policy),

@@ -21,6 +21,9 @@ pub struct RecentWrites {
 }
 
 impl RecentWrites {
+    /// Bytes of an entry.
+    pub const BYTES_PER_ENTRY: u64 = 8;
+
     /// A table for at least `entries` chunks, rounded up to whole buckets of 8; 0 to 2^32. With 0 nothing is
     /// remembered.
     pub fn new(entries: u64) -> Result<Self, OptionError> {

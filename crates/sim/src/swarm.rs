@@ -345,7 +345,7 @@ fn draw_options(rng: &mut Rng, config: &ArrayConfig) -> EngineOptions {
         unit_stripes: rng.pick(&[1, 2, 7, 100]),
         units_in_flight: rng.pick(&[1, 2, 4]),
         rebuild_bytes_per_s: None,
-        sort_unit_reads: rng.chance(1, 2),
+        sort_units: rng.chance(1, 2),
         scheme: draw_scheme_options(rng),
         discard_run_chunks: aside.pick(&[None, Some(1), Some(8)]),
         discard_unit_bytes: aside.pick(&[None, Some(0), Some(0)]),

@@ -17,8 +17,10 @@ const PACE_NS: u64 = 5_000_000;
 /// Progress of parity commit.
 #[derive(Default)]
 pub(super) struct Background {
-    /// Write requests since the last commit run began.
+    /// Write requests since the last commit run that they asked for was due.
     writes: u64,
+    /// So many write requests have come that a run is due, and none has begun since.
+    writes_due: bool,
     /// When the last request came.
     last_request_ns: u64,
     /// Stripes that the present run still has to look at; 0 = no run.
@@ -46,7 +48,13 @@ impl Engine {
 
     pub(super) fn note_write_request(&mut self) {
         self.note_request();
+        let Some(every) = self.options.commit.every_requests else { return };
         self.background.writes += 1;
+        // Counted here, whether a run is under way or not: one more is due, but never two (C-04).
+        if self.background.writes >= every {
+            self.background.writes = 0;
+            self.background.writes_due = true;
+        }
     }
 
     /// Commits every stripe that is dirty now (C-03); answered when done.
@@ -123,8 +131,29 @@ impl Engine {
         }
     }
 
+    /// So many writes have come that everything dirty is to be committed, and nobody waits for a run to end, which might never
+    /// happen if every run were followed or prolonged by another.
+    fn take_writes_due(&mut self) -> bool {
+        let somebody_waits = self.background.run_again
+            || !self.background.waiting.is_empty()
+            || !self.background.answering.is_empty()
+            || self.maintain.awaits_commit();
+        !somebody_waits && std::mem::take(&mut self.background.writes_due)
+    }
+
+    /// What is dirty now is committed, by a new run or by the one under way.
+    fn extend_commit_run(&mut self) {
+        let dirty = self.scheme.pressure(&self.store).dirty_stripes;
+        self.background.left = dirty.saturating_sub(self.background.stuck.len() as u64);
+        self.stats.commits += u64::from(self.background.left > 0);
+    }
+
     fn start_commit_run(&mut self) {
+        let writes_due = self.take_writes_due();
         if self.is_committing() {
+            if writes_due {
+                self.extend_commit_run();
+            }
             return;
         }
         let pressure = self.scheme.pressure(&self.store);
@@ -137,7 +166,7 @@ impl Engine {
         let idle = idle && self.cache.is_empty();
         let asked = std::mem::take(&mut self.background.run_again);
         let due = asked
-            || policy.every_requests.is_some_and(|n| self.background.writes >= n)
+            || writes_due
             || (idle && !self.background.idle_done)
             || (pressure.low_space && !self.flush_would_free())
             || !self.background.waiting.is_empty();
@@ -147,10 +176,8 @@ impl Engine {
         if idle {
             self.background.idle_done = true;
         }
-        self.background.writes = 0;
         self.background.answering.append(&mut self.background.waiting);
-        self.background.left = pressure.dirty_stripes.saturating_sub(self.background.stuck.len() as u64);
-        self.stats.commits += u64::from(self.background.left > 0);
+        self.extend_commit_run();
     }
 
     fn end_commit_run(&mut self) {
@@ -222,7 +249,7 @@ impl Engine {
         let planned = !plan.stripes.is_empty();
         let tried = candidates.len();
         self.background.candidates = candidates;
-        if self.options.sort_unit_reads {
+        if self.options.sort_units {
             plan.reads.sort_unstable_by_key(|read| read.addr);
         }
         self.jobs[place].plan = plan;

@@ -155,26 +155,27 @@ impl Engine {
         let same =
             place.devices.len() == copies && place.devices.iter().all(|&dev| self.health.is_writable(dev));
         let room = u64::from(self.store.config.incremental_blocks - place.incremental_next);
-        let mut kind = if same { wanted } else { CheckpointKind::Full };
+        let kind = if same { wanted } else { CheckpointKind::Full };
         let take = |kind, devices| {
             let through = self.retired;
             Image::take(&self.store, &*self.scheme, &self.journal, kind, place, devices, through)
         };
-        let mut image = take(kind, place.devices.clone());
-        if kind == CheckpointKind::Incremental && image.block_count() > room {
-            kind = CheckpointKind::Full;
-        }
-        if kind == CheckpointKind::Full {
+        // What is too large is let go before the full one is taken: each is a copy of much of the table.
+        let small = (kind == CheckpointKind::Incremental)
+            .then(|| take(kind, place.devices.clone()))
+            .filter(|image| image.block_count() <= room);
+        let image = small.unwrap_or_else(|| {
             let first = (place.number as usize + 1) % n;
             let ring = (0..n).map(|i| DevIndex::new(((first + i) % n) as u16));
             let devices = ring.filter(|&dev| self.health.is_writable(dev)).take(copies).collect();
-            image = take(kind, devices);
+            let image = take(CheckpointKind::Full, devices);
             assert!(
                 image.block_count() <= u64::from(self.store.config.full_blocks),
                 "the full-checkpoint area is laid out for the largest state"
             );
-        }
-        self.checkpoint.full_begun += u64::from(kind == CheckpointKind::Full);
+            image
+        });
+        self.checkpoint.full_begun += u64::from(image.kind == CheckpointKind::Full);
         self.store.table.clear_changed();
         self.checkpoint.bodies.clear();
         self.checkpoint.bodies.resize_with(image.devices.len(), BodyCrc::new);

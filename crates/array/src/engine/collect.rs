@@ -32,7 +32,7 @@ impl Engine {
             let place = self.take_job(JobKind::Collect);
             let mut plan = std::mem::take(&mut self.jobs[place].plan);
             let outcome = self.scheme.plan_collect(&mut self.store, &mut self.pool, &mut plan);
-            if self.options.sort_unit_reads {
+            if self.options.sort_units {
                 plan.reads.sort_unstable_by_key(|read| read.addr);
             }
             self.jobs[place].plan = plan;

@@ -1,6 +1,7 @@
 //! Options of a running engine.
 
 use super::patrol::{PatrolPolicy, WALKERS_MAX};
+use crate::memory::MemoryNeed;
 use crate::restart::AssembleError;
 use crate::scheme::SchemeOptions;
 use block::Geometry;
@@ -56,8 +57,9 @@ pub struct EngineOptions {
     pub units_in_flight: usize,
     /// Rebuild and scrub read at most this many bytes a second; `None` is as fast as possible.
     pub rebuild_bytes_per_s: Option<u64>,
-    /// Whether a background unit's reads are put in device order, so that drivers merge neighbours.
-    pub sort_unit_reads: bool,
+    /// Whether the reads of a unit of background work, and the writes of rebuild and scrub, are put in device order, so that
+    /// drivers merge neighbours.
+    pub sort_units: bool,
     /// Runs of at least this many chunks freed by a discard are discarded on their device; `None` = never.
     pub discard_run_chunks: Option<usize>,
     /// Units that garbage collection freed are discarded on their devices if they have at least this many bytes on each; `None` =
@@ -83,7 +85,7 @@ impl Default for EngineOptions {
             unit_stripes: 100,
             units_in_flight: 2,
             rebuild_bytes_per_s: None,
-            sort_unit_reads: true,
+            sort_units: true,
             discard_run_chunks: Some(32),
             discard_unit_bytes: Some(1 << 20),
             content: Content::Checked,
@@ -94,20 +96,15 @@ impl Default for EngineOptions {
 }
 
 impl EngineOptions {
-    /// Whether an array of that configuration can be run with these options: they are in their ranges, and memory for the buffers
-    /// can be had.
+    /// Whether an array of that configuration can be run with these options: they are in their ranges, and the memory that it takes can
+    /// be had.
     pub fn check(&self, config: &ArrayConfig) -> Result<(), AssembleError> {
-        let elastic = config.scheme.is_elastic();
-        let classes = if elastic { self.scheme.build_placement(config)?.classes() } else { 1 };
-        let slots = self.slot_count(config, classes);
-        let bytes = slots.saturating_mul(config.geometry.chunk_bytes());
-        // Given back at once; the pool asks again, and does not touch it before it is used.
-        let fits = Vec::<u8>::new().try_reserve_exact(bytes).is_ok();
-        if fits && u32::try_from(slots).is_ok() {
-            Ok(())
-        } else {
-            Err(AssembleError::Buffers { bytes: bytes as u64 })
+        let need = MemoryNeed::of(config, self)?;
+        let slots = need.buffers_bytes / config.geometry.chunk_bytes() as u64;
+        if u32::try_from(slots).is_err() {
+            return Err(AssembleError::Buffers { bytes: need.buffers_bytes });
         }
+        need.check_granted()
     }
 
     /// Slots of the pool.

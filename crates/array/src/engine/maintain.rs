@@ -169,6 +169,11 @@ impl Maintenance {
         self.publishing.is_some()
     }
 
+    /// Whether maintenance waits for the end of a commit.
+    pub(super) fn awaits_commit(&self) -> bool {
+        matches!(self.run, Some(Run { phase: Phase::Commit { asked: true, .. }, .. }))
+    }
+
     pub(super) fn is_read_only(&self) -> bool {
         self.read_only
     }
@@ -447,8 +452,9 @@ impl Engine {
             self.give_job(place);
             return false;
         }
-        if self.options.sort_unit_reads {
+        if self.options.sort_units {
             plan.reads.sort_unstable_by_key(|read| read.addr);
+            plan.writes.sort_unstable_by_key(|write| write.addr);
         }
         let chunk = self.store.config.geometry.chunk_bytes() as u64;
         let run = run_mut(&mut self.maintain);

@@ -18,6 +18,7 @@ mod history;
 mod job;
 mod lock;
 mod maintain;
+mod order;
 mod patrol;
 mod payload;
 mod read;
@@ -167,6 +168,7 @@ pub struct Engine {
     unix_base_s: u64,
 
     ops: Vec<DeviceOp>,
+    order: order::Order,
     /// Operations of each member that have not ended.
     in_flight: Vec<u32>,
     /// More members are lost than the code tolerates: nothing is written any more.
@@ -253,6 +255,7 @@ impl Engine {
             retired,
             checkpoint,
             ops: Vec::new(),
+            order: order::Order::default(),
             in_flight,
             frozen: false,
             unissued: Vec::new(),
@@ -353,11 +356,6 @@ impl Engine {
     /// The time as the driver loop sees it, in nanoseconds from any fixed point; never goes back.
     pub fn set_now(&mut self, now_ns: u64) {
         self.now_ns = self.now_ns.max(now_ns);
-    }
-
-    /// Operations to carry out, in order; the caller empties the vector.
-    pub fn take_ops(&mut self) -> (&mut Vec<DeviceOp>, &mut Pool) {
-        (&mut self.ops, &mut self.pool)
     }
 
     /// Finished requests; the caller empties the vector.

@@ -5,6 +5,7 @@ use crate::image::{CheckpointPlace, INCREMENTAL_AREA};
 use crate::restart::{AssembleError, is_present};
 use crate::scheme::Scheme;
 use crate::store::Store;
+use crate::table::Table;
 use block::{DevIndex, DeviceSet, Epoch, META_BYTES, Seq};
 use format::{
     ArrayConfig, ArrayUuid, BlockExpect, CheckpointHeader, CheckpointKind, PAGE_WORDS, Page, PageExpect,
@@ -28,6 +29,9 @@ pub(super) struct Loaded {
     /// Block of the log region from which replay starts.
     pub log_head: u32,
 }
+
+/// A page of the table and what was in it.
+type ReplacedPage = (usize, Vec<u32>);
 
 struct Source<'a> {
     devices: &'a mut dyn DeviceSet,
@@ -58,7 +62,9 @@ pub(super) fn load(
         let copies: Vec<CheckpointHeader> = fulls.iter().filter(|h| is_copy(h, &header)).copied().collect();
         let mut list = Vec::new();
         let mut devices: Vec<DevIndex> = copies.iter().map(|h| h.dev).collect();
-        if source.load_pages(&copies, store, &mut list, &mut devices).is_none() {
+        if source.load_pages(&copies, store, &mut list, &mut devices, None).is_none() {
+            // Pages of zeros are left out of a checkpoint: none of this one may show through the next.
+            store.table = Table::new(&store.config);
             continue;
         }
         let (newest, next, list) = source.load_incrementals(header, list, store, &mut devices);
@@ -144,17 +150,20 @@ impl Source<'_> {
     }
 
     /// Loads the pages of one checkpoint, each from any copy that has it whole; `None` if one is nowhere whole. A device
-    /// whose copy has a bad page is taken off `devices`.
+    /// whose copy has a bad page is taken off `devices`. What the table held before goes to `replaced`.
     fn load_pages(
         &mut self,
         copies: &[CheckpointHeader],
         store: &mut Store,
         list: &mut Vec<u32>,
         devices: &mut Vec<DevIndex>,
+        mut replaced: Option<&mut Vec<ReplacedPage>>,
     ) -> Option<()> {
         let header = copies.first()?;
+        let list_words = usize::try_from(header.list_words).ok()?;
         list.clear();
-        list.resize(usize::try_from(header.list_words).ok()?, 0);
+        list.try_reserve_exact(list_words).ok()?;
+        list.resize(list_words, 0);
         let mut page = 0;
         while page < header.page_count {
             let count = (header.page_count - page).min(READ_BLOCKS as u32);
@@ -167,7 +176,13 @@ impl Source<'_> {
             for content in whole {
                 let Page { kind, index, words, .. } = content?;
                 match kind {
-                    PageKind::Table => store.table.load_page(index as usize, &words).then_some(())?,
+                    PageKind::Table => {
+                        let index = index as usize;
+                        if let (Some(replaced), true) = (&mut replaced, index < store.table.page_count()) {
+                            replaced.push((index, store.table.page(index).to_vec()));
+                        }
+                        store.table.load_page(index, &words).then_some(())?;
+                    }
                     PageKind::List => {
                         let start = index as usize * PAGE_WORDS;
                         list.get_mut(start..start + words.len())?.copy_from_slice(&words);
@@ -221,11 +236,11 @@ impl Source<'_> {
             let copies = self.next_in_chain(&newest, next);
             let Some(&header) = copies.first() else { return (newest, next, list) };
             let mut its_list = Vec::new();
-            let before = store.table.words().to_vec();
-            if self.load_pages(&copies, store, &mut its_list, devices).is_none() {
+            let mut replaced = Vec::new();
+            if self.load_pages(&copies, store, &mut its_list, devices, Some(&mut replaced)).is_none() {
                 // A header is written only after its pages are durable: m + 1 copies of a page are all bad.
-                for (index, words) in before.chunks(PAGE_WORDS).enumerate() {
-                    store.table.load_page(index, words);
+                for (index, words) in replaced.into_iter().rev() {
+                    store.table.load_page(index, &words);
                 }
                 return (newest, next, list);
             }

@@ -19,7 +19,7 @@ use crate::plan::{Codeword, Piece, Plan, Word};
 use crate::restart::{AssembleError, RecoveryReport, Restart};
 use crate::store::{Run, Store};
 use block::{ChunkAddr, ChunkIndex, DeviceSet, Lba, Lcn, Pool, Seq, Slot, StripeId};
-use format::{ListItem, RecordRef, SchemeKind};
+use format::{ArrayConfig, ListItem, RecordRef, SchemeKind};
 
 /// One chunk to be written. Schemes with `WriteLock::Shared` get whole chunks: the engine has filled in the rest from the
 /// old version. Those with `WriteLock::Exclusive` get it as the request gave it, and plan that themselves.
@@ -366,5 +366,33 @@ pub fn new(store: &Store) -> Box<dyn Scheme> {
         SchemeKind::Raid => Box::new(raid::Raid::new(store)),
         SchemeKind::ParityLog => Box::new(parity_log::ParityLog::new(store)),
         SchemeKind::Elastic | SchemeKind::Was => Box::new(elastic::Elastic::new(store)),
+    }
+}
+
+/// What the scheme of that configuration takes of memory at most, besides the table and its placement policy.
+pub fn memory_max(config: &ArrayConfig) -> SchemeMemory {
+    match config.scheme {
+        SchemeKind::Eplog => eplog::memory_max(config),
+        SchemeKind::Raid => SchemeMemory::default(),
+        SchemeKind::ParityLog => parity_log::memory_max(config),
+        SchemeKind::Elastic | SchemeKind::Was => elastic::memory_max(config),
+    }
+}
+
+/// Words of the longest list that [`Scheme::save`] can append to a checkpoint of that array.
+pub fn list_words_live(config: &ArrayConfig) -> u64 {
+    match config.scheme {
+        SchemeKind::Eplog => eplog::list_words_live(config),
+        SchemeKind::ParityLog => parity_log::list_words_live(config),
+        SchemeKind::Raid | SchemeKind::Elastic | SchemeKind::Was => 0,
+    }
+}
+
+/// Words of a list that a new array's checkpoints have room for.
+pub fn list_words_max(config: &ArrayConfig) -> u64 {
+    match config.scheme {
+        SchemeKind::Eplog => eplog::list_words_max(config),
+        SchemeKind::ParityLog => parity_log::list_words(config),
+        SchemeKind::Raid | SchemeKind::Elastic | SchemeKind::Was => 0,
     }
 }

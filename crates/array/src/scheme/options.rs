@@ -64,6 +64,11 @@ impl SchemeOptions {
 
     /// The placement policy of an array of that configuration.
     pub fn build_placement(&self, config: &ArrayConfig) -> Result<Box<dyn Placement>, OptionError> {
+        self.placement_options(config).build()
+    }
+
+    /// What that policy is built from.
+    pub(crate) fn placement_options(&self, config: &ArrayConfig) -> PlacementOptions {
         let chunk_count = config.stripe_count * config.geometry.data_count() as u64;
         let kind = self.placement.unwrap_or(match config.scheme {
             SchemeKind::Was => PlacementKind::Was,
@@ -71,15 +76,14 @@ impl SchemeOptions {
                 PlacementKind::Single
             }
         });
-        let options = PlacementOptions {
+        PlacementOptions {
             hotness: self.hotness,
             groups: self.groups,
             gc_group: self.gc_group,
             recent_entries: self.recent_entries,
             seed: self.seed,
             ..PlacementOptions::new(kind, chunk_count)
-        };
-        options.build()
+        }
     }
 
     /// Chunks that one class of an array of that configuration lets wait; 0 if its scheme has no classes.

@@ -4,16 +4,21 @@ use super::Exit;
 use crate::elastic::GcUnit;
 use crate::failure::Failure;
 use crate::fresh;
+use crate::made::MadeFile;
+use crate::memory::{self, CHUNK_BYTES, MemoryLimit, ceil_size, show_need};
 use crate::open::{look_at, member_name, open_options};
 use crate::output;
 use crate::units::{parse_permille, parse_size, show_size};
-use array::{CreateOptions, NewArray, RESERVE_PERMILLE_DEFAULT, RESERVE_PERMILLE_ELASTIC, plan_config};
+use array::{
+    CreateError, CreateOptions, EngineOptions, MemoryNeed, NewArray, RESERVE_PERMILLE_DEFAULT,
+    RESERVE_PERMILLE_ELASTIC, plan_config,
+};
 use block::{DevIndex, Geometry};
 use clap::{Args, ValueEnum};
-use device::{Access, Existing, Members, UringOptions, UringSet, create_file};
+use device::{Access, Members, UringOptions, UringSet};
 use format::{ArrayConfig, CodeKind, Consistency, LayoutKind, NAME_BYTES_MAX, SchemeKind};
 use serde_json::json;
-use std::fs::{self, File};
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -37,9 +42,12 @@ pub struct Arguments {
     /// The log devices (schemes `eplog` and `parity-log`): hard disks or small SSDs.
     #[arg(long, num_args = 1.., value_name = "PATH")]
     log: Vec<PathBuf>,
-    /// Unit of placement on one device.
-    #[arg(long, value_parser = parse_size, default_value = "4KiB", value_name = "SIZE")]
-    chunk_size: u64,
+    /// Unit of placement on one device; by default 4KiB, on large devices as much more as keeps what the array takes of memory
+    /// below half of this machine's.
+    #[arg(long, value_parser = parse_size, value_name = "SIZE")]
+    chunk_size: Option<u64>,
+    #[command(flatten)]
+    memory: MemoryLimit,
     /// Make data paths that do not exist as sparse files of this size.
     #[arg(long, value_parser = parse_size, value_name = "SIZE")]
     file_size: Option<u64>,
@@ -95,36 +103,108 @@ enum ConsistencyName {
 
 /// Runs `create`.
 pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
-    let options = create_options(arguments)?;
+    // Whatever the chunk size: what is wrong with the other options is said before devices are looked at.
+    create_options(arguments, arguments.chunk_size.unwrap_or(*CHUNK_BYTES.start()))?;
     check_name(&arguments.name)?;
     check_paths(arguments)?;
     // A dry run first: nothing is made before it is known that the sizes will do.
-    let (data_bytes, log_bytes) = sizes(arguments)?;
-    let config = plan_config(&options, data_bytes, log_bytes, arguments.log.len())?;
-    let mut made = MadeFiles::default();
+    let Planned { config, need } = plan(arguments)?;
+    let mut made = Vec::new();
     let log_size = arguments.log_size.or(arguments.file_size);
-    made.make_missing(&arguments.data, arguments.file_size)?;
-    made.make_missing(&arguments.log, log_size)?;
+    make_missing(&mut made, &arguments.data, arguments.file_size)?;
+    make_missing(&mut made, &arguments.log, log_size)?;
     let array = NewArray {
         uuid: fresh::uuid()?,
         name: arguments.name.clone(),
         nonce: fresh::number()?,
         created_unix_s: SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs()),
     };
-    write(arguments, config, &array)?;
-    made.keep();
-    report(arguments, &config, &array);
+    write(arguments, config, &array).map_err(|failure| name_what_stays(failure, &made))?;
+    made.iter_mut().for_each(MadeFile::keep);
+    report(arguments, &config, &need, &array);
     Ok(0)
 }
 
-fn create_options(arguments: &Arguments) -> Result<CreateOptions, Failure> {
+/// An array as it will be.
+struct Planned {
+    config: ArrayConfig,
+    need: MemoryNeed,
+}
+
+/// Lays the array out with the chunk size asked for, or the smallest with which it takes no more memory than it may.
+fn plan(arguments: &Arguments) -> Result<Planned, Failure> {
+    let sizes = sizes(arguments)?;
+    if let Some(chunk_bytes) = arguments.chunk_size {
+        let planned = plan_with(arguments, chunk_bytes, sizes)??;
+        let (found, limit) = (planned.need.total_bytes(), arguments.memory.bytes());
+        if found <= limit {
+            return Ok(planned);
+        }
+        let advice = match first_that_fits(arguments, sizes, limit)? {
+            Ok(planned) => {
+                format!("use --chunk-size {}KiB", planned.config.geometry.chunk_bytes() >> 10)
+            }
+            Err(_) => "make several smaller arrays of it".to_owned(),
+        };
+        return Err(too_much(arguments, &planned, &advice));
+    }
+    first_that_fits(arguments, sizes, arguments.memory.bytes_if_chosen())?
+        .map_err(|least| too_much(arguments, &least, "make several smaller arrays of it"))
+}
+
+/// The layout with the smallest chunks that takes at most `limit` bytes of memory; or that which takes least.
+fn first_that_fits(
+    arguments: &Arguments,
+    sizes: (u64, u64),
+    limit: u64,
+) -> Result<Result<Planned, Planned>, Failure> {
+    let mut chunk_bytes = *CHUNK_BYTES.start();
+    loop {
+        let is_last = chunk_bytes == *CHUNK_BYTES.end();
+        match plan_with(arguments, chunk_bytes, sizes)? {
+            Ok(planned) if planned.need.total_bytes() <= limit => return Ok(Ok(planned)),
+            Ok(planned) if is_last => return Ok(Err(planned)),
+            Err(error @ CreateError::TooLarge { .. }) if is_last => return Err(error.into()),
+            Ok(_) | Err(CreateError::TooLarge { .. }) => chunk_bytes *= 2,
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
+fn plan_with(
+    arguments: &Arguments,
+    chunk_bytes: u64,
+    (data_bytes, log_bytes): (u64, u64),
+) -> Result<Result<Planned, CreateError>, Failure> {
+    let options = create_options(arguments, chunk_bytes)?;
+    match plan_config(&options, data_bytes, log_bytes, arguments.log.len()) {
+        Ok(config) => {
+            let need = MemoryNeed::of(&config, &EngineOptions::default())?;
+            Ok(Ok(Planned { config, need }))
+        }
+        Err(error) => Ok(Err(error)),
+    }
+}
+
+fn too_much(arguments: &Arguments, planned: &Planned, advice: &str) -> Failure {
+    Failure::new(format!(
+        "with chunks of {} the array takes {}, {}: {advice}, or give --memory {} if it is to be served where there is \
+         as much",
+        show_size(planned.config.geometry.chunk_bytes() as u64),
+        show_need(&planned.need),
+        arguments.memory.show(),
+        ceil_size(planned.need.total_bytes()),
+    ))
+}
+
+fn create_options(arguments: &Arguments, chunk_bytes: u64) -> Result<CreateOptions, Failure> {
     let (total, parity) = (arguments.data.len(), arguments.parity);
     if parity == 0 || total <= parity {
         return Err(Failure::new(format!(
             "--data names {total} devices, --parity {parity}: expected at least 1 parity and more devices than parities"
         )));
     }
-    let geometry = Geometry::new(total - parity, parity, arguments.chunk_size)?;
+    let geometry = Geometry::new(total - parity, parity, chunk_bytes)?;
     let scheme = match arguments.scheme {
         SchemeName::Eplog => SchemeKind::Eplog,
         SchemeName::Raid => SchemeKind::Raid,
@@ -226,52 +306,38 @@ fn is_missing(path: &Path) -> bool {
     fs::metadata(path).map_or(true, |metadata| metadata.is_file() && metadata.len() == 0)
 }
 
-/// Files that were made, taken away again unless the array came to be.
-#[derive(Default)]
-struct MadeFiles {
-    new: Vec<PathBuf>,
-    were_empty: Vec<PathBuf>,
-}
-
-impl MadeFiles {
-    fn make_missing(&mut self, paths: &[PathBuf], size_bytes: Option<u64>) -> Result<(), Failure> {
-        let Some(size_bytes) = size_bytes else { return Ok(()) };
-        for path in paths.iter().filter(|path| is_missing(path)) {
-            let list = if path.exists() { &mut self.were_empty } else { &mut self.new };
-            list.push(path.clone());
-            create_file(path, size_bytes, Existing::Refuse)?;
-        }
-        Ok(())
+/// Makes files where nothing is, or an empty file.
+fn make_missing(made: &mut Vec<MadeFile>, paths: &[PathBuf], size_bytes: Option<u64>) -> Result<(), Failure> {
+    let Some(size_bytes) = size_bytes else { return Ok(()) };
+    for path in paths.iter().filter(|path| is_missing(path)) {
+        made.push(MadeFile::make(path, size_bytes)?);
     }
-
-    fn keep(mut self) {
-        self.new.clear();
-        self.were_empty.clear();
-    }
-}
-
-impl Drop for MadeFiles {
-    fn drop(&mut self) {
-        // The command has failed already; what cannot be undone is no news then.
-        for path in &self.new {
-            let _ = fs::remove_file(path);
-        }
-        for path in &self.were_empty {
-            let _ = File::options().write(true).open(path).and_then(|file| file.set_len(0));
-        }
-    }
+    Ok(())
 }
 
 fn write(arguments: &Arguments, config: ArrayConfig, array: &NewArray) -> Result<(), Failure> {
     let paths: Vec<Option<PathBuf>> =
         arguments.data.iter().chain(&arguments.log).cloned().map(Some).collect();
     let members = Members::open(&paths, open_options(Access::Exclusive))?;
+    // Now that nobody else can: another command may have been quicker.
+    check_paths(arguments)?;
     let mut devices = UringSet::start(members, config.geometry.chunk_bytes(), UringOptions::default())?;
     array::create(&mut devices, config, array)?;
     Ok(())
 }
 
-fn report(arguments: &Arguments, config: &ArrayConfig, array: &NewArray) {
+/// What carries a superblock is not taken away: it may have become part of another array.
+fn name_what_stays(failure: Failure, made: &[MadeFile]) -> Failure {
+    let carries = |path: &&Path| look_at(path).is_ok_and(|found| found.looks_like_member);
+    let stay: Vec<String> =
+        made.iter().map(MadeFile::path).filter(carries).map(|path| path.display().to_string()).collect();
+    if stay.is_empty() {
+        return failure;
+    }
+    Failure::new(format!("{failure}; superblocks are on {} already, so these files stay", stay.join(", ")))
+}
+
+fn report(arguments: &Arguments, config: &ArrayConfig, need: &MemoryNeed, array: &NewArray) {
     let geometry = config.geometry;
     let n = geometry.device_count();
     let paths = arguments.data.iter().chain(&arguments.log);
@@ -291,6 +357,7 @@ fn report(arguments: &Arguments, config: &ArrayConfig, array: &NewArray) {
             "chunk_bytes": geometry.chunk_bytes(),
             "unit_rows": config.unit_rows,
             "volume_bytes": config.volume_bytes(),
+            "memory": memory::to_json(need),
             "devices": devices,
         });
         return output::line(format_args!("{report:#}"));
@@ -319,6 +386,7 @@ fn report(arguments: &Arguments, config: &ArrayConfig, array: &NewArray) {
         geometry.parity_count(),
         n + usize::from(config.log_count)
     ));
+    output::line(format_args!("  takes up to {}", show_need(need)));
     for (path, name) in paths.zip(names) {
         output::line(format_args!("  {name:<7} {}", path.display()));
     }

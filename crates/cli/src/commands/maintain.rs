@@ -4,9 +4,10 @@ use super::Exit;
 use super::members::finish;
 use crate::control::Request;
 use crate::failure::{EXIT_FAILED, Failure};
-use crate::open::Incomplete;
+use crate::open::{Incomplete, look_at};
 use crate::output;
-use crate::session::{Patience, Session, server_of};
+use crate::registry::forget_dead;
+use crate::session::{Patience, Reach, Session, server_of};
 use crate::status::LastWork;
 use crate::units::parse_rate;
 use clap::Args;
@@ -30,7 +31,7 @@ pub struct ScrubArguments {
     json: bool,
 }
 
-/// Options of `commit` and `stop`.
+/// Options of `commit`.
 #[derive(Args, Debug)]
 pub struct PlainArguments {
     /// Members of the array; one will do if it is being served.
@@ -51,6 +52,20 @@ pub struct ClearArguments {
     #[arg(long, value_name = "DEVICE")]
     device: Option<String>,
     /// Print the status afterwards as JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Options of `stop`.
+#[derive(Args, Debug)]
+pub struct StopArguments {
+    /// Members of the array; one will do.
+    #[arg(required = true, value_name = "MEMBER")]
+    paths: Vec<PathBuf>,
+    /// Even while clients are connected: a file system that is mounted there loses its device.
+    #[arg(long)]
+    force: bool,
+    /// Print the status before the stop as JSON.
     #[arg(long)]
     json: bool,
 }
@@ -124,19 +139,33 @@ pub fn checkpoint(arguments: &CheckpointArguments) -> Result<Exit, Failure> {
 }
 
 /// Runs `stop`.
-pub fn stop(arguments: &PlainArguments) -> Result<Exit, Failure> {
-    let Some(mut client) = server_of(&arguments.paths)? else {
-        let first = arguments.paths.first().map_or_else(String::new, |path| path.display().to_string());
-        return Err(Failure::new(format!(
-            "{first}: its array is not being served; there is nothing to stop"
-        )));
+pub fn stop(arguments: &StopArguments) -> Result<Exit, Failure> {
+    let mut client = match server_of(&arguments.paths)? {
+        Reach::Server(client) => client,
+        Reach::Copy(why) => return Err(Failure::new(why)),
+        Reach::Nobody => return Err(nothing_to_stop(&arguments.paths)),
     };
     let status = client.status()?;
-    client.order(&Request::Stop)?;
+    client.order(&Request::Stop { force: arguments.force })?;
     if arguments.json {
         output::line(serde_json::to_string_pretty(&status)?);
     } else {
         output::line("stopped in order");
     }
     Ok(0)
+}
+
+/// Says that there is no server, and clears away what one that was killed left behind.
+fn nothing_to_stop(paths: &[PathBuf]) -> Failure {
+    let first = paths.first().map_or_else(String::new, |path| path.display().to_string());
+    let candidates = paths.iter().filter_map(|path| look_at(path).ok());
+    let arrays: Vec<_> = candidates.filter_map(|found| found.superblock().map(|found| found.array)).collect();
+    match arrays.into_iter().find_map(forget_dead) {
+        Some(record) => Failure::new(format!(
+            "{first}: its server ({}) ended without being stopped; there is nothing to stop, and the control socket it \
+             left is removed now; the next start recovers",
+            record.describe()
+        )),
+        None => Failure::new(format!("{first}: its array is not being served; there is nothing to stop")),
+    }
 }

@@ -2,14 +2,13 @@
 
 use super::Exit;
 use crate::failure::Failure;
+use crate::made::MadeFile;
 use crate::open::{Incomplete, look_at};
-use crate::operate::Caution;
+use crate::operate::{Caution, Consent};
 use crate::output;
 use crate::session::{Patience, Replacement, Session};
 use crate::units::{parse_rate, parse_size};
 use clap::Args;
-use device::{Existing, create_file};
-use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Options of `fail`.
@@ -21,6 +20,9 @@ pub struct FailArguments {
     /// The member to take out of service: data0.., log0.., or its path.
     #[arg(long, value_name = "DEVICE")]
     device: String,
+    /// Even if one more failure loses data then.
+    #[arg(long)]
+    yes: bool,
     /// Even if the array does not bear another loss.
     #[arg(long)]
     force: bool,
@@ -44,6 +46,9 @@ pub struct ReplaceArguments {
     /// Make the new device as a sparse file of this size if it does not exist.
     #[arg(long, value_parser = parse_size, value_name = "SIZE")]
     file_size: Option<u64>,
+    /// Even if the member works, and one more failure loses data until its replacement is filled.
+    #[arg(long)]
+    yes: bool,
     /// Stay until the rebuild of a served array has ended.
     #[arg(long)]
     wait: bool,
@@ -81,31 +86,33 @@ pub struct AddArguments {
 /// Runs `fail`.
 pub fn fail(arguments: &FailArguments) -> Result<Exit, Failure> {
     let (device, caution) = (&arguments.device, Caution::of_flag(arguments.force));
+    let consent = Consent::of_flag(arguments.yes);
     let mut session = Session::open(&arguments.paths, Incomplete::RefuseBut(device), None, |array| {
-        array.check_fail(array.find(device)?, caution)
+        array.check_fail(array.find(device)?, caution, consent)
     })?;
-    let outcome = session.fail(device, caution);
+    let outcome = session.fail(device, caution, consent);
     let text = format!("{} is out of service", arguments.device);
     finish(session, outcome, arguments.json, &text)
 }
 
 /// Runs `replace`.
 pub fn replace(arguments: &ReplaceArguments) -> Result<Exit, Failure> {
-    let made = MadeFile::make(&arguments.with, arguments.file_size)?;
+    let mut made = make_missing(&arguments.with, arguments.file_size)?;
     look_at(&arguments.with)?;
     let path = absolute(&arguments.with)?;
     let caution = Caution::of_flag(arguments.force);
-    let device = &arguments.device;
+    let (device, consent) = (&arguments.device, Consent::of_flag(arguments.yes));
     let mut session =
         Session::open(&arguments.paths, Incomplete::RefuseBut(device), arguments.rate, |array| {
-            array.check_replace(array.find(device)?, &path, caution)
+            array.check_replace(array.find(device)?, &path, caution, consent)
         })?;
     let live = matches!(session, Session::Live(_));
     let patience = if arguments.wait { Patience::Wait } else { Patience::Start };
-    let outcome =
-        session.replace(&Replacement { device, path: &path, caution, rate: arguments.rate, patience });
+    let rate = arguments.rate;
+    let mut outcome = session.replace(&Replacement { device, path: &path, caution, consent, rate });
+    keep_what_is_taken(&mut made, live, &outcome);
     if outcome.is_ok() {
-        made.keep();
+        outcome = session.await_rebuild(device, patience);
     }
     let (device, with) = (&arguments.device, arguments.with.display());
     let text = if live && !arguments.wait {
@@ -118,17 +125,16 @@ pub fn replace(arguments: &ReplaceArguments) -> Result<Exit, Failure> {
 
 /// Runs `add`.
 pub fn add(arguments: &AddArguments) -> Result<Exit, Failure> {
-    let made = MadeFile::make(&arguments.spare, arguments.file_size)?;
+    let mut made = make_missing(&arguments.spare, arguments.file_size)?;
     let candidate = look_at(&arguments.spare)?;
     let path = absolute(&arguments.spare)?;
     let caution = Caution::of_flag(arguments.force);
     let mut session = Session::open(&arguments.paths, Incomplete::Refuse, None, |array| {
         array.check_spare(&candidate, caution).map(|_| ())
     })?;
+    let live = matches!(session, Session::Live(_));
     let outcome = session.add_spare(&path, caution);
-    if outcome.is_ok() {
-        made.keep();
-    }
+    keep_what_is_taken(&mut made, live, &outcome);
     let text = format!("{} is a spare now; name it among the members of `serve`", arguments.spare.display());
     finish(session, outcome, arguments.json, &text)
 }
@@ -156,34 +162,24 @@ fn absolute(path: &Path) -> Result<PathBuf, Failure> {
     std::path::absolute(path).map_err(|error| Failure::new(format!("{}: {error}", path.display())))
 }
 
-/// A file that was made, taken away again unless it came into use.
-struct MadeFile(Option<PathBuf>);
-
-impl MadeFile {
-    fn make(path: &Path, size_bytes: Option<u64>) -> Result<Self, Failure> {
-        match size_bytes {
-            Some(size_bytes) if !path.exists() => {
-                create_file(path, size_bytes, Existing::Refuse)?;
-                Ok(Self(Some(path.to_owned())))
-            }
-            Some(_) => Ok(Self(None)),
-            None if path.exists() => Ok(Self(None)),
-            None => Err(Failure::new(format!(
-                "{}: does not exist; name an existing device, or give --file-size to make a file",
-                path.display()
-            ))),
-        }
-    }
-
-    fn keep(mut self) {
-        self.0 = None;
+/// Makes a file where there is nothing, if it was given a size.
+fn make_missing(path: &Path, size_bytes: Option<u64>) -> Result<Option<MadeFile>, Failure> {
+    match size_bytes {
+        Some(size_bytes) if !path.exists() => MadeFile::make(path, size_bytes).map(Some),
+        Some(_) => Ok(None),
+        None if path.exists() => Ok(None),
+        None => Err(Failure::new(format!(
+            "{}: does not exist; name an existing device, or give --file-size to make a file",
+            path.display()
+        ))),
     }
 }
 
-impl Drop for MadeFile {
-    fn drop(&mut self) {
-        if let Some(path) = &self.0 {
-            let _ = fs::remove_file(path); // the command has failed already
-        }
+/// What a server has taken is its own from now on, and so is what it may have taken: the connection broke before it
+/// answered. If this command runs the array, the file itself says whether it has become part of it.
+fn keep_what_is_taken(made: &mut Option<MadeFile>, live: bool, outcome: &Result<(), Failure>) {
+    let taken = outcome.as_ref().err().is_none_or(Failure::may_have_been_done);
+    if let Some(made) = made.as_mut().filter(|_| live && taken) {
+        made.keep();
     }
 }

@@ -8,6 +8,7 @@ mod inspect;
 mod maintain;
 mod members;
 mod plot;
+mod remove;
 mod replay;
 mod serve;
 mod simulate;
@@ -30,13 +31,15 @@ pub enum Command {
     /// Show how an array is; exit code 0 healthy, 1 degraded, 2 failed, 4 could not look.
     Status(status::Arguments),
     /// Stop serving an array, in order.
-    Stop(maintain::PlainArguments),
+    Stop(maintain::StopArguments),
     /// Take a member out of service.
     Fail(members::FailArguments),
     /// Put another device in a member's place and rebuild.
     Replace(members::ReplaceArguments),
     /// Add a hot spare.
     Add(members::AddArguments),
+    /// Take a spare out of an array.
+    Remove(remove::Arguments),
     /// Check all metadata, and every chunk against its checksum and the code, and heal what is bad.
     Scrub(maintain::ScrubArguments),
     /// Forget the errors that members made so far, and count anew.
@@ -74,6 +77,7 @@ impl Command {
             Self::Fail(arguments) => members::fail(&arguments),
             Self::Replace(arguments) => members::replace(&arguments),
             Self::Add(arguments) => members::add(&arguments),
+            Self::Remove(arguments) => remove::run(&arguments),
             Self::Scrub(arguments) => maintain::scrub(&arguments),
             Self::Clear(arguments) => maintain::clear(&arguments),
             Self::Commit(arguments) => maintain::commit(&arguments),

@@ -6,19 +6,21 @@ use crate::cache::CacheSizes;
 use crate::control;
 use crate::elastic::ElasticChoices;
 use crate::failure::Failure;
+use crate::memory::{self, MemoryLimit, show_need};
 use crate::open::{Assembled, Force, Incomplete, Locked, describe, lock, member_name, name_of};
 use crate::operate::Operator;
 use crate::output;
-use crate::steward::{Signals, Steward, log};
-use crate::units::{parse_duration_or_off, parse_rate_or_off, parse_size};
+use crate::registry::{ControlSocket, Record};
+use crate::signals::Signals;
+use crate::steward::{Steward, log};
+use crate::units::{parse_duration_or_off, parse_rate_or_off, parse_size, show_size};
 use crate::volume::{ServedArray, Use};
-use array::{CommitPolicy, EngineOptions, PatrolPolicy, RecoveryReport, SchemeOptions, SyncPolicy};
+use array::{
+    CommitPolicy, EngineOptions, MemoryNeed, PatrolPolicy, RecoveryReport, SchemeOptions, SyncPolicy,
+};
 use clap::{Args, ValueEnum};
 use front::{Server, ServerOptions};
-use std::fs;
-use std::io;
-use std::os::unix::fs::PermissionsExt;
-use std::os::unix::net::{UnixListener, UnixStream};
+use std::fmt;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
@@ -56,6 +58,8 @@ pub struct Arguments {
     /// Memory for buffers.
     #[arg(long, value_parser = parse_size, default_value = "64MiB", value_name = "SIZE")]
     buffers: u64,
+    #[command(flatten)]
+    memory: MemoryLimit,
     #[command(flatten)]
     cache: CacheSizes,
     #[command(flatten)]
@@ -105,6 +109,19 @@ fn parse_address(text: &str) -> Result<Address, String> {
     }
 }
 
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unix(path) => write!(f, "unix:{}", absolute(path).display()),
+            Self::Tcp(address) => write!(f, "tcp:{address}"),
+        }
+    }
+}
+
+fn absolute(path: &Path) -> PathBuf {
+    std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
+}
+
 /// Runs `serve`.
 pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     let incomplete = if arguments.degraded { Incomplete::Accept } else { Incomplete::Refuse };
@@ -113,10 +130,25 @@ pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     let scheme = locked.superblock().config.scheme;
     arguments.cache.check(scheme)?;
     arguments.elastic.check(scheme)?;
+    let options = engine_options(arguments);
+    let need = arguments.memory.check(&locked.superblock().config, &options)?;
     let sockets = Sockets::open(&locked, arguments)?;
-    let assembled = locked.assemble(engine_options(arguments), arguments.background.ring())?;
+    let assembled = locked.assemble(options, arguments.background.ring())?;
+    warn_of_memory(&need);
     print_start(&assembled, Talk::of(arguments));
     serve(assembled, sockets, arguments)
+}
+
+/// An array that would fit into the machine, but perhaps not beside what else runs there.
+fn warn_of_memory(need: &MemoryNeed) {
+    let available = memory::available_bytes();
+    if need.total_bytes() > available {
+        log(&format!(
+            "the array takes up to {}, and {} are available now",
+            show_need(need),
+            show_size(available)
+        ));
+    }
 }
 
 fn engine_options(arguments: &Arguments) -> EngineOptions {
@@ -215,9 +247,16 @@ impl Sockets {
         let run_dir = control::make_run_dir()?;
         let own = [Address::Unix(run_dir.join(format!("{uuid}.nbd")))];
         let addresses = if arguments.nbd.is_empty() { &own[..] } else { &arguments.nbd };
+        let record = Record {
+            uuid: uuid.to_string(),
+            name: superblock.name.clone(),
+            pid: std::process::id(),
+            paths: locked.found.all_paths().iter().map(|path| absolute(path)).collect(),
+            addresses: addresses.iter().map(ToString::to_string).collect(),
+        };
+        let control = ControlSocket::listen(uuid, &record)?;
+        let signals = Signals::collect()?;
         let uris = addresses.iter().map(|address| listen(&mut server, address)).collect::<Result<_, _>>()?;
-        let control = ControlSocket::listen(control::socket_path(uuid))?;
-        let signals = signals().map_err(|error| Failure::new(format!("signals: {error}")))?;
         Ok(Self { server, uris, control, signals })
     }
 }
@@ -231,7 +270,7 @@ fn serve(assembled: Assembled, sockets: Sockets, arguments: &Arguments) -> Resul
     let mut operator = Operator::new(&running, found.paths.clone(), found.unnamed());
     operator.adopt_spares(&mut running, &found.spares).iter().for_each(|why| log(why));
     operator.resume(&mut running);
-    let listener = control.listener.try_clone()?;
+    let listener = control.listener().try_clone()?;
     let mut steward = Steward::new(signals, listener, operator, found.stale, uris.clone());
     let talk = Talk::of(arguments);
     uris.iter().for_each(|uri| talk.say(format_args!("serving at {uri}")));
@@ -268,8 +307,7 @@ fn listen(server: &mut Server, address: &Address) -> Result<String, Failure> {
     match address {
         Address::Unix(path) => {
             server.listen_unix(path)?;
-            let absolute = std::path::absolute(path).unwrap_or_else(|_| path.clone());
-            Ok(format!("nbd+unix:///?socket={}", escape(&absolute)))
+            Ok(format!("nbd+unix:///?socket={}", escape(&absolute(path))))
         }
         Address::Tcp(address) => Ok(format!("nbd://{}", server.listen_tcp(address)?)),
     }
@@ -286,51 +324,6 @@ fn escape(path: &Path) -> String {
         }
     }
     text
-}
-
-/// The listening control socket; its file goes with it.
-struct ControlSocket {
-    listener: UnixListener,
-    path: PathBuf,
-}
-
-impl ControlSocket {
-    /// Listens in the place of a dead server. Only one process can get here for an array: the members are locked.
-    fn listen(path: PathBuf) -> Result<Self, Failure> {
-        let at = |error: io::Error| {
-            Failure::new(format!(
-                "{}: {error}; set ELASTRIPE_RUN_DIR to a directory of yours",
-                path.display()
-            ))
-        };
-        if path.exists() {
-            fs::remove_file(&path).map_err(at)?;
-        }
-        let listener = UnixListener::bind(&path).map_err(at)?;
-        let socket = Self { listener, path: path.clone() };
-        fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).map_err(at)?;
-        socket.listener.set_nonblocking(true).map_err(at)?;
-        Ok(socket)
-    }
-}
-
-impl Drop for ControlSocket {
-    fn drop(&mut self) {
-        let _ = fs::remove_file(&self.path); // a left-over is replaced by the next server
-    }
-}
-
-fn signals() -> io::Result<Signals> {
-    let (stop, stop_sender) = UnixStream::pair()?;
-    let (child, child_sender) = UnixStream::pair()?;
-    for receiver in [&stop, &child] {
-        receiver.set_nonblocking(true)?;
-    }
-    for signal in [signal_hook::consts::SIGTERM, signal_hook::consts::SIGINT] {
-        signal_hook::low_level::pipe::register(signal, stop_sender.try_clone()?)?;
-    }
-    signal_hook::low_level::pipe::register(signal_hook::consts::SIGCHLD, child_sender)?;
-    Ok(Signals { stop, child })
 }
 
 /// Tells systemd (`Type=notify`) that clients can connect.

@@ -1,15 +1,18 @@
 //! `status`: how an array is, in one screen or as JSON.
 //!
-//! Exit codes: 0 healthy, 1 degraded, 2 failed, 4 could not look. Of several arrays the worst counts.
+//! Exit codes: 0 healthy, 1 degraded, 2 failed, or its server is gone, 4 could not look. Of several arrays the worst counts.
 
 use super::Exit;
-use crate::control::{Client, sockets};
 use crate::failure::{EXIT_CANNOT_LOOK, Failure};
 use crate::open::{Candidate, arrange_any_candidates, is_locked, look_at};
 use crate::output;
+use crate::registry::{Record, Trace, traces};
 use crate::screen::render;
-use crate::status::{Source, Status, of_superblocks};
+use crate::session::{Reach, reach};
+use crate::status::{Condition, Source, Status, of_superblocks};
 use clap::Args;
+use format::ArrayUuid;
+use serde::Serialize;
 use std::path::PathBuf;
 
 /// Options of `status`.
@@ -43,11 +46,16 @@ fn look(arguments: &Arguments) -> Result<Exit, Failure> {
 }
 
 fn look_at_served(json: bool) -> Result<Exit, Failure> {
-    let mut all = Vec::new();
-    for (array, _) in sockets() {
-        // A socket that nobody answers on is left over from a server that was killed.
-        if let Some(mut client) = Client::connect(array) {
-            all.push(client.status()?);
+    let (mut all, mut exit) = (Vec::new(), 0);
+    for (array, trace) in traces() {
+        match trace {
+            Trace::Live(mut client) => all.push(Shown::Array(Box::new(client.status()?))),
+            Trace::Dead(record) => all.push(status_of_dead(array, record)),
+            Trace::Passing => {}
+            Trace::Unreachable(failure) => {
+                output::warn(format_args!("elastripe: {failure}"));
+                exit = EXIT_CANNOT_LOOK;
+            }
         }
     }
     if json {
@@ -55,9 +63,78 @@ fn look_at_served(json: bool) -> Result<Exit, Failure> {
     } else if all.is_empty() {
         output::line("no array is being served; name the members of one to look at it");
     } else {
-        output::print(all.iter().map(render).collect::<Vec<_>>().join("\n"));
+        output::print(all.iter().map(Shown::render).collect::<Vec<_>>().join("\n"));
     }
-    Ok(all.iter().map(|status| status.state.exit()).max().unwrap_or(0))
+    if all.is_empty() {
+        return Ok(EXIT_CANNOT_LOOK);
+    }
+    Ok(all.iter().map(Shown::exit).max().unwrap_or(0).max(exit))
+}
+
+/// One of the arrays of this run directory.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Shown {
+    /// All that is known of it.
+    Array(Box<Status>),
+    /// Its server is gone, and its members cannot be looked at.
+    Traces {
+        uuid: String,
+        name: String,
+        state: Condition,
+        source: Source,
+        uris: Vec<String>,
+        notes: Vec<String>,
+    },
+}
+
+impl Shown {
+    fn exit(&self) -> Exit {
+        match self {
+            Self::Array(status) => status.state.exit(),
+            Self::Traces { state, .. } => state.exit(),
+        }
+    }
+
+    fn render(&self) -> String {
+        match self {
+            Self::Array(status) => render(status),
+            Self::Traces { uuid, name, state, notes, .. } => {
+                let name = if name.is_empty() { "(no name)" } else { name };
+                let shown = state.shown();
+                format!("     array: {name}  {uuid}\n     state: {shown}\n   meaning: {}\n", notes.join("; "))
+            }
+        }
+    }
+}
+
+/// What a server that is gone left: its record leads to the members.
+fn status_of_dead(array: ArrayUuid, record: Record) -> Shown {
+    let own = |candidate: &Candidate| candidate.superblock().is_some_and(|found| found.array == array);
+    let candidates = record.paths.iter().filter_map(|path| look_at(path).ok()).filter(own);
+    let candidates: Vec<Candidate> = candidates.collect();
+    let gone =
+        if record.pid == 0 { "its server".to_owned() } else { format!("its server, {},", record.describe()) };
+    let note = format!("{gone} is gone without having stopped the array");
+    match arrange_any_candidates(&candidates) {
+        Ok(found) => {
+            let mut status = of_superblocks(&found, Source::Dead, record.paths.len() - candidates.len());
+            if status.state != Condition::Failed {
+                status.state = Condition::Down;
+            }
+            status.uris = record.addresses;
+            status.notes.push(note);
+            Shown::Array(Box::new(status))
+        }
+        Err(_) => Shown::Traces {
+            uuid: record.uuid,
+            name: record.name,
+            state: Condition::Down,
+            source: Source::Dead,
+            uris: record.addresses,
+            notes: vec![note, "name its members to look at them".to_owned()],
+        },
+    }
 }
 
 /// The status of the array that `paths` belong to: from its server if it has one, else from the superblocks. Paths that
@@ -65,25 +142,36 @@ fn look_at_served(json: bool) -> Result<Exit, Failure> {
 pub fn status_of(paths: &[PathBuf]) -> Result<Status, Failure> {
     let mut ignored = Vec::new();
     let mut candidates: Vec<Candidate> = Vec::new();
+    // Paths of members that are gone or damaged, as far as one can tell: those members were looked for.
+    let mut in_vain = 0;
     for path in paths {
-        match look_at(path)
-            .and_then(|candidate| candidate.require_superblock().map(|_| ()).map(|()| candidate))
-        {
-            Ok(candidate) => candidates.push(candidate),
+        let looked = look_at(path);
+        in_vain += usize::from(looked.as_ref().map_or(true, |found| found.looks_like_member));
+        match looked.and_then(|candidate| candidate.require_superblock().map(|_| ()).map(|()| candidate)) {
+            Ok(candidate) => {
+                in_vain -= usize::from(candidate.looks_like_member);
+                candidates.push(candidate);
+            }
             Err(failure) => ignored.push(failure),
         }
     }
-    let first = candidates.iter().find_map(Candidate::superblock).map(|superblock| superblock.array);
-    let mut status = match first {
-        Some(array) => match Client::connect(array) {
-            Some(mut client) => client.status()?,
-            None => {
-                let found = arrange_any_candidates(&candidates)?;
-                let locked = candidates.iter().any(is_locked);
-                of_superblocks(&found, if locked { Source::InUse } else { Source::Stopped })
-            }
-        },
-        None => return Err(ignored.pop().unwrap_or_else(|| Failure::new("no member was named"))),
+    let Some(first) = candidates.first() else {
+        return Err(ignored.pop().unwrap_or_else(|| Failure::new("no member was named")));
+    };
+    let of_candidates = || {
+        let found = arrange_any_candidates(&candidates)?;
+        let locked = candidates.iter().any(is_locked);
+        let source = if locked { Source::InUse } else { Source::Stopped };
+        Ok::<_, Failure>(of_superblocks(&found, source, in_vain))
+    };
+    let mut status = match reach(first)? {
+        Reach::Server(mut client) => client.status()?,
+        Reach::Nobody => of_candidates()?,
+        Reach::Copy(why) => {
+            let mut status = of_candidates()?;
+            status.notes.push(why);
+            status
+        }
     };
     status.ignored = ignored.iter().map(ToString::to_string).collect();
     Ok(status)

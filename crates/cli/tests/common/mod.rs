@@ -192,6 +192,18 @@ impl Server {
         child.stdout = Some(out.into_inner());
     }
 
+    /// Waits until a line of the log has these words, asking nobody.
+    pub fn await_log(&mut self, words: &str) {
+        let child = self.child.as_mut().unwrap();
+        let mut err = BufReader::with_capacity(1, child.stderr.take().unwrap());
+        let mut line = String::new();
+        while !line.contains(words) {
+            line.clear();
+            assert!(err.read_line(&mut line).unwrap() > 0, "the server ended without saying {words:?}");
+        }
+        child.stderr = Some(err.into_inner());
+    }
+
     pub fn signal(&self, name: &str) {
         let pid = self.child.as_ref().unwrap().id().to_string();
         assert!(Command::new("kill").args(["-s", name, &pid]).status().unwrap().success());

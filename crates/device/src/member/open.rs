@@ -1,11 +1,11 @@
 //! Opening a member: what it may be, how it is locked, and what can be wrong with it.
 
-use super::{Kind, Member};
+use super::{Identity, Kind, Member, identity};
 use block::META_BYTES;
 use rustix::fs::{AtFlags, OFlags, StatxFlags};
 use std::fs::{self, File, Metadata, TryLockError};
 use std::io::{self, Seek, SeekFrom};
-use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::{collections::HashMap, fmt};
 
@@ -136,14 +136,9 @@ impl OpenError {
 /// Refuses a list that names one device under two paths. Two locks of one process would otherwise shut each other out
 /// and look like another process.
 pub(super) fn refuse_duplicates(paths: &[Option<PathBuf>]) -> Result<(), OpenError> {
-    let mut seen: HashMap<(u64, u64), &PathBuf> = HashMap::new();
+    let mut seen: HashMap<Identity, &PathBuf> = HashMap::new();
     for path in paths.iter().flatten() {
-        let metadata = fs::metadata(path).map_err(OpenError::io(path))?;
-        let identity = match kind_of(path, &metadata)? {
-            Kind::File => (metadata.dev(), metadata.ino()),
-            Kind::Block => (u64::MAX, metadata.rdev()),
-        };
-        if let Some(first) = seen.insert(identity, path) {
+        if let Some(first) = seen.insert(identity(path)?, path) {
             return Err(OpenError::Duplicate { first: first.clone(), second: path.clone() });
         }
     }
@@ -204,6 +199,11 @@ impl Member {
                 TryLockError::WouldBlock => OpenError::InUse { path: path.to_owned() },
                 TryLockError::Error(source) => OpenError::io(path)(source),
             })?;
+            // Whoever made the file and had no use for it may have removed it before it was locked.
+            let locked = Identity::of(&file.metadata().map_err(OpenError::io(path))?, kind);
+            if locked != identity(path)? {
+                return Err(OpenError::InUse { path: path.to_owned() });
+            }
         }
         let logical_block = logical_block_bytes(&file, kind, path)?;
         if logical_block as usize > META_BYTES {

@@ -110,6 +110,11 @@ pub trait Hooks<V: Volume> {
         None
     }
 
+    /// So many clients are connected now; called whenever that changes.
+    fn on_clients(&mut self, count: usize) {
+        let _ = count;
+    }
+
     /// A client was disconnected because of `fault`.
     fn on_fault(&mut self, peer: &str, fault: &Fault) {
         let (_, _) = (peer, fault);

@@ -267,6 +267,7 @@ impl<V: Volume, H: Hooks<V>> Reactor<'_, V, H> {
         add(&self.epoll, &socket, token_of(id), epoll::EventFlags::IN)?;
         seat.client = Some(Box::new(Client::new(id, socket, peer, self.now_ns)));
         self.client_count += 1;
+        self.hooks.on_clients(self.client_count);
         self.summary.connections += 1;
         self.touch(index);
         Ok(())
@@ -304,6 +305,7 @@ impl<V: Volume, H: Hooks<V>> Reactor<'_, V, H> {
         client.connection.abandon(&mut cx);
         self.seats_free.push(id.index);
         self.client_count -= 1;
+        self.hooks.on_clients(self.client_count);
         if let Some(fault) = fault {
             self.summary.faults += 1;
             self.hooks.on_fault(&client.peer, fault);

@@ -35,7 +35,7 @@ use crate::restart::{AssembleError, RecoveryReport, Restart};
 use crate::store::{Run, Store};
 use block::{ChunkAddr, ChunkIndex, DevIndex, DeviceSet, Lba, Lcn, Pool, Seq, StripeId};
 use collect::Collector;
-use format::{CLASSES_MAX, ElasticMember, ListItem, RecordRef, SchemeKind};
+use format::{ArrayConfig, CLASSES_MAX, ElasticMember, ListItem, RecordRef, SchemeKind};
 use placement::{Placement, Sequence, SequenceDetector, SingleGroup, UserWrite};
 use rows::{RowWord, Rows};
 use units::Units;
@@ -54,6 +54,12 @@ pub struct Elastic {
     /// User chunk writes so far: the clock of placement.
     now: u64,
     scratch: write::Scratch,
+}
+
+/// What the scheme takes of memory, its placement policy aside.
+pub fn memory_max(config: &ArrayConfig) -> SchemeMemory {
+    let fixed_bytes = Rows::bytes_for(config) + Units::bytes_for(config);
+    SchemeMemory { fixed_bytes, ..SchemeMemory::default() }
 }
 
 impl Elastic {

@@ -2,6 +2,7 @@
 
 use crate::store::Store;
 use block::{ChunkAddr, ChunkIndex, Lcn, StripeId};
+use format::ArrayConfig;
 
 const FREED: u32 = 1 << 31;
 
@@ -89,6 +90,10 @@ impl Rows {
 
     pub fn disown(&mut self, place: u32) {
         self.owners[place as usize - 1] = 0;
+    }
+
+    pub fn bytes_for(config: &ArrayConfig) -> u64 {
+        u64::from(config.chunks_per_device) * config.geometry.data_count() as u64 * 4
     }
 
     pub fn memory_bytes(&self) -> u64 {

@@ -7,6 +7,7 @@
 use crate::planted::{Planted, planted};
 use crate::store::Store;
 use block::{ChunkIndex, DevIndex};
+use format::ArrayConfig;
 use placement::{Class, GcThreshold, UnitId, UnitStamp, UnitState};
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -350,6 +351,10 @@ impl Units {
                 self.partial.push_back(unit);
             }
         }
+    }
+
+    pub fn bytes_for(config: &ArrayConfig) -> u64 {
+        u64::from(config.chunks_per_device / config.unit_rows.max(1)) * (size_of::<Unit>() as u64 + 4)
     }
 
     pub fn memory_bytes(&self) -> u64 {

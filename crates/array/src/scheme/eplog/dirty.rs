@@ -1,9 +1,12 @@
 //! Stripes whose parity is out of date, and the versions of their columns that the parity still covers (M-02).
 
 use crate::hash::StripeMap;
+use crate::scheme::SchemeMemory;
 use crate::scheme::dirty_queue::DirtyQueue;
 use block::{ChunkIndex, StripeId};
 
+/// Bytes of an entry of the map from dirty stripes to their places.
+const PLACE_BYTES: u64 = 16;
 /// In `committed`: the column was not updated since the last commit.
 const SAME: u32 = u32::MAX;
 
@@ -44,6 +47,16 @@ impl DirtyStripes {
             free: Vec::new(),
             queue: DirtyQueue::default(),
             count: 0,
+        }
+    }
+
+    /// Bytes of such a table with as many stripes dirty: those for every stripe, and those that grow. The queue and the map
+    /// may be twice as large as what is in them.
+    pub fn bytes_for(stripe_count: u64, data_count: u64, dirty: u64) -> SchemeMemory {
+        SchemeMemory {
+            fixed_bytes: stripe_count.div_ceil(64) * 8,
+            dynamic_bytes: dirty * (2 * PLACE_BYTES + data_count * 4 + 3 * size_of::<StripeId>() as u64),
+            placement_bytes: 0,
         }
     }
 
@@ -142,7 +155,8 @@ impl DirtyStripes {
 
     /// Bytes that grow with what is uncommitted.
     pub fn dynamic_bytes(&self) -> u64 {
-        (self.place.capacity() * 16 + self.committed.len() * 4 + self.stripes.len() * 8) as u64
+        self.place.capacity() as u64 * PLACE_BYTES
+            + (self.committed.len() * 4 + self.stripes.len() * 8) as u64
             + self.queue.memory_bytes()
     }
 }

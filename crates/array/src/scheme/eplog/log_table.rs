@@ -1,5 +1,6 @@
 //! Live log stripes (M-03): their members, checksums, and place in the log; and which log stripe owns a chunk.
 
+use crate::scheme::SchemeMemory;
 use crate::store::LogRing;
 use block::{ChunkAddr, ChunkIndex, Lcn, Seq};
 use format::LogMember;
@@ -53,6 +54,23 @@ impl LogTable {
             free: Vec::new(),
             order: VecDeque::new(),
             live_count: 0,
+        }
+    }
+
+    /// Bytes of such a table with as many log stripes: those for every chunk, and those that grow.
+    pub fn bytes_for(
+        device_count: u64,
+        chunks_per_device: u32,
+        width_max: u64,
+        parity_count: u64,
+        stripes: u64,
+    ) -> SchemeMemory {
+        let entry = (size_of::<Entry>() + size_of::<(Seq, u32)>()) as u64;
+        let of_members = width_max * size_of::<LogMember>() as u64;
+        SchemeMemory {
+            fixed_bytes: (u64::from(chunks_per_device) + 1) * device_count * 4,
+            dynamic_bytes: stripes * (entry + of_members + parity_count * 4),
+            placement_bytes: 0,
         }
     }
 

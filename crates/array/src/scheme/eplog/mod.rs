@@ -17,10 +17,10 @@ use super::{ChunkWrite, CommitOutcome, Located, Pressure, Rejected, Scheme, Sche
 use crate::health::Health;
 use crate::plan::{Codeword, Piece, Plan, Word};
 use crate::planted::{Planted, planted};
-use crate::store::Store;
-use block::{ChunkAddr, ChunkIndex, Lcn, Pool, Seq, StripeId};
+use crate::store::{Store, code_width};
+use block::{ChunkAddr, ChunkIndex, Lcn, META_BYTES, Pool, Seq, StripeId};
 use dirty::{Committed, DirtyStripes};
-use format::{ListItem, LogMember, RecordRef, SchemeKind};
+use format::{ArrayConfig, ListItem, LogMember, RecordRef, SchemeKind};
 use log_table::LogTable;
 
 /// The scheme's state besides the table.
@@ -32,14 +32,63 @@ pub struct Eplog {
     before: Vec<(ChunkIndex, ChunkIndex)>,
 }
 
+/// Chunks of the main array that no stripe has for itself.
+fn spare_chunks(config: &ArrayConfig) -> u64 {
+    u64::from(config.chunks_per_device).saturating_sub(config.stripe_count)
+        * config.geometry.device_count() as u64
+}
+
+/// Every live log stripe has log chunks, and a member that takes a spare chunk.
+fn log_stripes_max(config: &ArrayConfig) -> u64 {
+    let chunk_blocks = (config.geometry.chunk_bytes() / META_BYTES) as u64;
+    (u64::from(config.log_blocks) / chunk_blocks).min(spare_chunks(config))
+}
+
+/// The list of a checkpoint is longest when every spare chunk is a log stripe of its own in a stripe of its own.
+pub fn list_words_max(config: &ArrayConfig) -> u64 {
+    let columns_and_checksums = config.geometry.device_count() as u64;
+    spare_chunks(config) * (DIRTY_WORDS + LOG_STRIPE_WORDS + columns_and_checksums)
+}
+
+/// Words of a dirty stripe in a checkpoint's list, its columns aside.
+const DIRTY_WORDS: u64 = 3;
+/// Words of a log stripe of one member in it, its checksums aside.
+const LOG_STRIPE_WORDS: u64 = 4 + 3;
+
+/// Words of the longest list that can come about with the log that the array has.
+pub fn list_words_live(config: &ArrayConfig) -> u64 {
+    let (k, m) = (config.geometry.data_count() as u64, config.geometry.parity_count() as u64);
+    dirty_stripes_max(config) * (DIRTY_WORDS + k) + log_stripes_max(config) * (LOG_STRIPE_WORDS + m)
+}
+
+/// A stripe is dirty because of a version in a spare chunk.
+fn dirty_stripes_max(config: &ArrayConfig) -> u64 {
+    config.stripe_count.min(spare_chunks(config))
+}
+
+/// What the scheme takes of memory when as many updates wait for a commit as there is room for.
+pub fn memory_max(config: &ArrayConfig) -> SchemeMemory {
+    let geometry = config.geometry;
+    let log = LogTable::bytes_for(
+        geometry.device_count() as u64,
+        config.chunks_per_device,
+        code_width(config) as u64,
+        geometry.parity_count() as u64,
+        log_stripes_max(config),
+    );
+    let dirty =
+        DirtyStripes::bytes_for(config.stripe_count, geometry.data_count() as u64, dirty_stripes_max(config));
+    SchemeMemory {
+        fixed_bytes: log.fixed_bytes + dirty.fixed_bytes,
+        dynamic_bytes: log.dynamic_bytes + dirty.dynamic_bytes,
+        placement_bytes: 0,
+    }
+}
+
 impl Eplog {
     /// The empty scheme of an empty store.
     pub fn new(store: &Store) -> Self {
         let geometry = store.config.geometry;
-        // Every live log stripe has log chunks, and a member that takes a spare chunk.
-        let spare = u64::from(store.config.chunks_per_device).saturating_sub(store.config.stripe_count);
-        let stripes_max = u64::from(store.config.log_blocks / store.chunk_blocks())
-            .min(spare * geometry.device_count() as u64);
         Self {
             dirty: DirtyStripes::new(store.config.stripe_count, geometry.data_count()),
             log: LogTable::new(
@@ -47,7 +96,8 @@ impl Eplog {
                 store.config.chunks_per_device,
                 store.code.width_max(),
                 geometry.parity_count(),
-                usize::try_from(stripes_max).expect("validated: the tables fit the address space"),
+                usize::try_from(log_stripes_max(&store.config))
+                    .expect("validated: the tables fit the address space"),
             ),
             scratch: write::Scratch::default(),
             before: Vec::new(),

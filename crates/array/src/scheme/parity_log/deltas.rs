@@ -214,6 +214,14 @@ impl Deltas {
         nodes.map(|(node, crcs)| (node.stripe, node.block, crcs))
     }
 
+    /// Bytes with as many live log chunks in as many stripes, at most: there are spare nodes, and the queue and the map may be
+    /// twice as large as what is in them.
+    pub fn bytes_for(parity_count: u64, deltas: u64, dirty_stripes: u64) -> u64 {
+        let node = size_of::<Node>() as u64 + parity_count * 4;
+        let dirty = (2 * size_of::<u64>() + size_of::<Dirty>() + size_of::<StripeId>()) as u64;
+        2 * deltas * node + 2 * dirty_stripes * dirty
+    }
+
     /// Bytes that grow with what is uncommitted.
     pub fn memory_bytes(&self) -> u64 {
         (self.nodes.capacity() * size_of::<Node>()

@@ -63,6 +63,19 @@ pub fn list_words(config: &ArrayConfig) -> u64 {
     deltas * delta_item_words(config.geometry.parity_count()) as u64
 }
 
+/// Words of the longest list that a full checkpoint of the array has room for.
+pub fn list_words_live(config: &ArrayConfig) -> u64 {
+    deltas_max(config) * delta_item_words(config.geometry.parity_count()) as u64
+}
+
+/// What the scheme takes of memory with as many live log chunks as there can be.
+pub fn memory_max(config: &ArrayConfig) -> SchemeMemory {
+    let deltas = deltas_max(config);
+    let dirty_stripes = deltas.min(config.stripe_count);
+    let dynamic_bytes = Deltas::bytes_for(config.geometry.parity_count() as u64, deltas, dirty_stripes);
+    SchemeMemory { fixed_bytes: 0, dynamic_bytes, placement_bytes: 0 }
+}
+
 /// Blocks of a full-checkpoint area at least, so that every stripe may be dirty.
 pub fn full_blocks_min(config: &ArrayConfig) -> u32 {
     let words =

@@ -5,6 +5,7 @@
 
 use super::build::{DeviceKind, Kind, Room, Sized, size, size_exactly};
 use crate::failure::Failure;
+use crate::memory::available_bytes;
 use crate::units::show_size;
 use array::Layout;
 use block::{Lcn, META_BYTES};
@@ -56,7 +57,7 @@ pub fn fit(
     let stripes = footprint_bytes.div_ceil(k * chunk_bytes);
     let mut room = room_for(kind, &demand, footprint_bytes);
     if devices == DeviceKind::Memory {
-        let free = free_memory_bytes() * MEMORY_PERCENT / 100;
+        let free = available_bytes() * MEMORY_PERCENT / 100;
         let volume = stripes * n * chunk_bytes;
         let logs = kind.geometry.parity_count() as u64;
         // What is written becomes resident, not what there is room for.
@@ -129,7 +130,7 @@ fn fit_elastic(kind: &Kind, devices: DeviceKind, footprint_bytes: u64) -> Result
     let sized = size(kind, &room)?;
     if devices == DeviceKind::Memory {
         let needed = sized.main_bytes.saturating_mul(kind.geometry.device_count() as u64);
-        check_memory(needed, free_memory_bytes() * MEMORY_PERCENT / 100)?;
+        check_memory(needed, available_bytes() * MEMORY_PERCENT / 100)?;
     }
     Ok(sized)
 }
@@ -188,13 +189,4 @@ pub fn given(kind: &Kind, footprint_bytes: u64, device_bytes: u64) -> Result<Siz
     };
     let log_blocks = device_bytes / META_BYTES as u64;
     size(kind, &Room { volume_bytes: footprint_bytes, spare_chunks, log_blocks })
-}
-
-/// What the kernel says can still be had; a modest guess if it does not say.
-fn free_memory_bytes() -> u64 {
-    const GUESS: u64 = 2 << 30;
-    let Ok(text) = std::fs::read_to_string("/proc/meminfo") else { return GUESS };
-    let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"));
-    let kib = line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok());
-    kib.map_or(GUESS, |kib| kib.saturating_mul(1024))
 }

@@ -186,6 +186,7 @@ impl Phase {
             }
             map.insert("metadata_bytes_read".to_owned(), of(&device.read_bytes, Stream::Metadata).into());
             map.insert("flushes".to_owned(), device.flushes.into());
+            map.insert("repositionings".to_owned(), device.repositionings.into());
             Value::Object(map)
         };
         Value::Array(counted.devices.iter().enumerate().map(device).collect())

@@ -1,0 +1,51 @@
+//! The order in which operations leave the engine.
+//!
+//! A log device is written front to back and nowhere else (EPLOG, section 3.1), so that a hard disk may serve. Log chunks
+//! and frames get their places in one order; what is ready first in a turn need not be what lies first: the frame that is
+//! full before the newest log chunks have their records in it lies behind them and is ready before them. Writes of one
+//! turn may end in any order, so they may also leave in any.
+
+use super::Engine;
+use block::{ChunkIndex, DeviceOp, META_BYTES, OpKind, Pool};
+use format::LOG_START_BYTES;
+
+/// Room to sort in.
+#[derive(Default)]
+pub(super) struct Order {
+    places: Vec<usize>,
+    sorted: Vec<(u64, DeviceOp)>,
+}
+
+impl Engine {
+    /// Operations to carry out, in order; the caller empties the vector.
+    pub fn take_ops(&mut self) -> (&mut Vec<DeviceOp>, &mut Pool) {
+        self.order_log_writes();
+        (&mut self.ops, &mut self.pool)
+    }
+
+    /// Where in the log an operation writes; `None` for all others.
+    fn log_position(&self, op: &DeviceOp) -> Option<u64> {
+        let in_log = self.store.is_log(op.dev) && op.kind == OpKind::Write;
+        let blocks = op.offset_bytes.checked_sub(LOG_START_BYTES).filter(|_| in_log)? / META_BYTES as u64;
+        let block = u32::try_from(blocks + 1).expect("the log region has fewer blocks than 2^32");
+        Some(self.store.log.position_of(ChunkIndex::new(block)))
+    }
+
+    /// Puts the writes to each log device in the order of the log; everything else keeps its place.
+    fn order_log_writes(&mut self) {
+        let mut order = std::mem::take(&mut self.order);
+        order.places.clear();
+        order.sorted.clear();
+        for (place, op) in self.ops.iter().enumerate() {
+            if let Some(position) = self.log_position(op) {
+                order.places.push(place);
+                order.sorted.push((position, *op));
+            }
+        }
+        order.sorted.sort_unstable_by_key(|&(position, op)| (op.dev, position));
+        for (&place, &(_, op)) in order.places.iter().zip(&order.sorted) {
+            self.ops[place] = op;
+        }
+        self.order = order;
+    }
+}

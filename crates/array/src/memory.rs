@@ -1,0 +1,97 @@
+//! How much memory an array takes, computed from its shape before any of it is asked for.
+//!
+//! The tables are asked for as zeros, which the system gives page by page as they are written to. So an array that is
+//! mostly empty takes little, and what counts is what it takes once all of it is written.
+
+use crate::engine::EngineOptions;
+use crate::image;
+use crate::restart::AssembleError;
+use crate::scheme;
+use crate::table::Table;
+use format::ArrayConfig;
+
+/// Bytes of memory of an array all of which is written, by what they are for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct MemoryNeed {
+    /// What is known of every chunk: maps, checksums, free space, and what the scheme knows besides.
+    pub tables_bytes: u64,
+    /// Updates whose parity is not committed, when as many wait as there is room for on the devices.
+    pub uncommitted_bytes: u64,
+    /// A full checkpoint under way: a copy of the tables as they were at one instant.
+    pub checkpoint_bytes: u64,
+    /// Which chunks of replacements are written, with as many being rebuilt as the array tolerates.
+    pub rebuild_bytes: u64,
+    /// What the placement policy remembers of every chunk.
+    pub placement_bytes: u64,
+    /// Buffers for requests and background work.
+    pub buffers_bytes: u64,
+}
+
+impl MemoryNeed {
+    /// What an array of that shape takes when it runs with these options.
+    pub fn of(config: &ArrayConfig, options: &EngineOptions) -> Result<Self, AssembleError> {
+        let mut need = Self::of_shape(config);
+        let mut classes = 1;
+        if config.scheme.is_elastic() {
+            let placement = options.scheme.placement_options(config);
+            need.placement_bytes = placement.memory_bytes();
+            // Building it asks for its memory.
+            Self { placement_bytes: need.placement_bytes, ..Self::default() }.check_granted()?;
+            classes = placement.build()?.classes();
+        }
+        let slots = options.slot_count(config, classes) as u64;
+        need.buffers_bytes = slots.saturating_mul(config.geometry.chunk_bytes() as u64);
+        Ok(need)
+    }
+
+    /// What an array of that shape takes whatever it runs with.
+    pub fn of_shape(config: &ArrayConfig) -> Self {
+        let geometry = config.geometry;
+        let (n, m) = (geometry.device_count() as u64, geometry.parity_count() as u64);
+        let bits = |count: u64| (count + 1).div_ceil(64) * 8;
+        let spaces = bits(u64::from(config.chunks_per_device)) * n;
+        let scheme = scheme::memory_max(config);
+        let rebuilt = u64::from(config.chunks_per_device.max(config.log_blocks));
+        Self {
+            tables_bytes: Table::bytes_for(config) + spaces + scheme.fixed_bytes,
+            uncommitted_bytes: scheme.dynamic_bytes,
+            checkpoint_bytes: image::bytes_max(config),
+            rebuild_bytes: bits(rebuilt) * m,
+            placement_bytes: 0,
+            buffers_bytes: 0,
+        }
+    }
+
+    /// All of it.
+    pub fn total_bytes(&self) -> u64 {
+        [
+            self.tables_bytes,
+            self.uncommitted_bytes,
+            self.checkpoint_bytes,
+            self.rebuild_bytes,
+            self.placement_bytes,
+            self.buffers_bytes,
+        ]
+        .into_iter()
+        .fold(0, u64::saturating_add)
+    }
+
+    /// Asks the system whether it would give as much. The memory goes back at once: what is asked for later, piece by piece,
+    /// is touched only as it is used. Refused memory is an error here, where nothing has happened yet; later it would be the
+    /// end of the process.
+    pub(crate) fn check_granted(&self) -> Result<(), AssembleError> {
+        let granted = |bytes: u64| {
+            usize::try_from(bytes).is_ok_and(|bytes| Vec::<u8>::new().try_reserve_exact(bytes).is_ok())
+        };
+        if !granted(self.buffers_bytes) {
+            return Err(AssembleError::Buffers { bytes: self.buffers_bytes });
+        }
+        if !granted(self.total_bytes()) {
+            return Err(AssembleError::Memory { bytes: self.total_bytes() });
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,59 @@
+//! What is said of the memory that an array takes, against what it takes.
+
+use super::*;
+use crate::create::{CreateOptions, plan_config};
+use crate::store::Store;
+use block::Geometry;
+use format::{CodeKind, Consistency, LayoutKind, SchemeKind};
+
+fn config(scheme: SchemeKind, data_count: usize, main_bytes: u64, log_bytes: u64) -> ArrayConfig {
+    let options = CreateOptions {
+        scheme,
+        code: CodeKind::Cauchy,
+        layout: LayoutKind::Rotate,
+        consistency: Consistency::Journal,
+        geometry: Geometry::new(data_count, 2, 4096).expect("a sound geometry"),
+        reserve_permille: 200,
+        unit_rows: None,
+    };
+    let logs = if scheme.has_log() { 2 } else { 0 };
+    plan_config(&options, main_bytes, log_bytes, logs).expect("devices with room")
+}
+
+const SCHEMES: [SchemeKind; 5] =
+    [SchemeKind::Eplog, SchemeKind::Raid, SchemeKind::ParityLog, SchemeKind::Elastic, SchemeKind::Was];
+
+#[test]
+fn what_is_computed_of_the_tables_is_what_they_take() {
+    for scheme in SCHEMES {
+        for (data_count, main_bytes) in [(2, 40 << 20), (6, 100 << 20), (13, 33 << 20)] {
+            let store = Store::new(config(scheme, data_count, main_bytes, 64 << 20)).expect("a known code");
+            let spaces: u64 = store.spaces.iter().map(|space| space.memory_bytes()).sum();
+            let taken = store.table.memory_bytes() + spaces + scheme::new(&store).memory().fixed_bytes;
+            let need = MemoryNeed::of_shape(&store.config);
+            assert_eq!(need.tables_bytes, taken, "{scheme} {data_count}+2");
+        }
+    }
+}
+
+#[test]
+fn no_size_of_devices_overflows_and_more_chunks_take_more() {
+    for scheme in SCHEMES {
+        // Elastic places are 32 bits wide.
+        let small = config(scheme, 4, 1 << 30, 1 << 30);
+        let large = config(scheme, 4, 3 << 40, 16 << 40);
+        let (small, large) = (MemoryNeed::of_shape(&small), MemoryNeed::of_shape(&large));
+        assert!(large.tables_bytes > 3000 * small.tables_bytes, "{scheme}");
+        assert!(large.total_bytes() > large.tables_bytes + large.checkpoint_bytes);
+        assert!(large.total_bytes() < 1 << 40, "{scheme}: {large:?}");
+    }
+}
+
+#[test]
+fn memory_that_cannot_be_had_is_an_error() {
+    let need = MemoryNeed { tables_bytes: 1 << 62, ..MemoryNeed::default() };
+    assert_eq!(need.check_granted(), Err(AssembleError::Memory { bytes: 1 << 62 }));
+    let need = MemoryNeed { tables_bytes: u64::MAX, buffers_bytes: 7, ..MemoryNeed::default() };
+    assert_eq!(need.check_granted(), Err(AssembleError::Memory { bytes: u64::MAX }));
+    assert_eq!(MemoryNeed::default().check_granted(), Ok(()));
+}

@@ -1,0 +1,160 @@
+//! In which order operations reach the devices: log devices are appended to, and a rebuild writes its replacements in runs.
+#![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
+
+mod common;
+
+use array::{Array, CommitPolicy, Durability, EngineOptions, arrange};
+use block::{Completion, DevIndex, DeviceOp, DeviceSet, IoFault, OpKind, Pool, Slot};
+use common::{Rng, create_options, fresh, options, superblocks};
+use device::{Counting, MemorySet};
+use format::SchemeKind;
+
+/// Notes the writes that are submitted.
+struct Recorder {
+    inner: Counting<MemorySet>,
+    writes: Vec<(DevIndex, u64)>,
+}
+
+impl DeviceSet for Recorder {
+    fn submit(&mut self, pool: &mut Pool, ops: &[DeviceOp]) {
+        let writes = ops.iter().filter(|op| op.kind == OpKind::Write);
+        self.writes.extend(writes.map(|op| (op.dev, op.offset_bytes)));
+        self.inner.submit(pool, ops);
+    }
+
+    fn poll(&mut self, pool: &mut Pool, completions: &mut Vec<Completion>) {
+        self.inner.poll(pool, completions);
+    }
+
+    fn wait(&mut self, timeout_ns: u64) {
+        self.inner.wait(timeout_ns);
+    }
+
+    fn size_bytes(&self, dev: DevIndex) -> u64 {
+        self.inner.size_bytes(dev)
+    }
+
+    fn read_now(&mut self, dev: DevIndex, offset_bytes: u64, into: &mut [u8]) -> Result<(), IoFault> {
+        self.inner.read_now(dev, offset_bytes, into)
+    }
+
+    fn write_now(&mut self, dev: DevIndex, offset_bytes: u64, from: &[u8]) -> Result<(), IoFault> {
+        self.inner.write_now(dev, offset_bytes, from)
+    }
+
+    fn flush_now(&mut self, dev: DevIndex) -> Result<(), IoFault> {
+        self.inner.flush_now(dev)
+    }
+}
+
+const CHUNK: u64 = 4096;
+
+fn recorded(scheme: SchemeKind, k: usize, m: usize, options: EngineOptions) -> Array<Recorder> {
+    let create = create_options(scheme, k, m);
+    let count = k + m + if scheme.has_log() { m } else { 0 };
+    let mut devices = fresh(&create, 12, 64);
+    let arrangement = arrange(&superblocks(&mut devices, count)).unwrap();
+    let inner = Counting::new(devices);
+    let recorder = Recorder { inner, writes: Vec::new() };
+    let (mut array, _) = Array::assemble(recorder, &arrangement, 9, options).unwrap();
+    array.devices().inner.reset();
+    array.devices().writes.clear();
+    array
+}
+
+/// Keeps `depth` writes of one chunk under way until `count` have ended; a few ask for durability.
+fn write_many(array: &mut Array<Recorder>, rng: &mut Rng, count: u64, depth: usize) {
+    let volume = array.engine().volume_bytes() / CHUNK;
+    let mut under_way: Vec<(u64, Slot)> = Vec::new();
+    let (mut asked, mut answers) = (0, Vec::new());
+    while asked < count || !under_way.is_empty() {
+        while asked < count && under_way.len() < depth {
+            let mut slots = Vec::new();
+            assert!(array.engine().take_slots(1, &mut slots));
+            let durable = if rng.below(50) == 0 { Durability::Durable } else { Durability::Volatile };
+            let offset = rng.below(volume) * CHUNK;
+            array.engine().write(asked, offset, CHUNK, &slots, durable);
+            under_way.push((asked, slots[0]));
+            asked += 1;
+        }
+        array.turn();
+        array.take_answers(&mut answers);
+        for done in answers.drain(..) {
+            assert_eq!(done.result, Ok(()));
+            let at = under_way.iter().position(|&(tag, _)| tag == done.tag).unwrap();
+            let (_, slot) = under_way.swap_remove(at);
+            array.engine().pool().free(slot);
+        }
+    }
+}
+
+#[test]
+fn a_log_device_is_written_front_to_back() {
+    for scheme in [SchemeKind::Eplog, SchemeKind::ParityLog] {
+        for depth in [1, 32] {
+            let (k, m) = (4, 2);
+            let mut array = recorded(scheme, k, m, options());
+            write_many(&mut array, &mut Rng(depth as u64), 3000, depth);
+            let logs = [k + m, k + m + 1].map(|index| DevIndex::new(index as u16));
+            for log in logs {
+                let offsets: Vec<u64> =
+                    array.devices().writes.iter().filter(|(dev, _)| *dev == log).map(|&(_, at)| at).collect();
+                assert!(offsets.len() > 300, "{scheme}: {} writes to a log device", offsets.len());
+                let back = offsets.windows(2).find(|pair| pair[1] != pair[0] + CHUNK);
+                assert_eq!(back, None, "{scheme}, depth {depth}: device {log} is not only appended to");
+                let moves = array.devices().inner.device(log).repositionings;
+                assert!(moves <= 1, "{scheme}, depth {depth}: the arm of device {log} moved {moves} times");
+            }
+        }
+    }
+}
+
+/// Transfers that a driver makes of writes to the replaced devices if it merges neighbours in the queue.
+fn transfers(writes: &[(DevIndex, u64)], replaced: &[DevIndex]) -> (usize, usize) {
+    let mut last = None;
+    let (mut chunks, mut transfers) = (0, 0);
+    for &(dev, offset) in writes.iter().filter(|(dev, _)| replaced.contains(dev)) {
+        chunks += 1;
+        transfers += usize::from(last != Some((dev, offset)));
+        last = Some((dev, offset + CHUNK));
+    }
+    (chunks, transfers)
+}
+
+#[test]
+fn a_rebuild_of_two_devices_writes_runs_to_each() {
+    for scheme in [SchemeKind::Raid, SchemeKind::Eplog, SchemeKind::Elastic] {
+        let mut array = recorded(scheme, 4, 2, options());
+        let volume = array.engine().volume_bytes() / CHUNK;
+        let mut slots = Vec::new();
+        assert!(array.engine().take_slots(4, &mut slots));
+        for stripe in 0..volume / 4 {
+            array
+                .run(|e, tag| e.write(tag, stripe * 4 * CHUNK, 4 * CHUNK, &slots, Durability::Volatile))
+                .unwrap();
+        }
+        let replaced = [DevIndex::new(1), DevIndex::new(3)];
+        for dev in replaced {
+            array.engine().fail_device(dev);
+        }
+        array.settle();
+        array.devices().writes.clear();
+        let own = array.own_tag();
+        array.engine().rebuild(own, replaced[0], 91);
+        array.run(|e, tag| e.rebuild(tag, replaced[1], 92)).unwrap();
+        let (chunks, transfers) = transfers(&array.devices().writes, &replaced);
+        assert!(chunks > 1000, "{scheme}: {chunks} chunks rebuilt");
+        assert!(transfers * 8 < chunks, "{scheme}: {chunks} chunks in {transfers} transfers");
+    }
+}
+
+#[test]
+fn a_commit_comes_after_every_so_many_writes_at_any_depth() {
+    for depth in [1, 7, 32] {
+        let commit = CommitPolicy { every_requests: Some(100), idle_ns: None };
+        let mut array = recorded(SchemeKind::Eplog, 4, 2, EngineOptions { commit, ..options() });
+        write_many(&mut array, &mut Rng(1), 2000, depth);
+        array.settle();
+        assert_eq!(array.engine().stats().commits, 20, "depth {depth}");
+    }
+}
