@@ -194,6 +194,11 @@ impl Operator {
         }
     }
 
+    /// In how many nanoseconds from the last time on that is to be asked for again.
+    pub fn errors_due_in_ns(&self) -> Option<u64> {
+        self.watch.due_in_ns()
+    }
+
     fn note_work(&mut self, running: &Running, tag: u64, kind: WorkKind, resumed: bool) {
         self.work.push(Work { tag, kind, began_ns: running.now_ns() });
         self.begun.push((kind, resumed));

@@ -474,7 +474,8 @@ impl Hooks<Running> for Steward {
         if !self.begun {
             return Some(0);
         }
-        self.operator.is_waiting().then_some(1_000_000)
+        let waiting = self.operator.is_waiting().then_some(1_000_000);
+        waiting.into_iter().chain(self.operator.errors_due_in_ns()).min()
     }
 
     fn on_fault(&mut self, peer: &str, fault: &Fault) {

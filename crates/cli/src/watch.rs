@@ -9,8 +9,10 @@ use block::DevIndex;
 use device::Whereabouts;
 use std::path::{Path, PathBuf};
 
-/// The log is told of errors at most this often.
+/// The log is told of errors at most this often,
 const ERRORS_NS: u64 = 60_000_000_000;
+/// and this long after the first one: repairs come a little later, and so do further errors.
+const SETTLE_NS: u64 = 1_000_000_000;
 
 /// See the module's documentation.
 #[derive(Default)]
@@ -19,7 +21,11 @@ pub struct Watch {
     rounds: u64,
     /// Errors of each member that the log knows of.
     told: Option<Vec<u64>>,
+    /// When the log may be told again.
     next_ns: u64,
+    /// When it is to be told of errors that it does not know of; and how long that was from the last look on.
+    due_ns: Option<u64>,
+    due_in_ns: Option<u64>,
 }
 
 impl Watch {
@@ -60,17 +66,28 @@ impl Watch {
 
     /// What the log is to be told of errors: totals, now and then.
     pub fn errors(&mut self, running: &Running) -> Vec<String> {
-        let now_ns = running.now_ns();
-        if now_ns < self.next_ns {
-            return Vec::new();
-        }
         let engine = running.engine_ref();
         let (members, main_count) = (engine.health().members(), engine.store().main_count());
         let count = |errors: MemberErrors| errors.checksum + errors.read;
         let now: Vec<u64> = members.iter().map(|member| count(member.errors)).collect();
         // What was counted before this start was told before it.
-        let told = self.told.replace(now.clone()).unwrap_or_else(|| now.clone());
-        let news = (0u16..).zip(members).zip(now.iter().zip(&told)).filter(|(_, (now, told))| now > told);
+        let told = self.told.get_or_insert_with(|| now.clone());
+        told.resize(now.len(), 0);
+        // A device that is counted anew begins at zero.
+        told.iter_mut().zip(&now).for_each(|(told, &now)| *told = now.min(*told));
+        if told == &now {
+            (self.due_ns, self.due_in_ns) = (None, None);
+            return Vec::new();
+        }
+        let now_ns = running.now_ns();
+        let due_ns = *self.due_ns.get_or_insert(self.next_ns.max(now_ns.saturating_add(SETTLE_NS)));
+        if now_ns < due_ns {
+            self.due_in_ns = Some(due_ns - now_ns);
+            return Vec::new();
+        }
+        (self.due_ns, self.due_in_ns, self.next_ns) = (None, None, now_ns.saturating_add(ERRORS_NS));
+        let news =
+            (0u16..).zip(members).zip(now.iter().zip(told.iter())).filter(|(_, (now, told))| now > told);
         let lines: Vec<String> = news
             .map(|((index, member), _)| {
                 let since = since(member.counted_since_unix_s.into(), engine.created_unix_s());
@@ -80,10 +97,13 @@ impl Watch {
                 )
             })
             .collect();
-        if !lines.is_empty() {
-            self.next_ns = now_ns.saturating_add(ERRORS_NS);
-        }
+        self.told = Some(now);
         lines
+    }
+
+    /// In how many nanoseconds after the last look the next one is due.
+    pub fn due_in_ns(&self) -> Option<u64> {
+        self.due_in_ns
     }
 }
 
