@@ -128,6 +128,16 @@ pub enum WorkKind {
     Scrub,
 }
 
+impl WorkKind {
+    /// In a word.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Rebuild => "rebuild",
+            Self::Scrub => "scrub",
+        }
+    }
+}
+
 /// A rebuild or scrub under way.
 struct Work {
     tag: u64,
@@ -204,8 +214,8 @@ impl Operator {
         self.begun.push((kind, resumed));
     }
 
-    /// What the log is to be told of the members' errors.
-    pub fn error_lines(&mut self, running: &Running) -> Vec<String> {
+    /// What the log is to be told of the members' errors, each with the member's name.
+    pub fn error_lines(&mut self, running: &Running) -> Vec<(String, String)> {
         self.watch.errors(running)
     }
 

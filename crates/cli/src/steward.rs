@@ -1,9 +1,10 @@
 //! The server's side of everything but block I/O: signals, the control socket, the command of `--run`, spares, and the log.
 
 use crate::control::{LINE_BYTES_MAX, Reply, Request};
+use crate::logbook::{Level, log_as};
 use crate::open::member_name;
 use crate::operate::{Caution, Consent, Event, Operator, Running, WorkKind};
-use crate::output;
+use crate::reactions::Reactions;
 use crate::signals::{Signals, Wish, name_of};
 use crate::status::{LastScrub, of_running};
 use crate::units::show_seconds;
@@ -63,6 +64,7 @@ pub struct Steward {
     child: Option<Child>,
     child_exit: Option<ExitStatus>,
     events: Vec<Event>,
+    reactions: Reactions,
     rewatch: bool,
     /// Whether there was a turn.
     begun: bool,
@@ -79,6 +81,7 @@ impl Steward {
         operator: Operator,
         stale: Vec<PathBuf>,
         uris: Vec<String>,
+        reactions: Reactions,
     ) -> Self {
         Self {
             signals,
@@ -90,6 +93,7 @@ impl Steward {
             child: None,
             child_exit: None,
             events: Vec::new(),
+            reactions,
             rewatch: false,
             begun: false,
             stopping: false,
@@ -252,26 +256,50 @@ impl Steward {
             match event {
                 Event::Failed(dev) => {
                     let bears = running.engine_ref().store().config.geometry.parity_count();
-                    log(&format!("{} failed; {missing} out of service, the array bears {bears}", name(dev)));
+                    let text =
+                        format!("{} failed; {missing} out of service, the array bears {bears}", name(dev));
+                    self.reactions.tell(Level::Warning, "failed", &name(dev), &text);
                 }
                 Event::Replaced { dev, path } => {
-                    log(&format!("{} takes the place of {}; rebuilding", path.display(), name(dev)));
+                    let text = format!("{} takes the place of {}; rebuilding", path.display(), name(dev));
+                    self.reactions.tell(Level::Info, "replaced", &name(dev), &text);
                     self.answer(Wait::Place(dev), &Reply::done(), running);
                 }
                 Event::NotReplaced { dev, path, why } => {
-                    log(&format!("{} cannot take the place of {}: {why}", path.display(), name(dev)));
+                    let text = format!("{} cannot take the place of {}: {why}", path.display(), name(dev));
+                    self.reactions.tell(Level::Error, "not-replaced", &name(dev), &text);
                     self.answer(Wait::Place(dev), &Reply::refused(why), running);
                 }
-                Event::Rebuilt(dev) => log(&format!("{} is rebuilt", name(dev))),
+                Event::Rebuilt(dev) => {
+                    let text = format!("{} is rebuilt", name(dev));
+                    self.reactions.tell(Level::Info, "rebuilt", &name(dev), &text);
+                }
                 Event::Unfit { dev, why, failed } => {
                     let path = self.operator.paths()[dev.index()].as_ref();
-                    log(&describe_unfit(&name(dev), path, why, failed));
+                    let text = describe_unfit(&name(dev), path, why, failed);
+                    self.reactions.tell(Level::Error, "unfit", &name(dev), &text);
                 }
                 Event::WorkBegan { kind, resumed } => log(describe_begin(kind, resumed)),
                 Event::WorkEnded { kind, found, seconds, completed, .. } => {
-                    log(&describe_end(kind, &found, seconds, completed));
+                    let text = describe_end(kind, &found, seconds, completed);
+                    if found.errors_left() > 0 {
+                        let (lost, mismatches) = (found.lost, found.code_mismatches);
+                        let what = format!(
+                            "{lost} code words are lost, {mismatches} stripes had parity that did not match"
+                        );
+                        self.reactions.tell(Level::Error, "lost", "", &format!("{text}; {what}"));
+                    } else {
+                        self.reactions.tell(Level::Info, kind.name(), "", &text);
+                    }
                 }
             }
+        }
+    }
+
+    /// Tells of the members' errors, now and then.
+    fn report_errors(&mut self, running: &Running) {
+        for (device, text) in self.operator.error_lines(running) {
+            self.reactions.tell(Level::Warning, "checksum-errors", &device, &text);
         }
     }
 
@@ -300,6 +328,7 @@ impl Steward {
                     flow = Flow::Stop;
                 }
                 Wish::LookAtChild => {
+                    self.reactions.reap();
                     if let Some(exit) = self.child.as_mut().and_then(|child| child.try_wait().ok()).flatten()
                     {
                         self.child = None;
@@ -429,7 +458,7 @@ fn still_connected(count: usize) -> String {
 
 /// A line of the log.
 pub fn log(line: &str) {
-    output::warn(format_args!("elastripe: {line}"));
+    log_as(Level::Info, line);
 }
 
 impl Hooks<Running> for Steward {
@@ -460,7 +489,7 @@ impl Hooks<Running> for Steward {
         self.operator.step(running, &mut events);
         self.events = events;
         self.report(running);
-        self.operator.error_lines(running).iter().for_each(|line| log(line));
+        self.report_errors(running);
         self.decide_stop();
         self.flow()
     }

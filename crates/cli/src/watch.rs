@@ -64,8 +64,8 @@ impl Watch {
         }
     }
 
-    /// What the log is to be told of errors: totals, now and then.
-    pub fn errors(&mut self, running: &Running) -> Vec<String> {
+    /// What the log is to be told of errors: totals of a member, with its name, now and then.
+    pub fn errors(&mut self, running: &Running) -> Vec<(String, String)> {
         let engine = running.engine_ref();
         let (members, main_count) = (engine.health().members(), engine.store().main_count());
         let count = |errors: MemberErrors| errors.checksum + errors.read;
@@ -88,13 +88,12 @@ impl Watch {
         (self.due_ns, self.due_in_ns, self.next_ns) = (None, None, now_ns.saturating_add(ERRORS_NS));
         let news =
             (0u16..).zip(members).zip(now.iter().zip(told.iter())).filter(|(_, (now, told))| now > told);
-        let lines: Vec<String> = news
+        let lines = news
             .map(|((index, member), _)| {
                 let since = since(member.counted_since_unix_s.into(), engine.created_unix_s());
-                format!(
-                    "{} {since}",
-                    describe_errors(&member_name(main_count, DevIndex::new(index)), member.errors)
-                )
+                let name = member_name(main_count, DevIndex::new(index));
+                let text = format!("{} {since}", describe_errors(&name, member.errors));
+                (name, text)
             })
             .collect();
         self.told = Some(now);

@@ -17,9 +17,10 @@ const WORLDS_MAX: u64 = 40_000;
 /// Worlds in which the bug has a chance to do harm.
 fn worlds_for(bug: Planted) -> Pinned {
     let scheme = match bug {
-        Planted::OverwriteUnflushed | Planted::PatrolSkipsIncremental | Planted::KeepBadSuperblock => {
-            SchemeKind::Raid
-        }
+        Planted::OverwriteUnflushed
+        | Planted::DiscardEdgesApart
+        | Planted::PatrolSkipsIncremental
+        | Planted::KeepBadSuperblock => SchemeKind::Raid,
         Planted::CommitForgetsDelta
         | Planted::KeepVoidDeltas
         | Planted::OverwriteBeforeLog

@@ -123,6 +123,33 @@ impl Patrol {
         self.wanted = true;
     }
 
+    /// What decides how a round goes on, but for operations that end.
+    pub(super) fn mark(&self) -> [u64; 6] {
+        let (stage, next, walkers) = match &self.round {
+            None => (0, 0, 0),
+            Some(round) => {
+                let stage = match round.stage {
+                    Stage::Looking => 1,
+                    Stage::Settling { .. } => 2,
+                    Stage::Sealing { .. } => 3,
+                    Stage::Publishing { left } => 4 + u64::from(left),
+                };
+                (stage, round.next_member as u64, round.walkers.len() as u64)
+            }
+        };
+        [self.begun, self.clean_since, stage, next, walkers, u64::from(self.wanted)]
+    }
+
+    /// Whether a round is under way or wanted.
+    pub(super) fn is_open(&self) -> bool {
+        self.round.is_some() || self.wanted
+    }
+
+    /// Whether a round only waits for its pace.
+    pub(super) fn is_held_up(&self) -> bool {
+        self.round.as_ref().is_some_and(|round| round.held_up)
+    }
+
     /// Whether a walker waits for its device.
     pub(super) fn is_reading(&self) -> bool {
         self.round.as_ref().is_some_and(|round| round.walkers.iter().any(Walker::is_reading))
@@ -154,10 +181,16 @@ impl Engine {
                 )
             }
             Some(_) => None,
-            None => self.options.patrol.filter(|_| self.accepts_writes()).map(|policy| {
+            None => self.patrol_policy().map(|policy| {
                 self.patrol.next_ns.unwrap_or_else(|| self.now_ns.saturating_add(policy.interval_ns))
             }),
         }
+    }
+
+    /// How rounds are made that nobody asks for, if any can be made now.
+    fn patrol_policy(&self) -> Option<PatrolPolicy> {
+        let useful = self.accepts_writes() && self.options.content == Content::Checked;
+        self.options.patrol.filter(|_| useful)
     }
 
     fn patrol_rate(&self, round: &Round) -> Option<u64> {
@@ -216,9 +249,9 @@ impl Engine {
 
     /// Whether it is time for a round that nobody asked for.
     fn patrol_is_due(&mut self) -> bool {
-        let Some(policy) = self.options.patrol else { return false };
+        let Some(policy) = self.patrol_policy() else { return false };
         let next_ns = *self.patrol.next_ns.get_or_insert(self.now_ns.saturating_add(policy.interval_ns));
-        self.now_ns >= next_ns && self.accepts_writes()
+        self.now_ns >= next_ns
     }
 
     /// `true` if the round came to another stage, or ended.
@@ -239,11 +272,11 @@ impl Engine {
             }
             Stage::Sealing { after } if self.checkpoint.full_sealed() > after => self.repair_superblocks(),
             Stage::Settling { .. } | Stage::Sealing { .. } => false,
-            Stage::Publishing { left: 0 } if !self.maintain.is_publishing() => {
+            Stage::Publishing { left: 0 } if !self.maintain.writes_superblocks() => {
                 self.end_round(true);
                 true
             }
-            Stage::Publishing { left } if !self.maintain.is_publishing() => {
+            Stage::Publishing { left } if !self.maintain.writes_superblocks() => {
                 self.enter_stage(Stage::Publishing { left: left - 1 });
                 self.health.config_seq += 1;
                 self.publish_members();

@@ -112,7 +112,7 @@ impl Engine {
                     return true;
                 }
                 Part::End => (Reading::End, self.end_of(walker.dev), 1),
-                Part::Superblock(_) if self.maintain.is_publishing() => return true,
+                Part::Superblock(_) if self.maintain.writes_superblocks() => return true,
                 Part::Superblock(copy) => {
                     let config_seq = self.health.config_seq;
                     (Reading::Superblock { copy: *copy, config_seq }, SUPERBLOCK_OFFSETS[*copy], 1)
@@ -262,7 +262,7 @@ impl Engine {
 
     fn judge_superblock(&mut self, walker: &mut Walker, copy: usize, config_seq: u64, came: bool) {
         let dev = walker.dev;
-        if self.maintain.is_publishing() || self.health.config_seq != config_seq {
+        if self.maintain.writes_superblocks() || self.health.config_seq != config_seq {
             return; // it was being written meanwhile: once more
         }
         let newest = config_seq % 2 == copy as u64;
