@@ -17,12 +17,16 @@ pub(super) enum ScrubEnd {
 impl Engine {
     /// Tells the engine what the wall clock shows now, in seconds since 1970-01-01 UTC.
     pub fn set_unix_time(&mut self, unix_s: u64) {
-        self.unix_base_s = unix_s.saturating_sub(self.now_ns / 1_000_000_000);
+        self.maintain.unix_base_s = unix_s.saturating_sub(self.now_ns / 1_000_000_000);
     }
 
     /// What the wall clock shows, or 0 if the engine was never told.
     pub(super) fn unix_s(&self) -> u64 {
-        if self.unix_base_s == 0 { 0 } else { self.unix_base_s + self.now_ns / 1_000_000_000 }
+        if self.maintain.unix_base_s == 0 {
+            0
+        } else {
+            self.maintain.unix_base_s + self.now_ns / 1_000_000_000
+        }
     }
 
     /// When the array was created, in seconds since 1970-01-01 UTC.

@@ -102,6 +102,8 @@ pub(super) struct Maintenance {
     read_only: bool,
     halted: bool,
     word: Codeword,
+    /// The wall clock at the engine's time 0, in seconds since 1970-01-01 UTC; 0 = not known.
+    pub(super) unix_base_s: u64,
 }
 
 struct Publishing {
@@ -121,6 +123,7 @@ impl Maintenance {
             read_only: false,
             halted: false,
             word: Codeword::default(),
+            unix_base_s: 0,
         }
     }
 

@@ -165,8 +165,6 @@ pub struct Engine {
     checkpoint: checkpoint::Checkpointer,
     maintain: maintain::Maintenance,
     patrol: patrol::Patrol,
-    /// The wall clock at the engine's time 0, in seconds since 1970-01-01 UTC; 0 = not known.
-    unix_base_s: u64,
 
     ops: Vec<DeviceOp>,
     order: order::Order,
@@ -217,12 +215,12 @@ impl Engine {
         let copies = parts.store.config.geometry.parity_count() + 1;
         let metadata_slots_max = FRAMES_SET_ASIDE * copies + 2 * parts.health.members().len();
         let metadata_slots: Vec<Slot> = (0..metadata_slots_max).map_while(|_| pool.alloc()).collect();
-        let patrol_slots = (0..patrol::WALKERS_MAX).map_while(|_| pool.alloc()).collect();
-        let log_tail = parts.store.log.tail();
-        let in_flight = vec![0; parts.health.members().len()];
+        let patrol = patrol::Patrol::new(&mut pool);
         let retired = Seq::new(parts.journal.next_seq().get() - 1);
         let checkpoint = checkpoint::Checkpointer::new(parts.checkpoint, retired);
         Self {
+            in_flight: vec![0; parts.health.members().len()],
+            log_tail_noted: parts.store.log.tail(),
             flush: flush::Flusher::new(parts.health.members().len(), retired),
             cache: cache::Cache::new(&options, &parts.store.config, parts.scheme.class_count()),
             payload: payload::Payloads::new(&parts.store),
@@ -230,8 +228,7 @@ impl Engine {
             background: background::Background::default(),
             collection: collect::Collection::default(),
             maintain: maintain::Maintenance::new(parts.superblock),
-            patrol: patrol::Patrol::new(patrol_slots),
-            unix_base_s: 0,
+            patrol,
             store: parts.store,
             scheme: parts.scheme,
             health: parts.health,
@@ -250,7 +247,6 @@ impl Engine {
             stalled_covers: VecDeque::new(),
             tickets: Tickets::default(),
             quarantine: VecDeque::new(),
-            log_tail_noted: log_tail,
             appending: BTreeSet::new(),
             discarded: Vec::new(),
             trims: Slab::default(),
@@ -260,7 +256,6 @@ impl Engine {
             checkpoint,
             ops: Vec::new(),
             order: order::Order::default(),
-            in_flight,
             frozen: false,
             unissued: Vec::new(),
             done: Vec::new(),

@@ -14,7 +14,7 @@ mod walk;
 
 use super::{Content, Engine};
 use crate::planted::{Planted, planted};
-use block::{DevIndex, Seq, Slot};
+use block::{DevIndex, Pool, Seq, Slot};
 use walk::Walker;
 
 /// Members looked at side by side.
@@ -113,7 +113,8 @@ pub(super) struct Patrol {
 
 impl Patrol {
     /// With a buffer for each walker.
-    pub(super) fn new(slots: Vec<Slot>) -> Self {
+    pub(super) fn new(pool: &mut Pool) -> Self {
+        let slots = (0..WALKERS_MAX).map_while(|_| pool.alloc()).collect();
         let (notices, wanted) = (Vec::new(), false);
         Self { slots, round: None, wanted, next_ns: None, begun: 0, clean_since: 0, notices }
     }
