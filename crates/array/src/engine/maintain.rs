@@ -88,7 +88,7 @@ impl Phase {
         match self {
             Self::Commit { first, .. } | Self::Survey { first, .. } => *first,
             Self::Stripes { next, .. } => *next,
-            Self::Words { .. } | Self::Settle { .. } | Self::Seal { .. } => 0,
+            Self::Metadata { .. } | Self::Words { .. } | Self::Settle { .. } | Self::Seal { .. } => 0,
         }
     }
 }
