@@ -39,7 +39,7 @@ pub use create::{
 };
 pub use engine::{
     CommitPolicy, Content, Done, Durability, Engine, EngineError, EngineOptions, EngineStats, Finding,
-    MaintenanceReport, PatrolNotice, PatrolPolicy, Progress, SyncPolicy,
+    MaintenanceReport, MemberTrouble, PatrolNotice, PatrolPolicy, Progress, SyncPolicy,
 };
 pub use health::{ArrayState, Health, Member, MemberErrors};
 pub use image::CheckpointPlace;

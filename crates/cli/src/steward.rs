@@ -7,6 +7,7 @@ use crate::operate::{Caution, Consent, Event, Operator, Running, WorkKind};
 use crate::reactions::Reactions;
 use crate::signals::{Signals, Wish, name_of};
 use crate::status::{LastScrub, of_running};
+use crate::trouble::TroubleLog;
 use crate::units::show_seconds;
 use crate::watch::describe_unfit;
 use array::MaintenanceReport;
@@ -23,6 +24,9 @@ use std::process::{Child, ExitStatus};
 
 /// Control connections at a time.
 const CLIENTS_MAX: usize = 32;
+
+/// How often the log looks at members in trouble.
+const LOOK_NS: u64 = 1_000_000_000;
 
 /// A control connection.
 struct Client {
@@ -71,6 +75,7 @@ pub struct Steward {
     stopping: bool,
     /// Clients of the volume.
     connected: usize,
+    trouble: TroubleLog,
 }
 
 impl Steward {
@@ -98,6 +103,7 @@ impl Steward {
             begun: false,
             stopping: false,
             connected: 0,
+            trouble: TroubleLog::default(),
         }
     }
 
@@ -256,8 +262,12 @@ impl Steward {
             match event {
                 Event::Failed(dev) => {
                     let bears = running.engine_ref().store().config.geometry.parity_count();
-                    let text =
-                        format!("{} failed; {missing} out of service, the array bears {bears}", name(dev));
+                    let late = running.engine_ref().member_trouble(dev).timed_out;
+                    let why = if late { " (it did not answer in time; see --device-timeout)" } else { "" };
+                    let text = format!(
+                        "{} failed{why}; {missing} out of service, the array bears {bears}",
+                        name(dev)
+                    );
                     self.reactions.tell(Level::Warning, "failed", &name(dev), &text);
                 }
                 Event::Replaced { dev, path } => {
@@ -489,6 +499,7 @@ impl Hooks<Running> for Steward {
         self.operator.step(running, &mut events);
         self.events = events;
         self.report(running);
+        self.trouble.look(running);
         self.report_errors(running);
         self.decide_stop();
         self.flow()
@@ -499,12 +510,13 @@ impl Hooks<Running> for Steward {
     }
 
     fn idle_for(&self) -> Option<u64> {
+        let look = self.trouble.is_waiting().then_some(LOOK_NS);
         // The first turn finds members out of service that a spare can take the place of, and nothing else wakes it.
         if !self.begun {
             return Some(0);
         }
-        let waiting = self.operator.is_waiting().then_some(1_000_000);
-        waiting.into_iter().chain(self.operator.errors_due_in_ns()).min()
+        let own = self.operator.is_waiting().then_some(1_000_000);
+        own.into_iter().chain(look).chain(self.operator.errors_due_in_ns()).min()
     }
 
     fn on_fault(&mut self, peer: &str, fault: &Fault) {

@@ -23,6 +23,9 @@ const IDLE_TURNS_MAX: u64 = 20;
 /// A deadline as far ahead as this is none: an hour.
 const DEADLINE_MAX_NS: u64 = 3_600_000_000_000;
 
+/// What requests may wait for besides devices.
+const AGE_SLACK_NS: u64 = 300_000_000;
+
 /// How a session ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum SessionEnd {
@@ -47,6 +50,7 @@ enum Kind {
 struct Request {
     kind: Kind,
     submitted: u64,
+    since_ns: u64,
     slots: Vec<Slot>,
     /// Members out of service when it was submitted, each with its serial.
     out: Vec<(u16, u32)>,
@@ -166,10 +170,11 @@ impl<'a> Session<'a> {
             .filter(|&dev| self.is_out(dev))
             .map(|dev| (dev, self.serial(dev)));
         let out = out.collect();
+        let since_ns = self.machine.now_ns;
         // A scrub that joins one under way is told what that one found, which began earlier.
         let first = matches!(kind, Kind::Scrub) && self.array.engine_ref().maintenance().is_none();
         let patients = if first { self.machine.patients(&self.array) } else { Patients::default() };
-        self.requests.insert(tag, Request { kind, submitted, slots, out, patients });
+        self.requests.insert(tag, Request { kind, submitted, since_ns, slots, out, patients });
         (tag, submitted)
     }
 
@@ -201,6 +206,7 @@ impl<'a> Session<'a> {
             self.answer(done)?;
         }
         self.answers = answers;
+        self.check_ages()?;
         if more {
             self.idle_turns = 0;
         } else {
@@ -272,6 +278,24 @@ impl<'a> Session<'a> {
         Ok(())
     }
 
+    /// Nobody waits for devices longer than their limit allows, each device that may be hurt taken in turn.
+    fn check_ages(&self) -> Result<(), Violation> {
+        let Some(limit_ns) = self.machine.swarm.options.device_timeout_ns else { return Ok(()) };
+        let most_ns = (self.machine.budget() as u64 + 1) * 2 * limit_ns + AGE_SLACK_NS;
+        let is_client = |r: &&Request| matches!(r.kind, Kind::Write { .. } | Kind::Read { .. } | Kind::Flush);
+        let old =
+            self.requests.values().filter(is_client).find(|r| self.machine.now_ns - r.since_ns > most_ns);
+        match old {
+            Some(Request { kind, since_ns, .. }) if !self.machine.world.look().lacked_room() => {
+                Err(violation!(
+                    "{kind:?} has waited for {} ns, devices have {limit_ns} ns to answer",
+                    self.machine.now_ns - since_ns
+                ))
+            }
+            Some(_) | None => Ok(()),
+        }
+    }
+
     /// Turns until every request is answered; `false` if power failed first, or more devices than the code tolerates have
     /// stopped answering: then answers may be errors, but they come.
     pub fn drain(&mut self) -> Result<bool, Violation> {
@@ -333,6 +357,11 @@ impl<'a> Session<'a> {
                 Ok(())
             }
             (Kind::Commit | Kind::Checkpoint | Kind::Clean, Ok(())) => Ok(()),
+            (Kind::Write { .. } | Kind::Flush, Err(EngineError::MemberFull { .. }))
+                if self.machine.world.look().lacked_room() =>
+            {
+                Ok(())
+            }
             (_, Err(_)) if self.machine.world.look().is_blacked_out() => Ok(()),
             (kind, Err(error)) => Err(violation!(
                 "{kind:?} failed although no more devices are hurt than the code tolerates: {error}"
@@ -651,6 +680,9 @@ impl<'a> Session<'a> {
     }
 
     fn lay_trap(&mut self) {
+        if self.machine.swarm.faults && self.machine.rng.chance(1, 4) {
+            return self.machine.fill_up();
+        }
         let rotting = self.machine.swarm.rotting;
         if rotting && !self.machine.suspects.is_empty() && self.machine.rng.chance(7, 8) {
             return; // what is hurt is to be made good before more is
@@ -664,7 +696,13 @@ impl<'a> Session<'a> {
             }
             return;
         }
+        self.machine.hurt(dev, Hurt::Anything);
         let rng = &mut self.machine.rng;
+        if self.machine.swarm.options.device_timeout_ns.is_some() && rng.chance(1, 6) {
+            let ticks = rng.pick(&[None, Some(50), Some(10_000)]);
+            self.machine.say(|| format!("device {dev} does not answer for {ticks:?} ticks"));
+            return self.machine.world.change().hang(dev, ticks);
+        }
         let trap = match rng.below(7) {
             0 => Trap::Read { dev, count: rng.within(1, 20) as u32 },
             1 => Trap::Write { dev },
@@ -673,13 +711,13 @@ impl<'a> Session<'a> {
             4 => Trap::Misdirect { dev },
             _ => return self.machine.rot(dev),
         };
-        self.machine.hurt(dev, Hurt::Anything);
         self.machine.say(|| format!("trap: {trap:?}"));
         self.machine.world.change().set_trap(trap);
     }
 
     /// Everything settles and is durable; then all invariants are checked. Nothing happens if power fails first.
     pub fn rest(&mut self) -> Result<(), Violation> {
+        self.machine.world.change().make_room();
         // The first flush makes records durable, the second makes that known on disk; background work may add records.
         // Without a journal, only the figures tell that there was some.
         let work = |array: &Array<Shared>| {
@@ -723,6 +761,7 @@ impl<'a> Session<'a> {
 
     /// An orderly stop; `false` if power failed first.
     pub fn stop(&mut self) -> Result<bool, Violation> {
+        self.machine.world.change().make_room();
         self.control(Kind::Flush, |engine, tag| engine.flush(tag));
         if !self.drain()? {
             return Ok(false);

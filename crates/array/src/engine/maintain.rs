@@ -237,6 +237,7 @@ impl Engine {
         if !known || self.health.is_writable(dev) || !self.accepts_writes() || self.in_flight(dev) > 0 {
             return self.finish(super::Done { tag, result: Err(EngineError::Refused) });
         }
+        self.forget_trouble(dev);
         self.health.renew(dev, serial);
         self.health.clear_errors(dev, u32::try_from(self.unix_s()).unwrap_or(u32::MAX));
         self.health.start_rebuild(dev, &self.store.config);

@@ -67,6 +67,9 @@ pub struct Arguments {
     /// `off`.
     #[arg(long, value_parser = parse_duration_or_off, default_value = "1h", value_name = "TIME")]
     patrol: MaybeDuration,
+    /// A member that has not answered a request for this long is taken out of service, if the array can do without it; or `off`.
+    #[arg(long, value_parser = parse_duration_or_off, default_value = "30s", value_name = "TIME")]
+    device_timeout: MaybeDuration,
     /// Memory for buffers.
     #[arg(long, value_parser = parse_size, default_value = "64MiB", value_name = "SIZE")]
     buffers: u64,
@@ -177,7 +180,8 @@ fn warn_of_memory(need: &MemoryNeed) {
 }
 
 fn engine_options(arguments: &Arguments) -> EngineOptions {
-    let idle_ns = arguments.commit_idle.map(|idle| u64::try_from(idle.as_nanos()).unwrap_or(u64::MAX));
+    let nanoseconds = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+    let idle_ns = arguments.commit_idle.map(nanoseconds);
     let options = arguments.background.apply(EngineOptions::default());
     let options = arguments.elastic.apply(options, SchemeOptions::default().seed);
     arguments.cache.apply(EngineOptions {
@@ -192,6 +196,7 @@ fn engine_options(arguments: &Arguments) -> EngineOptions {
             interval_ns: u64::try_from(interval.as_nanos()).unwrap_or(u64::MAX),
             bytes_per_s: PATROL_BYTES_PER_S,
         }),
+        device_timeout_ns: arguments.device_timeout.map(nanoseconds),
         ..options
     })
 }
@@ -316,7 +321,7 @@ fn serve(assembled: Assembled, sockets: Sockets, arguments: &Arguments) -> Resul
     notify("STOPPING=1\nSTATUS=stopping the array in order");
     let child = steward.finish_child();
     running.engine().halt_maintenance();
-    let stopped = running.array().stop();
+    let stopped = running.stop();
     steward.say_stopped(stopped.as_ref().err().map(ToString::to_string).as_deref());
     drop(control);
     let summary = summary?;

@@ -229,7 +229,9 @@ impl Engine {
                 walker.part = Part::Over;
                 return self.fail_device(dev);
             }
-            Err(IoFault::Device { .. } | IoFault::Short) => self.health.errors_mut(dev).read += 1,
+            Err(IoFault::Device { .. } | IoFault::Short | IoFault::NoSpace) => {
+                self.health.errors_mut(dev).read += 1;
+            }
             Ok(()) => {}
         }
         match reading {
