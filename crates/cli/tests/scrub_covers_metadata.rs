@@ -161,7 +161,7 @@ fn run(case: Case) -> u64 {
     let all: Vec<&str> = data.iter().chain(&logs).map(String::as_str).collect();
     let server = rig.serve(&all, &["--commit-idle", "off", "--patrol", "off"]);
     rig.qemu_io(&[&WRITES[..2], &["flush"]].concat()).ok();
-    rig.on("checkpoint", &["d0"], &["--incremental"]).ok();
+    rig.on("checkpoint", &["d0"], &["--full"]).ok();
     rig.qemu_io(&[&WRITES[2..3], &["flush"]].concat()).ok();
     rig.on("checkpoint", &["d0"], &["--incremental"]).ok();
     rig.qemu_io(&[&WRITES[3..], &["flush"]].concat()).ok();
@@ -259,7 +259,20 @@ fn a_device_that_is_not_what_it_was_is_taken_out() {
     let scrub = rig.on("scrub", &["d0"], &["--wait", "--json"]).ok().json();
     assert_eq!((&scrub["state"], &device(&scrub, "data1")["state"]), (&"degraded".into(), &"failed".into()));
     // Another array's superblocks.
-    rig.run(&["create", "--scheme", "raid", "--file-size", "12MiB", "--data", "x0", "x1", "x2"]).ok();
+    rig.run(&[
+        "create",
+        "--scheme",
+        "raid",
+        "--parity",
+        "1",
+        "--file-size",
+        "12MiB",
+        "--data",
+        "x0",
+        "x1",
+        "x2",
+    ])
+    .ok();
     let foreign = std::fs::read(rig.path("x2")).unwrap();
     File::options().write(true).open(rig.path("d2")).unwrap().write_all_at(&foreign[..8192], 0).unwrap();
     let scrub = rig.on("scrub", &["d0"], &["--wait", "--json"]).ok().json();

@@ -228,9 +228,7 @@ impl<'a> Session<'a> {
         let now_ns = self.machine.now_ns;
         let soon = |at_ns: &u64| *at_ns < now_ns.saturating_add(DEADLINE_MAX_NS);
         let deadline = self.array.engine_ref().next_deadline_ns().filter(soon);
-        // A patrol comes again and again: nothing waits for it.
-        let patrol = self.array.engine_ref().next_patrol_ns();
-        self.asleep = !in_flight && (deadline.is_none() || deadline == patrol);
+        self.asleep = !in_flight && self.array.engine_ref().work_deadline_ns().filter(soon).is_none();
         self.idle_turns = if self.asleep { self.idle_turns + 1 } else { 0 };
         match deadline {
             Some(at_ns) if !in_flight || self.machine.rng.chance(1, 4) => {

@@ -168,11 +168,6 @@ impl Engine {
         (self.patrol.begun, self.patrol.clean_since)
     }
 
-    /// When the next round begins by itself, if none is under way.
-    pub fn next_patrol_ns(&self) -> Option<u64> {
-        self.patrol_deadline_ns().filter(|_| self.patrol.round.is_none())
-    }
-
     /// When the patrol wants to be pumped although nothing happens.
     pub(super) fn patrol_deadline_ns(&self) -> Option<u64> {
         if self.maintain.is_halted() {
