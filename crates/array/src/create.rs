@@ -11,8 +11,8 @@ use crate::store::{SET_ASIDE_CHUNKS, Store, code_width, is_out_of_place};
 use crate::table::Table;
 use block::{DevIndex, DeviceSet, Epoch, Geometry, META_BYTES, Seq};
 use format::{
-    ArrayConfig, ArrayUuid, CodeKind, Consistency, LayoutKind, MemberEntry, MemberState, PAGE_WORDS, Role,
-    SchemeKind, Superblock, UNIT_ROWS_MAX,
+    ArrayConfig, ArrayUuid, CodeKind, Consistency, FaultRecord, LayoutKind, MemberEntry, MemberState,
+    PAGE_WORDS, Role, SchemeKind, ScrubRecord, Superblock, UNIT_ROWS_MAX,
 };
 
 /// What the operator chooses.
@@ -276,7 +276,8 @@ pub fn create(devices: &mut dyn DeviceSet, config: ArrayConfig, array: &NewArray
         created_unix_s: array.created_unix_s,
         scrub_cursor: 0,
         resync_cursor: 0,
-        events: [0; 4],
+        scrub: ScrubRecord::default(),
+        faults: FaultRecord::default(),
     };
     let mut parts = Parts {
         scheme: scheme::new(&store),

@@ -2,7 +2,7 @@
 
 use crate::planted::{Planted, planted};
 use block::{ChunkAddr, ChunkIndex, DevIndex};
-use format::{ArrayConfig, MemberEntry, MemberState};
+use format::{ArrayConfig, FaultRecord, MemberEntry, MemberState};
 
 /// Errors of one member since assembly.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -11,9 +11,9 @@ pub struct MemberErrors {
     pub read: u64,
     /// Writes and flushes the device failed; each failed the device.
     pub write: u64,
-    /// Chunks whose content did not match its checksum.
+    /// Chunks and metadata blocks whose content did not match its checksum.
     pub checksum: u64,
-    /// Chunks rewritten from their cover.
+    /// Chunks rewritten from their cover, and metadata blocks written anew.
     pub healed: u64,
 }
 
@@ -24,8 +24,10 @@ pub struct Member {
     pub state: MemberState,
     /// Changes with every replacement.
     pub serial: u32,
-    /// What went wrong.
+    /// What went wrong on the device that holds the place now.
     pub errors: MemberErrors,
+    /// Since when that counts, in seconds since 1970-01-01 UTC; 0 = since the array was created.
+    pub counted_since_unix_s: u32,
     /// While rebuilding: which chunks hold what they should (a bit each).
     fresh: Vec<u64>,
 }
@@ -59,6 +61,7 @@ impl Health {
                 state: e.state,
                 serial: e.serial,
                 errors: MemberErrors::default(),
+                counted_since_unix_s: 0,
                 fresh: Vec::new(),
             })
             .collect();
@@ -74,6 +77,38 @@ impl Health {
             }
         }
         health
+    }
+
+    /// With what the devices' own superblocks remember of their errors.
+    pub fn remembering(mut self, faults: &[FaultRecord]) -> Self {
+        for (member, faults) in self.members.iter_mut().zip(faults) {
+            member.errors = MemberErrors {
+                read: faults.unread.into(),
+                write: 0,
+                checksum: faults.wrong.into(),
+                healed: faults.repaired.into(),
+            };
+            member.counted_since_unix_s = faults.since_unix_s;
+        }
+        self
+    }
+
+    /// What a member's superblock is to remember of its errors.
+    pub fn fault_record(&self, dev: DevIndex) -> FaultRecord {
+        let Member { errors, counted_since_unix_s, .. } = self.members[dev.index()];
+        let least = |count: u64| u32::try_from(count).unwrap_or(u32::MAX);
+        FaultRecord {
+            wrong: least(errors.checksum),
+            repaired: least(errors.healed),
+            unread: least(errors.read),
+            since_unix_s: counted_since_unix_s,
+        }
+    }
+
+    /// Counts a member's errors from now on.
+    pub fn clear_errors(&mut self, dev: DevIndex, now_unix_s: u32) {
+        let member = &mut self.members[dev.index()];
+        (member.errors, member.counted_since_unix_s) = (MemberErrors::default(), now_unix_s);
     }
 
     /// All members: the main devices, then the log devices.

@@ -182,6 +182,24 @@ impl Journal {
         needed.unwrap_or(store.log.head())
     }
 
+    /// The first frame at `position` or behind it that a recovery would need of a member, and its last record. Positions are
+    /// those of the member's ring, or of the log region.
+    pub fn frame_from(&self, store: &Store, dev: DevIndex, position: u64) -> Option<(u64, Seq)> {
+        let frames = if store.is_log(dev) { &self.log_frames } else { &self.rings[dev.index()].frames };
+        frames.get(frames.partition_point(|&(at, _)| at < position)).copied()
+    }
+
+    /// Behind the last frame that was given a place on a member.
+    pub fn frames_end(&self, store: &Store, dev: DevIndex) -> u64 {
+        if store.is_log(dev) { store.log.head() } else { self.rings[dev.index()].head }
+    }
+
+    /// The block of a journal ring at a position.
+    pub fn ring_block(&self, position: u64) -> u32 {
+        u32::try_from(position % u64::from(self.ring_blocks.max(1)))
+            .expect("a ring has fewer blocks than 2^32")
+    }
+
     /// A checkpoint holds all records up to `through`: their frames are not needed any more.
     pub fn trim(&mut self, through: Seq) {
         for ring in &mut self.rings {

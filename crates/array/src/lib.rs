@@ -10,6 +10,7 @@
 //! | checkpoints | `image.rs`, `engine/checkpoint.rs` |
 //! | start-up after a crash | `recovery/` |
 //! | rebuild, scrub, device failure | `engine/maintain.rs`, `health.rs` |
+//! | metadata that nobody asks for | `engine/patrol.rs` |
 #![forbid(unsafe_code)]
 
 mod checksum;
@@ -38,8 +39,8 @@ pub use create::{
     plan_config, unit_rows_for,
 };
 pub use engine::{
-    CommitPolicy, Content, Done, Durability, Engine, EngineError, EngineOptions, EngineStats,
-    MaintenanceReport, MemberTrouble, Progress, SyncPolicy,
+    CommitPolicy, Content, Done, Durability, Engine, EngineError, EngineOptions, EngineStats, Finding,
+    MaintenanceReport, MemberTrouble, PatrolNotice, PatrolPolicy, Progress, SyncPolicy,
 };
 pub use health::{ArrayState, Health, Member, MemberErrors};
 pub use image::CheckpointPlace;

@@ -99,6 +99,14 @@ planted!(
     DropAfterStop,
     /// Recovery does not ask for the checkpoint of an orderly stop.
     ForgetStopCheckpoint,
+    /// Nobody looks at incremental checkpoints unless a recovery needs them.
+    PatrolSkipsIncremental,
+    /// Nobody looks at journal frames unless a recovery needs them.
+    PatrolSkipsJournal,
+    /// A scrub that found a bad superblock leaves it as it is.
+    KeepBadSuperblock,
+    /// A scrub reports before what it healed is durable.
+    ScrubUnflushed,
     /// A write for which there was no room counts as done.
     RoomForgotten,
     /// What is under way on a member that went out of service is waited for.

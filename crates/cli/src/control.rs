@@ -72,6 +72,11 @@ pub enum Request {
         /// Bytes per second; `None` = as fast as possible.
         bytes_per_s: Option<u64>,
     },
+    /// Count errors anew.
+    Clear {
+        /// Of this member; `None` = of every one.
+        device: Option<String>,
+    },
     /// Parity commit.
     Commit,
     /// Write a checkpoint.

@@ -37,6 +37,7 @@ mod terms;
 mod trouble;
 mod units;
 mod volume;
+mod watch;
 
 use clap::error::ErrorKind;
 use clap::{CommandFactory, Parser};

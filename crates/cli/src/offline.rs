@@ -3,12 +3,14 @@
 use crate::checks::View;
 use crate::failure::Failure;
 use crate::interrupt::Interrupt;
-use crate::open::{Assembled, Force, Incomplete, lock};
+use crate::open::{Assembled, Force, Incomplete, lock, member_name};
 use crate::operate::{Event, Operator, Running};
+use crate::output;
 use crate::status::{Work, work};
 use crate::steward::log;
 use crate::trouble::{DEVICE_TIMEOUT_NS, TroubleLog};
 use crate::volume::{ServedArray, Use};
+use crate::watch::describe_unfit;
 use array::{CommitPolicy, EngineOptions, RecoveryReport};
 use block::DeviceSet;
 use device::UringOptions;
@@ -82,6 +84,7 @@ impl Offline {
             self.operator.step(&mut self.running, &mut self.events);
             self.trouble.look(&self.running);
             let events = std::mem::take(&mut self.events);
+            self.tell(&events);
             if let Some(result) = over(&mut self.running, &events, &others) {
                 return Ok(result);
             }
@@ -92,6 +95,18 @@ impl Offline {
             let idle_ns = self.running.idle_for().unwrap_or(WAIT_NS).min(WAIT_NS);
             if idle_ns > 0 {
                 self.running.array().devices().wait(idle_ns);
+            }
+        }
+    }
+
+    /// Nobody reads a log here: what is said of members goes to standard error.
+    fn tell(&self, events: &[Event]) {
+        let main_count = self.running.engine_ref().store().main_count();
+        for event in events {
+            if let Event::Unfit { dev, why, failed } = event {
+                let path = self.operator.paths()[dev.index()].as_ref();
+                let line = describe_unfit(&member_name(main_count, *dev), path, why, *failed);
+                output::warn(format_args!("elastripe: {line}"));
             }
         }
     }

@@ -9,9 +9,11 @@
 use crate::checks::{View, same_file};
 use crate::open::{Devices, Spare, look_at, open_options};
 use crate::volume::ServedArray;
+use crate::watch::Watch;
+use array::MaintenanceReport;
 use block::{DevIndex, DeviceSet, META_BYTES};
 use device::{Access, Identity, Member, Members};
-use format::{MemberEntry, MemberState, Role, SUPERBLOCK_OFFSETS, Superblock};
+use format::{FaultRecord, MemberEntry, MemberState, Role, SUPERBLOCK_OFFSETS, Superblock};
 use std::path::{Path, PathBuf};
 
 /// A running array on real devices.
@@ -82,10 +84,32 @@ pub enum Event {
     },
     /// A member is whole again.
     Rebuilt(DevIndex),
+    /// A device is useless as the member it is.
+    Unfit {
+        /// The member.
+        dev: DevIndex,
+        /// What is wrong with it.
+        why: &'static str,
+        /// Whether it was taken out of service for it.
+        failed: bool,
+    },
+    /// A rebuild or scrub has begun, or goes on after a restart.
+    WorkBegan {
+        /// Which.
+        kind: WorkKind,
+        /// Whether it was begun before the restart.
+        resumed: bool,
+    },
     /// A rebuild or scrub that was started here has ended.
     WorkEnded {
         /// The request's tag.
         tag: u64,
+        /// Which.
+        kind: WorkKind,
+        /// What it found and did.
+        found: MaintenanceReport,
+        /// How long it took.
+        seconds: u64,
         /// Code words that could not be read or rebuilt.
         lost: u64,
         /// Stripes whose parity did not match.
@@ -93,6 +117,32 @@ pub enum Event {
         /// Whether it came to its end.
         completed: bool,
     },
+}
+
+/// What works on all of the array.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum WorkKind {
+    /// Filling replacements.
+    Rebuild,
+    /// Checking everything.
+    Scrub,
+}
+
+impl WorkKind {
+    /// In a word.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Rebuild => "rebuild",
+            Self::Scrub => "scrub",
+        }
+    }
+}
+
+/// A rebuild or scrub under way.
+struct Work {
+    tag: u64,
+    kind: WorkKind,
+    began_ns: u64,
 }
 
 struct HeldSpare {
@@ -119,8 +169,11 @@ pub struct Operator {
     known_seq: u64,
     /// Where the members are, or were before they failed.
     paths: Vec<Option<PathBuf>>,
-    /// Tags of rebuilds and scrubs under way.
-    work: Vec<u64>,
+    /// Rebuilds and scrubs under way.
+    work: Vec<Work>,
+    /// Those of them that were not reported yet, and whether they began before the restart.
+    begun: Vec<(WorkKind, bool)>,
+    watch: Watch,
     /// Durable state that the array was started without.
     lost_state: Option<String>,
 }
@@ -144,10 +197,12 @@ impl Operator {
     /// Continues what was under way when the array was last stopped.
     pub fn resume(&mut self, running: &mut Running) {
         if self.known.contains(&MemberState::Rebuilding) {
-            self.work.push(running.control(|engine, tag| engine.resume_rebuild(tag)));
+            let tag = running.control(|engine, tag| engine.resume_rebuild(tag));
+            self.note_work(running, tag, WorkKind::Rebuild, true);
         } else if running.engine_ref().scrub_cursor() > 0 {
             let cursor = running.engine_ref().scrub_cursor();
-            self.work.push(running.control(|engine, tag| engine.scrub(tag, cursor)));
+            let tag = running.control(|engine, tag| engine.scrub(tag, cursor));
+            self.note_work(running, tag, WorkKind::Scrub, true);
         }
     }
 
@@ -159,6 +214,21 @@ impl Operator {
     /// Durable state that the array was started without.
     pub fn lost_state(&self) -> Option<&String> {
         self.lost_state.as_ref()
+    }
+
+    /// In how many nanoseconds from the last time on that is to be asked for again.
+    pub fn errors_due_in_ns(&self) -> Option<u64> {
+        self.watch.due_in_ns()
+    }
+
+    fn note_work(&mut self, running: &Running, tag: u64, kind: WorkKind, resumed: bool) {
+        self.work.push(Work { tag, kind, began_ns: running.now_ns() });
+        self.begun.push((kind, resumed));
+    }
+
+    /// What the log is to be told of the members' errors, each with the member's name.
+    pub fn error_lines(&mut self, running: &Running) -> Vec<(String, String)> {
+        self.watch.errors(running)
     }
 
     /// The spares that wait.
@@ -300,12 +370,17 @@ impl Operator {
             return Err(format!("a {kind} is under way; wait for its end (see `status`)"));
         }
         let tag = running.control(|engine, tag| engine.scrub(tag, 0));
-        self.work.push(tag);
+        self.note_work(running, tag, WorkKind::Scrub, false);
         Ok(tag)
     }
 
     /// Carries out what can be done now, and reports what has happened since the last call.
     pub fn step(&mut self, running: &mut Running, events: &mut Vec<Event>) {
+        let begun = self.begun.drain(..).map(|(kind, resumed)| Event::WorkBegan { kind, resumed });
+        events.extend(begun);
+        let mut watch = std::mem::take(&mut self.watch);
+        watch.look(running, events);
+        self.watch = watch;
         self.notice(running, events);
         self.let_go(running);
         self.call_spares(running);
@@ -319,12 +394,21 @@ impl Operator {
 
     /// Takes note of the end of a control request; `false` if it is not one of ours.
     pub fn answered(&mut self, running: &Running, done: array::Done, events: &mut Vec<Event>) -> bool {
-        let Some(at) = self.work.iter().position(|&tag| tag == done.tag) else { return false };
-        self.work.swap_remove(at);
+        let Some(at) = self.work.iter().position(|work| work.tag == done.tag) else { return false };
+        let Work { kind, began_ns, .. } = self.work.swap_remove(at);
+        let seconds = running.now_ns().saturating_sub(began_ns) / 1_000_000_000;
         let report = running.engine_ref().last_report();
         let completed = done.result.is_ok();
         let (lost, mismatches) = (report.lost, report.code_mismatches);
-        events.push(Event::WorkEnded { tag: done.tag, lost, mismatches, completed });
+        events.push(Event::WorkEnded {
+            tag: done.tag,
+            kind,
+            found: report,
+            seconds,
+            lost,
+            mismatches,
+            completed,
+        });
         true
     }
 
@@ -400,7 +484,8 @@ impl Operator {
         let member = lock.and_then(|mut lock| lock.take(DevIndex::new(0)));
         match install_device(running, dev, &path, member) {
             Ok(serial) => {
-                self.work.push(running.control(|engine, tag| engine.rebuild(tag, dev, serial)));
+                let tag = running.control(|engine, tag| engine.rebuild(tag, dev, serial));
+                self.note_work(running, tag, WorkKind::Rebuild, false);
                 self.unnamed.retain(|&other| other != dev);
                 self.paths[dev.index()] = Some(path.clone());
                 events.push(Event::Replaced { dev, path });
@@ -458,6 +543,7 @@ fn write_spare(lock: &mut Members, path: &Path, mut superblock: Superblock) -> R
     superblock.role = Role::Spare;
     superblock.serial = 0;
     superblock.clean = true;
+    superblock.faults = FaultRecord::default();
     let own = DevIndex::new(0);
     for (copy, offset) in SUPERBLOCK_OFFSETS.into_iter().enumerate() {
         superblock.config_seq = copy as u64;

@@ -11,9 +11,9 @@ pub fn render(status: &Status) -> String {
     let name = if status.name.is_empty() { "(no name)" } else { &status.name };
     rows.push(("array", format!("{name}  {}", status.uuid)));
     rows.push(("state", status.state.shown().to_owned()));
-    rows.push(("meaning", meaning(status)));
+    rows.push(("meaning", meaning(status) + &troubles::meaning(status)));
     rows.extend(status.lost_state.as_ref().map(|lost| ("DATA LOST", lost.clone())));
-    rows.extend(action(status).map(|action| ("action", action)));
+    rows.extend(action(status).or_else(|| troubles::action(status)).map(|action| ("action", action)));
     rows.push(("served", served(status)));
     rows.push(("shape", shape(status)));
     rows.push(("volume", volume(status)));
@@ -25,6 +25,7 @@ pub fn render(status: &Status) -> String {
     rows.extend(memory(status).map(|memory| ("memory", memory)));
     rows.extend(activity(status).map(|activity| ("activity", activity)));
     rows.push(("work", work(status)));
+    rows.push(("scrub", troubles::last_scrub(status)));
     let mut text = String::new();
     for (label, value) in rows {
         put(&mut text, format_args!("{label:>10}: {value}"));
@@ -406,6 +407,8 @@ fn devices(text: &mut String, status: &Status) {
         }
     }
 }
+
+mod troubles;
 
 #[cfg(test)]
 mod tests;

@@ -197,6 +197,17 @@ impl Session {
         }
     }
 
+    /// Counts the errors of one member, or of every one, anew.
+    pub fn clear(&mut self, device: Option<&str>) -> Result<(), Failure> {
+        match self {
+            Self::Live(client) => client.order(&Request::Clear { device: device.map(str::to_owned) }),
+            Self::Offline(offline) => {
+                let dev = device.map(|device| offline.find(device)).transpose()?;
+                offline.request(|engine, tag| engine.clear_errors(tag, dev))
+            }
+        }
+    }
+
     /// Parity commit.
     pub fn commit(&mut self) -> Result<(), Failure> {
         match self {
@@ -271,6 +282,8 @@ impl Offline {
                     Event::WorkEnded { lost, .. } if *lost > 0 => Some(Err(incomplete(*lost))),
                     Event::Rebuilt(rebuilt) if *rebuilt == dev => Some(Ok(())),
                     Event::WorkEnded { .. }
+                    | Event::WorkBegan { .. }
+                    | Event::Unfit { .. }
                     | Event::Rebuilt(_)
                     | Event::Failed(_)
                     | Event::Replaced { .. } => None,
@@ -288,12 +301,13 @@ impl Offline {
             |work| progress.show(work),
             |_, events, _| {
                 events.iter().find_map(|event| match event {
-                    Event::WorkEnded { tag, lost, mismatches, completed } if *tag == own => Some(LastWork {
-                        lost: *lost,
-                        mismatches: *mismatches,
-                        completed: *completed || *lost > 0,
+                    Event::WorkEnded { tag, found, completed, .. } if *tag == own => Some(LastWork {
+                        completed: *completed || found.errors_left() > 0,
+                        ..LastWork::of_report(found)
                     }),
                     Event::WorkEnded { .. }
+                    | Event::WorkBegan { .. }
+                    | Event::Unfit { .. }
                     | Event::NotReplaced { .. }
                     | Event::Rebuilt(_)
                     | Event::Failed(_)

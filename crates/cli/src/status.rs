@@ -5,10 +5,11 @@ use crate::failure::EXIT_CANNOT_LOOK;
 use crate::open::{Devices, Found, Spare, member_name, state_name};
 use crate::operate::Operator;
 use crate::trouble;
+use crate::units::{show_count, show_seconds};
 use crate::volume::ServedArray;
-use array::{ArrayState, Engine};
+use array::{ArrayState, Engine, MaintenanceReport};
 use block::DevIndex;
-use format::{MemberState, Superblock};
+use format::{MemberState, ScrubRecord, Superblock};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
@@ -103,10 +104,13 @@ pub struct Errors {
     pub read: u64,
     /// Writes and flushes the device failed.
     pub write: u64,
-    /// Chunks with a wrong checksum.
+    /// Chunks and metadata blocks with a wrong checksum.
     pub checksum: u64,
-    /// Chunks rewritten from their cover.
+    /// Chunks rewritten from their cover, and metadata blocks written anew.
     pub healed: u64,
+    /// Since when these count, in seconds since 1970; 0 = since the array was made. Of the device, not of its place.
+    #[serde(default)]
+    pub since_unix_s: u64,
 }
 
 /// What went to and from a member.
@@ -224,6 +228,83 @@ pub struct LastWork {
     pub mismatches: u64,
     /// Whether it came to its end.
     pub completed: bool,
+    /// Chunks written anew meanwhile.
+    #[serde(default)]
+    pub chunks_repaired: u64,
+    /// Metadata blocks written anew.
+    #[serde(default)]
+    pub metadata_repaired: u64,
+    /// What is wrong with the metadata still.
+    #[serde(default)]
+    pub metadata_left: u64,
+}
+
+impl LastWork {
+    /// From the engine's words.
+    pub fn of_report(found: &MaintenanceReport) -> Self {
+        Self {
+            lost: found.lost,
+            mismatches: found.code_mismatches,
+            completed: found.completed,
+            chunks_repaired: found.chunks_repaired,
+            metadata_repaired: found.metadata_repaired,
+            metadata_left: found.metadata_left,
+        }
+    }
+}
+
+/// The last scrub, as the superblocks remember it.
+#[derive(Serialize, Deserialize, Clone, Copy, PartialEq, Eq, Debug)]
+pub struct LastScrub {
+    /// When it ended, in seconds since 1970.
+    pub ended_unix_s: u64,
+    /// How long it took.
+    pub seconds: u64,
+    /// Chunks that it wrote anew.
+    pub chunks_repaired: u64,
+    /// Metadata blocks that it wrote anew.
+    pub metadata_repaired: u64,
+    /// What it found wrong and could not mend.
+    pub errors_left: u64,
+    /// Whether it came to its end.
+    pub completed: bool,
+}
+
+impl LastScrub {
+    fn of_record(record: &ScrubRecord) -> Option<Self> {
+        (record.ended_unix_s > 0).then(|| Self {
+            ended_unix_s: record.ended_unix_s,
+            seconds: record.seconds.into(),
+            chunks_repaired: record.chunks_repaired,
+            metadata_repaired: record.metadata_repaired.into(),
+            errors_left: record.errors_left.into(),
+            completed: record.completed > 0,
+        })
+    }
+
+    /// One that has just ended.
+    pub fn of_report(found: &MaintenanceReport, seconds: u64, completed: bool) -> Self {
+        Self {
+            ended_unix_s: 0,
+            seconds,
+            chunks_repaired: found.chunks_repaired,
+            metadata_repaired: found.metadata_repaired,
+            errors_left: found.errors_left(),
+            completed,
+        }
+    }
+
+    /// `scrub repaired 12 chunks and 2 metadata blocks in 33 s with 0 errors left`.
+    pub fn line(&self) -> String {
+        let given_up = if self.completed { "" } else { " before it was given up" };
+        format!(
+            "scrub repaired {} chunks and {} metadata blocks in {}{given_up} with {} errors left",
+            show_count(self.chunks_repaired),
+            show_count(self.metadata_repaired),
+            show_seconds(self.seconds),
+            show_count(self.errors_left)
+        )
+    }
 }
 
 /// Requests of clients since serving began.
@@ -312,6 +393,12 @@ pub struct Status {
     pub work: Option<Work>,
     /// What the last rebuild or scrub since assembly found.
     pub last_work: Option<LastWork>,
+    /// The last scrub; `None` if there never was one. Also of arrays that do not run.
+    #[serde(default)]
+    pub last_scrub: Option<LastScrub>,
+    /// Members that returned wrong data or failed reads since their errors were last counted anew.
+    #[serde(default)]
+    pub troubled: Vec<String>,
     /// What clients did.
     pub activity: Option<Activity>,
     /// First stripe an interrupted scrub has not looked at; 0 = none.
@@ -357,6 +444,8 @@ fn outline(superblock: &Superblock, state: Condition, source: Source) -> Status 
         memory: None,
         work: None,
         last_work: None,
+        last_scrub: LastScrub::of_record(&superblock.scrub),
+        troubled: Vec::new(),
         activity: None,
         scrub_cursor: superblock.scrub_cursor,
         lost_state: None,
@@ -443,7 +532,11 @@ pub fn of_running(served: &ServedArray<Devices>, operator: &Operator, stale: &[P
             write: errors.write,
             checksum: errors.checksum,
             healed: errors.healed,
+            since_unix_s: member.counted_since_unix_s.into(),
         });
+        if errors.checksum + errors.read > 0 {
+            status.troubled.push(device.name.clone());
+        }
         let counters = served.devices_ref().device(dev);
         device.traffic = Some(Traffic {
             read_bytes: counters.read_bytes_all(),
@@ -468,8 +561,7 @@ pub fn of_running(served: &ServedArray<Devices>, operator: &Operator, stale: &[P
     status.memory = Some(memory(engine));
     status.work = work(engine, served.now_ns());
     let last = engine.last_report();
-    status.last_work =
-        Some(LastWork { lost: last.lost, mismatches: last.code_mismatches, completed: last.completed });
+    status.last_work = Some(LastWork::of_report(&last));
     status.activity = Some(Activity {
         seconds: served.now_ns() / 1_000_000_000,
         requests: stats.requests,

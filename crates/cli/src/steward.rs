@@ -3,11 +3,14 @@
 use crate::control::{LINE_BYTES_MAX, Reply, Request};
 use crate::logbook::{Level, log_as};
 use crate::open::member_name;
-use crate::operate::{Caution, Consent, Event, Operator, Running};
+use crate::operate::{Caution, Consent, Event, Operator, Running, WorkKind};
 use crate::reactions::Reactions;
 use crate::signals::{Signals, Wish, name_of};
-use crate::status::of_running;
+use crate::status::{LastScrub, of_running};
 use crate::trouble::TroubleLog;
+use crate::units::show_seconds;
+use crate::watch::describe_unfit;
+use array::MaintenanceReport;
 use block::DevIndex;
 use device::Identity;
 use format::CheckpointKind;
@@ -21,7 +24,8 @@ use std::process::{Child, ExitStatus};
 
 /// Control connections at a time.
 const CLIENTS_MAX: usize = 32;
-/// How often the log looks at error counters.
+
+/// How often the log looks at members in trouble.
 const LOOK_NS: u64 = 1_000_000_000;
 
 /// A control connection.
@@ -71,10 +75,6 @@ pub struct Steward {
     stopping: bool,
     /// Clients of the volume.
     connected: usize,
-    next_look_ns: u64,
-    /// There are errors that the log has not told of: in so many nanoseconds it may.
-    look_in_ns: Option<u64>,
-    checksum_errors: Vec<u64>,
     trouble: TroubleLog,
 }
 
@@ -103,9 +103,6 @@ impl Steward {
             begun: false,
             stopping: false,
             connected: 0,
-            next_look_ns: 0,
-            look_in_ns: None,
-            checksum_errors: Vec::new(),
             trouble: TroubleLog::default(),
         }
     }
@@ -208,6 +205,10 @@ impl Steward {
                 running.engine().set_rebuild_rate(bytes_per_s);
                 Ok(Outcome::Answer(Reply::done()))
             }
+            Request::Clear { device } => {
+                let dev = device.map(|device| self.operator.find(running, &device)).transpose()?;
+                Ok(Outcome::Later(Wait::Tag(running.control(|engine, tag| engine.clear_errors(tag, dev)))))
+            }
             Request::Commit => {
                 Ok(Outcome::Later(Wait::Tag(running.control(|engine, tag| engine.commit(tag)))))
             }
@@ -283,49 +284,32 @@ impl Steward {
                     let text = format!("{} is rebuilt", name(dev));
                     self.reactions.tell(Level::Info, "rebuilt", &name(dev), &text);
                 }
-                Event::WorkEnded { lost, mismatches, completed, .. } => {
-                    if lost > 0 || mismatches > 0 {
-                        let text = format!(
+                Event::Unfit { dev, why, failed } => {
+                    let path = self.operator.paths()[dev.index()].as_ref();
+                    let text = describe_unfit(&name(dev), path, why, failed);
+                    self.reactions.tell(Level::Error, "unfit", &name(dev), &text);
+                }
+                Event::WorkBegan { kind, resumed } => log(describe_begin(kind, resumed)),
+                Event::WorkEnded { kind, found, seconds, completed, .. } => {
+                    let text = describe_end(kind, &found, seconds, completed);
+                    if found.errors_left() > 0 {
+                        let (lost, mismatches) = (found.lost, found.code_mismatches);
+                        let what = format!(
                             "{lost} code words are lost, {mismatches} stripes had parity that did not match"
                         );
-                        self.reactions.tell(Level::Error, "lost", "", &text);
-                    } else if !completed {
-                        log("rebuild or scrub was interrupted");
+                        self.reactions.tell(Level::Error, "lost", "", &format!("{text}; {what}"));
+                    } else {
+                        self.reactions.tell(Level::Info, kind.name(), "", &text);
                     }
                 }
             }
         }
     }
 
-    /// Tells of checksum errors, at most once a second.
-    fn look_at_errors(&mut self, running: &Running) {
-        let members = running.engine_ref().health().members();
-        self.checksum_errors.resize(members.len(), 0);
-        self.look_in_ns = None;
-        let mut all = members.iter().map(|member| member.errors).zip(&self.checksum_errors);
-        if all.all(|(errors, &seen)| errors.checksum + errors.read == seen) {
-            return;
-        }
-        let now_ns = running.now_ns();
-        if now_ns < self.next_look_ns {
-            // Nothing else may happen until then.
-            self.look_in_ns = Some(self.next_look_ns - now_ns);
-            return;
-        }
-        self.next_look_ns = now_ns.saturating_add(LOOK_NS);
-        let main_count = running.engine_ref().store().main_count();
-        for ((index, member), seen) in (0u16..).zip(members).zip(&mut self.checksum_errors) {
-            let errors = member.errors.checksum + member.errors.read;
-            if errors > *seen {
-                let name = member_name(main_count, DevIndex::new(index));
-                let text = format!(
-                    "{name}: {} bad chunks found, {} healed so far",
-                    errors - *seen,
-                    member.errors.healed
-                );
-                self.reactions.tell(Level::Warning, "checksum-errors", &name, &text);
-                *seen = errors;
-            }
+    /// Tells of the members' errors, now and then.
+    fn report_errors(&mut self, running: &Running) {
+        for (device, text) in self.operator.error_lines(running) {
+            self.reactions.tell(Level::Warning, "checksum-errors", &device, &text);
         }
     }
 
@@ -385,6 +369,29 @@ impl Steward {
             self.clients.remove(index);
         }
         self.rewatch = true;
+    }
+}
+
+/// That work on the whole array begins.
+fn describe_begin(kind: WorkKind, resumed: bool) -> &'static str {
+    match (kind, resumed) {
+        (WorkKind::Scrub, false) => "scrub begins",
+        (WorkKind::Scrub, true) => "scrub goes on where it was interrupted",
+        (WorkKind::Rebuild, false) => "rebuild begins",
+        (WorkKind::Rebuild, true) => "rebuild goes on after the restart",
+    }
+}
+
+/// What came of it.
+fn describe_end(kind: WorkKind, found: &MaintenanceReport, seconds: u64, completed: bool) -> String {
+    // Whoever found what cannot be mended says so, and is not "completed" for the one who asked.
+    let ended = completed || found.errors_left() > 0;
+    match kind {
+        WorkKind::Scrub => LastScrub::of_report(found, seconds, ended).line(),
+        WorkKind::Rebuild if ended => {
+            format!("rebuild ended after {} with {} errors left", show_seconds(seconds), found.errors_left())
+        }
+        WorkKind::Rebuild => format!("rebuild was given up after {}", show_seconds(seconds)),
     }
 }
 
@@ -493,7 +500,7 @@ impl Hooks<Running> for Steward {
         self.events = events;
         self.report(running);
         self.trouble.look(running);
-        self.look_at_errors(running);
+        self.report_errors(running);
         self.decide_stop();
         self.flow()
     }
@@ -509,7 +516,7 @@ impl Hooks<Running> for Steward {
             return Some(0);
         }
         let own = self.operator.is_waiting().then_some(1_000_000);
-        own.into_iter().chain(look).chain(self.look_in_ns).min()
+        own.into_iter().chain(look).chain(self.operator.errors_due_in_ns()).min()
     }
 
     fn on_fault(&mut self, peer: &str, fault: &Fault) {

@@ -5,7 +5,7 @@ use block::{DeviceSet, Lcn, Pool, Slot};
 use front::{Done, Durability, Volume, VolumeError, VolumeRequest};
 use std::collections::VecDeque;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::time::Instant;
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 /// Turns of the engine in one go, so that sockets get their share while a memory-fast device always has news.
 const TURNS_MAX: usize = 32;
@@ -53,6 +53,8 @@ struct Zeroing {
 impl<D: DeviceSet> ServedArray<D> {
     /// Serves `array`; `wake` becomes readable when device operations have completed.
     pub fn new(mut array: Array<D>, wake: Option<OwnedFd>, usage: Use) -> Self {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
+        array.engine().set_unix_time(now);
         let mut slots = Vec::new();
         assert!(array.engine().take_slots(2, &mut slots), "a pool that nobody uses yet has slots");
         let unused = [slots[0], slots[1]];

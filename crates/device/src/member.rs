@@ -5,10 +5,12 @@
 //! out.
 
 mod open;
+mod place;
 mod probe;
 mod signature;
 
 pub use open::{Access, DirectIo, Note, OpenError, OpenOptions};
+pub use place::Whereabouts;
 pub use probe::{Existing, Identity, Probe, allocate_file, create_file, identity, probe};
 
 use crate::operation::{assert_grid, range_fits};

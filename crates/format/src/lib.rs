@@ -47,7 +47,8 @@ pub use list::{ListItem, decode_list, delta_item_words};
 pub use names::{CheckpointKind, CodeKind, Consistency, LayoutKind, MemberState, PageKind, Role, SchemeKind};
 pub use record::{ElasticMember, InPlacePiece, LogMember, Record, RecordRef};
 pub use superblock::{
-    MEMBERS_MAX, MemberEntry, NAME_BYTES_MAX, SUPERBLOCK_OFFSETS, Superblock, looks_like_member,
+    FaultRecord, MEMBERS_MAX, MemberEntry, NAME_BYTES_MAX, SUPERBLOCK_OFFSETS, ScrubRecord, Superblock,
+    looks_like_member,
 };
 pub use tables::layout_tables;
 pub use uuid::ArrayUuid;

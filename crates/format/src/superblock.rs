@@ -41,7 +41,12 @@ layout!(
         CREATED: 128, 8, "when the array was created, in seconds since 1970-01-01 UTC";
         SCRUB_CURSOR: 136, 8, "first stripe that the current scrub has not looked at";
         RESYNC_CURSOR: 144, 8, "first stripe that the current resync has not looked at";
-        EVENTS: 152, 32, "four event counters of 8 bytes";
+        SCRUB_ENDED: 152, 8, "when the last scrub ended, in seconds since 1970-01-01 UTC; 0 = never scrubbed";
+        SCRUB_SECONDS: 160, 4, "how long it took, in seconds";
+        SCRUB_METADATA: 164, 4, "metadata blocks that it repaired";
+        SCRUB_CHUNKS: 168, 8, "chunks that it repaired";
+        SCRUB_LEFT: 176, 4, "errors that it found and could not repair";
+        SCRUB_COMPLETED: 180, 4, "1 = it came to its end, 0 = it was given up";
         SCHEME: 184, 1, "scheme";
         CODE: 185, 1, "code";
         LAYOUT_KIND: 186, 1, "layout";
@@ -64,7 +69,11 @@ layout!(
         CHECKPOINT: 240, 8, "newest durable checkpoint when this was written; 0 = not said";
         DURABLE_THROUGH: 248, 8, "records up to this were durable when this was written; 0 = not said";
         MEMBERS: MEMBERS_OFFSET, MEMBERS_BYTES, "member table: main devices, log devices, spares";
-        ZERO_4: MEMBERS_END, CRC_OFFSET - MEMBERS_END, "zero";
+        WRONG: MEMBERS_END, 4, "blocks and chunks that this device gave back wrong";
+        REPAIRED: MEMBERS_END + 4, 4, "of those written anew";
+        UNREAD: MEMBERS_END + 8, 4, "reads that this device failed";
+        SINCE: MEMBERS_END + 12, 4, "since when these three count, in seconds since 1970-01-01 UTC; 0 = since creation";
+        ZERO_4: MEMBERS_END + 16, CRC_OFFSET - MEMBERS_END - 16, "zero";
         CRC: CRC_OFFSET, 4, "CRC-32C of bytes 0..4092";
     }
 );
@@ -123,8 +132,40 @@ pub struct Superblock {
     pub scrub_cursor: u64,
     /// First stripe that the current resync has not looked at.
     pub resync_cursor: u64,
-    /// Event counters, without a meaning yet.
-    pub events: [u64; 4],
+    /// What the last scrub found.
+    pub scrub: ScrubRecord,
+    /// What this device did wrong; of the device, not of its place.
+    pub faults: FaultRecord,
+}
+
+/// What the last scrub found, for whoever asks later.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct ScrubRecord {
+    /// When it ended, in seconds since 1970-01-01 UTC; 0 = there was none.
+    pub ended_unix_s: u64,
+    /// How long it took.
+    pub seconds: u32,
+    /// Metadata blocks that it repaired.
+    pub metadata_repaired: u32,
+    /// Chunks that it repaired.
+    pub chunks_repaired: u64,
+    /// Errors that it found and could not repair.
+    pub errors_left: u32,
+    /// 1 if it came to its end, 0 if it was given up.
+    pub completed: u32,
+}
+
+/// What a device did wrong. The figures stop at their limits.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct FaultRecord {
+    /// Blocks and chunks that it gave back wrong.
+    pub wrong: u32,
+    /// Of those written anew.
+    pub repaired: u32,
+    /// Reads that it failed.
+    pub unread: u32,
+    /// Since when these count, in seconds since 1970-01-01 UTC; 0 = since the array was created.
+    pub since_unix_s: u32,
 }
 
 /// Whether the first bytes of a device are those of a superblock of any version, intact or not.
@@ -187,10 +228,8 @@ impl Superblock {
         fields::CREATED.put_u64(out, self.created_unix_s);
         fields::SCRUB_CURSOR.put_u64(out, self.scrub_cursor);
         fields::RESYNC_CURSOR.put_u64(out, self.resync_cursor);
-        let events = &mut out[fields::EVENTS.offset..fields::EVENTS.end()];
-        for (out, count) in events.chunks_exact_mut(8).zip(self.events) {
-            out.copy_from_slice(&count.to_le_bytes());
-        }
+        self.scrub.encode(out);
+        self.faults.encode(out);
         encode_config(&self.config, out);
         fields::MEMBER_COUNT.put_u16(out, u16::try_from(self.members.len()).expect("checked: at most 600"));
         let table = &mut out[fields::MEMBERS.offset..fields::MEMBERS.end()];
@@ -214,10 +253,6 @@ impl Superblock {
             1 => true,
             found => return Err(malformed("clean flag of the superblock", u64::from(found), "0 or 1")),
         };
-        let mut events = [0; 4];
-        for (event, bytes) in events.iter_mut().zip(fields::EVENTS.get(bytes).chunks_exact(8)) {
-            *event = u64::from_le_bytes(bytes.try_into().expect("chunks of 8 bytes"));
-        }
         let superblock = Self {
             array: common::ARRAY.get_uuid(bytes),
             name: decode_name(bytes)?,
@@ -235,10 +270,51 @@ impl Superblock {
             created_unix_s: fields::CREATED.get_u64(bytes),
             scrub_cursor: fields::SCRUB_CURSOR.get_u64(bytes),
             resync_cursor: fields::RESYNC_CURSOR.get_u64(bytes),
-            events,
+            scrub: ScrubRecord::decode(bytes),
+            faults: FaultRecord::decode(bytes),
         };
         superblock.check()?;
         Ok(superblock)
+    }
+}
+
+impl ScrubRecord {
+    fn encode(&self, out: &mut [u8]) {
+        fields::SCRUB_ENDED.put_u64(out, self.ended_unix_s);
+        fields::SCRUB_SECONDS.put_u32(out, self.seconds);
+        fields::SCRUB_METADATA.put_u32(out, self.metadata_repaired);
+        fields::SCRUB_CHUNKS.put_u64(out, self.chunks_repaired);
+        fields::SCRUB_LEFT.put_u32(out, self.errors_left);
+        fields::SCRUB_COMPLETED.put_u32(out, self.completed);
+    }
+
+    fn decode(bytes: &[u8]) -> Self {
+        Self {
+            ended_unix_s: fields::SCRUB_ENDED.get_u64(bytes),
+            seconds: fields::SCRUB_SECONDS.get_u32(bytes),
+            metadata_repaired: fields::SCRUB_METADATA.get_u32(bytes),
+            chunks_repaired: fields::SCRUB_CHUNKS.get_u64(bytes),
+            errors_left: fields::SCRUB_LEFT.get_u32(bytes),
+            completed: fields::SCRUB_COMPLETED.get_u32(bytes),
+        }
+    }
+}
+
+impl FaultRecord {
+    fn encode(&self, out: &mut [u8]) {
+        fields::WRONG.put_u32(out, self.wrong);
+        fields::REPAIRED.put_u32(out, self.repaired);
+        fields::UNREAD.put_u32(out, self.unread);
+        fields::SINCE.put_u32(out, self.since_unix_s);
+    }
+
+    fn decode(bytes: &[u8]) -> Self {
+        Self {
+            wrong: fields::WRONG.get_u32(bytes),
+            repaired: fields::REPAIRED.get_u32(bytes),
+            unread: fields::UNREAD.get_u32(bytes),
+            since_unix_s: fields::SINCE.get_u32(bytes),
+        }
     }
 }
 

@@ -4,10 +4,10 @@
 use block::{ChunkIndex, DevIndex, Epoch, Geometry, Lcn, Seq, StripeId};
 use format::{
     ArrayConfig, ArrayUuid, BlockExpect, COUNTER_LIMIT, CheckpointHeader, CheckpointKind, CodeKind,
-    Consistency, ElasticMember, FrameBuilder, FrameExpect, FrameStamp, InPlacePiece, LCN_LIMIT, LayoutKind,
-    ListItem, LogMember, MemberEntry, MemberState, PAGE_WORDS, PageExpect, PageKind, PageStamp, Record, Role,
-    SchemeKind, Superblock, UNIT_ROWS_MAX, decode_checkpoint_header, decode_frame, decode_list, decode_page,
-    encode_page, record_fits,
+    Consistency, ElasticMember, FaultRecord, FrameBuilder, FrameExpect, FrameStamp, InPlacePiece, LCN_LIMIT,
+    LayoutKind, ListItem, LogMember, MemberEntry, MemberState, PAGE_WORDS, PageExpect, PageKind, PageStamp,
+    Record, Role, SchemeKind, ScrubRecord, Superblock, UNIT_ROWS_MAX, decode_checkpoint_header, decode_frame,
+    decode_list, decode_page, encode_page, record_fits,
 };
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -140,7 +140,7 @@ fn superblock() -> impl Strategy<Value = Superblock> {
         (any::<u32>(), select(MemberState::ALL)).prop_map(|(serial, state)| MemberEntry { serial, state });
     let newest = (0..COUNTER_LIMIT, seq());
     let numbers = (any::<u32>(), 0..COUNTER_LIMIT, epoch(), any::<u64>(), any::<bool>(), newest);
-    let cursors = (any::<u64>(), any::<u64>(), any::<u64>(), any::<[u64; 4]>());
+    let cursors = (any::<u64>(), any::<u64>(), any::<u64>(), (any::<(u64, u64)>(), any::<[u32; 8]>()));
     (
         config(),
         uuid(),
@@ -152,7 +152,10 @@ fn superblock() -> impl Strategy<Value = Superblock> {
     )
         .prop_map(|(config, array, name, members, place, numbers, cursors)| {
             let (serial, config_seq, epoch, nonce, clean, (checkpoint, durable_through)) = numbers;
-            let (created_unix_s, scrub_cursor, resync_cursor, events) = cursors;
+            let (created_unix_s, scrub_cursor, resync_cursor, ((ended_unix_s, chunks_repaired), rest)) =
+                cursors;
+            let [seconds, metadata_repaired, errors_left, completed, wrong, repaired, unread, since_unix_s] =
+                rest;
             let place = place.index(members.len());
             let log_start = config.geometry.device_count();
             let spare_start = log_start + usize::from(config.log_count);
@@ -178,7 +181,15 @@ fn superblock() -> impl Strategy<Value = Superblock> {
                 created_unix_s,
                 scrub_cursor,
                 resync_cursor,
-                events,
+                scrub: ScrubRecord {
+                    ended_unix_s,
+                    seconds,
+                    metadata_repaired,
+                    chunks_repaired,
+                    errors_left,
+                    completed,
+                },
+                faults: FaultRecord { wrong, repaired, unread, since_unix_s },
             }
         })
 }

@@ -74,8 +74,9 @@ pub fn replay_command(seed: u64, pinned: Pinned) -> String {
     let scarce = named.map(|(name, _)| format!(" --scarce {name}")).unwrap_or_default();
     let blackouts = if pinned.blackouts { " --blackouts" } else { "" };
     let ruin = if pinned.ruin { " --ruin" } else { "" };
+    let rot = if pinned.rot { " --rot" } else { "" };
     format!(
-        "cargo run --release -p elastripe-sim -- --seed {seed}{scheme}{scarce}{blackouts}{ruin} --verbose"
+        "cargo run --release -p elastripe-sim -- --seed {seed}{scheme}{scarce}{blackouts}{ruin}{rot} --verbose"
     )
 }
 
@@ -113,6 +114,7 @@ pub fn explore(
                     sums.total.dropped += outcome.dropped;
                     sums.total.ruined += outcome.ruined;
                     sums.total.refused += outcome.refused;
+                    sums.total.healed += outcome.healed;
                     // Worlds end in any order; the digest of all must not depend on it.
                     sums.total.hash ^= crate::rng::mix(outcome.hash ^ seed);
                 }

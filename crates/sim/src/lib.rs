@@ -16,11 +16,12 @@
 //! | hang | a device does not answer, for a while or for ever; what was given up meanwhile may take effect later |
 //! | loss | at any operation, or with a power cut, a device is gone for good |
 //! | misdirected write | a write of user content lands at another place of the same device |
-//! | bit rot | bits of what is stored flip, anywhere on the device, metadata included |
+//! | bit rot | bits of what is stored flip, anywhere on the device, metadata included, or in every block of an area of metadata |
 //! | stale device | a device that left the array is plugged in again, alone or beside its replacement |
 //!
 //! **The promise.** A device that hangs, fails an operation, is lost, writes elsewhere, rots or comes back stale is *suspect*
-//! from then on, until it has been replaced and rebuilt; one that lacks room is not. There are never more suspects than the
+//! from then on, until it has been replaced and rebuilt, or, if it was hurt but stayed in service, until a scrub that began
+//! later has come to its end, or a round of the patrol if only metadata was hurt; one that lacks room is not. There are never more suspects than the
 //! code tolerates (m, log devices counted); a power cut may come together with the loss of as many devices as that leaves.
 //! This is how "at most m damaged pieces in every code word" is kept. Inside the promise no request may fail (but a write or
 //! flush for want of room) nor wait longer than devices may take to answer, no durable content may be lost, and every
@@ -44,8 +45,9 @@
 //! # Where things are
 //!
 //! `disk` a device's cache and what survives; `world` operations, delays, faults; `oracle` what a sector may hold;
-//! `swarm` what is drawn from the seed; `machine` power on and off; `session` requests; `check` invariants at rest;
-//! `ruin` damage beyond the promise; `explore` many worlds; `script` power cuts at every operation of a small plan.
+//! `rot` damage to what is stored, and when it counts as made good; `ruin` damage beyond the promise; `swarm` what is
+//! drawn from the seed; `machine` power on and off; `session` requests; `check` invariants at rest; `explore` many worlds;
+//! `script` power cuts at every operation of a small plan.
 #![forbid(unsafe_code)]
 
 mod check;
@@ -54,6 +56,7 @@ mod explore;
 mod machine;
 mod oracle;
 mod rng;
+mod rot;
 mod ruin;
 mod script;
 mod session;

@@ -4,6 +4,7 @@ use crate::check;
 use crate::disk::Image;
 use crate::oracle::Oracle;
 use crate::rng::{Rng, mix};
+use crate::rot::Hurt;
 use crate::session::{Session, SessionEnd};
 use crate::swarm::{Pinned, Swarm};
 use crate::world::{Shared, Trap, World, superblock_of};
@@ -48,7 +49,12 @@ pub struct Outcome {
     pub ruined: u64,
     /// Arrays that were refused because of it.
     pub refused: u64,
+    /// Devices that a scrub or the patrol made whole.
+    pub healed: u64,
 }
+
+/// What the wall clock of every world shows.
+const NOW_UNIX_S: u64 = 1_700_000_000;
 
 /// What became of a device that is no member any more.
 #[derive(Clone)]
@@ -63,6 +69,11 @@ pub(crate) struct Retired {
 pub(crate) struct Standing {
     /// It has lost content since it was last put in place whole: only a replacement clears it.
     pub tainted: bool,
+    /// What of it was hurt, and which of all damage in this world that was.
+    pub hurt: Hurt,
+    pub hurt_at: u64,
+    /// It took the place of another device, and its rebuild was not answered yet.
+    pub replacement: bool,
     /// It is not there any more.
     pub lost: bool,
     /// The array has gone on without what is on it.
@@ -76,6 +87,10 @@ pub(crate) struct Machine {
     pub world: Shared,
     pub oracle: Oracle,
     pub suspects: BTreeSet<u16>,
+    /// Damage done so far.
+    pub hurts: u64,
+    /// The next power cut comes because this device was made whole.
+    pub mended: Option<u16>,
     pub standing: Vec<Standing>,
     pub retired: Vec<Option<Retired>>,
     pub serial: u32,
@@ -137,6 +152,8 @@ impl Machine {
             oracle: Oracle::new(sectors as usize),
             world: Shared::new(world),
             suspects: BTreeSet::new(),
+            hurts: 0,
+            mended: None,
             standing: vec![Standing::default(); sizes.len()],
             retired: vec![None; sizes.len()],
             serial: 1000,
@@ -259,6 +276,9 @@ impl Machine {
     /// Power is cut, and may take devices with it.
     pub fn power_off(&mut self) {
         self.cut_power();
+        if let Some(dev) = self.mended.take() {
+            return self.lose_others(dev);
+        }
         if !self.swarm.faults || !self.rng.chance(self.swarm.loss_permille, 1000) {
             return;
         }
@@ -313,12 +333,14 @@ impl Machine {
         if self.world.look().is_crashed() {
             return Ok(None);
         }
+        self.forget_rounds();
         if let Err(AssembleError::MemberFull { .. }) = result
             && self.world.look().lacked_room()
         {
             return Ok(None);
         }
-        let (array, report) = result.map_err(|e| violation!("assembly failed: {e}"))?;
+        let (mut array, report) = result.map_err(|e| violation!("assembly failed: {e}"))?;
+        array.engine().set_unix_time(NOW_UNIX_S);
         for dev in 0..self.member_count() {
             // From here on the superblocks of the others say that this one is out.
             if !array.engine_ref().health().is_writable(DevIndex::new(dev)) {
@@ -365,8 +387,7 @@ impl Machine {
             _ => Trap::Gone { dev },
         };
         self.say(|| format!("trap during assembly: {trap:?}"));
-        self.suspects.insert(dev);
-        self.standing[usize::from(dev)].tainted = true;
+        self.hurt(dev, Hurt::Anything);
         self.world.change().set_trap(trap);
     }
 
@@ -435,6 +456,7 @@ impl Machine {
 
     /// A last start without power cuts: everything is read and checked, then the array stops in order and starts clean.
     pub fn finale(&mut self) -> Result<(), Violation> {
+        self.swarm.rotting = false;
         let array = loop {
             if let Some((array, _)) = self.assemble(false)? {
                 break array;

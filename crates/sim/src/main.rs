@@ -12,6 +12,7 @@ elastripe-sim --worlds N [--from S] [--scheme ..] [...]       explore so many wo
   --scarce S     space|stripes|journal: only worlds that have hardly any
   --blackouts    more devices than the code tolerates stop answering in every session that begins with a whole array
   --ruin         every world ends with damage beyond what the code tolerates
+  --rot          most damage is done to metadata, and scrubs are many
   --threads N    threads, all cores by default
   --failures N   stop after so many failures, 1 by default";
 
@@ -57,6 +58,7 @@ fn parse(mut args: impl Iterator<Item = String>) -> Result<Args, String> {
             }
             "--ruin" => parsed.pinned.ruin = true,
             "--blackouts" => parsed.pinned.blackouts = true,
+            "--rot" => parsed.pinned.rot = true,
             "--scarce" => {
                 let value = args.next().ok_or("--scarce needs a name")?;
                 let scarce = Scarce::ALL.iter().find(|(name, _)| *name == value);
@@ -126,7 +128,7 @@ fn main() -> ExitCode {
     let rate = seen.worlds as f64 / seen.seconds;
     say(format_args!(
         "{} worlds from seed {} in {:.1} s ({rate:.0} worlds/s): {} failed; {} requests, {} operations, {} power cuts, \
-         {} records replayed, {} dropped; beyond the promise {} started and {} were refused; state {:016x}",
+         {} records replayed, {} dropped, {} devices healed; beyond the promise {} started and {} were refused; state {:016x}",
         seen.worlds,
         args.from,
         seen.seconds,
@@ -136,6 +138,7 @@ fn main() -> ExitCode {
         seen.total.crashes,
         seen.total.replayed,
         seen.total.dropped,
+        seen.total.healed,
         seen.total.ruined,
         seen.total.refused,
         seen.total.hash

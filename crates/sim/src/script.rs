@@ -210,6 +210,7 @@ impl Script {
             pause_permille: 0,
             faults: false,
             crashes: true,
+            rotting: false,
             blackouts: false,
             ruin: false,
         }

@@ -6,6 +6,7 @@ use crate::check;
 use crate::disk::{BLOCK_BYTES, blocks_of};
 use crate::machine::{Machine, Retired, Standing, Violation};
 use crate::oracle::{SECTOR, Version, fill};
+use crate::rot::{Hurt, Patients};
 use crate::script::Step;
 use crate::swarm::is_resync;
 use crate::violation;
@@ -55,6 +56,8 @@ struct Request {
     slots: Vec<Slot>,
     /// Members out of service when it was submitted, each with its serial.
     out: Vec<(u16, u32)>,
+    /// Of a scrub: who must be whole when it has come to its end.
+    patients: Patients,
 }
 
 /// See the module's documentation.
@@ -173,7 +176,10 @@ impl<'a> Session<'a> {
             .map(|dev| (dev, self.serial(dev)));
         let out = out.collect();
         let since_ns = self.machine.now_ns;
-        self.requests.insert(tag, Request { kind, submitted, since_ns, slots, out });
+        // A scrub that joins one under way is told what that one found, which began earlier.
+        let first = matches!(kind, Kind::Scrub) && self.array.engine_ref().maintenance().is_none();
+        let patients = if first { self.machine.patients(&self.array) } else { Patients::default() };
+        self.requests.insert(tag, Request { kind, submitted, since_ns, slots, out, patients });
         (tag, submitted)
     }
 
@@ -192,6 +198,7 @@ impl<'a> Session<'a> {
         if self.crashed() {
             return Ok(());
         }
+        self.machine.patrolled(&self.array);
         let mut answers = std::mem::take(&mut self.answers);
         self.array.take_answers(&mut answers);
         self.turns += 1;
@@ -226,7 +233,7 @@ impl<'a> Session<'a> {
         let now_ns = self.machine.now_ns;
         let soon = |at_ns: &u64| *at_ns < now_ns.saturating_add(DEADLINE_MAX_NS);
         let deadline = self.array.engine_ref().next_deadline_ns().filter(soon);
-        self.asleep = !in_flight && deadline.is_none();
+        self.asleep = !in_flight && self.array.engine_ref().work_deadline_ns().filter(soon).is_none();
         self.idle_turns = if self.asleep { self.idle_turns + 1 } else { 0 };
         match deadline {
             Some(at_ns) if !in_flight || self.machine.rng.chance(1, 4) => {
@@ -351,7 +358,11 @@ impl<'a> Session<'a> {
                 self.errors += 1;
                 Ok(())
             }
-            (Kind::Commit | Kind::Checkpoint | Kind::Scrub | Kind::Clean, Ok(())) => Ok(()),
+            (Kind::Scrub, Ok(())) => {
+                self.machine.scrubbed(&self.array, &request.patients);
+                Ok(())
+            }
+            (Kind::Commit | Kind::Checkpoint | Kind::Clean, Ok(())) => Ok(()),
             (_, Err(_)) if self.machine.ruined => {
                 self.errors += 1;
                 Ok(())
@@ -373,6 +384,8 @@ impl<'a> Session<'a> {
         self.machine.say(|| format!("rebuild answered ({dev})"));
         for dev in 0..self.machine.member_count() {
             let standing = self.machine.standing[usize::from(dev)];
+            let healthy = self.state(dev) == MemberState::Healthy;
+            self.machine.standing[usize::from(dev)].replacement &= !healthy;
             if self.state(dev) == MemberState::Healthy && !standing.tainted && !standing.lost {
                 self.machine.suspects.remove(&dev);
                 self.machine.standing[usize::from(dev)].excluded = false;
@@ -673,7 +686,7 @@ impl<'a> Session<'a> {
             if crate::world::superblock_of(&image).is_some() {
                 self.machine.retired[usize::from(dev)] = Some(Retired { image, excluded });
             }
-            self.machine.standing[usize::from(dev)] = Standing::default();
+            self.machine.standing[usize::from(dev)] = Standing { replacement: true, ..Standing::default() };
             self.machine.serial += 1;
             let serial = self.machine.serial;
             self.machine.say(|| format!("replace device {dev}, serial {serial}"));
@@ -686,9 +699,20 @@ impl<'a> Session<'a> {
         if self.machine.swarm.faults && self.machine.rng.chance(1, 4) {
             return self.machine.fill_up();
         }
+        let rotting = self.machine.swarm.rotting;
+        if rotting && !self.machine.suspects.is_empty() && self.machine.rng.chance(7, 8) {
+            return; // what is hurt is to be made good before more is
+        }
         let Some(dev) = self.machine.draw_victim() else { return };
-        self.machine.suspects.insert(dev);
-        self.machine.standing[usize::from(dev)].tainted = true;
+        if rotting && self.machine.rng.chance(3, 4) {
+            let (begun, _) = self.array.engine_ref().patrol_rounds();
+            self.machine.rot_metadata(dev, begun);
+            if self.machine.rng.chance(1, 2) {
+                self.control(Kind::Scrub, |engine, tag| engine.scrub(tag, 0));
+            }
+            return;
+        }
+        self.machine.hurt(dev, Hurt::Anything);
         let rng = &mut self.machine.rng;
         if self.machine.swarm.options.device_timeout_ns.is_some() && rng.chance(1, 6) {
             let ticks = rng.pick(&[None, Some(50), Some(10_000)]);
@@ -701,22 +725,10 @@ impl<'a> Session<'a> {
             2 => Trap::Flush { dev },
             3 => Trap::Gone { dev },
             4 => Trap::Misdirect { dev },
-            _ => return self.rot(dev),
+            _ => return self.machine.rot(dev),
         };
         self.machine.say(|| format!("trap: {trap:?}"));
         self.machine.world.change().set_trap(trap);
-    }
-
-    /// Bits flip on a disk: a few, or many.
-    fn rot(&mut self, dev: u16) {
-        let size = self.machine.world.look().disk(dev).size_bytes();
-        let count = self.machine.rng.pick(&[1, 10, 200]);
-        self.machine.say(|| format!("rot: {count} bits of device {dev}"));
-        for _ in 0..count {
-            let offset = self.machine.rng.below(size);
-            let bit = self.machine.rng.below(8) as u32;
-            self.machine.world.change().disk_mut(dev).flip(offset, bit);
-        }
     }
 
     /// Everything settles and is durable; then all invariants are checked. Nothing happens if power fails first.

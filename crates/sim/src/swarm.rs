@@ -3,7 +3,9 @@
 use crate::disk::Tear;
 use crate::rng::Rng;
 use crate::world::Pace;
-use array::{CommitPolicy, CreateOptions, EngineOptions, SchemeOptions, SyncPolicy, plan_config};
+use array::{
+    CommitPolicy, CreateOptions, EngineOptions, PatrolPolicy, SchemeOptions, SyncPolicy, plan_config,
+};
 use block::Geometry;
 use format::{ArrayConfig, CodeKind, Consistency, LayoutKind, SchemeKind};
 use placement::{GcGroup, GcThreshold, HotnessKind, PlacementKind, VictimKind};
@@ -76,6 +78,8 @@ pub struct Swarm {
     pub faults: bool,
     /// Whether power may fail; if not, every session ends with an orderly stop.
     pub crashes: bool,
+    /// Whether most damage is done to metadata, and scrubs are many.
+    pub rotting: bool,
     /// Whether a session that begins with a whole array ends with more devices gone than the code tolerates, for a while.
     pub blackouts: bool,
     /// Whether the world ends with damage beyond what the code tolerates.
@@ -93,6 +97,8 @@ pub struct Pinned {
     pub blackouts: bool,
     /// Whether every world ends with damage beyond what the code tolerates.
     pub ruin: bool,
+    /// Whether most damage is done to metadata, and scrubs are many.
+    pub rot: bool,
 }
 
 /// What a world has hardly any of, so that it is reused as soon as it may be.
@@ -140,9 +146,14 @@ impl Swarm {
             crashes,
             // From a generator of its own: worlds stay what they were before this was drawn.
             ruin: pinned.ruin || rng.clone().fork().chance(1, 5),
+            rotting: false,
             blackouts: crashes && (pinned.blackouts || (faults && rng.chance(1, 8))),
             config,
         };
+        // Worlds stay what they were before this was drawn.
+        let mut aside = rng.clone();
+        let swarm =
+            if pinned.rot || (faults && aside.chance(1, 10)) { swarm.rotting(&mut aside) } else { swarm };
         let drawn = match rng.below(12) {
             0 => Some(Scarce::Space),
             1 => Some(Scarce::Stripes),
@@ -155,6 +166,20 @@ impl Swarm {
             Some(Scarce::Journal) => swarm.short_of_journal(rng),
             None => swarm,
         }
+    }
+
+    /// The same with metadata that rots, and scrubs or a patrol that mend it; then other devices are lost at once.
+    fn rotting(mut self, rng: &mut Rng) -> Self {
+        (self.rotting, self.faults, self.blackouts) = (true, true, false);
+        self.crashes = !is_resync(&self.config);
+        self.mix = Mix { scrub: rng.pick(&[4, 20]), trap: 15, fail: rng.pick(&[0, 2]), ..self.mix };
+        self.mix = Mix { replace: 10, checkpoint: rng.pick(&[2, 20]), ..self.mix };
+        (self.requests, self.sessions) = (rng.pick(&[30, 60, 120]), 4);
+        (self.crash_permille, self.loss_permille) = (1000, 1000);
+        let interval_ns = rng.pick(&[20_000, 200_000]);
+        let patrol = PatrolPolicy { interval_ns, bytes_per_s: rng.pick(&[1 << 30, 1 << 40]) };
+        self.options.patrol = rng.pick(&[None, Some(patrol)]);
+        self
     }
 
     /// The same with hardly any spare chunks and few flushes: space is reused as soon as it may be, and a power cut leaves
@@ -333,6 +358,7 @@ fn draw_options(rng: &mut Rng, config: &ArrayConfig) -> EngineOptions {
         scheme: draw_scheme_options(rng),
         discard_run_chunks: aside.pick(&[None, Some(1), Some(8)]),
         discard_unit_bytes: aside.pick(&[None, Some(0), Some(0)]),
+        patrol: aside.pick(&[None, None, Some(PatrolPolicy { interval_ns: 500_000, bytes_per_s: 1 << 32 })]),
         device_timeout_ns: aside.pick(&[None, Some(5_000_000)]),
         room_wait_ns: aside.pick(&[0, 1_000_000, 20_000_000]),
         ..EngineOptions::default()

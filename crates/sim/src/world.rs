@@ -153,6 +153,13 @@ impl World {
         copy
     }
 
+    /// Whether a fault waits for a device, or is on its way to it.
+    pub fn is_threatened(&self, dev: u16) -> bool {
+        let wrong = |flight: &Flight| flight.fault.is_some() || flight.offset_bytes != flight.op.offset_bytes;
+        self.traps.iter().any(|trap| trap.dev() == dev)
+            || self.flights.iter().any(|flight| flight.op.dev.get() == dev && wrong(flight))
+    }
+
     /// Where user content starts on each device.
     pub fn set_data_start(&mut self, starts: Vec<u64>) {
         self.data_start = starts;

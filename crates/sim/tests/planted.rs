@@ -17,9 +17,11 @@ const WORLDS_MAX: u64 = 40_000;
 /// Worlds in which the bug has a chance to do harm.
 fn worlds_for(bug: Planted) -> Pinned {
     let scheme = match bug {
-        Planted::OverwriteUnflushed | Planted::ForgetStopCheckpoint | Planted::DiscardEdgesApart => {
-            SchemeKind::Raid
-        }
+        Planted::OverwriteUnflushed
+        | Planted::DiscardEdgesApart
+        | Planted::ForgetStopCheckpoint
+        | Planted::PatrolSkipsIncremental
+        | Planted::KeepBadSuperblock => SchemeKind::Raid,
         Planted::CommitForgetsDelta
         | Planted::KeepVoidDeltas
         | Planted::OverwriteBeforeLog
@@ -28,7 +30,8 @@ fn worlds_for(bug: Planted) -> Pinned {
         | Planted::MoveOverNewer
         | Planted::FreeUnitEarly
         | Planted::TrimUnitEarly
-        | Planted::RebuildBeforeKnown => SchemeKind::Elastic,
+        | Planted::RebuildBeforeKnown
+        | Planted::PatrolSkipsJournal => SchemeKind::Elastic,
         _ => SchemeKind::Eplog,
     };
     let scarce = match bug {
@@ -40,7 +43,14 @@ fn worlds_for(bug: Planted) -> Pinned {
         bug,
         Planted::OlderEpoch | Planted::IgnoreGap | Planted::DropAfterStop | Planted::ForgetStopCheckpoint
     );
-    Pinned { scheme: Some(scheme), scarce, blackouts, ruin }
+    let rot = matches!(
+        bug,
+        Planted::PatrolSkipsIncremental
+            | Planted::PatrolSkipsJournal
+            | Planted::KeepBadSuperblock
+            | Planted::ScrubUnflushed
+    );
+    Pinned { scheme: Some(scheme), scarce, blackouts, ruin, rot }
 }
 
 /// What is found, if anything.

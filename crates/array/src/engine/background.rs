@@ -124,12 +124,18 @@ impl Engine {
 
     /// When the engine wants to be pumped although nothing happens, in its own time.
     pub fn next_deadline_ns(&self) -> Option<u64> {
+        self.work_deadline_ns().into_iter().chain(self.patrol_deadline_ns()).min()
+    }
+
+    /// The same for what will be over some day; rounds of the patrol begin again and again.
+    pub fn work_deadline_ns(&self) -> Option<u64> {
         let paced = self.maintenance_waits().then(|| self.now_ns.saturating_add(PACE_NS));
         let idle = self.options.commit.idle_ns.filter(|_| self.wants_idle_commit());
         let idle = idle.filter(|_| !planted(Planted::SleepPastIdle));
         let idle = idle.map(|ns| self.background.last_request_ns.saturating_add(ns));
         let own = paced.into_iter().chain(idle).chain(self.cache_deadline_ns());
-        own.chain(self.members_deadline_ns()).min()
+        let round = self.patrol_deadline_ns().filter(|_| self.patrol.is_open());
+        own.chain(self.members_deadline_ns()).chain(round).min()
     }
 
     /// Whether there is anything to commit when no requests come. What a run left dirty is tried again when there is more room.

@@ -48,6 +48,8 @@ pub(super) struct Checkpointer {
     failed: bool,
     /// Full checkpoints begun in this assembly.
     full_begun: u64,
+    /// Number of the last one that is durable.
+    full_sealed: u64,
     /// Records that the newest checkpoint holds.
     through: Seq,
 }
@@ -66,6 +68,7 @@ impl Checkpointer {
             answering: Vec::new(),
             failed: false,
             full_begun: 0,
+            full_sealed: 0,
             through,
         }
     }
@@ -99,6 +102,16 @@ impl Checkpointer {
     /// Full checkpoints begun in this assembly: whatever is asked for now is in a later one.
     pub(super) fn full_begun(&self) -> u64 {
         self.full_begun
+    }
+
+    /// Number of the last full checkpoint of this assembly that is durable.
+    pub(super) fn full_sealed(&self) -> u64 {
+        self.full_sealed
+    }
+
+    /// Whether the newest checkpoint holds the records up to `seq`.
+    pub(super) fn holds(&self, seq: Seq) -> bool {
+        self.through >= seq
     }
 
     /// The members changed: the copies must be complete again.
@@ -320,6 +333,7 @@ impl Engine {
         }
         self.checkpoint.answering = answering;
         if image.kind == CheckpointKind::Full {
+            self.checkpoint.full_sealed = self.checkpoint.full_begun;
             self.maintenance_sealed(self.checkpoint.full_begun);
         }
     }

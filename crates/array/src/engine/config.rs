@@ -1,5 +1,6 @@
 //! Options of a running engine.
 
+use super::patrol::{PatrolPolicy, WALKERS_MAX};
 use crate::memory::MemoryNeed;
 use crate::restart::AssembleError;
 use crate::scheme::SchemeOptions;
@@ -73,6 +74,8 @@ pub struct EngineOptions {
     pub content: Content,
     /// What the scheme is to do, where it leaves a choice.
     pub scheme: SchemeOptions,
+    /// How metadata is verified when nobody asks; `None` = not at all.
+    pub patrol: Option<PatrolPolicy>,
 }
 
 impl Default for EngineOptions {
@@ -94,6 +97,7 @@ impl Default for EngineOptions {
             room_wait_ns: 2_000_000_000,
             content: Content::Checked,
             scheme: SchemeOptions::default(),
+            patrol: None,
         }
     }
 }
@@ -120,7 +124,8 @@ impl EngineOptions {
             .saturating_add(self.cache_slots.saturating_mul(geometry.device_count()))
             .saturating_add(self.scheme.waiting_chunks(config).saturating_mul(classes));
         // As much again for what is on its way from the cache to the devices.
-        wanted.max(4 * self.reserved_slots(geometry)).saturating_add(cached.saturating_mul(2))
+        let wanted = wanted.max(4 * self.reserved_slots(geometry)).saturating_add(cached.saturating_mul(2));
+        wanted.saturating_add(WALKERS_MAX)
     }
 
     /// Slots that requests may not take: enough for one commit, one cover, and log chunks, and twice what a stripe of

@@ -254,6 +254,7 @@ impl Engine {
             Ok(()) => {
                 self.flush.wrote(tag.dev);
                 self.health.errors_mut(tag.dev).healed += 1;
+                self.stats.healed += 1;
             }
             Err(fault) => self.write_fault(tag.dev, fault),
         }

@@ -105,6 +105,16 @@ impl Flusher {
         self.persisted
     }
 
+    /// The number that the next frame will have.
+    pub(super) fn frames_begun(&self) -> u64 {
+        self.frames.next()
+    }
+
+    /// Frames below this number are written.
+    pub(super) fn frames_written(&self) -> u64 {
+        self.frames.oldest()
+    }
+
     /// A flush that begins now makes everything durable; returns the number of the last one that began before.
     pub(super) fn want_after(&mut self) -> u64 {
         self.internal = true;

@@ -6,7 +6,9 @@
 
 mod walk;
 
+use super::history::ScrubEnd;
 use super::job::JobKind;
+use super::patrol::MetadataReport;
 use super::tag::{Purpose, Tag};
 use super::{Engine, EngineError, Mode, PendingKind};
 use crate::plan::{Codeword, Compute, CrcAt, Piece, Plan, PlanRead, PlanWrite, Word};
@@ -44,11 +46,26 @@ pub struct MaintenanceReport {
     pub lost: u64,
     /// Code words whose parity did not belong to its data although every checksum matched.
     pub code_mismatches: u64,
+    /// Chunks written anew while it ran.
+    pub chunks_repaired: u64,
+    /// Metadata blocks that were bad and were written anew.
+    pub metadata_repaired: u64,
+    /// Metadata blocks that are bad still, and members that are useless and could not be spared.
+    pub metadata_left: u64,
     /// Whether everything was looked at; not so if it was given up, for a rebuild or a stop.
     pub completed: bool,
 }
 
+impl MaintenanceReport {
+    /// What is wrong and could not be mended.
+    pub fn errors_left(&self) -> u64 {
+        self.lost + self.code_mismatches + self.metadata_left
+    }
+}
+
 enum Phase {
+    /// The metadata is being looked at; a scrub goes on at code word `then`.
+    Metadata { then: u64 },
     /// Parity commit first; and what is being written now must be known, up to record `after`. It goes on at code
     /// word `first`.
     Commit { asked: bool, after: Seq, first: u64 },
@@ -71,7 +88,7 @@ impl Phase {
         match self {
             Self::Commit { first, .. } | Self::Survey { first, .. } => *first,
             Self::Stripes { next, .. } => *next,
-            Self::Words { .. } | Self::Settle { .. } | Self::Seal { .. } => 0,
+            Self::Metadata { .. } | Self::Words { .. } | Self::Settle { .. } | Self::Seal { .. } => 0,
         }
     }
 }
@@ -86,6 +103,8 @@ struct Run {
     again: VecDeque<Word>,
     progress: Progress,
     report: MaintenanceReport,
+    /// Chunks healed before it began.
+    healed_before: u64,
     answers: Vec<u32>,
 }
 
@@ -100,6 +119,8 @@ pub(super) struct Maintenance {
     read_only: bool,
     halted: bool,
     word: Codeword,
+    /// The wall clock at the engine's time 0, in seconds since 1970-01-01 UTC; 0 = not known.
+    pub(super) unix_base_s: u64,
 }
 
 struct Publishing {
@@ -120,6 +141,7 @@ impl Maintenance {
             read_only: false,
             halted: false,
             word: Codeword::default(),
+            unix_base_s: 0,
         }
     }
 
@@ -127,6 +149,7 @@ impl Maintenance {
     pub(super) fn mark(&self) -> [u64; 7] {
         let Some(run) = &self.run else { return [0; 7] };
         let (phase, at) = match &run.phase {
+            Phase::Metadata { then } => (7, *then),
             Phase::Commit { asked, .. } => (1, u64::from(*asked)),
             Phase::Survey { survey, .. } => (6, survey.next()),
             Phase::Stripes { left, .. } => (2, *left),
@@ -154,6 +177,38 @@ impl Maintenance {
     /// Requests that wait for the end of the run.
     pub(super) fn answers(&self) -> usize {
         self.run.as_ref().map_or(0, |run| run.answers.len())
+    }
+
+    /// A request waits for superblocks that say the array was stopped in order. A write after this would run under
+    /// superblocks that say there was none.
+    pub(super) fn want_clean(&mut self, request: u32) {
+        self.clean_wanted.push(request);
+        self.read_only = true;
+    }
+
+    /// Whether such a request waits, and the superblocks are not being written yet.
+    pub(super) fn is_stopping(&self) -> bool {
+        !self.clean_wanted.is_empty() && !self.clean
+    }
+
+    /// From now on superblocks say so.
+    pub(super) fn begin_clean(&mut self) {
+        self.clean = true;
+    }
+
+    /// What is written to members besides their states.
+    pub(super) fn superblock(&self) -> &Superblock {
+        &self.superblock
+    }
+
+    /// The same, to be changed.
+    pub(super) fn superblock_mut(&mut self) -> &mut Superblock {
+        &mut self.superblock
+    }
+
+    /// Whether superblocks are being written.
+    pub(super) fn writes_superblocks(&self) -> bool {
+        self.publishing.is_some()
     }
 
     /// Whether maintenance waits for the end of a commit.
@@ -185,6 +240,7 @@ impl Engine {
         }
         self.forget_trouble(dev);
         self.health.renew(dev, serial);
+        self.health.clear_errors(dev, u32::try_from(self.unix_s()).unwrap_or(u32::MAX));
         self.health.start_rebuild(dev, &self.store.config);
         self.publish_members();
         let request = self.open_control(tag);
@@ -201,10 +257,10 @@ impl Engine {
     pub fn scrub(&mut self, tag: u64, first_stripe: u64) {
         let request = self.open_control(tag);
         self.start_run(UnitKind::Scrub, request);
-        if let Some(Run { kind: UnitKind::Scrub, phase: Phase::Survey { first, .. }, .. }) =
+        if let Some(Run { kind: UnitKind::Scrub, phase: Phase::Metadata { then }, .. }) =
             &mut self.maintain.run
         {
-            *first = first_stripe;
+            *then = first_stripe;
         }
     }
 
@@ -215,7 +271,7 @@ impl Engine {
                 UnitKind::Rebuild => "rebuild",
                 UnitKind::Scrub => "scrub",
             };
-            (name, run.progress, run.report)
+            (name, run.progress, self.report_of(run))
         })
     }
 
@@ -237,10 +293,18 @@ impl Engine {
             Word::Log(_) => None,
         });
         let busy = again.chain(run.awaited.iter().map(|stripe| stripe.get())).min();
-        if let (UnitKind::Scrub, Phase::Stripes { next, .. }) = (run.kind, &run.phase) {
+        if let (UnitKind::Scrub, Phase::Stripes { next, .. } | Phase::Metadata { then: next }) =
+            (run.kind, &run.phase)
+        {
             let in_flight = (run.units * self.options.unit_stripes) as u64;
             self.maintain.superblock.scrub_cursor =
                 next.saturating_sub(in_flight).min(busy.unwrap_or(u64::MAX));
+        }
+        let began = run.progress.started_ns;
+        if run.kind == UnitKind::Scrub && self.maintain.superblock.scrub_cursor == 0 {
+            // It does not go on at the next start.
+            let found = self.maintenance().map_or_else(Default::default, |(_, _, found)| found);
+            self.record_scrub(ScrubEnd::GivenUp, &found, began);
         }
         for request in answers {
             self.chunk_done(request, Some(EngineError::Refused));
@@ -258,7 +322,11 @@ impl Engine {
             let mut answers = std::mem::take(&mut run.answers);
             if run.kind == UnitKind::Scrub && kind == UnitKind::Rebuild {
                 // A rebuild goes first; the scrub is given up and says so.
-                self.maintain.last = run.report;
+                self.maintain.last = MaintenanceReport {
+                    chunks_repaired: self.stats.healed - run.healed_before,
+                    ..run.report
+                };
+                let (found, began) = (self.maintain.last, run.progress.started_ns);
                 let (units, awaited) = (run.units, std::mem::take(&mut run.awaited));
                 let phase = Phase::Commit { asked: false, after, first: 0 };
                 *run = Run {
@@ -268,10 +336,12 @@ impl Engine {
                     awaited,
                     again: VecDeque::new(),
                     progress: run.progress,
-                    report: run.report,
+                    report: MaintenanceReport { metadata_left: 0, metadata_repaired: 0, ..run.report },
+                    healed_before: run.healed_before,
                     answers: vec![request],
                 };
                 run.progress = Progress { started_ns: self.now_ns, ..Progress::default() };
+                self.record_scrub(ScrubEnd::GivenUp, &found, began);
                 for scrub in answers {
                     self.chunk_done(scrub, Some(EngineError::Refused));
                 }
@@ -291,7 +361,10 @@ impl Engine {
         }
         let phase = match kind {
             UnitKind::Rebuild => Phase::Commit { asked: false, after, first: 0 },
-            UnitKind::Scrub => Phase::Survey { survey: Survey::default(), first: 0 },
+            UnitKind::Scrub => {
+                self.patrol.want();
+                Phase::Metadata { then: 0 }
+            }
         };
         let total = self.scheme.word_count(&self.store);
         self.maintain.run = Some(Run {
@@ -302,8 +375,24 @@ impl Engine {
             again: VecDeque::new(),
             progress: Progress { total, started_ns: self.now_ns, ..Progress::default() },
             report: MaintenanceReport::default(),
+            healed_before: self.stats.healed,
             answers: vec![request],
         });
+    }
+
+    /// A round over the metadata that a scrub asked for has ended; the chunks come next.
+    pub(super) fn maintenance_metadata_checked(&mut self, found: MetadataReport) {
+        if let Some(run) = &mut self.maintain.run
+            && let Phase::Metadata { then } = run.phase
+        {
+            run.report.metadata_repaired += found.repaired;
+            run.report.metadata_left += found.left;
+            run.phase = Phase::Survey { survey: Survey::default(), first: then };
+        }
+    }
+
+    fn report_of(&self, run: &Run) -> MaintenanceReport {
+        MaintenanceReport { chunks_repaired: self.stats.healed - run.healed_before, ..run.report }
     }
 
     pub(super) fn drive_maintenance(&mut self) {
@@ -333,6 +422,9 @@ impl Engine {
                 }
                 continue;
             }
+            if matches!(run.phase, Phase::Metadata { .. }) {
+                return;
+            }
             if run.units >= self.options.units_in_flight || !self.rate_allows() || !self.start_unit() {
                 break;
             }
@@ -344,7 +436,7 @@ impl Engine {
     fn abandon_rebuild(&mut self) {
         let done = |run: &mut Run| run.units == 0 && run.awaited.is_empty();
         if let Some(run) = self.maintain.run.take_if(done) {
-            self.maintain.last = run.report;
+            self.maintain.last = self.report_of(&run);
             for request in run.answers {
                 self.chunk_done(request, Some(EngineError::ArrayFailed));
             }
@@ -689,10 +781,16 @@ impl Engine {
                 run.progress.total += words.len() as u64;
                 run.phase = Phase::Words { left: words.into() };
             }
+            Phase::Words { left }
+                if left.is_empty() && run.kind == UnitKind::Scrub && planted(Planted::ScrubUnflushed) =>
+            {
+                self.end_maintenance();
+            }
             Phase::Words { left } if left.is_empty() => {
                 run.phase = Phase::Settle { after: self.flush.want_after() };
             }
-            Phase::Commit { .. }
+            Phase::Metadata { .. }
+            | Phase::Commit { .. }
             | Phase::Survey { .. }
             | Phase::Stripes { .. }
             | Phase::Words { .. }
@@ -727,9 +825,11 @@ impl Engine {
     fn end_maintenance(&mut self) {
         let Some(run) = self.maintain.run.take() else { return };
         debug_assert_eq!(run.units, 0, "a run ends with its last unit");
-        self.maintain.last = MaintenanceReport { completed: true, ..run.report };
+        self.maintain.last = MaintenanceReport { completed: true, ..self.report_of(&run) };
         if run.kind == UnitKind::Scrub {
             self.maintain.superblock.scrub_cursor = 0;
+            let found = self.maintain.last;
+            self.record_scrub(ScrubEnd::Completed, &found, run.progress.started_ns);
         }
         if run.kind == UnitKind::Rebuild && run.report.lost == 0 {
             for index in 0..self.health.members().len() {
@@ -740,20 +840,10 @@ impl Engine {
             }
             self.publish_members();
         }
-        let error = (run.report.lost > 0).then_some(EngineError::Refused);
+        let error = (run.report.lost + run.report.metadata_left > 0).then_some(EngineError::Refused);
         for request in run.answers {
             self.chunk_done(request, error);
         }
-    }
-
-    /// Writes superblocks that say the array was stopped in order; answered when they are durable.
-    pub fn publish_clean(&mut self, tag: u64) {
-        let request = self.open_control(tag);
-        self.maintain.clean_wanted.push(request);
-        // A later write would run under superblocks that say there was none.
-        (self.maintain.clean, self.maintain.read_only) = (true, true);
-        self.health.config_seq += 1;
-        self.publish_members();
     }
 
     /// The last update of the superblocks that every working member has.
@@ -849,8 +939,10 @@ impl Engine {
         self.done.append(&mut self.held);
         self.flush_unfenced();
         let error = self.frozen.then_some(EngineError::ArrayFailed);
-        for request in std::mem::take(&mut self.maintain.clean_wanted) {
-            self.chunk_done(request, error);
+        if self.maintain.clean {
+            for request in std::mem::take(&mut self.maintain.clean_wanted) {
+                self.chunk_done(request, error);
+            }
         }
     }
 

@@ -15,14 +15,17 @@ mod config;
 mod cover;
 mod flights;
 mod flush;
+mod history;
 mod job;
 mod lock;
 mod maintain;
 mod order;
+mod patrol;
 mod payload;
 mod read;
 mod request;
 mod slab;
+mod stop;
 mod tag;
 mod trim;
 mod wake;
@@ -32,6 +35,7 @@ mod zero;
 pub use config::{CommitPolicy, Content, EngineOptions, SyncPolicy};
 pub use flights::MemberTrouble;
 pub use maintain::{MaintenanceReport, Progress};
+pub use patrol::{Finding, PatrolNotice, PatrolPolicy};
 pub use request::{Done, Durability, EngineError};
 
 use crate::health::{ArrayState, Health};
@@ -103,6 +107,8 @@ pub struct EngineStats {
     pub covers: u64,
     /// Chunks whose content could not be had at all.
     pub lost: u64,
+    /// Chunks that were bad on their device and were written anew.
+    pub healed: u64,
 }
 
 struct Quarantined {
@@ -160,6 +166,7 @@ pub struct Engine {
     collection: collect::Collection,
     checkpoint: checkpoint::Checkpointer,
     maintain: maintain::Maintenance,
+    patrol: patrol::Patrol,
 
     ops: Vec<DeviceOp>,
     flights: flights::Flights,
@@ -207,11 +214,12 @@ impl Engine {
         let copies = parts.store.config.geometry.parity_count() + 1;
         let metadata_slots_max = FRAMES_SET_ASIDE * copies + 2 * parts.health.members().len();
         let metadata_slots: Vec<Slot> = (0..metadata_slots_max).map_while(|_| pool.alloc()).collect();
-        let log_tail = parts.store.log.tail();
+        let patrol = patrol::Patrol::new(&mut pool);
         let retired = Seq::new(parts.journal.next_seq().get() - 1);
         let checkpoint = checkpoint::Checkpointer::new(parts.checkpoint, retired);
         Self {
             flights: flights::Flights::new(parts.health.members().len(), &options),
+            log_tail_noted: parts.store.log.tail(),
             flush: flush::Flusher::new(parts.health.members().len(), retired),
             cache: cache::Cache::new(&options, &parts.store.config, parts.scheme.class_count()),
             payload: payload::Payloads::new(&parts.store),
@@ -219,6 +227,7 @@ impl Engine {
             background: background::Background::default(),
             collection: collect::Collection::default(),
             maintain: maintain::Maintenance::new(parts.superblock),
+            patrol,
             store: parts.store,
             scheme: parts.scheme,
             health: parts.health,
@@ -237,7 +246,6 @@ impl Engine {
             stalled_covers: VecDeque::new(),
             tickets: Tickets::default(),
             quarantine: VecDeque::new(),
-            log_tail_noted: log_tail,
             appending: BTreeSet::new(),
             discarded: Vec::new(),
             trims: Slab::default(),
@@ -310,7 +318,8 @@ impl Engine {
 
     /// The most slots one request can ever get.
     pub fn slots_per_request_max(&self) -> usize {
-        (self.pool.slot_count() - self.options.reserved_slots(self.store.config.geometry)) / 2
+        let set_aside = self.options.reserved_slots(self.store.config.geometry) + patrol::WALKERS_MAX;
+        (self.pool.slot_count() - set_aside) / 2
     }
 
     /// The configuration and state that schemes work on.
@@ -373,6 +382,7 @@ impl Engine {
             && self.ops.is_empty()
             && !self.flights.wants_turn()
             && self.maintain.heals_in_flight() == 0
+            && !self.patrol.is_reading()
     }
 
     /// Does what can be done without waiting: forms batches, starts background work, issues operations. Bounded: there may be
@@ -388,7 +398,9 @@ impl Engine {
         self.drive_payload();
         self.drive_background();
         self.drive_collection();
+        self.drive_patrol();
         self.drive_maintenance();
+        self.drive_stop();
         self.drive_checkpoint();
         self.drive_flush();
         if planted(Planted::SleepAfterPump) {
@@ -411,6 +423,7 @@ impl Engine {
             Purpose::Superblock => self.superblock_done(tag, result),
             Purpose::Checkpoint => self.checkpoint_done(tag, result),
             Purpose::Trim => self.trim_done(tag, result),
+            Purpose::Patrol => self.patrol_done(tag, result),
         }
     }
 

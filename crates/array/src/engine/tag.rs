@@ -27,6 +27,8 @@ pub enum Purpose {
     Checkpoint,
     /// The discard of a freed run.
     Trim,
+    /// Metadata that nobody asked for.
+    Patrol,
 }
 
 /// What an operation is for, on which member.

@@ -37,6 +37,7 @@ pub(super) struct Mark {
     payload: [usize; 2],
     commit: [u64; 5],
     maintain: [u64; 7],
+    patrol: [u64; 6],
     checkpoint: [usize; 5],
 }
 
@@ -81,6 +82,7 @@ impl Engine {
             payload: self.payload.mark(),
             commit: self.background.mark(),
             maintain,
+            patrol: self.patrol.mark(),
             checkpoint: self.checkpoint.mark(),
         }
     }
@@ -113,7 +115,8 @@ impl Engine {
             return None;
         }
         let deadline = self.next_deadline_ns();
-        let paced = self.maintain.is_halted() || self.maintenance_waits();
+        let held_up = self.patrol.is_held_up();
+        let paced = self.maintain.is_halted() || self.maintenance_waits() || held_up;
         let tolerated = if paced { self.maintain.answers() } else { 0 };
         let left = [
             (deadline.is_some_and(|at_ns| at_ns <= self.now_ns), "work whose time has come"),
@@ -134,6 +137,7 @@ impl Engine {
             (self.collection.steps() > 0, "a step of garbage collection"),
             (self.checkpoint_is_open(), "a checkpoint"),
             (self.maintain.is_running() && !paced, "a rebuild or scrub"),
+            (self.patrol.is_open() && !held_up && !self.maintain.is_halted(), "a look at the metadata"),
             (self.maintain.is_publishing(), "a change of the members"),
             (self.requests.len() > tolerated, "a request"),
         ];

@@ -4,7 +4,7 @@ use crate::older::OlderState;
 use crate::planted::{Planted, planted};
 use crate::restart::{AssembleError, DirtyDegraded};
 use block::DevIndex;
-use format::{MemberEntry, MemberState, Superblock};
+use format::{FaultRecord, MemberEntry, MemberState, Superblock};
 
 /// The members in order.
 #[derive(Clone, Debug)]
@@ -17,6 +17,8 @@ pub struct Arrangement {
     pub stale: Vec<usize>,
     /// Members whose superblock is not the newest: power failed while it was written to all of them.
     pub lagging: Vec<DevIndex>,
+    /// What each member's own superblock remembers of its errors.
+    pub faults: Vec<FaultRecord>,
     /// The members' states, absent ones marked as failed.
     pub members: Vec<MemberEntry>,
     /// Whether an array is assembled of which that may corrupt data; refused unless the operator asks for it.
@@ -60,6 +62,7 @@ pub fn arrange_any(found: &[Superblock]) -> Result<Arrangement, AssembleError> {
     let mut members = newest.members.clone();
     members.truncate(count);
     let mut places: Vec<Option<usize>> = vec![None; count];
+    let mut faults = vec![FaultRecord::default(); count];
     let (mut stale, mut lagging) = (Vec::new(), Vec::new());
     for (index, superblock) in found.iter().enumerate() {
         let dev = superblock.dev.index();
@@ -75,8 +78,11 @@ pub fn arrange_any(found: &[Superblock]) -> Result<Arrangement, AssembleError> {
             stale.push(index);
         } else if let Some(other) = places[dev].replace(index) {
             return Err(AssembleError::Duplicate { first: other, second: index, dev: superblock.dev });
-        } else if (superblock.epoch, superblock.config_seq) != (newest.epoch, newest.config_seq) {
-            lagging.push(superblock.dev);
+        } else {
+            faults[dev] = superblock.faults;
+            if (superblock.epoch, superblock.config_seq) != (newest.epoch, newest.config_seq) {
+                lagging.push(superblock.dev);
+            }
         }
     }
     for (entry, place) in members.iter_mut().zip(&places) {
@@ -89,6 +95,7 @@ pub fn arrange_any(found: &[Superblock]) -> Result<Arrangement, AssembleError> {
         places,
         stale,
         lagging,
+        faults,
         members,
         dirty_degraded: DirtyDegraded::Refuse,
         older_state: OlderState::Refuse,

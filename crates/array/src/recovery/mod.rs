@@ -54,7 +54,8 @@ fn assemble_on(
     nonce: u64,
 ) -> Result<(Parts, RecoveryReport), AssembleError> {
     let newest = &arrangement.newest;
-    let mut health = Health::new(&newest.config, &arrangement.members, newest.config_seq);
+    let health = Health::new(&newest.config, &arrangement.members, newest.config_seq);
+    let mut health = health.remembering(&arrangement.faults);
     check_shape(devices, arrangement)?;
     let mut store = Store::new(newest.config).map_err(|_| AssembleError::Unsupported)?;
     let mut scheme = scheme::new(&store);
@@ -202,7 +203,8 @@ fn complete_superblocks(devices: &mut dyn DeviceSet, health: &mut Health, arrang
     let newest = &arrangement.newest;
     for &dev in &arrangement.lagging {
         let serial = newest.members[dev.index()].serial;
-        let own = Superblock { dev, role: role_of(newest, dev), serial, ..newest.clone() };
+        let faults = arrangement.faults[dev.index()];
+        let own = Superblock { dev, role: role_of(newest, dev), serial, faults, ..newest.clone() };
         let copy = (own.config_seq % 2) as usize;
         let mut block = [0u8; META_BYTES];
         own.encode(copy, &mut block);
@@ -246,6 +248,7 @@ pub(crate) fn superblock_of(template: &Superblock, health: &Health, dev: DevInde
         role: role_of(template, dev),
         config_seq: health.config_seq,
         serial: members[dev.index()].serial,
+        faults: health.fault_record(dev),
         members,
         ..template.clone()
     }

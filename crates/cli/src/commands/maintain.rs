@@ -8,6 +8,7 @@ use crate::open::{Force, Incomplete, look_at};
 use crate::output;
 use crate::registry::forget_dead;
 use crate::session::{Patience, Reach, Session, server_of};
+use crate::status::LastWork;
 use crate::units::parse_rate;
 use clap::Args;
 use format::CheckpointKind;
@@ -40,6 +41,20 @@ pub struct PlainArguments {
     /// Members of the array; one will do if it is being served.
     #[arg(required = true, value_name = "MEMBER")]
     paths: Vec<PathBuf>,
+    /// Print the status afterwards as JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Options of `clear`.
+#[derive(Args, Debug)]
+pub struct ClearArguments {
+    /// Members of the array; one will do if it is being served.
+    #[arg(required = true, value_name = "MEMBER")]
+    paths: Vec<PathBuf>,
+    /// Only this member: data0.., log0.., or its path.
+    #[arg(long, value_name = "DEVICE")]
+    device: Option<String>,
     /// Print the status afterwards as JSON.
     #[arg(long)]
     json: bool,
@@ -80,26 +95,36 @@ pub struct CheckpointArguments {
 pub fn scrub(arguments: &ScrubArguments) -> Result<Exit, Failure> {
     let force = Force::of_flag(arguments.force);
     let mut session = Session::open(&arguments.paths, force, Incomplete::Refuse, arguments.rate, |_| Ok(()))?;
-    let healed = |session: &mut Session| -> Result<u64, Failure> {
-        let status = session.status()?;
-        Ok(status.devices.iter().filter_map(|device| device.errors).map(|errors| errors.healed).sum())
-    };
-    let before = healed(&mut session)?;
     let patience = if arguments.wait { Patience::Wait } else { Patience::Start };
     let outcome = session.scrub(arguments.rate, patience);
-    let healed = healed(&mut session)?.saturating_sub(before);
     let (exit, text) = match &outcome {
         Ok(Some(found)) => (
-            if found.lost + found.mismatches > 0 { EXIT_FAILED } else { 0 },
-            format!(
-                "scrub: {healed} chunks healed, {} code words lost, {} stripes with parity that did not match",
-                found.lost, found.mismatches
-            ),
+            if found.lost + found.mismatches + found.metadata_left > 0 { EXIT_FAILED } else { 0 },
+            describe_scrub(found),
         ),
         Ok(None) | Err(_) => (0, "the scrub has begun, see `status`".to_owned()),
     };
     finish(session, outcome.map(|_| ()), arguments.json, &text)?;
     Ok(exit)
+}
+
+fn describe_scrub(found: &LastWork) -> String {
+    let left = match found.metadata_left {
+        0 => String::new(),
+        left => format!(", {left} errors left in the metadata"),
+    };
+    format!(
+        "scrub: {} chunks healed, {} code words lost, {} stripes with parity that did not match, {} metadata blocks written anew{left}",
+        found.chunks_repaired, found.lost, found.mismatches, found.metadata_repaired
+    )
+}
+
+/// Runs `clear`.
+pub fn clear(arguments: &ClearArguments) -> Result<Exit, Failure> {
+    let mut session = Session::open(&arguments.paths, Force::Never, Incomplete::Refuse, None, |_| Ok(()))?;
+    let outcome = session.clear(arguments.device.as_deref());
+    let whose = arguments.device.as_deref().unwrap_or("every member");
+    finish(session, outcome, arguments.json, &format!("errors of {whose} are counted anew"))
 }
 
 /// Runs `commit`.

@@ -43,8 +43,10 @@ pub enum Command {
     Add(members::AddArguments),
     /// Take a spare out of an array.
     Remove(remove::Arguments),
-    /// Check every chunk against its checksum and the code, and heal what is bad.
+    /// Check all metadata, and every chunk against its checksum and the code, and heal what is bad.
     Scrub(maintain::ScrubArguments),
+    /// Forget the errors that members made so far, and count anew.
+    Clear(maintain::ClearArguments),
     /// Fold logged parity into the stripes' own parity now.
     Commit(maintain::PlainArguments),
     /// Write a metadata checkpoint now.
@@ -81,6 +83,7 @@ impl Command {
             Self::Add(arguments) => members::add(&arguments),
             Self::Remove(arguments) => remove::run(&arguments),
             Self::Scrub(arguments) => maintain::scrub(&arguments),
+            Self::Clear(arguments) => maintain::clear(&arguments),
             Self::Commit(arguments) => maintain::commit(&arguments),
             Self::Checkpoint(arguments) => maintain::checkpoint(&arguments),
             Self::Examine(arguments) => examine::run(&arguments),

@@ -20,7 +20,9 @@ use crate::signals::Signals;
 use crate::steward::{Steward, log};
 use crate::units::{parse_duration_or_off, parse_rate_or_off, parse_size, show_size};
 use crate::volume::{ServedArray, Use};
-use array::{CommitPolicy, EngineOptions, MemoryNeed, RecoveryReport, SchemeOptions, SyncPolicy};
+use array::{
+    CommitPolicy, EngineOptions, MemoryNeed, PatrolPolicy, RecoveryReport, SchemeOptions, SyncPolicy,
+};
 use clap::{Args, ValueEnum};
 use front::{Server, ServerOptions};
 use std::fmt;
@@ -29,6 +31,9 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
 use std::time::Duration;
+
+/// What a patrol reads at most: little beside the array's own work, and soon through the metadata of any array.
+const PATROL_BYTES_PER_S: u64 = 1 << 20;
 
 /// Options of `serve`.
 #[derive(Args, Debug)]
@@ -59,6 +64,10 @@ pub struct Arguments {
     /// Limit of rebuild and scrub, or `off`.
     #[arg(long, value_parser = parse_rate_or_off, default_value = "off", value_name = "RATE")]
     rebuild_rate: MaybeRate,
+    /// Verify the metadata this often without being asked (superblocks, newest checkpoint, journal, ends of the members), or
+    /// `off`.
+    #[arg(long, value_parser = parse_duration_or_off, default_value = "1h", value_name = "TIME")]
+    patrol: MaybeDuration,
     /// A member that has not answered a request for this long is taken out of service, if the array can do without it; or `off`.
     #[arg(long, value_parser = parse_duration_or_off, default_value = "30s", value_name = "TIME")]
     device_timeout: MaybeDuration,
@@ -187,6 +196,10 @@ fn engine_options(arguments: &Arguments) -> EngineOptions {
         },
         pool_bytes: arguments.buffers,
         rebuild_bytes_per_s: arguments.rebuild_rate,
+        patrol: arguments.patrol.map(|interval| PatrolPolicy {
+            interval_ns: u64::try_from(interval.as_nanos()).unwrap_or(u64::MAX),
+            bytes_per_s: PATROL_BYTES_PER_S,
+        }),
         device_timeout_ns: arguments.device_timeout.map(nanoseconds),
         ..options
     })

@@ -35,7 +35,15 @@ fn superblock() -> Superblock {
         created_unix_s: 11,
         scrub_cursor: 12,
         resync_cursor: 13,
-        events: [14, 15, 16, 17],
+        scrub: ScrubRecord {
+            ended_unix_s: 14,
+            seconds: 15,
+            metadata_repaired: 16,
+            chunks_repaired: 17,
+            errors_left: 18,
+            completed: 1,
+        },
+        faults: FaultRecord { wrong: 19, repaired: 20, unread: 21, since_unix_s: 22 },
     }
 }
 

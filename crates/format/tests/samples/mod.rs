@@ -4,9 +4,9 @@
 use block::{ChunkIndex, DevIndex, Epoch, Geometry, Lcn, Seq, StripeId};
 use format::{
     ArrayConfig, ArrayUuid, BlockExpect, CheckpointHeader, CheckpointKind, CodeKind, Consistency,
-    ElasticMember, FormatError, FrameBuilder, FrameExpect, FrameStamp, InPlacePiece, LayoutKind, ListItem,
-    LogMember, MemberEntry, MemberState, PageExpect, PageKind, PageStamp, Record, Role, SchemeKind,
-    Superblock, body_crc, decode_checkpoint_header, decode_frame, decode_page, encode_page,
+    ElasticMember, FaultRecord, FormatError, FrameBuilder, FrameExpect, FrameStamp, InPlacePiece, LayoutKind,
+    ListItem, LogMember, MemberEntry, MemberState, PageExpect, PageKind, PageStamp, Record, Role, SchemeKind,
+    ScrubRecord, Superblock, body_crc, decode_checkpoint_header, decode_frame, decode_page, encode_page,
 };
 
 pub const BLOCK_BYTES: usize = 4096;
@@ -141,7 +141,16 @@ fn eplog() -> Superblock {
         created_unix_s: 1_700_000_000,
         scrub_cursor: 5000,
         resync_cursor: 10_000,
-        events: [1, 2, 3, 4],
+        // The bytes of four counters that the first images had here.
+        scrub: ScrubRecord {
+            ended_unix_s: 1,
+            seconds: 2,
+            metadata_repaired: 0,
+            chunks_repaired: 3,
+            errors_left: 4,
+            completed: 0,
+        },
+        faults: FaultRecord::default(),
     }
 }
 

@@ -79,7 +79,11 @@ impl Engine {
                 None
             }
             Phase::Words { left } => left.pop_front(),
-            Phase::Commit { .. } | Phase::Survey { .. } | Phase::Settle { .. } | Phase::Seal { .. } => None,
+            Phase::Metadata { .. }
+            | Phase::Commit { .. }
+            | Phase::Survey { .. }
+            | Phase::Settle { .. }
+            | Phase::Seal { .. } => None,
         }
     }
 

@@ -1,0 +1,85 @@
+//! What the superblocks remember for the operator: the last scrub, and what each device did wrong. No decision depends on it.
+
+use super::maintain::MaintenanceReport;
+use super::{Engine, EngineError};
+use block::DevIndex;
+use format::ScrubRecord;
+
+/// How a scrub ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum ScrubEnd {
+    /// Everything was looked at.
+    Completed,
+    /// A rebuild or a stop came first.
+    GivenUp,
+}
+
+impl Engine {
+    /// Tells the engine what the wall clock shows now, in seconds since 1970-01-01 UTC.
+    pub fn set_unix_time(&mut self, unix_s: u64) {
+        self.maintain.unix_base_s = unix_s.saturating_sub(self.now_ns / 1_000_000_000);
+    }
+
+    /// What the wall clock shows, or 0 if the engine was never told.
+    pub(super) fn unix_s(&self) -> u64 {
+        if self.maintain.unix_base_s == 0 {
+            0
+        } else {
+            self.maintain.unix_base_s + self.now_ns / 1_000_000_000
+        }
+    }
+
+    /// When the array was created, in seconds since 1970-01-01 UTC.
+    pub fn created_unix_s(&self) -> u64 {
+        self.maintain.superblock().created_unix_s
+    }
+
+    /// What the last scrub found, if there ever was one.
+    pub fn last_scrub(&self) -> Option<ScrubRecord> {
+        Some(self.maintain.superblock().scrub).filter(|record| record.ended_unix_s > 0)
+    }
+
+    /// Notes how a scrub that began at `started_ns` ended. It is on disk with the superblocks that are written next; after
+    /// a whole scrub that is at once.
+    pub(super) fn record_scrub(&mut self, end: ScrubEnd, found: &MaintenanceReport, started_ns: u64) {
+        let ended_unix_s = self.unix_s();
+        if ended_unix_s == 0 {
+            return;
+        }
+        let least = |count: u64| u32::try_from(count).unwrap_or(u32::MAX);
+        self.maintain.superblock_mut().scrub = ScrubRecord {
+            ended_unix_s,
+            seconds: least(self.now_ns.saturating_sub(started_ns) / 1_000_000_000),
+            metadata_repaired: least(found.metadata_repaired),
+            chunks_repaired: found.chunks_repaired,
+            errors_left: least(found.errors_left()),
+            completed: u32::from(end == ScrubEnd::Completed),
+        };
+        if end == ScrubEnd::Completed {
+            self.publish_history();
+        }
+    }
+
+    /// Forgets what one member, or every one, did wrong so far; answered when that is on disk.
+    pub fn clear_errors(&mut self, tag: u64, dev: Option<DevIndex>) {
+        let now = u32::try_from(self.unix_s()).unwrap_or(u32::MAX);
+        for index in 0..self.health.members().len() {
+            let member = DevIndex::new(u16::try_from(index).expect("a member has an index"));
+            if dev.is_none_or(|dev| dev == member) {
+                self.health.clear_errors(member, now);
+            }
+        }
+        let result = if self.publish_history() { Ok(()) } else { Err(EngineError::ArrayFailed) };
+        self.finish(super::Done { tag, result });
+    }
+
+    /// Writes the superblocks for what they remember alone; `false` if the array writes nothing any more. Answers wait for it.
+    fn publish_history(&mut self) -> bool {
+        let writes = self.accepts_writes();
+        if writes {
+            self.health.config_seq += 1;
+            self.publish_members();
+        }
+        writes
+    }
+}

@@ -1,0 +1,404 @@
+//! The way of a round through one member: its end, its superblocks, its copy of the newest checkpoint, its frames.
+//!
+//! Foreground work goes on meanwhile, and may make unnecessary, or overwrite, what is being read. So whatever was read is
+//! judged by what is needed at that moment, not by what was when it was asked for.
+
+use super::super::Engine;
+use super::super::tag::{Purpose, Tag};
+use super::Finding;
+use crate::image::{CheckpointPlace, INCREMENTAL_AREA};
+use crate::planted::{Planted, planted};
+use block::{DevIndex, IoFault, META_BYTES, OpKind, Seq, Slot, Stream};
+use format::{
+    BlockExpect, BodyCrc, CheckpointHeader, CheckpointKind, FrameExpect, PageExpect, SUPERBLOCK_OFFSETS,
+    Superblock, decode_checkpoint_header, decode_frame, decode_page,
+};
+
+/// Where in the newest checkpoint and those that build on it.
+struct Chain {
+    base: u64,
+    /// The checkpoint being looked at.
+    number: u64,
+    area: u8,
+    /// The next block of the area.
+    block: u32,
+    /// Of the present checkpoint; 0: its header comes next.
+    pages_left: u32,
+    body: BodyCrc,
+    body_crc: u32,
+    bad_page: bool,
+}
+
+impl Chain {
+    fn new(place: &CheckpointPlace) -> Self {
+        Self {
+            base: place.base,
+            number: place.base,
+            area: place.area,
+            block: 0,
+            pages_left: 0,
+            body: BodyCrc::new(),
+            body_crc: 0,
+            bad_page: false,
+        }
+    }
+}
+
+/// What comes next on a member.
+enum Part {
+    End,
+    Superblock(usize),
+    Chain(Box<Chain>),
+    /// Frames at positions `next..until`, once every frame below number `before` is written.
+    Frames {
+        next: u64,
+        until: u64,
+        before: u64,
+    },
+    Over,
+}
+
+/// What is being read.
+#[derive(Clone, Copy)]
+enum Reading {
+    End,
+    Superblock { copy: usize, config_seq: u64 },
+    Header,
+    Pages { count: u32 },
+    Frame { position: u64, last: Seq },
+}
+
+/// A member being looked at.
+pub(super) struct Walker {
+    dev: DevIndex,
+    /// Of the device that it looks at: another one may take the place meanwhile.
+    serial: u32,
+    slot: Slot,
+    part: Part,
+    reading: Option<Reading>,
+    /// Copies of the superblock that are this member's.
+    own: u8,
+    /// And those that are another's.
+    foreign: u8,
+}
+
+impl Walker {
+    pub(super) fn new(dev: DevIndex, serial: u32, slot: Slot) -> Self {
+        Self { dev, serial, slot, part: Part::End, reading: None, own: 0, foreign: 0 }
+    }
+
+    pub(super) fn is_reading(&self) -> bool {
+        self.reading.is_some()
+    }
+
+    pub(super) fn slot(&self) -> Slot {
+        self.slot
+    }
+}
+
+impl Engine {
+    /// Reads the next stretch, if the pace allows and nothing is in the way; `false` at the end of the member's way.
+    pub(super) fn step(&mut self, walker: &mut Walker) -> bool {
+        if !self.is_there(walker) {
+            return false;
+        }
+        let allowed = self.patrol.round.as_ref().is_none_or(|round| self.patrol_may_read(round));
+        loop {
+            let (reading, offset, blocks) = match &mut walker.part {
+                Part::Over => return false,
+                // Whoever has nothing left to be read finds that out at the same pace.
+                Part::End | Part::Superblock(_) | Part::Chain(_) | Part::Frames { .. } if !allowed => {
+                    self.patrol.round.iter_mut().for_each(|round| round.held_up = true);
+                    return true;
+                }
+                Part::End => (Reading::End, self.end_of(walker.dev), 1),
+                Part::Superblock(_) if self.maintain.writes_superblocks() => return true,
+                Part::Superblock(copy) => {
+                    let config_seq = self.health.config_seq;
+                    (Reading::Superblock { copy: *copy, config_seq }, SUPERBLOCK_OFFSETS[*copy], 1)
+                }
+                Part::Chain(chain) => match self.next_of_chain(walker.dev, chain) {
+                    Some(next) => next,
+                    None => {
+                        walker.part = self.frames_of(walker.dev);
+                        continue;
+                    }
+                },
+                Part::Frames { before, .. } if self.flush.frames_written() < *before => return true,
+                Part::Frames { next, until, .. } => {
+                    match self.journal.frame_from(&self.store, walker.dev, *next) {
+                        Some((position, last)) if position < *until => {
+                            let offset = self.frame_offset(walker.dev, position);
+                            (Reading::Frame { position, last }, offset, 1)
+                        }
+                        Some(_) | None => {
+                            walker.part = Part::Over;
+                            continue;
+                        }
+                    }
+                }
+            };
+            walker.reading = Some(reading);
+            let tag = Tag { purpose: Purpose::Patrol, dev: walker.dev, id: 0, step: 0 };
+            let length = u64::from(blocks) * META_BYTES as u64;
+            self.patrol.round.iter_mut().for_each(|round| round.read_bytes += length);
+            self.push_op(tag, OpKind::Read, Stream::Metadata, offset, length, Some(walker.slot));
+            return true;
+        }
+    }
+
+    /// Whether the device that a walker looks at is in service still.
+    fn is_there(&self, walker: &Walker) -> bool {
+        let same = self.health.members()[walker.dev.index()].serial == walker.serial;
+        same && self.health.is_writable(walker.dev)
+    }
+
+    /// The last block that the member's layout needs.
+    fn end_of(&self, dev: DevIndex) -> u64 {
+        let config = &self.store.config;
+        let bytes =
+            if self.store.is_log(dev) { config.log_device_bytes() } else { config.main_device_bytes() };
+        bytes - META_BYTES as u64
+    }
+
+    fn frame_offset(&self, dev: DevIndex, position: u64) -> u64 {
+        let config = &self.store.config;
+        if self.store.is_log(dev) {
+            config.log_offset(self.store.log.block_at(position))
+        } else {
+            config.journal_offset(self.journal.ring_block(position))
+        }
+    }
+
+    /// What is to be read of the newest checkpoint on a member; `None` at its end, or if the member does not hold it.
+    fn next_of_chain(&self, dev: DevIndex, chain: &mut Chain) -> Option<(Reading, u64, u32)> {
+        let place = self.checkpoint_place();
+        if !place.devices.contains(&dev) {
+            return None;
+        }
+        if place.base != chain.base {
+            *chain = Chain::new(place);
+        }
+        let incremental = chain.area == INCREMENTAL_AREA;
+        if chain.pages_left == 0
+            && incremental
+            && (chain.block >= place.incremental_next || planted(Planted::PatrolSkipsIncremental))
+        {
+            return None;
+        }
+        let config = &self.store.config;
+        let offset = if incremental {
+            config.incremental_offset(chain.block)
+        } else {
+            config.full_offset(usize::from(chain.area), chain.block)
+        };
+        if chain.pages_left == 0 {
+            return Some((Reading::Header, offset, 1));
+        }
+        let count = chain.pages_left.min(self.store.chunk_blocks());
+        Some((Reading::Pages { count }, offset, count))
+    }
+
+    /// The frames that a recovery would need now. On a member that is being rebuilt there are gaps.
+    fn frames_of(&self, dev: DevIndex) -> Part {
+        if self.health.is_rebuilding(dev) || planted(Planted::PatrolSkipsJournal) {
+            return Part::Over;
+        }
+        let until = self.journal.frames_end(&self.store, dev);
+        Part::Frames { next: 0, until, before: self.flush.frames_begun() }
+    }
+
+    /// A walker's stretch was read.
+    pub(in super::super) fn patrol_done(&mut self, tag: Tag, result: Result<(), IoFault>) {
+        let Some(round) = &mut self.patrol.round else { return };
+        let at = round.walkers.iter().position(|walker| walker.dev == tag.dev && walker.is_reading());
+        let mut walker = round.walkers.swap_remove(at.expect("a walker waits for what it reads"));
+        let reading = walker.reading.take().expect("a walker waits for what it reads");
+        if self.is_there(&walker) {
+            self.judge(&mut walker, reading, result);
+        }
+        if let Some(round) = &mut self.patrol.round {
+            round.walkers.push(walker);
+        }
+    }
+
+    fn judge(&mut self, walker: &mut Walker, reading: Reading, result: Result<(), IoFault>) {
+        let dev = walker.dev;
+        match result {
+            Err(IoFault::Gone) => {
+                walker.part = Part::Over;
+                return self.fail_device(dev);
+            }
+            Err(IoFault::Device { .. } | IoFault::Short | IoFault::NoSpace) => {
+                self.health.errors_mut(dev).read += 1;
+            }
+            Ok(()) => {}
+        }
+        match reading {
+            Reading::End if result == Err(IoFault::Short) => {
+                walker.part = Part::Over;
+                self.expel(dev, Finding::Truncated);
+            }
+            Reading::End => walker.part = Part::Superblock(0),
+            Reading::Superblock { copy, config_seq } => {
+                self.judge_superblock(walker, copy, config_seq, result.is_ok());
+            }
+            Reading::Header => self.judge_header(walker, result.is_ok()),
+            Reading::Pages { count } => self.judge_pages(walker, count, result.is_ok()),
+            Reading::Frame { position, last } => self.judge_frame(walker, position, last, result.is_ok()),
+        }
+    }
+
+    fn block_of(&self, walker: &Walker, index: u32) -> &[u8] {
+        &self.pool.bytes(walker.slot)[index as usize * META_BYTES..][..META_BYTES]
+    }
+
+    /// A block of a member is bad.
+    fn note_bad(&mut self, dev: DevIndex, unreadable: bool) -> Option<&mut super::Round> {
+        // A read that failed is counted already.
+        self.health.errors_mut(dev).checksum += u64::from(!unreadable);
+        let round = self.patrol.round.as_mut()?;
+        round.bad[dev.index()] += 1;
+        Some(round)
+    }
+
+    fn judge_superblock(&mut self, walker: &mut Walker, copy: usize, config_seq: u64, came: bool) {
+        let dev = walker.dev;
+        if self.maintain.writes_superblocks() || self.health.config_seq != config_seq {
+            return; // it was being written meanwhile: once more
+        }
+        let newest = config_seq % 2 == copy as u64;
+        let found = Superblock::decode(self.block_of(walker, 0), copy).ok().filter(|_| came);
+        let good = match found {
+            Some(found) if self.is_own(dev, &found) => {
+                walker.own += 1;
+                // An array that failed writes no superblocks any more.
+                let current =
+                    found.epoch == self.journal.epoch() && (found.config_seq == config_seq || self.frozen);
+                current || !newest
+            }
+            Some(_) => {
+                walker.foreign += 1;
+                false
+            }
+            // A replacement gets its second copy when it is whole.
+            None => !newest && self.health.is_rebuilding(dev),
+        };
+        if !good && let Some(round) = self.note_bad(dev, !came) {
+            round.superblocks = true;
+        }
+        walker.part = match copy {
+            0 => Part::Superblock(1),
+            _ if walker.foreign > 0 && walker.own == 0 => {
+                self.expel(dev, Finding::Foreign);
+                Part::Over
+            }
+            _ => Part::Chain(Box::new(Chain::new(self.checkpoint_place()))),
+        };
+    }
+
+    fn is_own(&self, dev: DevIndex, found: &Superblock) -> bool {
+        let serial = self.health.members()[dev.index()].serial;
+        (found.array, found.dev, found.serial) == (self.journal.array(), dev, serial)
+    }
+
+    /// The chain that a walker is at, if it is the newest still.
+    fn current_chain<'a>(&self, walker: &'a mut Walker) -> Option<&'a mut Chain> {
+        match &mut walker.part {
+            Part::Chain(chain) if chain.base == self.checkpoint_place().base => Some(chain),
+            Part::Chain(_) | Part::End | Part::Superblock(_) | Part::Frames { .. } | Part::Over => None,
+        }
+    }
+
+    fn judge_header(&mut self, walker: &mut Walker, came: bool) {
+        let (dev, config) = (walker.dev, self.store.config);
+        let bytes = self.pool.bytes(walker.slot)[..META_BYTES].to_vec();
+        let Some(chain) = self.current_chain(walker) else { return };
+        let expect = BlockExpect { array: self.journal.array(), dev, area: chain.area, block: chain.block };
+        let fits = |header: &CheckpointHeader| {
+            let area = match header.kind {
+                CheckpointKind::Full => config.full_blocks,
+                CheckpointKind::Incremental => config.incremental_blocks,
+            };
+            let end = u64::from(header.block) + 1 + u64::from(header.page_count);
+            (header.number, header.base) == (chain.number, chain.base) && end <= u64::from(area)
+        };
+        match decode_checkpoint_header(&bytes, &expect).ok().filter(|header| came && fits(header)) {
+            Some(header) => {
+                (chain.pages_left, chain.body_crc) = (header.page_count, header.body_crc);
+                (chain.body, chain.bad_page) = (BodyCrc::new(), false);
+                chain.block += 1;
+                self.end_checkpoint_of(walker);
+            }
+            None => {
+                // Nobody knows where the next one is; the rest of the chain goes with this one.
+                walker.part = self.frames_of(dev);
+                self.note_bad_checkpoint(dev, !came);
+            }
+        }
+    }
+
+    fn judge_pages(&mut self, walker: &mut Walker, count: u32, came: bool) {
+        let (dev, array, slot) = (walker.dev, self.journal.array(), walker.slot);
+        let Some(chain) = self.current_chain(walker) else { return };
+        let mut bad = 0;
+        for index in 0..count {
+            let (area, block, number) = (chain.area, chain.block + index, chain.number);
+            let expect = PageExpect { array, dev, area, block, number };
+            let bytes = &self.pool.bytes(slot)[index as usize * META_BYTES..][..META_BYTES];
+            match decode_page(bytes, &expect).ok().filter(|_| came) {
+                Some(page) => chain.body.push(page.crc),
+                None => bad += 1,
+            }
+        }
+        chain.bad_page |= bad > 0;
+        chain.block += count;
+        chain.pages_left -= count;
+        (0..bad).for_each(|_| self.note_bad_checkpoint(dev, !came));
+        self.end_checkpoint_of(walker);
+    }
+
+    fn note_bad_checkpoint(&mut self, dev: DevIndex, unreadable: bool) {
+        if let Some(round) = self.note_bad(dev, unreadable) {
+            round.checkpoint = true;
+        }
+    }
+
+    /// With the last page of a checkpoint: its checksum, and on to the next one.
+    fn end_checkpoint_of(&mut self, walker: &mut Walker) {
+        let dev = walker.dev;
+        let Some(chain) = self.current_chain(walker).filter(|chain| chain.pages_left == 0) else { return };
+        let bad = !chain.bad_page && chain.body.finish() != chain.body_crc;
+        if chain.area != INCREMENTAL_AREA {
+            (chain.area, chain.block) = (INCREMENTAL_AREA, 0);
+        }
+        chain.number += 1;
+        if bad {
+            self.note_bad_checkpoint(dev, false);
+        }
+    }
+
+    fn judge_frame(&mut self, walker: &mut Walker, position: u64, last: Seq, came: bool) {
+        let dev = walker.dev;
+        if let Part::Frames { next, .. } = &mut walker.part {
+            *next = position + 1;
+        }
+        // A checkpoint may have made it unnecessary, and then something else may be there.
+        if self.journal.frame_from(&self.store, dev, position).is_none_or(|(at, _)| at != position) {
+            return;
+        }
+        let block = if self.store.is_log(dev) {
+            self.store.log.block_at(position).get()
+        } else {
+            self.journal.ring_block(position)
+        };
+        let (array, epoch, nonce) = (self.journal.array(), self.journal.epoch(), self.journal.nonce());
+        let expect = FrameExpect { array, epoch, nonce, dev, block };
+        let frame = decode_frame(self.block_of(walker, 0), &expect).ok().filter(|_| came);
+        let good = frame
+            .is_some_and(|frame| frame.first_seq.get() + frame.records.len() as u64 == last.next().get());
+        if !good {
+            self.note_bad_checkpoint(dev, !came);
+        }
+    }
+}

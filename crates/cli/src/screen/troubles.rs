@@ -1,0 +1,42 @@
+//! Devices that returned wrong data, and the last scrub.
+
+use crate::status::{Condition, Status};
+use crate::units::show_time;
+use crate::watch::{describe_errors, since};
+use array::MemberErrors;
+
+/// What is added to the meaning of an array that works although devices made errors: redundancy made up for them.
+pub fn meaning(status: &Status) -> String {
+    if status.state == Condition::Failed {
+        return String::new();
+    }
+    let mut text = String::new();
+    for device in status.devices.iter().filter(|device| status.troubled.contains(&device.name)) {
+        let Some(errors) = device.errors else { continue };
+        let counted = MemberErrors {
+            read: errors.read,
+            write: errors.write,
+            checksum: errors.checksum,
+            healed: errors.healed,
+        };
+        let since = since(errors.since_unix_s, status.created_unix_s);
+        text.push_str(&format!("; {} {since}", describe_errors(&device.name, counted)));
+    }
+    text
+}
+
+/// What to do about them, if nothing is more urgent.
+pub fn action(status: &Status) -> Option<String> {
+    let name = status.troubled.first().filter(|_| status.state != Condition::Failed)?;
+    Some(format!(
+        "scrub the array; replace {name} if it goes on (elastripe replace MEMBERS --device {name} --with NEWPATH); `elastripe clear` counts anew"
+    ))
+}
+
+/// The last scrub in a line.
+pub fn last_scrub(status: &Status) -> String {
+    status.last_scrub.map_or_else(
+        || "never".to_owned(),
+        |scrub| format!("{}, on {}", scrub.line(), show_time(scrub.ended_unix_s)),
+    )
+}

@@ -1,0 +1,177 @@
+//! Damage to what is stored, and when a device that suffered it is above suspicion again: when a scrub that began later has
+//! come to its end, or, for metadata alone, a round of the patrol. From then on others may be lost in its place.
+
+use crate::disk::BLOCK_BYTES;
+use crate::machine::Machine;
+use crate::world::Shared;
+use array::Array;
+use block::DevIndex;
+use format::{ArrayConfig, MemberState};
+use std::ops::Range;
+
+/// How much was hurt since a device was last whole.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) enum Hurt {
+    /// Nothing.
+    #[default]
+    Nothing,
+    /// Superblocks, checkpoints or journal frames; in this session when so many rounds of the patrol had begun.
+    Metadata { round: u64 },
+    /// Anything.
+    Anything,
+}
+
+/// What a scrub must make good: devices that were suspects when it was asked for, each with its serial.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Patients {
+    devices: Vec<(u16, u32)>,
+    hurts: u64,
+}
+
+/// The areas of a member that hold metadata and nothing else, in bytes.
+fn metadata_areas(config: &ArrayConfig, main: bool) -> Vec<Range<u64>> {
+    let block = BLOCK_BYTES as u64;
+    let mut areas = vec![0..block, block..2 * block, 0..2 * block];
+    if main {
+        let full = |which| {
+            let start = config.full_offset(which, 0);
+            start..start + u64::from(config.full_blocks) * block
+        };
+        let incremental = config.incremental_offset(0);
+        let journal = config.journal_offset(0);
+        areas.extend([full(0), full(1)]);
+        areas.push(incremental..incremental + u64::from(config.incremental_blocks) * block);
+        areas.push(journal..journal + u64::from(config.journal_blocks) * block);
+    }
+    areas
+}
+
+impl Machine {
+    /// A device is hurt: it is a suspect from now on.
+    pub fn hurt(&mut self, dev: u16, hurt: Hurt) {
+        self.hurts += 1;
+        self.suspects.insert(dev);
+        let standing = &mut self.standing[usize::from(dev)];
+        standing.hurt = match (standing.tainted, standing.hurt, hurt) {
+            (true, Hurt::Nothing | Hurt::Anything, _) => Hurt::Anything,
+            (_, _, hurt) => hurt,
+        };
+        (standing.tainted, standing.hurt_at) = (true, self.hurts);
+    }
+
+    /// Bits flip on a disk: a few, or many, anywhere.
+    pub fn rot(&mut self, dev: u16) {
+        self.hurt(dev, Hurt::Anything);
+        let size = self.world.look().disk(dev).size_bytes();
+        let count = self.rng.pick(&[1, 10, 200]);
+        self.say(|| format!("rot: {count} bits of device {dev}"));
+        for _ in 0..count {
+            let offset = self.rng.below(size);
+            self.flip(dev, offset);
+        }
+    }
+
+    /// A bit of every block of an area of metadata flips, or of one block.
+    pub fn rot_metadata(&mut self, dev: u16, round: u64) {
+        self.hurt(dev, Hurt::Metadata { round });
+        let config = self.swarm.config;
+        let areas = metadata_areas(&config, usize::from(dev) < config.geometry.device_count());
+        let area = areas[self.rng.index(areas.len())].clone();
+        self.say(|| format!("rot: metadata of device {dev}, bytes {area:?}"));
+        let one = self.rng.chance(1, 4).then(|| self.rng.within(area.start, area.end - 1));
+        match one {
+            Some(offset) => self.flip(dev, offset),
+            None => {
+                for start in area.step_by(BLOCK_BYTES) {
+                    let offset = start + self.rng.below(BLOCK_BYTES as u64);
+                    self.flip(dev, offset);
+                }
+            }
+        }
+    }
+
+    fn flip(&mut self, dev: u16, offset: u64) {
+        let bit = self.rng.below(8) as u32;
+        self.world.change().disk_mut(dev).flip(offset, bit);
+    }
+
+    /// Who must be whole when a scrub that begins now has come to its end: members in service that nothing threatens any more.
+    pub fn patients(&self, array: &Array<Shared>) -> Patients {
+        let in_service = |dev: &u16| {
+            let there = !self.standing[usize::from(*dev)].lost && self.world.look().is_present(*dev);
+            there
+                && Self::state_of(array, *dev) == MemberState::Healthy
+                && !self.world.look().is_threatened(*dev)
+        };
+        let devices = self.suspects.iter().copied().filter(in_service);
+        let devices = devices.map(|dev| (dev, Self::serial_of(array, dev))).collect();
+        Patients { devices, hurts: self.hurts }
+    }
+
+    /// A scrub found everything, and mended it.
+    pub fn scrubbed(&mut self, array: &Array<Shared>, patients: &Patients) {
+        for &(dev, serial) in &patients.devices {
+            let same = Self::serial_of(array, dev) == serial;
+            if same && self.standing[usize::from(dev)].hurt_at <= patients.hurts {
+                self.heal(array, dev);
+            }
+        }
+    }
+
+    /// A round of the patrol that began after all damage to a device's metadata has mended it.
+    pub fn patrolled(&mut self, array: &Array<Shared>) {
+        let (_, clean_since) = array.engine_ref().patrol_rounds();
+        for dev in self.suspects.iter().copied().collect::<Vec<u16>>() {
+            if let Hurt::Metadata { round } = self.standing[usize::from(dev)].hurt
+                && clean_since > round
+                && !self.world.look().is_threatened(dev)
+            {
+                self.heal(array, dev);
+            }
+        }
+    }
+
+    /// A device is above suspicion, unless it is not in service.
+    fn heal(&mut self, array: &Array<Shared>, dev: u16) {
+        let standing = self.standing[usize::from(dev)];
+        let out = standing.lost || standing.excluded || standing.replacement;
+        if out || Self::state_of(array, dev) != MemberState::Healthy {
+            return;
+        }
+        self.say(|| format!("device {dev} is whole again"));
+        self.suspects.remove(&dev);
+        let standing = &mut self.standing[usize::from(dev)];
+        (standing.tainted, standing.hurt) = (false, Hurt::Nothing);
+        self.outcome.healed += 1;
+        if self.swarm.rotting && self.swarm.crashes && self.rng.chance(1, 2) {
+            // Before anything else makes what was mended unnecessary.
+            let events = self.rng.below(30);
+            self.world.change().crash_after(events);
+            self.mended = Some(dev);
+        }
+    }
+
+    /// A new session: rounds of the patrol are counted anew.
+    pub fn forget_rounds(&mut self) {
+        for standing in &mut self.standing {
+            if let Hurt::Metadata { round } = &mut standing.hurt {
+                *round = 0;
+            }
+        }
+    }
+
+    /// As many others as the code tolerates are lost, and what was mended last must do.
+    pub fn lose_others(&mut self, mended: u16) {
+        let mut others: Vec<u16> = (0..self.member_count()).filter(|&dev| dev != mended).collect();
+        self.rng.shuffle(&mut others);
+        for dev in others {
+            if self.suspects.len() < self.budget() {
+                self.lose(dev);
+            }
+        }
+    }
+
+    fn serial_of(array: &Array<Shared>, dev: u16) -> u32 {
+        array.engine_ref().health().members()[DevIndex::new(dev).index()].serial
+    }
+}
