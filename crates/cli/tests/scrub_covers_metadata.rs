@@ -180,7 +180,7 @@ fn run(case: Case) -> u64 {
         hurt.iter().map(|name| damage(&rig.path(name), area, name.starts_with('l'))).sum();
     assert!(hurt_blocks > 0, "{case:?}: nothing to be damaged on {hurt:?}");
 
-    let scrub = rig.on("scrub", &["d0"], &["--wait", "--json"]);
+    let scrub = rig.on("scrub", &rest[..1], &["--wait", "--json"]);
     let scrub = if scrub.code == 0 { scrub.json() } else { panic!("{case:?}: {scrub:#?}") };
     let work = &scrub["last_work"];
     let repaired =

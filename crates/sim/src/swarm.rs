@@ -175,7 +175,8 @@ impl Swarm {
         self.mix = Mix { scrub: rng.pick(&[4, 20]), trap: 15, fail: rng.pick(&[0, 2]), ..self.mix };
         self.mix = Mix { replace: 10, checkpoint: rng.pick(&[2, 20]), ..self.mix };
         (self.requests, self.sessions) = (rng.pick(&[30, 60, 120]), 4);
-        (self.crash_permille, self.loss_permille) = (1000, 1000);
+        // Without a journal no device may be lost while the array is not stopped in order.
+        (self.crash_permille, self.loss_permille) = if self.crashes { (1000, 1000) } else { (0, 0) };
         let interval_ns = rng.pick(&[20_000, 200_000]);
         let patrol = PatrolPolicy { interval_ns, bytes_per_s: rng.pick(&[1 << 30, 1 << 40]) };
         self.options.patrol = rng.pick(&[None, Some(patrol)]);
