@@ -221,8 +221,12 @@ fn what_a_scrub_has_passed_bears_the_loss_of_others() {
             }
         }
     }
-    // Only pages that the newest checkpoint does not need may be damaged without a word.
-    assert!(silent.iter().all(|case| case.area == Area::FullPages), "nothing was found: {silent:?}");
+    // Pages that the newest checkpoint does not need may be damaged without a word; and log chunks of `parity-log`: a scrub
+    // encodes their stripes anew from the data, and then nobody needs them.
+    let excused = |case: &Case| {
+        case.area == Area::FullPages || (case.scheme == "parity-log" && case.area == Area::Chunks)
+    };
+    assert!(silent.iter().all(excused), "nothing was found: {silent:?}");
     assert!(count > 10, "{count} arrays");
 }
 
