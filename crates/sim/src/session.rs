@@ -174,6 +174,8 @@ impl<'a> Session<'a> {
         let out = out.collect();
         let since_ns = self.machine.now_ns;
         self.requests.insert(tag, Request { kind, submitted, since_ns, slots, out });
+        // Reads of what was never written are answered without an operation: such turns are not idle.
+        self.idle_turns = 0;
         (tag, submitted)
     }
 
