@@ -5,7 +5,7 @@
 //! is wrong, older than what is known on disk to have been durable, or called whole when it is not.
 //!
 //! What is known on disk is the oracle's *confirmed* content: durable, with a flush after that, so that a frame says so. And
-//! one frame that says so must be left; of the very last one nothing else can tell.
+//! one frame that says so must be left; of the very last one nothing else can tell. So must one of the members that were in service.
 
 use crate::disk::{BLOCK_BYTES, Image, bytes_of};
 use crate::machine::{Machine, Violation};
@@ -291,6 +291,8 @@ impl Machine {
             let superblock = superblock_of(self.world.look().disk(dev).durable()).filter(|_| !gone);
             found.extend(superblock.map(|superblock| (dev, superblock)));
         }
+        // Members that were out of service know nothing of what came later: without any other nobody can tell.
+        found.iter().find(|&&(dev, _)| !self.standing[usize::from(dev)].excluded)?;
         let superblocks: Vec<Superblock> = found.iter().map(|(_, superblock)| superblock.clone()).collect();
         let mut arrangement =
             arrange(&superblocks).inspect_err(|error| self.say(|| format!("not arranged: {error}"))).ok()?;
