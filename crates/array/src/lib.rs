@@ -21,6 +21,7 @@ mod image;
 mod journal;
 mod layout;
 mod memory;
+mod older;
 mod plan;
 mod planted;
 mod recovery;
@@ -44,6 +45,7 @@ pub use health::{ArrayState, Health, Member, MemberErrors};
 pub use image::CheckpointPlace;
 pub use layout::Layout;
 pub use memory::MemoryNeed;
+pub use older::{Inconsistency, Missing, OlderState, StateLost};
 pub use plan::{Codeword, Piece, Plan, Word};
 #[cfg(feature = "planted-bugs")]
 pub use planted::{Planted, plant};
@@ -51,7 +53,7 @@ pub use recovery::{Arrangement, arrange, arrange_any};
 pub use restart::{AssembleError, DirtyDegraded, RecoveryReport};
 pub use runner::Array;
 pub use scheme::{
-    ChunkWrite, CollectOutcome, CommitOutcome, GROUP_BYTES_MAX, GcStats, Located, P_WAIT_NS_DEFAULT,
-    Pressure, Scheme, SchemeMemory, SchemeOptions, full_blocks_min, new as new_scheme,
+    ChunkWrite, CollectOutcome, CommitOutcome, Contradiction, GROUP_BYTES_MAX, GcStats, Located,
+    P_WAIT_NS_DEFAULT, Pressure, Scheme, SchemeMemory, SchemeOptions, full_blocks_min, new as new_scheme,
 };
 pub use store::Store;
