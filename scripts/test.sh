@@ -10,7 +10,7 @@ step() { printf '\n== %s (%ss)\n' "$*" "$SECONDS"; }
 step "format";        cargo fmt --all --check
 step "lints";         cargo clippy --workspace --all-targets --locked -- -D warnings
 step "release build"; cargo build --release --locked
-step "tests";         cargo test --workspace --locked
+step "tests";         cargo test --workspace --locked --no-fail-fast
 step "simulator, fixed seeds"
 "$target"/release/elastripe-sim --from 0 --worlds "${ELASTRIPE_SIM_WORLDS:-10000}"
 step "simulator, fresh seeds"
