@@ -5,7 +5,7 @@
 //! is wrong, older than what is known on disk to have been durable, or called whole when it is not.
 //!
 //! What is known on disk is the oracle's *confirmed* content: durable, with a flush after that, so that a frame says so. And
-//! one frame that says so must be left; of the very last one nothing else can tell.
+//! one frame that says so must be left; of the very last one nothing else can tell. So must one of the members that were in service.
 
 use crate::disk::{BLOCK_BYTES, Image, bytes_of};
 use crate::machine::{Machine, Violation};
@@ -77,6 +77,7 @@ impl Machine {
                 lost.insert(self.rng.below(u64::from(self.member_count())) as u16);
             }
         }
+        self.keep_who_knows(&mut lost);
         // After an orderly stop the superblocks tell as much as the last frame does: one of the two is spared.
         let stopped = self.newest_superblock().is_some_and(|newest| newest.clean);
         let spared = if stopped && self.rng.chance(2, 3) { Spared::Superblocks } else { Spared::Witness };
@@ -90,7 +91,7 @@ impl Machine {
         for attempt in 0..ATTEMPTS_MAX {
             let last = attempt + 1 == ATTEMPTS_MAX;
             for _ in 0..self.rng.within(u64::from(attempt == 0), 3) {
-                self.harm(spared);
+                self.harm(spared, &lost);
             }
             // Without a journal a power cut beside damage is not promised to be noticed.
             let recrash = !last && !is_resync(&self.swarm.config) && self.rng.chance(1, 3);
@@ -106,8 +107,28 @@ impl Machine {
         Ok(())
     }
 
+    /// One must be left who holds a copy of the last frame, and one whose superblock is the newest: a member that was taken out
+    /// of service does not know of it, and what came after is on the others alone.
+    fn keep_who_knows(&self, lost: &mut BTreeSet<u16>) {
+        let newest = self.newest_superblock().map(|superblock| (superblock.epoch, superblock.config_seq));
+        let told: Vec<u16> = (0..self.member_count())
+            .filter(|&dev| {
+                let superblock = superblock_of(self.world.look().disk(dev).durable());
+                superblock.map(|superblock| (superblock.epoch, superblock.config_seq)) == newest
+            })
+            .collect();
+        let witnesses: Vec<u16> = self.witness().into_iter().map(|(dev, _)| dev).collect();
+        for holders in [told, witnesses] {
+            let standing: Vec<u16> =
+                holders.into_iter().filter(|&dev| !self.standing[usize::from(dev)].lost).collect();
+            if let Some(first) = standing.first().filter(|_| standing.iter().all(|dev| lost.contains(dev))) {
+                lost.remove(first);
+            }
+        }
+    }
+
     /// Damages some members in one way.
-    fn harm(&mut self, spared: Spared) {
+    fn harm(&mut self, spared: Spared, lost: &BTreeSet<u16>) {
         let mut harm = self.rng.pick(&HARMS);
         if harm == Harm::Chunks && is_resync(&self.swarm.config) {
             harm = Harm::Checkpoints; // chunks that differ are what counts after an unclean stop
@@ -118,10 +139,28 @@ impl Machine {
         let mut victims: Vec<u16> = (0..self.member_count()).collect();
         self.rng.shuffle(&mut victims);
         victims.truncate(self.rng.within(1, u64::from(self.member_count())) as usize);
+        if spared == Spared::Witness && matches!(harm, Harm::NewestSuperblock | Harm::Superblocks) {
+            let keeper = self.keeper(lost);
+            victims
+                .retain(|&dev| Some(dev) != keeper || (harm == Harm::NewestSuperblock && self.has_both(dev)));
+        }
         let permille = self.rng.pick(&[1000, 1000, 500, 50]);
         self.say(|| format!("harm: {harm:?} on {victims:?}, {permille} in 1000"));
         let witness = if spared == Spared::Witness { self.witness() } else { Vec::new() };
         self.damage(harm, &victims, permille, &witness);
+    }
+
+    /// The member that is left with a copy of the last frame: it must be known as a member, or it tells nobody.
+    fn keeper(&self, lost: &BTreeSet<u16>) -> Option<u16> {
+        let holders = self.witness().into_iter().map(|(dev, _)| dev);
+        holders.into_iter().find(|dev| !lost.contains(dev) && !self.standing[usize::from(*dev)].lost)
+    }
+
+    /// Whether both copies of a member's superblock can be read.
+    fn has_both(&self, dev: u16) -> bool {
+        let world = self.world.look();
+        let image = world.disk(dev).durable();
+        (0..2).all(|copy| Superblock::decode(bytes_of(&image[copy]), copy).is_ok())
     }
 
     /// Flips a bit in a share of the blocks that a kind of harm may hit, but for `spared`.
@@ -252,6 +291,8 @@ impl Machine {
             let superblock = superblock_of(self.world.look().disk(dev).durable()).filter(|_| !gone);
             found.extend(superblock.map(|superblock| (dev, superblock)));
         }
+        // Members that were out of service know nothing of what came later: without any other nobody can tell.
+        found.iter().find(|&&(dev, _)| !self.standing[usize::from(dev)].excluded)?;
         let superblocks: Vec<Superblock> = found.iter().map(|(_, superblock)| superblock.clone()).collect();
         let mut arrangement =
             arrange(&superblocks).inspect_err(|error| self.say(|| format!("not arranged: {error}"))).ok()?;

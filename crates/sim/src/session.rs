@@ -180,6 +180,8 @@ impl<'a> Session<'a> {
         let first = matches!(kind, Kind::Scrub) && self.array.engine_ref().maintenance().is_none();
         let patients = if first { self.machine.patients(&self.array) } else { Patients::default() };
         self.requests.insert(tag, Request { kind, submitted, since_ns, slots, out, patients });
+        // Reads of what was never written are answered without an operation: such turns are not idle.
+        self.idle_turns = 0;
         (tag, submitted)
     }
 

@@ -242,7 +242,8 @@ fn unknown_and_empty_content_is_an_error_only_if_the_format_must_be_found() {
     let error = read_text("hello\nworld\n", &ReadOptions::default()).unwrap_err();
     assert_eq!(
         error,
-        "t: unknown trace format; it begins with \"hello\"; name the format, one of csv, spc, msr, fiu, blkparse, fio"
+        "t: unknown trace format; it begins with \"hello\"; name the format, one of csv, spc, msr, fiu, blkparse, fio \
+         (csv: lines of ts_us,dev,op,offset,len with op R, W, F or T)"
     );
     assert!(read_text("", &ReadOptions::default()).is_err());
     let given = ReadOptions { format: Some(Format::Spc), ..ReadOptions::default() };

@@ -132,25 +132,35 @@ pub fn fit_within(
     } else {
         room_for(kind, &demand(kind, requests, sync), footprint_bytes)
     };
-    loop {
+    let wished = size(kind, &room)?;
+    if wished.main_bytes <= main_bytes_max {
+        return Ok(wished);
+    }
+    let in_place = matches!(kind.scheme, SchemeKind::Raid | SchemeKind::ParityLog);
+    // Each old version takes room in the checkpoint areas, too: how many fit is found by trying.
+    let (mut least, mut over) = (SPARE_CHUNKS_MIN, room.spare_chunks);
+    let mut fits = None;
+    room.spare_chunks = least;
+    while !in_place && least < over {
         let sized = size(kind, &room)?;
         if sized.main_bytes <= main_bytes_max {
-            return Ok(sized);
+            (least, fits) = (room.spare_chunks, Some(sized));
+        } else {
+            over = room.spare_chunks;
         }
-        let over = (sized.main_bytes - main_bytes_max).div_ceil(chunk_bytes).max(room.spare_chunks / 64 + 1);
-        let in_place = matches!(kind.scheme, SchemeKind::Raid | SchemeKind::ParityLog);
-        match room.spare_chunks.checked_sub(over) {
-            Some(left) if left >= SPARE_CHUNKS_MIN && !in_place => room.spare_chunks = left,
-            Some(_) | None => {
-                return Err(Failure::new(format!(
-                    "the trace needs devices of about {} under scheme {}, found SSDs of {}; use --compact, or a larger SSD",
-                    show_size(sized.main_bytes),
-                    kind.scheme,
-                    show_size(main_bytes_max)
-                )));
-            }
+        if fits.is_none() || over - least <= over / 64 + 1 {
+            break;
         }
+        room.spare_chunks = least.midpoint(over);
     }
+    fits.ok_or_else(|| {
+        Failure::new(format!(
+            "the trace needs devices of about {} under scheme {}, found SSDs of {}; use --compact, or a larger SSD",
+            show_size(wished.main_bytes),
+            kind.scheme,
+            show_size(main_bytes_max)
+        ))
+    })
 }
 
 /// An elastic scheme takes all of its devices in turn; a quarter of them is left for garbage.
