@@ -143,7 +143,7 @@ impl Machine {
         let standing = &mut self.standing[usize::from(dev)];
         (standing.tainted, standing.hurt) = (false, Hurt::Nothing);
         self.outcome.healed += 1;
-        if self.swarm.rotting && self.swarm.crashes && self.rng.chance(1, 2) {
+        if self.swarm.rotting && self.swarm.crashes && !self.ruined && self.rng.chance(1, 2) {
             // Before anything else makes what was mended unnecessary.
             let events = self.rng.below(30);
             self.world.change().crash_after(events);

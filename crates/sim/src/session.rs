@@ -16,7 +16,7 @@ use block::{DevIndex, Slot};
 use format::{CheckpointKind, Consistency, MemberState};
 use std::collections::BTreeMap;
 
-/// Turns without an answer after which a world counts as stuck although operations complete.
+/// Turns without an answer or a step of maintenance after which a world counts as stuck although operations complete.
 const TURNS_MAX: u64 = 200_000;
 /// Turns that the engine asks for, one after the other, without an operation begun or ended, before it counts as spinning.
 const SPINS_MAX: u64 = 5_000;
@@ -67,6 +67,8 @@ pub(crate) struct Session<'a> {
     requests: BTreeMap<u64, Request>,
     next_tag: u64,
     turns: u64,
+    /// Steps of maintenance that were done when something came of a turn last.
+    steps: u64,
     spins: u64,
     idle_turns: u64,
     /// Nothing is under way and no deadline ahead: only a request changes that.
@@ -84,6 +86,7 @@ impl<'a> Session<'a> {
             requests: BTreeMap::new(),
             next_tag: 1,
             turns: 0,
+            steps: 0,
             spins: 0,
             idle_turns: 0,
             asleep: false,
@@ -206,8 +209,9 @@ impl<'a> Session<'a> {
         self.turns += 1;
         let eventful = !answers.is_empty() || self.machine.world.look().events() != events;
         self.spins = if eventful { 0 } else { self.spins + 1 };
-        if !answers.is_empty() {
-            self.turns = 0;
+        let steps = self.array.engine_ref().maintenance().map_or(0, |(_, progress, _)| progress.done);
+        if !answers.is_empty() || steps != self.steps {
+            (self.turns, self.steps) = (0, steps);
         }
         for done in answers.drain(..) {
             self.answer(done)?;
