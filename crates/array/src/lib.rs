@@ -20,6 +20,7 @@ mod health;
 mod image;
 mod journal;
 mod layout;
+mod lost;
 mod memory;
 mod plan;
 mod planted;
@@ -37,12 +38,13 @@ pub use create::{
     plan_config, unit_rows_for,
 };
 pub use engine::{
-    CommitPolicy, Content, Done, Durability, Engine, EngineError, EngineOptions, EngineStats,
+    CommitPolicy, Content, Done, Durability, Engine, EngineError, EngineOptions, EngineStats, Losses,
     MaintenanceReport, MemberTrouble, Progress, SyncPolicy,
 };
 pub use health::{ArrayState, Health, Member, MemberErrors};
 pub use image::CheckpointPlace;
 pub use layout::Layout;
+pub use lost::LostChunks;
 pub use memory::MemoryNeed;
 pub use plan::{Codeword, Piece, Plan, Word};
 #[cfg(feature = "planted-bugs")]

@@ -12,6 +12,7 @@ mod elastic;
 mod failure;
 mod fresh;
 mod inspect;
+mod losses;
 mod made;
 mod memory;
 mod offline;

@@ -143,6 +143,9 @@ impl Operator {
     pub fn resume(&mut self, running: &mut Running) {
         if self.known.contains(&MemberState::Rebuilding) {
             self.work.push(running.control(|engine, tag| engine.resume_rebuild(tag)));
+        } else if running.engine_ref().losses().noted > 0 {
+            // Something was lost when the array was last in service; only a look at everything tells what.
+            self.work.push(running.control(|engine, tag| engine.scrub(tag, 0)));
         } else if running.engine_ref().scrub_cursor() > 0 {
             let cursor = running.engine_ref().scrub_cursor();
             self.work.push(running.control(|engine, tag| engine.scrub(tag, cursor)));

@@ -186,7 +186,10 @@ fn volume_error(error: EngineError) -> VolumeError {
         EngineError::NoSpace | EngineError::MemberFull { .. } => VolumeError::NoSpace,
         EngineError::ArrayFailed
         | EngineError::Unreadable { .. }
-        | EngineError::Refused
+        | EngineError::Lost { .. }
+        | EngineError::Interrupted
+        | EngineError::Busy
+        | EngineError::NotReplaceable
         | EngineError::Unaligned { .. }
         | EngineError::OutOfRange { .. } => VolumeError::Io,
     }

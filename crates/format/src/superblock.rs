@@ -41,7 +41,7 @@ layout!(
         CREATED: 128, 8, "when the array was created, in seconds since 1970-01-01 UTC";
         SCRUB_CURSOR: 136, 8, "first stripe that the current scrub has not looked at";
         RESYNC_CURSOR: 144, 8, "first stripe that the current resync has not looked at";
-        EVENTS: 152, 32, "four event counters of 8 bytes";
+        EVENTS: 152, 32, "four event counters of 8 bytes; the last: chunks of the volume known to be lost";
         SCHEME: 184, 1, "scheme";
         CODE: 185, 1, "code";
         LAYOUT_KIND: 186, 1, "layout";
@@ -117,7 +117,7 @@ pub struct Superblock {
     pub scrub_cursor: u64,
     /// First stripe that the current resync has not looked at.
     pub resync_cursor: u64,
-    /// Event counters, without a meaning yet.
+    /// Event counters; see [`Superblock::lost_chunks`]. The others have no meaning yet.
     pub events: [u64; 4],
 }
 
@@ -126,7 +126,21 @@ pub fn looks_like_member(bytes: &[u8]) -> bool {
     bytes.starts_with(&KIND.magic)
 }
 
+/// Which event counter says how many chunks of the volume are lost.
+const LOST_EVENT: usize = 3;
+
 impl Superblock {
+    /// How many chunks of the volume were known to be lost when this was written, or 1 if it was only known that some are.
+    pub fn lost_chunks(&self) -> u64 {
+        self.events[LOST_EVENT]
+    }
+
+    /// The same with another figure.
+    pub fn with_lost_chunks(mut self, count: u64) -> Self {
+        self.events[LOST_EVENT] = count;
+        self
+    }
+
     /// Checks everything that a reader will check. What comes from an operator (the name, sizes) must pass here before
     /// [`Superblock::encode`].
     pub fn check(&self) -> Result<(), FormatError> {

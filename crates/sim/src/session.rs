@@ -281,7 +281,10 @@ impl<'a> Session<'a> {
                 self.rebuilt(dev);
                 Ok(())
             }
-            (Kind::Scrub | Kind::Rebuild { .. }, Err(EngineError::Refused)) => Ok(()),
+            (
+                Kind::Scrub | Kind::Rebuild { .. },
+                Err(EngineError::Interrupted | EngineError::Busy | EngineError::NotReplaceable),
+            ) => Ok(()),
             (Kind::Commit | Kind::Checkpoint | Kind::Scrub | Kind::Clean, Ok(())) => Ok(()),
             (Kind::Write { .. } | Kind::Flush, Err(EngineError::MemberFull { .. }))
                 if self.machine.world.look().lacked_room() =>

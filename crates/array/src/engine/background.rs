@@ -59,6 +59,7 @@ impl Engine {
 
     /// Commits every stripe that is dirty now (C-03); answered when done.
     pub fn commit(&mut self, tag: u64) {
+        self.retry_stuck_stripes();
         let request = self.open_control(tag);
         self.after_cache(After::Commit(request));
     }
@@ -70,6 +71,13 @@ impl Engine {
     /// Stripes that could not be committed because their data is lost.
     pub fn stuck_stripes(&self) -> &[StripeId] {
         &self.background.stuck
+    }
+
+    /// Something that was lost may be at hand now: stripes that could not be committed are tried again.
+    pub(super) fn retry_stuck_stripes(&mut self) {
+        for stripe in std::mem::take(&mut self.background.stuck) {
+            self.scheme.return_dirty(stripe);
+        }
     }
 
     /// Whether a commit run is under way.
@@ -100,7 +108,7 @@ impl Engine {
         let idle = self.options.commit.idle_ns.filter(|_| dirty && !self.background.idle_done);
         let idle = idle.map(|ns| self.background.last_request_ns.saturating_add(ns));
         let own = paced.into_iter().chain(idle).chain(self.cache_deadline_ns());
-        own.chain(self.members_deadline_ns()).min()
+        own.chain(self.members_deadline_ns()).chain(self.losses_deadline_ns()).min()
     }
 
     /// Maintenance wants everything committed.
@@ -189,7 +197,7 @@ impl Engine {
             let error = if failed {
                 Some(EngineError::ArrayFailed)
             } else if stuck {
-                Some(EngineError::Refused)
+                Some(EngineError::Lost { count: self.background.stuck.len() as u64 })
             } else {
                 None
             };

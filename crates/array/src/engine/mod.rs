@@ -17,6 +17,7 @@ mod flights;
 mod flush;
 mod job;
 mod lock;
+mod lost;
 mod maintain;
 mod order;
 mod payload;
@@ -30,6 +31,7 @@ mod zero;
 
 pub use config::{CommitPolicy, Content, EngineOptions, SyncPolicy};
 pub use flights::MemberTrouble;
+pub use lost::Losses;
 pub use maintain::{MaintenanceReport, Progress};
 pub use request::{Done, Durability, EngineError};
 
@@ -159,6 +161,7 @@ pub struct Engine {
     collection: collect::Collection,
     checkpoint: checkpoint::Checkpointer,
     maintain: maintain::Maintenance,
+    lost: lost::LossList,
 
     ops: Vec<DeviceOp>,
     flights: flights::Flights,
@@ -214,6 +217,7 @@ impl Engine {
             journaling: parts.scheme.journaling(&parts.store),
             background: background::Background::default(),
             collection: collect::Collection::default(),
+            lost: lost::LossList::new(parts.superblock.lost_chunks()),
             maintain: maintain::Maintenance::new(parts.superblock),
             store: parts.store,
             scheme: parts.scheme,
@@ -361,6 +365,7 @@ impl Engine {
             && self.trims.len() == 0
             && self.ops.is_empty()
             && !self.flights.wants_turn()
+            && !self.lost.is_busy()
             && self.maintain.heals_in_flight() == 0
     }
 
@@ -375,6 +380,7 @@ impl Engine {
         self.drive_payload();
         self.drive_background();
         self.drive_collection();
+        self.drive_losses();
         self.drive_maintenance();
         self.drive_checkpoint();
         self.drive_flush();
