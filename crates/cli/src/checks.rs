@@ -1,7 +1,7 @@
 //! What must hold before a member is failed, replaced or added: the same checks on a running array and, before a command
 //! assembles one for itself, on what its superblocks say, so that a refusal changes nothing.
 
-use crate::open::{Candidate, Devices, Found, look_at, member_name};
+use crate::open::{Candidate, Devices, Found, array_name, look_at, member_name};
 use crate::operate::{Caution, Consent};
 use crate::volume::ServedArray;
 use block::DevIndex;
@@ -168,7 +168,7 @@ impl View {
             return Ok(());
         }
         if let Some(superblock) = candidate.superblock().filter(|superblock| superblock.array != self.array) {
-            let array = superblock.array;
+            let array = array_name(superblock);
             return Err(format!(
                 "{path}: is a member of array {array}; use another device, or --force to overwrite it"
             ));

@@ -12,9 +12,11 @@ mod elastic;
 mod failure;
 mod fresh;
 mod inspect;
+mod logbook;
 mod losses;
 mod made;
 mod memory;
+mod notify;
 mod offline;
 mod open;
 mod operate;
@@ -23,7 +25,9 @@ mod output;
 mod plot;
 mod progress;
 mod provenance;
+mod reactions;
 mod registry;
+mod scan;
 mod screen;
 mod session;
 mod signals;
@@ -77,8 +81,29 @@ fn misused(error: &clap::Error) -> ExitCode {
     let given = std::env::args_os().nth(1).and_then(|name| name.into_string().ok()).unwrap_or_default();
     let known = CommandLine::command().get_subcommands().any(|command| command.get_name() == given);
     let topic = if known { format!(" {given}") } else { String::new() };
-    output::warn(format_args!("elastripe: {words}; see `elastripe help{topic}`"));
+    let hint = hint(&given).filter(|_| !known).map(|verb| format!(" (here it is `elastripe {verb}`)"));
+    let hint = hint.unwrap_or_default();
+    output::warn(format_args!("elastripe: {words}{hint}; see `elastripe help{topic}`"));
     // `status` uses 2 for an array that has failed.
     let looking = given == "status";
     ExitCode::from(if looking { EXIT_CANNOT_LOOK } else { EXIT_MISUSED })
+}
+
+/// What a verb of another program is called here.
+fn hint(verb: &str) -> Option<&'static str> {
+    Some(match verb {
+        "assemble" | "import" | "start" | "run" | "up" | "attach" | "mount" => "serve",
+        "detail" | "query" | "show" | "list" | "iostat" | "mdstat" | "info" => "status",
+        "export" | "shutdown" | "down" | "unmount" | "detach" => "stop",
+        "offline" | "faulty" | "set-faulty" => "fail",
+        "online" | "re-add" | "readd" => "replace",
+        "resilver" | "rebuild" => "replace",
+        "check" | "verify" | "repair" | "fsck" => "scrub",
+        "zero-superblock" | "labelclear" | "wipe" => "remove",
+        "label" | "dump" | "dumpe2fs" => "examine",
+        "speed" | "speed-limit" => "rate",
+        "simulator" | "sim" => "simulate",
+        "new" | "make" | "mkraid" | "init" | "format" => "create",
+        _ => return None,
+    })
 }

@@ -458,6 +458,14 @@ pub fn open_options(access: Access) -> OpenOptions {
     OpenOptions { access, direct_io: DirectIo::Prefer }
 }
 
+/// An array by name and UUID: `tank (37bb923f-...)`.
+pub fn array_name(superblock: &Superblock) -> String {
+    match superblock.name.as_str() {
+        "" => superblock.array.to_string(),
+        name => format!("{name} ({})", superblock.array),
+    }
+}
+
 /// What an array is called: its name, or its UUID.
 pub fn name_of(superblock: &Superblock) -> String {
     if superblock.name.is_empty() { superblock.array.to_string() } else { superblock.name.clone() }

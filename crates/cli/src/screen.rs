@@ -212,10 +212,6 @@ fn clients(status: &Status) -> String {
     }
 }
 
-fn in_place(status: &Status) -> bool {
-    status.scheme.parse::<format::SchemeKind>().is_ok_and(format::SchemeKind::is_in_place)
-}
-
 fn shape(status: &Status) -> String {
     let logs = match status.log_count {
         0 => String::new(),
@@ -223,7 +219,7 @@ fn shape(status: &Status) -> String {
         count => format!(" with {count} log devices"),
     };
     let consistency =
-        if in_place(status) { format!(", consistency {}", status.consistency) } else { String::new() };
+        status.consistency.as_ref().map(|mode| format!(", consistency {mode}")).unwrap_or_default();
     let units =
         if status.unit_rows > 0 { format!(", units of {} rows", status.unit_rows) } else { String::new() };
     format!(
@@ -261,7 +257,8 @@ fn space(status: &Status) -> Option<String> {
         String::new()
     };
     let free = show_size(space.chunks_free * status.chunk_bytes);
-    Some(format!("{free} free on the data devices ({}){log}", percent(space.chunks_free, space.chunk_count)))
+    let share = percent(space.chunks_free, space.chunk_count);
+    Some(format!("{free} free on the data devices ({share}), parity and new versions counted in{log}"))
 }
 
 fn commit(status: &Status) -> Option<String> {
@@ -376,8 +373,8 @@ fn devices(text: &mut String, status: &Status) {
         put(
             text,
             format_args!(
-                "  {:<8} {:<11} {:>6} {:>6} {:>6} {:>6} {:>10} {:>10}  PATH",
-                "DEVICE", "STATE", "READ", "WRITE", "CKSUM", "HEALED", "BYTES IN", "BYTES OUT"
+                "  {:<8} {:<11} {:>6} {:>6} {:>6} {:>6} {:>10} {:>13}  PATH",
+                "DEVICE", "STATE", "READ", "WRITE", "CKSUM", "HEALED", "BYTES READ", "BYTES WRITTEN"
             ),
         );
     } else {
@@ -389,21 +386,21 @@ fn devices(text: &mut String, status: &Status) {
             (Some(errors), Some(traffic)) => put(
                 text,
                 format_args!(
-                    "  {:<8} {:<11} {:>6} {:>6} {:>6} {:>6} {:>10} {:>10}  {path}",
+                    "  {:<8} {:<11} {:>6} {:>6} {:>6} {:>6} {:>10} {:>13}  {path}",
                     device.name,
                     device.state,
                     errors.read,
                     errors.write,
                     errors.checksum,
                     errors.healed,
-                    show_size(traffic.written_bytes),
-                    show_size(traffic.read_bytes)
+                    show_size(traffic.read_bytes),
+                    show_size(traffic.written_bytes)
                 ),
             ),
             (None, _) | (_, None) if running => put(
                 text,
                 format_args!(
-                    "  {:<8} {:<11} {:>6} {:>6} {:>6} {:>6} {:>10} {:>10}  {path}",
+                    "  {:<8} {:<11} {:>6} {:>6} {:>6} {:>6} {:>10} {:>13}  {path}",
                     device.name, device.state, "-", "-", "-", "-", "-", "-"
                 ),
             ),

@@ -265,8 +265,8 @@ pub struct Status {
     pub scheme: String,
     /// Code.
     pub code: String,
-    /// Write-hole mode of schemes that write in place.
-    pub consistency: String,
+    /// Write-hole mode of schemes that write in place; others have none.
+    pub consistency: Option<String>,
     /// k.
     pub data_count: usize,
     /// m.
@@ -339,7 +339,7 @@ fn outline(superblock: &Superblock, state: Condition, source: Source) -> Status 
         clean: None,
         scheme: config.scheme.to_string(),
         code: config.code.to_string(),
-        consistency: config.consistency.to_string(),
+        consistency: config.scheme.is_in_place().then(|| config.consistency.to_string()),
         data_count: geometry.data_count(),
         parity_count: geometry.parity_count(),
         log_count: usize::from(config.log_count),

@@ -1,9 +1,10 @@
 //! The server's side of everything but block I/O: signals, the control socket, the command of `--run`, spares, and the log.
 
 use crate::control::{LINE_BYTES_MAX, Reply, Request};
+use crate::logbook::{Level, log_as};
 use crate::open::member_name;
 use crate::operate::{Caution, Consent, Event, Operator, Running};
-use crate::output;
+use crate::reactions::Reactions;
 use crate::signals::{Signals, Wish, name_of};
 use crate::status::of_running;
 use crate::trouble::TroubleLog;
@@ -63,6 +64,7 @@ pub struct Steward {
     child: Option<Child>,
     child_exit: Option<ExitStatus>,
     events: Vec<Event>,
+    reactions: Reactions,
     rewatch: bool,
     /// Whether there was a turn.
     begun: bool,
@@ -70,6 +72,8 @@ pub struct Steward {
     /// Clients of the volume.
     connected: usize,
     next_look_ns: u64,
+    /// There are errors that the log has not told of: in so many nanoseconds it may.
+    look_in_ns: Option<u64>,
     checksum_errors: Vec<u64>,
     trouble: TroubleLog,
 }
@@ -82,6 +86,7 @@ impl Steward {
         operator: Operator,
         stale: Vec<PathBuf>,
         uris: Vec<String>,
+        reactions: Reactions,
     ) -> Self {
         Self {
             signals,
@@ -93,11 +98,13 @@ impl Steward {
             child: None,
             child_exit: None,
             events: Vec::new(),
+            reactions,
             rewatch: false,
             begun: false,
             stopping: false,
             connected: 0,
             next_look_ns: 0,
+            look_in_ns: None,
             checksum_errors: Vec::new(),
             trouble: TroubleLog::default(),
         }
@@ -256,25 +263,32 @@ impl Steward {
                     let bears = running.engine_ref().store().config.geometry.parity_count();
                     let late = running.engine_ref().member_trouble(dev).timed_out;
                     let why = if late { " (it did not answer in time; see --device-timeout)" } else { "" };
-                    log(&format!(
+                    let text = format!(
                         "{} failed{why}; {missing} out of service, the array bears {bears}",
                         name(dev)
-                    ));
+                    );
+                    self.reactions.tell(Level::Warning, "failed", &name(dev), &text);
                 }
                 Event::Replaced { dev, path } => {
-                    log(&format!("{} takes the place of {}; rebuilding", path.display(), name(dev)));
+                    let text = format!("{} takes the place of {}; rebuilding", path.display(), name(dev));
+                    self.reactions.tell(Level::Info, "replaced", &name(dev), &text);
                     self.answer(Wait::Place(dev), &Reply::done(), running);
                 }
                 Event::NotReplaced { dev, path, why } => {
-                    log(&format!("{} cannot take the place of {}: {why}", path.display(), name(dev)));
+                    let text = format!("{} cannot take the place of {}: {why}", path.display(), name(dev));
+                    self.reactions.tell(Level::Error, "not-replaced", &name(dev), &text);
                     self.answer(Wait::Place(dev), &Reply::refused(why), running);
                 }
-                Event::Rebuilt(dev) => log(&format!("{} is rebuilt", name(dev))),
+                Event::Rebuilt(dev) => {
+                    let text = format!("{} is rebuilt", name(dev));
+                    self.reactions.tell(Level::Info, "rebuilt", &name(dev), &text);
+                }
                 Event::WorkEnded { lost, mismatches, completed, .. } => {
                     if lost > 0 || mismatches > 0 {
-                        log(&format!(
+                        let text = format!(
                             "{lost} code words are lost, {mismatches} stripes had parity that did not match"
-                        ));
+                        );
+                        self.reactions.tell(Level::Error, "lost", "", &text);
                     } else if !completed {
                         log("rebuild or scrub was interrupted");
                     }
@@ -285,24 +299,31 @@ impl Steward {
 
     /// Tells of checksum errors, at most once a second.
     fn look_at_errors(&mut self, running: &Running) {
+        let members = running.engine_ref().health().members();
+        self.checksum_errors.resize(members.len(), 0);
+        self.look_in_ns = None;
+        let mut all = members.iter().map(|member| member.errors).zip(&self.checksum_errors);
+        if all.all(|(errors, &seen)| errors.checksum + errors.read == seen) {
+            return;
+        }
         let now_ns = running.now_ns();
         if now_ns < self.next_look_ns {
+            // Nothing else may happen until then.
+            self.look_in_ns = Some(self.next_look_ns - now_ns);
             return;
         }
         self.next_look_ns = now_ns.saturating_add(LOOK_NS);
-        self.trouble.look(running);
-        let members = running.engine_ref().health().members();
-        self.checksum_errors.resize(members.len(), 0);
         let main_count = running.engine_ref().store().main_count();
         for ((index, member), seen) in (0u16..).zip(members).zip(&mut self.checksum_errors) {
             let errors = member.errors.checksum + member.errors.read;
             if errors > *seen {
                 let name = member_name(main_count, DevIndex::new(index));
-                log(&format!(
+                let text = format!(
                     "{name}: {} bad chunks found, {} healed so far",
                     errors - *seen,
                     member.errors.healed
-                ));
+                );
+                self.reactions.tell(Level::Warning, "checksum-errors", &name, &text);
                 *seen = errors;
             }
         }
@@ -333,6 +354,7 @@ impl Steward {
                     flow = Flow::Stop;
                 }
                 Wish::LookAtChild => {
+                    self.reactions.reap();
                     if let Some(exit) = self.child.as_mut().and_then(|child| child.try_wait().ok()).flatten()
                     {
                         self.child = None;
@@ -439,7 +461,7 @@ fn still_connected(count: usize) -> String {
 
 /// A line of the log.
 pub fn log(line: &str) {
-    output::warn(format_args!("elastripe: {line}"));
+    log_as(Level::Info, line);
 }
 
 impl Hooks<Running> for Steward {
@@ -470,6 +492,7 @@ impl Hooks<Running> for Steward {
         self.operator.step(running, &mut events);
         self.events = events;
         self.report(running);
+        self.trouble.look(running);
         self.look_at_errors(running);
         self.decide_stop();
         self.flow()
@@ -485,7 +508,8 @@ impl Hooks<Running> for Steward {
         if !self.begun {
             return Some(0);
         }
-        self.operator.is_waiting().then_some(1_000_000).or(look)
+        let own = self.operator.is_waiting().then_some(1_000_000);
+        own.into_iter().chain(look).chain(self.look_in_ns).min()
     }
 
     fn on_fault(&mut self, peer: &str, fault: &Fault) {

@@ -11,6 +11,8 @@ use std::fmt::Write;
 
 /// How long a device may take to answer, unless told otherwise.
 pub const DEVICE_TIMEOUT_NS: u64 = 30_000_000_000;
+/// How often the log looks.
+const LOOK_NS: u64 = 1_000_000_000;
 /// Operations older than this are worth a line.
 const OLD_MS: u64 = 1_000;
 
@@ -84,6 +86,7 @@ pub fn list_old(text: &mut String, status: &Status) {
 #[derive(Default)]
 pub struct TroubleLog {
     known: Vec<(bool, bool)>,
+    next_ns: u64,
 }
 
 impl TroubleLog {
@@ -92,9 +95,14 @@ impl TroubleLog {
         self.known.iter().any(|&(lacks, silent)| lacks || silent)
     }
 
-    /// Compares with the last look.
+    /// Compares with the last look, at most once a second.
     pub fn look(&mut self, running: &Running) {
         let engine = running.engine_ref();
+        let now_ns = running.now_ns();
+        if !engine.is_held_up() && !self.is_waiting() || now_ns < self.next_ns {
+            return;
+        }
+        self.next_ns = now_ns.saturating_add(LOOK_NS);
         let (count, main_count) = (engine.health().members().len(), engine.store().main_count());
         self.known.resize(count, (false, false));
         for (index, known) in (0u16..).zip(&mut self.known) {

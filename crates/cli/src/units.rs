@@ -4,6 +4,9 @@ use std::time::Duration;
 
 const BINARY: [(&str, u64); 5] =
     [("KiB", 1 << 10), ("MiB", 1 << 20), ("GiB", 1 << 30), ("TiB", 1 << 40), ("PiB", 1 << 50)];
+/// Without `iB`, as `fio`, `qemu`, `mdadm` and `truncate` take it: binary.
+const SHORT: [(&str, u64); 5] =
+    [("K", 1 << 10), ("M", 1 << 20), ("G", 1 << 30), ("T", 1 << 40), ("P", 1 << 50)];
 const DECIMAL: [(&str, u64); 5] = [
     ("kB", 1_000),
     ("MB", 1_000_000),
@@ -12,11 +15,11 @@ const DECIMAL: [(&str, u64); 5] = [
     ("PB", 1_000_000_000_000_000),
 ];
 
-/// A number of bytes: `4KiB`, `1.5GiB`, `64MB`, `512B`.
+/// A number of bytes: `4KiB`, `1.5GiB`, `512B`; `64M` is 64 MiB, `64MB` is 64 million bytes.
 pub fn parse_size(text: &str) -> Result<u64, String> {
-    let expected = || format!("found {text:?}, expected a size with its unit, such as 4KiB, 64MiB or 1.5GiB");
+    let expected = || format!("found {text:?}, expected a size with its unit, such as 4KiB, 64M or 1.5GiB");
     let (number, unit) = split_unit(text).ok_or_else(expected)?;
-    let known = BINARY.iter().chain(&DECIMAL).find(|(name, _)| name.eq_ignore_ascii_case(unit));
+    let known = BINARY.iter().chain(&SHORT).chain(&DECIMAL).find(|(name, _)| name.eq_ignore_ascii_case(unit));
     let factor = match (unit, known) {
         ("B" | "b", _) => 1,
         (_, Some(&(_, factor))) => factor,
@@ -147,6 +150,12 @@ pub fn show_time(unix_s: u64) -> String {
     )
 }
 
+/// A moment, given in milliseconds since 1970, as `2026-03-01T12:30:05.250Z`.
+pub fn show_moment(unix_ms: u64) -> String {
+    let time = show_time(unix_ms / 1000);
+    format!("{}.{:03}Z", time.trim_end_matches(" UTC").replace(' ', "T"), unix_ms % 1000)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -157,6 +166,10 @@ mod tests {
         assert_eq!(parse_size("1.5GiB"), Ok(3 << 29));
         assert_eq!(parse_size("64 MiB"), Ok(64 << 20));
         assert_eq!(parse_size("1MB"), Ok(1_000_000));
+        assert_eq!(
+            [parse_size("64M"), parse_size("64k"), parse_size("2T")],
+            [Ok(64 << 20), Ok(64 << 10), Ok(2 << 40)]
+        );
         assert_eq!(parse_size("512B"), Ok(512));
         for bad in
             ["", "4096", "KiB", "-4KiB", "4XB", "0.3B", "1.KiB", ".5KiB", "1e3KiB", "99999999PiB", "4KiBs"]
@@ -188,6 +201,7 @@ mod tests {
         assert_eq!(show_count(1_234_567), "1,234,567");
         assert_eq!(show_count(123), "123");
         assert_eq!(show_time(0), "1970-01-01 00:00:00 UTC");
+        assert_eq!(show_moment(1_767_225_599_007), "2025-12-31T23:59:59.007Z");
         assert_eq!(show_time(951_782_400), "2000-02-29 00:00:00 UTC");
         assert_eq!(show_time(1_767_225_599), "2025-12-31 23:59:59 UTC");
     }

@@ -19,7 +19,7 @@ use format::MemberState;
 const ASKS_PER_WAIT: u64 = 20;
 const ASK_AGAIN_NS: std::ops::RangeInclusive<u64> = 50_000..=250_000_000;
 /// How often the age of operations is looked at, as a part of the limit, and at least.
-const LOOKS_PER_LIMIT: u64 = 16;
+const LOOKS_PER_LIMIT: u64 = 256;
 const LOOK_NS_MAX: u64 = 1_000_000_000;
 
 /// An operation under way.
@@ -193,8 +193,9 @@ impl Flights {
         oldest
     }
 
-    fn is_empty(&self) -> bool {
-        self.table.len() == 0
+    /// Whether anything is under way.
+    pub(super) fn any(&self) -> bool {
+        self.table.len() > 0
     }
 
     /// Something ends, or the driver is to be told something, with the next turn.
@@ -212,6 +213,7 @@ impl Engine {
     /// Hands an operation to the driver, unless nothing is written any more.
     pub(super) fn issue(&mut self, tag: Tag, op: DeviceOp) {
         let op = self.flights.begin(tag, op);
+        self.issued += 1;
         if self.frozen && op.kind != OpKind::Read {
             let place = u32::try_from(op.tag).expect("tags are places");
             return self.flights.lost.push(place);
@@ -290,7 +292,7 @@ impl Engine {
     /// When the engine wants to be pumped for the sake of its members.
     pub(super) fn members_deadline_ns(&self) -> Option<u64> {
         let again = (!self.flights.parked.is_empty()).then_some(self.flights.ask_again_ns);
-        let limit = self.options.device_timeout_ns.filter(|_| !self.flights.is_empty() && !self.frozen);
+        let limit = self.options.device_timeout_ns.filter(|_| self.flights.any() && !self.frozen);
         again.into_iter().chain(limit.map(|_| self.flights.look_ns)).min()
     }
 
@@ -305,6 +307,11 @@ impl Engine {
             not_answering: member.not_answering,
             timed_out: member.timed_out,
         }
+    }
+
+    /// Whether a member in service lacks room or does not answer.
+    pub fn is_held_up(&self) -> bool {
+        self.flights.members.iter().any(|member| member.lacking > 0 || member.not_answering)
     }
 
     /// The member that lacks room for longest, if one does: writes wait for it.

@@ -66,6 +66,11 @@ impl LossList {
         self.suspects.len() >= SUSPECTS_MAX
     }
 
+    /// What decides what is to be looked at next.
+    pub(super) fn mark(&self) -> [usize; 3] {
+        [self.suspects.len(), self.looking as usize, usize::from(self.unfinished)]
+    }
+
     pub(super) fn is_busy(&self) -> bool {
         self.looking > 0 || !self.suspects.is_empty()
     }

@@ -6,7 +6,7 @@ use crate::failure::Failure;
 use crate::fresh;
 use crate::made::MadeFile;
 use crate::memory::{self, CHUNK_BYTES, MemoryLimit, ceil_size, show_need};
-use crate::open::{look_at, member_name, open_options};
+use crate::open::{array_name, look_at, member_name, open_options};
 use crate::output;
 use crate::units::{parse_permille, parse_size, show_size};
 use array::{
@@ -30,9 +30,10 @@ const SPREAD_DEVICES_MAX: usize = 10;
 pub struct Arguments {
     /// How parity is kept up to date: `eplog` logs the parity of updates on log devices, `raid` updates it in place,
     /// `parity-log` updates data in place and logs the change of the parity; `elastic` writes everything in new stripes and
-    /// collects garbage, `was` does so with chunks that are updated often apart from the others.
+    /// collects garbage, `was` does so with chunks that are updated often apart from the others. By default `eplog` if log devices
+    /// are named, else `raid`.
     #[arg(long, value_enum)]
-    scheme: SchemeName,
+    scheme: Option<SchemeName>,
     /// Devices the array can lose without losing data; with `eplog` and `parity-log` also the number of log devices.
     #[arg(long, value_name = "M")]
     parity: usize,
@@ -208,14 +209,13 @@ fn create_options(arguments: &Arguments, chunk_bytes: u64) -> Result<CreateOptio
         )));
     }
     let geometry = Geometry::new(total - parity, parity, chunk_bytes)?;
-    let scheme = match arguments.scheme {
-        SchemeName::Eplog => SchemeKind::Eplog,
-        SchemeName::Raid => SchemeKind::Raid,
-        SchemeName::ParityLog => SchemeKind::ParityLog,
-        SchemeName::Elastic => SchemeKind::Elastic,
-        SchemeName::Was => SchemeKind::Was,
-    };
+    let scheme = scheme_of(arguments);
     arguments.unit.check(scheme)?;
+    if arguments.reserve.is_some() && scheme.is_in_place() {
+        return Err(Failure::new(format!(
+            "--reserve: scheme {scheme} updates data in place and keeps no space for new versions; leave the option out"
+        )));
+    }
     let reserve = if scheme.is_elastic() { RESERVE_PERMILLE_ELASTIC } else { RESERVE_PERMILLE_DEFAULT };
     Ok(CreateOptions {
         scheme,
@@ -234,6 +234,19 @@ fn create_options(arguments: &Arguments, chunk_bytes: u64) -> Result<CreateOptio
         reserve_permille: arguments.reserve.unwrap_or(reserve),
         unit_rows: arguments.unit.rows(),
     })
+}
+
+/// The scheme asked for, or the one that the devices suggest.
+fn scheme_of(arguments: &Arguments) -> SchemeKind {
+    match arguments.scheme {
+        Some(SchemeName::Eplog) => SchemeKind::Eplog,
+        Some(SchemeName::Raid) => SchemeKind::Raid,
+        Some(SchemeName::ParityLog) => SchemeKind::ParityLog,
+        Some(SchemeName::Elastic) => SchemeKind::Elastic,
+        Some(SchemeName::Was) => SchemeKind::Was,
+        None if arguments.log.is_empty() => SchemeKind::Raid,
+        None => SchemeKind::Eplog,
+    }
 }
 
 fn check_name(name: &str) -> Result<(), Failure> {
@@ -264,7 +277,7 @@ fn check_paths(arguments: &Arguments) -> Result<(), Failure> {
         }
         let advice = "use another device, or --force to overwrite it";
         if let Some(superblock) = candidate.superblock() {
-            let array = superblock.array;
+            let array = array_name(superblock);
             return Err(Failure::new(format!("{}: is a member of array {array}; {advice}", path.display())));
         }
         if candidate.looks_like_member {
@@ -358,7 +371,7 @@ fn report(arguments: &Arguments, config: &ArrayConfig, need: &MemoryNeed, array:
             "name": array.name,
             "scheme": config.scheme.to_string(),
             "code": config.code.to_string(),
-            "consistency": config.consistency.to_string(),
+            "consistency": config.scheme.is_in_place().then(|| config.consistency.to_string()),
             "data_count": geometry.data_count(),
             "parity_count": geometry.parity_count(),
             "log_count": config.log_count,

@@ -7,6 +7,7 @@ use crate::open::{Candidate, look_at, member_name, shape, state_name};
 use crate::output;
 use crate::units::{show_size, show_time};
 use clap::Args;
+use format::Superblock;
 use serde_json::{Value, json};
 use std::path::PathBuf;
 
@@ -18,17 +19,39 @@ pub struct Arguments {
     /// Print JSON.
     #[arg(long)]
     json: bool,
+    /// Print lines KEY=VALUE for udev, as `blkid -o udev` does.
+    #[arg(long, conflicts_with = "json")]
+    export: bool,
 }
 
 /// Runs `examine`.
 pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     let candidate = look_at(&arguments.path)?;
-    if arguments.json {
+    if arguments.export {
+        output::print(candidate.superblock().map(to_udev).unwrap_or_default());
+    } else if arguments.json {
         output::line(format_args!("{:#}", to_json(&candidate)));
     } else {
         output::print(to_text(&candidate));
     }
     Ok(u8::from(candidate.superblock().is_none()))
+}
+
+/// What udev is to know of a member, so that `lsblk -f` and others do not take it for a blank device.
+fn to_udev(superblock: &Superblock) -> String {
+    // What udev has no room for in a value becomes an underscore.
+    let plain = |c: char| if c.is_alphanumeric() || "-_.:".contains(c) { c } else { '_' };
+    let name: String = superblock.name.chars().map(plain).collect();
+    let mut text = format!(
+        "ID_FS_TYPE=elastripe_member\nID_FS_USAGE=raid\nID_FS_UUID={}\nELASTRIPE_MEMBER={}\nELASTRIPE_SCHEME={}\n",
+        superblock.array,
+        role_of(superblock),
+        superblock.config.scheme
+    );
+    if !name.is_empty() {
+        text.push_str(&format!("ID_FS_LABEL={name}\n"));
+    }
+    text
 }
 
 fn to_json(candidate: &Candidate) -> Value {

@@ -10,6 +10,7 @@ mod members;
 mod plot;
 mod remove;
 mod replay;
+mod scan;
 mod serve;
 mod simulate;
 mod status;
@@ -28,6 +29,8 @@ pub enum Command {
     Create(create::Arguments),
     /// Assemble an array and export it over NBD.
     Serve(serve::Arguments),
+    /// Find arrays among devices, files and directories.
+    Scan(scan::Arguments),
     /// Show how an array is; exit code 0 healthy, 1 degraded, 2 failed, 4 could not look.
     Status(status::Arguments),
     /// Stop serving an array, in order.
@@ -70,6 +73,7 @@ impl Command {
         match self {
             Self::Create(arguments) => create::run(&arguments),
             Self::Serve(arguments) => serve::run(&arguments),
+            Self::Scan(arguments) => scan::run(&arguments),
             Self::Status(arguments) => status::run(&arguments),
             Self::Stop(arguments) => maintain::stop(&arguments),
             Self::Fail(arguments) => members::fail(&arguments),

@@ -6,11 +6,15 @@ use crate::cache::CacheSizes;
 use crate::control;
 use crate::elastic::ElasticChoices;
 use crate::failure::Failure;
+use crate::logbook::{self, Level, LogTime, log_as};
 use crate::memory::{self, MemoryLimit, show_need};
+use crate::notify::{self, notify};
 use crate::open::{Assembled, Force, Incomplete, Locked, describe, lock, member_name, name_of};
 use crate::operate::Operator;
 use crate::output;
+use crate::reactions::Reactions;
 use crate::registry::{ControlSocket, Record};
+use crate::scan::members_of;
 use crate::signals::Signals;
 use crate::steward::{Steward, log};
 use crate::units::{parse_duration_or_off, parse_rate_or_off, parse_size, show_size};
@@ -19,6 +23,7 @@ use array::{CommitPolicy, EngineOptions, MemoryNeed, RecoveryReport, SchemeOptio
 use clap::{Args, ValueEnum};
 use front::{Server, ServerOptions};
 use std::fmt;
+use std::net::{IpAddr, SocketAddr};
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
@@ -27,9 +32,16 @@ use std::time::Duration;
 /// Options of `serve`.
 #[derive(Args, Debug)]
 pub struct Arguments {
-    /// The members, in any order, and spares.
-    #[arg(required = true, value_name = "MEMBER")]
+    /// The members, in any order, and spares. With --scan or --array, places to look at: devices, files, directories;
+    /// without any, every block device.
+    #[arg(required_unless_present_any = ["scan", "array"], value_name = "MEMBER")]
     paths: Vec<PathBuf>,
+    /// Find the members among the paths; what is no member of the array is ignored.
+    #[arg(long)]
+    scan: bool,
+    /// The same, of the array with this name or UUID.
+    #[arg(long, value_name = "NAME|UUID")]
+    array: Option<String>,
     /// Where clients connect: unix:PATH or tcp:HOST:PORT; may be given several times. With --run alone, a socket of its
     /// own.
     #[arg(long, value_parser = parse_address, value_name = "ADDRESS", required_unless_present = "run")]
@@ -70,6 +82,13 @@ pub struct Arguments {
     /// Refuse writes of clients.
     #[arg(long)]
     read_only: bool,
+    /// Whether lines of the log begin with the time.
+    #[arg(long, value_enum, default_value = "auto", value_name = "WHEN")]
+    log_time: LogTime,
+    /// Run this shell command whenever something happens to the array, with ELASTRIPE_EVENT, _DEVICE, _MESSAGE, _NAME and
+    /// _UUID in its environment.
+    #[arg(long, value_name = "COMMAND")]
+    on_event: Option<String>,
     /// Run this shell command with ELASTRIPE_URI in its environment, then stop and exit with its code.
     #[arg(long, value_name = "COMMAND")]
     run: Option<String>,
@@ -118,9 +137,15 @@ fn absolute(path: &Path) -> PathBuf {
 
 /// Runs `serve`.
 pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
+    logbook::begin(arguments.log_time);
+    let paths = if arguments.scan || arguments.array.is_some() {
+        members_of(&arguments.paths, arguments.array.as_deref())?
+    } else {
+        arguments.paths.clone()
+    };
     let incomplete = if arguments.degraded { Incomplete::Accept } else { Incomplete::Refuse };
     // Whatever can fail without the array being touched comes before it is assembled.
-    let locked = lock(&arguments.paths, Force::of_flag(arguments.force), incomplete)?;
+    let locked = lock(&paths, Force::of_flag(arguments.force), incomplete)?;
     let scheme = locked.superblock().config.scheme;
     arguments.cache.check(scheme)?;
     arguments.elastic.check(scheme)?;
@@ -196,7 +221,8 @@ fn print_start(assembled: &Assembled, talk: Talk) {
     }
     let main_count = assembled.found.superblock().config.geometry.device_count();
     for dev in assembled.found.unnamed() {
-        log(&format!("{} is left out and out of service from now on", member_name(main_count, dev)));
+        let text = format!("{} is left out and out of service from now on", member_name(main_count, dev));
+        log_as(Level::Warning, &text);
     }
     assembled.notes.iter().for_each(|note| log(&note.to_string()));
 }
@@ -263,15 +289,23 @@ fn serve(assembled: Assembled, sockets: Sockets, arguments: &Arguments) -> Resul
     operator.adopt_spares(&mut running, &found.spares).iter().for_each(|why| log(why));
     operator.resume(&mut running);
     let listener = control.listener().try_clone()?;
-    let mut steward = Steward::new(signals, listener, operator, found.stale, uris.clone());
+    let (uuid, name) = (found.superblock().array.to_string(), found.superblock().name.clone());
+    let reactions = Reactions::new(arguments.on_event.clone(), uuid, name);
+    let mut steward = Steward::new(signals, listener, operator, found.stale, uris.clone(), reactions);
     let talk = Talk::of(arguments);
     uris.iter().for_each(|uri| talk.say(format_args!("serving at {uri}")));
     if let (Some(command), Some(uri)) = (&arguments.run, uris.first()) {
-        let child = Command::new("sh").arg("-c").arg(command).env("ELASTRIPE_URI", uri).spawn();
+        let child = Command::new("sh")
+            .arg("-c")
+            .arg(command)
+            .env("ELASTRIPE_URI", uri)
+            .env_remove(notify::VARIABLE)
+            .spawn();
         steward.watch_child(child.map_err(|error| Failure::new(format!("--run: sh: {error}")))?);
     }
-    notify_ready();
+    notify(&format!("READY=1\nSTATUS=serving at {}", uris.join(" ")));
     let summary = server.run(&mut running, &mut steward);
+    notify("STOPPING=1\nSTATUS=stopping the array in order");
     let child = steward.finish_child();
     running.engine().halt_maintenance();
     let stopped = running.stop();
@@ -301,7 +335,28 @@ fn listen(server: &mut Server, address: &Address) -> Result<String, Failure> {
             server.listen_unix(path)?;
             Ok(format!("nbd+unix:///?socket={}", escape(&absolute(path))))
         }
-        Address::Tcp(address) => Ok(format!("nbd://{}", server.listen_tcp(address)?)),
+        Address::Tcp(address) => Ok(tcp_uri(server.listen_tcp(address)?)),
+    }
+}
+
+/// What clients are told of a TCP address; whoever can reach it from outside may read and write.
+fn tcp_uri(bound: SocketAddr) -> String {
+    if !bound.ip().to_canonical().is_loopback() {
+        let whence = if bound.ip().is_unspecified() { "every address of this machine" } else { "it" };
+        log_as(
+            Level::Warning,
+            &format!(
+                "tcp:{bound}: whoever reaches {whence} can read and write the volume: nothing asks for a password, nothing is \
+                 encrypted; use tcp:127.0.0.1:{0} and a tunnel, or a firewall",
+                bound.port()
+            ),
+        );
+    }
+    // Nobody can connect to the address that stands for all.
+    match bound.ip() {
+        IpAddr::V4(ip) if ip.is_unspecified() => format!("nbd://127.0.0.1:{}", bound.port()),
+        IpAddr::V6(ip) if ip.is_unspecified() => format!("nbd://[::1]:{}", bound.port()),
+        IpAddr::V4(_) | IpAddr::V6(_) => format!("nbd://{bound}"),
     }
 }
 
@@ -316,13 +371,4 @@ fn escape(path: &Path) -> String {
         }
     }
     text
-}
-
-/// Tells systemd (`Type=notify`) that clients can connect.
-fn notify_ready() {
-    if let Some(path) = std::env::var_os("NOTIFY_SOCKET").filter(|path| !path.is_empty())
-        && let Ok(socket) = std::os::unix::net::UnixDatagram::unbound()
-    {
-        let _ = socket.send_to(b"READY=1", path); // without a service manager nobody waits for it
-    }
 }

@@ -19,7 +19,7 @@ fn status(state: &str, source: &str, devices: Vec<Value>) -> Value {
     json!({
         "uuid": "00112233-4455-6677-8899-aabbccddeeff", "name": "tank", "state": state, "source": source,
         "clean": if source == "stopped" { json!(true) } else { Value::Null },
-        "scheme": "eplog", "code": "xor", "consistency": "journal",
+        "scheme": "eplog", "code": "xor", "consistency": null,
         "data_count": 2, "parity_count": 1, "log_count": 1, "chunk_bytes": 4096, "volume_bytes": 3u64 << 30,
         "reserve_permille": 100, "created_unix_s": 0, "epoch": 3, "uris": [], "devices": devices,
         "stale": [], "ignored": [], "space": null, "commit": null, "checkpoints": null, "memory": null,
@@ -84,16 +84,16 @@ fn a_degraded_array_that_is_being_rebuilt() {
     served: nbd+unix:///?socket=/s
      shape: eplog 2+1 with 1 log device, code xor, 4 KiB chunks; made 1970-01-01 00:00:00 UTC
     volume: 3 GiB (3221225472 bytes); 10.0 % of each data device kept for new versions
-     space: 1.95 MiB free on the data devices (50.0 %); log 25.0 % full
+     space: 1.95 MiB free on the data devices (50.0 %), parity and new versions counted in; log 25.0 % full
     commit: 1,234 stripes wait for parity commit, covered by 99 log stripes; commit under way; 10,000 stripes committed since the start
 checkpoint: number 7 on top of full 5; 2 written since the start
     memory: maps and checksums 11.07 bytes per chunk (1 MiB), uncommitted updates 0 B
   activity: 1,000 requests in 1min 01s: 1 chunks read, 2 written, 3 computed from others
       work: rebuild of data1: 25.0 % done, 100 MiB/s, 1min 15s left
 
-  DEVICE   STATE         READ  WRITE  CKSUM HEALED   BYTES IN  BYTES OUT  PATH
-  data0    healthy          1      0      2      3      1 MiB      4 KiB  /dev/data0
-  data1    rebuilding       1      0      2      3      1 MiB      4 KiB  /dev/data1
+  DEVICE   STATE         READ  WRITE  CKSUM HEALED BYTES READ BYTES WRITTEN  PATH
+  data0    healthy          1      0      2      3      4 KiB         1 MiB  /dev/data0
+  data1    rebuilding       1      0      2      3      4 KiB         1 MiB  /dev/data1
   /dev/old: no member any more, it was replaced or failed
 ";
     assert_eq!(shown(status), expected);
@@ -126,7 +126,7 @@ fn an_elastic_array_shows_its_units_instead_of_commits() {
     for row in [
         "shape: was 2+1, code xor, 4 KiB chunks, units of 64 rows; made 1970-01-01 00:00:00 UTC",
         "volume: 3 GiB (3221225472 bytes); 21.7 % of each data device left for garbage",
-        "space: 1000 KiB free on the data devices (25.0 %)",
+        "space: 1000 KiB free on the data devices (25.0 %), parity and new versions counted in",
         "gc: 25.0 % of the rows of 100 units free; since the start 7 units collected, 1,234 chunks moved; 5,000 full and 6 short stripes written",
         "memory: maps and checksums 11.07 bytes per chunk (1 MiB), placement 4.57 KiB",
     ] {

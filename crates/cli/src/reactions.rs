@@ -1,0 +1,53 @@
+//! `--on-event`: a command of the operator's that is told what happens to the array.
+
+use crate::logbook::{Level, log_as};
+use crate::notify;
+use std::process::{Child, Command, Stdio};
+
+/// Commands at a time. Where events come faster than they are dealt with, the log has them all.
+const RUNNING_MAX: usize = 16;
+
+/// See the module's documentation.
+pub struct Reactions {
+    command: Option<String>,
+    /// UUID and name of the array.
+    array: (String, String),
+    running: Vec<Child>,
+}
+
+impl Reactions {
+    /// Tells `command`, if there is one, of an array with this UUID and name.
+    pub fn new(command: Option<String>, uuid: String, name: String) -> Self {
+        Self { command, array: (uuid, name), running: Vec::new() }
+    }
+
+    /// Logs what happened, and tells the command, which runs beside the server.
+    pub fn tell(&mut self, level: Level, event: &str, device: &str, message: &str) {
+        log_as(level, message);
+        let Some(command) = &self.command else { return };
+        if self.running.len() >= RUNNING_MAX {
+            log_as(Level::Warning, "--on-event: 16 commands are running already; this one is left out");
+            return;
+        }
+        let child = Command::new("sh")
+            .args(["-c", command])
+            .env("ELASTRIPE_EVENT", event)
+            .env("ELASTRIPE_UUID", &self.array.0)
+            .env("ELASTRIPE_NAME", &self.array.1)
+            .env("ELASTRIPE_DEVICE", device)
+            .env("ELASTRIPE_MESSAGE", message)
+            .env_remove(notify::VARIABLE)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .spawn();
+        match child {
+            Ok(child) => self.running.push(child),
+            Err(error) => log_as(Level::Error, &format!("--on-event: sh: {error}")),
+        }
+    }
+
+    /// Some child has ended.
+    pub fn reap(&mut self) {
+        self.running.retain_mut(|child| matches!(child.try_wait(), Ok(None)));
+    }
+}

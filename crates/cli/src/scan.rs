@@ -1,0 +1,145 @@
+//! Finding the members of arrays among devices and files.
+
+use crate::failure::Failure;
+use crate::open::{Candidate, look_at, name_of};
+use crate::output;
+use format::ArrayUuid;
+use std::collections::HashSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// The devices of one array.
+pub struct Sighted {
+    /// The array.
+    pub array: ArrayUuid,
+    /// Its name, may be empty.
+    pub name: String,
+    /// Members, former members and spares.
+    pub candidates: Vec<Candidate>,
+}
+
+/// What was found.
+pub struct Sight {
+    /// Arrays, in the order of their first device.
+    pub arrays: Vec<Sighted>,
+    /// Paths named one by one that are no members, and why.
+    pub strangers: Vec<Failure>,
+}
+
+/// Looks at `places`: devices and files, and what is in directories. Without any, at every block device.
+pub fn look_around(places: &[PathBuf]) -> Result<Sight, Failure> {
+    let mut sight = Sight { arrays: Vec::new(), strangers: Vec::new() };
+    let mut seen = HashSet::new();
+    let everywhere = if places.is_empty() { block_devices()? } else { Vec::new() };
+    for path in &everywhere {
+        sight.add(path, &mut seen);
+    }
+    for place in places {
+        if place.is_dir() {
+            files_in(place)?.iter().for_each(|path| sight.add(path, &mut seen).map_or((), drop));
+        } else if let Some(stranger) = sight.add(place, &mut seen) {
+            sight.strangers.push(stranger);
+        }
+    }
+    Ok(sight)
+}
+
+impl Sight {
+    /// Takes note of a path; if it is no member, why.
+    fn add(&mut self, path: &Path, seen: &mut HashSet<device::Identity>) -> Option<Failure> {
+        let candidate = match look_at(path) {
+            Ok(candidate) => candidate,
+            Err(failure) => return Some(failure),
+        };
+        let (array, name) = match candidate.require_superblock() {
+            Ok(superblock) => (superblock.array, superblock.name.clone()),
+            Err(failure) => return Some(failure),
+        };
+        // One device may have several names.
+        if device::identity(path).is_ok_and(|identity| !seen.insert(identity)) {
+            return None;
+        }
+        match self.arrays.iter_mut().find(|other| other.array == array) {
+            Some(other) => other.candidates.push(candidate),
+            None => self.arrays.push(Sighted { array, name, candidates: vec![candidate] }),
+        }
+        None
+    }
+
+    /// The array of this name or UUID; if none is wanted, the only one.
+    fn choose(self, wanted: Option<&str>) -> Result<Sighted, Failure> {
+        let names = || {
+            let names = self.arrays.iter().map(|found| format!("{} ({})", show(&found.name), found.array));
+            names.collect::<Vec<_>>().join(", ")
+        };
+        let fits = |found: &&Sighted| {
+            wanted.is_none_or(|wanted| found.name == wanted || found.array.to_string() == wanted)
+        };
+        let count = self.arrays.iter().filter(fits).count();
+        let what = wanted.map_or_else(String::new, |wanted| format!("{wanted}: "));
+        match (count, self.arrays.is_empty()) {
+            (1, _) => {}
+            (_, true) => return Err(Failure::new(format!("{what}no member of an array was found"))),
+            (0, false) => return Err(Failure::new(format!("{what}not found; found {}", names()))),
+            (_, false) => {
+                return Err(Failure::new(format!(
+                    "{what}several arrays were found: {}; choose with --array UUID",
+                    names()
+                )));
+            }
+        }
+        let chosen = self.arrays.into_iter().find(|found| fits(&found));
+        chosen.ok_or_else(|| Failure::new("no member of an array was found"))
+    }
+}
+
+fn show(name: &str) -> &str {
+    if name.is_empty() { "without a name" } else { name }
+}
+
+/// The paths of an array's devices among `places`; strangers that were named one by one are mentioned.
+pub fn members_of(places: &[PathBuf], wanted: Option<&str>) -> Result<Vec<PathBuf>, Failure> {
+    let mut sight = look_around(places)?;
+    let strangers = std::mem::take(&mut sight.strangers);
+    let named: Vec<PathBuf> = places.to_vec();
+    let mut others = Vec::new();
+    for found in &sight.arrays {
+        let named = found.candidates.iter().filter(|candidate| named.contains(&candidate.path));
+        others.extend(
+            named.map(|candidate| (found.array, candidate.path.clone(), candidate.superblock().map(name_of))),
+        );
+    }
+    let chosen = sight.choose(wanted)?;
+    for stranger in &strangers {
+        output::warn(format_args!("elastripe: ignored: {stranger}"));
+    }
+    for (_, path, name) in others.iter().filter(|(array, _, _)| *array != chosen.array) {
+        let name = name.as_deref().unwrap_or_default();
+        output::warn(format_args!("elastripe: ignored: {}: belongs to array {name}", path.display()));
+    }
+    Ok(chosen.candidates.into_iter().map(|candidate| candidate.path).collect())
+}
+
+/// Files and block devices in a directory, by name.
+fn files_in(directory: &Path) -> Result<Vec<PathBuf>, Failure> {
+    let at = |error: std::io::Error| Failure::new(format!("{}: {error}", directory.display()));
+    let mut paths = Vec::new();
+    for entry in fs::read_dir(directory).map_err(at)? {
+        let path = entry.map_err(at)?.path();
+        if device::identity(&path).is_ok() {
+            paths.push(path);
+        }
+    }
+    paths.sort();
+    Ok(paths)
+}
+
+/// All block devices that the kernel knows, but those that hold nothing.
+fn block_devices() -> Result<Vec<PathBuf>, Failure> {
+    const LIST: &str = "/proc/partitions";
+    let text = fs::read_to_string(LIST).map_err(|error| Failure::new(format!("{LIST}: {error}")))?;
+    let names = text.lines().skip(2).filter_map(|line| line.split_whitespace().nth(3));
+    let usable =
+        |name: &&str| !name.starts_with("ram") && !name.starts_with("zram") && !name.starts_with("sr");
+    Ok(names.filter(usable).map(|name| Path::new("/dev").join(name)).filter(|path| path.exists()).collect())
+}
