@@ -1,6 +1,10 @@
 //! More is lost than the code makes up for: it is listed, it stays listed over a restart as a figure, and when it was
 //! rewritten or discarded the rebuild that met it ends by itself.
-#![allow(clippy::unwrap_used, clippy::cast_possible_truncation, reason = "tests may panic; patterns wrap around")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::cast_possible_truncation,
+    reason = "tests may panic; patterns wrap around"
+)]
 
 mod common;
 
@@ -156,6 +160,8 @@ fn one_lost_chunk_of_a_stripe_in_place_can_be_rewritten_alone() {
         assert_eq!(lost(&array), [0; 0], "{scheme}");
         array.run(|e, tag| e.commit(tag)).unwrap();
         array.run(|e, tag| e.scrub(tag, 0)).unwrap();
-        assert!(read(&mut array, 6 * CHUNK, 3 * CHUNK).unwrap() == (6..9).flat_map(content).collect::<Vec<u8>>());
+        assert!(
+            read(&mut array, 6 * CHUNK, 3 * CHUNK).unwrap() == (6..9).flat_map(content).collect::<Vec<u8>>()
+        );
     }
 }

@@ -44,7 +44,8 @@ pub fn of_engine(engine: &Engine) -> Option<Lost> {
         return None;
     }
     let chunk = engine.store().config.geometry.chunk_bytes() as u64;
-    let range = |(first, count): (u64, u64)| Range { offset_bytes: first * chunk, length_bytes: count * chunk };
+    let range =
+        |(first, count): (u64, u64)| Range { offset_bytes: first * chunk, length_bytes: count * chunk };
     let ranges: Vec<Range> = losses.chunks.stretches().take(RANGES_MAX).map(range).collect();
     let listed = losses.chunks.stretches().count();
     let chunks = known.max(losses.noted);
@@ -81,7 +82,9 @@ pub fn meaning(lost: &Lost) -> String {
             "{amount} of the volume were LOST when the array was last in service; which is unknown until rebuild or scrub have looked"
         )
     } else {
-        format!("at least {amount} of the volume are LOST; more is unknown until rebuild or scrub have looked at everything")
+        format!(
+            "at least {amount} of the volume are LOST; more is unknown until rebuild or scrub have looked at everything"
+        )
     };
     format!("{known}; they read as errors, everything else can be read and written{part}")
 }

@@ -113,7 +113,8 @@ impl Engine {
     pub(super) fn drive_losses(&mut self) {
         while self.lost.looking < LOOKS_MAX {
             let spare = self.pool.free_count() > self.store.slots_kept();
-            let Some(slot) = (spare && !self.lost.suspects.is_empty()).then(|| self.pool.alloc()).flatten() else {
+            let Some(slot) = (spare && !self.lost.suspects.is_empty()).then(|| self.pool.alloc()).flatten()
+            else {
                 break;
             };
             if let Some(lcn) = self.lost.suspects.pop_front() {

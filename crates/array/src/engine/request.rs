@@ -49,7 +49,9 @@ pub enum EngineError {
         dev: DevIndex,
     },
     /// What was asked for could not be done for so many code words or stripes, too much of which is lost.
-    #[error("too much of {count} code words is lost: rewrite or discard it (see `status --verbose`), the rest is done")]
+    #[error(
+        "too much of {count} code words is lost: rewrite or discard it (see `status --verbose`), the rest is done"
+    )]
     Lost {
         /// How many.
         count: u64,
@@ -61,7 +63,9 @@ pub enum EngineError {
     #[error("a rebuild is under way; wait for its end")]
     Busy,
     /// A rebuild onto a member that works, that still has operations under way, or of an array that takes no writes.
-    #[error("the member works or is not free yet, or the array takes no writes: nothing can take its place now")]
+    #[error(
+        "the member works or is not free yet, or the array takes no writes: nothing can take its place now"
+    )]
     NotReplaceable,
 }
 
