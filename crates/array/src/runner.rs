@@ -65,14 +65,15 @@ impl<D: DeviceSet> Array<D> {
     /// One turn: submits what the engine wants, feeds it what has completed. `true` if anything happened.
     pub fn turn(&mut self) -> bool {
         self.engine.pump();
-        while let Some(dev) = self.engine.take_given_up() {
-            self.devices.give_up(dev);
-        }
         let (ops, pool) = self.engine.take_ops();
         let submitted = !ops.is_empty();
         if submitted {
             self.devices.submit(pool, ops);
             ops.clear();
+        }
+        // After what the engine wanted of such a member before it knew: that is given up, too.
+        while let Some(dev) = self.engine.take_given_up() {
+            self.devices.give_up(dev);
         }
         self.devices.poll(self.engine.pool(), &mut self.completions);
         let completed = !self.completions.is_empty();

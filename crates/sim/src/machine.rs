@@ -258,7 +258,8 @@ impl Machine {
     pub fn power_on(&mut self) -> Result<Array<Shared>, Violation> {
         loop {
             let recrash = self.swarm.crashes && self.rng.chance(self.swarm.recrash_permille, 1000);
-            if self.swarm.faults && self.rng.chance(1, 16) {
+            // An assembly that ends for want of room is like one that a power cut ends.
+            if self.swarm.faults && self.swarm.crashes && self.rng.chance(1, 16) {
                 self.fill_up();
             }
             if let Some((array, report)) = self.assemble(recrash)? {
