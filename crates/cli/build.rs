@@ -32,7 +32,7 @@ fn checked_out(manifest: &Path) -> Option<(String, bool)> {
     git(manifest, &["ls-files", "--error-unmatch", "Cargo.toml"])?;
     let commit = git(manifest, &["rev-parse", "HEAD"])?;
     let branch = git(manifest, &["symbolic-ref", "-q", "HEAD"]).unwrap_or_default();
-    for name in ["HEAD", "packed-refs", &branch] {
+    for name in ["HEAD", "logs/HEAD", "packed-refs", &branch] {
         let path = git(manifest, &["rev-parse", "--git-path", name]).map(|path| manifest.join(path));
         // A file that is not there would have this run every time.
         if let Some(path) = path.filter(|path| !name.is_empty() && path.exists()) {

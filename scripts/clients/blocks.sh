@@ -113,7 +113,8 @@ test_fio() {
   command -v fio >/dev/null || skip "fio is not installed"
   fio --enghelp 2>/dev/null | grep -qw nbd || skip "this fio has no nbd engine"
   make_array "$1" 128MiB
-  start_server --commit-every 5000
+  # shellcheck disable=SC2046
+  start_server $(commits 5000)
   fio_nbd --rw=randwrite --bs=4k --iodepth=32 --size=128m
   fio_nbd --rw=randwrite --bsrange=512-128k --bs_unaligned=0 --blockalign=512 --iodepth=16 --size=64m --offset=128m
   fio_nbd --rw=randrw --bs=16k --iodepth=8 --size=48m --offset=256m --numjobs=2 --offset_increment=64m
@@ -128,7 +129,8 @@ test_fio_faults() {
   command -v fio >/dev/null || skip "fio is not installed"
   fio --enghelp 2>/dev/null | grep -qw nbd || skip "this fio has no nbd engine"
   make_array "$1" 128MiB
-  start_server --commit-every 5000
+  # shellcheck disable=SC2046
+  start_server $(commits 5000)
   fio_nbd --rw=randwrite --bs=4k --iodepth=16 --size=96m --loops=3 &
   local load=$!
   sleep 1

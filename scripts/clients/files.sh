@@ -24,7 +24,8 @@ test_fs() {
   need_bridge
   need_file_system "$2"
   make_array "$1" 128MiB
-  start_server --commit-every 5000
+  # shellcheck disable=SC2046
+  start_server $(commits 5000)
   bridge_up
   make_fs "$2"
   mount_fs "$2"
@@ -63,7 +64,8 @@ test_crash() {
   RANDOM=$seed
   echo "seed $seed, $crashes crashes"
   make_array "$1" 128MiB
-  start_server --commit-every 2000 --rebuild-rate 60MiB/s
+  # shellcheck disable=SC2046
+  start_server $(commits 2000) --rebuild-rate 60MiB/s
   bridge_up
   make_fs "$2"
   mount_fs "$2"
@@ -134,7 +136,8 @@ crash_under_load() {
 
 # Serves again, lets the file system replay its journal, then looks at everything.
 recover() {
-  start_server --commit-every 2000 --rebuild-rate 60MiB/s
+  # shellcheck disable=SC2046
+  start_server $(commits 2000) --rebuild-rate 60MiB/s
   bridge_up
   mount_fs "$1"
   unmount_fs

@@ -84,6 +84,9 @@ make_array() {
   timeout 60 "$elastripe" create "${options[@]}"
 }
 
+# commits N: the option that has a scheme commit parity after N writes, if it is one that commits.
+commits() { case $scheme in eplog | parity-log) echo "--commit-every $1" ;; esac; }
+
 # start_server [OPTION...]: serves `members` at $uri and waits until it answers; sets `server`.
 start_server() {
   socket=$work/socket uri="nbd+unix:///?socket=$work/socket"

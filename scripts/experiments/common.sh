@@ -20,6 +20,15 @@ while [ $# -gt 0 ]; do
   esac
   shift 2
 done
+# What a run is compared with holds at full length: `short` is how long a shorter one is, for the tables.
+short=${requests[1]:-}
+# any FILE COLUMN [KEY=VALUE]: whether the column of a CSV file has something other than zeros, in the rows asked for.
+any() {
+  awk -F, -v column="$2" -v where="${3:-}" 'BEGIN { split(where, part, "=") }
+    NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i; next }
+    (where == "" || $at[part[1]] == part[2]) && $at[column] + 0 != 0 { found = 1; exit }
+    END { exit !found }' "$1"
+}
 command -v "$elastripe" >/dev/null || { echo "$name: no $elastripe (make build)" >&2; exit 1; }
 mkdir -p "$out"
 traces=$(mktemp -d)

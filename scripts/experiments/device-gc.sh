@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
 # EPLOG, experiments 2 and 3: GC operations of the SSDs under the schemes raid, parity-log and eplog, and under eplog with
 # parity commits never, at the end, and every 10,000 and 1,000 writes. Stand-ins for the paper's traces (made here, from a
-# seed) at (6+2) over simulated SSDs of the preset eplog-disksim, full before the array is made (X-06), log devices without
+# seed) at (6+2) over simulated SSDs of the preset eplog-disksim, full before the array is made, log devices without
 # service times. Counts the fill of the array too, as the paper does.
 #
-#   scripts/experiments/device-gc.sh [--requests N] [--seed N] [--out DIR]
+#   scripts/experiments/device-gc.sh [--requests N] [--seed N] [--out DIR] [--trace mds|usr|web|fin]
 #
-# Prints a table per trace beside the paper's ranges (requirements H-05 to H-11) and leaves it in DIR (default:
+# Prints a table per trace beside the paper's ranges (EPLOG, experiments 2 and 3) and leaves it in DIR (default:
 # target/experiments/device-gc) with results.csv and the JSON of every cell; cells that are there are not run again. Beside
-# the measured figures are those that follow from less (requirements, section 8.4):
+# the measured figures are those that follow from less:
 #   predicted   GC operations if GC copies nothing: pages written to the SSDs / 64, less the 8,192 blocks of each that are free above
 #               the 5 %; then the same without the pages of metadata
 #   stripes x m chunks that commits write: distinct stripes that each interval's writes touch (commit-stripes.awk), m for each
@@ -17,7 +17,11 @@
 #
 #   ELASTRIPE=target/release/elastripe
 set -euo pipefail
-options="[--requests N] [--seed N] [--out DIR]"
+all="mds usr web fin"
+own_option() {
+  case $1:$2 in --trace:mds | --trace:usr | --trace:web | --trace:fin) all=$2 ;; *) return 1 ;; esac
+}
+options="[--requests N] [--seed N] [--out DIR] [--trace mds|usr|web|fin]"
 . "$(dirname "$0")/common.sh"
 
 common=(--geometry 6+2 --ssd eplog-disksim --prefill --fill --compact --writes-only --queue-depth 1 --untimed --jobs 1)
@@ -66,23 +70,42 @@ commits() {
 
 {
   echo "synthetic stand-ins, seed $seed, ${requests[1]:-all} requests; $("$elastripe" --version), $(nproc) CPUs"
-  for trace in mds usr web fin; do
+  for trace in $all; do
     file=$traces/$trace.csv
     "$elastripe" trace generate --profile "$trace" "${requests[@]}" --seed "$seed" "$file" >/dev/null
     "$elastripe" simulate --trace "$file" "${common[@]}" --seed "$seed" --compare raid,parity-log,eplog \
       --out "$out/$trace" >"$out/$trace.txt"
     "$elastripe" simulate --trace "$file" "${common[@]}" --seed "$seed" --sweep commit-every=never,end,10000,1000 \
       --out "$out/$trace-commit" >"$out/$trace-commit.txt"
-    echo "$trace, against raid (paper: eplog -77.1 to -97.6 % GC, FIN -59.6 to -77.1 %, MDS none; H-05 to H-08):"
+    echo "$trace, against raid (EPLOG, experiment 2${short:+, at full length}: eplog -77.1 to -97.6 % GC, FIN -59.6 to -77.1 %, MDS none):"
     rows "$out/$trace" scheme | reductions raid
-    echo "$trace, eplog by commits, against never (paper: SSD writes up to +4.3 % end, +17.4 % 10K, +24.9 % 1K; H-09):"
+    echo "$trace, eplog by commits, against never (EPLOG, experiment 3${short:+, at full length}: SSD writes up to +4.3 % end, +17.4 % 10K, +24.9 % 1K):"
     rows "$out/$trace-commit" commit-every | reductions never
     commits "$trace"
     rm "$file"
   done
 } | tee "$out/table.txt"
 
-awk 'FNR == 1 && NR > 1 { next } { n = split(FILENAME, path, "/"); print (NR == 1 ? "workload" : path[n - 1]) "," $0 }' "$out"/{mds,usr,web,fin}/results.csv >"$out/schemes.csv"
-awk 'FNR == 1 && NR > 1 { next } { n = split(FILENAME, path, "/"); name = path[n - 1]; sub(/-commit$/, "", name); print (NR == 1 ? "workload" : name) "," $0 }' "$out"/{mds,usr,web,fin}-commit/results.csv >"$out/commits.csv"
-"$elastripe" plot "$out/schemes.csv" --x workload --y gc_operations_mean_with_fill --series scheme --out "$out/schemes.svg"
-"$elastripe" plot "$out/commits.csv" --x workload --y gc_operations_mean_with_fill --series commit-every --out "$out/commits.svg"
+# gather NAME SUFFIX: the results of all traces in one table.
+gather() {
+  local trace files=()
+  for trace in $all; do files+=("$out/$trace$2/results.csv"); done
+  awk -v suffix="$2" 'FNR == 1 && NR > 1 { next }
+    { n = split(FILENAME, path, "/"); name = substr(path[n - 1], 1, length(path[n - 1]) - length(suffix)); print (NR == 1 ? "workload" : name) "," $0 }' \
+    "${files[@]}" >"$out/$1.csv"
+}
+
+# draw NAME SERIES: none if no SSD has collected anything.
+draw() {
+  rm -f "$out/$1.svg"
+  if any "$out/$1.csv" gc_operations_mean_with_fill; then
+    "$elastripe" plot "$out/$1.csv" --x workload --y gc_operations_mean_with_fill --series "$2" --out "$out/$1.svg"
+  else
+    echo "no plot $1.svg: no SSD has collected anything" | tee -a "$out/table.txt"
+  fi
+}
+
+gather schemes ""
+gather commits -commit
+draw schemes scheme
+draw commits commit-every

@@ -1,9 +1,11 @@
 #!/usr/bin/env bash
-# The parity-stream paper's experiments (X-22 to X-25), its future work (dynamic cap, L-17; several parity streams, L-18), and
-# what the paper found beside it (H-53, H-58 to H-62), with a verdict. Its FIO workload is made here from a seed: 16 KiB random
-# writes, Zipf 0.99, four at a time (P-17). Its TPC-C and YCSB traces do not exist here: H-54 to H-57 are not tried.
+# The parity-stream paper's experiments (figures 1 and 4 to 7), its future work (a cap chosen online, several parity streams), and
+# what the paper found beside it, with a verdict. Its FIO workload is made here from a seed: 16 KiB random writes, Zipf 0.99, four
+# at a time. Its TPC-C and YCSB traces do not exist here, and what it found with them is not tried.
 #
-#   scripts/experiments/parity-streams.sh [--seed N] [--out DIR] [--part engine|ssd|dynamic]
+#   scripts/experiments/parity-streams.sh [--seed N] [--out DIR] [--part engine|ssd|dynamic] [--short yes]
+#
+# `--short yes` shows in seconds how it goes: fewer utilizations and drive writes, one seed, smaller SSDs, no verdicts.
 #
 # engine    `elastripe simulate`: RAID-5 (6+1) over seven SSDs of the preset ps-vnand, cut to 1 GiB (328 blocks, not 2,048) so
 #           that a cell takes seconds. The fill, then ten drive writes of what is used, of which the last four count: the
@@ -18,17 +20,26 @@
 #   ELASTRIPE=target/release/elastripe
 set -euo pipefail
 parts="engine ssd dynamic"
+brief=
 own_option() {
-  case $1:$2 in --part:engine | --part:ssd | --part:dynamic) parts=$2 ;; *) return 1 ;; esac
+  case $1:$2 in
+    --part:engine | --part:ssd | --part:dynamic) parts=$2 ;;
+    --short:yes) brief=yes ;;
+    *) return 1 ;;
+  esac
 }
-options="[--seed N] [--out DIR] [--part engine|ssd|dynamic]"
+options="[--seed N] [--out DIR] [--part engine|ssd|dynamic] [--short yes]"
 . "$(dirname "$0")/common.sh"
+# Utilizations, drive writes (of which the last ones count), SSDs, seeds.
+percents="10 20 30 40 50 60 70 80 90 100" writes=10 counted=4 long=50 ssd_mib=1024 seeds="1 2 3" warmup=60 useds="0.3 0.5 0.7 0.9 1"
+caps="0.1 0.2 0.3 0.4 0.5 0.6 0.7 0.8 0.9 1 dynamic dynamic:inf" patterns="uniform zipf:0.99"
+if [ -n "$brief" ]; then percents=50 writes=2 counted=1 long=3 ssd_mib=256 seeds=1 warmup=1 useds=0.5 patterns=uniform; fi
 
 ### engine
 
 # trace PERCENT WRITES: 16 KiB Zipf writes over that share of six SSDs of 1 GiB (the generator's are of 4 KiB).
 trace() {
-  "$elastripe" trace generate --profile zipf:0.99 --requests "$2" --range "$((1536 * $1 / 100))MiB" --seed "$seed" \
+  "$elastripe" trace generate --profile zipf:0.99 --requests "$2" --range "$((3 * ssd_mib * $1 / 200))MiB" --seed "$seed" \
     --force "$traces/small.csv" >/dev/null
   awk -F, -v OFS=, '/^[0-9]/ { $4 = sprintf("%.0f", 4 * $4); $5 = 16384 } { print }' "$traces/small.csv" >"$traces/trace.csv"
 }
@@ -42,7 +53,7 @@ rows() {
   local cell=$out/engine/u$percent-$name
   for head in "$writes" "$((writes - counted))"; do
     "$elastripe" simulate --trace "$traces/trace.csv" --head "$head" --scheme raid --geometry 6+1 --chunk-size 16KiB \
-      --ssd ps-vnand --ssd-size 1GiB --fill --writes-only --queue-depth 4 --check --jobs 1 --seed "$seed" "${full[@]}" \
+      --ssd ps-vnand --ssd-size "${ssd_mib}MiB" --fill --writes-only --queue-depth 4 --check --jobs 1 --seed "$seed" "${full[@]}" \
       "$@" --sweep "$axis" --out "$cell-$head" >"$cell-$head.txt"
   done
   awk -F, -v u="$percent" -v name="$name" -v axis="${axis%%=*}" '
@@ -62,7 +73,7 @@ rows() {
 per_disk() {
   local cell
   cell=$(awk -F, '/,none,/ { print $1; exit }' "$1"/results.csv)
-  echo "X-22, writes per disk (pages of 16 KiB; $2 random writes):"
+  echo "figure 1, writes per disk (pages of 16 KiB; $2 random writes):"
   awk '/^  "fill"/ { exit }
     /"host_pages_written"/ { gsub(/[^0-9]/, ""); pages[n++] = $0 }
     /"parity_pages_written"/ { gsub(/[^0-9]/, ""); parity[n - 1] = $0 }
@@ -77,39 +88,40 @@ engine() {
   : >"$out/engine/rows.csv"
   : >"$out/engine/disks.txt"
   local percent drive
-  for percent in 10 20 30 40 50 60 70 80 90 100; do
+  for percent in $percents; do
     # Range of the trace: at 100 % a little less, for the array's metadata. A write is one page of data and one of parity.
     local range=$percent
     if [ "$percent" = 100 ]; then range=97; fi
-    drive=$((7 * 65536 * range / 200))
-    trace "$range" "$((10 * drive))"
-    rows "$percent" streams "$((10 * drive))" "$((4 * drive))" streams=none,parity
+    drive=$((7 * 64 * ssd_mib * range / 200))
+    trace "$range" "$((writes * drive))"
+    rows "$percent" streams "$((writes * drive))" "$((counted * drive))" streams=none,parity
     case $percent in
-      50) per_disk "$out/engine/u50-streams-$((10 * drive))" "$((10 * drive))" >"$out/engine/disks.txt" ;;&
+      50) per_disk "$out/engine/u50-streams-$((writes * drive))" "$((writes * drive))" >"$out/engine/disks.txt" ;;&
       30 | 50 | 70 | 90 | 100)
-        rows "$percent" cap "$((10 * drive))" "$((4 * drive))" slc-cap=0.2,0.4,0.6,0.8,1 --streams parity
-        rows "$percent" classes "$((10 * drive))" "$((4 * drive))" parity-classes=1,2,4 --streams class ;;
-      *) rows "$percent" cap "$((10 * drive))" "$((4 * drive))" slc-cap=1 --streams parity ;;
+        rows "$percent" cap "$((writes * drive))" "$((counted * drive))" slc-cap=0.2,0.4,0.6,0.8,1 --streams parity
+        rows "$percent" classes "$((writes * drive))" "$((counted * drive))" parity-classes=1,2,4 --streams class ;;
+      *) rows "$percent" cap "$((writes * drive))" "$((counted * drive))" slc-cap=1 --streams parity ;;
     esac
     case $percent in
       50 | 70)
-        trace "$range" "$((50 * drive))"
-        rows "$percent" dynamic "$((50 * drive))" "$((4 * drive))" slc-cap=0,dynamic,dynamic:inf --streams parity ;;
+        trace "$range" "$((long * drive))"
+        rows "$percent" dynamic "$((long * drive))" "$((counted * drive))" slc-cap=0,dynamic,dynamic:inf --streams parity ;;
     esac
     rm "$traces"/*.csv
   done
 }
 
-# engine_table: X-22 to X-25 and L-18 from rows.csv.
+# engine_table: from rows.csv.
 engine_table() {
   cat "$out/engine/disks.txt"
-  awk -F, '
+  awk -F, -v short="$brief" '
     function wear(i, r) { return (slc[i] + r * (programs[i] - slc[i])) / requests[i] }
-    function verdict(text, holds) { printf "  %s: %s\n", text, holds ? "as the paper" : "not as the paper" }
+    # A short run is no evidence for or against the paper.
+    function verdict(text, holds) { printf "  %s%s\n", text, short != "" ? "" : holds ? ": as the paper" : ": not as the paper" }
     { i = $1 "," $2 "," $3; requests[i] = $4; pages[i] = $5; copies[i] = $6; programs[i] = $7; slc[i] = $8; seconds[i] = $9
       if (!($1 in seen)) { seen[$1]; u[++count] = $1 } }
     END {
-      print "X-23, X-24: RAID-5 (6+1), against base (one stream); PS: parity stream, CP: SLC mode without a cap but that of the space (cap 1)"
+      print "figures 4 to 6: RAID-5 (6+1), against base (one stream); PS: parity stream, CP: SLC mode without a cap but that of the space (cap 1)"
       print "  used | copies per SSD page: base, PS, PS+CP | PS / base | lifespan PS | PS+CP at R = 1.5, 2.5, 3.5 | writes/s: base, PS, PS+CP"
       for (k = 1; k <= count; k++) {
         b = u[k] ",streams,none"; p = u[k] ",streams,parity"; c = u[k] ",cap,1"
@@ -126,13 +138,13 @@ engine_table() {
         last = requests[c] / seconds[c]
         if (u[k] == 90) high = wear(b, 2.5) / wear(c, 2.5)
       }
-      printf "  H-53, copies -58 %%: %s\n", most <= -0.58 ? "as the paper up to a utilization of " reached " %, less above" : "not as the paper"
-      verdict(sprintf("H-58, PS alone barely changes the lifespan: at most x %.2f", alone), alone < 1.1)
-      verdict("H-59, CP lengthens the lifespan in all cases: shorter at R = 1.5 with" (worse ? worse : " none"), worse == "")
-      verdict("H-60, throughput falls with utilization" (rising ? " (not always)" : "") ", below base with" (slower ? slower : " none"),
+      printf "  figure 4, copies -58 %%: at most %+.0f %%%s\n", 100 * most, short != "" ? "" : most <= -0.58 ? ": as the paper up to a utilization of " reached " %, less above" : ": not as the paper"
+      verdict(sprintf("figure 5, PS alone barely changes the lifespan: at most x %.2f", alone), alone < 1.1)
+      verdict("figure 5, CP lengthens the lifespan in all cases: shorter at R = 1.5 with" (worse ? worse : " none"), worse == "")
+      verdict("figure 6, throughput falls with utilization" (rising ? " (not always)" : "") ", below base with" (slower ? slower : " none"),
         !rising && slower ~ /60 %/ && slower !~ /50 %/)
-      verdict(sprintf("H-61, lifespan gained at 90 %% and R = 2.5: x %.2f", high), high > 1)
-      print "X-25: R = 2.5, lifespan / writes/s against base, by cap"
+      if (high) verdict(sprintf("figure 6, lifespan gained at 90 %% and R = 2.5: x %.2f", high), high > 1)
+      print "figure 7: R = 2.5, lifespan / writes/s against base, by cap"
       print "  used | 0 | 0.2 | 0.4 | 0.6 | 0.8 | 1 | best cap for the lifespan"
       for (k = 1; k <= count; k++) {
         if (!((u[k] ",cap,0.2") in requests)) continue
@@ -148,15 +160,15 @@ engine_table() {
         printf "  %3d %%%s | %s\n", u[k], line, at
         if (fell) falls = falls " " u[k] " %"
       }
-      verdict("H-62, more SLC blocks, more lifespan at any utilization: it falls with the cap at" (falls ? falls : " none"), falls == "")
-      print "L-17 in the array, after 46 drive writes: write amplification and lifespan against the parity stream alone"
+      verdict("figure 7, more SLC blocks, more lifespan at any utilization: it falls with the cap at" (falls ? falls : " none"), falls == "")
+      print "the cap chosen online, in the array, at the end of a long run: write amplification and lifespan against the parity stream alone"
       for (k = 1; k <= count; k++) if ((u[k] ",dynamic,dynamic") in requests) {
         z = u[k] ",dynamic,0"; d = u[k] ",dynamic,dynamic"; f = u[k] ",dynamic,dynamic:inf"
         printf "  %3d %% | dynamic %+.2f %%, x %.3f | dynamic:inf %+.2f %%, x %.3f\n", u[k],
           100 * (programs[d] * requests[z] / requests[d] / programs[z] - 1), wear(z, 2.5) / wear(d, 2.5),
           100 * (programs[f] * requests[z] / requests[f] / programs[z] - 1), wear(z, 2.5) / wear(f, 2.5)
       }
-      print "L-18: parity in 1, 2 and 4 classes by how long it lives; copies per SSD page"
+      print "several parity streams: parity in 1, 2 and 4 classes by how long it lives; copies per SSD page"
       for (k = 1; k <= count; k++) if ((u[k] ",classes,1") in requests) {
         one = u[k] ",classes,1"; two = u[k] ",classes,2"; four = u[k] ",classes,4"
         printf "  %3d %% | %.4f | %.4f (%+.1f %%) | %.4f (%+.1f %%)\n", u[k], copies[one] / pages[one], copies[two] / pages[two],
@@ -183,13 +195,11 @@ figures() {
     END { printf "%.5f,%.5f,%.1f\n", wa, wear, rate }' "$1"
 }
 
-caps="0.1 0.2 0.3 0.4 0.5 0.6 0.7 0.8 0.9 1 dynamic dynamic:inf"
-
 # sweep FOLDER SEED OPTION...: one stream, the parity stream and all caps at all utilizations; lines of folder, utilization, cap, figures.
 sweep() {
   local folder=$1 run_seed=$2 used cap
   shift 2
-  for used in 0.3 0.5 0.7 0.9 1; do
+  for used in $useds; do
     cell "$folder/u$used-none-$run_seed" "$@" --utilization "$used" --seed "$run_seed"
     cell "$folder/u$used-0-$run_seed" "$@" --utilization "$used" --seed "$run_seed" --streams parity
     for cap in $caps; do
@@ -201,10 +211,10 @@ sweep() {
   done
 }
 
-# beside_static: of lines as above, means over the seeds: the dynamic cap beside the best static one within 5 % of the separated
+# beside_static FILE: of lines as above, means over the seeds: the dynamic cap beside the best static one within 5 % of the separated
 # streams, and without the limit.
 beside_static() {
-  awk -F, '
+  awk -F, -v short="$brief" '
     { n[$1, $2, $3]++; wa[$1, $2, $3] += $4; wear[$1, $2, $3] += $5; rate[$1, $2, $3] += $6
       if (!(($1, $2) in seen)) { seen[$1, $2]; folder[++count] = $1; used[count] = $2 } }
     function mean(of, cap) { return of[folder[k], used[k], cap] / n[folder[k], used[k], cap] }
@@ -225,13 +235,15 @@ beside_static() {
           mean(wear, "dynamic:inf"), 100 * (mean(wear, "dynamic:inf") / all - 1)
         if (used[k] <= 0.9 && (more > 5 || worse > 0.5)) failed = failed " " folder[k] " at " used[k]
       }
-      print "  dynamic within 5 % of the separate streams and no more wear than the best static cap (to 0.5 %), 30 to 90 %: " \
+      if (short == "") print "  dynamic within 5 % of the separate streams and no more wear than the best static cap (to 0.5 %), 30 to 90 %: " \
         (failed ? "not with" failed : "yes")
     }' "$1"
 }
 
 ssd() {
-  sweep ps-vnand "$seed" --workload zipf:0.99 --preset ps-vnand --warmup 60 --drive-writes 10 >"$out/ssd.csv"
+  local size=()
+  if [ -n "$brief" ]; then size=(--logical-size "${ssd_mib}MiB"); fi
+  sweep ps-vnand "$seed" --workload zipf:0.99 --preset ps-vnand "${size[@]}" --warmup "$warmup" --drive-writes "$writes" >"$out/ssd.csv"
 }
 
 ssd_table() {
@@ -243,21 +255,21 @@ ssd_table() {
 
 dynamic() {
   local run_seed pattern
-  for pattern in uniform zipf:0.99; do
-    for run_seed in 1 2 3; do
-      sweep "$pattern" "$run_seed" --workload "$pattern" --blocks 1024 --logical-size 200MiB --gc-free 10% --warmup 60 \
-        --drive-writes 40
+  for pattern in $patterns; do
+    for run_seed in $seeds; do
+      sweep "$pattern" "$run_seed" --workload "$pattern" --blocks 1024 --logical-size 200MiB --gc-free 10% --warmup "$warmup" \
+        --drive-writes "$((counted * 10))"
     done
   done >"$out/dynamic.csv"
 }
 
 dynamic_table() {
-  echo "1,024 blocks of 64 pages, spare factor 1.152, seeds 1, 2, 3; R = 2.5"
+  echo "1,024 blocks of 64 pages, spare factor 1.152, seeds $seeds; R = 2.5"
   beside_static "$out/dynamic.csv"
 }
 
 {
-  echo "synthetic workloads, seed $seed; $("$elastripe" --version), $(nproc) CPUs"
+  echo "synthetic workloads, seed $seed${brief:+, short}; $("$elastripe" --version), $(nproc) CPUs"
   for part in $parts; do
     "$part"
     if [ "$part" = engine ]; then engine_table; elif [ "$part" = ssd ]; then ssd_table; else dynamic_table; fi

@@ -4,15 +4,15 @@
 #   scripts/experiments/placement.sh [--requests N] [--seed N] [--out DIR] [--real DIR]
 #
 # Part one: figures 7 and 13 of WAS. Its synthetic workload and stand-ins for its four traces (made here, from a seed), in
-# its set-up (X-13): 8 SSDs with 256 MiB for chunks each, units of 64 rows, threshold 90 %, as RAID-5 (7+1) and RAID-6 (6+2,
-# RDP), beside the paper's ranges (requirements H-39 to H-42, H-50).
+# its set-up: 8 SSDs with 256 MiB for chunks each, units of 64 rows, threshold 90 %, as RAID-5 (7+1) and RAID-6 (6+2,
+# RDP), beside the paper's ranges (WAS, figures 7 and 13).
 #
 # Part two, with --real: every trace of DIR (*.csv.zst in the common form; X_precond and X_exec are one) that is long enough
 # to cause GC, on 6+2 devices (RDP) that its footprint, written beforehand, takes 77.5 % of. A trace under which elastic
 # collects less than 16 units is left out, and named.
 #
 # Rows:
-#   elastic       a stripe's chunks wait for each other, 200 ms of the trace at most; then it is written short (A-19)
+#   elastic       a stripe's chunks wait for each other, 200 ms of the trace at most; then it is written short
 #   elastic-full  they wait until the stripe is full
 #   elastic-unit  a unit's chunks wait: the buffer that was has for each of its groups
 #   elastic-own   the same, and what is collected gets units of its own
@@ -76,7 +76,7 @@ replay() {
 columns=trace,geometry,row,user,absorbed,rewritten,units,data,parity,full,short
 table() { # TITLE RESULTS
   echo "$1; $("$elastripe" --version), $(nproc) CPUs"
-  awk -F, -f "$repo/scripts/experiments/placement.awk" "$2"
+  awk -F, -v short="$short" -f "$repo/scripts/experiments/placement.awk" "$2"
 }
 
 papers() {

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
 # EPLOG, experiment 1, and the log chunks of experiment 4a: what the schemes raid, parity-log and eplog write to the SSDs,
 # and to the log devices, under stand-ins for the paper's traces (made here, from a seed) on arrays of null devices: all
-# four at (6+2), FIN at the paper's four geometries. No cache, no commit (B-06), one request at a time (X-04).
+# four at (6+2), FIN at the paper's four geometries. No cache, no commit, one request at a time.
 #
 #   scripts/experiments/ssd-writes.sh [--requests N] [--seed N] [--out DIR]
 #
 # Full length takes some 6 minutes and 4 GiB of memory; `--requests` makes the traces shorter. Counts depend on trace and
-# seed alone, not on the machine. Prints one table beside the paper's ranges (requirements H-01 to H-04, H-16) and leaves
+# seed alone, not on the machine. Prints one table beside the paper's ranges (EPLOG, experiments 1 and 4a) and leaves
 # it in DIR (default: target/experiments/ssd-writes) with every replay's JSON, results.csv and two plots. Exit code 1 if a
 # run fails or eplog and parity-log differ in what they write to the SSDs; a figure outside of the paper's range is said,
 # no failure.
@@ -50,7 +50,7 @@ done
 {
   echo "synthetic stand-ins, seed $seed, ${requests[1]:-all} requests; $("$elastripe" --version), $(nproc) CPUs"
   echo "chunks written to SSDs and log devices; ranges are those the paper prints, for the whole group"
-  awk -F, -f "$repo/scripts/experiments/ssd-writes.awk" "$out/results.csv"
+  awk -F, -v short="$short" -f "$repo/scripts/experiments/ssd-writes.awk" "$out/results.csv"
 } | tee "$out/table.txt"
 
 # draw NAME OPTION...: a plot from plot.csv, in which everything is a share of what the scheme improved on writes.

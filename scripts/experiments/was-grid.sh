@@ -1,19 +1,19 @@
 #!/usr/bin/env bash
-# WAS, figures 8 to 10 (X-16 to X-18): erases of the SSDs and response times under elastic (eSAP), was with 2 to 4 groups by
+# WAS, figures 8 to 10: erases of the SSDs and response times under elastic (eSAP), was with 2 to 4 groups by
 # GLRU (-str: over SSDs with a stream for each class, and for parity) and 2 by HCA, and sepbit. WAS's synthetic workload and
 # stand-ins for its four traces (made here, from a seed), reads included, on eight simulated SSDs of the preset was-ssd with
-# 256 MiB for chunks each (X-13), all their pages written before the array is made; 4 KiB chunks, units of 64 rows, collected
+# 256 MiB for chunks each , all their pages written before the array is made; 4 KiB chunks, units of 64 rows, collected
 # from 90 % in use; RAID-5 (7+1) and RAID-6 (6+2, RDP).
 #
 # Rows run in two ways: "open", requests come at the times of the trace, so that chunks wait for each other by that clock
-# (A-19, A-22), and, elastic and was by GLRU, "closed", 32 requests in flight. Requests are rounded to chunks. Beside the
+# , and, elastic and was by GLRU, "closed", 32 requests in flight. Requests are rounded to chunks. Beside the
 # groups' own buffers there are 4 MiB for requests and what waits to be written: more would be a write cache that the paper
 # has not.
 #
 #   scripts/experiments/was-grid.sh [--requests N] [--seed N] [--out DIR]
 #
 # Counts and virtual times depend on trace and seed alone, not on the machine. Full length takes an hour of processor time
-# and 2 GiB of memory; `--requests` makes the traces shorter. Prints a table beside the paper's ranges (requirements H-43 to H-48)
+# and 2 GiB of memory; `--requests` makes the traces shorter. Prints a table beside the paper's ranges (WAS, figures 8 to 10)
 # and leaves it in DIR (default: target/experiments/was-grid) with results.csv and the JSON of every cell; cells that are
 # there are not run again. A figure outside of the paper's range is said, no failure.
 #
@@ -87,11 +87,23 @@ done
 } >"$out/results.csv"
 {
   echo "synthetic stand-ins, seed $seed, ${requests[1]:-all} requests; $("$elastripe" --version), $(nproc) CPUs"
-  awk -F, -f "$repo/scripts/experiments/was-grid.awk" "$out/results.csv"
+  awk -F, -v short="$short" -f "$repo/scripts/experiments/was-grid.awk" "$out/results.csv"
 } | tee "$out/table.txt"
-for geometry in 7+1 6+2; do
-  "$elastripe" plot "$out/results.csv" --x trace --y erases --series row --where "geometry=$geometry" --where mode=open --width page \
-    --out "$out/erases-$geometry.svg"
-  "$elastripe" plot "$out/results.csv" --x trace --y latency_us_mean --series row --where "geometry=$geometry" \
-    --where mode=closed --width page --out "$out/response-$geometry.svg"
-done
+# draw NAME MODE KEY: a plot for each geometry; none of what is zero everywhere.
+draw() {
+  local geometry
+  for geometry in 7+1 6+2; do
+    awk -F, -v geometry="$geometry" -v mode="$2" 'NR == 1 || ($2 == geometry && $4 == mode)' "$out/results.csv" >"$out/shown.csv"
+    rm -f "$out/$1-$geometry.svg"
+    if any "$out/shown.csv" "$3"; then
+      "$elastripe" plot "$out/shown.csv" --x trace --y "$3" --series row --width page --out "$out/$1-$geometry.svg"
+    else
+      echo "no plot $1-$geometry.svg: $3 is 0 in every row"
+    fi
+    rm "$out/shown.csv"
+  done
+}
+{
+  draw erases open erases
+  draw response closed latency_us_mean
+} | tee -a "$out/table.txt"

@@ -48,6 +48,8 @@ pub struct Image {
     pub log_head: u64,
     /// The main devices it goes to.
     pub devices: Vec<DevIndex>,
+    /// Update of the superblocks that every working member has; 0 until it is said.
+    pub config_seq: u64,
     pages: Vec<(PageKind, u32, u32)>,
     words: Vec<u32>,
     table_words: u64,
@@ -110,6 +112,7 @@ impl Image {
             through,
             log_head,
             devices,
+            config_seq: 0,
             pages,
             words,
             table_words: store.table.words().len() as u64,
@@ -180,6 +183,7 @@ impl Image {
             log_head: self.log_head_block,
             log_tail: self.log_tail_block,
             body_crc: body.finish(),
+            config_seq: self.config_seq,
         };
         header.encode(&mut out[..META_BYTES]);
     }

@@ -22,6 +22,7 @@ mod journal;
 mod layout;
 mod lost;
 mod memory;
+mod older;
 mod plan;
 mod planted;
 mod recovery;
@@ -46,6 +47,7 @@ pub use image::CheckpointPlace;
 pub use layout::Layout;
 pub use lost::LostChunks;
 pub use memory::MemoryNeed;
+pub use older::{Inconsistency, Missing, OlderState, StateLost};
 pub use plan::{Codeword, Piece, Plan, Word};
 #[cfg(feature = "planted-bugs")]
 pub use planted::{Planted, plant};
@@ -53,7 +55,7 @@ pub use recovery::{Arrangement, arrange, arrange_any};
 pub use restart::{AssembleError, DirtyDegraded, RecoveryReport};
 pub use runner::Array;
 pub use scheme::{
-    ChunkWrite, CollectOutcome, CommitOutcome, GROUP_BYTES_MAX, GcStats, Located, P_WAIT_NS_DEFAULT,
-    Pressure, Scheme, SchemeMemory, SchemeOptions, full_blocks_min, new as new_scheme,
+    ChunkWrite, CollectOutcome, CommitOutcome, Contradiction, GROUP_BYTES_MAX, GcStats, Located,
+    P_WAIT_NS_DEFAULT, Pressure, Scheme, SchemeMemory, SchemeOptions, full_blocks_min, new as new_scheme,
 };
 pub use store::Store;

@@ -91,6 +91,14 @@ planted!(
     TrimUnitEarly,
     /// Rebuild does not wait for stripes that were written before the replacement came and are not known yet.
     RebuildBeforeKnown,
+    /// Recovery takes the newest checkpoint it can read, whatever assembly the superblocks name.
+    OlderEpoch,
+    /// Recovery takes the records up to a gap, although frames say that later ones were durable.
+    IgnoreGap,
+    /// Recovery drops records although the array was stopped in order, or its superblocks say that they were durable.
+    DropAfterStop,
+    /// Recovery does not ask for the checkpoint of an orderly stop.
+    ForgetStopCheckpoint,
     /// A write for which there was no room counts as done.
     RoomForgotten,
     /// What is under way on a member that went out of service is waited for.

@@ -1,7 +1,8 @@
 //! The vocabulary of a restart: how an array was left, what recovery did, why it could not; and synchronous writes for it.
 
 use crate::health::Health;
-use block::{DevIndex, DeviceSet, Seq};
+use crate::older::{Inconsistency, StateLost};
+use block::{DevIndex, DeviceSet};
 use format::{ArrayUuid, MemberState};
 
 /// What to do with an array that was not stopped in order, is degraded, and does not know what was being written.
@@ -96,16 +97,9 @@ pub enum AssembleError {
         /// Which member.
         dev: DevIndex,
     },
-    /// Every copy of some durable records is lost: more members are damaged than the array tolerates.
-    #[error(
-        "records {first} to {last} of the journal were durable but are on no member: more members are damaged than the array tolerates"
-    )]
-    JournalGap {
-        /// The first one missing.
-        first: Seq,
-        /// The last one known durable.
-        last: Seq,
-    },
+    /// Newer durable state existed than any member holds.
+    #[error("{0}; `serve --force` would give {alternative}", alternative = .0.alternative())]
+    StateLost(Box<StateLost>),
     /// A member is smaller than its array's layout.
     #[error(
         "device {dev} has {found_bytes} bytes, the array's layout needs {expected_bytes}: it was truncated"
@@ -119,20 +113,20 @@ pub enum AssembleError {
         expected_bytes: u64,
     },
     /// The metadata contradicts itself.
-    #[error("the metadata is inconsistent: two owners claim one chunk, or a record does not fit")]
-    Inconsistent,
+    #[error("the metadata is inconsistent: {0}")]
+    Inconsistent(#[from] Inconsistency),
     /// This build does not know the code or scheme.
     #[error("the array's code or geometry is not supported")]
     Unsupported,
     /// In-place schemes: stripes may be inconsistent and a device is missing, so lost chunks cannot be told from bad ones.
     #[error(
-        "the array was not stopped in order and is degraded: parity may not match the data (use --force to accept silent corruption)"
+        "the array was not stopped in order and is degraded: parity may not match the data (`serve --force` and `scrub --force` accept silent corruption)"
     )]
     DirtyDegraded,
 }
 
 /// What recovery did.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct RecoveryReport {
     /// Whether the array had been stopped in order.
     pub was_clean: bool,
@@ -142,8 +136,11 @@ pub struct RecoveryReport {
     pub replayed: u64,
     /// Of those, how many had to be verified.
     pub verified: u64,
-    /// Records that were not durable and whose data or redundancy had not all arrived.
+    /// Records that nothing shows to have been durable and whose data or redundancy had not all arrived. Unless more members
+    /// are damaged than the array tolerates, nobody was told that they are durable.
     pub dropped: u64,
+    /// Newer durable state that the array was started without, because the operator insisted.
+    pub lost: Option<Box<StateLost>>,
     /// Chunks rewritten from their code word.
     pub healed: u64,
     /// Stripes whose parity was recomputed (in-place schemes).

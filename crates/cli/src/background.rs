@@ -1,8 +1,20 @@
 //! Options of rebuild, scrub and parity commit: how much they read at once, and how.
 
+use crate::failure::Failure;
 use array::EngineOptions;
 use clap::Args;
 use device::UringOptions;
+use format::SchemeKind;
+
+/// Refuses an option of parity commit, `given` with its value, for a scheme that has nothing to commit.
+pub fn check_commits(given: Option<String>, scheme: SchemeKind) -> Result<(), Failure> {
+    match given {
+        Some(given) if !scheme.has_log() => Err(Failure::new(format!(
+            "{given}: scheme {scheme} keeps its parity up to date and has nothing to commit; only eplog and parity-log do"
+        ))),
+        Some(_) | None => Ok(()),
+    }
+}
 
 /// Sizes of background work (EPLOG, section 3.4: batches, merged operations, prefetch; ).
 #[derive(Args, Clone, Copy, PartialEq, Eq, Debug)]

@@ -62,14 +62,26 @@ impl View {
 
     /// The member that a name (`data3`, `log0`) or a path stands for.
     pub fn find(&self, wanted: &str) -> Result<DevIndex, String> {
-        let is_it = |dev: &DevIndex| {
-            let path = self.paths[dev.index()].as_deref();
-            self.name_of(*dev) == wanted || path.is_some_and(|path| same_file(path, Path::new(wanted)))
+        let by_name = self.members().find(|dev| self.name_of(*dev) == wanted);
+        let has_path = |dev: &DevIndex| {
+            self.paths[dev.index()].as_deref().is_some_and(|path| same_file(path, Path::new(wanted)))
         };
-        self.members().find(is_it).ok_or_else(|| {
-            let names = self.members().map(|dev| self.name_of(dev)).collect::<Vec<_>>().join(", ");
-            format!("{wanted}: not a member of this array; expected one of {names} or the path of a member")
-        })
+        match (by_name, self.members().find(has_path)) {
+            // Files may be called as other members are. The wrong one must not be taken out of service.
+            (Some(named), Some(other)) if named != other => Err(format!(
+                "{wanted}: is the name of one member and the path of another one ({}); for that one write ./{wanted}, \
+                 for {} its path",
+                self.name_of(other),
+                self.name_of(named)
+            )),
+            (Some(dev), _) | (None, Some(dev)) => Ok(dev),
+            (None, None) => {
+                let names = self.members().map(|dev| self.name_of(dev)).collect::<Vec<_>>().join(", ");
+                Err(format!(
+                    "{wanted}: not a member of this array; expected one of {names} or the path of a member"
+                ))
+            }
+        }
     }
 
     /// Whether a member may be taken out of service.
@@ -199,5 +211,7 @@ fn too_small(path: &Path, found: u64, needed: u64) -> String {
 
 /// Whether two paths lead to one file.
 pub fn same_file(one: &Path, other: &Path) -> bool {
-    one == other || matches!((one.canonicalize(), other.canonicalize()), (Ok(a), Ok(b)) if a == b)
+    // The second first: what a user names is often no path at all, and looking at the path of a member that does not answer
+    // may take for ever.
+    one == other || other.canonicalize().is_ok_and(|b| one.canonicalize().is_ok_and(|a| a == b))
 }

@@ -25,7 +25,8 @@ pub struct ElasticChoices {
     /// Which unit garbage collection takes next: `greedy` (default) or `cost-benefit`.
     #[arg(long, value_name = "POLICY")]
     pub gc: Option<VictimKind>,
-    /// Share of units in use from which on garbage is collected, 1% to 99% (default 90%).
+    /// Share of units in use from which on garbage is collected, 1% to 99% (default 90%); not before half of the spare units are
+    /// in use, so that with a reserve of 20% nothing below that changes anything.
     #[arg(long, value_parser = parse_threshold, value_name = "PERCENT")]
     pub gc_threshold: Option<GcThreshold>,
     /// Where the placements single and was put chunks that garbage collection moves: with the `coldest` (default), or into a

@@ -12,6 +12,7 @@ mod elastic;
 mod failure;
 mod fresh;
 mod inspect;
+mod interrupt;
 mod logbook;
 mod losses;
 mod made;

@@ -2,12 +2,14 @@
 
 use crate::checks::View;
 use crate::failure::Failure;
+use crate::interrupt::Interrupt;
 use crate::open::{Assembled, Force, Incomplete, lock};
 use crate::operate::{Event, Operator, Running};
 use crate::status::{Work, work};
+use crate::steward::log;
 use crate::trouble::{DEVICE_TIMEOUT_NS, TroubleLog};
 use crate::volume::{ServedArray, Use};
-use array::{CommitPolicy, EngineOptions};
+use array::{CommitPolicy, EngineOptions, RecoveryReport};
 use block::DeviceSet;
 use device::UringOptions;
 use format::Superblock;
@@ -24,6 +26,7 @@ pub struct Offline {
     /// Who looks after its members.
     pub operator: Operator,
     superblock: Superblock,
+    interrupt: Interrupt,
     events: Vec<Event>,
     trouble: TroubleLog,
 }
@@ -32,6 +35,7 @@ impl Offline {
     /// Assembles the array, if `check` has nothing against it; else nothing was written to it.
     pub fn start(
         paths: &[PathBuf],
+        force: Force,
         incomplete: Incomplete<'_>,
         rebuild_bytes_per_s: Option<u64>,
         check: impl FnOnce(&View) -> Result<(), String>,
@@ -40,13 +44,17 @@ impl Offline {
         let device_timeout_ns = Some(DEVICE_TIMEOUT_NS);
         let options =
             EngineOptions { commit, rebuild_bytes_per_s, device_timeout_ns, ..EngineOptions::default() };
-        let locked = lock(paths, Force::Never, incomplete)?;
+        let locked = lock(paths, force, incomplete)?;
         check(&View::of_found(&locked.found)).map_err(Failure::new)?;
-        let Assembled { array, found, .. } = locked.assemble(options, UringOptions::default())?;
+        // Until now, and while an array recovers that was not stopped in order, the process may simply die.
+        let interrupt = Interrupt::watch(locked.superblock().clean)?;
+        let Assembled { array, found, report, .. } = locked.assemble(options, UringOptions::default())?;
+        interrupt.hold();
         let running = ServedArray::new(array, None, Use::ReadWrite);
-        let operator = Operator::new(&running, found.paths.clone(), found.unnamed());
+        let mut operator = Operator::new(&running, found.paths.clone(), found.unnamed());
+        operator.note_lost(warn_of_loss(&report));
         let (events, trouble) = (Vec::new(), TroubleLog::default());
-        Ok(Self { running, operator, superblock: found.arrangement.newest, events, trouble })
+        Ok(Self { running, operator, superblock: found.arrangement.newest, interrupt, events, trouble })
     }
 
     /// The superblock that the array was assembled from.
@@ -54,12 +62,13 @@ impl Offline {
         &self.superblock
     }
 
-    /// Lets the array work until `over` gives a result; `show` is told of rebuild and scrub.
+    /// Lets the array work until `over` gives a result; `show` is told of rebuild and scrub. An interruption ends it: then
+    /// [`Offline::stop`] gives up what is left of the work.
     pub fn run_until<T>(
         &mut self,
         mut show: impl FnMut(&Work),
         mut over: impl FnMut(&mut Running, &[Event], &[array::Done]) -> Option<T>,
-    ) -> T {
+    ) -> Result<T, Failure> {
         let mut done = Vec::new();
         loop {
             self.running.drive(&mut done);
@@ -74,8 +83,9 @@ impl Offline {
             self.trouble.look(&self.running);
             let events = std::mem::take(&mut self.events);
             if let Some(result) = over(&mut self.running, &events, &others) {
-                return result;
+                return Ok(result);
             }
+            self.interrupt.check()?;
             if let Some(work) = work(self.running.engine_ref(), self.running.now_ns()) {
                 show(&work);
             }
@@ -93,7 +103,7 @@ impl Offline {
             |_| {},
             |_, _, answers| answers.iter().find(|done| done.tag == tag).map(|done| done.result),
         );
-        result.map_err(Failure::new)
+        result?.map_err(Failure::new)
     }
 
     /// Stops the array in order.
@@ -102,4 +112,12 @@ impl Offline {
         let stopped = self.running.stop();
         stopped.map_err(|error| Failure::new(format!("stopping the array: {error}; the next start recovers")))
     }
+}
+
+/// Says loudly that the array was started without durable state that is lost, and tells what it says.
+pub fn warn_of_loss(report: &RecoveryReport) -> Option<String> {
+    let lost = report.lost.as_ref()?;
+    let text = format!("{lost}; the array was started by --force in {}", lost.alternative());
+    log(&format!("DATA IS LOST: {text}"));
+    Some(text)
 }

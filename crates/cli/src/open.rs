@@ -5,7 +5,8 @@ use crate::fresh;
 use crate::output;
 use crate::units::show_size;
 use array::{
-    Arrangement, Array, AssembleError, DirtyDegraded, EngineOptions, RecoveryReport, arrange, arrange_any,
+    Arrangement, Array, AssembleError, DirtyDegraded, EngineOptions, OlderState, RecoveryReport, arrange,
+    arrange_any,
 };
 use block::{DevIndex, META_BYTES};
 use device::{
@@ -256,10 +257,10 @@ fn explain(error: &AssembleError, given: &[&Candidate]) -> Failure {
         | AssembleError::NoMembers
         | AssembleError::Truncated { .. }
         | AssembleError::NoCheckpoint
+        | AssembleError::StateLost(_)
         | AssembleError::MemberFull { .. }
-        | AssembleError::JournalGap { .. }
         | AssembleError::TooManyFaults
-        | AssembleError::Inconsistent
+        | AssembleError::Inconsistent(_)
         | AssembleError::Unsupported
         | AssembleError::DirtyDegraded => Failure::new(error),
     }
@@ -290,7 +291,7 @@ pub fn member_name(main_count: usize, dev: DevIndex) -> String {
     if dev.index() < main_count { format!("data{dev}") } else { format!("log{}", dev.index() - main_count) }
 }
 
-/// Whether an array is assembled that may hold silently wrong data.
+/// Whether an array is assembled that may hold silently wrong data, or of which newer state is missing.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Force {
     /// No.
@@ -344,9 +345,9 @@ pub fn lock(paths: &[PathBuf], force: Force, incomplete: Incomplete<'_>) -> Resu
         Incomplete::RefuseBut(name) => discover_all(paths, Some(name))?,
         Incomplete::Accept => discover_some(paths)?,
     };
-    found.arrangement.dirty_degraded = match force {
-        Force::Never => DirtyDegraded::Refuse,
-        Force::Accept => DirtyDegraded::Accept,
+    (found.arrangement.dirty_degraded, found.arrangement.older_state) = match force {
+        Force::Never => (DirtyDegraded::Refuse, OlderState::Refuse),
+        Force::Accept => (DirtyDegraded::Accept, OlderState::Accept),
     };
     let mut members = open_patiently(&found.paths).map_err(in_use)?;
     confirm(&mut members, &found)?;

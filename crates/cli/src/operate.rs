@@ -121,6 +121,8 @@ pub struct Operator {
     paths: Vec<Option<PathBuf>>,
     /// Tags of rebuilds and scrubs under way.
     work: Vec<u64>,
+    /// Durable state that the array was started without.
+    lost_state: Option<String>,
 }
 
 impl Operator {
@@ -150,6 +152,16 @@ impl Operator {
             let cursor = running.engine_ref().scrub_cursor();
             self.work.push(running.control(|engine, tag| engine.scrub(tag, cursor)));
         }
+    }
+
+    /// The array was started without durable state that is lost.
+    pub fn note_lost(&mut self, lost: Option<String>) {
+        self.lost_state = lost;
+    }
+
+    /// Durable state that the array was started without.
+    pub fn lost_state(&self) -> Option<&String> {
+        self.lost_state.as_ref()
     }
 
     /// The spares that wait.

@@ -13,6 +13,7 @@ pub fn render(status: &Status) -> String {
     rows.push(("array", format!("{name}  {}", status.uuid)));
     rows.push(("state", status.state.shown().to_owned()));
     rows.push(("meaning", meaning(status)));
+    rows.extend(status.lost_state.as_ref().map(|lost| ("DATA LOST", lost.clone())));
     rows.extend(action(status).map(|action| ("action", action)));
     rows.push(("served", served(status)));
     rows.push(("shape", shape(status)));

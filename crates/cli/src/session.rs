@@ -4,7 +4,7 @@ use crate::checks::View;
 use crate::control::{Client, Request};
 use crate::failure::Failure;
 use crate::offline::Offline;
-use crate::open::{Candidate, Incomplete, describe, look_at};
+use crate::open::{Candidate, Force, Incomplete, describe, look_at};
 use crate::operate::{Caution, Consent, Event};
 use crate::output;
 use crate::progress::Progress;
@@ -94,6 +94,7 @@ impl Session {
     /// Finds the array's server, or assembles the array if `check` has nothing against it.
     pub fn open(
         paths: &[PathBuf],
+        force: Force,
         incomplete: Incomplete<'_>,
         rebuild_bytes_per_s: Option<u64>,
         check: impl FnOnce(&View) -> Result<(), String>,
@@ -101,7 +102,7 @@ impl Session {
         if let Reach::Server(client) = server_of(paths)? {
             return Ok(Self::Live(client));
         }
-        let offline = Offline::start(paths, incomplete, rebuild_bytes_per_s, check)?;
+        let offline = Offline::start(paths, force, incomplete, rebuild_bytes_per_s, check)?;
         output::warn(format_args!("{}; not served, so this command runs it", describe(offline.superblock())));
         Ok(Self::Offline(Box::new(offline)))
     }
@@ -277,7 +278,7 @@ impl Offline {
             },
         );
         progress.finish();
-        end
+        end?
     }
 
     fn scrub(&mut self) -> Result<LastWork, Failure> {
@@ -301,6 +302,6 @@ impl Offline {
             },
         );
         progress.finish();
-        Ok(end)
+        end
     }
 }

@@ -324,6 +324,8 @@ pub struct Status {
     pub lost: Option<Lost>,
     /// First stripe an interrupted scrub has not looked at; 0 = none.
     pub scrub_cursor: u64,
+    /// Durable state that is lost and that the array was started without, by `--force`; until it is stopped.
+    pub lost_state: Option<String>,
 }
 
 /// Everything that does not depend on whether the array runs.
@@ -366,6 +368,7 @@ fn outline(superblock: &Superblock, state: Condition, source: Source) -> Status 
         activity: None,
         lost: None,
         scrub_cursor: superblock.scrub_cursor,
+        lost_state: None,
     }
 }
 
@@ -442,6 +445,7 @@ pub fn of_running(served: &ServedArray<Devices>, operator: &Operator, stale: &[P
         ArrayState::Failed => Condition::Failed,
     };
     let mut status = outline(&engine.superblock_of(DevIndex::new(0)), condition, Source::Served);
+    status.lost_state = operator.lost_state().cloned();
     let main_count = engine.store().main_count();
     for ((index, member), path) in (0u16..).zip(engine.health().members()).zip(operator.paths()) {
         let dev = DevIndex::new(index);

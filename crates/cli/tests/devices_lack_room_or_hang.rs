@@ -98,6 +98,7 @@ fn a_full_file_system_stops_writes_and_keeps_the_member() {
     let block = vec![7; 64 << 10];
     let mut file = fs::File::create(&filler).unwrap();
     while std::io::Write::write_all(&mut file, &block).is_ok() {}
+    drop(file); // it would keep the room for itself when it is removed
 
     // What was begun waits, the rest is refused; nothing is lost and nobody is out of service.
     let mut writer = rig.qemu_io_child(&["write -P 2 8M 4M", "flush"]);
@@ -136,6 +137,7 @@ fn an_array_without_room_to_recover_says_so_and_loses_no_member() {
     // Where the next checkpoint goes was never written, so it needs room: on one of the two at least, whichever hold copies.
     let mut filler = fs::File::create(mount.at.join("filler")).unwrap();
     while std::io::Write::write_all(&mut filler, &[7; 4096]).is_ok() {}
+    drop(filler);
     let refused = rig.on("serve", &members, &["--run", "true"]).refused(&["no room", "make room"]);
     assert!(refused.err.contains("small/d"), "{refused:?}");
     fs::remove_file(mount.at.join("filler")).unwrap();
@@ -183,8 +185,9 @@ fn a_device_that_does_not_answer_is_done_without() {
     let status = rig.on("status", &["d1"], &["--json"]).code(1).json();
     assert_eq!(device(&status, "data0")["state"], "failed");
 
-    rig.on("replace", &["d1"], &["--device", "data0", "--with", "n0", "--file-size", "32MiB", "--wait"]).ok();
+    // Only now: whoever looks at the path of the device, as this does, waits for it.
     signal(&mount.servers[0], "CONT");
+    rig.on("replace", &["d1"], &["--device", "data0", "--with", "n0", "--file-size", "32MiB", "--wait"]).ok();
     let read = rig.qemu_io(&["read -P 2 1M 1M", "read -P 1 0 1M", "read -P 1 2M 2M"]).ok();
     assert!(!read.out.contains("failed"), "{read:?}");
     let stopped = server.stop().ok();

@@ -80,7 +80,7 @@ fn a_run_is_repeatable() {
             ["--trace", &trace, "--device", "null", "--geometry", "6+2", "--code", "rdp", "--gc-unit", "4"];
         let mut result = replay(&[&common, more].concat());
         let map = result.as_object_mut().unwrap();
-        for key in ["seconds", "requests_per_second", "latency_us", "config"] {
+        for key in ["provenance", "seconds", "requests_per_second", "latency_us", "config"] {
             assert!(map.remove(key).is_some(), "{key}");
         }
         if let Some(fill) = map.get_mut("fill").and_then(Value::as_object_mut) {

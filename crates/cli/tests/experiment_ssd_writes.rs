@@ -48,6 +48,7 @@ fn one_command_prints_the_table_and_keeps_what_it_is_made_of() {
         let shown = table.lines().find(|shown| shown.starts_with(&format!("{trace:5} {geometry} "))).unwrap();
         let less = 100.0 * (1.0 - eplog as f64 / (raid + raid_parity) as f64);
         assert!(shown.contains(&format!(" equal   {less:.1}% ")), "{shown}");
+        assert!(shown.contains(" at full length ") && !shown.contains("within"), "{shown}");
         let fewer = 100.0 * (1.0 - elastic as f64 / logged as f64);
         assert!(
             shown.contains(&format!(" {logged:>11} {elastic:>11} {:>6} ", format!("{fewer:.1}%"))),

@@ -41,7 +41,16 @@ fn one_command_prints_the_grid_and_goes_on_where_it_was_interrupted() {
         }
     }
     assert_eq!(csv.lines().count(), 1 + TRACES.len() * 2 * (OPEN.len() + CLOSED.len()));
-    assert_eq!(table.lines().filter(|line| line.starts_with("H-45, ")).count(), 8, "{table}");
+    assert_eq!(table.lines().filter(|line| line.starts_with("mean response time, ")).count(), 8, "{table}");
+    // A thousandth of the paper's length says nothing for or against it, and words say what is compared.
+    assert!(table.contains("time (fig. 8) 60.9 to 79.3 less at full length"), "{table}");
+    for word in ["inside", "outside", "as the paper", "H-4"] {
+        assert!(!table.contains(word), "{word}: {table}");
+    }
+    // So few requests make no SSD erase anything: no plot of zeros.
+    assert!(table.contains("no plot erases-7+1.svg: erases is 0 in every row"), "{table}");
+    assert!(!folder.path().join("erases-7+1.svg").exists());
+    assert!(folder.path().join("response-7+1.svg").exists());
     let written = || {
         let cells = std::fs::read_dir(folder.path().join("fin-7+1-was-300")).unwrap();
         let cells = cells.map(|cell| cell.unwrap().path()).filter(|path| path.extension().unwrap() == "json");

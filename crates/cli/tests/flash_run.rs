@@ -69,7 +69,7 @@ fn the_same_seed_gives_the_same_result() {
             "--gc",
             "d-choices:3",
         ]);
-        for key in ["cpu_seconds", "flash_pages_written_per_cpu_second"] {
+        for key in ["cpu_seconds", "flash_pages_written_per_cpu_second", "provenance"] {
             json.as_object_mut().unwrap().remove(key);
         }
         json
@@ -121,7 +121,11 @@ fn bad_options_are_named() {
     refuses(&["--workload", "a.csv", "--parity-writes", "0.5"], "--parity-writes");
     refuses(&["--workload", "uniform", "--utilization", "2"], "utilization: found 2, expected 0 to 1");
     refuses(&["--workload", "uniform", "--slc-cap", "half"], "found \"half\"");
-    refuses(&["--workload", "uniform", "--slc-cap", "1.5"], "SLC cap: found 1.5");
+    let parity = ["--workload", "uniform", "--streams", "parity", "--parity-writes", "0.5"];
+    refuses(&[&parity[..], &["--slc-cap", "1.5"]].concat(), "SLC cap: found 1.5");
+    refuses(&["--workload", "uniform", "--slc-cap", "0.5"], "--slc-cap: found --streams none");
+    let alone = ["--workload", "uniform", "--streams", "parity", "--slc-cap", "0.5"];
+    refuses(&alone, "--slc-cap: found no parity among the writes");
     refuses(&["--workload", "uniform", "--parity-classes", "3"], "parity classes: found 3");
     let without_seed = elastripe(&["flash", "run", "--workload", "uniform"]);
     assert!(String::from_utf8_lossy(&without_seed.stderr).contains("--seed"));

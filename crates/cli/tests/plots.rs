@@ -69,7 +69,7 @@ fn what_a_sweep_leaves_can_be_drawn_later() {
     let common = ["simulate", "--trace", &trace, "--ssd", "was-ssd", "--out", out, "--plot", plot];
     run(&[&common[..], &sweep, &["--plot-value", "latency_us_mean"]].concat());
     let svg = fs::read_to_string(plot).unwrap();
-    for text in ["mean response time (", "queue depth (requests)", ">raid<", ">eplog<", ">64<"] {
+    for text in ["mean response time (", "queue depth (requests, log scale)", ">raid<", ">eplog<", ">64<"] {
         assert!(svg.contains(text), "{text}: {svg}");
     }
     let csv = format!("{out}/results.csv");

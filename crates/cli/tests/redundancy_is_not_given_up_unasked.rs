@@ -108,3 +108,24 @@ fn a_spare_can_be_put_in_a_place_by_hand_and_be_removed() {
     rig.on("examine", &["s0"], &[]).code(1);
     rig.on("status", &now, &[]).ok();
 }
+
+#[test]
+fn a_file_that_is_called_as_another_member_is_not_taken_for_it() {
+    let rig = Rig::new();
+    // The file `data1` is the member data0, and the other way round.
+    let files = ["data1", "data0", "data2"];
+    let create = ["create", "--scheme", "raid", "--parity", "1", "--file-size", "32MiB", "--data"];
+    rig.run(&[&create[..], &files[..]].concat()).ok();
+    rig.on("fail", &files, &["--device", "data0", "--yes"]).refused(&[
+        "name of one member",
+        "data1",
+        "./data0",
+    ]);
+    let server = rig.serve(&files, &[]);
+    rig.on("fail", &["data2"], &["--device", "data1", "--yes"]).refused(&["name of one member", "./data1"]);
+    rig.on("fail", &["data2"], &["--device", "./data0", "--yes"]).ok();
+    let status = rig.status(&["data2"]);
+    assert_eq!(device(&status, "data1")["state"], "failed", "{status:#}");
+    assert_eq!(device(&status, "data0")["state"], "healthy", "{status:#}");
+    server.stop().ok();
+}

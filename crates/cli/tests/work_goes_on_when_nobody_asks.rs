@@ -1,4 +1,4 @@
-//! On a server that nobody talks to, rebuild and commit begin and end: only the log is looked at.
+//! On a server that nobody talks to, rebuild, scrub and commit begin and end: by the log, or by what the first question finds.
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
 mod common;
@@ -76,17 +76,47 @@ fn a_rebuild_that_a_stop_interrupted_goes_on_by_itself() {
     });
 }
 
+/// Serves an array of every scheme with something written to it, has `begin` start something and leaves them all alone for long
+/// enough. The first question comes then, and it starts nothing: it is answered before the array is driven.
+fn status_of_each_after_a_while(
+    options: &[&str],
+    begin: impl Fn(&Rig),
+    check: impl Fn(&'static str, &serde_json::Value),
+) {
+    let serve = |(scheme, logs)| {
+        let rig = Rig::new();
+        let members = make(&rig, scheme, logs);
+        let server = Watched::serve(&rig, &members, options);
+        write(&rig);
+        begin(&rig);
+        (scheme, rig, server)
+    };
+    let arrays: Vec<_> = every_scheme().into_iter().map(serve).collect();
+    std::thread::sleep(Duration::from_millis(2500));
+    for (scheme, rig, server) in arrays {
+        check(scheme, &rig.status(&["d0"]));
+        server.stop();
+    }
+}
+
+#[test]
+fn a_scrub_ends() {
+    let begin = |rig: &Rig| _ = rig.on("scrub", &["d0"], &[]).ok();
+    status_of_each_after_a_while(&["--commit-idle", "off"], begin, |scheme, status| {
+        assert_eq!(status["work"], serde_json::Value::Null, "{scheme}");
+        assert_eq!(status["last_work"]["completed"], true, "{scheme}: {:#}", status["last_work"]);
+    });
+}
+
 #[test]
 fn what_is_dirty_is_committed_when_no_requests_come() {
-    each_scheme(|rig, members| {
-        let server = Watched::serve(rig, members, &["--commit-idle", "100ms"]);
-        write(rig);
-        // Long enough for a commit of four megabytes. Nothing tells of its end; the first question does not start it, for
-        // it is answered before the array is driven.
-        std::thread::sleep(Duration::from_millis(1500));
-        let status = rig.status(&["d0"]);
-        let commit = &status["commit"];
-        assert_eq!((&commit["dirty_stripes"], &commit["running"]), (&0.into(), &false.into()), "{commit:#}");
-        server.stop();
-    });
+    status_of_each_after_a_while(
+        &["--commit-idle", "100ms"],
+        |_| {},
+        |scheme, status| {
+            let commit = &status["commit"];
+            let found = (&commit["dirty_stripes"], &commit["running"]);
+            assert_eq!(found, (&0.into(), &false.into()), "{scheme}: {commit:#}");
+        },
+    );
 }

@@ -41,6 +41,8 @@ pub struct Member {
     direct_io: bool,
     is_allocated: bool,
     may_block: bool,
+    /// As it was opened: a device that does not answer is not asked again.
+    identity: Identity,
 }
 
 impl Member {
@@ -113,8 +115,7 @@ impl Members {
 
     /// Which files and devices are open.
     pub fn identities(&self) -> Vec<Identity> {
-        let metadata = |member: &Member| Some(Identity::of(&member.file.metadata().ok()?, member.kind));
-        self.list.iter().flatten().filter_map(metadata).collect()
+        self.list.iter().flatten().map(|member| member.identity).collect()
     }
 
     /// How many members there are, absent ones included.

@@ -16,7 +16,7 @@ const PAGE: BlockKind = BlockKind { what: "checkpoint page", magic: *b"ELSTPAGE"
 /// Words (32 bits each) that a page holds.
 pub const PAGE_WORDS: usize = 1000;
 
-const HEADER_USED: usize = 112;
+const HEADER_USED: usize = 120;
 const WORDS_OFFSET: usize = 64;
 const WORDS_BYTES: usize = PAGE_WORDS * 4;
 const WORDS_END: usize = WORDS_OFFSET + WORDS_BYTES;
@@ -43,6 +43,7 @@ layout!(
         AREA: 104, 1, "own address: full-checkpoint area 0 or 1, or 2 = incremental area";
         KIND: 105, 1, "checkpoint kind";
         ZERO_1: 106, 6, "zero";
+        CONFIG_SEQ: 112, 8, "update of the superblocks that was durable when this was written; 0 = not said";
         ZERO_2: HEADER_USED, CRC_OFFSET - HEADER_USED, "zero";
         CRC: CRC_OFFSET, 4, "CRC-32C of bytes 0..4092";
     }
@@ -107,6 +108,9 @@ pub struct CheckpointHeader {
     pub log_tail: u32,
     /// [`body_crc`] of the pages.
     pub body_crc: u32,
+    /// Update of the superblocks that every working member had when this was written; 0 says nothing, as in checkpoints
+    /// that were written before the field had a meaning.
+    pub config_seq: u64,
 }
 
 /// Which block of a checkpoint the caller asked for.
@@ -132,6 +136,7 @@ impl CheckpointHeader {
         check_counter("epoch of a checkpoint", self.epoch.get())?;
         check_counter("last sequence number of a checkpoint", self.through.get())?;
         check_counter("number of a checkpoint", self.number)?;
+        check_counter("superblock update of a checkpoint", self.config_seq)?;
         rule(self.number >= 1, "number of a checkpoint", self.number, "at least 1")?;
         match self.kind {
             CheckpointKind::Full => {
@@ -171,6 +176,7 @@ impl CheckpointHeader {
         header::BODY_CRC.put_u32(out, self.body_crc);
         header::AREA.put_u8(out, self.area);
         header::KIND.put_u8(out, self.kind.code());
+        header::CONFIG_SEQ.put_u64(out, self.config_seq);
         HEADER.finish(out);
     }
 }
@@ -202,6 +208,7 @@ pub fn decode_checkpoint_header(bytes: &[u8], expect: &BlockExpect) -> Result<Ch
         log_head: header::LOG_HEAD.get_u32(bytes),
         log_tail: header::LOG_TAIL.get_u32(bytes),
         body_crc: header::BODY_CRC.get_u32(bytes),
+        config_seq: header::CONFIG_SEQ.get_u64(bytes),
     };
     decoded.check()?;
     Ok(decoded)

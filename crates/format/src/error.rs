@@ -18,7 +18,7 @@ pub enum FormatError {
         expected: usize,
     },
     /// The block is something else: never written, user data, or another structure.
-    #[error("{what}: found magic {found:02x?}, expected {expected:02x?}")]
+    #[error("{what}: found {}, expected it to begin with \"{}\"", beginning(found), expected.escape_ascii())]
     BadMagic {
         /// Which structure.
         what: &'static str,
@@ -104,6 +104,15 @@ pub enum FormatError {
         /// The rule it breaks.
         expected: &'static str,
     },
+}
+
+/// The first bytes of a block that is something else.
+fn beginning(bytes: &[u8; 8]) -> String {
+    if bytes.iter().all(|&byte| byte == 0) {
+        "zeros, as where nothing was written".to_owned()
+    } else {
+        format!("something that begins with \"{}\"", bytes.escape_ascii())
+    }
 }
 
 /// Why a text is not a name or an identity of this format.

@@ -6,7 +6,7 @@
 use crate::config::ArrayConfig;
 use crate::layout::{BlockKind, CRC_OFFSET, check_counter, check_place, check_zero, common, layout};
 use crate::{ArrayUuid, CodeKind, Consistency, FormatError, LayoutKind, MemberState, Role, SchemeKind};
-use block::{DevIndex, Epoch, Geometry, META_BYTES};
+use block::{DevIndex, Epoch, Geometry, META_BYTES, Seq};
 
 /// Byte offsets of the two copies on every device.
 pub const SUPERBLOCK_OFFSETS: [u64; 2] = [0, META_BYTES as u64];
@@ -61,7 +61,8 @@ layout!(
         MEMBER_COUNT: 232, 2, "entries in the member table, at most 600";
         ZERO_3: 234, 2, "zero";
         UNIT_ROWS: 236, 4, "rows of a unit of garbage collection";
-        ZERO_5: 240, 16, "zero";
+        CHECKPOINT: 240, 8, "newest durable checkpoint when this was written; 0 = not said";
+        DURABLE_THROUGH: 248, 8, "records up to this were durable when this was written; 0 = not said";
         MEMBERS: MEMBERS_OFFSET, MEMBERS_BYTES, "member table: main devices, log devices, spares";
         ZERO_4: MEMBERS_END, CRC_OFFSET - MEMBERS_END, "zero";
         CRC: CRC_OFFSET, 4, "CRC-32C of bytes 0..4092";
@@ -107,6 +108,11 @@ pub struct Superblock {
     pub nonce: u64,
     /// Whether the array was stopped in order.
     pub clean: bool,
+    /// Number of the newest checkpoint that was durable when this was written, of the assembly `epoch`; 0 says nothing, as
+    /// in superblocks that were written before the field had a meaning.
+    pub checkpoint: u64,
+    /// Records up to this were durable when this was written; 0 says nothing.
+    pub durable_through: Seq,
     /// Shape of the array.
     pub config: ArrayConfig,
     /// n + `log_count` entries, then spares; at most [`MEMBERS_MAX`].
@@ -150,6 +156,8 @@ impl Superblock {
         self.config.validate()?;
         check_counter("update counter of the superblock", self.config_seq)?;
         check_counter("epoch of the superblock", self.epoch.get())?;
+        check_counter("checkpoint number of the superblock", self.checkpoint)?;
+        check_counter("last durable record of the superblock", self.durable_through.get())?;
         let main_count = self.config.geometry.device_count();
         let spare_start = main_count + usize::from(self.config.log_count);
         let (members, dev) = (self.members.len(), self.dev.index());
@@ -185,6 +193,8 @@ impl Superblock {
         fields::SERIAL.put_u32(out, self.serial);
         fields::ROLE.put_u8(out, self.role.code());
         fields::CLEAN.put_u8(out, u8::from(self.clean));
+        fields::CHECKPOINT.put_u64(out, self.checkpoint);
+        fields::DURABLE_THROUGH.put_u64(out, self.durable_through.get());
         let name = self.name.as_bytes();
         fields::NAME_BYTES.put_u8(out, u8::try_from(name.len()).expect("checked: at most 64 bytes"));
         out[fields::NAME.offset..][..name.len()].copy_from_slice(name);
@@ -210,7 +220,7 @@ impl Superblock {
     pub fn decode(bytes: &[u8], slot: usize) -> Result<Self, FormatError> {
         KIND.check(bytes)?;
         check_place("copy of the superblock", fields::SLOT.get_u32(bytes), slot as u64)?;
-        for unused in [&fields::ZERO_1, &fields::ZERO_2, &fields::ZERO_3, &fields::ZERO_5, &fields::ZERO_4] {
+        for unused in [&fields::ZERO_1, &fields::ZERO_2, &fields::ZERO_3, &fields::ZERO_4] {
             check_zero("superblock", unused.get(bytes))?;
         }
         let clean = match fields::CLEAN.get_u8(bytes) {
@@ -232,6 +242,8 @@ impl Superblock {
             epoch: Epoch::new(fields::EPOCH.get_u64(bytes)),
             nonce: fields::NONCE.get_u64(bytes),
             clean,
+            checkpoint: fields::CHECKPOINT.get_u64(bytes),
+            durable_through: Seq::new(fields::DURABLE_THROUGH.get_u64(bytes)),
             config: decode_config(bytes)?,
             members: decode_members(bytes)?,
             created_unix_s: fields::CREATED.get_u64(bytes),

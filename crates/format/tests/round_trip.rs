@@ -138,7 +138,8 @@ fn config() -> impl Strategy<Value = ArrayConfig> {
 fn superblock() -> impl Strategy<Value = Superblock> {
     let entry =
         (any::<u32>(), select(MemberState::ALL)).prop_map(|(serial, state)| MemberEntry { serial, state });
-    let numbers = (any::<u32>(), 0..COUNTER_LIMIT, epoch(), any::<u64>(), any::<bool>());
+    let newest = (0..COUNTER_LIMIT, seq());
+    let numbers = (any::<u32>(), 0..COUNTER_LIMIT, epoch(), any::<u64>(), any::<bool>(), newest);
     let cursors = (any::<u64>(), any::<u64>(), any::<u64>(), any::<[u64; 4]>());
     (
         config(),
@@ -150,7 +151,7 @@ fn superblock() -> impl Strategy<Value = Superblock> {
         cursors,
     )
         .prop_map(|(config, array, name, members, place, numbers, cursors)| {
-            let (serial, config_seq, epoch, nonce, clean) = numbers;
+            let (serial, config_seq, epoch, nonce, clean, (checkpoint, durable_through)) = numbers;
             let (created_unix_s, scrub_cursor, resync_cursor, events) = cursors;
             let place = place.index(members.len());
             let log_start = config.geometry.device_count();
@@ -170,6 +171,8 @@ fn superblock() -> impl Strategy<Value = Superblock> {
                 epoch,
                 nonce,
                 clean,
+                checkpoint,
+                durable_through,
                 config,
                 members,
                 created_unix_s,
@@ -182,12 +185,18 @@ fn superblock() -> impl Strategy<Value = Superblock> {
 
 fn header() -> impl Strategy<Value = CheckpointHeader> {
     let identity = (uuid(), epoch(), any::<u64>(), dev(), any::<u32>());
-    let numbers =
-        (2..COUNTER_LIMIT, any::<prop::sample::Index>(), seq(), any::<[u64; 2]>(), any::<[u32; 4]>());
+    let numbers = (
+        2..COUNTER_LIMIT,
+        any::<prop::sample::Index>(),
+        seq(),
+        any::<[u64; 2]>(),
+        any::<[u32; 4]>(),
+        0..COUNTER_LIMIT,
+    );
     (identity, select(CheckpointKind::ALL), 0u8..2, numbers).prop_map(|(identity, kind, area, numbers)| {
         let (array, epoch, nonce, dev, block) = identity;
-        let (number, base, through, [table_words, list_words], [page_count, log_head, log_tail, body_crc]) =
-            numbers;
+        let (number, base, through, words, blocks, config_seq) = numbers;
+        let ([table_words, list_words], [page_count, log_head, log_tail, body_crc]) = (words, blocks);
         let base = base.index(usize::try_from(number - 1).unwrap()) as u64 + 1;
         let (area, base) = match kind {
             CheckpointKind::Full => (area, number),
@@ -210,6 +219,7 @@ fn header() -> impl Strategy<Value = CheckpointHeader> {
             log_head,
             log_tail,
             body_crc,
+            config_seq,
         }
     })
 }

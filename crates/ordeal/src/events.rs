@@ -361,7 +361,7 @@ impl Round {
             Some(Canary::RolledBack) => {
                 for member in self.array.members.clone() {
                     if let Some(older) = &member.older {
-                        fs::copy(older, self.array.dir.join(&member.file))?;
+                        members::copy(older, &self.array.dir.join(&member.file))?;
                     }
                 }
             }
@@ -391,7 +391,7 @@ impl Round {
                 continue;
             }
             let older = self.array.dir.join(format!("{}.older", self.array.members[index].name));
-            fs::copy(self.array.path(index), &older)?;
+            members::copy(&self.array.path(index), &older)?;
             self.array.members[index].older = Some(older);
         }
         Ok(())
@@ -408,7 +408,7 @@ impl Round {
             return Ok(());
         }
         self.array.harm(index, scratch(true));
-        fs::copy(older, path)?;
+        members::copy(&older, &path)?;
         self.array.tell(format!("{} is an older copy of itself", self.array.members[index].name));
         Ok(())
     }

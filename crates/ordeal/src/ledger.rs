@@ -61,7 +61,7 @@ pub struct Instant(u64);
 pub struct Promise {
     /// Units of so many sectors are wholly old or wholly new.
     pub chunk_sectors: Option<u64>,
-    /// Units of so many sectors have a write wholly or not at all.
+    /// Units of so many sectors have a change wholly or not at all.
     pub stripe_sectors: Option<u64>,
     /// All copies of the newest metadata may be gone without a trace: any version that was ever written passes.
     pub older: bool,
@@ -288,10 +288,10 @@ impl Ledger {
             });
         }
         if let Some(sectors) = promise.chunk_sectors {
-            self.check_whole(first, &found, sectors, &[Change::Data, Change::Zeros])?;
+            self.check_whole(first, &found, sectors)?;
         }
         if let Some(sectors) = promise.stripe_sectors {
-            self.check_whole(first, &found, sectors, &[Change::Data])?;
+            self.check_whole(first, &found, sectors)?;
         }
         for (sector, matching) in (first..).zip(found) {
             let held = &mut self.sectors[index(sector)];
@@ -301,14 +301,8 @@ impl Ledger {
         Ok(())
     }
 
-    /// No such change is there in one sector of a unit and lacking in another one.
-    fn check_whole(
-        &self,
-        first: u64,
-        found: &[Vec<Version>],
-        unit_sectors: u64,
-        changes: &[Change],
-    ) -> Result<(), Wrong> {
+    /// No change is there in one sector of a unit and lacking in another one.
+    fn check_whole(&self, first: u64, found: &[Vec<Version>], unit_sectors: u64) -> Result<(), Wrong> {
         let units = (first..).zip(found).collect::<Vec<_>>();
         for unit in units.chunk_by(|(a, _), (b, _)| a / unit_sectors == b / unit_sectors) {
             // Zeros may be any of several versions; such a sector says nothing.
@@ -316,9 +310,7 @@ impl Ledger {
                 [version] => Some((*sector, version)),
                 _ => None,
             });
-            let counts =
-                |&(_, version): &(u64, Version)| changes.contains(&self.facts[version as usize].change);
-            for (with, version) in clear.clone().filter(counts) {
+            for (with, version) in clear.clone() {
                 let lacks = |&(sector, other): &(u64, Version)| {
                     other < version && self.sectors[index(sector)].later.contains(&version)
                 };

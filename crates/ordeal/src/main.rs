@@ -24,7 +24,7 @@ elastripe-ordeal --seed S                 one round, with what happened in it
   --failures N       stop after so many failures, 1 by default
   --dir DIR          where rounds have their files, by default a directory of this run in the one for temporary files
   --keep             keep the directories of rounds that failed
-  --without NAME     leave something out: truncate, discard, idle, metadata; may be given several times
+  --without NAME     leave something out: truncate, discard, idle, metadata, beyond; may be given several times
   --canary NAME      the harness lies, and must find itself out: lost-write, lost-request, flipped-bit, rolled-back,
                      says-healthy, says-panic, lost-member, lost-server, lost-chunks";
 

@@ -232,6 +232,28 @@ pub fn blank(path: &Path, layout: &Layout, area: Area) -> io::Result<()> {
     Ok(())
 }
 
+/// Copies a file; stretches of zeros become holes.
+pub fn copy(from: &Path, to: &Path) -> io::Result<()> {
+    let source = File::open(from)?;
+    let target = File::options().write(true).create(true).truncate(true).open(to)?;
+    let size_bytes = source.metadata()?.len();
+    target.set_len(size_bytes)?;
+    let mut piece = vec![0; 64 << 10];
+    let mut at = 0;
+    while at < size_bytes {
+        let count = source.read_at(&mut piece, at)?;
+        if count == 0 {
+            break; // it was cut short meanwhile
+        }
+        if piece[..count].iter().any(|&byte| byte != 0) {
+            target.write_all_at(&piece[..count], at)?;
+        }
+        at += count as u64;
+    }
+    // Nothing of it waits in the page cache when a server reads past it.
+    target.sync_data()
+}
+
 /// Cuts a member short.
 pub fn truncate(path: &Path, size_bytes: u64) -> io::Result<()> {
     let file = File::options().write(true).open(path)?;

@@ -24,6 +24,8 @@ pub struct Binary {
     pub replace_yes: Option<&'static str>,
     /// What `stop` needs while clients are connected.
     pub stop_force: Option<&'static str>,
+    /// How often `serve` looks at its metadata unasked.
+    pub patrol: Option<&'static str>,
 }
 
 impl Binary {
@@ -38,6 +40,7 @@ impl Binary {
             fail_yes: has("fail", "--yes")?,
             replace_yes: has("replace", "--yes")?,
             stop_force: has("stop", "--force")?,
+            patrol: has("serve", "--patrol")?,
         })
     }
 }

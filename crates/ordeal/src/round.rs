@@ -31,15 +31,18 @@ pub enum Part {
     Idle,
     /// Damage of metadata (superblocks, checkpoints, journal, log).
     Metadata,
+    /// More harm than the array bears.
+    Beyond,
 }
 
 impl Part {
     /// All of them.
-    pub const ALL: [(&'static str, Self); 4] = [
+    pub const ALL: [(&'static str, Self); 5] = [
         ("truncate", Self::Truncate),
         ("discard", Self::Discard),
         ("idle", Self::Idle),
         ("metadata", Self::Metadata),
+        ("beyond", Self::Beyond),
     ];
 }
 
@@ -107,6 +110,8 @@ pub(crate) struct Round {
     pub(crate) extras: Vec<String>,
     /// A command that is under way when the server is killed, and the file that it puts in a member's place.
     pub(crate) commands_left: Option<(Running, Option<(usize, String)>)>,
+    /// What the last start said about records that it could not keep, or that it was forced.
+    older: bool,
     lanes: u64,
 }
 
@@ -115,14 +120,18 @@ pub fn run(options: &Options, seed: u64) -> Outcome {
     let dir = options.dir.join(format!("{seed}"));
     let _ = std::fs::remove_dir_all(&dir); // what an earlier run of the same seed kept
     let mut rng = Rng::new(seed);
-    let shape = Shape::draw(&mut rng, options.scheme);
+    let mut shape = Shape::draw(&mut rng, options.scheme);
+    if let Some(patrol) = options.binary.patrol.filter(|_| rng.percent(30)) {
+        shape.serve.extend([patrol.to_owned(), format!("{}ms", rng.between(20, 500))]);
+    }
     let patience = Patience { request: options.patience, work: options.patience * 3 };
     let made = Array::create(dir.clone(), options.binary.clone(), shape, patience, options.canary);
     let mut array = match made {
         Ok(array) => array,
         Err(verdict) => return Outcome { seed, verdict: Some(verdict), story: Vec::new(), dir },
     };
-    let reach = if rng.percent(25) && !array.shape.resync { Reach::Beyond } else { Reach::Within };
+    let beyond = rng.percent(25) && !array.shape.resync && !options.without.contains(&Part::Beyond);
+    let reach = if beyond { Reach::Beyond } else { Reach::Within };
     array.tell(format!("reach: {reach:?}"));
     let manner = Manner {
         chunk_sectors: array.shape.chunk_bytes / SECTOR as u64,
@@ -143,6 +152,7 @@ pub fn run(options: &Options, seed: u64) -> Outcome {
         healed: Vec::new(),
         extras: Vec::new(),
         commands_left: None,
+        older: false,
         lanes: 0,
     };
     let verdict = round.run().err();
@@ -194,10 +204,11 @@ impl Round {
     fn promise(&self) -> Promise {
         let Shape { chunk_bytes, data_count, resync, .. } = self.array.shape;
         let chunk = chunk_bytes / SECTOR as u64;
+        let older = self.older || self.array.may_be_older();
         Promise {
-            chunk_sectors: (!resync).then_some(chunk),
-            stripe_sectors: self.array.shape.whole_stripes().then_some(chunk * data_count as u64),
-            older: self.array.may_be_older(),
+            chunk_sectors: (!resync && !older).then_some(chunk),
+            stripe_sectors: (self.array.shape.whole_stripes() && !older).then_some(chunk * data_count as u64),
+            older,
         }
     }
 
@@ -250,7 +261,13 @@ impl Round {
                 return Err(Verdict::new(Check::NeedlessRefusal, what));
             }
         }
-        Ok(None)
+        if !self.rng.percent(30) {
+            return Ok(None);
+        }
+        // What can be had by force may be older, and is right all the same.
+        let forced = self.try_start(&["--degraded", "--force"])?.ok();
+        self.older = forced.is_some();
+        Ok(forced)
     }
 
     fn try_start(&mut self, more: &[&str]) -> Result<Result<Running, String>, Verdict> {
@@ -268,6 +285,8 @@ impl Round {
             if !server.has_ended() {
                 let recovery = server.said().0;
                 let line = recovery.lines().find(|line| line.contains("recovery")).unwrap_or_default();
+                // The newest records may be dropped, said so, if what they name is damaged beyond what the array bears.
+                self.older = self.array.beyond && line.contains("dropped");
                 self.array.tell(format!("  serving; {line}"));
                 return Ok(Ok(server));
             }

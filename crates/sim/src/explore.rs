@@ -73,7 +73,10 @@ pub fn replay_command(seed: u64, pinned: Pinned) -> String {
     let named = Scarce::ALL.iter().find(|(_, scarce)| pinned.scarce == Some(*scarce));
     let scarce = named.map(|(name, _)| format!(" --scarce {name}")).unwrap_or_default();
     let blackouts = if pinned.blackouts { " --blackouts" } else { "" };
-    format!("cargo run --release -p elastripe-sim -- --seed {seed}{scheme}{scarce}{blackouts} --verbose")
+    let ruin = if pinned.ruin { " --ruin" } else { "" };
+    format!(
+        "cargo run --release -p elastripe-sim -- --seed {seed}{scheme}{scarce}{blackouts}{ruin} --verbose"
+    )
 }
 
 /// Runs worlds from `first_seed` on, on `threads` threads, until enough are done or `failures_max` have failed.
@@ -108,6 +111,8 @@ pub fn explore(
                     sums.total.requests += outcome.requests;
                     sums.total.replayed += outcome.replayed;
                     sums.total.dropped += outcome.dropped;
+                    sums.total.ruined += outcome.ruined;
+                    sums.total.refused += outcome.refused;
                     // Worlds end in any order; the digest of all must not depend on it.
                     sums.total.hash ^= crate::rng::mix(outcome.hash ^ seed);
                 }

@@ -31,14 +31,21 @@
 //! an engine that asks to be pumped for ever. In pauses nobody asks for anything: everything must be answered, and committed if idle
 //! time says so.
 //!
-//! What is not modelled: a device that lies about flushes, one that returns wrong bytes which happen to match their
-//! checksum, and damage beyond m devices.
+//! **Beyond the promise.** A fair share of the worlds end with damage that nothing could survive for certain (`ruin`): bits
+//! flip in checkpoints, superblocks, frames and chunks of any number of members, members are lost, power fails during
+//! recovery, and more is damaged then. What may come of it: a refusal, an error of a read, or content that is allowed; and a
+//! scrub that finds nothing lost must be right. Allowed is here what no *confirmed* version has replaced, one that was durable
+//! when a later flush began; and of the frame that says so a copy is left. With `--force` anything older is allowed, too, but
+//! nothing that was not written there.
+//!
+//! What is not modelled: a device that lies about flushes, and one that returns wrong bytes which happen to match their
+//! checksum.
 //!
 //! # Where things are
 //!
 //! `disk` a device's cache and what survives; `world` operations, delays, faults; `oracle` what a sector may hold;
 //! `swarm` what is drawn from the seed; `machine` power on and off; `session` requests; `check` invariants at rest;
-//! `explore` many worlds; `script` power cuts at every operation of a small plan.
+//! `ruin` damage beyond the promise; `explore` many worlds; `script` power cuts at every operation of a small plan.
 #![forbid(unsafe_code)]
 
 mod check;
@@ -47,6 +54,7 @@ mod explore;
 mod machine;
 mod oracle;
 mod rng;
+mod ruin;
 mod script;
 mod session;
 mod swarm;

@@ -44,6 +44,10 @@ pub struct Outcome {
     pub replayed: u64,
     /// Records that recoveries dropped.
     pub dropped: u64,
+    /// Arrays that started in spite of damage beyond what the code tolerates.
+    pub ruined: u64,
+    /// Arrays that were refused because of it.
+    pub refused: u64,
 }
 
 /// What became of a device that is no member any more.
@@ -80,6 +84,12 @@ pub(crate) struct Machine {
     pub now_ns: u64,
     /// Whether the volume may hold any of several survivors that nobody has read yet.
     pub unread: bool,
+    /// The next power cut is followed by damage beyond the promise.
+    pub last_cut: bool,
+    /// Damage is beyond the promise now: requests may fail.
+    pub ruined: bool,
+    /// And the operator has insisted on a start.
+    pub forced: bool,
 }
 
 /// Runs the world of a seed.
@@ -88,9 +98,14 @@ pub fn run(seed: u64, pinned: Pinned, verbose: bool) -> Result<Outcome, Violatio
     for session in 0..machine.swarm.sessions {
         let array = machine.power_on()?;
         machine.say(|| format!("session {session}"));
+        machine.last_cut = machine.swarm.ruin && session + 1 == machine.swarm.sessions;
         machine.session(array)?;
     }
-    machine.finale()?;
+    if machine.swarm.ruin {
+        machine.ruin()?;
+    } else {
+        machine.finale()?;
+    }
     let world = machine.world.look();
     Ok(Outcome { hash: world.hash(), events: world.events(), ..machine.outcome })
 }
@@ -128,6 +143,9 @@ impl Machine {
             outcome: Outcome::default(),
             now_ns: 0,
             unread: false,
+            last_cut: false,
+            ruined: false,
+            forced: false,
             swarm,
             rng,
             verbose,
@@ -229,7 +247,11 @@ impl Machine {
         let tear = self.swarm.tear;
         self.say(|| format!("power off, {tear:?}"));
         self.world.change().power_cycle(tear);
-        self.oracle.crashed();
+        if self.last_cut {
+            self.oracle.crashed_before_ruin();
+        } else {
+            self.oracle.crashed();
+        }
         self.unread = true;
         self.outcome.crashes += 1;
     }

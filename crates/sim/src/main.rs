@@ -11,6 +11,7 @@ elastripe-sim --seconds N [--from S] [--scheme ..] [...]      explore for some t
 elastripe-sim --worlds N [--from S] [--scheme ..] [...]       explore so many worlds
   --scarce S     space|stripes|journal: only worlds that have hardly any
   --blackouts    more devices than the code tolerates stop answering in every session that begins with a whole array
+  --ruin         every world ends with damage beyond what the code tolerates
   --threads N    threads, all cores by default
   --failures N   stop after so many failures, 1 by default";
 
@@ -54,6 +55,7 @@ fn parse(mut args: impl Iterator<Item = String>) -> Result<Args, String> {
                 let value = args.next().ok_or("--scheme needs a name")?;
                 parsed.pinned.scheme = Some(value.parse().map_err(|e| format!("--scheme: {e}"))?);
             }
+            "--ruin" => parsed.pinned.ruin = true,
             "--blackouts" => parsed.pinned.blackouts = true,
             "--scarce" => {
                 let value = args.next().ok_or("--scarce needs a name")?;
@@ -124,7 +126,7 @@ fn main() -> ExitCode {
     let rate = seen.worlds as f64 / seen.seconds;
     say(format_args!(
         "{} worlds from seed {} in {:.1} s ({rate:.0} worlds/s): {} failed; {} requests, {} operations, {} power cuts, \
-         {} records replayed, {} dropped; state {:016x}",
+         {} records replayed, {} dropped; beyond the promise {} started and {} were refused; state {:016x}",
         seen.worlds,
         args.from,
         seen.seconds,
@@ -134,6 +136,8 @@ fn main() -> ExitCode {
         seen.total.crashes,
         seen.total.replayed,
         seen.total.dropped,
+        seen.total.ruined,
+        seen.total.refused,
         seen.total.hash
     ));
     if seen.failures.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }

@@ -31,6 +31,10 @@ struct Fact {
     /// When it was certainly over: answered, or read after the power cut that left it unanswered.
     settled: u64,
     durable: bool,
+    /// When the first flush that covers it was answered.
+    flushed: u64,
+    /// A flush that began after that was answered: devices say that it is durable.
+    confirmed: bool,
 }
 
 /// See the module's documentation.
@@ -39,6 +43,8 @@ pub struct Oracle {
     sectors: Vec<Vec<Version>>,
     /// Answered, but not known durable.
     volatile: Vec<Version>,
+    /// Answered, but not confirmed.
+    unconfirmed: Vec<Version>,
     /// Versions from here on may be unsettled.
     unsettled_from: usize,
     clock: u64,
@@ -107,9 +113,25 @@ impl Oracle {
     /// A new volume of `sector_count` sectors.
     pub fn new(sector_count: usize) -> Self {
         let count = sector_count as u64;
-        let zero = Fact { zero: true, first: 0, count, submitted: 0, answered: 0, settled: 0, durable: true };
-        let sectors = vec![vec![0]; sector_count];
-        Self { facts: vec![zero], sectors, volatile: Vec::new(), unsettled_from: 1, clock: 1 }
+        let zero = Fact {
+            zero: true,
+            first: 0,
+            count,
+            submitted: 0,
+            answered: 0,
+            settled: 0,
+            durable: true,
+            flushed: 0,
+            confirmed: true,
+        };
+        Self {
+            facts: vec![zero],
+            sectors: vec![vec![0]; sector_count],
+            volatile: Vec::new(),
+            unconfirmed: Vec::new(),
+            unsettled_from: 1,
+            clock: 1,
+        }
     }
 
     /// Now; every call is a later instant.
@@ -127,14 +149,23 @@ impl Oracle {
     pub fn submit(&mut self, first: u64, count: u64, zero: bool, oldest_read: u64) -> Version {
         let submitted = self.now();
         let version = Version::try_from(self.facts.len()).expect("a world has few requests");
-        let (answered, settled) = (u64::MAX, u64::MAX);
-        self.facts.push(Fact { zero, first, count, submitted, answered, settled, durable: false });
+        self.facts.push(Fact {
+            zero,
+            first,
+            count,
+            submitted,
+            answered: u64::MAX,
+            settled: u64::MAX,
+            durable: false,
+            flushed: u64::MAX,
+            confirmed: false,
+        });
         for lba in first..first + count {
             let mut list = std::mem::take(&mut self.sectors[lba as usize]);
             if list.len() > 6 {
                 let newest = list.iter().map(|&v| self.facts[v as usize]);
                 let replaced =
-                    newest.filter(|f| f.durable && f.answered < oldest_read).map(|f| f.submitted).max();
+                    newest.filter(|f| f.confirmed && f.answered < oldest_read).map(|f| f.submitted).max();
                 list.retain(|&v| self.facts[v as usize].answered >= replaced.unwrap_or(0));
             }
             list.push(version);
@@ -152,6 +183,7 @@ impl Oracle {
         if !durable {
             self.volatile.push(version);
         }
+        self.unconfirmed.push(version);
     }
 
     /// A flush that was submitted at `submitted` was answered.
@@ -161,6 +193,16 @@ impl Oracle {
             let fact = &mut facts[version as usize];
             fact.durable |= fact.answered < submitted;
             !fact.durable
+        });
+        let now = self.now();
+        let facts = &mut self.facts;
+        self.unconfirmed.retain(|&version| {
+            let fact = &mut facts[version as usize];
+            fact.confirmed |= fact.flushed < submitted;
+            if fact.answered < submitted {
+                fact.flushed = fact.flushed.min(now);
+            }
+            !fact.confirmed
         });
     }
 
@@ -190,12 +232,37 @@ impl Oracle {
         self.judge(lba, bytes, allowed).map(|_| ())
     }
 
+    /// A read of an array that is damaged beyond the promise gave `bytes` for a sector. `forced`: the operator has accepted
+    /// anything older.
+    pub fn check_ruined(&self, lba: u64, bytes: &[u8], forced: bool) -> Result<(), Wrong> {
+        if !forced {
+            return self.judge(lba, bytes, self.sectors[lba as usize].clone()).map(|_| ());
+        }
+        match identify(bytes) {
+            Content::Zeros => Ok(()),
+            Content::Payload { lba: of, .. } if of == lba => Ok(()),
+            found @ (Content::Payload { .. } | Content::Garbage) => {
+                Err(Wrong { lba, found, allowed: Vec::new() })
+            }
+        }
+    }
+
     /// Power was lost: nothing more will be answered, and what no durable version has replaced may have survived.
     pub fn crashed(&mut self) {
+        self.survive(|fact| fact.durable);
+    }
+
+    /// The same, and then comes damage beyond the promise: what no confirmed version has replaced may have survived.
+    pub fn crashed_before_ruin(&mut self) {
+        self.survive(|fact| fact.confirmed);
+    }
+
+    fn survive(&mut self, replaces: impl Fn(&Fact) -> bool) {
         self.volatile.clear();
+        self.unconfirmed.clear();
         let now = self.now();
         for lba in 0..self.sectors.len() {
-            let allowed = self.allowed(lba as u64, |f| f.durable);
+            let allowed = self.allowed(lba as u64, &replaces);
             self.sectors[lba] = allowed;
         }
         for list in &self.sectors {
@@ -245,7 +312,8 @@ impl Oracle {
         self.unsettled_from = self.facts.len();
         for list in &self.sectors {
             for &version in list {
-                self.facts[version as usize].durable = true;
+                let fact = &mut self.facts[version as usize];
+                (fact.durable, fact.confirmed) = (true, true);
             }
         }
     }

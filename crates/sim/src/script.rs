@@ -211,6 +211,7 @@ impl Script {
             faults: false,
             crashes: true,
             blackouts: false,
+            ruin: false,
         }
     }
 

@@ -1,5 +1,7 @@
 //! One session: requests of all kinds side by side, faults in between, every answer judged.
 
+mod ruined;
+
 use crate::check;
 use crate::disk::{BLOCK_BYTES, blocks_of};
 use crate::machine::{Machine, Retired, Standing, Violation};
@@ -67,6 +69,8 @@ pub(crate) struct Session<'a> {
     /// Nothing is under way and no deadline ahead: only a request changes that.
     asleep: bool,
     answers: Vec<Done>,
+    /// Requests that failed and may.
+    errors: u64,
 }
 
 impl<'a> Session<'a> {
@@ -81,6 +85,7 @@ impl<'a> Session<'a> {
             idle_turns: 0,
             asleep: false,
             answers: Vec::new(),
+            errors: 0,
         }
     }
 
@@ -345,8 +350,15 @@ impl<'a> Session<'a> {
             (
                 Kind::Scrub | Kind::Rebuild { .. },
                 Err(EngineError::Interrupted | EngineError::Busy | EngineError::NotReplaceable),
-            ) => Ok(()),
+            ) => {
+                self.errors += 1;
+                Ok(())
+            }
             (Kind::Commit | Kind::Checkpoint | Kind::Scrub | Kind::Clean, Ok(())) => Ok(()),
+            (_, Err(_)) if self.machine.ruined => {
+                self.errors += 1;
+                Ok(())
+            }
             (Kind::Write { .. } | Kind::Flush, Err(EngineError::MemberFull { .. }))
                 if self.machine.world.look().lacked_room() =>
             {
@@ -386,13 +398,19 @@ impl<'a> Session<'a> {
             let at = lba * SECTOR as u64;
             let slot = request.slots[(at / chunk - first * SECTOR as u64 / chunk) as usize];
             let bytes = &self.array.engine().pool().bytes(slot)[(at % chunk) as usize..][..SECTOR];
-            let result = if anchor {
+            let result = if self.machine.ruined {
+                self.machine.oracle.check_ruined(lba, bytes, self.machine.forced)
+            } else if anchor {
                 self.machine.oracle.anchor(lba, bytes)
             } else {
                 self.machine.oracle.check_read(lba, bytes, request.submitted)
             };
             result.map_err(|wrong| {
-                let when = if anchor { "after a restart" } else { "while running" };
+                let when = match (self.machine.ruined, anchor) {
+                    (true, _) => "after damage beyond the promise",
+                    (false, true) => "after a restart",
+                    (false, false) => "while running",
+                };
                 violation!("{when}, {wrong} (chunk {})", at / chunk)
             })?;
         }

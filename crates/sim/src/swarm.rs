@@ -78,6 +78,8 @@ pub struct Swarm {
     pub crashes: bool,
     /// Whether a session that begins with a whole array ends with more devices gone than the code tolerates, for a while.
     pub blackouts: bool,
+    /// Whether the world ends with damage beyond what the code tolerates.
+    pub ruin: bool,
 }
 
 /// What the command line pins.
@@ -89,6 +91,8 @@ pub struct Pinned {
     pub scarce: Option<Scarce>,
     /// Whether more devices than the code tolerates stop answering in every session that begins with a whole array.
     pub blackouts: bool,
+    /// Whether every world ends with damage beyond what the code tolerates.
+    pub ruin: bool,
 }
 
 /// What a world has hardly any of, so that it is reused as soon as it may be.
@@ -134,6 +138,8 @@ impl Swarm {
             pause_permille: rng.pick(&[0, 20, 200]),
             faults,
             crashes,
+            // From a generator of its own: worlds stay what they were before this was drawn.
+            ruin: pinned.ruin || rng.clone().fork().chance(1, 5),
             blackouts: crashes && (pinned.blackouts || (faults && rng.chance(1, 8))),
             config,
         };

@@ -192,6 +192,11 @@ impl World {
         self.crash_at = Some(self.events + events);
     }
 
+    /// Power does not fail any more.
+    pub fn crash_never(&mut self) {
+        self.crash_at = None;
+    }
+
     /// These devices stop answering after so many more operation starts or ends.
     pub fn blackout_after(&mut self, events: u64, devices: Vec<u16>) {
         self.blackout = Some((self.events + events, devices));

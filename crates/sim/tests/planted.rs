@@ -17,7 +17,9 @@ const WORLDS_MAX: u64 = 40_000;
 /// Worlds in which the bug has a chance to do harm.
 fn worlds_for(bug: Planted) -> Pinned {
     let scheme = match bug {
-        Planted::OverwriteUnflushed | Planted::DiscardEdgesApart => SchemeKind::Raid,
+        Planted::OverwriteUnflushed | Planted::ForgetStopCheckpoint | Planted::DiscardEdgesApart => {
+            SchemeKind::Raid
+        }
         Planted::CommitForgetsDelta
         | Planted::KeepVoidDeltas
         | Planted::OverwriteBeforeLog
@@ -34,7 +36,11 @@ fn worlds_for(bug: Planted) -> Pinned {
         _ => None,
     };
     let blackouts = matches!(bug, Planted::DurableBeforeFence | Planted::WriteOnWhenFailed);
-    Pinned { scheme: Some(scheme), scarce, blackouts }
+    let ruin = matches!(
+        bug,
+        Planted::OlderEpoch | Planted::IgnoreGap | Planted::DropAfterStop | Planted::ForgetStopCheckpoint
+    );
+    Pinned { scheme: Some(scheme), scarce, blackouts, ruin }
 }
 
 /// What is found, if anything.

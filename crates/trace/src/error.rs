@@ -26,12 +26,26 @@ pub enum TraceError {
         source: io::Error,
     },
     /// The format was to be detected, and no line looks like one of those known.
-    #[error("{file}: unknown trace format; it begins with \"{begin}\"; name the format, one of {}", crate::Format::NAMES.join(", "))]
+    #[error(
+        "{file}: unknown trace format; it begins with \"{begin}\"; name the format, one of {} (csv: lines of \
+         ts_us,dev,op,offset,len with op R, W, F or T)",
+        crate::Format::NAMES.join(", ")
+    )]
     UnknownFormat {
         /// The file.
         file: Arc<str>,
         /// The start of its first line.
         begin: String,
+    },
+    /// The file is compressed in a way that is not read.
+    #[error("{file}: found {packed}, expected text, gzip or zstd; unpack it first, as with `{unpack}`")]
+    Packed {
+        /// The file.
+        file: Arc<str>,
+        /// What it is.
+        packed: &'static str,
+        /// What unpacks it.
+        unpack: &'static str,
     },
     /// A line was not understood.
     #[error("{file}:{line}: {what}")]

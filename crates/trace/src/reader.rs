@@ -78,9 +78,12 @@ impl TraceReader {
         let (prefix, whole) = lines.peek().map_err(failed)?;
         let format = match options.format {
             Some(format) => format,
-            None => Format::detect(prefix, whole).ok_or_else(|| TraceError::UnknownFormat {
-                file: Arc::clone(&file),
-                begin: excerpt(prefix.split(|&byte| byte == b'\n').next().unwrap_or_default()),
+            None => Format::detect(prefix, whole).ok_or_else(|| match packed(prefix) {
+                Some((packed, unpack)) => TraceError::Packed { file: Arc::clone(&file), packed, unpack },
+                None => TraceError::UnknownFormat {
+                    file: Arc::clone(&file),
+                    begin: excerpt(prefix.split(|&byte| byte == b'\n').next().unwrap_or_default()),
+                },
             })?,
         };
         let mut parser = Parser::new(format, options.blkparse_action);
@@ -171,6 +174,19 @@ impl TraceReader {
             }
         }
     }
+}
+
+/// What a file is packed with that cannot be unpacked here, and what can.
+fn packed(prefix: &[u8]) -> Option<(&'static str, &'static str)> {
+    const KNOWN: [(&[u8], &str, &str); 5] = [
+        (b"\xfd7zXZ\0", "xz", "xz -dc"),
+        (b"BZh", "bzip2", "bzip2 -dc"),
+        (b"PK\x03\x04", "a zip archive", "unzip -p"),
+        (b"\x04\x22\x4d\x18", "lz4", "lz4 -dc"),
+        (b"7z\xbc\xaf\x27\x1c", "a 7z archive", "7z x -so"),
+    ];
+    let found = KNOWN.iter().find(|(magic, ..)| prefix.starts_with(magic));
+    found.map(|(_, packed, unpack)| (*packed, *unpack))
 }
 
 /// The labels among the comments that a common trace begins with.

@@ -210,7 +210,9 @@ impl TraceWriter {
         let mut text = Vec::new();
         line(&mut text, format_args!("{label}"));
         if !details.is_empty() {
-            line(&mut text, format_args!("# {}", details.replace(['\n', '\r'], " ")));
+            // Without commas: programs that take the first line for the names of columns see one column, and say so.
+            let details = details.replace(", ", "; ").replace(',', ";").replace(['\n', '\r'], " ");
+            line(&mut text, format_args!("# {details}"));
         }
         // The header's line is still here. Labels stay in order, each in front of it.
         let header_at = self.text.len() - header().len() - 1;

@@ -88,6 +88,12 @@ impl Engine {
         self.after_cache(After::Commit(request));
     }
 
+    /// From now on commits after so many write requests, counted from now.
+    pub fn commit_every(&mut self, every_requests: Option<u64>) {
+        self.options.commit.every_requests = every_requests;
+        self.background.writes = 0;
+    }
+
     pub(super) fn queue_commit(&mut self, request: u32) {
         self.background.waiting.push(request);
     }

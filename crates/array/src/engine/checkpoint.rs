@@ -173,7 +173,7 @@ impl Engine {
         let small = (kind == CheckpointKind::Incremental)
             .then(|| take(kind, place.devices.clone()))
             .filter(|image| image.block_count() <= room);
-        let image = small.unwrap_or_else(|| {
+        let mut image = small.unwrap_or_else(|| {
             let first = (place.number as usize + 1) % n;
             let ring = (0..n).map(|i| DevIndex::new(((first + i) % n) as u16));
             let devices = ring.filter(|&dev| self.health.is_writable(dev)).take(copies).collect();
@@ -184,6 +184,7 @@ impl Engine {
             );
             image
         });
+        image.config_seq = self.published();
         self.checkpoint.full_begun += u64::from(image.kind == CheckpointKind::Full);
         self.store.table.clear_changed();
         self.checkpoint.bodies.clear();

@@ -104,6 +104,7 @@ pub(super) struct Maintenance {
 
 struct Publishing {
     flushing: bool,
+    config_seq: u64,
     slots: Vec<Option<block::Slot>>,
 }
 
@@ -284,7 +285,7 @@ impl Engine {
                 }
             } else {
                 run.answers = answers;
-                for request in request {
+                if let Some(request) = request {
                     self.chunk_done(request, Some(EngineError::Busy));
                 }
             }
@@ -773,10 +774,17 @@ impl Engine {
         self.publish_members();
     }
 
+    /// The last update of the superblocks that every working member has.
+    pub(super) fn published(&self) -> u64 {
+        self.maintain.superblock.config_seq
+    }
+
     /// The superblock of one member as it would be written now.
     pub fn superblock_of(&self, dev: DevIndex) -> Superblock {
         let template = Superblock {
             clean: self.maintain.clean,
+            checkpoint: self.checkpoint_place().number,
+            durable_through: self.durable_through(),
             epoch: self.journal.epoch(),
             nonce: self.journal.nonce(),
             ..self.maintain.superblock.clone()
@@ -806,7 +814,8 @@ impl Engine {
             let offset = format::SUPERBLOCK_OFFSETS[copy];
             self.push_op(tag, OpKind::Write, Stream::Metadata, offset, META_BYTES as u64, Some(slot));
         }
-        self.maintain.publishing = Some(Publishing { flushing: false, slots });
+        self.maintain.publishing =
+            Some(Publishing { flushing: false, config_seq: self.health.config_seq, slots });
         if self.fence == 0 {
             self.end_publishing();
         }
@@ -842,7 +851,11 @@ impl Engine {
     }
 
     fn end_publishing(&mut self) {
-        self.maintain.publishing = None;
+        if let Some(publishing) = self.maintain.publishing.take()
+            && !self.frozen
+        {
+            self.maintain.superblock.config_seq = publishing.config_seq;
+        }
         if std::mem::take(&mut self.refence) && !self.frozen {
             return self.publish_members();
         }

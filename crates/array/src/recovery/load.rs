@@ -2,6 +2,7 @@
 
 use crate::health::Health;
 use crate::image::{CheckpointPlace, INCREMENTAL_AREA};
+use crate::older::Inconsistency;
 use crate::restart::{AssembleError, is_present};
 use crate::scheme::Scheme;
 use crate::store::Store;
@@ -28,6 +29,10 @@ pub(super) struct Loaded {
     pub nonce: u64,
     /// Block of the log region from which replay starts.
     pub log_head: u32,
+    /// Records that are in a checkpoint of the same assembly whose header is there, but not its pages.
+    pub seen_through: Seq,
+    /// Update of the superblocks that was durable when it was written.
+    pub config_seq: u64,
 }
 
 /// A page of the table and what was in it.
@@ -40,6 +45,8 @@ struct Source<'a> {
     config: ArrayConfig,
     /// What the newest superblock says of the assembly that wrote it.
     assembly: (Epoch, u64),
+    /// Checkpoints whose pages are on no member whole.
+    pageless: Vec<CheckpointHeader>,
 }
 
 /// Loads the newest full checkpoint and the incremental ones that build on it into `store` and `scheme`.
@@ -53,7 +60,14 @@ pub(super) fn load(
     let present =
         (0..store.main_count() as u16).map(DevIndex::new).filter(|&dev| is_present(health, dev)).collect();
     let assembly = (superblock.epoch, superblock.nonce);
-    let mut source = Source { devices, present, array: superblock.array, config: store.config, assembly };
+    let mut source = Source {
+        devices,
+        present,
+        array: superblock.array,
+        config: store.config,
+        assembly,
+        pageless: Vec::new(),
+    };
     let mut fulls: Vec<CheckpointHeader> = Vec::new();
     for area in 0..2 {
         fulls.extend(source.headers(area, 0));
@@ -63,16 +77,22 @@ pub(super) fn load(
         let mut list = Vec::new();
         let mut devices: Vec<DevIndex> = copies.iter().map(|h| h.dev).collect();
         if source.load_pages(&copies, store, &mut list, &mut devices, None).is_none() {
+            source.pageless.push(header);
             // Pages of zeros are left out of a checkpoint: none of this one may show through the next.
             store.table = Table::new(&store.config);
             continue;
         }
         let (newest, next, list) = source.load_incrementals(header, list, store, &mut devices);
+        let checkpoint = newest.number;
         if !store.table.is_sane(&store.config) {
-            return Err(AssembleError::Inconsistent);
+            return Err(Inconsistency::Table { checkpoint }.into());
         }
-        let items = decode_list(&list).map_err(|_| AssembleError::Inconsistent)?;
-        scheme.load(store, &items).map_err(|_| AssembleError::Inconsistent)?;
+        let items = decode_list(&list).map_err(|cause| Inconsistency::List { checkpoint, cause })?;
+        scheme.load(store, &items).map_err(|cause| Inconsistency::State {
+            checkpoint,
+            record: None,
+            cause,
+        })?;
         store.table.clear_changed();
         let place = CheckpointPlace {
             number: newest.number,
@@ -83,7 +103,10 @@ pub(super) fn load(
             log_head: 0,
         };
         let (through, epoch, nonce) = (newest.through, newest.epoch, newest.nonce);
-        return Ok(Loaded { place, through, epoch, nonce, log_head: newest.log_head });
+        let same = source.pageless.iter().filter(|seen| (seen.epoch, seen.nonce) == (epoch, nonce));
+        let seen_through = same.map(|seen| seen.through).max().unwrap_or(through);
+        let (log_head, config_seq) = (newest.log_head, newest.config_seq);
+        return Ok(Loaded { place, through, epoch, nonce, log_head, seen_through, config_seq });
     }
     Err(AssembleError::NoCheckpoint)
 }
@@ -242,6 +265,7 @@ impl Source<'_> {
                 for (index, words) in replaced.into_iter().rev() {
                     store.table.load_page(index, &words);
                 }
+                self.pageless.push(header);
                 return (newest, next, list);
             }
             devices.retain(|&dev| copies.iter().any(|copy| copy.dev == dev));

@@ -1,5 +1,6 @@
 //! Which device is which, and which of them count.
 
+use crate::older::OlderState;
 use crate::planted::{Planted, planted};
 use crate::restart::{AssembleError, DirtyDegraded};
 use block::DevIndex;
@@ -20,6 +21,8 @@ pub struct Arrangement {
     pub members: Vec<MemberEntry>,
     /// Whether an array is assembled of which that may corrupt data; refused unless the operator asks for it.
     pub dirty_degraded: DirtyDegraded,
+    /// Whether an array is assembled of which newer durable state is missing; refused unless the operator asks for it.
+    pub older_state: OlderState,
 }
 
 /// Finds out which of the given superblocks is which member. Any order, any subset that the code can do with.
@@ -81,5 +84,13 @@ pub fn arrange_any(found: &[Superblock]) -> Result<Arrangement, AssembleError> {
             entry.state = MemberState::Failed;
         }
     }
-    Ok(Arrangement { newest, places, stale, lagging, members, dirty_degraded: DirtyDegraded::Refuse })
+    Ok(Arrangement {
+        newest,
+        places,
+        stale,
+        lagging,
+        members,
+        dirty_degraded: DirtyDegraded::Refuse,
+        older_state: OlderState::Refuse,
+    })
 }

@@ -1,14 +1,17 @@
 //! Assembly: from the members' bytes to a running engine.
 //!
-//! Newest checkpoint, then the journal's records in order. Records known durable (`flushed_through` of any frame) are
+//! Newest checkpoint, then the journal's records in order. Before anything is written, `proof` makes sure that nothing
+//! durable is missing. Records known durable (`flushed_through` of any frame) are
 //! applied as they are; later ones are verified against the checksums they carry, healed if the code allows, and
 //! dropped otherwise: nobody was told that they are durable. Recovery ends with a checkpoint of a new epoch, so frames of
 //! the old one are never looked at again; a crash before that repeats the same recovery.
 
 mod load;
 mod membership;
+mod proof;
 mod replay;
 mod room;
+mod scan;
 mod secure;
 
 pub use membership::{Arrangement, arrange, arrange_any};
@@ -16,6 +19,7 @@ pub use membership::{Arrangement, arrange, arrange_any};
 use crate::health::Health;
 use crate::image::{CheckpointPlace, Image};
 use crate::journal::Journal;
+use crate::older::Inconsistency;
 use crate::restart::{AssembleError, RecoveryReport, Restart, flush_all, write_or_fail};
 use crate::scheme::{self, Scheme};
 use crate::store::Store;
@@ -29,6 +33,7 @@ pub(crate) struct Parts {
     pub health: Health,
     pub journal: Journal,
     pub checkpoint: CheckpointPlace,
+    /// What superblocks say besides the members; its `config_seq` is the last update that every working member has.
     pub superblock: Superblock,
 }
 
@@ -54,38 +59,63 @@ fn assemble_on(
     let mut store = Store::new(newest.config).map_err(|_| AssembleError::Unsupported)?;
     let mut scheme = scheme::new(&store);
     let loaded = load::load(devices, &health, newest, &mut store, &mut *scheme)?;
-    scheme.claim_space(&mut store).map_err(|_| AssembleError::Inconsistent)?;
-    let restart = Restart { was_clean: newest.clean, dirty_degraded: arrangement.dirty_degraded };
+    claim_space(&mut store, &*scheme, loaded.place.number, None)?;
+    let found = scan::scan(devices, &health, &store, newest.array, &loaded);
+    let proof::Proven { flushed, lost } = proof::prove(arrangement, &health, &loaded, &found)?;
+    // What an older state says of the chunks is not what they are.
+    let was_clean = newest.clean && lost.is_none();
+    let restart = Restart { was_clean, dirty_degraded: arrangement.dirty_degraded };
     scheme.may_start(&health, restart)?;
     complete_superblocks(devices, &mut health, arrangement);
+    let mut published = newest.config_seq;
     if arrangement.members[..] != newest.members[..arrangement.members.len()] {
         // Before anything else changes: a member that is missing now must not pass for a good one after a crash.
         health.config_seq += 1;
         write_superblocks(devices, &mut health, newest)?;
+        published = health.config_seq;
     }
     let mut report = RecoveryReport {
         was_clean: newest.clean,
         checkpoint: loaded.place.number,
+        lost,
         ..RecoveryReport::default()
     };
+    let frames_of = found.newest_epoch;
+    let journal = (&loaded, found, flushed);
     let replayed =
-        replay::replay(devices, &mut health, newest.array, &mut store, &mut *scheme, &loaded, &mut report)?;
+        replay::replay(devices, &mut health, newest.array, &mut store, &mut *scheme, journal, &mut report)?;
     scheme.recover(&mut store, devices, &mut health, restart, &mut report)?;
     store.forget_space();
-    scheme.claim_space(&mut store).map_err(|_| AssembleError::Inconsistent)?;
+    claim_space(&mut store, &*scheme, loaded.place.number, Some(replayed.last_seq))?;
     replayed.frontiers.iter().zip(&mut store.spaces).for_each(|(&chunk, space)| space.set_frontier(chunk));
     store.freed.clear();
     restore_log(&mut store, &*scheme, loaded.log_head);
 
-    let epoch = Epoch::new(loaded.epoch.get().max(newest.epoch.get()) + 1);
+    let epoch = Epoch::new(loaded.epoch.max(newest.epoch).max(frames_of).get() + 1);
     let journal = Journal::new(newest.array, epoch, nonce, replayed.last_seq.next(), &store);
-    let mut parts =
-        Parts { store, scheme, health, journal, checkpoint: loaded.place, superblock: newest.clone() };
+    let superblock = Superblock { config_seq: published, ..newest.clone() };
+    let mut parts = Parts { store, scheme, health, journal, checkpoint: loaded.place, superblock };
     write_checkpoint(devices, &mut parts, replayed.last_seq)?;
-    parts.superblock = Superblock { epoch, nonce, clean: false, ..parts.superblock };
-    parts.health.config_seq += 1;
-    write_superblocks(devices, &mut parts.health, &parts.superblock)?;
+    let (checkpoint, durable_through) = (parts.checkpoint.number, replayed.last_seq);
+    parts.superblock =
+        Superblock { epoch, nonce, clean: false, checkpoint, durable_through, ..parts.superblock };
+    // Both copies: should all of the newer ones be lost, the others must not name the assembly before, or its orderly stop.
+    for _ in format::SUPERBLOCK_OFFSETS {
+        parts.health.config_seq += 1;
+        write_superblocks(devices, &mut parts.health, &parts.superblock)?;
+    }
+    parts.superblock.config_seq = parts.health.config_seq;
     Ok((parts, report))
+}
+
+/// Marks what is in use in the state of a checkpoint, and of the records up to `record` if any was applied to it.
+fn claim_space(
+    store: &mut Store,
+    scheme: &dyn Scheme,
+    checkpoint: u64,
+    record: Option<Seq>,
+) -> Result<(), Inconsistency> {
+    scheme.claim_space(store).map_err(|cause| Inconsistency::State { checkpoint, record, cause })
 }
 
 /// Before anything is laid out in memory: the members are as large as the superblock says, and the scheme has its log.
@@ -136,11 +166,12 @@ pub(crate) fn write_checkpoint(
     let small = same
         .then(|| take(CheckpointKind::Incremental, place.devices.clone()))
         .filter(|i| i.block_count() <= room);
-    let image = small.unwrap_or_else(|| {
+    let mut image = small.unwrap_or_else(|| {
         let n = parts.store.main_count();
         let ring = (0..n).map(|i| DevIndex::new(((place.number as usize + 1 + i) % n) as u16));
         take(CheckpointKind::Full, ring.filter(|&dev| parts.health.is_writable(dev)).take(copies).collect())
     });
+    image.config_seq = parts.superblock.config_seq;
     let mut block = vec![0u8; META_BYTES];
     let mut bodies = Vec::new();
     for &dev in &image.devices {

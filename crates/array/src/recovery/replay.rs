@@ -1,22 +1,19 @@
-//! Replaying the journal: find frames, put them in order, verify what is not known durable, apply.
+//! Replaying the journal: take its records in order, verify what is not known durable, apply.
 
 use super::load::Loaded;
-use super::secure::{Copies, Source};
+use super::scan::Found;
+use super::secure::Source;
 use crate::checksum::chunk_checksum;
 use crate::health::Health;
+use crate::older::Inconsistency;
 use crate::plan::Piece;
 use crate::planted::{Planted, planted};
-use crate::restart::{AssembleError, RecoveryReport, flush_all, is_present, write_or_fail};
+use crate::restart::{AssembleError, RecoveryReport, flush_all, write_or_fail};
 use crate::scheme::{InPlaceProgress, Scheme};
 use crate::store::Store;
-use block::{ChunkAddr, ChunkIndex, DevIndex, DeviceSet, META_BYTES, Seq, StripeId};
-use format::{ArrayUuid, Frame, FrameExpect, LogMember, Record, RecordRef, decode_frame};
-use std::collections::{BTreeMap, HashMap};
-
-/// Blocks read at once.
-const READ_BLOCKS: u32 = 256;
-/// Log stripes that one frame describes at most, so the log chunks between two frames.
-const FRAME_STRIPES_MAX: u32 = 256;
+use block::{ChunkAddr, ChunkIndex, DevIndex, DeviceSet, Seq, StripeId};
+use format::{ArrayUuid, Frame, LogMember, Record, RecordRef};
+use std::collections::HashMap;
 
 /// Where replay ended.
 pub(super) struct Replayed {
@@ -36,43 +33,23 @@ struct Replay<'a> {
     in_place: HashMap<StripeId, Seq>,
 }
 
-/// Replays everything after the checkpoint.
+/// Replays the records behind the checkpoint as far as they go without a gap.
 pub(super) fn replay(
     devices: &mut dyn DeviceSet,
     health: &mut Health,
     array: ArrayUuid,
     store: &mut Store,
     scheme: &mut dyn Scheme,
-    loaded: &Loaded,
+    (loaded, found, flushed): (&Loaded, Found, Seq),
     report: &mut RecoveryReport,
 ) -> Result<Replayed, AssembleError> {
     let frontiers = vec![1; store.main_count()];
     let in_place = HashMap::new();
     let mut replay = Replay { devices, health, store, report, frontiers, in_place };
-    let mut frames: BTreeMap<Seq, Frame> = BTreeMap::new();
-    let mut flushed = loaded.through;
-    let mut last_seq = loaded.through;
-    let mut copies = Copies::default();
-    let mut keep = |frame: Frame| {
-        copies.note(&frame, loaded.through);
-        flushed = flushed.max(frame.flushed_through);
-        last_seq =
-            last_seq.max(Seq::new((frame.first_seq.get() + frame.records.len() as u64).saturating_sub(1)));
-        // A frame without records only says what is durable; the next one begins with the same number.
-        if !frame.records.is_empty() {
-            frames.entry(frame.first_seq).or_insert(frame);
-        }
-    };
-    replay.scan_rings(array, loaded, &mut keep);
-    replay.scan_logs(array, loaded, &mut keep);
+    let Found { frames, mut copies, last_seq, .. } = found;
     frames.values().for_each(|frame| replay.note_in_place(frame));
-    copies.secure(
-        replay.devices,
-        replay.health,
-        replay.store,
-        &frames,
-        Source { array, nonce: loaded.nonce, flushed },
-    );
+    let source = Source { array, nonce: loaded.nonce, flushed };
+    copies.secure(replay.devices, replay.health, replay.store, &frames, source);
     let mut next = loaded.through.next();
     'frames: for frame in frames.values() {
         for (seq, record) in (frame.first_seq.get()..).map(Seq::new).zip(&frame.records) {
@@ -86,75 +63,13 @@ pub(super) fn replay(
             replay.one(scheme, seq, record, seq <= flushed)?;
         }
     }
-    if next <= flushed {
-        return Err(AssembleError::JournalGap { first: next, last: flushed });
-    }
-    // What lies behind a gap, its frame lost on all devices, was not known durable either.
-    replay.report.dropped += (last_seq.get() + 1).saturating_sub(next.get());
+    // What lies behind a gap, its frame on no member, is known durable only up to `flushed`: then the operator was asked.
+    replay.report.dropped += (last_seq.get() + 1).saturating_sub(next.get().max(flushed.get() + 1));
     flush_all(replay.devices, replay.health);
-    Ok(Replayed { last_seq, frontiers: replay.frontiers })
+    Ok(Replayed { last_seq: last_seq.max(flushed), frontiers: replay.frontiers })
 }
 
 impl Replay<'_> {
-    fn scan_rings(&mut self, array: ArrayUuid, loaded: &Loaded, keep: &mut impl FnMut(Frame)) {
-        for dev in (0..self.store.main_count() as u16).map(DevIndex::new) {
-            if !is_present(self.health, dev) {
-                continue;
-            }
-            let blocks = self.store.config.journal_blocks;
-            let mut block = 0;
-            while block < blocks {
-                let count = (blocks - block).min(READ_BLOCKS);
-                let mut bytes = vec![0u8; count as usize * META_BYTES];
-                let offset = self.store.config.journal_offset(block);
-                read_blocks(self.devices, dev, offset, &mut bytes);
-                for (i, bytes) in (block..).zip(bytes.chunks(META_BYTES)) {
-                    let (epoch, nonce) = (loaded.epoch, loaded.nonce);
-                    if let Ok(frame) =
-                        decode_frame(bytes, &FrameExpect { array, epoch, nonce, dev, block: i })
-                    {
-                        keep(frame);
-                    }
-                }
-                block += count;
-            }
-        }
-    }
-
-    /// Scans each log device from the checkpoint's head until no frame can follow.
-    fn scan_logs(&mut self, array: ArrayUuid, loaded: &Loaded, keep: &mut impl FnMut(Frame)) {
-        let total = self.store.config.log_blocks;
-        let start = loaded.log_head.clamp(1, total.max(1)) - 1;
-        let gap_max = FRAME_STRIPES_MAX.saturating_mul(self.store.chunk_blocks()).saturating_mul(4);
-        for dev in (self.store.main_count()..self.health.members().len()).map(|i| DevIndex::new(i as u16)) {
-            if !is_present(self.health, dev) {
-                continue;
-            }
-            let (mut ahead, mut last_frame) = (0, 0);
-            while ahead < total && ahead - last_frame <= gap_max {
-                let at = (start + ahead) % total;
-                let count = READ_BLOCKS.min(total - at).min(total - ahead);
-                let mut bytes = vec![0u8; count as usize * META_BYTES];
-                let offset = self.store.config.log_offset(ChunkIndex::new(at + 1));
-                read_blocks(self.devices, dev, offset, &mut bytes);
-                for (i, bytes) in (at + 1..).zip(bytes.chunks(META_BYTES)) {
-                    let (epoch, nonce) = (loaded.epoch, loaded.nonce);
-                    if let Ok(frame) =
-                        decode_frame(bytes, &FrameExpect { array, epoch, nonce, dev, block: i })
-                    {
-                        // Frames of earlier laps, whose records the checkpoint holds, are no sign of where the log ends.
-                        let end = frame.first_seq.get() + frame.records.len() as u64;
-                        if end > loaded.through.next().get() {
-                            last_frame = ahead + (i - at - 1);
-                        }
-                        keep(frame);
-                    }
-                }
-                ahead += count;
-            }
-        }
-    }
-
     /// Applies a record, or drops it if it is not known durable and did not arrive whole.
     fn one(
         &mut self,
@@ -175,7 +90,7 @@ impl Replay<'_> {
         if applied {
             self.note_frontier(record.as_ref());
         } else if durable {
-            return Err(AssembleError::Inconsistent);
+            return Err(Inconsistency::Record(seq).into());
         } else {
             self.report.dropped += 1;
         }
@@ -352,16 +267,5 @@ impl Replay<'_> {
             }
         }
         good
-    }
-}
-
-/// Reads many blocks; where that fails, block by block, so that one bad block hides only itself.
-fn read_blocks(devices: &mut dyn DeviceSet, dev: DevIndex, offset: u64, bytes: &mut [u8]) {
-    if devices.read_now(dev, offset, bytes).is_err() {
-        for (i, block) in bytes.chunks_mut(META_BYTES).enumerate() {
-            if devices.read_now(dev, offset + (i * META_BYTES) as u64, block).is_err() {
-                block.fill(0);
-            }
-        }
     }
 }

@@ -123,6 +123,39 @@ pub enum Journaling {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Rejected;
 
+/// What of a loaded state contradicts the rest of it, although every checksum is right.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum Contradiction {
+    /// Two owners claim one chunk.
+    #[error("two owners claim chunk {} of device {}", .0.chunk, .0.dev)]
+    Owners(ChunkAddr),
+    /// The map of a stripe, or a list item about it.
+    #[error("{what} of stripe {stripe} does not fit")]
+    Stripe {
+        /// What does not fit.
+        what: &'static str,
+        /// The stripe.
+        stripe: StripeId,
+    },
+    /// The owner of a chunk.
+    #[error("{what} of chunk {lcn} of the volume does not fit")]
+    Chunk {
+        /// What does not fit.
+        what: &'static str,
+        /// The logical chunk.
+        lcn: Lcn,
+    },
+    /// A row of elastic stripes.
+    #[error("row {0} of elastic stripes does not fit")]
+    Row(u32),
+    /// A log stripe of the list.
+    #[error("the log stripe of record {0} does not fit")]
+    LogStripe(Seq),
+    /// A part of the state that has no name of its own.
+    #[error("{0}")]
+    Other(&'static str),
+}
+
 /// How far a write in place had come, as later records tell.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum InPlaceProgress {
@@ -367,10 +400,10 @@ pub trait Scheme: Send {
     fn save(&self, store: &Store, words: &mut Vec<u32>);
 
     /// Loads the items that [`Scheme::save`] gave; the table is already loaded.
-    fn load(&mut self, store: &mut Store, items: &[ListItem]) -> Result<(), Rejected>;
+    fn load(&mut self, store: &mut Store, items: &[ListItem]) -> Result<(), Contradiction>;
 
-    /// Marks every chunk in use in `store.spaces` (fresh); `Rejected` if two owners claim one chunk.
-    fn claim_space(&self, store: &mut Store) -> Result<(), Rejected>;
+    /// Marks every chunk in use in `store.spaces` (fresh); an error if two owners claim one chunk.
+    fn claim_space(&self, store: &mut Store) -> Result<(), Contradiction>;
 }
 
 /// Builds the scheme that a configuration names.

@@ -62,9 +62,9 @@ pub struct Arguments {
     /// two; `auto` is `xor` or `cauchy`.
     #[arg(long, value_enum, default_value = "auto")]
     code: CodeName,
-    /// What `raid` and `parity-log` do about the write hole: recompute parity after a crash, or write through a journal.
-    #[arg(long, value_enum, default_value = "journal")]
-    consistency: ConsistencyName,
+    /// What `raid` and `parity-log` do about the write hole: write through a journal (default), or recompute parity after a crash.
+    #[arg(long, value_enum)]
+    consistency: Option<ConsistencyName>,
     /// Share of each data device kept free for new versions (scheme `eplog`, default 10%), or free of chunks for garbage to gather
     /// (`elastic` and `was`, default 20%).
     #[arg(long, value_parser = parse_permille, value_name = "SHARE")]
@@ -211,11 +211,7 @@ fn create_options(arguments: &Arguments, chunk_bytes: u64) -> Result<CreateOptio
     let geometry = Geometry::new(total - parity, parity, chunk_bytes)?;
     let scheme = scheme_of(arguments);
     arguments.unit.check(scheme)?;
-    if arguments.reserve.is_some() && scheme.is_in_place() {
-        return Err(Failure::new(format!(
-            "--reserve: scheme {scheme} updates data in place and keeps no space for new versions; leave the option out"
-        )));
-    }
+    refuse_meaningless(arguments, scheme)?;
     let reserve = if scheme.is_elastic() { RESERVE_PERMILLE_ELASTIC } else { RESERVE_PERMILLE_DEFAULT };
     Ok(CreateOptions {
         scheme,
@@ -227,13 +223,31 @@ fn create_options(arguments: &Arguments, chunk_bytes: u64) -> Result<CreateOptio
         },
         layout: if total <= SPREAD_DEVICES_MAX { LayoutKind::Spread } else { LayoutKind::Rotate },
         consistency: match arguments.consistency {
-            ConsistencyName::Resync => Consistency::Resync,
-            ConsistencyName::Journal => Consistency::Journal,
+            Some(ConsistencyName::Resync) => Consistency::Resync,
+            Some(ConsistencyName::Journal) | None => Consistency::Journal,
         },
         geometry,
         reserve_permille: arguments.reserve.unwrap_or(reserve),
         unit_rows: arguments.unit.rows(),
     })
+}
+
+/// Options that the array would not heed.
+fn refuse_meaningless(arguments: &Arguments, scheme: SchemeKind) -> Result<(), Failure> {
+    let in_place = scheme.is_in_place();
+    let why = [
+        (!in_place && arguments.consistency.is_some()).then_some((
+            "--consistency",
+            "never writes over what a stripe needs and has no write hole to choose about",
+        )),
+        (in_place && arguments.reserve.is_some())
+            .then_some(("--reserve", "updates data in place and keeps no space for new versions")),
+        (!scheme.has_log() && arguments.log_size.is_some()).then_some(("--log-size", "has no log devices")),
+    ];
+    match why.into_iter().flatten().next() {
+        Some((option, why)) => Err(Failure::new(format!("{option}: scheme {scheme} {why}; leave it out"))),
+        None => Ok(()),
+    }
 }
 
 /// The scheme asked for, or the one that the devices suggest.

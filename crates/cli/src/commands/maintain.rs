@@ -4,7 +4,7 @@ use super::Exit;
 use super::members::finish;
 use crate::control::Request;
 use crate::failure::{EXIT_FAILED, Failure};
-use crate::open::{Incomplete, look_at};
+use crate::open::{Force, Incomplete, look_at};
 use crate::output;
 use crate::registry::forget_dead;
 use crate::session::{Patience, Reach, Session, server_of};
@@ -25,6 +25,10 @@ pub struct ScrubArguments {
     /// Limit of the scrub (and of a rebuild).
     #[arg(long, value_parser = parse_rate, value_name = "RATE")]
     rate: Option<u64>,
+    /// Assemble an array that nobody serves even if data may be silently wrong (in place without a journal, degraded and not
+    /// stopped in order), or if newer durable state is lost: see `serve --force`.
+    #[arg(long)]
+    force: bool,
     /// Print the status afterwards as JSON.
     #[arg(long)]
     json: bool,
@@ -74,7 +78,8 @@ pub struct CheckpointArguments {
 
 /// Runs `scrub`. Exit code 1 if something is lost or did not match.
 pub fn scrub(arguments: &ScrubArguments) -> Result<Exit, Failure> {
-    let mut session = Session::open(&arguments.paths, Incomplete::Refuse, arguments.rate, |_| Ok(()))?;
+    let force = Force::of_flag(arguments.force);
+    let mut session = Session::open(&arguments.paths, force, Incomplete::Refuse, arguments.rate, |_| Ok(()))?;
     let healed = |session: &mut Session| -> Result<u64, Failure> {
         let status = session.status()?;
         Ok(status.devices.iter().filter_map(|device| device.errors).map(|errors| errors.healed).sum())
@@ -99,7 +104,7 @@ pub fn scrub(arguments: &ScrubArguments) -> Result<Exit, Failure> {
 
 /// Runs `commit`.
 pub fn commit(arguments: &PlainArguments) -> Result<Exit, Failure> {
-    let mut session = Session::open(&arguments.paths, Incomplete::Refuse, None, |_| Ok(()))?;
+    let mut session = Session::open(&arguments.paths, Force::Never, Incomplete::Refuse, None, |_| Ok(()))?;
     let outcome = session.commit();
     finish(session, outcome, arguments.json, "the parity of every stripe is up to date")
 }
@@ -107,7 +112,7 @@ pub fn commit(arguments: &PlainArguments) -> Result<Exit, Failure> {
 /// Runs `checkpoint`.
 pub fn checkpoint(arguments: &CheckpointArguments) -> Result<Exit, Failure> {
     let kind = if arguments.full { CheckpointKind::Full } else { CheckpointKind::Incremental };
-    let mut session = Session::open(&arguments.paths, Incomplete::Refuse, None, |_| Ok(()))?;
+    let mut session = Session::open(&arguments.paths, Force::Never, Incomplete::Refuse, None, |_| Ok(()))?;
     let outcome = session.checkpoint(kind);
     let number = session.status().ok().and_then(|status| status.checkpoints).map_or(0, |place| place.number);
     finish(session, outcome, arguments.json, &format!("checkpoint {number} is written"))

@@ -3,7 +3,7 @@
 use super::Exit;
 use crate::failure::Failure;
 use crate::made::MadeFile;
-use crate::open::{Incomplete, look_at};
+use crate::open::{Force, Incomplete, look_at};
 use crate::operate::{Caution, Consent};
 use crate::output;
 use crate::session::{Patience, Replacement, Session};
@@ -93,9 +93,10 @@ pub struct AddArguments {
 pub fn fail(arguments: &FailArguments) -> Result<Exit, Failure> {
     let (device, caution) = (&arguments.device, Caution::of_flag(arguments.force));
     let consent = Consent::of_flag(arguments.yes);
-    let mut session = Session::open(&arguments.paths, Incomplete::RefuseBut(device), None, |array| {
-        array.check_fail(array.find(device)?, caution, consent)
-    })?;
+    let mut session =
+        Session::open(&arguments.paths, Force::Never, Incomplete::RefuseBut(device), None, |array| {
+            array.check_fail(array.find(device)?, caution, consent)
+        })?;
     let outcome = session.fail(device, caution, consent);
     let text = format!("{} is out of service", arguments.device);
     finish(session, outcome, arguments.json, &text)
@@ -108,10 +109,13 @@ pub fn replace(arguments: &ReplaceArguments) -> Result<Exit, Failure> {
     let path = absolute(&arguments.with)?;
     let caution = Caution::of_flag(arguments.force);
     let (device, consent) = (&arguments.device, Consent::of_flag(arguments.yes));
-    let mut session =
-        Session::open(&arguments.paths, Incomplete::RefuseBut(device), arguments.rate, |array| {
-            array.check_replace(array.find(device)?, &path, caution, consent)
-        })?;
+    let mut session = Session::open(
+        &arguments.paths,
+        Force::Never,
+        Incomplete::RefuseBut(device),
+        arguments.rate,
+        |array| array.check_replace(array.find(device)?, &path, caution, consent),
+    )?;
     let live = matches!(session, Session::Live(_));
     let patience = if arguments.wait { Patience::Wait } else { Patience::Start };
     let rate = arguments.rate;
@@ -135,7 +139,7 @@ pub fn add(arguments: &AddArguments) -> Result<Exit, Failure> {
     let candidate = look_at(&arguments.spare)?;
     let path = absolute(&arguments.spare)?;
     let caution = Caution::of_flag(arguments.force);
-    let mut session = Session::open(&arguments.paths, Incomplete::Refuse, None, |array| {
+    let mut session = Session::open(&arguments.paths, Force::Never, Incomplete::Refuse, None, |array| {
         array.check_spare(&candidate, caution).map(|_| ())
     })?;
     let live = matches!(session, Session::Live(_));
@@ -153,9 +157,14 @@ pub fn finish(
     text: &str,
 ) -> Result<Exit, Failure> {
     let status = if json && outcome.is_ok() { Some(session.status()?) } else { None };
-    let closed = session.close();
-    outcome?;
-    closed?;
+    match (outcome, session.close()) {
+        (Ok(()), closed) => closed?,
+        (Err(failure), Ok(())) => return Err(failure),
+        (Err(failure), Err(stopping)) => {
+            let exit = failure.exit();
+            return Err(Failure::new(format!("{failure}; {stopping}")).with_exit(exit));
+        }
+    }
     match status {
         Some(status) => output::line(format_args!("{}", serde_json::to_string_pretty(&status)?)),
         None => output::line(format_args!("{text}")),

@@ -1,7 +1,7 @@
 //! `serve`: assembles an array and exports it over NBD until it is told to stop.
 
 use super::Exit;
-use crate::background::Background;
+use crate::background::{Background, check_commits};
 use crate::cache::CacheSizes;
 use crate::control;
 use crate::elastic::ElasticChoices;
@@ -9,6 +9,7 @@ use crate::failure::Failure;
 use crate::logbook::{self, Level, LogTime, log_as};
 use crate::memory::{self, MemoryLimit, show_need};
 use crate::notify::{self, notify};
+use crate::offline::warn_of_loss;
 use crate::open::{Assembled, Force, Incomplete, Locked, describe, lock, member_name, name_of};
 use crate::operate::Operator;
 use crate::output;
@@ -72,7 +73,9 @@ pub struct Arguments {
     elastic: ElasticChoices,
     #[command(flatten)]
     background: Background,
-    /// Assemble a `raid` array that was not stopped in order and lacks members, at the risk of silently wrong data.
+    /// Assemble an array although newer durable state is on none of its members (it starts in the newest state that there
+    /// is, what came after it is lost), or one that writes in place without a journal, was not stopped in order and lacks
+    /// members (data may be silently wrong).
     #[arg(long)]
     force: bool,
     /// Start without members that are not named, do not exist or are damaged, if the array can do without them. They are
@@ -149,6 +152,7 @@ pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     let scheme = locked.superblock().config.scheme;
     arguments.cache.check(scheme)?;
     arguments.elastic.check(scheme)?;
+    check_commits(arguments.commit_every.map(|writes| format!("--commit-every {writes}")), scheme)?;
     let options = engine_options(arguments);
     let need = arguments.memory.check(&locked.superblock().config, &options)?;
     let sockets = Sockets::open(&locked, arguments)?;
@@ -229,12 +233,12 @@ fn print_start(assembled: &Assembled, talk: Talk) {
 
 /// What recovery did, in a line.
 pub fn describe_recovery(report: &RecoveryReport) -> String {
-    let RecoveryReport { was_clean, checkpoint, replayed, verified, dropped, healed, resynced } = *report;
+    let RecoveryReport { was_clean, checkpoint, replayed, verified, dropped, healed, resynced, .. } = *report;
     let how = if was_clean { "stopped in order" } else { "not stopped in order" };
     let mut text = format!("the array was {how}; checkpoint {checkpoint}, {replayed} records replayed");
     for (count, what) in [
         (verified, "verified"),
-        (dropped, "dropped (never acknowledged as durable)"),
+        (dropped, "dropped (nothing shows that they were durable)"),
         (healed, "chunks healed"),
         (resynced, "stripes resynced"),
     ] {
@@ -280,12 +284,13 @@ impl Sockets {
 }
 
 fn serve(assembled: Assembled, sockets: Sockets, arguments: &Arguments) -> Result<Exit, Failure> {
-    let Assembled { mut array, found, .. } = assembled;
+    let Assembled { mut array, found, report, .. } = assembled;
     let Sockets { mut server, uris, control, signals } = sockets;
     let wake = array.devices().inner_mut().wake_fd().and_then(|fd| fd.try_clone_to_owned())?;
     let usage = if arguments.read_only { Use::ReadOnly } else { Use::ReadWrite };
     let mut running = ServedArray::new(array, Some(wake), usage);
     let mut operator = Operator::new(&running, found.paths.clone(), found.unnamed());
+    operator.note_lost(warn_of_loss(&report));
     operator.adopt_spares(&mut running, &found.spares).iter().for_each(|why| log(why));
     operator.resume(&mut running);
     let listener = control.listener().try_clone()?;

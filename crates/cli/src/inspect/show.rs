@@ -27,10 +27,12 @@ pub fn text(inspection: &Inspection, detail: Detail) -> String {
             Ok(s) => line(
                 &mut out,
                 format_args!(
-                    "  superblock {slot}: update {}, epoch {}, {}, {}",
+                    "  superblock {slot}: update {}, epoch {}, {}, checkpoint {}, durable through {}, {}",
                     s.config_seq,
                     s.epoch,
                     if s.clean { "clean" } else { "not clean" },
+                    s.checkpoint,
+                    s.durable_through,
                     match s.role {
                         Role::Main | Role::Log => member_name(s.config.geometry.device_count(), s.dev),
                         Role::Spare => "spare".to_owned(),

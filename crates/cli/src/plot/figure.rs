@@ -311,17 +311,29 @@ fn lines(points: Points, numbers: &[f64], label: Option<String>, spec: &Spec) ->
     let high = numbers.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     let wide = numbers.len() > 2 && low > 0.0 && high / low >= LOG_RATIO;
     let scale = spec.x_scale.unwrap_or(if wide { Scale::Log } else { Scale::Linear });
+    // Zero and numbers that are far apart fit neither axis: they stand side by side, which the label says.
+    let least = numbers.iter().copied().filter(|&number| number > 0.0).fold(f64::INFINITY, f64::min);
+    let beside =
+        spec.x_scale.is_none() && low == 0.0 && high / least >= LOG_RATIO && numbers.len() <= NAMED_MAX;
+    let (places, label) = if beside {
+        let rank = |number: &f64| numbers.iter().filter(|other| *other < number).count() as f64;
+        let label = label.map(|label| format!("{label}, not to scale"));
+        (numbers.iter().map(rank).collect(), label)
+    } else {
+        (numbers.to_vec(), label)
+    };
     let mut ticks: Vec<(f64, String)> = Vec::new();
     if numbers.len() <= NAMED_MAX {
         let name = |place: &String, number: f64| match place.parse::<f64>() {
             Ok(_) if place.len() > 6 => scale::short(number),
             Ok(_) | Err(_) => place.clone(),
         };
-        ticks.extend(points.places.iter().zip(numbers).map(|(place, &number)| (number, name(place, number))));
+        let named = points.places.iter().zip(numbers).map(|(place, &number)| name(place, number));
+        ticks.extend(places.iter().copied().zip(named));
         ticks.sort_by(|(one, _), (other, _)| one.total_cmp(other));
     }
-    let series = points.series.into_iter().map(|(name, places)| {
-        let points = places.iter().zip(numbers).filter(|(samples, _)| !samples.is_empty());
+    let series = points.series.into_iter().map(|(name, samples)| {
+        let points = samples.iter().zip(&places).filter(|(samples, _)| !samples.is_empty());
         Series { name, values: points.map(|(samples, &x)| (x, value(samples))).collect() }
     });
     let x = Axis { label: label.unwrap_or_default(), unit: None, scale };

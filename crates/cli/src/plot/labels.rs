@@ -7,7 +7,7 @@ const KNOWN: [(&str, &str, &str); 46] = [
     ("metadata_write_amplification", "metadata on SSDs", "SSD bytes per user byte"),
     ("log_write_amplification", "writes to log devices", "bytes per user byte"),
     ("speed", "speed", "times as recorded"),
-    ("write_amplification", "write amplification", "flash bytes per user byte"),
+    ("write_amplification", "write amplification of the SSDs", "flash bytes per user byte"),
     ("raid_write_amplification", "RAID write amplification", "SSD bytes per user byte"),
     ("device_write_amplification", "SSD write amplification", "flash bytes per SSD byte"),
     ("user_chunks_written", "writes of users", "chunks"),

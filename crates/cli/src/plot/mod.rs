@@ -93,11 +93,16 @@ pub struct Axis {
 }
 
 impl Axis {
-    /// Label and unit.
+    /// Label and unit, and that lengths are no proportions where they are none.
     pub fn text(&self) -> String {
-        match &self.unit {
-            Some(unit) => format!("{} ({unit})", self.label),
-            None => self.label.clone(),
+        match (&self.unit, self.scale) {
+            (Some(unit), Scale::Linear) => format!("{} ({unit})", self.label),
+            (Some(unit), Scale::Log) => format!("{} ({unit}, log scale)", self.label),
+            (None, Scale::Linear) => self.label.clone(),
+            (None, Scale::Log) => match self.label.strip_suffix(')') {
+                Some(label) => format!("{label}, log scale)"),
+                None => format!("{} (log scale)", self.label),
+            },
         }
     }
 }
@@ -299,7 +304,7 @@ impl Panel {
 }
 
 /// From this number on, a time is shown in the next unit.
-const NEXT_UNIT: f64 = 1e4;
+const NEXT_UNIT: f64 = 1e3;
 /// Times from small to large, a thousand of each to the next.
 const TIMES: [&str; 4] = ["ns", "\u{b5}s", "ms", "s"];
 

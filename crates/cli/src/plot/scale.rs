@@ -1,6 +1,6 @@
 //! Axes: which stretch of numbers they show, where their ticks are and what these are called.
 
-use super::Scale;
+use super::{LOG_MIN, Scale};
 
 /// A stretch of numbers with ticks.
 #[derive(Clone, PartialEq, Debug)]
@@ -33,8 +33,12 @@ impl Range {
         let (low, high) = if low <= high { (low, high) } else { (1.0, 1.0) };
         match scale {
             Scale::Linear => Self::linear(low, high, wanted, from_zero),
-            // Bars have a height, and room for their values.
-            Scale::Log if from_zero => Self::log(low * 0.95, high * (high / low).powf(VALUE_ROOM), wanted),
+            // Bars have a height, and room for their values. They stand on a power of ten, a whole decade below the least where that
+            // is near one: the least may not look like nothing beside the others.
+            Scale::Log if from_zero => {
+                let foot = 10f64.powf((low / 2.0).log10().floor()).max(LOG_MIN);
+                Self::log(foot, high * (high / foot).powf(VALUE_ROOM), wanted)
+            }
             Scale::Log => Self::log(low, high, wanted),
         }
     }

@@ -237,7 +237,8 @@ impl Member {
         let size_bytes = size_of(&mut file, path)?;
         let logical_block_bytes = logical_block.min(META_BYTES as u32);
         let error = |errno| OpenError::io(path)(io::Error::from(errno));
-        let used_bytes = file.metadata().map_err(OpenError::io(path))?.blocks() * ST_BLOCK_BYTES;
+        let metadata = file.metadata().map_err(OpenError::io(path))?;
+        let used_bytes = metadata.blocks() * ST_BLOCK_BYTES;
         let is_allocated = kind == Kind::File && used_bytes >= size_bytes;
         let may_block = kind == Kind::File && is_remote(&rustix::fs::fstatfs(&file).map_err(error)?);
         Ok(Self {
@@ -249,6 +250,7 @@ impl Member {
             direct_io,
             is_allocated,
             may_block,
+            identity: Identity::of(&metadata, kind),
         })
     }
 }

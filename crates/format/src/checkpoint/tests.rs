@@ -20,6 +20,7 @@ fn full() -> CheckpointHeader {
         log_head: 10,
         log_tail: 11,
         body_crc: 12,
+        config_seq: 13,
     }
 }
 

@@ -13,6 +13,8 @@ fn superblock() -> Superblock {
         epoch: Epoch::new(10),
         nonce: u64::MAX,
         clean: true,
+        checkpoint: 18,
+        durable_through: Seq::new(19),
         config: ArrayConfig {
             scheme: SchemeKind::Eplog,
             code: CodeKind::Cauchy,

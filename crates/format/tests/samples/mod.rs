@@ -79,6 +79,7 @@ pub fn all() -> Vec<Sample> {
     samples.push(superblock("superblock-raid", raid(), 0));
     samples.push(superblock("superblock-parity-log", parity_log(), 1));
     samples.push(superblock("superblock-elastic", elastic(), 0));
+    samples.push(superblock("superblock-stopped", stopped(), 0));
     samples.push(frame("frame", 6, 300, &records()));
     samples.push(frame("frame-delta", 1, 63, &deltas()));
     samples.push(frame("frame-elastic", 3, 17, &elastic_stripes()));
@@ -87,6 +88,10 @@ pub fn all() -> Vec<Sample> {
     let (list, list_crc) = page("page-list", PageKind::List, 2, &list_words());
     samples.push(header("checkpoint-full", full(body_crc(&[table_crc, list_crc]))));
     samples.push(header("checkpoint-incremental", incremental()));
+    samples.push(header(
+        "checkpoint-config-seq",
+        CheckpointHeader { config_seq: 12, block: 56, ..incremental() },
+    ));
     samples.extend([table, list]);
     samples.push(page("page-list-delta", PageKind::List, 3, &delta_words()).0);
     samples
@@ -104,6 +109,8 @@ fn eplog() -> Superblock {
         epoch: EPOCH,
         nonce: NONCE,
         clean: false,
+        checkpoint: 0,
+        durable_through: Seq::new(0),
         config: ArrayConfig {
             scheme: SchemeKind::Eplog,
             code: CodeKind::Cauchy,
@@ -140,6 +147,11 @@ fn eplog() -> Superblock {
 
 fn log() -> Superblock {
     Superblock { dev: DevIndex::new(6), role: Role::Log, serial: 106, clean: true, ..eplog() }
+}
+
+/// As an orderly stop leaves it, with the newest checkpoint and record.
+fn stopped() -> Superblock {
+    Superblock { clean: true, checkpoint: 43, durable_through: Seq::new(9000), ..eplog() }
 }
 
 fn raid() -> Superblock {
@@ -264,6 +276,7 @@ fn full(body_crc: u32) -> CheckpointHeader {
         log_head: 301,
         log_tail: 17,
         body_crc,
+        config_seq: 0,
     }
 }
 

@@ -103,7 +103,12 @@ impl Format {
                 best = (hits, Some(format));
             }
         }
-        best.1
+        // A common trace without a good line: empty, or its first line is what is wrong.
+        best.1.or_else(|| {
+            let mut lines = first_lines(prefix, whole).map(<[u8]>::trim_ascii);
+            let first = lines.find(|line| !line.starts_with(b"#"));
+            (first == Some(common::HEADER)).then_some(Self::Common)
+        })
     }
 }
 

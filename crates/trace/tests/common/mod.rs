@@ -24,6 +24,11 @@ pub fn shared_trace(name: &str) -> Option<PathBuf> {
     None
 }
 
+/// The trace that is part of the repository: what is shown with real traces is shown with it too, wherever the tests run.
+pub fn bundled_trace() -> PathBuf {
+    PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../fixtures/traces/synthetic.csv.zst"))
+}
+
 /// The requests of a text in a given or detected format, or the error's text.
 pub fn read_text(text: impl Into<Vec<u8>>, options: &ReadOptions) -> Result<Vec<Request>, String> {
     TraceReader::from_reader("t", Box::new(std::io::Cursor::new(text.into())), options)

@@ -25,8 +25,8 @@ mod units;
 mod write;
 
 use super::{
-    ChunkWrite, CollectOutcome, CommitOutcome, GcStats, Located, Pressure, Rejected, Scheme, SchemeMemory,
-    SchemeOptions, WriteLock,
+    ChunkWrite, CollectOutcome, CommitOutcome, Contradiction, GcStats, Located, Pressure, Rejected, Scheme,
+    SchemeMemory, SchemeOptions, WriteLock,
 };
 use crate::health::Health;
 use crate::plan::{Codeword, Piece, Plan, Word};
@@ -369,11 +369,15 @@ impl Scheme for Elastic {
 
     fn save(&self, _store: &Store, _words: &mut Vec<u32>) {}
 
-    fn load(&mut self, store: &mut Store, items: &[ListItem]) -> Result<(), Rejected> {
-        if items.is_empty() { self.load_table(store) } else { Err(Rejected) }
+    fn load(&mut self, store: &mut Store, items: &[ListItem]) -> Result<(), Contradiction> {
+        if items.is_empty() {
+            self.load_table(store)
+        } else {
+            Err(Contradiction::Other("its list is not empty"))
+        }
     }
 
-    fn claim_space(&self, store: &mut Store) -> Result<(), Rejected> {
+    fn claim_space(&self, store: &mut Store) -> Result<(), Contradiction> {
         self.claim_rows(store)
     }
 }

@@ -2,19 +2,19 @@
 
 use super::Elastic;
 use super::rows::RowWord;
-use crate::scheme::Rejected;
+use crate::scheme::Contradiction;
 use crate::store::Store;
-use block::{ChunkIndex, Lcn};
+use block::{ChunkAddr, ChunkIndex, DevIndex, Lcn};
 use format::CLASSES_MAX;
 
 impl Elastic {
-    /// Makes owners and valid counts from a loaded table; `Rejected` if it contradicts itself.
-    pub(super) fn load_table(&mut self, store: &Store) -> Result<(), Rejected> {
+    /// Makes owners and valid counts from a loaded table; an error if it contradicts itself.
+    pub(super) fn load_table(&mut self, store: &Store) -> Result<(), Contradiction> {
         let k = store.config.geometry.data_count();
         for row in 0..self.units.row_count() {
             let word = RowWord::read(store, row);
             if word.is_damaged() || word.width() > k || usize::from(word.class()) >= CLASSES_MAX {
-                return Err(Rejected);
+                return Err(Contradiction::Row(row));
             }
             if word.is_live() {
                 self.units.note_row(row, word.class());
@@ -31,25 +31,26 @@ impl Elastic {
                 word.is_live() && column < word.width()
             };
             if !fits || self.rows.owner(place).is_some() {
-                return Err(Rejected);
+                return Err(Contradiction::Chunk { what: "the place", lcn });
             }
             self.rows.own(place, lcn);
             self.units.add_valid(self.units.of_row(row));
         }
         // What is written and holds nothing valid would have been freed.
-        let dead = (0..self.units.row_count()).any(|row| self.units.is_dead(self.units.of_row(row)));
-        if dead { Err(Rejected) } else { Ok(()) }
+        let dead = (0..self.units.row_count()).find(|&row| self.units.is_dead(self.units.of_row(row)));
+        dead.map_or(Ok(()), |row| Err(Contradiction::Row(row)))
     }
 
     /// Claims the rows that hold a stripe, on every device.
-    pub(super) fn claim_rows(&self, store: &mut Store) -> Result<(), Rejected> {
+    pub(super) fn claim_rows(&self, store: &mut Store) -> Result<(), Contradiction> {
         for row in 0..self.units.row_count() {
             if !RowWord::read(store, row).is_live() {
                 continue;
             }
-            for space in &mut store.spaces {
-                if !space.claim(ChunkIndex::new(row + 1)) {
-                    return Err(Rejected);
+            for (dev, space) in (0..).map(DevIndex::new).zip(&mut store.spaces) {
+                let chunk = ChunkIndex::new(row + 1);
+                if !space.claim(chunk) {
+                    return Err(Contradiction::Owners(ChunkAddr::new(dev, chunk)));
                 }
             }
         }

@@ -13,7 +13,9 @@ mod log_table;
 mod persist;
 mod write;
 
-use super::{ChunkWrite, CommitOutcome, Located, Pressure, Rejected, Scheme, SchemeMemory, WriteLock};
+use super::{
+    ChunkWrite, CommitOutcome, Contradiction, Located, Pressure, Rejected, Scheme, SchemeMemory, WriteLock,
+};
 use crate::health::Health;
 use crate::plan::{Codeword, Piece, Plan, Word};
 use crate::planted::{Planted, planted};
@@ -498,11 +500,11 @@ impl Scheme for Eplog {
         self.save_items(store, words);
     }
 
-    fn load(&mut self, store: &mut Store, items: &[ListItem]) -> Result<(), Rejected> {
+    fn load(&mut self, store: &mut Store, items: &[ListItem]) -> Result<(), Contradiction> {
         self.load_items(store, items)
     }
 
-    fn claim_space(&self, store: &mut Store) -> Result<(), Rejected> {
+    fn claim_space(&self, store: &mut Store) -> Result<(), Contradiction> {
         self.claim_all(store)
     }
 }

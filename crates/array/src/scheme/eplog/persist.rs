@@ -3,7 +3,7 @@
 use super::Eplog;
 use super::dirty::Committed;
 use crate::planted::{Planted, planted};
-use crate::scheme::Rejected;
+use crate::scheme::Contradiction;
 use crate::store::Store;
 use block::{ChunkAddr, ChunkIndex, StripeId};
 use format::ListItem;
@@ -33,7 +33,7 @@ impl Eplog {
     }
 
     /// Loads saved items over a loaded table.
-    pub(super) fn load_items(&mut self, store: &mut Store, items: &[ListItem]) -> Result<(), Rejected> {
+    pub(super) fn load_items(&mut self, store: &mut Store, items: &[ListItem]) -> Result<(), Contradiction> {
         let geometry = store.config.geometry;
         for item in items {
             if let ListItem::DirtyStripe { stripe, committed } = item {
@@ -42,7 +42,7 @@ impl Eplog {
                     || committed.len() != geometry.data_count()
                     || !known
                 {
-                    return Err(Rejected);
+                    return Err(Contradiction::Stripe { what: "the list item", stripe: *stripe });
                 }
                 for (column, &chunk) in committed.iter().enumerate().filter(|&(_, &chunk)| chunk != u32::MAX)
                 {
@@ -54,7 +54,7 @@ impl Eplog {
             let ListItem::LogStripe { first_seq, log_block, log_crcs, members } = item else { continue };
             let record = format::RecordRef::LogStripe { log_block: *log_block, log_crcs, members };
             if !super::Scheme::accepts(self, store, record) {
-                return Err(Rejected);
+                return Err(Contradiction::LogStripe(*first_seq));
             }
             let id = self.log.insert(*first_seq, *log_block, log_crcs);
             for member in members {
@@ -68,14 +68,14 @@ impl Eplog {
                 }
             }
             if self.log.live_members(id) == 0 {
-                return Err(Rejected);
+                return Err(Contradiction::LogStripe(*first_seq));
             }
         }
         self.check_owners(store)
     }
 
     /// Every uncommitted version must be a member of a live log stripe that lists it.
-    fn check_owners(&self, store: &Store) -> Result<(), Rejected> {
+    fn check_owners(&self, store: &Store) -> Result<(), Contradiction> {
         let geometry = store.config.geometry;
         for (stripe, committed) in self.dirty.entries() {
             for column in (0..geometry.data_count()).filter(|&column| committed[column] != u32::MAX) {
@@ -88,7 +88,7 @@ impl Eplog {
                     })
                 };
                 if !addr.chunk.is_none() && !self.log.owner(addr).is_some_and(listed) {
-                    return Err(Rejected);
+                    return Err(Contradiction::Chunk { what: "the log stripe", lcn });
                 }
             }
         }
@@ -96,7 +96,7 @@ impl Eplog {
     }
 
     /// Claims every chunk that the map, a committed version, parity, or a live log stripe names.
-    pub(super) fn claim_all(&self, store: &mut Store) -> Result<(), Rejected> {
+    pub(super) fn claim_all(&self, store: &mut Store) -> Result<(), Contradiction> {
         let geometry = store.config.geometry;
         let k = geometry.data_count();
         for stripe in (0..store.config.stripe_count).map(StripeId::new) {
@@ -129,10 +129,10 @@ impl Eplog {
     }
 }
 
-fn claim(store: &mut Store, addr: ChunkAddr) -> Result<(), Rejected> {
+fn claim(store: &mut Store, addr: ChunkAddr) -> Result<(), Contradiction> {
     if addr.chunk.is_none() || store.spaces[addr.dev.index()].claim(addr.chunk) {
         Ok(())
     } else {
-        Err(Rejected)
+        Err(Contradiction::Owners(addr))
     }
 }

@@ -7,12 +7,12 @@ pub(super) mod redo;
 pub(super) mod resync;
 pub(super) mod unit;
 
-use super::{Journaling, Located, Rejected};
+use super::{Contradiction, Journaling, Located};
 use crate::health::Health;
 use crate::plan::{Piece, Word};
 use crate::restart::{AssembleError, Restart};
 use crate::store::Store;
-use block::{ChunkAddr, ChunkIndex, Lcn, StripeId};
+use block::{ChunkAddr, ChunkIndex, DevIndex, Lcn, StripeId};
 use format::{Consistency, InPlacePiece};
 
 /// What becomes of the records in either mode.
@@ -146,11 +146,11 @@ pub(super) fn accepts_in_place(store: &Store, stripe: StripeId, pieces: &[InPlac
 }
 
 /// Claims the chunk of every stripe on every device, written or not.
-pub(super) fn claim_space(store: &mut Store) -> Result<(), Rejected> {
-    for space in &mut store.spaces {
+pub(super) fn claim_space(store: &mut Store) -> Result<(), Contradiction> {
+    for (dev, space) in (0..).map(DevIndex::new).zip(&mut store.spaces) {
         for stripe in (0..store.config.stripe_count).map(StripeId::new) {
             if !space.claim(chunk_of(stripe)) {
-                return Err(Rejected);
+                return Err(Contradiction::Owners(ChunkAddr::new(dev, chunk_of(stripe))));
             }
         }
     }

@@ -22,8 +22,8 @@ use super::in_place::{
     locate, piece_of, redo, resync, set_written,
 };
 use super::{
-    ChunkWrite, CommitOutcome, InPlaceProgress, Journaling, Located, Pressure, Rejected, Scheme,
-    SchemeMemory, WriteLock,
+    ChunkWrite, CommitOutcome, Contradiction, InPlaceProgress, Journaling, Located, Pressure, Rejected,
+    Scheme, SchemeMemory, WriteLock,
 };
 use crate::health::Health;
 use crate::plan::{Codeword, Piece, Plan, Word};
@@ -387,29 +387,32 @@ impl Scheme for ParityLog {
         }
     }
 
-    fn load(&mut self, store: &mut Store, items: &[ListItem]) -> Result<(), Rejected> {
+    fn load(&mut self, store: &mut Store, items: &[ListItem]) -> Result<(), Contradiction> {
         if !has_payload_ring(store)
             || self.deltas_max < store.config.stripe_count.min(log_chunks(&store.config))
         {
-            return Err(Rejected);
+            return Err(Contradiction::Other("the payload ring or the checkpoint areas are too small"));
         }
         let mut blocks = HashSet::new();
         for item in items {
-            let ListItem::Delta { stripe, log_block, log_crcs } = item else { return Err(Rejected) };
+            let ListItem::Delta { stripe, log_block, log_crcs } = item else {
+                return Err(Contradiction::Other("its list holds an item of another scheme"));
+            };
             if !self.accepts_log_chunk(store, *stripe, *log_block, log_crcs)
                 || self.deltas.count_of(*stripe) >= STRIPE_DELTAS_MAX
                 || self.deltas.count() >= self.deltas_max
                 || !blocks.insert(*log_block)
             {
-                return Err(Rejected);
+                return Err(Contradiction::Stripe { what: "a log chunk", stripe: *stripe });
             }
             self.deltas.push(&store.log, *stripe, *log_block, log_crcs);
         }
-        let sound = (0..store.config.stripe_count).all(|stripe| self.is_sound(store, StripeId::new(stripe)));
-        if sound { Ok(()) } else { Err(Rejected) }
+        let mut stripes = (0..store.config.stripe_count).map(StripeId::new);
+        let unsound = stripes.find(|&stripe| !self.is_sound(store, stripe));
+        unsound.map_or(Ok(()), |stripe| Err(Contradiction::Stripe { what: "the map", stripe }))
     }
 
-    fn claim_space(&self, store: &mut Store) -> Result<(), Rejected> {
+    fn claim_space(&self, store: &mut Store) -> Result<(), Contradiction> {
         claim_space(store)
     }
 }

@@ -17,8 +17,8 @@ use super::in_place::{
     redo, resync, set_written,
 };
 use super::{
-    ChunkWrite, CommitOutcome, InPlaceProgress, Journaling, Located, Pressure, Rejected, Scheme,
-    SchemeMemory, WriteLock,
+    ChunkWrite, CommitOutcome, Contradiction, InPlaceProgress, Journaling, Located, Pressure, Rejected,
+    Scheme, SchemeMemory, WriteLock,
 };
 use crate::health::Health;
 use crate::plan::{Codeword, Plan, Word};
@@ -183,12 +183,19 @@ impl Scheme for Raid {
 
     fn save(&self, _store: &Store, _words: &mut Vec<u32>) {}
 
-    fn load(&mut self, store: &mut Store, items: &[ListItem]) -> Result<(), Rejected> {
-        let sound = (0..store.config.stripe_count).all(|stripe| is_sound(store, StripeId::new(stripe)));
-        if items.is_empty() && has_payload_ring(store) && sound { Ok(()) } else { Err(Rejected) }
+    fn load(&mut self, store: &mut Store, items: &[ListItem]) -> Result<(), Contradiction> {
+        if !items.is_empty() {
+            return Err(Contradiction::Other("its list is not empty"));
+        }
+        if !has_payload_ring(store) {
+            return Err(Contradiction::Other("the payload ring has less than a chunk"));
+        }
+        let mut stripes = (0..store.config.stripe_count).map(StripeId::new);
+        let unsound = stripes.find(|&stripe| !is_sound(store, stripe));
+        unsound.map_or(Ok(()), |stripe| Err(Contradiction::Stripe { what: "the map", stripe }))
     }
 
-    fn claim_space(&self, store: &mut Store) -> Result<(), Rejected> {
+    fn claim_space(&self, store: &mut Store) -> Result<(), Contradiction> {
         claim_space(store)
     }
 }

@@ -6,6 +6,7 @@
 use crate::background::Background;
 use crate::cache::CacheSizes;
 use crate::commands::replay::build::{DeviceKind, Kind, LocalArray, LocalSet, Room, build, size};
+use crate::commands::replay::fit;
 use crate::elastic::{ElasticChoices, gc_since, placement_json};
 use crate::failure::Failure;
 use crate::status::{self, Memory};
@@ -229,8 +230,14 @@ impl Rig {
         let chunk_bytes = geometry.chunk_bytes() as u64;
         let (stripe_count, spare_chunks) = (options.stripe_count, options.spare_chunks);
         // Every update could be a log stripe of its own; frames of the journal come on top.
-        let log_blocks = (spare_chunks * n).max(1024) * (chunk_bytes / 4096) * 5 / 4;
-        let room = Room { volume_bytes: stripe_count * k * chunk_bytes, spare_chunks, log_blocks };
+        let log_blocks =
+            (spare_chunks.saturating_mul(n)).max(1024).saturating_mul(chunk_bytes / 4096 * 5 / 4 + 1);
+        let room = Room {
+            volume_bytes: stripe_count.saturating_mul(k * chunk_bytes),
+            spare_chunks,
+            log_blocks,
+            sized_by: "--volume-size or --device-size",
+        };
         let sized = size(&options.kind, &room)?;
         let mut engine = options.background.apply(EngineOptions::default());
         if options.cache.check(options.kind.scheme).is_ok() {
@@ -239,6 +246,13 @@ impl Rig {
         engine = options.elastic.apply(engine, options.seed);
         engine.commit.idle_ns = None;
         engine.pool_bytes = engine.pool_bytes.max(4 * options.depth as u64 * k * chunk_bytes);
+        // Devices in memory are made resident, all of them.
+        let device_bytes = match options.devices {
+            DeviceKind::Memory => sized.sizes_bytes().into_iter().fold(0, u64::saturating_add),
+            DeviceKind::Null => 0,
+        };
+        let less = "--volume-size or --device-size, or larger chunks, or --device null";
+        fit::check_made(&sized.config, &engine, device_bytes, less)?;
         let mut array = build(options.devices, &sized, engine)?;
         let mut slots = Vec::new();
         if !array.engine().take_slots(options.depth * geometry.data_count(), &mut slots) {

@@ -131,6 +131,43 @@ pub fn parse_gc(text: &str) -> Result<GcPolicy, String> {
     }
 }
 
+/// The same as text.
+pub fn gc_name(policy: GcPolicy) -> String {
+    match policy {
+        GcPolicy::Greedy => "greedy".to_owned(),
+        GcPolicy::CostBenefit => "cost-benefit".to_owned(),
+        GcPolicy::Fifo => "fifo".to_owned(),
+        GcPolicy::DChoices(choices) => format!("d-choices:{choices}"),
+    }
+}
+
+/// As `--gc-frontier` takes it.
+pub fn frontier_name(frontier: GcFrontier) -> &'static str {
+    match frontier {
+        GcFrontier::Shared => "shared",
+        GcFrontier::Separate => "separate",
+    }
+}
+
+/// As `--streams` takes it.
+pub fn streams_name(separation: Separation) -> &'static str {
+    match separation {
+        Separation::None => "none",
+        Separation::Parity => "parity",
+        Separation::Class => "class",
+        Separation::All => "all",
+    }
+}
+
+/// As `--wear-levelling` takes it.
+pub fn levelling_name(levelling: WearLevelling) -> &'static str {
+    match (levelling.dynamic, levelling.static_spread) {
+        (_, Some(_)) => "static",
+        (FreeOrder::LeastWorn, None) => "dynamic",
+        (_, None) => "off",
+    }
+}
+
 /// A cap of blocks in SLC mode.
 pub fn parse_cap(text: &str) -> Result<SlcCap, String> {
     let expected = || format!("found {text:?}, expected a share from 0 to 1, dynamic, or dynamic:SLACK");
@@ -206,7 +243,19 @@ impl DeviceOptions {
             }
         }
         self.policies(&mut config);
+        self.refuse_meaningless(&config)?;
         Ok(config)
+    }
+
+    /// What would change nothing.
+    fn refuse_meaningless(&self, config: &SsdConfig) -> Result<(), Failure> {
+        if self.slc_cap.is_some() && config.streams.separation == Separation::None {
+            return Err(Failure::new(
+                "--slc-cap: found --streams none, with which an SSD does not tell parity from data and writes none in SLC \
+                 mode; add --streams parity",
+            ));
+        }
+        Ok(())
     }
 
     /// Keeps so many free blocks; with --spare they come on top.

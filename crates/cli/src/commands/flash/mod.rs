@@ -6,6 +6,7 @@ mod report;
 mod workload;
 
 use super::Exit;
+use crate::commands::replay::fit::check_flash;
 use crate::failure::Failure;
 use crate::output;
 use crate::plot::options::PlotOptions;
@@ -102,7 +103,13 @@ fn cpu_seconds() -> f64 {
 
 fn simulate(arguments: &RunArguments) -> Result<Exit, Failure> {
     let config = arguments.device.config(arguments.seed)?;
+    if config.slc.is_some() && arguments.parity_writes == 0.0 {
+        return Err(Failure::new(
+            "--slc-cap: found no parity among the writes, which alone is written in SLC mode; add --parity-writes",
+        ));
+    }
     let (plot, plotted) = (arguments.plot.target()?, picture::parts(&arguments.plot, &config)?);
+    check_flash(&config, 1, "--logical-size")?;
     let mut ssd = Ssd::new(config)?;
     let mut latencies =
         Histogram::<u64>::new_with_bounds(1, LATENCY_NS_MAX, 3).expect("these bounds are valid");

@@ -1,5 +1,6 @@
 //! What `flash run` and `flash presets` print.
 
+use super::config::{frontier_name, gc_name, levelling_name, streams_name};
 use super::workload::Source;
 use super::{Measured, RunArguments};
 use crate::provenance;
@@ -191,13 +192,13 @@ pub fn config_json(config: &SsdConfig) -> Value {
         "free_blocks_min": config.free_blocks_min,
         "domains": config.domains,
         "ways": config.ways,
-        "gc": format!("{:?}", config.gc),
-        "gc_frontier": format!("{:?}", config.gc_frontier),
-        "streams": format!("{:?}", config.streams.separation),
+        "gc": gc_name(config.gc),
+        "gc_frontier": frontier_name(config.gc_frontier),
+        "streams": streams_name(config.streams.separation),
         "stream_limit": config.streams.limit,
         "parity_classes": config.streams.parity_classes,
         "mapping_cache_bytes": config.mapping.map(|mapping| mapping.cache_bytes),
-        "wear_levelling": format!("{:?}", config.wear_levelling),
+        "wear_levelling": levelling_name(config.wear_levelling),
         "slc_cap": config.slc.map(|slc| match slc.cap {
             SlcCap::Share(share) => json!(share),
             SlcCap::Dynamic(dynamic) => json!(format!("dynamic:{}", dynamic.slack)),

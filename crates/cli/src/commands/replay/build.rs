@@ -80,6 +80,8 @@ pub struct Room {
     pub spare_chunks: u64,
     /// 4 KiB blocks of each log device, at least.
     pub log_blocks: u64,
+    /// What to make smaller if it is too much.
+    pub sized_by: &'static str,
 }
 
 /// Sizes found for an array.
@@ -157,7 +159,8 @@ pub fn size(kind: &Kind, room: &Room) -> Result<Sized, Failure> {
     let stripes = room.volume_bytes.div_ceil(stripe_bytes).max(1);
     let too_large = || {
         Failure::new(format!(
-            "the array would need more than {MAIN_CHUNKS_MAX} chunks per device; use --compact, --head or a larger --chunk-size"
+            "the array would need more than {MAIN_CHUNKS_MAX} chunks per device; use a larger --chunk-size, or a smaller {}",
+            room.sized_by
         ))
     };
     if stripes.saturating_add(room.spare_chunks) >= MAIN_CHUNKS_MAX {

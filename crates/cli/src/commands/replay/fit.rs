@@ -7,14 +7,17 @@ use super::build::{DeviceKind, Kind, Room, Sized, size, size_exactly};
 use crate::failure::Failure;
 use crate::memory::available_bytes;
 use crate::units::show_size;
-use array::{Layout, SyncPolicy};
+use array::{EngineOptions, Layout, MemoryNeed, SyncPolicy};
 use block::{Lcn, META_BYTES};
-use format::{LayoutKind, SchemeKind};
+use flash::SsdConfig;
+use format::{ArrayConfig, LayoutKind, SchemeKind};
 use placement::GcThreshold;
 use trace::{Op, Request};
 
 /// Share of the free memory that devices may take, in percent.
 const MEMORY_PERCENT: u64 = 70;
+/// What sizes an array for a trace.
+const TRACE: &str = "trace (--compact, --head)";
 /// Records of one chunk that a frame has room for at least, with the most parities that papers look at.
 const RECORDS_PER_FRAME_MIN: u64 = 64;
 /// With less room for old versions nothing but commits would happen.
@@ -105,6 +108,7 @@ fn room_for(kind: &Kind, demand: &Demand, footprint_bytes: u64) -> Room {
         volume_bytes: footprint_bytes,
         spare_chunks: with_unused(spare_chunks),
         log_blocks: with_unused(log_blocks),
+        sized_by: TRACE,
     }
 }
 
@@ -119,7 +123,12 @@ pub fn fit_within(
     let chunk_bytes = kind.geometry.chunk_bytes() as u64;
     let mut room = if kind.scheme.is_elastic() {
         let stripes = footprint_bytes.div_ceil(kind.geometry.data_count() as u64 * chunk_bytes);
-        Room { volume_bytes: footprint_bytes, spare_chunks: stripes.div_ceil(3), log_blocks: 0 }
+        Room {
+            volume_bytes: footprint_bytes,
+            spare_chunks: stripes.div_ceil(3),
+            log_blocks: 0,
+            sized_by: TRACE,
+        }
     } else {
         room_for(kind, &demand(kind, requests, sync), footprint_bytes)
     };
@@ -148,7 +157,12 @@ pub fn fit_within(
 fn fit_elastic(kind: &Kind, devices: DeviceKind, footprint_bytes: u64) -> Result<Sized, Failure> {
     let chunk_bytes = kind.geometry.chunk_bytes() as u64;
     let stripes = footprint_bytes.div_ceil(kind.geometry.data_count() as u64 * chunk_bytes);
-    let room = Room { volume_bytes: footprint_bytes, spare_chunks: stripes.div_ceil(3), log_blocks: 0 };
+    let room = Room {
+        volume_bytes: footprint_bytes,
+        spare_chunks: stripes.div_ceil(3),
+        log_blocks: 0,
+        sized_by: TRACE,
+    };
     let sized = size(kind, &room)?;
     if devices == DeviceKind::Memory {
         let needed = sized.main_bytes.saturating_mul(kind.geometry.device_count() as u64);
@@ -158,11 +172,43 @@ fn fit_elastic(kind: &Kind, devices: DeviceKind, footprint_bytes: u64) -> Result
 }
 
 fn check_memory(needed: u64, free: u64) -> Result<(), Failure> {
+    check_against(needed, free, "trace (--compact, --head), or --device null")
+}
+
+/// Refuses what would not fit in the memory that is free; `less` is what to make smaller.
+pub fn check_free(needed: u64, less: &str) -> Result<(), Failure> {
+    check_against(needed, available_bytes() / 100 * MEMORY_PERCENT, less)
+}
+
+/// The same of an array that is made, with as many bytes of devices in memory.
+pub fn check_made(
+    config: &ArrayConfig,
+    options: &EngineOptions,
+    device_bytes: u64,
+    less: &str,
+) -> Result<(), Failure> {
+    let need = MemoryNeed::of(config, options)?;
+    let parts = [device_bytes, need.tables_bytes, need.placement_bytes, need.buffers_bytes];
+    check_free(parts.into_iter().fold(0, u64::saturating_add), less)
+}
+
+/// Bytes that a simulated SSD takes for each of its pages.
+const FLASH_PAGE_BYTES: u64 = 10;
+
+/// The same of simulated SSDs.
+pub fn check_flash(config: &SsdConfig, count: usize, less: &str) -> Result<(), Failure> {
+    check_free(
+        (count as u64).saturating_mul(config.geometry.raw_pages()).saturating_mul(FLASH_PAGE_BYTES),
+        less,
+    )
+}
+
+fn check_against(needed: u64, free: u64, less: &str) -> Result<(), Failure> {
     if needed <= free {
         return Ok(());
     }
     Err(Failure::new(format!(
-        "the trace needs memory devices of {}, of the free memory {} may be used; use --compact or --device null",
+        "this takes {} of memory, of what is free {} may be used; use a smaller {less}",
         show_size(needed),
         show_size(free)
     )))
@@ -210,5 +256,5 @@ pub fn given(kind: &Kind, footprint_bytes: u64, device_bytes: u64) -> Result<Siz
         )));
     };
     let log_blocks = device_bytes / META_BYTES as u64;
-    size(kind, &Room { volume_bytes: footprint_bytes, spare_chunks, log_blocks })
+    size(kind, &Room { volume_bytes: footprint_bytes, spare_chunks, log_blocks, sized_by: "--device-size" })
 }

@@ -14,6 +14,7 @@ pub mod target;
 mod verify;
 
 use super::Exit;
+use crate::background::check_commits;
 use crate::cache::CacheSizes;
 use crate::elastic::{ElasticChoices, GcUnit, placement_json, placement_text};
 use crate::failure::Failure;
@@ -132,6 +133,26 @@ pub enum CommitEvery {
     Never,
 }
 
+impl CommitEvery {
+    /// Refuses it for a scheme that has nothing to commit.
+    pub fn check(self, scheme: SchemeKind) -> Result<(), Failure> {
+        let given = match self {
+            Self::Writes(writes) => Some(format!("--commit-every {writes}")),
+            Self::End => Some("--commit-every end".to_owned()),
+            Self::Never => None,
+        };
+        check_commits(given, scheme)
+    }
+
+    /// Writes after which the engine commits by itself.
+    fn writes(self) -> Option<u64> {
+        match self {
+            Self::Writes(writes) => Some(writes),
+            Self::End | Self::Never => None,
+        }
+    }
+}
+
 fn parse_log_devices(text: &str) -> Result<LogDevices, String> {
     match text {
         "auto" => Ok(None),
@@ -197,6 +218,7 @@ pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     let scheme = found.superblock().config.scheme;
     arguments.cache.check(scheme)?;
     arguments.elastic.check(scheme)?;
+    arguments.commit_every.check(scheme)?;
     refuse_unit(arguments)?;
     let chunk_bytes = found.superblock().config.geometry.chunk_bytes() as u64;
     if arguments.chunk_size.is_some_and(|bytes| bytes != chunk_bytes) {
@@ -230,6 +252,7 @@ fn run_made(arguments: &Arguments, devices: DeviceKind) -> Result<Exit, Failure>
     let scheme = arguments.scheme;
     arguments.cache.check(scheme)?;
     arguments.elastic.check(scheme)?;
+    arguments.commit_every.check(scheme)?;
     arguments.unit.check(scheme)?;
     let chunk_bytes = arguments.chunk_size.unwrap_or(4096);
     let columns = arguments.geometry;
@@ -253,6 +276,8 @@ fn run_made(arguments: &Arguments, devices: DeviceKind) -> Result<Exit, Failure>
         }
         Some(bytes) => fit::given(&kind, loaded.footprint_bytes, bytes)?,
     };
+    // Devices in memory hold what is written, which was looked at when they were sized.
+    fit::check_made(&sized.config, &options, 0, "trace (--compact, --head), or larger chunks")?;
     let array = build::build(devices, &sized, options)?;
     let payload = match devices {
         DeviceKind::Memory => Payload::Any,
@@ -264,10 +289,7 @@ fn run_made(arguments: &Arguments, devices: DeviceKind) -> Result<Exit, Failure>
 fn engine_options(arguments: &Arguments) -> EngineOptions {
     let mut options = EngineOptions::default();
     options.commit.idle_ns = None;
-    options.commit.every_requests = match arguments.commit_every {
-        CommitEvery::Writes(writes) => Some(writes),
-        CommitEvery::End | CommitEvery::Never => None,
-    };
+    options.commit.every_requests = None;
     if arguments.sync {
         options.sync = SyncPolicy::Always;
     }
@@ -384,6 +406,8 @@ pub fn phase(
     commit: CommitEvery,
     progress: &mut Progress,
 ) -> Result<Phase, Failure> {
+    // Counted from here: what was written before, such as a fill, brings no commit nearer.
+    driver.target().commit_every(commit.writes());
     let before = driver.target().snapshot();
     let outcome = driver.run(requests, pace, progress)?;
     let commit = if commit == CommitEvery::End {

@@ -524,6 +524,10 @@ impl Target for NbdTarget {
         Err(self.lost("parity commit cannot be asked for over NBD; use `elastripe commit`"))
     }
 
+    fn commit_every(&mut self, _writes: Option<u64>) {
+        // The server's affair; the command refuses the option.
+    }
+
     fn memory(&self) -> Option<Memory> {
         None
     }

@@ -96,6 +96,9 @@ pub trait Target {
     /// Commits parity, in an array.
     fn commit(&mut self) -> Result<(), Failure>;
 
+    /// From now on commits parity after so many writes, counted from now, in an array.
+    fn commit_every(&mut self, writes: Option<u64>);
+
     /// Memory of the array's maps, in an array.
     fn memory(&self) -> Option<Memory>;
 
@@ -307,6 +310,10 @@ impl<D: DeviceSet> Target for ArrayTarget<D> {
     fn commit(&mut self) -> Result<(), Failure> {
         self.array.run(|engine, tag| engine.commit(tag))?;
         self.settle()
+    }
+
+    fn commit_every(&mut self, writes: Option<u64>) {
+        self.array.engine().commit_every(writes);
     }
 
     fn memory(&self) -> Option<Memory> {

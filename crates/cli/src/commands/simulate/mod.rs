@@ -165,6 +165,7 @@ pub fn run(arguments: &mut Arguments) -> Result<Exit, Failure> {
         arguments.cache.check(arguments.scheme)?;
         arguments.elastic.check(arguments.scheme)?;
         arguments.unit.check(arguments.scheme)?;
+        arguments.commit_every.check(arguments.scheme)?;
         let loaded = arguments.trace.load(arguments.chunk_size)?;
         let outcome = rig::simulate(arguments, &loaded, rig::Shown::Progress)?;
         if arguments.json {
@@ -237,10 +238,6 @@ impl Arguments {
             options.pool_bytes = bytes;
         }
         options.commit.idle_ns = None;
-        options.commit.every_requests = match self.commit_every {
-            CommitEvery::Writes(writes) => Some(writes),
-            CommitEvery::End | CommitEvery::Never => None,
-        };
         if self.sync {
             options.sync = SyncPolicy::Always;
         }

@@ -70,7 +70,7 @@ impl<'a> Picture<'a> {
         }
         // Parts of a sum have no spread; means of several seeds are shown whole.
         if self.value.is_none() && spec.over.is_empty() {
-            let y_label = Some("write amplification (flash bytes per user byte)".to_owned());
+            let y_label = Some("write amplification of the SSDs (flash bytes per user byte)".to_owned());
             let x = if shown.is_empty() { names(&seeds) } else { names(&shown) };
             // What is nowhere is no part.
             let there = |(index, part): (usize, &str)| {

@@ -15,7 +15,7 @@ use crate::failure::Failure;
 use crate::status;
 use block::DevIndex;
 use device::SimulatedSet;
-use flash::{Counters, Device, Tag};
+use flash::{Counters, Device, DeviceConfig, Tag};
 use rustix::time::{ClockId, clock_gettime};
 use serde_json::{Value, json};
 
@@ -105,7 +105,16 @@ fn prefilled(arguments: &Arguments) -> Result<(Device, u64), Failure> {
     if !(0.0..=1.0).contains(&arguments.utilization) {
         return Err(Failure::new(format!("--utilization: found {}, expected 0 to 1", arguments.utilization)));
     }
-    let mut device = Device::new(arguments.ssd_config()?)?;
+    let config = arguments.ssd_config()?;
+    if let DeviceConfig::Ssd(config) = &config {
+        let columns = arguments.geometry;
+        fit::check_flash(
+            config,
+            columns.data_count.saturating_add(columns.parity_count),
+            "--ssd-size or --geometry",
+        )?;
+    }
+    let mut device = Device::new(config)?;
     if !arguments.prefill {
         return Ok((device, 0));
     }

@@ -16,7 +16,7 @@ use crate::plot::table::{quoted, split};
 use crate::provenance;
 use rustix::fs::{FlockOperation, flock};
 use serde_json::Value;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::{self, Display};
 use std::fs::{self, File, OpenOptions};
 use std::io::{ErrorKind, Write as _};
@@ -147,7 +147,7 @@ impl Store {
             .map_err(|error| Failure::new(format!("{}: {error}", self.path.display())))
     }
 
-    /// The run has ended: its cells with their lifespans in the order of the grid, then those of other runs.
+    /// The run has ended: its cells with their lifespans in the order of the grid, behind those of other runs.
     pub fn finish(mut self, cells: &[(&str, Option<f64>)]) -> Result<(), Failure> {
         let at = self.header.len() - 2;
         for (key, lifespan) in cells {
@@ -155,12 +155,12 @@ impl Store {
                 line.cells[at] = lifespan.map_or_else(String::new, |lifespan| lifespan.to_string());
             }
         }
-        let mut keys: Vec<&str> = Vec::new();
-        for key in cells.iter().map(|(key, _)| *key).chain(self.order.iter().map(String::as_str)) {
-            if !keys.contains(&key) {
-                keys.push(key);
-            }
-        }
+        let own: BTreeSet<&str> = cells.iter().map(|(key, _)| *key).collect();
+        let mut keys: Vec<&str> =
+            self.order.iter().map(String::as_str).filter(|key| !own.contains(key)).collect();
+        // A cell may be in the grid twice.
+        let mut left = own.clone();
+        keys.extend(cells.iter().map(|(key, _)| *key).filter(|key| left.remove(key)));
         let lines: Vec<&Line> = keys.iter().filter_map(|key| self.lines.get(*key)).collect();
         write(&self.path, &self.header, &lines)
     }

@@ -81,6 +81,7 @@ fn check(arguments: &Arguments, cells: &[Cell]) -> Result<(), Failure> {
         let first = results.next().unwrap_or(Ok(()));
         if first.is_ok() || results.any(|result| result.is_ok()) { Ok(()) } else { first }
     };
+    any(|arguments, scheme| arguments.commit_every.check(scheme))?;
     any(|arguments, scheme| arguments.cache.check(scheme))?;
     any(|arguments, scheme| arguments.unit.check(scheme))
 }

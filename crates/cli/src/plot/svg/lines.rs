@@ -17,7 +17,10 @@ fn horizontal(lines: &Lines) -> Range {
 /// The lines, and the marks on them.
 pub fn draw(sheet: &mut Sheet, area: Area, range: &Range, lines: &Lines, styles: &Styles) {
     let across = horizontal(lines);
-    for series in &lines.series {
+    // Dashed lines lie on solid ones, and marks are hollow, so that series that agree are all seen.
+    let mut order: Vec<_> = lines.series.iter().collect();
+    order.sort_by_key(|series| !styles.get(&series.name).dash.is_empty());
+    for series in order {
         let style = styles.get(&series.name);
         let mut points = series.values.clone();
         points.sort_by(|(one, _), (other, _)| one.total_cmp(other));

@@ -2,7 +2,7 @@
 
 use super::super::Figure;
 use super::super::style::{BENEATH, STYLES, Style};
-use super::super::text::escaped;
+use super::super::text::{escaped, width};
 use super::{INK, Styles};
 use std::fmt::Write as _;
 
@@ -87,7 +87,7 @@ impl Sheet {
     /// The marker of a series.
     pub fn mark(&mut self, at: (f64, f64), style: &Style) {
         self.push(format_args!(
-            r##"<path transform="translate({} {})" d="{}" fill="{}" stroke="#ffffff" stroke-width="0.5"/>"##,
+            r##"<path transform="translate({} {})" d="{}" fill="none" stroke="{}" stroke-width="0.9"/>"##,
             n(at.0),
             n(at.1),
             style.marker,
@@ -128,9 +128,11 @@ impl Sheet {
         } else {
             format!(r#"transform="translate({} {}) rotate({})""#, n(x), n(y), n(degrees))
         };
+        // Laid out for the bundled font: with another one a line is as long.
+        let length = n(width(text, size));
         let tip = if text == whole { String::new() } else { format!("<title>{}</title>", escaped(whole)) };
         self.push(format_args!(
-            r#"<text {place}{anchor} font-size="{}">{tip}{}</text>"#,
+            r#"<text {place}{anchor} textLength="{length}" lengthAdjust="spacingAndGlyphs" font-size="{}">{tip}{}</text>"#,
             n(size),
             escaped(text)
         ));

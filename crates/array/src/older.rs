@@ -1,0 +1,151 @@
+//! Less than the newest durable state: how recovery says what is missing, and what it could start from instead.
+
+use crate::scheme::Contradiction;
+use block::{DevIndex, Epoch, Seq};
+use format::ArrayConfig;
+use std::fmt;
+
+/// What to do if the members prove that newer durable state existed than any of them holds.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum OlderState {
+    /// Do not assemble the array.
+    #[default]
+    Refuse,
+    /// Assemble it in the newest state that there is: everything durable that came after it is lost.
+    Accept,
+}
+
+/// What is known to have been durable and is on no member.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Missing {
+    /// Every checkpoint of the newest assembly. Superblocks name an assembly only when its first checkpoint is durable.
+    Assembly {
+        /// The assembly.
+        epoch: Epoch,
+        /// The newest checkpoint that the superblocks name; 0 if they name none.
+        checkpoint: u64,
+    },
+    /// The checkpoint of an orderly stop, of an array whose writes no record describes.
+    Checkpoint {
+        /// Its number.
+        number: u64,
+    },
+    /// Records of the journal.
+    Records {
+        /// The first one missing.
+        first: Seq,
+        /// The last one known to have been durable.
+        last: Seq,
+    },
+    /// An update of the superblocks: who is a member, and which of them failed.
+    Superblocks {
+        /// The update that the newest checkpoint names.
+        wanted: u64,
+        /// The newest that was found.
+        found: u64,
+    },
+}
+
+/// See the module's documentation.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct StateLost {
+    /// What is missing.
+    pub missing: Missing,
+    /// The newest checkpoint that there is.
+    pub checkpoint: u64,
+    /// The assembly that wrote it.
+    pub epoch: Epoch,
+    /// The last record of what can be had.
+    pub through: Seq,
+    /// Members on which it was looked for.
+    pub searched: Vec<String>,
+    /// Members that are not there, or out of service.
+    pub absent: Vec<String>,
+}
+
+impl StateLost {
+    /// What `--force` gives, or gave.
+    pub fn alternative(&self) -> String {
+        format!(
+            "the state as of checkpoint {} of assembly {} and the records behind it up to number {}; everything \
+             written after that is lost",
+            self.checkpoint, self.epoch, self.through
+        )
+    }
+}
+
+impl fmt::Display for StateLost {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.missing {
+            Missing::Assembly { epoch, checkpoint: 0 } => {
+                write!(
+                    f,
+                    "the checkpoints of assembly {epoch}, of which superblocks or frames are left, are"
+                )?;
+            }
+            Missing::Assembly { epoch, checkpoint } => {
+                write!(f, "checkpoint {checkpoint} of assembly {epoch}, which the superblocks name, is")?;
+            }
+            Missing::Checkpoint { number } => {
+                write!(f, "checkpoint {number}, with which the array was stopped, is")?;
+            }
+            Missing::Records { first, last } => {
+                write!(f, "records {first} to {last} of the journal were durable, but are")?;
+            }
+            Missing::Superblocks { wanted, found } => {
+                write!(f, "update {wanted} of the superblocks (the newest found is {found}) is")?;
+            }
+        }
+        write!(f, " on none of the members found ({})", self.searched.join(", "))?;
+        if !self.absent.is_empty() {
+            write!(
+                f,
+                ", and {} may hold it: name every member that can still be read",
+                self.absent.join(", ")
+            )?;
+        }
+        write!(f, ": more members are damaged than the array tolerates")
+    }
+}
+
+/// What a member is called: `data0`.., `log0`..
+pub(crate) fn member_name(config: &ArrayConfig, dev: DevIndex) -> String {
+    let n = config.geometry.device_count();
+    if dev.index() < n { format!("data{dev}") } else { format!("log{}", dev.index() - n) }
+}
+
+/// What of the metadata contradicts itself, although every checksum is right.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum Inconsistency {
+    /// The table names what the devices do not have.
+    #[error("the table of checkpoint {checkpoint} names chunks that the devices do not have")]
+    Table {
+        /// The checkpoint.
+        checkpoint: u64,
+    },
+    /// The list cannot be read.
+    #[error("the list of checkpoint {checkpoint} cannot be read: {cause}")]
+    List {
+        /// The checkpoint.
+        checkpoint: u64,
+        /// Why.
+        cause: format::FormatError,
+    },
+    /// What was loaded contradicts itself.
+    #[error("the state of checkpoint {checkpoint}{and} contradicts itself: {cause}", and = after(*.record))]
+    State {
+        /// The checkpoint.
+        checkpoint: u64,
+        /// The last record applied to it, if any was.
+        record: Option<Seq>,
+        /// Where.
+        cause: Contradiction,
+    },
+    /// A durable record does not fit.
+    #[error("record {0} was durable, but does not fit the state before it")]
+    Record(Seq),
+}
+
+fn after(record: Option<Seq>) -> String {
+    record.map_or_else(String::new, |seq| format!(" with the records up to {seq}"))
+}

@@ -1,0 +1,330 @@
+//! Damage beyond what the code tolerates, at the end of a world: m + 1 members and more, in data and metadata, with a power
+//! cut and the loss of members, before and in the middle of recovery.
+//!
+//! What may come of it is little: the array is refused; or a read fails; or it gives what a read may give. What it must not be
+//! is wrong, older than what is known on disk to have been durable, or called whole when it is not.
+//!
+//! What is known on disk is the oracle's *confirmed* content: durable, with a flush after that, so that a frame says so. And
+//! one frame that says so must be left; of the very last one nothing else can tell.
+
+use crate::disk::{BLOCK_BYTES, Image, bytes_of};
+use crate::machine::{Machine, Violation};
+use crate::rng::mix;
+use crate::session::Session;
+use crate::swarm::is_resync;
+use crate::violation;
+use crate::world::{Shared, superblock_of};
+use array::{Arrangement, Array, DirtyDegraded, OlderState, RecoveryReport, arrange};
+use block::{ChunkIndex, DevIndex, Seq};
+use format::{
+    BlockExpect, CheckpointHeader, FormatError, FrameExpect, Superblock, decode_checkpoint_header,
+    decode_frame,
+};
+use std::collections::BTreeSet;
+
+/// What is damaged.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Harm {
+    /// The header of the newest checkpoint.
+    NewestCheckpoint,
+    /// Any blocks of the checkpoint areas.
+    Checkpoints,
+    /// The newer copy of the superblock.
+    NewestSuperblock,
+    /// Both copies.
+    Superblocks,
+    /// Frames, wherever they are, but for the witness.
+    Frames,
+    /// Chunks.
+    Chunks,
+}
+
+/// Who is left to tell what was durable.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Spared {
+    /// A frame, see [`Machine::witness`].
+    Witness,
+    /// The superblocks of an orderly stop.
+    Superblocks,
+}
+
+const HARMS: [Harm; 8] = [
+    Harm::NewestCheckpoint,
+    Harm::NewestCheckpoint,
+    Harm::Checkpoints,
+    Harm::NewestSuperblock,
+    Harm::Superblocks,
+    Harm::Frames,
+    Harm::Frames,
+    Harm::Chunks,
+];
+
+/// Starts that are tried, power cuts in between.
+const ATTEMPTS_MAX: u64 = 4;
+
+/// A frame: device and block of the device.
+type Place = (u16, usize);
+
+impl Machine {
+    /// See the module's documentation.
+    pub fn ruin(&mut self) -> Result<(), Violation> {
+        self.ruined = true;
+        let mut lost = BTreeSet::new();
+        if self.rng.chance(1, 2) {
+            // As many as the code tolerates, besides those that are gone anyway; now and then one more.
+            let most = self.budget() as u64 + u64::from(self.rng.chance(1, 8));
+            for _ in 0..self.rng.within(1, most) {
+                lost.insert(self.rng.below(u64::from(self.member_count())) as u16);
+            }
+        }
+        // After an orderly stop the superblocks tell as much as the last frame does: one of the two is spared.
+        let stopped = self.newest_superblock().is_some_and(|newest| newest.clean);
+        let spared = if stopped && self.rng.chance(2, 3) { Spared::Superblocks } else { Spared::Witness };
+        self.say(|| format!("beyond the promise: devices {lost:?} are lost, {spared:?} spared"));
+        if spared == Spared::Superblocks && self.rng.chance(1, 2) {
+            // Nothing but them is left to tell.
+            let all: Vec<u16> = (0..self.member_count()).collect();
+            self.damage(Harm::NewestCheckpoint, &all, 1000, &[]);
+            self.damage(Harm::Frames, &all, 1000, &[]);
+        }
+        for attempt in 0..ATTEMPTS_MAX {
+            let last = attempt + 1 == ATTEMPTS_MAX;
+            for _ in 0..self.rng.within(u64::from(attempt == 0), 3) {
+                self.harm(spared);
+            }
+            // Without a journal a power cut beside damage is not promised to be noticed.
+            let recrash = !last && !is_resync(&self.swarm.config) && self.rng.chance(1, 3);
+            match self.start_ruined(&lost, recrash, OlderState::Refuse)? {
+                Start::Crashed => {
+                    self.say(|| "power failed during recovery".into());
+                    self.world.change().power_cycle(self.swarm.tear);
+                }
+                Start::Refused => return self.force(&lost),
+                Start::Running(array, _) => return self.look_ruined(*array, &lost),
+            }
+        }
+        Ok(())
+    }
+
+    /// Damages some members in one way.
+    fn harm(&mut self, spared: Spared) {
+        let mut harm = self.rng.pick(&HARMS);
+        if harm == Harm::Chunks && is_resync(&self.swarm.config) {
+            harm = Harm::Checkpoints; // chunks that differ are what counts after an unclean stop
+        }
+        if spared == Spared::Superblocks && matches!(harm, Harm::NewestSuperblock | Harm::Superblocks) {
+            harm = Harm::Frames;
+        }
+        let mut victims: Vec<u16> = (0..self.member_count()).collect();
+        self.rng.shuffle(&mut victims);
+        victims.truncate(self.rng.within(1, u64::from(self.member_count())) as usize);
+        let permille = self.rng.pick(&[1000, 1000, 500, 50]);
+        self.say(|| format!("harm: {harm:?} on {victims:?}, {permille} in 1000"));
+        let witness = if spared == Spared::Witness { self.witness() } else { Vec::new() };
+        self.damage(harm, &victims, permille, &witness);
+    }
+
+    /// Flips a bit in a share of the blocks that a kind of harm may hit, but for `spared`.
+    fn damage(&mut self, harm: Harm, victims: &[u16], permille: u64, spared: &[Place]) {
+        for &dev in victims {
+            for block in self.targets(harm, dev) {
+                let spare = spared.contains(&(dev, block)) || !self.rng.chance(permille, 1000);
+                if !spare {
+                    let bit = self.rng.below(8) as u32;
+                    let offset = (block * BLOCK_BYTES) as u64 + self.rng.below(BLOCK_BYTES as u64);
+                    self.world.change().disk_mut(dev).flip(offset, bit);
+                }
+            }
+        }
+    }
+
+    /// Blocks of a device that a kind of harm may hit.
+    fn targets(&self, harm: Harm, dev: u16) -> Vec<usize> {
+        let config = self.swarm.config;
+        let is_main = usize::from(dev) < config.geometry.device_count();
+        let block = |offset: u64| offset as usize / BLOCK_BYTES;
+        let range = |first: u64, count: u32| block(first)..block(first) + count as usize;
+        let world = self.world.look();
+        let image = world.disk(dev).durable();
+        match harm {
+            Harm::NewestSuperblock => {
+                let newest = superblock_of(image).map_or(0, |superblock| superblock.config_seq);
+                vec![(newest % 2) as usize]
+            }
+            Harm::Superblocks => vec![0, 1],
+            Harm::NewestCheckpoint | Harm::Checkpoints | Harm::Chunks if !is_main => {
+                let chunks = range(config.log_offset(ChunkIndex::new(1)), config.log_blocks);
+                if harm == Harm::Chunks { chunks.collect() } else { Vec::new() }
+            }
+            Harm::NewestCheckpoint => headers(image, dev, &config)
+                .into_iter()
+                .max_by_key(|(_, header)| (header.epoch, header.number))
+                .map(|(at, _)| at)
+                .into_iter()
+                .collect(),
+            Harm::Checkpoints => {
+                let areas = (0..2).flat_map(|area| range(config.full_offset(area, 0), config.full_blocks));
+                areas.chain(range(config.incremental_offset(0), config.incremental_blocks)).collect()
+            }
+            Harm::Frames if is_main => range(config.journal_offset(0), config.journal_blocks).collect(),
+            Harm::Frames => {
+                let region = range(config.log_offset(ChunkIndex::new(1)), config.log_blocks);
+                region.filter(|&at| bytes_of(&image[at]).starts_with(b"ELSTFRAM")).collect()
+            }
+            Harm::Chunks => {
+                let chunk_blocks = config.geometry.chunk_bytes() / BLOCK_BYTES;
+                let first = block(config.chunk_offset(ChunkIndex::new(1)));
+                (first..first + config.chunks_per_device as usize * chunk_blocks).collect()
+            }
+        }
+    }
+
+    fn newest_superblock(&self) -> Option<Superblock> {
+        let world = self.world.look();
+        let each = (0..self.member_count()).filter_map(|dev| superblock_of(world.disk(dev).durable()));
+        each.max_by_key(|superblock| (superblock.epoch, superblock.config_seq))
+    }
+
+    /// The copies of a frame that says most of what is durable: one of them must be left, or nothing can tell.
+    fn witness(&self) -> Vec<Place> {
+        let Some(newest) = self.newest_superblock() else { return Vec::new() };
+        let world = self.world.look();
+        let images: Vec<&Image> = (0..self.member_count()).map(|dev| world.disk(dev).durable()).collect();
+        let mut frames: Vec<((Seq, Seq), Place)> = Vec::new();
+        for (dev, image) in (0u16..).zip(&images) {
+            for at in self.targets(Harm::Frames, dev) {
+                if let Some(frame) = self.frame_at(&newest, dev, at, bytes_of(&image[at])) {
+                    frames.push((frame, (dev, at)));
+                }
+            }
+        }
+        let most = frames.iter().map(|(frame, _)| *frame).max();
+        frames.into_iter().filter(|(frame, _)| Some(*frame) == most).map(|(_, place)| place).collect()
+    }
+
+    /// What a frame says is durable, and its first record.
+    fn frame_at(&self, newest: &Superblock, dev: u16, at: usize, bytes: &[u8]) -> Option<(Seq, Seq)> {
+        let config = self.swarm.config;
+        let is_main = usize::from(dev) < config.geometry.device_count();
+        let first = if is_main { config.journal_offset(0) } else { config.log_offset(ChunkIndex::new(1)) };
+        let block = (at - first as usize / BLOCK_BYTES) as u32 + u32::from(!is_main);
+        let (array, epoch, nonce) = (newest.array, newest.epoch, newest.nonce);
+        let expect = FrameExpect { array, epoch, nonce, dev: DevIndex::new(dev), block };
+        let frame = decode_frame(bytes, &expect).ok()?;
+        Some((frame.flushed_through, frame.first_seq))
+    }
+
+    /// One attempt at a start. Refusals are right, whatever they say.
+    fn start_ruined(
+        &mut self,
+        lost: &BTreeSet<u16>,
+        recrash: bool,
+        older_state: OlderState,
+    ) -> Result<Start, Violation> {
+        let Some(arrangement) = self.attach_ruined(lost, older_state) else { return Ok(Start::Refused) };
+        if recrash {
+            let events = self.rng.below(400);
+            self.world.change().crash_after(events);
+        }
+        let nonce = mix(self.rng.word());
+        let result = Array::assemble(self.world.clone(), &arrangement, nonce, self.swarm.options);
+        if self.world.look().is_crashed() {
+            return Ok(Start::Crashed);
+        }
+        // A cut that did not come must not come later.
+        self.world.change().crash_never();
+        match result {
+            Ok((array, report)) => {
+                self.say(|| format!("assembled: {report:?}"));
+                Ok(Start::Running(Box::new(array), Box::new(report)))
+            }
+            Err(error) => {
+                self.say(|| format!("refused: {error}"));
+                Ok(Start::Refused)
+            }
+        }
+    }
+
+    fn attach_ruined(&mut self, lost: &BTreeSet<u16>, older_state: OlderState) -> Option<Arrangement> {
+        let mut found: Vec<(u16, Superblock)> = Vec::new();
+        for dev in 0..self.member_count() {
+            let gone = lost.contains(&dev) || self.standing[usize::from(dev)].lost;
+            let superblock = superblock_of(self.world.look().disk(dev).durable()).filter(|_| !gone);
+            found.extend(superblock.map(|superblock| (dev, superblock)));
+        }
+        let superblocks: Vec<Superblock> = found.iter().map(|(_, superblock)| superblock.clone()).collect();
+        let mut arrangement =
+            arrange(&superblocks).inspect_err(|error| self.say(|| format!("not arranged: {error}"))).ok()?;
+        for dev in 0..self.member_count() {
+            self.world.change().set_present(dev, arrangement.places[usize::from(dev)].is_some());
+        }
+        arrangement.older_state = older_state;
+        if older_state == OlderState::Accept {
+            arrangement.dirty_degraded = DirtyDegraded::Accept;
+        }
+        Some(arrangement)
+    }
+
+    /// The array runs: every read gives what it may give, or fails; and what a scrub calls whole can be read.
+    fn look_ruined(&mut self, array: Array<Shared>, lost: &BTreeSet<u16>) -> Result<(), Violation> {
+        self.outcome.ruined += 1;
+        let mut session = Session::new(self, array);
+        session.read_ruined()?;
+        if session.scrub_ruined()? {
+            let failed = session.read_ruined()?;
+            if failed > 0 {
+                return Err(violation!("a scrub found everything whole, but {failed} chunks cannot be read"));
+            }
+        }
+        if !session.stop_ruined()? {
+            return Ok(());
+        }
+        drop(session);
+        self.world.change().power_cycle(crate::disk::Tear::LoseAll);
+        match self.start_ruined(lost, false, OlderState::Refuse)? {
+            Start::Running(array, report) => {
+                if report.lost.is_some() || !report.was_clean || report.dropped > 0 {
+                    return Err(violation!("after an orderly stop: {report:?}"));
+                }
+                Session::new(self, *array).read_ruined().map(|_| ())
+            }
+            Start::Crashed => Err(violation!("power failed by itself")),
+            Start::Refused => Err(violation!("an array that was stopped in order does not start again")),
+        }
+    }
+
+    /// The operator insists: what is given may be old, but it is something that was once written there.
+    fn force(&mut self, lost: &BTreeSet<u16>) -> Result<(), Violation> {
+        self.outcome.refused += 1;
+        self.forced = true;
+        match self.start_ruined(lost, false, OlderState::Accept)? {
+            // Parity that does not match gives anything: the operator was told.
+            Start::Running(..) if is_resync(&self.swarm.config) => Ok(()),
+            Start::Running(array, _) => Session::new(self, *array).read_ruined().map(|_| ()),
+            Start::Crashed => Err(violation!("power failed by itself")),
+            Start::Refused => Ok(()),
+        }
+    }
+}
+
+enum Start {
+    Crashed,
+    Refused,
+    Running(Box<Array<Shared>>, Box<RecoveryReport>),
+}
+
+/// The checkpoint headers on a main device: block of the device, and content.
+fn headers(image: &Image, dev: u16, config: &format::ArrayConfig) -> Vec<(usize, CheckpointHeader)> {
+    let decode = |offset: u64, area: u8, block: u32| {
+        let at = offset as usize / BLOCK_BYTES;
+        let bytes = bytes_of(&image[at]);
+        let array = format::ArrayUuid::new(*b"simulated array.");
+        let expect = BlockExpect { array, dev: DevIndex::new(dev), area, block };
+        let header: Result<CheckpointHeader, FormatError> = decode_checkpoint_header(bytes, &expect);
+        header.ok().map(|header| (at, header))
+    };
+    let fulls = (0..2u8).filter_map(|area| decode(config.full_offset(usize::from(area), 0), area, 0));
+    let incrementals =
+        (0..config.incremental_blocks).filter_map(|block| decode(config.incremental_offset(block), 2, block));
+    fulls.chain(incrementals).collect()
+}
