@@ -278,6 +278,7 @@ pub fn create(devices: &mut dyn DeviceSet, config: ArrayConfig, array: &NewArray
         resync_cursor: 0,
         scrub: ScrubRecord::default(),
         faults: FaultRecord::default(),
+        lost_chunks: 0,
     };
     let mut parts = Parts {
         scheme: scheme::new(&store),

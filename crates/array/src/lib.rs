@@ -21,6 +21,7 @@ mod health;
 mod image;
 mod journal;
 mod layout;
+mod lost;
 mod memory;
 mod older;
 mod plan;
@@ -40,11 +41,12 @@ pub use create::{
 };
 pub use engine::{
     CommitPolicy, Content, Done, Durability, Engine, EngineError, EngineOptions, EngineStats, Finding,
-    MaintenanceReport, MemberTrouble, PatrolNotice, PatrolPolicy, Progress, SyncPolicy,
+    Losses, MaintenanceReport, MemberTrouble, PatrolNotice, PatrolPolicy, Progress, SyncPolicy,
 };
 pub use health::{ArrayState, Health, Member, MemberErrors};
 pub use image::CheckpointPlace;
 pub use layout::Layout;
+pub use lost::LostChunks;
 pub use memory::MemoryNeed;
 pub use older::{Inconsistency, Missing, OlderState, StateLost};
 pub use plan::{Codeword, Piece, Plan, Word};

@@ -1,6 +1,7 @@
 //! What every scheme works on: configuration, layout, code, the flat table, free space, and the log ring.
 
 use crate::layout::Layout;
+use crate::lost::LostChunks;
 use crate::space::Space;
 use crate::table::Table;
 use block::{ChunkAddr, ChunkIndex, DevIndex, Geometry, META_BYTES};
@@ -26,6 +27,8 @@ pub struct Store {
     pub log: LogRing,
     /// Chunks freed by `apply` since the engine last took them.
     pub freed: Vec<Run>,
+    /// Chunks of the volume that are known to be lost.
+    pub lost: LostChunks,
 }
 
 /// Chunks that lie next to each other on one device.
@@ -81,6 +84,7 @@ impl Store {
             spaces: spaces(&config),
             log: LogRing::new(config.log_blocks, (config.geometry.chunk_bytes() / META_BYTES) as u32),
             freed: Vec::new(),
+            lost: LostChunks::default(),
             config,
         })
     }

@@ -14,6 +14,7 @@ mod fresh;
 mod inspect;
 mod interrupt;
 mod logbook;
+mod losses;
 mod made;
 mod memory;
 mod notify;

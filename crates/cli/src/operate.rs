@@ -199,6 +199,10 @@ impl Operator {
         if self.known.contains(&MemberState::Rebuilding) {
             let tag = running.control(|engine, tag| engine.resume_rebuild(tag));
             self.note_work(running, tag, WorkKind::Rebuild, true);
+        } else if running.engine_ref().losses().noted > 0 {
+            // Something was lost when the array was last in service; only a look at everything tells what.
+            let tag = running.control(|engine, tag| engine.scrub(tag, 0));
+            self.note_work(running, tag, WorkKind::Scrub, true);
         } else if running.engine_ref().scrub_cursor() > 0 {
             let cursor = running.engine_ref().scrub_cursor();
             let tag = running.control(|engine, tag| engine.scrub(tag, cursor));

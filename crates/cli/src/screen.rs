@@ -1,5 +1,6 @@
 //! A status as one screen of text, after `zpool status`: what it is, how it is, what that means, what to do.
 
+use crate::losses;
 use crate::status::{Condition, DeviceStatus, Source, Status, Work};
 use crate::trouble;
 use crate::units::{show_count, show_rate, show_seconds, show_size, show_time};
@@ -97,6 +98,7 @@ fn meaning(status: &Status) -> String {
             format!("{}; all data can be read and written; {rest}", parts.join(", "))
         }
         Condition::Suspended => trouble::meaning(status),
+        Condition::Lost => status.lost.as_ref().map_or_else(|| "data is lost".to_owned(), losses::meaning),
         Condition::Failed => failed_meaning(status),
         Condition::Incomplete => format!(
             "{} {} not looked at, as {} not among the named paths; so nobody can tell how the array is",
@@ -135,6 +137,9 @@ fn action(status: &Status) -> Option<String> {
     let gone = named(status, &["failed", "absent"]);
     if status.state == Condition::Suspended {
         return trouble::action(status);
+    }
+    if let (Condition::Lost, Some(lost)) = (status.state, &status.lost) {
+        return Some(losses::action(lost));
     }
     if status.state == Condition::Down {
         return Some(serve_again(status));

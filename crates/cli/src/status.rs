@@ -2,6 +2,7 @@
 
 use crate::elastic::{PlacementInfo, placement_info};
 use crate::failure::EXIT_CANNOT_LOOK;
+use crate::losses::{self, Lost};
 use crate::open::{Devices, Found, Spare, member_name, state_name};
 use crate::operate::Operator;
 use crate::trouble;
@@ -23,6 +24,8 @@ pub enum Condition {
     Degraded,
     /// Requests wait for a member in service: it lacks room, or does not answer.
     Suspended,
+    /// Data is lost, or a rebuild met something it cannot make whole.
+    Lost,
     /// More members are missing than the code can make up for.
     Failed,
     /// Too few members were looked at to tell.
@@ -38,6 +41,7 @@ impl Condition {
             Self::Healthy => 0,
             Self::Degraded | Self::Suspended => 1,
             Self::Failed | Self::Down => 2,
+            Self::Lost => 3,
             Self::Incomplete => EXIT_CANNOT_LOOK,
         }
     }
@@ -48,6 +52,7 @@ impl Condition {
             Self::Healthy => "HEALTHY",
             Self::Degraded => "DEGRADED",
             Self::Suspended => "SUSPENDED",
+            Self::Lost => "LOST",
             Self::Failed => "FAILED",
             Self::Incomplete => "INCOMPLETE",
             Self::Down => "DOWN",
@@ -401,6 +406,9 @@ pub struct Status {
     pub troubled: Vec<String>,
     /// What clients did.
     pub activity: Option<Activity>,
+    /// What of the volume is lost; null if nothing.
+    #[serde(default)]
+    pub lost: Option<Lost>,
     /// First stripe an interrupted scrub has not looked at; 0 = none.
     pub scrub_cursor: u64,
     /// Durable state that is lost and that the array was started without, by `--force`; until it is stopped.
@@ -447,6 +455,7 @@ fn outline(superblock: &Superblock, state: Condition, source: Source) -> Status 
         last_scrub: LastScrub::of_record(&superblock.scrub),
         troubled: Vec::new(),
         activity: None,
+        lost: None,
         scrub_cursor: superblock.scrub_cursor,
         lost_state: None,
     }
@@ -466,7 +475,11 @@ pub fn of_superblocks(found: &Found, source: Source, in_vain: usize) -> Status {
         (_, out) if out <= bears => Condition::Incomplete,
         (_, _) => Condition::Failed,
     };
+    let lost = losses::of_superblock(newest);
+    let shadowed = matches!(condition, Condition::Failed | Condition::Incomplete);
+    let condition = if lost.is_some() && !shadowed { Condition::Lost } else { condition };
     let mut status = outline(newest, condition, source);
+    status.lost = lost;
     let running = matches!(source, Source::Served | Source::InUse);
     status.clean = (!running).then_some(newest.clean);
     let main_count = newest.config.geometry.device_count();
@@ -547,6 +560,10 @@ pub fn of_running(served: &ServedArray<Devices>, operator: &Operator, stale: &[P
     }
     if trouble::holds_up(&status) && status.state != Condition::Failed {
         status.state = Condition::Suspended;
+    }
+    status.lost = losses::of_engine(engine);
+    if status.lost.is_some() && status.state != Condition::Failed {
+        status.state = Condition::Lost;
     }
     push_spares(&mut status, &operator.spares());
     status.stale = stale.to_vec();

@@ -188,7 +188,11 @@ fn volume_error(error: EngineError) -> VolumeError {
         EngineError::NoSpace | EngineError::MemberFull { .. } => VolumeError::NoSpace,
         EngineError::ArrayFailed
         | EngineError::Unreadable { .. }
-        | EngineError::Refused
+        | EngineError::Lost { .. }
+        | EngineError::BadMetadata { .. }
+        | EngineError::Interrupted
+        | EngineError::Busy
+        | EngineError::NotReplaceable
         | EngineError::Unaligned { .. }
         | EngineError::OutOfRange { .. } => VolumeError::Io,
     }

@@ -73,7 +73,8 @@ layout!(
         REPAIRED: MEMBERS_END + 4, 4, "of those written anew";
         UNREAD: MEMBERS_END + 8, 4, "reads that this device failed";
         SINCE: MEMBERS_END + 12, 4, "since when these three count, in seconds since 1970-01-01 UTC; 0 = since creation";
-        ZERO_4: MEMBERS_END + 16, CRC_OFFSET - MEMBERS_END - 16, "zero";
+        LOST_CHUNKS: MEMBERS_END + 16, 8, "chunks of the volume known to be lost, or 1 if only known that some are";
+        ZERO_4: MEMBERS_END + 24, CRC_OFFSET - MEMBERS_END - 24, "zero";
         CRC: CRC_OFFSET, 4, "CRC-32C of bytes 0..4092";
     }
 );
@@ -136,7 +137,10 @@ pub struct Superblock {
     pub scrub: ScrubRecord,
     /// What this device did wrong; of the device, not of its place.
     pub faults: FaultRecord,
+    /// How many chunks of the volume were known to be lost when this was written, or 1 if it was only known that some are.
+    pub lost_chunks: u64,
 }
+
 
 /// What the last scrub found, for whoever asks later.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -230,6 +234,7 @@ impl Superblock {
         fields::RESYNC_CURSOR.put_u64(out, self.resync_cursor);
         self.scrub.encode(out);
         self.faults.encode(out);
+        fields::LOST_CHUNKS.put_u64(out, self.lost_chunks);
         encode_config(&self.config, out);
         fields::MEMBER_COUNT.put_u16(out, u16::try_from(self.members.len()).expect("checked: at most 600"));
         let table = &mut out[fields::MEMBERS.offset..fields::MEMBERS.end()];
@@ -272,6 +277,7 @@ impl Superblock {
             resync_cursor: fields::RESYNC_CURSOR.get_u64(bytes),
             scrub: ScrubRecord::decode(bytes),
             faults: FaultRecord::decode(bytes),
+            lost_chunks: fields::LOST_CHUNKS.get_u64(bytes),
         };
         superblock.check()?;
         Ok(superblock)

@@ -140,7 +140,7 @@ fn superblock() -> impl Strategy<Value = Superblock> {
         (any::<u32>(), select(MemberState::ALL)).prop_map(|(serial, state)| MemberEntry { serial, state });
     let newest = (0..COUNTER_LIMIT, seq());
     let numbers = (any::<u32>(), 0..COUNTER_LIMIT, epoch(), any::<u64>(), any::<bool>(), newest);
-    let cursors = (any::<u64>(), any::<u64>(), any::<u64>(), (any::<(u64, u64)>(), any::<[u32; 8]>()));
+    let cursors = (any::<u64>(), any::<u64>(), any::<u64>(), (any::<(u64, u64, u64)>(), any::<[u32; 8]>()));
     (
         config(),
         uuid(),
@@ -152,7 +152,7 @@ fn superblock() -> impl Strategy<Value = Superblock> {
     )
         .prop_map(|(config, array, name, members, place, numbers, cursors)| {
             let (serial, config_seq, epoch, nonce, clean, (checkpoint, durable_through)) = numbers;
-            let (created_unix_s, scrub_cursor, resync_cursor, ((ended_unix_s, chunks_repaired), rest)) =
+            let (created_unix_s, scrub_cursor, resync_cursor, ((ended_unix_s, chunks_repaired, lost_chunks), rest)) =
                 cursors;
             let [seconds, metadata_repaired, errors_left, completed, wrong, repaired, unread, since_unix_s] =
                 rest;
@@ -190,6 +190,7 @@ fn superblock() -> impl Strategy<Value = Superblock> {
                     completed,
                 },
                 faults: FaultRecord { wrong, repaired, unread, since_unix_s },
+                lost_chunks,
             }
         })
 }

@@ -360,7 +360,10 @@ impl<'a> Session<'a> {
                 self.rebuilt(dev);
                 Ok(())
             }
-            (Kind::Scrub | Kind::Rebuild { .. }, Err(EngineError::Refused)) => {
+            (
+                Kind::Scrub | Kind::Rebuild { .. },
+                Err(EngineError::Interrupted | EngineError::Busy | EngineError::NotReplaceable),
+            ) => {
                 self.errors += 1;
                 Ok(())
             }

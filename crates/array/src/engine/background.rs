@@ -83,6 +83,7 @@ impl Engine {
 
     /// Commits every stripe that is dirty now (C-03); answered when done.
     pub fn commit(&mut self, tag: u64) {
+        self.retry_stuck_stripes();
         let request = self.open_control(tag);
         self.after_cache(After::Commit(request));
     }
@@ -100,6 +101,13 @@ impl Engine {
     /// Stripes that could not be committed because their data is lost.
     pub fn stuck_stripes(&self) -> &[StripeId] {
         &self.background.stuck
+    }
+
+    /// Something that was lost may be at hand now: stripes that could not be committed are tried again.
+    pub(super) fn retry_stuck_stripes(&mut self) {
+        for stripe in std::mem::take(&mut self.background.stuck) {
+            self.scheme.return_dirty(stripe);
+        }
     }
 
     /// Whether a commit run is under way.
@@ -135,7 +143,7 @@ impl Engine {
         let idle = idle.map(|ns| self.background.last_request_ns.saturating_add(ns));
         let own = paced.into_iter().chain(idle).chain(self.cache_deadline_ns());
         let round = self.patrol_deadline_ns().filter(|_| self.patrol.is_open());
-        own.chain(self.members_deadline_ns()).chain(round).min()
+        own.chain(self.members_deadline_ns()).chain(self.losses_deadline_ns()).chain(round).min()
     }
 
     /// Whether there is anything to commit when no requests come. What a run left dirty is tried again when there is more room.
@@ -232,7 +240,7 @@ impl Engine {
             let error = if failed {
                 Some(EngineError::ArrayFailed)
             } else if stuck {
-                Some(EngineError::Refused)
+                Some(EngineError::Lost { count: self.background.stuck.len() as u64 })
             } else {
                 None
             };

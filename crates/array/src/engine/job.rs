@@ -5,7 +5,7 @@ use super::tag::{Purpose, Tag};
 use super::zero::ZeroRun;
 use super::{Content, Engine, EngineError, Freed, Mode};
 use crate::checksum::chunk_checksum;
-use crate::plan::{CrcAt, Plan, PlanRead};
+use crate::plan::{CrcAt, Plan, PlanRead, Word};
 use crate::planted::{Planted, planted};
 use crate::scheme::{ChunkWrite, Journaling};
 use block::{ChunkAddr, IoFault, OpKind, Seq, Slot};
@@ -331,6 +331,9 @@ impl Engine {
             self.scheme
                 .apply(&mut self.store, seq, record)
                 .expect("a record fits the state it was planned on");
+            if let format::RecordRef::Zero { first, count } = record {
+                self.note_rewritten(first, count);
+            }
             seq = seq.next();
         }
         self.jobs[place].plan = plan;
@@ -373,6 +376,11 @@ impl Engine {
         for (i, write) in acks.iter().enumerate() {
             let mode = self.mode_of(i.checked_sub(1).map(|before| &acks[before]), write);
             self.unlock(geometry.stripe_of(write.lcn), mode);
+            if lost {
+                self.suspect_word(Word::Stripe(geometry.stripe_of(write.lcn)));
+            } else if !failed {
+                self.note_rewritten(write.lcn, 1);
+            }
             let unreadable = lost.then_some(EngineError::Unreadable { lcn: write.lcn });
             self.write_done(write, unreadable.or(failed.then_some(EngineError::ArrayFailed)));
         }

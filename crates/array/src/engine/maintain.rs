@@ -236,7 +236,7 @@ impl Engine {
     pub fn rebuild(&mut self, tag: u64, dev: DevIndex, serial: u32) {
         let known = dev.index() < self.health.members().len();
         if !known || self.health.is_writable(dev) || !self.accepts_writes() || self.in_flight(dev) > 0 {
-            return self.finish(super::Done { tag, result: Err(EngineError::Refused) });
+            return self.finish(super::Done { tag, result: Err(EngineError::NotReplaceable) });
         }
         self.forget_trouble(dev);
         self.health.renew(dev, serial);
@@ -244,19 +244,19 @@ impl Engine {
         self.health.start_rebuild(dev, &self.store.config);
         self.publish_members();
         let request = self.open_control(tag);
-        self.start_run(UnitKind::Rebuild, request);
+        self.start_run(UnitKind::Rebuild, Some(request));
     }
 
     /// Continues the rebuild of members that were being rebuilt when the array was last stopped.
     pub fn resume_rebuild(&mut self, tag: u64) {
         let request = self.open_control(tag);
-        self.start_run(UnitKind::Rebuild, request);
+        self.start_run(UnitKind::Rebuild, Some(request));
     }
 
     /// Checks everything, from `first_stripe` on (0 = all).
     pub fn scrub(&mut self, tag: u64, first_stripe: u64) {
         let request = self.open_control(tag);
-        self.start_run(UnitKind::Scrub, request);
+        self.start_run(UnitKind::Scrub, Some(request));
         if let Some(Run { kind: UnitKind::Scrub, phase: Phase::Metadata { then }, .. }) =
             &mut self.maintain.run
         {
@@ -307,7 +307,7 @@ impl Engine {
             self.record_scrub(ScrubEnd::GivenUp, &found, began);
         }
         for request in answers {
-            self.chunk_done(request, Some(EngineError::Refused));
+            self.chunk_done(request, Some(EngineError::Interrupted));
         }
     }
 
@@ -316,7 +316,7 @@ impl Engine {
         self.maintain.superblock.scrub_cursor
     }
 
-    fn start_run(&mut self, kind: UnitKind, request: u32) {
+    pub(super) fn start_run(&mut self, kind: UnitKind, request: Option<u32>) {
         let after = Seq::new(self.journal.next_seq().get() - 1);
         if let Some(run) = &mut self.maintain.run {
             let mut answers = std::mem::take(&mut run.answers);
@@ -338,15 +338,15 @@ impl Engine {
                     progress: run.progress,
                     report: MaintenanceReport { metadata_left: 0, metadata_repaired: 0, ..run.report },
                     healed_before: run.healed_before,
-                    answers: vec![request],
+                    answers: request.into_iter().collect(),
                 };
                 run.progress = Progress { started_ns: self.now_ns, ..Progress::default() };
                 self.record_scrub(ScrubEnd::GivenUp, &found, began);
                 for scrub in answers {
-                    self.chunk_done(scrub, Some(EngineError::Refused));
+                    self.chunk_done(scrub, Some(EngineError::Interrupted));
                 }
             } else if run.kind == kind {
-                answers.push(request);
+                answers.extend(request);
                 run.answers = answers;
                 if kind == UnitKind::Rebuild {
                     // What is ahead is rebuilt for both at once; only what lies behind is read once more.
@@ -355,7 +355,9 @@ impl Engine {
                 }
             } else {
                 run.answers = answers;
-                self.chunk_done(request, Some(EngineError::Refused));
+                if let Some(request) = request {
+                    self.chunk_done(request, Some(EngineError::Busy));
+                }
             }
             return;
         }
@@ -376,7 +378,7 @@ impl Engine {
             progress: Progress { total, started_ns: self.now_ns, ..Progress::default() },
             report: MaintenanceReport::default(),
             healed_before: self.stats.healed,
-            answers: vec![request],
+            answers: request.into_iter().collect(),
         });
     }
 
@@ -425,7 +427,8 @@ impl Engine {
             if matches!(run.phase, Phase::Metadata { .. }) {
                 return;
             }
-            if run.units >= self.options.units_in_flight || !self.rate_allows() || !self.start_unit() {
+            let full = run.units >= self.options.units_in_flight || self.lost.is_behind();
+            if full || !self.rate_allows() || !self.start_unit() {
                 break;
             }
         }
@@ -648,13 +651,11 @@ impl Engine {
         }
         if pieces.has_sums() {
             // Only while the array takes no writes; the rebuild does not end then.
-            run_mut(&mut self.maintain).report.lost += 1;
-            return;
+            return self.note_lost_word(word);
         }
         let readable = pieces.pieces.iter().filter(|piece| self.health.is_readable(piece.addr)).count();
         if readable < pieces.data_count {
-            run_mut(&mut self.maintain).report.lost += 1;
-            return;
+            return self.note_lost_word(word);
         }
         let columns = plan.columns.len();
         plan.columns.extend(pieces.pieces[..pieces.data_count].iter().map(|piece| piece.index));
@@ -760,9 +761,25 @@ impl Engine {
         if lost && stripes.len() + words.len() > 1 {
             run.again.extend(stripes.iter().map(|&stripe| Word::Stripe(stripe)));
             run.again.extend(words.iter().map(|&(word, _)| word));
-        } else {
-            run.report.lost += u64::from(lost);
+        } else if lost {
+            let log_word = words.first().map(|&(word, _)| word);
+            let word = stripes.first().map(|&stripe| Word::Stripe(stripe)).or(log_word);
+            match word {
+                Some(word) => self.note_lost_word(word),
+                None => run.report.lost += 1,
+            }
         }
+    }
+
+    /// Too much of a code word is lost.
+    fn note_lost_word(&mut self, word: Word) {
+        run_mut(&mut self.maintain).report.lost += 1;
+        self.suspect_word(word);
+    }
+
+    /// Whether nothing is under way and nothing stands against a run.
+    pub(super) fn may_start_maintenance(&self) -> bool {
+        self.maintain.run.is_none() && !self.maintain.halted && !self.frozen
     }
 
     /// Moves to the next phase when the present one has nothing left.
@@ -840,7 +857,12 @@ impl Engine {
             }
             self.publish_members();
         }
-        let error = (run.report.lost + run.report.metadata_left > 0).then_some(EngineError::Refused);
+        self.note_end_of_run(run.kind, run.report.lost);
+        let error = match (run.report.lost, run.report.metadata_left) {
+            (0, 0) => None,
+            (0, count) => Some(EngineError::BadMetadata { count }),
+            (count, _) => Some(EngineError::Lost { count }),
+        };
         for request in run.answers {
             self.chunk_done(request, error);
         }
@@ -859,6 +881,7 @@ impl Engine {
             durable_through: self.durable_through(),
             epoch: self.journal.epoch(),
             nonce: self.journal.nonce(),
+            lost_chunks: self.lost.to_note(self.store.lost.count()),
             ..self.maintain.superblock.clone()
         };
         crate::recovery::superblock_of(&template, &self.health, dev)

@@ -18,6 +18,7 @@ mod flush;
 mod history;
 mod job;
 mod lock;
+mod lost;
 mod maintain;
 mod order;
 mod patrol;
@@ -34,6 +35,7 @@ mod zero;
 
 pub use config::{CommitPolicy, Content, EngineOptions, SyncPolicy};
 pub use flights::MemberTrouble;
+pub use lost::Losses;
 pub use maintain::{MaintenanceReport, Progress};
 pub use patrol::{Finding, PatrolNotice, PatrolPolicy};
 pub use request::{Done, Durability, EngineError};
@@ -167,6 +169,7 @@ pub struct Engine {
     checkpoint: checkpoint::Checkpointer,
     maintain: maintain::Maintenance,
     patrol: patrol::Patrol,
+    lost: lost::LossList,
 
     ops: Vec<DeviceOp>,
     flights: flights::Flights,
@@ -226,6 +229,7 @@ impl Engine {
             journaling: parts.scheme.journaling(&parts.store),
             background: background::Background::default(),
             collection: collect::Collection::default(),
+            lost: lost::LossList::new(parts.superblock.lost_chunks),
             maintain: maintain::Maintenance::new(parts.superblock),
             patrol,
             store: parts.store,
@@ -381,6 +385,7 @@ impl Engine {
             && self.trims.len() == 0
             && self.ops.is_empty()
             && !self.flights.wants_turn()
+            && !self.lost.is_busy()
             && self.maintain.heals_in_flight() == 0
             && !self.patrol.is_reading()
     }
@@ -399,6 +404,7 @@ impl Engine {
         self.drive_background();
         self.drive_collection();
         self.drive_patrol();
+        self.drive_losses();
         self.drive_maintenance();
         self.drive_stop();
         self.drive_checkpoint();

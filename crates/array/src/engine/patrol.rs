@@ -329,7 +329,7 @@ impl Engine {
                     return true;
                 }
                 (false, 0) => {
-                    self.looked();
+                    self.end_looking();
                     return true;
                 }
                 (true | false, _) => return false,
@@ -338,7 +338,7 @@ impl Engine {
     }
 
     /// Every member was looked at: repairs what must be.
-    fn looked(&mut self) {
+    fn end_looking(&mut self) {
         let wanted = self.store.config.geometry.parity_count() + 1;
         let wanted = wanted.min(self.health.writable_main().count());
         let place = self.checkpoint_place();

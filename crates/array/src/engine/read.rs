@@ -18,6 +18,8 @@ pub(super) enum Wanted {
     Request { request: u32, locked: bool },
     /// A partial write, to fill in the rest of its chunk.
     Fill(ChunkWrite),
+    /// Nobody: whether it can be had is the question. Whether it holds the stripe.
+    Look { locked: bool },
 }
 
 /// A read in flight.
@@ -41,14 +43,7 @@ impl Engine {
             return self.chunk_done(request, None);
         }
         let locked = self.write_mode() == Mode::Exclusive;
-        let place = self.reads.take();
-        self.reads[place] = ReadOp {
-            lcn,
-            slot: Some(slot),
-            wanted: Wanted::Request { request, locked },
-            at: None,
-            ticket: None,
-        };
+        let place = self.take_read(lcn, slot, Wanted::Request { request, locked });
         if locked {
             let stripe = self.store.config.geometry.stripe_of(lcn);
             if !self.locks.try_lock(stripe, Mode::Shared) {
@@ -63,10 +58,15 @@ impl Engine {
 
     /// Starts the read of the old version for a partial write.
     pub(super) fn start_fill(&mut self, write: ChunkWrite, base: Slot) {
-        let place = self.reads.take();
-        let (lcn, slot) = (write.lcn, Some(base));
-        self.reads[place] = ReadOp { lcn, slot, wanted: Wanted::Fill(write), at: None, ticket: None };
+        let place = self.take_read(write.lcn, base, Wanted::Fill(write));
         self.issue_read(place);
+    }
+
+    /// A read not issued yet.
+    pub(super) fn take_read(&mut self, lcn: Lcn, slot: Slot, wanted: Wanted) -> u32 {
+        let place = self.reads.take();
+        self.reads[place] = ReadOp { lcn, slot: Some(slot), wanted, at: None, ticket: None };
+        place
     }
 
     /// Reads the newest version of the chunk.
@@ -125,6 +125,9 @@ impl Engine {
         let ReadOp { lcn, wanted, .. } = self.reads[place];
         let slot = self.read_slot(place);
         self.reads.give(place);
+        if error.is_some() {
+            self.note_lost(lcn);
+        }
         match wanted {
             Wanted::Nobody => unreachable!("a read in flight is wanted by somebody"),
             Wanted::Request { request, locked } => {
@@ -133,6 +136,12 @@ impl Engine {
                     self.unlock(stripe, Mode::Shared);
                 }
                 self.chunk_done(request, error);
+            }
+            Wanted::Look { locked } => {
+                if locked {
+                    self.unlock(self.store.config.geometry.stripe_of(lcn), Mode::Shared);
+                }
+                self.looked(slot);
             }
             Wanted::Fill(write) => self.base_read_done(write, slot, error),
         }

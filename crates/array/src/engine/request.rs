@@ -48,9 +48,31 @@ pub enum EngineError {
         /// Which member.
         dev: DevIndex,
     },
-    /// The control request does not fit the array's state.
-    #[error("not possible in the array's present state")]
-    Refused,
+    /// What was asked for could not be done for so many code words or stripes, too much of which is lost.
+    #[error(
+        "too much of {count} code words is lost: rewrite or discard it (see `status --verbose`), the rest is done"
+    )]
+    Lost {
+        /// How many.
+        count: u64,
+    },
+    /// A scrub found metadata that is bad still, or members that are useless and cannot be spared.
+    #[error("{count} blocks of metadata are bad still, or members useless that cannot be spared; see `status`")]
+    BadMetadata {
+        /// How many.
+        count: u64,
+    },
+    /// The work was given up before its end, for a rebuild or a stop.
+    #[error("given up before its end: a rebuild goes first, or the array is being stopped")]
+    Interrupted,
+    /// A scrub while a rebuild is under way.
+    #[error("a rebuild is under way; wait for its end")]
+    Busy,
+    /// A rebuild onto a member that works, that still has operations under way, or of an array that takes no writes.
+    #[error(
+        "the member works or is not free yet, or the array takes no writes: nothing can take its place now"
+    )]
+    NotReplaceable,
 }
 
 /// The end of a request.

@@ -39,6 +39,7 @@ pub(super) struct Mark {
     maintain: [u64; 7],
     patrol: [u64; 6],
     checkpoint: [usize; 5],
+    lost: [usize; 3],
 }
 
 impl Engine {
@@ -84,6 +85,7 @@ impl Engine {
             maintain,
             patrol: self.patrol.mark(),
             checkpoint: self.checkpoint.mark(),
+            lost: self.lost.mark(),
         }
     }
 
@@ -95,6 +97,7 @@ impl Engine {
             || !self.stalled_covers.is_empty()
             || self.background.is_running()
             || self.maintain.is_running()
+            || self.lost.is_busy()
             || self.checkpoint.is_busy()
     }
 
@@ -136,6 +139,7 @@ impl Engine {
             (self.background.is_due() && !self.maintain.awaits_commit(), "a parity commit that is due"),
             (self.collection.steps() > 0, "a step of garbage collection"),
             (self.checkpoint_is_open(), "a checkpoint"),
+            (self.lost.is_busy(), "a look at what may be lost"),
             (self.maintain.is_running() && !paced, "a rebuild or scrub"),
             (self.patrol.is_open() && !held_up && !self.maintain.is_halted(), "a look at the metadata"),
             (self.maintain.is_publishing(), "a change of the members"),

@@ -213,6 +213,14 @@ pub trait Scheme: Send {
         0
     }
 
+    /// The chunks of the volume that a code word may hold the newest version of.
+    fn lcns_of(&self, store: &Store, word: Word, out: &mut Vec<Lcn>) {
+        if let Word::Stripe(stripe) = word {
+            let geometry = store.config.geometry;
+            out.extend((0..geometry.data_count()).map(|column| geometry.lcn_at(stripe, column)));
+        }
+    }
+
     /// How many code words rebuild and scrub look at, besides those of [`Scheme::log_words`].
     fn word_count(&self, store: &Store) -> u64 {
         store.config.stripe_count

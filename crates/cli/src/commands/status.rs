@@ -1,9 +1,10 @@
 //! `status`: how an array is, in one screen or as JSON.
 //!
-//! Exit codes: 0 healthy, 1 degraded, 2 failed, or its server is gone, 4 could not look. Of several arrays the worst counts.
+//! Exit codes: 0 healthy, 1 degraded, 2 failed, or its server is gone, 3 data is lost, 4 could not look. Of several arrays the worst counts.
 
 use super::Exit;
 use crate::failure::{EXIT_CANNOT_LOOK, Failure};
+use crate::losses;
 use crate::open::{Candidate, arrange_any_candidates, is_locked, look_at};
 use crate::output;
 use crate::registry::{Record, Trace, traces};
@@ -25,6 +26,9 @@ pub struct Arguments {
     /// Print JSON.
     #[arg(long)]
     json: bool,
+    /// List what is lost, too.
+    #[arg(long, short, conflicts_with = "json")]
+    verbose: bool,
 }
 
 /// Runs `status`.
@@ -40,7 +44,11 @@ fn look(arguments: &Arguments) -> Result<Exit, Failure> {
     if arguments.json {
         output::line(serde_json::to_string_pretty(&status)?);
     } else {
-        output::print(render(&status));
+        let mut text = render(&status);
+        if arguments.verbose {
+            losses::list(&mut text, &status);
+        }
+        output::print(text);
     }
     Ok(status.state.exit())
 }
@@ -68,7 +76,13 @@ fn look_at_served(json: bool) -> Result<Exit, Failure> {
     if all.is_empty() {
         return Ok(EXIT_CANNOT_LOOK);
     }
-    Ok(all.iter().map(Shown::exit).max().unwrap_or(0).max(exit))
+    let worst = all.iter().map(Shown::exit).chain([exit]).max_by_key(|&exit| severity(exit));
+    Ok(worst.unwrap_or(0))
+}
+
+/// Which of several exit codes is the worst: an array that has failed gives less than one that has lost something.
+fn severity(exit: Exit) -> usize {
+    [0, 1, 3, 2, EXIT_CANNOT_LOOK].iter().position(|&code| code == exit).unwrap_or(usize::MAX)
 }
 
 /// One of the arrays of this run directory.

@@ -44,6 +44,7 @@ fn superblock() -> Superblock {
             completed: 1,
         },
         faults: FaultRecord { wrong: 19, repaired: 20, unread: 21, since_unix_s: 22 },
+        lost_chunks: 23,
     }
 }
 

@@ -151,6 +151,7 @@ fn eplog() -> Superblock {
             completed: 0,
         },
         faults: FaultRecord::default(),
+        lost_chunks: 0,
     }
 }
 

@@ -216,6 +216,13 @@ impl Scheme for Elastic {
         out.data_count = width;
     }
 
+    fn lcns_of(&self, store: &Store, word: Word, out: &mut Vec<Lcn>) {
+        if let Word::Row(row) = word {
+            let columns = 0..store.config.geometry.data_count();
+            out.extend(columns.filter_map(|column| self.rows.owner(self.rows.place_at(row, column))));
+        }
+    }
+
     fn word_count(&self, _store: &Store) -> u64 {
         self.units.row_count().into()
     }

@@ -329,6 +329,17 @@ impl Scheme for Eplog {
         }
     }
 
+    fn lcns_of(&self, store: &Store, word: Word, out: &mut Vec<Lcn>) {
+        let geometry = store.config.geometry;
+        match word {
+            Word::Stripe(stripe) => {
+                out.extend((0..geometry.data_count()).map(|column| geometry.lcn_at(stripe, column)));
+            }
+            Word::Log(id) => out.extend((0..self.log.member_count(id)).map(|i| self.log.member(id, i).lcn)),
+            Word::Row(_) => {}
+        }
+    }
+
     fn takes_what_fits(&self) -> bool {
         false
     }

@@ -75,7 +75,9 @@ impl ParityLog {
         unit: Unit<'_>,
         plan: &mut Plan,
     ) {
-        let whole = unit.is_full(store) || !self.may_grow(store, unit.stripe);
+        // Of a chunk that is lost nobody knows the change: the parity is computed anew.
+        let lost = unit.writes.iter().any(|write| store.lost.contains(write.lcn));
+        let whole = unit.is_full(store) || lost || !self.may_grow(store, unit.stripe);
         for (column, old) in old.iter_mut().enumerate() {
             let needed = match unit.find(store, column) {
                 Some(write) => !whole || unit.is_partial(write),

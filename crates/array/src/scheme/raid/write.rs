@@ -94,6 +94,7 @@ fn cheaper_way(store: &Store, health: &Health, unit: Unit<'_>) -> Way {
     }
     let cost = |column: usize| match is_written(store, unit.stripe, column) {
         false => 0,
+        true if column < k && store.lost.contains(geometry.lcn_at(unit.stripe, column)) => 2 * n,
         true if health.is_readable(addr_of(store, unit.stripe, column)) => 1,
         true => 2 * n,
     };

@@ -1,0 +1,188 @@
+//! Chunks of the volume whose content cannot be had: which they are, and the way out.
+//!
+//! A read that fails for good, and a code word that rebuild or scrub cannot make whole, say that something is lost. Of a code word
+//! it is not known which of its chunks are still the newest versions of anything, so every chunk of the volume that may be
+//! concerned is read once. What is found is listed until it is written or discarded as a whole. A rebuild that met lost code
+//! words starts again by itself: at once when the last lost chunk was written, else now and then, for a device that can be read
+//! again may have what was missing.
+//!
+//! The superblocks hold how many there were. After a restart that figure stands until rebuild or scrub have looked at everything.
+
+use super::maintain::UnitKind;
+use super::read::Wanted;
+use super::{Engine, Mode, Pending, PendingKind};
+use crate::lost::LostChunks;
+use crate::plan::Word;
+use crate::scheme::ChunkWrite;
+use block::{Lcn, Slot};
+use std::collections::VecDeque;
+
+/// Chunks that are looked at side by side, each with a buffer.
+const LOOKS_MAX: u32 = 8;
+/// Chunks waiting to be looked at beyond which rebuild and scrub wait.
+const SUSPECTS_MAX: usize = 1 << 16;
+/// A rebuild that met lost code words is tried again after so long, then twice as long, up to the longest.
+const AGAIN_NS: u64 = 1_000_000_000;
+const AGAIN_NS_MAX: u64 = 60_000_000_000;
+
+/// What is lost, as far as known.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Losses<'a> {
+    /// What was found since assembly and is still lost.
+    pub chunks: &'a LostChunks,
+    /// How many were lost when the array was last in service; 0 once everything was looked at since.
+    pub noted: u64,
+    /// A rebuild met code words that cannot be made whole; it is tried again.
+    pub unfinished: bool,
+}
+
+/// See the module's documentation.
+#[derive(Default)]
+pub(super) struct LossList {
+    noted: u64,
+    suspects: VecDeque<Lcn>,
+    looking: u32,
+    unfinished: bool,
+    again_ns: u64,
+    delay_ns: u64,
+    scratch: Vec<Lcn>,
+    /// What the superblocks say.
+    published: u64,
+}
+
+impl LossList {
+    /// As the superblocks say.
+    pub(super) fn new(noted: u64) -> Self {
+        Self { noted, published: noted, ..Self::default() }
+    }
+
+    /// The figure for the superblocks, with so many known to be lost.
+    pub(super) fn to_note(&self, known: u64) -> u64 {
+        known.max(self.noted).max(self.unfinished.into())
+    }
+
+    /// Whether so much waits to be looked at that nothing more should be found for now.
+    pub(super) fn is_behind(&self) -> bool {
+        self.suspects.len() >= SUSPECTS_MAX
+    }
+
+    /// What decides what is to be looked at next.
+    pub(super) fn mark(&self) -> [usize; 3] {
+        [self.suspects.len(), self.looking as usize, usize::from(self.unfinished)]
+    }
+
+    pub(super) fn is_busy(&self) -> bool {
+        self.looking > 0 || !self.suspects.is_empty()
+    }
+}
+
+impl Engine {
+    /// What is lost, as far as known.
+    pub fn losses(&self) -> Losses<'_> {
+        let LossList { noted, unfinished, .. } = self.lost;
+        Losses { chunks: &self.store.lost, noted, unfinished }
+    }
+
+    /// A chunk of the volume could not be read.
+    pub(super) fn note_lost(&mut self, lcn: Lcn) {
+        self.store.lost.insert(lcn);
+    }
+
+    /// A code word could not be made whole: whatever of the volume it may hold is looked at.
+    pub(super) fn suspect_word(&mut self, word: Word) {
+        let mut lcns = std::mem::take(&mut self.lost.scratch);
+        lcns.clear();
+        self.scheme.lcns_of(&self.store, word, &mut lcns);
+        self.lost.suspects.extend(lcns.iter().copied());
+        self.lost.scratch = lcns;
+    }
+
+    /// A stretch of the volume was written or discarded as a whole: nothing of it is lost any more.
+    pub(super) fn note_rewritten(&mut self, first: Lcn, count: u64) {
+        if self.store.lost.count() == 0 || !self.store.lost.remove(first.get(), first.get() + count) {
+            return;
+        }
+        self.retry_stuck_stripes();
+        if self.store.lost.count() == 0 {
+            (self.lost.again_ns, self.lost.delay_ns) = (self.now_ns, AGAIN_NS);
+            self.publish_losses();
+        }
+    }
+
+    /// Looks at chunks that may be lost, and starts a rebuild again that met lost code words.
+    pub(super) fn drive_losses(&mut self) {
+        while self.lost.looking < LOOKS_MAX {
+            let spare = self.pool.free_count() > self.store.slots_kept();
+            let Some(slot) = (spare && !self.lost.suspects.is_empty()).then(|| self.pool.alloc()).flatten()
+            else {
+                break;
+            };
+            if let Some(lcn) = self.lost.suspects.pop_front() {
+                self.lost.looking += 1;
+                self.start_look(lcn, slot);
+            }
+        }
+        let due = self.lost.unfinished && self.now_ns >= self.lost.again_ns && !self.lost.is_busy();
+        if due && self.accepts_writes() && self.may_start_maintenance() {
+            self.lost.unfinished = false;
+            self.retry_stuck_stripes();
+            self.start_run(UnitKind::Rebuild, None);
+        }
+    }
+
+    fn start_look(&mut self, lcn: Lcn, slot: Slot) {
+        let locked = self.write_mode() == Mode::Exclusive;
+        let place = self.take_read(lcn, slot, Wanted::Look { locked });
+        let stripe = self.store.config.geometry.stripe_of(lcn);
+        if locked && !self.locks.try_lock(stripe, Mode::Shared) {
+            let write = ChunkWrite { request: u32::MAX, lcn, slot, from: 0, to: 0, class: 0 };
+            let pending = Pending { write, mode: Mode::Shared, kind: PendingKind::Read(place) };
+            return self.locks.wait(stripe, pending);
+        }
+        self.issue_read(place);
+    }
+
+    /// A chunk that may be lost was looked at.
+    pub(super) fn looked(&mut self, slot: Slot) {
+        self.pool.free(slot);
+        self.lost.looking -= 1;
+        if !self.lost.is_busy() {
+            self.publish_losses();
+        }
+    }
+
+    /// A rebuild or scrub has looked at everything: what was noted before is known now, or was mended.
+    pub(super) fn note_end_of_run(&mut self, kind: UnitKind, lost: u64) {
+        self.lost.noted = 0;
+        match (kind, lost) {
+            (UnitKind::Rebuild, 0) => (self.lost.unfinished, self.lost.delay_ns) = (false, AGAIN_NS),
+            (UnitKind::Rebuild, _) => self.rebuild_unfinished(),
+            (UnitKind::Scrub, _) => {}
+        }
+        self.publish_losses();
+    }
+
+    /// Tells the superblocks how much is lost, if they do not say so.
+    fn publish_losses(&mut self) {
+        let now = self.lost.to_note(self.store.lost.count());
+        if now != self.lost.published && !self.frozen {
+            self.lost.published = now;
+            self.health.config_seq += 1;
+            self.publish_members();
+        }
+    }
+
+    /// A rebuild has ended with code words that cannot be made whole.
+    fn rebuild_unfinished(&mut self) {
+        let delay_ns = self.lost.delay_ns.clamp(AGAIN_NS, AGAIN_NS_MAX);
+        self.lost.unfinished = true;
+        self.lost.again_ns = self.now_ns.saturating_add(delay_ns);
+        self.lost.delay_ns = delay_ns.saturating_mul(2);
+    }
+
+    /// When a rebuild is to be tried again.
+    pub(super) fn losses_deadline_ns(&self) -> Option<u64> {
+        let waits = self.lost.unfinished && self.accepts_writes() && self.may_start_maintenance();
+        waits.then_some(self.lost.again_ns)
+    }
+}
