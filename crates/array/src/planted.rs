@@ -125,6 +125,12 @@ planted!(
     ForgetFencedFlush,
     /// Work of the array itself that waited for a stripe is forgotten when it is granted.
     ForgetGrantedCommit,
+    /// Chunks that cannot be read are not listed as lost.
+    ForgetLost,
+    /// Lost chunks that were rewritten stay listed.
+    KeepLost,
+    /// Code words that cannot be made whole are not looked into.
+    SuspectNothing,
 );
 
 #[cfg(feature = "planted-bugs")]

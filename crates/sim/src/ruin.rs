@@ -309,14 +309,21 @@ impl Machine {
     /// The array runs: every read gives what it may give, or fails; and what a scrub calls whole can be read.
     fn look_ruined(&mut self, array: Array<Shared>, lost: &BTreeSet<u16>) -> Result<(), Violation> {
         self.outcome.ruined += 1;
+        let read_first = self.rng.chance(1, 2);
         let mut session = Session::new(self, array);
-        session.read_ruined()?;
+        if read_first {
+            session.read_ruined()?;
+        }
         if session.scrub_ruined()? {
             let failed = session.read_ruined()?;
             if failed > 0 {
                 return Err(violation!("a scrub found everything whole, but {failed} chunks cannot be read"));
             }
+        } else if session.was_scrubbed() {
+            session.settle()?;
+            session.expect_listed()?;
         }
+        session.rewrite_lost()?;
         if !session.stop_ruined()? {
             return Ok(());
         }

@@ -14,7 +14,7 @@ use crate::world::{Shared, Trap};
 use array::{Array, Done, Durability, EngineError};
 use block::{DevIndex, Slot};
 use format::{CheckpointKind, Consistency, MemberState};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Turns without an answer or a step of maintenance after which a world counts as stuck although operations complete.
 const TURNS_MAX: u64 = 200_000;
@@ -76,6 +76,8 @@ pub(crate) struct Session<'a> {
     answers: Vec<Done>,
     /// Requests that failed and may.
     errors: u64,
+    /// Chunks that could not be read since the last look at everything began.
+    unreadable: BTreeSet<u64>,
 }
 
 impl<'a> Session<'a> {
@@ -92,6 +94,7 @@ impl<'a> Session<'a> {
             asleep: false,
             answers: Vec::new(),
             errors: 0,
+            unreadable: BTreeSet::new(),
         }
     }
 
@@ -372,10 +375,7 @@ impl<'a> Session<'a> {
                 Ok(())
             }
             (Kind::Commit | Kind::Checkpoint | Kind::Clean, Ok(())) => Ok(()),
-            (_, Err(_)) if self.machine.ruined => {
-                self.errors += 1;
-                Ok(())
-            }
+            (kind, Err(error)) if self.machine.ruined => self.judge_ruined(kind, error),
             (Kind::Write { .. } | Kind::Flush, Err(EngineError::MemberFull { .. }))
                 if self.machine.world.look().lacked_room() =>
             {
@@ -776,7 +776,7 @@ impl<'a> Session<'a> {
     }
 
     /// Until nothing is under way and no deadline is ahead.
-    fn settle(&mut self) -> Result<bool, Violation> {
+    pub(super) fn settle(&mut self) -> Result<bool, Violation> {
         self.asleep = false;
         while !self.asleep && !self.crashed() {
             self.turn()?;

@@ -41,7 +41,13 @@ fn worlds_for(bug: Planted) -> Pinned {
     let blackouts = matches!(bug, Planted::DurableBeforeFence | Planted::WriteOnWhenFailed);
     let ruin = matches!(
         bug,
-        Planted::OlderEpoch | Planted::IgnoreGap | Planted::DropAfterStop | Planted::ForgetStopCheckpoint
+        Planted::OlderEpoch
+            | Planted::IgnoreGap
+            | Planted::DropAfterStop
+            | Planted::ForgetStopCheckpoint
+            | Planted::ForgetLost
+            | Planted::KeepLost
+            | Planted::SuspectNothing
     );
     let rot = matches!(
         bug,

@@ -13,8 +13,9 @@ use super::read::Wanted;
 use super::{Engine, Mode, Pending, PendingKind};
 use crate::lost::LostChunks;
 use crate::plan::Word;
-use crate::scheme::ChunkWrite;
-use block::{Lcn, Slot};
+use crate::planted::{Planted, planted};
+use crate::scheme::{ChunkWrite, Located};
+use block::{ChunkAddr, Lcn, Slot};
 use std::collections::VecDeque;
 
 /// Chunks that are looked at side by side, each with a buffer.
@@ -83,13 +84,31 @@ impl Engine {
         Losses { chunks: &self.store.lost, noted, unfinished }
     }
 
-    /// A chunk of the volume could not be read.
-    pub(super) fn note_lost(&mut self, lcn: Lcn) {
-        self.store.lost.insert(lcn);
+    /// A chunk of the volume, as it was at `addr`, could be read or could not. A version that has been replaced meanwhile tells
+    /// nothing.
+    pub(super) fn note_read(&mut self, lcn: Lcn, addr: Option<ChunkAddr>, could: bool) {
+        if could && self.store.lost.count() == 0 {
+            return;
+        }
+        let newest = match self.scheme.locate(&self.store, lcn) {
+            Located::At { piece, .. } => Some(piece.addr),
+            Located::Zero => None,
+        };
+        if newest != addr {
+            return;
+        }
+        if could {
+            self.note_whole(lcn, 1);
+        } else if !planted(Planted::ForgetLost) {
+            self.store.lost.insert(lcn);
+        }
     }
 
     /// A code word could not be made whole: whatever of the volume it may hold is looked at.
     pub(super) fn suspect_word(&mut self, word: Word) {
+        if planted(Planted::SuspectNothing) {
+            return;
+        }
         let mut lcns = std::mem::take(&mut self.lost.scratch);
         lcns.clear();
         self.scheme.lcns_of(&self.store, word, &mut lcns);
@@ -99,6 +118,12 @@ impl Engine {
 
     /// A stretch of the volume was written or discarded as a whole: nothing of it is lost any more.
     pub(super) fn note_rewritten(&mut self, first: Lcn, count: u64) {
+        if !planted(Planted::KeepLost) {
+            self.note_whole(first, count);
+        }
+    }
+
+    fn note_whole(&mut self, first: Lcn, count: u64) {
         if self.store.lost.count() == 0 || !self.store.lost.remove(first.get(), first.get() + count) {
             return;
         }

@@ -122,12 +122,10 @@ impl Engine {
         if let Some(ticket) = self.reads[place].ticket.take() {
             self.tickets.finish(ticket);
         }
-        let ReadOp { lcn, wanted, .. } = self.reads[place];
+        let ReadOp { lcn, wanted, at, .. } = self.reads[place];
         let slot = self.read_slot(place);
         self.reads.give(place);
-        if error.is_some() {
-            self.note_lost(lcn);
-        }
+        self.note_read(lcn, at.map(|(piece, _)| piece.addr), error.is_none());
         match wanted {
             Wanted::Nobody => unreachable!("a read in flight is wanted by somebody"),
             Wanted::Request { request, locked } => {
