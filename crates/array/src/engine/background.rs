@@ -137,13 +137,18 @@ impl Engine {
 
     /// The same for what will be over some day; rounds of the patrol begin again and again.
     pub fn work_deadline_ns(&self) -> Option<u64> {
+        let round = self.patrol_deadline_ns().filter(|_| self.patrol.is_open());
+        self.own_deadline_ns().into_iter().chain(round).min()
+    }
+
+    /// The same without the patrol.
+    pub(super) fn own_deadline_ns(&self) -> Option<u64> {
         let paced = self.maintenance_waits().then(|| self.now_ns.saturating_add(PACE_NS));
         let idle = self.options.commit.idle_ns.filter(|_| self.wants_idle_commit());
         let idle = idle.filter(|_| !planted(Planted::SleepPastIdle));
         let idle = idle.map(|ns| self.background.last_request_ns.saturating_add(ns));
         let own = paced.into_iter().chain(idle).chain(self.cache_deadline_ns());
-        let round = self.patrol_deadline_ns().filter(|_| self.patrol.is_open());
-        own.chain(self.members_deadline_ns()).chain(self.losses_deadline_ns()).chain(round).min()
+        own.chain(self.members_deadline_ns()).chain(self.losses_deadline_ns()).min()
     }
 
     /// Whether there is anything to commit when no requests come. What a run left dirty is tried again when there is more room.

@@ -439,6 +439,24 @@ impl Engine {
         }
     }
 
+    /// There is no room for what left the cache: it is kept, and whoever waits for it is told.
+    pub(super) fn refuse_cached(&mut self, error: EngineError) {
+        for index in 0..self.pending.len() {
+            let write = self.pending[index].write;
+            if Self::is_cached(&write) {
+                let mut requests = std::mem::take(&mut self.cache.entries[write.request & !ENTRY].requests);
+                requests.drain(..).for_each(|request| self.chunk_done(request, Some(error)));
+                self.cache.entries[write.request & !ENTRY].requests = requests;
+            }
+        }
+        for index in 0..self.cache.generations.len() {
+            for after in std::mem::take(&mut self.cache.generations[index].after) {
+                let (After::Flush(request) | After::Commit(request)) = after;
+                self.close(request, Err(error));
+            }
+        }
+    }
+
     /// A chunk write has ended, the cache's own or a request's.
     pub(super) fn write_done(&mut self, write: &ChunkWrite, error: Option<EngineError>) {
         if Self::is_cached(write) {

@@ -409,6 +409,7 @@ impl Engine {
         self.drive_stop();
         self.drive_checkpoint();
         self.drive_flush();
+        self.refuse_if_hopeless();
         if planted(Planted::SleepAfterPump) {
             self.note_mark();
         }

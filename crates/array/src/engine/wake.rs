@@ -121,20 +121,21 @@ impl Engine {
         let held_up = self.patrol.is_held_up();
         let paced = self.maintain.is_halted() || self.maintenance_waits() || held_up;
         let tolerated = if paced { self.maintain.answers() } else { 0 };
+        let hopeless = self.is_hopeless();
         let left = [
             (deadline.is_some_and(|at_ns| at_ns <= self.now_ns), "work whose time has come"),
             (self.jobs.len() > 0 || !self.retiring.is_empty(), "a job"),
             (self.reads.len() > 0, "a read"),
             (self.covers.len() > 0 || !self.stalled_covers.is_empty(), "a cover"),
             (!self.granted.is_empty(), "work whose stripe was granted"),
-            (!self.pending.is_empty() || !self.filled.is_empty(), "a write"),
+            ((!self.pending.is_empty() || !self.filled.is_empty()) && !hopeless, "a write"),
             (!self.zeros.is_empty() || self.queued_zeros.len() > 0, "a discard"),
             (!self.locks.is_empty(), "a stripe that is held"),
             (self.trims.len() > 0, "a trim"),
             (self.payload.is_busy(), "a write that waits for its copies"),
             (self.fence > 0 || self.refence || !self.held.is_empty(), "an answer that is held back"),
             (self.flush.is_busy(), "a flush"),
-            (self.cache.is_busy(), "what left the write cache"),
+            (self.cache.is_busy() && !hopeless, "what left the write cache"),
             (self.background.is_busy(), "a parity commit"),
             (self.background.is_due() && !self.maintain.awaits_commit(), "a parity commit that is due"),
             (self.collection.steps() > 0, "a step of garbage collection"),

@@ -111,7 +111,30 @@ impl Engine {
     /// has acknowledged waits until there is room, like what was begun.
     fn wait_for_room(&mut self) {
         self.start_others();
-        let Some(error) = self.room_error() else { return };
+        if let Some(error) = self.room_error() {
+            self.refuse_waiting(error);
+            self.refuse_flushes(error);
+        }
+    }
+
+    /// Where chunks are lost, what they lie in cannot be moved and may be all that is left: nothing is under way or could be
+    /// begun that makes room. Writes are refused instead of waiting for ever; discards, or writes of what is lost, make some.
+    pub(super) fn refuse_if_hopeless(&mut self) {
+        if self.is_hopeless() && !self.flights.any() && !self.wants_pump() {
+            self.refuse_waiting(EngineError::NoSpace);
+            self.refuse_cached(EngineError::NoSpace);
+        }
+    }
+
+    /// Whether writes wait for room that only discards can make.
+    pub(super) fn is_hopeless(&self) -> bool {
+        let any_lost = self.store.lost.count() > 0 || !self.stuck_stripes().is_empty();
+        let has_buffers = self.pool.free_count() > self.store.slots_kept() + self.health.members().len();
+        any_lost && has_buffers && self.refusal_would_repeat() && self.own_deadline_ns().is_none()
+    }
+
+    /// Writes that were not begun are refused, but for those that the cache has acknowledged.
+    fn refuse_waiting(&mut self, error: EngineError) {
         let geometry = self.store.config.geometry;
         while let Some(write) = self.filled.pop() {
             self.unlock(geometry.stripe_of(write.lcn), Mode::Exclusive);
@@ -125,7 +148,6 @@ impl Engine {
         for pending in refused {
             self.chunk_done(pending.write.request, Some(error));
         }
-        self.refuse_flushes(error);
     }
 
     fn may_start(&self) -> bool {

@@ -41,6 +41,7 @@ fn a_healthy_array_that_was_stopped() {
      shape: eplog 2+1 with 1 log device, code xor, 4 KiB chunks; made 1970-01-01 00:00:00 UTC
     volume: 3 GiB (3221225472 bytes); 10.0 % of each data device kept for new versions
       work: none
+     scrub: never
 
   DEVICE   STATE       PATH
   data0    healthy     /dev/data0
@@ -90,6 +91,7 @@ checkpoint: number 7 on top of full 5; 2 written since the start
     memory: maps and checksums 11.07 bytes per chunk (1 MiB), uncommitted updates 0 B
   activity: 1,000 requests in 1min 01s: 1 chunks read, 2 written, 3 computed from others
       work: rebuild of data1: 25.0 % done, 100 MiB/s, 1min 15s left
+     scrub: never
 
   DEVICE   STATE         READ  WRITE  CKSUM HEALED BYTES READ BYTES WRITTEN  PATH
   data0    healthy          1      0      2      3      4 KiB         1 MiB  /dev/data0
