@@ -101,9 +101,9 @@ fn a_rebuild_ends_when_what_was_lost_is_rewritten(scheme: SchemeKind) {
     assert_eq!((array.engine_ref().losses().noted, lost(&array)), (0, gone.clone()), "{scheme}");
     assert!(array.engine_ref().losses().unfinished && array.engine_ref().next_deadline_ns().is_some());
 
-    // Whole stripes are rewritten: an in-place scheme cannot do with less where two columns are gone. An elastic stripe holds what
-    // was written together, whichever that was: all of it.
-    let rewritten = |stripe: &u64| scheme.is_elastic() || gone.iter().any(|lcn| lcn / 3 == *stripe);
+    // Whole stripes are rewritten: an in-place scheme cannot do with less where two columns are gone. What lay beside lost chunks in
+    // an elastic stripe was moved meanwhile.
+    let rewritten = |stripe: &u64| gone.iter().any(|lcn| lcn / 3 == *stripe);
     let stripes: Vec<u64> = (0..CHUNKS.div_ceil(3)).filter(rewritten).collect();
     for (at, stripe) in stripes.iter().enumerate() {
         let lcns = stripe * 3..stripe * 3 + 3;

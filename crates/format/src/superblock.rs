@@ -141,7 +141,6 @@ pub struct Superblock {
     pub lost_chunks: u64,
 }
 
-
 /// What the last scrub found, for whoever asks later.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct ScrubRecord {

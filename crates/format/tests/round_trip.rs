@@ -152,8 +152,12 @@ fn superblock() -> impl Strategy<Value = Superblock> {
     )
         .prop_map(|(config, array, name, members, place, numbers, cursors)| {
             let (serial, config_seq, epoch, nonce, clean, (checkpoint, durable_through)) = numbers;
-            let (created_unix_s, scrub_cursor, resync_cursor, ((ended_unix_s, chunks_repaired, lost_chunks), rest)) =
-                cursors;
+            let (
+                created_unix_s,
+                scrub_cursor,
+                resync_cursor,
+                ((ended_unix_s, chunks_repaired, lost_chunks), rest),
+            ) = cursors;
             let [seconds, metadata_repaired, errors_left, completed, wrong, repaired, unread, since_unix_s] =
                 rest;
             let place = place.index(members.len());

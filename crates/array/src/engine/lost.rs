@@ -2,7 +2,8 @@
 //!
 //! A read that fails for good, and a code word that rebuild or scrub cannot make whole, say that something is lost. Of a code word
 //! it is not known which of its chunks are still the newest versions of anything, so every chunk of the volume that may be
-//! concerned is read once. What is found is listed until it is written or discarded as a whole. A rebuild that met lost code
+//! concerned is read once. What is found is listed until it is written or discarded as a whole; the others are moved to where they have
+//! redundancy, by schemes that can do so. A rebuild that met lost code
 //! words starts again by itself: at once when the last lost chunk was written, else now and then, for a device that can be read
 //! again may have what was missing.
 //!
@@ -42,6 +43,8 @@ pub struct Losses<'a> {
 pub(super) struct LossList {
     noted: u64,
     suspects: VecDeque<Lcn>,
+    /// Code words they were found in.
+    words: Vec<Word>,
     looking: u32,
     unfinished: bool,
     again_ns: u64,
@@ -64,7 +67,7 @@ impl LossList {
 
     /// Whether so much waits to be looked at that nothing more should be found for now.
     pub(super) fn is_behind(&self) -> bool {
-        self.suspects.len() >= SUSPECTS_MAX
+        self.suspects.len().max(self.words.len()) >= SUSPECTS_MAX
     }
 
     /// What decides what is to be looked at next.
@@ -104,16 +107,19 @@ impl Engine {
         }
     }
 
-    /// A code word could not be made whole: whatever of the volume it may hold is looked at.
-    pub(super) fn suspect_word(&mut self, word: Word) {
-        if planted(Planted::SuspectNothing) {
-            return;
-        }
+    /// A code word could not be made whole: whatever of the volume it may hold is looked at. `false` if that is nothing: the word
+    /// only waits to be freed, and nobody misses it.
+    pub(super) fn suspect_word(&mut self, word: Word) -> bool {
         let mut lcns = std::mem::take(&mut self.lost.scratch);
         lcns.clear();
         self.scheme.lcns_of(&self.store, word, &mut lcns);
-        self.lost.suspects.extend(lcns.iter().copied());
+        if !lcns.is_empty() && !planted(Planted::SuspectNothing) {
+            self.lost.suspects.extend(lcns.iter().copied());
+            self.lost.words.push(word);
+        }
+        let is_needed = !lcns.is_empty();
         self.lost.scratch = lcns;
+        is_needed
     }
 
     /// A stretch of the volume was written or discarded as a whole: nothing of it is lost any more.
@@ -172,6 +178,9 @@ impl Engine {
         self.pool.free(slot);
         self.lost.looking -= 1;
         if !self.lost.is_busy() {
+            for word in std::mem::take(&mut self.lost.words) {
+                self.scheme.rescue(&self.store, word);
+            }
             self.publish_losses();
         }
     }

@@ -773,8 +773,8 @@ impl Engine {
 
     /// Too much of a code word is lost.
     fn note_lost_word(&mut self, word: Word) {
-        run_mut(&mut self.maintain).report.lost += 1;
-        self.suspect_word(word);
+        let is_needed = self.suspect_word(word);
+        run_mut(&mut self.maintain).report.lost += u64::from(is_needed);
     }
 
     /// Whether nothing is under way and nothing stands against a run.

@@ -57,7 +57,9 @@ pub enum EngineError {
         count: u64,
     },
     /// A scrub found metadata that is bad still, or members that are useless and cannot be spared.
-    #[error("{count} blocks of metadata are bad still, or members useless that cannot be spared; see `status`")]
+    #[error(
+        "{count} blocks of metadata are bad still, or members useless that cannot be spared; see `status`"
+    )]
     BadMetadata {
         /// How many.
         count: u64,

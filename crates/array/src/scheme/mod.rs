@@ -221,6 +221,10 @@ pub trait Scheme: Send {
         }
     }
 
+    /// Too much of a code word is lost, and which chunks of the volume those are is known: the others are going to be moved to where
+    /// they have redundancy, if the scheme can move chunks.
+    fn rescue(&mut self, _store: &Store, _word: Word) {}
+
     /// How many code words rebuild and scrub look at, besides those of [`Scheme::log_words`].
     fn word_count(&self, store: &Store) -> u64 {
         store.config.stripe_count

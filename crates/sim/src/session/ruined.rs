@@ -69,7 +69,8 @@ impl Session<'_> {
             let (first, count) = (stripe * width * chunk, width * chunk);
             let write = self.machine.rng.chance(1, 2);
             let room = self.requests.len() < 16;
-            if room && (if write { self.submit_write(first, count) } else { self.submit_zero(first, count) }) {
+            if room && (if write { self.submit_write(first, count) } else { self.submit_zero(first, count) })
+            {
                 left.pop();
             } else {
                 self.turn()?;

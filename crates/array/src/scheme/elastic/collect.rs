@@ -5,6 +5,8 @@
 //! plans, beside user writes: a chunk that a user overwrites meanwhile is not the newest version when its move is applied,
 //! and the move does not count. If a chunk cannot be read, the chunks of its plan are tried one by one, so that the others do not
 //! suffer, while there are rows to spare for that; its unit is left alone then, until something of it is overwritten.
+//!
+//! What can be read of a row too much of which is lost has no redundancy any more: it is moved first of all.
 
 use super::write::{Chunk, plan_stripe};
 use super::{Elastic, rows};
@@ -39,6 +41,10 @@ pub struct Collector {
     victim: Option<Victim>,
     /// Places whose chunks are to be moved one by one.
     singly: VecDeque<u32>,
+    /// Places of rows too much of which is lost: what can be read of them is moved to where it has redundancy.
+    rescued: VecDeque<u32>,
+    /// How many of them the moves chosen last take, from the front.
+    rescued_now: usize,
     stats: GcStats,
     moves: Vec<Move>,
     chunks: Vec<Chunk>,
@@ -52,6 +58,8 @@ impl Default for Collector {
             policy: Box::new(Greedy),
             victim: None,
             singly: VecDeque::new(),
+            rescued: VecDeque::new(),
+            rescued_now: 0,
             stats: GcStats::default(),
             moves: Vec::new(),
             chunks: Vec::new(),
@@ -67,7 +75,7 @@ impl Collector {
 
     /// Whether chunks of a unit that was chosen are still to be moved.
     pub fn is_busy(&self) -> bool {
-        self.victim.is_some() || !self.singly.is_empty()
+        self.victim.is_some() || !self.singly.is_empty() || !self.rescued.is_empty()
     }
 
     pub fn stats(&self) -> GcStats {
@@ -92,7 +100,7 @@ impl Elastic {
         }
         // Half of the buffers are left to users, who wait no longer than a step takes.
         let stripes = (stripes_max / 2).clamp(1, STEP_STRIPES_MAX * self.units.class_count());
-        if !self.choose_moves(stripes * k) {
+        if !self.choose_moves(store, stripes * k) {
             return CollectOutcome::Nothing;
         }
         if !self.take_rows(store) {
@@ -145,9 +153,10 @@ impl Elastic {
     }
 
     /// Fills `moves` with up to `chunks_max` chunks, those of a class together; `false` if nothing is to be moved.
-    fn choose_moves(&mut self, chunks_max: usize) -> bool {
+    fn choose_moves(&mut self, store: &Store, chunks_max: usize) -> bool {
         let mut moves = std::mem::take(&mut self.collector.moves);
         moves.clear();
+        self.choose_rescued(store, &mut moves);
         while moves.is_empty() && (self.choose_single(&mut moves) || self.choose_victim()) {
             self.gather(chunks_max, &mut moves);
         }
@@ -161,6 +170,29 @@ impl Elastic {
         let any = !moves.is_empty();
         self.collector.moves = moves;
         any
+    }
+
+    /// Too much of a row is lost: what can be read of it is going to be moved.
+    pub(super) fn rescue_row(&mut self, row: u32, data_count: usize) {
+        self.collector.rescued.extend((0..data_count).map(|column| self.rows.place_at(row, column)));
+    }
+
+    /// Chunks to be rescued, one stripe of them.
+    fn choose_rescued(&mut self, store: &Store, moves: &mut Vec<Move>) {
+        let k = store.config.geometry.data_count();
+        self.collector.rescued_now = 0;
+        for &from in &self.collector.rescued {
+            if moves.len() == k {
+                break;
+            }
+            self.collector.rescued_now += 1;
+            let lcn = self.rows.owner(from).filter(|&lcn| !store.lost.contains(lcn));
+            moves.extend(lcn.map(|lcn| Move { lcn, from, class: 0 }));
+        }
+        if moves.is_empty() {
+            self.collector.rescued.clear();
+            self.collector.rescued_now = 0;
+        }
     }
 
     /// A chunk that is moved alone.
@@ -219,6 +251,10 @@ impl Elastic {
 
     /// What was chosen is planned: the next plan goes on behind it.
     fn advance(&mut self) {
+        if self.collector.rescued_now > 0 {
+            self.collector.rescued.drain(..self.collector.rescued_now);
+            return;
+        }
         let moves = &self.collector.moves;
         if self.collector.singly.front() == moves.first().map(|chunk| &chunk.from) {
             self.collector.singly.pop_front();

@@ -223,6 +223,12 @@ impl Scheme for Elastic {
         }
     }
 
+    fn rescue(&mut self, store: &Store, word: Word) {
+        if let Word::Row(row) = word {
+            self.rescue_row(row, store.config.geometry.data_count());
+        }
+    }
+
     fn word_count(&self, _store: &Store) -> u64 {
         self.units.row_count().into()
     }
