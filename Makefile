@@ -2,7 +2,7 @@
 # through sudo; a Rust toolchain must be there).
 CARGO ?= cargo
 
-.PHONY: run test setup build bench crash fuzz clean
+.PHONY: run test setup build bench crash ordeal fuzz clean
 
 run: setup build
 	scripts/demo.sh
@@ -25,6 +25,10 @@ bench: build
 # The server killed under load, file systems on it checked afterwards; ten times each.
 crash: build
 	CRASHES=10 scripts/clients.sh crash fio-faults
+
+# 1,000 rounds of kills, damage and losses against the release binary, judged from outside (docs/testing.md).
+ordeal: build
+	$(or $(CARGO_TARGET_DIR),target)/release/elastripe-ordeal --rounds 1000 --failures 20 --keep
 
 # Coverage-guided fuzzing of every decoder and of the NBD server (needs cargo-fuzz and a nightly toolchain).
 fuzz:

@@ -91,6 +91,18 @@ planted!(
     TrimUnitEarly,
     /// Rebuild does not wait for stripes that were written before the replacement came and are not known yet.
     RebuildBeforeKnown,
+    /// In-place schemes write the edges of a discard apart from the rest of their stripes.
+    DiscardEdgesApart,
+    /// The driver is not asked for another pump when one made work for activities that come before it.
+    SleepAfterPump,
+    /// The driver is not told that a rebuild or scrub has come to its next phase.
+    SleepBetweenPhases,
+    /// No deadline is set for parity commit when requests stay away.
+    SleepPastIdle,
+    /// A flush that waited until the members knew of a failure is forgotten.
+    ForgetFencedFlush,
+    /// Work of the array itself that waited for a stripe is forgotten when it is granted.
+    ForgetGrantedCommit,
 );
 
 #[cfg(feature = "planted-bugs")]

@@ -76,7 +76,9 @@ impl<D: DeviceSet> Array<D> {
         for completion in self.completions.drain(..) {
             self.engine.complete(completion);
         }
-        submitted || completed || self.engine.wants_pump()
+        let more = submitted || completed || self.engine.wants_pump();
+        debug_assert_eq!(self.engine.stranded().filter(|_| !more), None, "it would wait for ever");
+        more
     }
 
     /// Turns until nothing is in flight.

@@ -71,6 +71,8 @@ pub struct Steward {
     /// Clients of the volume.
     connected: usize,
     next_look_ns: u64,
+    /// There are errors that the log has not told of: in so many nanoseconds it may.
+    look_in_ns: Option<u64>,
     checksum_errors: Vec<u64>,
 }
 
@@ -100,6 +102,7 @@ impl Steward {
             stopping: false,
             connected: 0,
             next_look_ns: 0,
+            look_in_ns: None,
             checksum_errors: Vec::new(),
         }
     }
@@ -289,13 +292,20 @@ impl Steward {
 
     /// Tells of checksum errors, at most once a second.
     fn look_at_errors(&mut self, running: &Running) {
+        let members = running.engine_ref().health().members();
+        self.checksum_errors.resize(members.len(), 0);
+        self.look_in_ns = None;
+        let mut all = members.iter().map(|member| member.errors).zip(&self.checksum_errors);
+        if all.all(|(errors, &seen)| errors.checksum + errors.read == seen) {
+            return;
+        }
         let now_ns = running.now_ns();
         if now_ns < self.next_look_ns {
+            // Nothing else may happen until then.
+            self.look_in_ns = Some(self.next_look_ns - now_ns);
             return;
         }
         self.next_look_ns = now_ns.saturating_add(LOOK_NS);
-        let members = running.engine_ref().health().members();
-        self.checksum_errors.resize(members.len(), 0);
         let main_count = running.engine_ref().store().main_count();
         for ((index, member), seen) in (0u16..).zip(members).zip(&mut self.checksum_errors) {
             let errors = member.errors.checksum + member.errors.read;
@@ -489,7 +499,7 @@ impl Hooks<Running> for Steward {
         if !self.begun {
             return Some(0);
         }
-        self.operator.is_waiting().then_some(1_000_000)
+        self.operator.is_waiting().then_some(1_000_000).into_iter().chain(self.look_in_ns).min()
     }
 
     fn on_fault(&mut self, peer: &str, fault: &Fault) {

@@ -38,6 +38,7 @@ pub struct ServedArray<D> {
     waiting: VecDeque<Zeroing>,
     /// What zeroing requests name that need no slots.
     unused: [Slot; 2],
+    /// Requests have come since it was last driven, or there was more to do then: the engine's time is recent.
     busy: bool,
 }
 
@@ -95,7 +96,6 @@ impl<D: DeviceSet> ServedArray<D> {
         let tag = self.array.own_tag();
         self.set_now();
         start(self.array.engine(), tag);
-        self.busy = true;
         tag
     }
 
@@ -249,10 +249,12 @@ impl<D: DeviceSet> Volume for ServedArray<D> {
     }
 
     fn idle_for(&self) -> Option<u64> {
-        if self.busy || !self.early.is_empty() || !self.control.is_empty() {
+        let engine = self.array.engine_ref();
+        // Asked of the engine itself, at the moment of going to sleep: whatever was started since it was last driven counts.
+        let zeroes = !self.waiting.is_empty() && engine.has_slots(2);
+        if engine.wants_pump() || zeroes || !self.early.is_empty() || !self.control.is_empty() {
             return Some(0);
         }
-        let engine = self.array.engine_ref();
         let now_ns = self.now_ns();
         engine.next_deadline_ns().map(|at_ns| at_ns.saturating_sub(now_ns))
     }

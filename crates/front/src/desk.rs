@@ -135,6 +135,8 @@ pub struct Desk {
     pub(crate) started_since_drive: bool,
     chunk_bytes: usize,
     slots_held: usize,
+    /// Slots given back so far.
+    slots_freed: u64,
     slot_budget: usize,
     piece_slots_max: usize,
     connection_slots_max: usize,
@@ -166,6 +168,7 @@ impl Desk {
             started_since_drive: false,
             chunk_bytes,
             slots_held: 0,
+            slots_freed: 0,
             slot_budget: budget,
             piece_slots_max,
             connection_slots_max: limits.connection_slots_max(budget, piece_slots_max),
@@ -186,6 +189,11 @@ impl Desk {
     /// Slots that are with connections or, on their behalf, with the volume.
     pub fn slots_held(&self) -> usize {
         self.slots_held
+    }
+
+    /// Slots that were given back so far: when there are more, who waits may have them.
+    pub fn slots_freed(&self) -> u64 {
+        self.slots_freed
     }
 
     /// Requests that are not answered yet.
@@ -305,6 +313,7 @@ impl Desk {
         let pool = volume.pool();
         let slots = &mut self.pieces[index].slots;
         self.slots_held -= slots.len();
+        self.slots_freed += slots.len() as u64;
         *held -= slots.len();
         slots.drain(..).for_each(|slot| pool.free(slot));
         self.pieces.put_back(index);
@@ -314,6 +323,7 @@ impl Desk {
     pub(crate) fn free_slot(&mut self, volume: &mut dyn Volume, slot: Slot) {
         volume.pool().free(slot);
         self.slots_held -= 1;
+        self.slots_freed += 1;
     }
 
     /// Forgets a request without an answer or after it.

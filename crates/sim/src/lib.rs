@@ -22,6 +22,11 @@
 //! with the loss of as many devices as that leaves. This is how "at most m damaged pieces in every code word" is kept.
 //! Inside the promise no request may fail, no durable content may be lost, and every invariant of [`check`](self) holds.
 //!
+//! **The driver** pumps the engine exactly as the server does: once, again only if the engine asks for it, and otherwise not before an
+//! operation ends or a deadline comes. A request or work that is left when neither will happen is a violation at once, and so is
+//! an engine that asks to be pumped for ever. In pauses nobody asks for anything: everything must be answered, and committed if idle
+//! time says so.
+//!
 //! What is not modelled: a device that lies about flushes, one that returns wrong bytes which happen to match their
 //! checksum, and damage beyond m devices.
 //!

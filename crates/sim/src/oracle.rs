@@ -24,8 +24,12 @@ pub type Version = u32;
 #[derive(Clone, Copy)]
 struct Fact {
     zero: bool,
+    first: u64,
+    count: u64,
     submitted: u64,
     answered: u64,
+    /// When it was certainly over: answered, or read after the power cut that left it unanswered.
+    settled: u64,
     durable: bool,
 }
 
@@ -35,6 +39,8 @@ pub struct Oracle {
     sectors: Vec<Vec<Version>>,
     /// Answered, but not known durable.
     volatile: Vec<Version>,
+    /// Versions from here on may be unsettled.
+    unsettled_from: usize,
     clock: u64,
 }
 
@@ -100,8 +106,10 @@ pub fn identify(bytes: &[u8]) -> Content {
 impl Oracle {
     /// A new volume of `sector_count` sectors.
     pub fn new(sector_count: usize) -> Self {
-        let zero = Fact { zero: true, submitted: 0, answered: 0, durable: true };
-        Self { facts: vec![zero], sectors: vec![vec![0]; sector_count], volatile: Vec::new(), clock: 1 }
+        let count = sector_count as u64;
+        let zero = Fact { zero: true, first: 0, count, submitted: 0, answered: 0, settled: 0, durable: true };
+        let sectors = vec![vec![0]; sector_count];
+        Self { facts: vec![zero], sectors, volatile: Vec::new(), unsettled_from: 1, clock: 1 }
     }
 
     /// Now; every call is a later instant.
@@ -119,7 +127,8 @@ impl Oracle {
     pub fn submit(&mut self, first: u64, count: u64, zero: bool, oldest_read: u64) -> Version {
         let submitted = self.now();
         let version = Version::try_from(self.facts.len()).expect("a world has few requests");
-        self.facts.push(Fact { zero, submitted, answered: u64::MAX, durable: false });
+        let (answered, settled) = (u64::MAX, u64::MAX);
+        self.facts.push(Fact { zero, first, count, submitted, answered, settled, durable: false });
         for lba in first..first + count {
             let mut list = std::mem::take(&mut self.sectors[lba as usize]);
             if list.len() > 6 {
@@ -138,7 +147,7 @@ impl Oracle {
     pub fn answered(&mut self, version: Version, durable: bool) {
         let now = self.now();
         let fact = &mut self.facts[version as usize];
-        fact.answered = now;
+        (fact.answered, fact.settled) = (now, now);
         fact.durable = durable;
         if !durable {
             self.volatile.push(version);
@@ -205,8 +214,35 @@ impl Oracle {
         Ok(())
     }
 
+    /// After everything was anchored: a version of which one sector of a stripe certainly survived and another certainly did not,
+    /// with those sectors. Another version that was under way together with it explains a sector, whatever it holds.
+    pub fn torn(&self, stripe_sectors: u64) -> Option<(Version, u64, u64)> {
+        (self.unsettled_from..self.facts.len()).find_map(|version| {
+            let fact = self.facts[version];
+            let mut stripe = (u64::MAX, None, None);
+            (fact.first..fact.first + fact.count).find_map(|lba| {
+                if stripe.0 != lba / stripe_sectors {
+                    stripe = (lba / stripe_sectors, None, None);
+                }
+                let list = &self.sectors[lba as usize];
+                let is_older = |&v: &Version| self.facts[v as usize].settled < fact.submitted;
+                if list.iter().all(|&v| v as usize == version) {
+                    stripe.1 = Some(lba);
+                } else if list.iter().all(is_older) {
+                    stripe.2 = Some(lba);
+                }
+                Some((version as Version, stripe.1?, stripe.2?))
+            })
+        })
+    }
+
     /// Every sector that was anchored is durable: the restart made it so.
     pub fn anchored(&mut self) {
+        let now = self.now();
+        for fact in &mut self.facts[self.unsettled_from..] {
+            fact.settled = fact.settled.min(now);
+        }
+        self.unsettled_from = self.facts.len();
         for list in &self.sectors {
             for &version in list {
                 self.facts[version as usize].durable = true;

@@ -207,6 +207,7 @@ impl Script {
             crash_permille: 0,
             recrash_permille: 0,
             loss_permille: 0,
+            pause_permille: 0,
             faults: false,
             crashes: true,
             blackouts: false,

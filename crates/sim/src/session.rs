@@ -15,8 +15,12 @@ use std::collections::BTreeMap;
 
 /// Turns without an answer after which a world counts as stuck although operations complete.
 const TURNS_MAX: u64 = 200_000;
-/// Turns in which nothing at all happens before a world counts as stuck.
-const IDLE_TURNS_MAX: u64 = 200;
+/// Turns that the engine asks for, one after the other, without an operation begun or ended, before it counts as spinning.
+const SPINS_MAX: u64 = 5_000;
+/// Turns in which nothing at all happens, nor will, before a world counts as stuck.
+const IDLE_TURNS_MAX: u64 = 20;
+/// A deadline as far ahead as this is none: an hour.
+const DEADLINE_MAX_NS: u64 = 3_600_000_000_000;
 
 /// How a session ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -54,7 +58,10 @@ pub(crate) struct Session<'a> {
     requests: BTreeMap<u64, Request>,
     next_tag: u64,
     turns: u64,
+    spins: u64,
     idle_turns: u64,
+    /// Nothing is under way and no deadline ahead: only a request changes that.
+    asleep: bool,
     answers: Vec<Done>,
 }
 
@@ -66,7 +73,9 @@ impl<'a> Session<'a> {
             requests: BTreeMap::new(),
             next_tag: 1,
             turns: 0,
+            spins: 0,
             idle_turns: 0,
+            asleep: false,
             answers: Vec::new(),
         }
     }
@@ -87,6 +96,9 @@ impl<'a> Session<'a> {
                 if !self.submit_any()? {
                     break;
                 }
+            }
+            if self.machine.rng.chance(self.machine.swarm.pause_permille, 1000) {
+                self.lie_still()?;
             }
             self.turn()?;
         }
@@ -155,17 +167,15 @@ impl<'a> Session<'a> {
         (tag, submitted)
     }
 
-    /// One turn of the array and the world, and the answers it brought.
+    /// One turn of the array and the world, and the answers it brought. Exactly as a server does it: the engine is pumped
+    /// once, and again without waiting only if it asks for that; else the next turn comes when an operation ends or a deadline
+    /// has come, and if there is neither, with the next request.
     fn turn(&mut self) -> Result<(), Violation> {
-        let step = if self.idle_turns > 0 {
-            self.machine.rng.within(1_000, 1_000_000)
-        } else {
-            self.machine.rng.below(2_000)
-        };
-        self.machine.now_ns += step;
+        self.machine.now_ns += self.machine.rng.below(2_000);
         let now_ns = self.machine.now_ns;
         self.array.engine().set_now(now_ns);
-        let progress = self.array.turn();
+        let events = self.machine.world.look().events();
+        let more = self.array.turn();
         if let Some(broken) = self.machine.world.look().broken() {
             return Err(violation!("{broken}"));
         }
@@ -175,29 +185,80 @@ impl<'a> Session<'a> {
         let mut answers = std::mem::take(&mut self.answers);
         self.array.take_answers(&mut answers);
         self.turns += 1;
+        let eventful = !answers.is_empty() || self.machine.world.look().events() != events;
+        self.spins = if eventful { 0 } else { self.spins + 1 };
         if !answers.is_empty() {
-            (self.turns, self.idle_turns) = (0, 0);
+            self.turns = 0;
         }
         for done in answers.drain(..) {
             self.answer(done)?;
         }
         self.answers = answers;
-        if progress {
+        if more {
             self.idle_turns = 0;
-        } else if self.machine.world.look().in_flight() > 0 {
-            self.machine.world.change().tick_to_next();
         } else {
-            self.idle_turns += 1;
+            self.sleep()?;
         }
-        if !self.requests.is_empty() && (self.idle_turns > IDLE_TURNS_MAX || self.turns > TURNS_MAX) {
-            let waiting: Vec<String> =
-                self.requests.values().take(4).map(|r| format!("{:?}", r.kind)).collect();
+        self.check_progress()
+    }
+
+    /// The engine asks for nothing: the next operation ends, or the next deadline comes, whichever is first.
+    fn sleep(&mut self) -> Result<(), Violation> {
+        self.spins = 0;
+        if let Some(what) = self.array.engine_ref().stranded() {
             return Err(violation!(
-                "stuck: {} requests are not answered, among them {}; {} operations in flight",
-                self.requests.len(),
-                waiting.join(", "),
+                "lost wakeup: no operation is in flight, nobody will pump the engine, and {what} is left; {}",
+                self.open_requests()
+            ));
+        }
+        let in_flight = self.machine.world.look().in_flight() > 0;
+        let now_ns = self.machine.now_ns;
+        let soon = |at_ns: &u64| *at_ns < now_ns.saturating_add(DEADLINE_MAX_NS);
+        let deadline = self.array.engine_ref().next_deadline_ns().filter(soon);
+        self.asleep = !in_flight && deadline.is_none();
+        self.idle_turns = if self.asleep { self.idle_turns + 1 } else { 0 };
+        match deadline {
+            Some(at_ns) if !in_flight || self.machine.rng.chance(1, 4) => {
+                self.machine.now_ns = now_ns.max(at_ns);
+            }
+            Some(_) | None => self.machine.world.change().tick_to_next(),
+        }
+        Ok(())
+    }
+
+    fn open_requests(&self) -> String {
+        let kinds: Vec<String> = self.requests.values().take(4).map(|r| format!("{:?}", r.kind)).collect();
+        format!("{} requests are not answered, among them {}", self.requests.len(), kinds.join(", "))
+    }
+
+    fn check_progress(&self) -> Result<(), Violation> {
+        if self.spins > SPINS_MAX {
+            return Err(violation!("the engine asks to be pumped over and over, and does nothing"));
+        }
+        if !self.requests.is_empty() && (self.idle_turns > 0 || self.turns > TURNS_MAX) {
+            return Err(violation!(
+                "stuck: {}; {} operations in flight",
+                self.open_requests(),
                 self.machine.world.look().in_flight()
             ));
+        }
+        if self.idle_turns > IDLE_TURNS_MAX {
+            return Err(violation!("stuck: nothing is under way, and something still waits"));
+        }
+        Ok(())
+    }
+
+    /// Nobody asks for anything for as long as the engine has anything to do: every request is answered, and what was to be
+    /// committed when idle is.
+    fn lie_still(&mut self) -> Result<(), Violation> {
+        if !self.drain()? || !self.settle()? {
+            return Ok(());
+        }
+        let engine = self.array.engine_ref();
+        let dirty = engine.scheme().pressure(engine.store()).dirty_stripes;
+        let stuck = engine.stuck_stripes().len() as u64;
+        if engine.options().commit.idle_ns.is_some() && engine.accepts_writes() && dirty > stuck {
+            return Err(violation!("lost wakeup: idle for good, and {dirty} stripes are not committed"));
         }
         Ok(())
     }
@@ -326,10 +387,27 @@ impl<'a> Session<'a> {
             return Ok(false);
         }
         if anchor {
+            self.check_torn()?;
             self.machine.oracle.anchored();
             self.machine.unread = false;
         }
         Ok(true)
+    }
+
+    /// In-place schemes with a journal change a stripe at once: what one request does to it, be it a write or a discard, is there
+    /// after a power cut or is not.
+    fn check_torn(&self) -> Result<(), Violation> {
+        let config = self.machine.swarm.config;
+        if !config.scheme.is_in_place() || config.consistency != Consistency::Journal {
+            return Ok(());
+        }
+        let stripe = config.geometry.data_count() * config.geometry.chunk_bytes() / SECTOR;
+        match self.machine.oracle.torn(stripe as u64) {
+            None => Ok(()),
+            Some((version, is, is_not)) => Err(violation!(
+                "version {version} survived in sector {is} and not in sector {is_not} of the same stripe"
+            )),
+        }
     }
 
     fn take_slots(&mut self, first: u64, count: u64) -> Option<Vec<Slot>> {
@@ -620,15 +698,11 @@ impl<'a> Session<'a> {
         self.machine.compare_with_replay(&self.array)
     }
 
+    /// Until nothing is under way and no deadline is ahead.
     fn settle(&mut self) -> Result<bool, Violation> {
-        let mut quiet = 0;
-        while quiet < 3 && !self.crashed() {
+        self.asleep = false;
+        while !self.asleep && !self.crashed() {
             self.turn()?;
-            let still = self.array.engine_ref().is_idle() && self.machine.world.look().in_flight() == 0;
-            quiet = if still { quiet + 1 } else { 0 };
-            if self.turns > TURNS_MAX || self.idle_turns > IDLE_TURNS_MAX {
-                return Err(violation!("stuck: nothing is asked for, and the engine does not come to rest"));
-            }
         }
         Ok(!self.crashed() && !self.blacked_out())
     }

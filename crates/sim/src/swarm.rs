@@ -70,6 +70,8 @@ pub struct Swarm {
     pub recrash_permille: u64,
     /// How often a power cut takes devices with it.
     pub loss_permille: u64,
+    /// How often nobody asks for anything until the engine has nothing to do any more, in thousandths.
+    pub pause_permille: u64,
     /// Whether devices may fail or misbehave at all.
     pub faults: bool,
     /// Whether power may fail; if not, every session ends with an orderly stop.
@@ -129,6 +131,7 @@ impl Swarm {
             crash_permille: rng.pick(&[300, 700, 1000]),
             recrash_permille: rng.pick(&[0, 200, 500]),
             loss_permille: rng.pick(&[0, 300, 700]),
+            pause_permille: rng.pick(&[0, 20, 200]),
             faults,
             crashes,
             blackouts: crashes && (pinned.blackouts || (faults && rng.chance(1, 8))),
@@ -319,7 +322,7 @@ fn draw_options(rng: &mut Rng, config: &ArrayConfig) -> EngineOptions {
         batch_max: rng.pick(&[1, 3, 16, 256]),
         unit_stripes: rng.pick(&[1, 2, 7, 100]),
         units_in_flight: rng.pick(&[1, 2, 4]),
-        rebuild_bytes_per_s: None,
+        rebuild_bytes_per_s: aside.pick(&[None, None, None, Some(16 << 20)]),
         sort_units: rng.chance(1, 2),
         scheme: draw_scheme_options(rng),
         discard_run_chunks: aside.pick(&[None, Some(1), Some(8)]),

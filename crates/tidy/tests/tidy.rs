@@ -3,7 +3,7 @@
 
 use std::fs;
 use std::process::Command;
-use tidy::{LAYERS, dependencies, files, layer_of, root};
+use tidy::{LAYERS, OUTSIDE, dependencies, files, layer_of, root};
 
 #[test]
 fn crates_depend_on_lower_layers_only() {
@@ -15,6 +15,16 @@ fn crates_depend_on_lower_layers_only() {
                 assert!(below < own, "{krate} (layer {own}) may not depend on {dependency} (layer {below})");
             }
         }
+    }
+}
+
+#[test]
+fn what_judges_from_outside_shares_nothing_with_the_product() {
+    for krate in OUTSIDE {
+        let manifest = fs::read_to_string(root().join(format!("crates/{krate}/Cargo.toml"))).unwrap();
+        let shared: Vec<String> =
+            dependencies(&manifest).into_iter().filter(|name| layer_of(name).is_some()).collect();
+        assert!(shared.is_empty(), "{krate} may not depend on {shared:?}");
     }
 }
 

@@ -4,6 +4,7 @@ use super::cache::After;
 use super::job::JobKind;
 use super::{Engine, EngineError, Mode, PendingKind};
 use crate::plan::Plan;
+use crate::planted::{Planted, planted};
 use crate::scheme::CommitOutcome;
 use block::StripeId;
 
@@ -36,14 +37,37 @@ pub(super) struct Background {
     singly: u64,
     /// Stripes that cannot be committed because what they need is lost.
     stuck: Vec<StripeId>,
-    idle_done: bool,
+    /// How much work had ended when the last run for want of requests began: what has been written since may be dirty.
+    idle_at: Option<u64>,
     candidates: Vec<StripeId>,
+}
+
+impl Background {
+    /// What decides how parity commit goes on.
+    pub(super) fn mark(&self) -> [u64; 5] {
+        let queues = [self.units, self.awaited, self.waiting.len()];
+        let [units, awaited, waiting] = queues.map(|count| count as u64);
+        [self.left, units, awaited, waiting, u64::from(self.run_again) + 2 * u64::from(self.writes_due)]
+    }
+
+    /// Whether writes asked for a run that has not begun.
+    pub(super) fn is_due(&self) -> bool {
+        self.writes_due
+    }
+
+    pub(super) fn is_running(&self) -> bool {
+        self.left > 0 || self.units > 0 || self.awaited > 0
+    }
+
+    /// Whether a run is under way or asked for, or somebody waits for the end of one.
+    pub(super) fn is_busy(&self) -> bool {
+        self.is_running() || self.run_again || !self.waiting.is_empty() || !self.answering.is_empty()
+    }
 }
 
 impl Engine {
     pub(super) fn note_request(&mut self) {
         self.background.last_request_ns = self.now_ns;
-        self.background.idle_done = false;
     }
 
     pub(super) fn note_write_request(&mut self) {
@@ -74,7 +98,7 @@ impl Engine {
 
     /// Whether a commit run is under way.
     pub fn is_committing(&self) -> bool {
-        self.background.left > 0 || self.background.units > 0 || self.background.awaited > 0
+        self.background.is_running()
     }
 
     /// Writes found no space: commit, then flush, so that the old versions can be reused (A-06: never an error).
@@ -95,11 +119,18 @@ impl Engine {
     /// When the engine wants to be pumped although nothing happens, in its own time.
     pub fn next_deadline_ns(&self) -> Option<u64> {
         let paced = self.maintenance_waits().then(|| self.now_ns.saturating_add(PACE_NS));
-        let dirty = self.scheme.pressure(&self.store).dirty_stripes > self.background.stuck.len() as u64
-            || self.cache.has_waiting();
-        let idle = self.options.commit.idle_ns.filter(|_| dirty && !self.background.idle_done);
+        let idle = self.options.commit.idle_ns.filter(|_| self.wants_idle_commit());
+        let idle = idle.filter(|_| !planted(Planted::SleepPastIdle));
         let idle = idle.map(|ns| self.background.last_request_ns.saturating_add(ns));
         paced.into_iter().chain(idle).chain(self.cache_deadline_ns()).min()
+    }
+
+    /// Whether there is anything to commit when no requests come. What a run left dirty is tried again when there is more room.
+    fn wants_idle_commit(&self) -> bool {
+        let dirty = self.scheme.pressure(&self.store).dirty_stripes > self.background.stuck.len() as u64;
+        let tried = self.background.idle_at == Some(self.room_made);
+        let wanted = (dirty && !tried) || self.cache.has_waiting();
+        wanted && self.accepts_writes() && !self.is_committing()
     }
 
     /// Maintenance wants everything committed.
@@ -114,7 +145,7 @@ impl Engine {
 
     pub(super) fn drive_background(&mut self) {
         self.start_commit_run();
-        if self.frozen {
+        if !self.accepts_writes() {
             self.background.left = 0;
         }
         while self.background.left > 0
@@ -167,14 +198,14 @@ impl Engine {
         let asked = std::mem::take(&mut self.background.run_again);
         let due = asked
             || writes_due
-            || (idle && !self.background.idle_done)
+            || (idle && self.background.idle_at != Some(self.room_made))
             || (pressure.low_space && !self.flush_would_free())
             || !self.background.waiting.is_empty();
         if !due {
             return;
         }
         if idle {
-            self.background.idle_done = true;
+            self.background.idle_at = Some(self.room_made);
         }
         self.background.answering.append(&mut self.background.waiting);
         self.extend_commit_run();
@@ -272,6 +303,9 @@ impl Engine {
 
     /// A stripe that was busy is the commit's now.
     pub(super) fn commit_granted(&mut self, stripe: StripeId) {
+        if planted(Planted::ForgetGrantedCommit) {
+            return self.unlock(stripe, Mode::Exclusive);
+        }
         self.background.awaited -= 1;
         let place = self.take_job(JobKind::Commit);
         let mut plan = std::mem::take(&mut self.jobs[place].plan);

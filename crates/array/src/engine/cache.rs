@@ -151,6 +151,11 @@ impl Cache {
         self.entries.len() == 0
     }
 
+    /// What decides how the cache goes on, but for what is in the engine's queues.
+    pub(super) fn mark(&self) -> [usize; 2] {
+        [self.entries.len(), self.generations.len()]
+    }
+
     /// Whether something waits in a buffer.
     pub(super) fn has_waiting(&self) -> bool {
         self.buffers.iter().any(|buffer| !buffer.is_empty())

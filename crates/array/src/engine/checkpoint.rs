@@ -75,6 +75,23 @@ impl Checkpointer {
         self.place.log_head
     }
 
+    /// Records that the newest checkpoint holds.
+    pub(super) fn through(&self) -> Seq {
+        self.through
+    }
+
+    /// What decides how the checkpoint goes on.
+    pub(super) fn mark(&self) -> [usize; 5] {
+        let (stage, device, page) = match self.stage {
+            Stage::Idle => (0, 0, 0),
+            Stage::Pages { device, page } => (1, device, page),
+            Stage::Settle { .. } => (2, 0, 0),
+            Stage::Headers => (3, 0, 0),
+            Stage::Seal { .. } => (4, 0, 0),
+        };
+        [stage, device, page, usize::from(self.wanted.is_some()), self.waiting.len()]
+    }
+
     pub(super) fn is_busy(&self) -> bool {
         !matches!(self.stage, Stage::Idle) || self.wanted.is_some() || !self.waiting.is_empty()
     }
@@ -119,6 +136,11 @@ impl Engine {
         let log_full = log_held > u64::from(self.store.log.block_count()) / 4;
         let ring_full = self.journal.fill_permille() >= RING_DUE_PERMILLE;
         self.checkpoint.wanted.or((log_full || ring_full).then_some(CheckpointKind::Incremental))
+    }
+
+    /// Whether a checkpoint is under way, wanted or due.
+    pub(super) fn checkpoint_is_open(&self) -> bool {
+        self.checkpoint.is_busy() || (!self.frozen && self.checkpoint_due().is_some())
     }
 
     /// Nothing is written any more: whoever waits for a checkpoint is told.

@@ -16,6 +16,12 @@ pub(super) struct Collection {
     short: bool,
 }
 
+impl Collection {
+    pub(super) fn steps(&self) -> usize {
+        self.steps
+    }
+}
+
 impl Engine {
     /// Writes wait for space.
     pub(super) fn hurry_collection(&mut self) {

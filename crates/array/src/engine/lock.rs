@@ -63,6 +63,11 @@ impl Locks {
         }
     }
 
+    /// Whether nobody holds anything.
+    pub fn is_empty(&self) -> bool {
+        self.stripes.is_empty()
+    }
+
     /// Gives a lock back; waiters that may run now, their locks granted, are moved to `granted`.
     pub fn unlock(&mut self, stripe: StripeId, mode: Mode, granted: &mut VecDeque<Pending>) {
         let lock = self.stripes.get_mut(&stripe.get()).expect("a held lock is in the table");

@@ -82,8 +82,6 @@ pub(super) struct Maintenance {
     clean: bool,
     read_only: bool,
     halted: bool,
-    /// The last turn passed over as much as it may.
-    skipping: bool,
     word: Codeword,
 }
 
@@ -103,14 +101,40 @@ impl Maintenance {
             clean: false,
             read_only: false,
             halted: false,
-            skipping: false,
             word: Codeword::default(),
         }
     }
 
-    /// Whether there is more to pass over at once.
-    pub(super) fn is_skipping(&self) -> bool {
-        self.skipping
+    /// What decides how maintenance goes on.
+    pub(super) fn mark(&self) -> [u64; 7] {
+        let Some(run) = &self.run else { return [0; 7] };
+        let (phase, at) = match &run.phase {
+            Phase::Commit { asked, .. } => (1, u64::from(*asked)),
+            Phase::Stripes { next } => (2, *next),
+            Phase::Words { left } => (3, left.len() as u64),
+            Phase::Settle { after } => (4, *after),
+            Phase::Seal { after } => (5, *after),
+        };
+        let queues = [run.units, run.awaited.len(), run.again.len(), run.answers.len()];
+        let [units, awaited, again, answers] = queues.map(|count| count as u64);
+        [phase, at, run.progress.done, units, awaited, again, answers]
+    }
+
+    pub(super) fn is_running(&self) -> bool {
+        self.run.is_some()
+    }
+
+    pub(super) fn is_halted(&self) -> bool {
+        self.halted
+    }
+
+    pub(super) fn is_publishing(&self) -> bool {
+        self.publishing.is_some() || !self.clean_wanted.is_empty()
+    }
+
+    /// Requests that wait for the end of the run.
+    pub(super) fn answers(&self) -> usize {
+        self.run.as_ref().map_or(0, |run| run.answers.len())
     }
 
     /// Whether maintenance waits for the end of a commit.
@@ -262,7 +286,6 @@ impl Engine {
     }
 
     pub(super) fn drive_maintenance(&mut self) {
-        self.maintain.skipping = false;
         if self.maintain.halted {
             return;
         }
@@ -395,7 +418,6 @@ impl Engine {
                     }
                     run.progress.done += 1;
                 }
-                self.maintain.skipping = true;
                 None
             }
             Phase::Words { left } => left.pop_front(),

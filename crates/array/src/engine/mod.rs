@@ -24,6 +24,7 @@ mod request;
 mod slab;
 mod tag;
 mod trim;
+mod wake;
 mod write;
 mod zero;
 
@@ -177,8 +178,11 @@ pub struct Engine {
     zeros: VecDeque<zero::ZeroRun>,
     /// Discards that wait for a stripe.
     queued_zeros: Slab<zero::ZeroRun>,
-    /// A discard stopped only because it had looked at enough chunks for one turn.
-    zeros_left: bool,
+    /// Operations begun and ended since assembly.
+    issued: u64,
+    completed: u64,
+    /// The state that the last pump began with.
+    seen: wake::Mark,
     /// A chunk of zeros.
     zero_slot: Slot,
     batch: Vec<ChunkWrite>,
@@ -255,7 +259,9 @@ impl Engine {
             filled: Vec::new(),
             zeros: VecDeque::new(),
             queued_zeros: Slab::default(),
-            zeros_left: false,
+            issued: 0,
+            completed: 0,
+            seen: wake::Mark::default(),
             zero_slot,
             batch: Vec::new(),
             refused: Vec::new(),
@@ -272,9 +278,14 @@ impl Engine {
         &mut self.pool
     }
 
-    /// Takes `count` slots for a request, or none; some are always left for the engine's own work.
+    /// Whether there are slots for a request; some are always left for the engine's own work.
+    pub fn has_slots(&self, count: usize) -> bool {
+        self.pool.free_count() >= count + self.options.reserved_slots(self.store.config.geometry)
+    }
+
+    /// Takes `count` slots for a request, or none.
     pub fn take_slots(&mut self, count: usize, out: &mut Vec<Slot>) -> bool {
-        if self.pool.free_count() < count + self.options.reserved_slots(self.store.config.geometry) {
+        if !self.has_slots(count) {
             return false;
         }
         out.extend((0..count).map_while(|_| self.pool.alloc()));
@@ -366,8 +377,10 @@ impl Engine {
             && self.maintain.heals_in_flight() == 0
     }
 
-    /// Does everything that can be done without waiting: forms batches, starts background work, issues operations.
+    /// Does what can be done without waiting: forms batches, starts background work, issues operations. Bounded: there may be
+    /// more to do at once, see [`Engine::wants_pump`].
     pub fn pump(&mut self) {
+        self.note_mark();
         while let Some(tag) = self.unissued.pop() {
             self.complete(Completion { tag: tag.encode(), result: Err(IoFault::Gone) });
         }
@@ -382,17 +395,16 @@ impl Engine {
         self.drive_maintenance();
         self.drive_checkpoint();
         self.drive_flush();
-    }
-
-    /// Whether the next [`Engine::pump`] has something to do although no operation is in flight.
-    pub fn wants_pump(&self) -> bool {
-        self.zeros_left || self.maintain.is_skipping() || !self.unissued.is_empty()
+        if planted(Planted::SleepAfterPump) {
+            self.note_mark();
+        }
     }
 
     /// A device operation ended.
     pub fn complete(&mut self, completion: Completion) {
         let tag = Tag::decode(completion.tag);
         self.in_flight[tag.dev.index()] -= 1;
+        self.completed += 1;
         match tag.purpose {
             Purpose::JobRead => self.job_read_done(tag, completion.result),
             Purpose::JobWrite => self.job_write_done(tag, completion.result),
@@ -424,6 +436,7 @@ impl Engine {
 
     fn issue(&mut self, tag: Tag, op: DeviceOp) {
         self.in_flight[tag.dev.index()] += 1;
+        self.issued += 1;
         if self.frozen && op.kind != OpKind::Read {
             return self.unissued.push(tag);
         }

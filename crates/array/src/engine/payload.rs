@@ -51,6 +51,15 @@ impl Payloads {
         }
     }
 
+    /// What decides how staging goes on.
+    pub(super) fn mark(&self) -> [usize; 2] {
+        [self.waiting.len(), self.settling.len()]
+    }
+
+    pub(super) fn is_busy(&self) -> bool {
+        !self.waiting.is_empty() || !self.settling.is_empty()
+    }
+
     /// Gives up the copies of records up to `persisted`: their writes in place are durable, and frames on disk say so.
     fn release(&mut self, persisted: Seq) {
         for ring in &mut self.rings {

@@ -1,6 +1,7 @@
 //! Requests: validation, splitting into chunks, and answers.
 
 use super::cache::After;
+use super::zero::Edge;
 use super::{Engine, SyncPolicy};
 use crate::planted::{Planted, planted};
 use crate::scheme::{ChunkWrite, Journaling};
@@ -167,7 +168,7 @@ impl Engine {
         let durable = durable == Durability::Durable || self.options.sync == SyncPolicy::Always;
         let chunk = self.store.config.geometry.chunk_bytes() as u64;
         let (first, last) = (offset_bytes / chunk, (offset_bytes + length_bytes).div_ceil(chunk) - 1);
-        let edges = self.chunks_of(offset_bytes, length_bytes);
+        let cut = self.chunks_of(offset_bytes, length_bytes);
         let request = self.open(tag, 1, durable);
         self.note_write_request();
         self.scheme.begin_write(Lba::new(offset_bytes / SECTOR_BYTES), length_bytes / SECTOR_BYTES);
@@ -175,11 +176,10 @@ impl Engine {
         let partial = |&(lcn, from, to): &(Lcn, u32, u32)| {
             (lcn.get() == first || lcn.get() == last) && u64::from(to - from) < chunk
         };
-        for ((lcn, from, to), slot) in edges.filter(partial).take(2).zip(slots) {
+        let mut edges = [None; 2];
+        for (((lcn, from, to), slot), edge) in cut.filter(partial).take(2).zip(slots).zip(&mut edges) {
             self.pool.bytes_mut(slot)[from as usize..to as usize].fill(0);
-            let class = self.scheme.class_of_write(&self.store, lcn);
-            self.queue_write(ChunkWrite { request, lcn, slot, from, to, class });
-            self.requests[request].remaining += 1;
+            *edge = Some(Edge { lcn, slot, from, to });
             if lcn.get() == first {
                 whole_from = first + 1;
             }
@@ -187,7 +187,7 @@ impl Engine {
                 whole_to = last;
             }
         }
-        self.start_zero(request, whole_from, whole_to.max(whole_from));
+        self.start_zero(request, whole_from, whole_to.max(whole_from), edges);
     }
 
     fn check_writable(&self) -> Result<(), EngineError> {

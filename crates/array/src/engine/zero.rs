@@ -3,8 +3,9 @@
 
 use super::job::JobKind;
 use super::{Engine, EngineError, Mode, Pending, PendingKind};
+use crate::planted::{Planted, planted};
 use crate::scheme::{ChunkWrite, Located};
-use block::{Lcn, StripeId};
+use block::{Lcn, Slot, StripeId};
 
 /// Chunks that one record of zeros covers at most.
 const ZERO_RUN_MAX: u64 = 2048;
@@ -15,18 +16,51 @@ const ZERO_WRITES_MAX: usize = 64;
 /// Chunks that an in-place scheme looks at in one turn, most of which may be zeros already.
 const ZERO_LOOKS_MAX: u64 = 1 << 16;
 
+/// A chunk that a discard covers in part, with zeros at their place in a buffer of the request.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Edge {
+    pub lcn: Lcn,
+    pub slot: Slot,
+    pub from: u32,
+    pub to: u32,
+}
+
 /// A discard in progress: chunks `next..end` of a request are still to be done.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct ZeroRun {
     request: u32,
     next: u64,
     end: u64,
+    /// What of them is not whole (in-place schemes).
+    edges: [Option<Edge>; 2],
+}
+
+impl ZeroRun {
+    /// The chunk that comes next.
+    pub(super) fn next(&self) -> u64 {
+        self.next
+    }
 }
 
 impl Engine {
-    /// Starts freeing the chunks `from..to`; the request's own share is done when all are.
-    pub(super) fn start_zero(&mut self, request: u32, from: u64, to: u64) {
-        self.zeros.push_back(ZeroRun { request, next: from, end: to });
+    /// Starts freeing the chunks `from..to`; the request's own share is done when all are. The edges are chunks before and after
+    /// these. An in-place scheme takes them together with the rest of their stripes, so that a discard of one stripe is all or
+    /// nothing as a write is; the others write them by themselves.
+    pub(super) fn start_zero(&mut self, request: u32, from: u64, to: u64, edges: [Option<Edge>; 2]) {
+        let together = self.write_mode() == Mode::Exclusive && !planted(Planted::DiscardEdgesApart);
+        if together {
+            let (mut next, mut end) = (from, to);
+            for edge in edges.iter().flatten() {
+                (next, end) = (next.min(edge.lcn.get()), end.max(edge.lcn.get() + 1));
+            }
+            return self.zeros.push_back(ZeroRun { request, next, end, edges });
+        }
+        for Edge { lcn, slot, from, to } in edges.into_iter().flatten() {
+            let class = self.scheme.class_of_write(&self.store, lcn);
+            self.queue_write(ChunkWrite { request, lcn, slot, from, to, class });
+            self.requests[request].remaining += 1;
+        }
+        self.zeros.push_back(ZeroRun { request, next: from, end: to, edges: [None; 2] });
     }
 
     /// A stretch has retired: the rest goes on.
@@ -36,7 +70,6 @@ impl Engine {
 
     /// Issues the next stretch of each discard.
     pub(super) fn drive_zeros(&mut self) {
-        self.zeros_left = false;
         while let Some(run) = self.zeros.pop_front() {
             if run.next >= run.end {
                 self.chunk_done(run.request, None);
@@ -115,32 +148,29 @@ impl Engine {
         self.start_job(place);
     }
 
-    /// In-place schemes cannot free a chunk of a stripe: zeros are written, a bounded stretch at a time.
+    /// In-place schemes cannot free a chunk of a stripe: zeros are written, a bounded stretch at a time. A stripe is not cut: it
+    /// would be written twice, and not at once.
     fn write_zeros(&mut self, mut run: ZeroRun) {
-        let chunk = self.store.config.geometry.chunk_bytes() as u32;
-        let end = run.end.min(run.next + ZERO_LOOKS_MAX);
-        while run.next < end {
+        let geometry = self.store.config.geometry;
+        let looked_from = run.next;
+        while run.next < run.end {
             let lcn = Lcn::new(run.next);
-            // A stripe is not cut: it would be written twice.
-            if self.pending.len() >= ZERO_WRITES_MAX && self.store.config.geometry.column_of(lcn) == 0 {
+            let enough = self.pending.len() >= ZERO_WRITES_MAX || run.next - looked_from >= ZERO_LOOKS_MAX;
+            if enough && geometry.column_of(lcn) == 0 {
                 break;
             }
             // What was never written, or is being written just now, needs no zeros after that.
             if self.scheme.locate(&self.store, lcn) != Located::Zero {
-                let slot = self.zero_slot;
-                self.queue_write(ChunkWrite {
-                    request: run.request,
-                    lcn,
-                    slot,
-                    from: 0,
-                    to: chunk,
-                    class: 0,
-                });
+                let edge = run.edges.iter().flatten().find(|edge| edge.lcn == lcn);
+                let (slot, from, to) = match edge {
+                    Some(edge) => (edge.slot, edge.from, edge.to),
+                    None => (self.zero_slot, 0, geometry.chunk_bytes() as u32),
+                };
+                self.queue_write(ChunkWrite { request: run.request, lcn, slot, from, to, class: 0 });
                 self.requests[run.request].remaining += 1;
             }
             run.next += 1;
         }
-        self.zeros_left = self.pending.len() < ZERO_WRITES_MAX;
         self.zeros.push_front(run);
     }
 }

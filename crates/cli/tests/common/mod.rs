@@ -2,6 +2,9 @@
 #![allow(dead_code, reason = "every test uses a part of it")]
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
+pub mod nbd;
+pub mod watched;
+
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
@@ -58,6 +61,11 @@ impl Ran {
 /// A directory with member files.
 pub struct Rig {
     pub dir: TempDir,
+}
+
+/// All schemes, each with the options that name members for its smallest array with that many data devices and one parity.
+pub fn every_scheme() -> [(&'static str, bool); 5] {
+    [("eplog", true), ("parity-log", true), ("raid", false), ("elastic", false), ("was", false)]
 }
 
 /// Members of the usual array: four data files and two log files.

@@ -124,7 +124,6 @@ impl<V: Volume, H: Hooks<V>> Reactor<'_, V, H> {
         self.drive();
         self.settle();
         self.serve_waiting();
-        self.settle();
         let flow = self.hooks.on_turn(self.volume);
         self.follow(flow)?;
         if self.now_ns >= self.next_tick_ns {
@@ -335,8 +334,21 @@ impl<V: Volume, H: Hooks<V>> Reactor<'_, V, H> {
         }
     }
 
-    /// Gives slots to those who wait, in their order, until the next one has to go on waiting.
+    /// Gives slots to those who wait, and sends what that brought; again if answers that were sent gave slots back: no event
+    /// would tell of those.
     fn serve_waiting(&mut self) {
+        loop {
+            let freed = self.desk.slots_freed();
+            self.hand_out_slots();
+            self.settle();
+            if self.desk.next_waiting().is_none() || self.desk.slots_freed() == freed {
+                return;
+            }
+        }
+    }
+
+    /// Gives slots to those who wait, in their order, until the next one has to go on waiting.
+    fn hand_out_slots(&mut self) {
         while let Some(id) = self.desk.next_waiting() {
             self.with_client(id, |client, cx| client.pump(cx));
             self.touch(id.index);
