@@ -18,6 +18,7 @@ mod job;
 mod lock;
 mod maintain;
 mod order;
+mod pace;
 mod payload;
 mod read;
 mod request;

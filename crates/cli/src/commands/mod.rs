@@ -45,6 +45,10 @@ pub enum Command {
     Remove(remove::Arguments),
     /// Check every chunk against its checksum and the code, and heal what is bad.
     Scrub(maintain::ScrubArguments),
+    /// Limit rebuild and scrub while they run.
+    Rate(maintain::RateArguments),
+    /// Stay until rebuild and scrub have ended.
+    Wait(maintain::WaitArguments),
     /// Fold logged parity into the stripes' own parity now.
     Commit(maintain::PlainArguments),
     /// Write a metadata checkpoint now.
@@ -81,6 +85,8 @@ impl Command {
             Self::Add(arguments) => members::add(&arguments),
             Self::Remove(arguments) => remove::run(&arguments),
             Self::Scrub(arguments) => maintain::scrub(&arguments),
+            Self::Rate(arguments) => maintain::rate(&arguments),
+            Self::Wait(arguments) => maintain::wait(&arguments),
             Self::Commit(arguments) => maintain::commit(&arguments),
             Self::Checkpoint(arguments) => maintain::checkpoint(&arguments),
             Self::Examine(arguments) => examine::run(&arguments),
