@@ -197,7 +197,7 @@ pub struct Work {
     /// The same of each data device.
     #[serde(default)]
     pub device_bytes_per_s: u64,
-    /// The limit of what is read and written on each data device per second; `None` = none.
+    /// The limit of that; `None` = none.
     #[serde(default)]
     pub limit_bytes_per_s: Option<u64>,
     /// Whether it waits to be told to go on.

@@ -29,7 +29,6 @@ fn a_rebuild_is_sped_up_and_waited_for() {
 #[test]
 fn a_scrub_is_paused_goes_on_and_is_given_up() {
     let rig = Rig::with_array();
-    // Something to look at: stripes that were never written cost nothing.
     let server = rig.serve(&MEMBERS, &["--rebuild-rate", "1KiB/s"]);
     rig.on("scrub", &["d0"], &["--resume"]).refused(&["no scrub is paused"]);
     rig.on("scrub", &["d0"], &[]).ok();

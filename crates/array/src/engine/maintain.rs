@@ -201,6 +201,7 @@ impl Engine {
             &mut self.maintain.run
         {
             (*next, progress.done) = (first_stripe, first_stripe);
+            self.maintain.pace.begin(self.now_ns, first_stripe);
         }
     }
 
@@ -250,7 +251,7 @@ impl Engine {
 
     fn start_run(&mut self, kind: UnitKind, request: u32) {
         let after = Seq::new(self.journal.next_seq().get() - 1);
-        self.maintain.pace.begin(self.now_ns);
+        self.maintain.pace.begin(self.now_ns, 0);
         if let Some(run) = &mut self.maintain.run {
             let mut answers = std::mem::take(&mut run.answers);
             if run.kind == UnitKind::Scrub && kind == UnitKind::Rebuild {
@@ -395,7 +396,6 @@ impl Engine {
         let run = run_mut(&mut self.maintain);
         run.progress.rebuilt_bytes += plan.writes.len() as u64 * chunk;
         run.units += 1;
-        self.maintain.pace.moved(plan.reads.len() + plan.writes.len());
         self.jobs[place].plan = plan;
         self.start_job(place);
         true

@@ -1,7 +1,6 @@
 //! How fast rebuild and scrub go: a limit that can be changed while they run, and a scrub that is paused or given up.
 //!
-//! The limit is of what moves to and from each main device, on average over them: reads and writes that maintenance plans, not
-//! stripes that it passes over because nothing is to be done there.
+//! The limit is per main device: a stripe that is looked at counts as one chunk on each. What went before a change does not count.
 
 use super::maintain::UnitKind;
 use super::{Engine, EngineError};
@@ -9,10 +8,10 @@ use super::{Engine, EngineError};
 /// See the module's documentation.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Pace {
-    /// From when on bytes are counted: since the limit was set, the run began or went on.
+    /// From when on stripes are counted: since the limit was set, the run began or went on.
     since_ns: u64,
-    /// Chunks read and written since.
-    moved_chunks: u64,
+    /// How many had been looked at then.
+    since_done: u64,
     /// A scrub waits to be told to go on.
     paused: bool,
     /// A scrub is being given up.
@@ -20,14 +19,9 @@ pub(super) struct Pace {
 }
 
 impl Pace {
-    /// A run begins, or goes on.
-    pub(super) fn begin(&mut self, now_ns: u64) {
-        *self = Self { since_ns: now_ns, ..Self::default() };
-    }
-
-    /// Maintenance has planned so many reads and writes.
-    pub(super) fn moved(&mut self, chunk_count: usize) {
-        self.moved_chunks += chunk_count as u64;
+    /// A run begins, or goes on, with so many stripes done.
+    pub(super) fn begin(&mut self, now_ns: u64, done: u64) {
+        *self = Self { since_ns: now_ns, since_done: done, ..Self::default() };
     }
 
     /// What decides how maintenance goes on.
@@ -39,14 +33,15 @@ impl Pace {
 impl Engine {
     /// Whether another unit of maintenance may start.
     pub(super) fn rate_allows(&self) -> bool {
-        let Pace { since_ns, moved_chunks, paused, stopping } = self.maintain.pace;
-        if !self.maintain.is_running() || paused || stopping {
+        let Pace { since_ns, since_done, paused, stopping } = self.maintain.pace;
+        let Some((_, progress, _)) = self.maintenance() else { return false };
+        if paused || stopping {
             return false;
         }
         let Some(rate) = self.options.rebuild_bytes_per_s else { return true };
         let elapsed_ns = u128::from(self.now_ns.saturating_sub(since_ns));
         let chunk = self.store.config.geometry.chunk_bytes() as u128;
-        let of_each = u128::from(moved_chunks) * chunk / self.store.main_count() as u128;
+        let of_each = u128::from(progress.done.saturating_sub(since_done)) * chunk;
         of_each * 1_000_000_000 <= u128::from(rate) * elapsed_ns
     }
 
@@ -58,8 +53,9 @@ impl Engine {
     /// Changes it, also while they run: what went before does not count against it.
     pub fn set_rebuild_rate(&mut self, bytes_per_s: Option<u64>) {
         self.options.rebuild_bytes_per_s = bytes_per_s;
+        let done = self.maintenance().map_or(0, |(_, progress, _)| progress.done);
         let pace = &mut self.maintain.pace;
-        (pace.since_ns, pace.moved_chunks) = (self.now_ns, 0);
+        (pace.since_ns, pace.since_done) = (self.now_ns, done);
     }
 
     /// Whether a scrub waits to be told to go on.
@@ -78,7 +74,8 @@ impl Engine {
     pub fn resume_scrub(&mut self) -> bool {
         let was_paused = self.is_scrub_paused();
         if was_paused {
-            self.maintain.pace.begin(self.now_ns);
+            let done = self.maintenance().map_or(0, |(_, progress, _)| progress.done);
+            self.maintain.pace.begin(self.now_ns, done);
         }
         was_paused
     }
@@ -96,7 +93,7 @@ impl Engine {
             return false;
         }
         if let Some(answers) = self.maintain.take_idle_run() {
-            self.maintain.pace.begin(self.now_ns);
+            self.maintain.pace.begin(self.now_ns, 0);
             for request in answers {
                 self.chunk_done(request, Some(EngineError::Refused));
             }

@@ -31,7 +31,7 @@ pub struct ScrubArguments {
     /// Give it up for good.
     #[arg(long, conflicts_with_all = ["wait", "rate"])]
     stop: bool,
-    /// Limit of the scrub (and of a rebuild): what is read and written on each data device.
+    /// Limit of the scrub (and of a rebuild): how much of each data device is looked at.
     #[arg(long, value_parser = parse_rate, value_name = "RATE")]
     rate: Option<u64>,
     /// Print the status afterwards as JSON.
@@ -45,7 +45,7 @@ pub struct RateArguments {
     /// Members of the array; one will do.
     #[arg(required = true, value_name = "MEMBER")]
     paths: Vec<PathBuf>,
-    /// From now on: what rebuild and scrub read and write on each data device, or `off` for no limit.
+    /// From now on: how much of each data device rebuild and scrub look at per second, or `off` for no limit.
     #[arg(long, value_parser = parse_rate_or_off, value_name = "RATE", required = true)]
     rate: MaybeRate,
 }
