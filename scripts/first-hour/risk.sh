@@ -192,5 +192,5 @@ check_A11() {
 
 check_A12() {
   grep -rqi 'blkid\|libblkid' "$repo/docs/cli.md" || fail "docs/cli.md does not say that blkid and mkfs do not know members"
-  grep -rqlE 'ELSTSUPR|elastripe_member|ID_FS_TYPE' "$repo/scripts" "$repo/docs" --include='*.rules' || fail "there is no udev rule"
+  grep -rqlE 'ELSTSUPR|elastripe_member|ID_FS_TYPE' "$repo/contrib" --include='*.rules' || fail "there is no udev rule"
 }
