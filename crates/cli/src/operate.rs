@@ -286,7 +286,9 @@ impl Operator {
     /// Starts a scrub.
     pub fn scrub(&mut self, running: &mut Running) -> Result<u64, String> {
         if let Some((kind, _, _)) = running.engine_ref().maintenance() {
-            return Err(format!("a {kind} is under way; wait for its end (`elastripe wait`), or see `status`"));
+            return Err(format!(
+                "a {kind} is under way; wait for its end (`elastripe wait`), or see `status`"
+            ));
         }
         let tag = running.control(|engine, tag| engine.scrub(tag, 0));
         self.work.push(tag);

@@ -342,9 +342,14 @@ pub fn describe_work(work: &Work) -> String {
         format!(" of {}", list(&names))
     };
     if work.paused {
-        return format!("{}{of}: {} done, paused; `scrub --resume` lets it go on", work.kind, percent(work.done, work.total));
+        return format!(
+            "{}{of}: {} done, paused; `scrub --resume` lets it go on",
+            work.kind,
+            percent(work.done, work.total)
+        );
     }
-    let limit = work.limit_bytes_per_s.map(|rate| format!(" (limit {})", show_rate(rate))).unwrap_or_default();
+    let limit =
+        work.limit_bytes_per_s.map(|rate| format!(" (limit {})", show_rate(rate))).unwrap_or_default();
     let eta = work.eta_s.map(|seconds| format!(", {} left", show_seconds(seconds))).unwrap_or_default();
     let lost = if work.lost > 0 { format!(", {} code words LOST", work.lost) } else { String::new() };
     let mismatches = if work.mismatches > 0 {
