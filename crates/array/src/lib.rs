@@ -38,7 +38,7 @@ pub use create::{
 };
 pub use engine::{
     CommitPolicy, Content, Done, Durability, Engine, EngineError, EngineOptions, EngineStats,
-    MaintenanceReport, Progress, SyncPolicy,
+    MaintenanceReport, MemberTrouble, Progress, SyncPolicy,
 };
 pub use health::{ArrayState, Health, Member, MemberErrors};
 pub use image::CheckpointPlace;
@@ -51,7 +51,7 @@ pub use recovery::{Arrangement, arrange, arrange_any};
 pub use restart::{AssembleError, DirtyDegraded, RecoveryReport};
 pub use runner::Array;
 pub use scheme::{
-    ChunkWrite, CollectOutcome, CommitOutcome, GROUP_ROWS_MAX, GcStats, Located, P_WAIT_NS_DEFAULT, Pressure,
-    Scheme, SchemeMemory, SchemeOptions, full_blocks_min, new as new_scheme,
+    ChunkWrite, CollectOutcome, CommitOutcome, GROUP_BYTES_MAX, GcStats, Located, P_WAIT_NS_DEFAULT,
+    Pressure, Scheme, SchemeMemory, SchemeOptions, full_blocks_min, new as new_scheme,
 };
 pub use store::Store;

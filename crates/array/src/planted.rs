@@ -91,6 +91,12 @@ planted!(
     TrimUnitEarly,
     /// Rebuild does not wait for stripes that were written before the replacement came and are not known yet.
     RebuildBeforeKnown,
+    /// A write for which there was no room counts as done.
+    RoomForgotten,
+    /// What is under way on a member that went out of service is waited for.
+    WaitForGivenUp,
+    /// A member that does not answer is waited for.
+    WaitForEver,
     /// In-place schemes write the edges of a discard apart from the rest of their stripes.
     DiscardEdgesApart,
     /// The driver is not asked for another pump when one made work for activities that come before it.

@@ -87,6 +87,15 @@ pub enum AssembleError {
     /// Members failed while the array was being assembled.
     #[error("too many members failed while the array was being assembled")]
     TooManyFaults,
+    /// Recovery has to write, and there is no room where a member lies.
+    #[error(
+        "there is no room where device {dev} lies (a full file system, a quota): nothing is lost and no device is taken out of \
+         service; make room and start again"
+    )]
+    MemberFull {
+        /// Which member.
+        dev: DevIndex,
+    },
     /// Every copy of some durable records is lost: more members are damaged than the array tolerates.
     #[error(
         "records {first} to {last} of the journal were durable but are on no member: more members are damaged than the array tolerates"

@@ -65,6 +65,9 @@ impl<D: DeviceSet> Array<D> {
     /// One turn: submits what the engine wants, feeds it what has completed. `true` if anything happened.
     pub fn turn(&mut self) -> bool {
         self.engine.pump();
+        while let Some(dev) = self.engine.take_given_up() {
+            self.devices.give_up(dev);
+        }
         let (ops, pool) = self.engine.take_ops();
         let submitted = !ops.is_empty();
         if submitted {
@@ -81,13 +84,18 @@ impl<D: DeviceSet> Array<D> {
         more
     }
 
-    /// Turns until nothing is in flight.
+    /// Turns until nothing is in flight, or what is waits for room on a member.
     pub fn settle(&mut self) {
+        self.settle_by(&mut || 0);
+    }
+
+    fn settle_by(&mut self, clock: &mut dyn FnMut() -> u64) {
         loop {
+            self.engine.set_now(clock());
             if self.turn() {
                 continue;
             }
-            if self.engine.is_idle() {
+            if self.engine.is_idle() || self.engine.lacks_room().is_some() {
                 return;
             }
             self.devices.wait(WAIT_NS);
@@ -113,9 +121,18 @@ impl<D: DeviceSet> Array<D> {
 
     /// Runs one control request to its end; other answers wait for [`Array::take_answers`].
     pub fn run(&mut self, start: impl FnOnce(&mut Engine, u64)) -> Result<(), EngineError> {
+        self.run_by(&mut || 0, start)
+    }
+
+    fn run_by(
+        &mut self,
+        clock: &mut dyn FnMut() -> u64,
+        start: impl FnOnce(&mut Engine, u64),
+    ) -> Result<(), EngineError> {
         let tag = self.own_tag();
         start(&mut self.engine, tag);
         loop {
+            self.engine.set_now(clock());
             let progress = self.turn();
             let mut result = None;
             for done in self.engine.take_done().drain(..) {
@@ -124,17 +141,25 @@ impl<D: DeviceSet> Array<D> {
             if let Some(result) = result {
                 return result;
             }
-            if !progress {
-                self.devices.wait(WAIT_NS);
+            match self.engine.lacks_room() {
+                Some(dev) if !progress => return Err(EngineError::MemberFull { dev }),
+                Some(_) | None if progress => {}
+                Some(_) | None => self.devices.wait(WAIT_NS),
             }
         }
     }
 
-    /// Stops in order: everything settled, a checkpoint, and superblocks that say so.
+    /// Stops in order: everything settled, a checkpoint, and superblocks that say so. A member that lacks room is not waited
+    /// for.
     pub fn stop(&mut self) -> Result<(), EngineError> {
-        self.settle();
-        self.run(|engine, tag| engine.flush(tag))?;
-        self.run(|engine, tag| engine.write_checkpoint(tag, format::CheckpointKind::Incremental))?;
-        self.run(|engine, tag| engine.publish_clean(tag))
+        self.stop_by(&mut || 0)
+    }
+
+    /// The same with a clock, in the engine's time: members that do not answer are given up as ever.
+    pub fn stop_by(&mut self, clock: &mut dyn FnMut() -> u64) -> Result<(), EngineError> {
+        self.settle_by(clock);
+        self.run_by(clock, |engine, tag| engine.flush(tag))?;
+        self.run_by(clock, |engine, tag| engine.write_checkpoint(tag, format::CheckpointKind::Incremental))?;
+        self.run_by(clock, |engine, tag| engine.publish_clean(tag))
     }
 }

@@ -76,6 +76,9 @@ pub enum IoFault {
     Short,
     /// The device is not there.
     Gone,
+    /// A write was not carried out because what the device lies on has no room (a sparse file on a full file system, a thinly
+    /// provisioned volume, a quota). Nothing is wrong with the device: the same write may succeed later.
+    NoSpace,
 }
 
 impl fmt::Display for IoFault {
@@ -84,6 +87,7 @@ impl fmt::Display for IoFault {
             Self::Device { errno } => write!(f, "device error (errno {errno})"),
             Self::Short => write!(f, "short transfer"),
             Self::Gone => write!(f, "device is gone"),
+            Self::NoSpace => write!(f, "no room where the device lies"),
         }
     }
 }
@@ -114,6 +118,12 @@ pub trait DeviceSet {
     /// Blocks until at least one operation has completed or `timeout_ns` has passed; returns at once if nothing is in
     /// flight. Drivers that complete everything within `submit` need not do anything.
     fn wait(&mut self, timeout_ns: u64);
+
+    /// The member is out of service: what is under way on it ends now, with [`IoFault::Gone`] from the next
+    /// [`DeviceSet::poll`], and its slots are the caller's again. Whether a write given up takes effect, now or much later,
+    /// nobody knows, so the device must not be trusted again; what takes the member's place is not touched by it. Drivers
+    /// that complete everything within `submit` need not do anything.
+    fn give_up(&mut self, _dev: DevIndex) {}
 
     /// Size of a member in bytes; 0 if it is absent.
     fn size_bytes(&self, dev: DevIndex) -> u64;

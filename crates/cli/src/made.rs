@@ -7,7 +7,7 @@
 
 use crate::failure::Failure;
 use crate::open::look_at;
-use device::{Existing, create_file};
+use device::{Existing, allocate_file, create_file};
 use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::MetadataExt;
@@ -31,8 +31,16 @@ pub struct MadeFile {
 }
 
 impl MadeFile {
-    /// Makes a sparse file where there is nothing yet, or an empty file.
-    pub fn make(path: &Path, size_bytes: u64) -> Result<Self, Failure> {
+    /// Makes a file where there is nothing yet, or an empty file: sparse, or with all its room.
+    pub fn make(path: &Path, size_bytes: u64, allocate: bool) -> Result<Self, Failure> {
+        let made = Self::make_sparse(path, size_bytes)?;
+        if allocate {
+            allocate_file(path)?;
+        }
+        Ok(made)
+    }
+
+    fn make_sparse(path: &Path, size_bytes: u64) -> Result<Self, Failure> {
         let at = |error: io::Error| Failure::new(format!("{}: {error}", path.display()));
         match File::options().write(true).create_new(true).open(path) {
             Ok(file) => {

@@ -33,6 +33,7 @@ mod signals;
 mod status;
 mod steward;
 mod terms;
+mod trouble;
 mod units;
 mod volume;
 

@@ -5,6 +5,7 @@ use crate::failure::Failure;
 use crate::open::{Assembled, Force, Incomplete, lock};
 use crate::operate::{Event, Operator, Running};
 use crate::status::{Work, work};
+use crate::trouble::{DEVICE_TIMEOUT_NS, TroubleLog};
 use crate::volume::{ServedArray, Use};
 use array::{CommitPolicy, EngineOptions};
 use block::DeviceSet;
@@ -24,6 +25,7 @@ pub struct Offline {
     pub operator: Operator,
     superblock: Superblock,
     events: Vec<Event>,
+    trouble: TroubleLog,
 }
 
 impl Offline {
@@ -35,13 +37,16 @@ impl Offline {
         check: impl FnOnce(&View) -> Result<(), String>,
     ) -> Result<Self, Failure> {
         let commit = CommitPolicy { every_requests: None, idle_ns: None };
-        let options = EngineOptions { commit, rebuild_bytes_per_s, ..EngineOptions::default() };
+        let device_timeout_ns = Some(DEVICE_TIMEOUT_NS);
+        let options =
+            EngineOptions { commit, rebuild_bytes_per_s, device_timeout_ns, ..EngineOptions::default() };
         let locked = lock(paths, Force::Never, incomplete)?;
         check(&View::of_found(&locked.found)).map_err(Failure::new)?;
         let Assembled { array, found, .. } = locked.assemble(options, UringOptions::default())?;
         let running = ServedArray::new(array, None, Use::ReadWrite);
         let operator = Operator::new(&running, found.paths.clone(), found.unnamed());
-        Ok(Self { running, operator, superblock: found.arrangement.newest, events: Vec::new() })
+        let (events, trouble) = (Vec::new(), TroubleLog::default());
+        Ok(Self { running, operator, superblock: found.arrangement.newest, events, trouble })
     }
 
     /// The superblock that the array was assembled from.
@@ -66,6 +71,7 @@ impl Offline {
                 }
             }
             self.operator.step(&mut self.running, &mut self.events);
+            self.trouble.look(&self.running);
             let events = std::mem::take(&mut self.events);
             if let Some(result) = over(&mut self.running, &events, &others) {
                 return result;
@@ -93,7 +99,7 @@ impl Offline {
     /// Stops the array in order.
     pub fn stop(mut self) -> Result<(), Failure> {
         self.running.engine().halt_maintenance();
-        let stopped = self.running.array().stop();
+        let stopped = self.running.stop();
         stopped.map_err(|error| Failure::new(format!("stopping the array: {error}; the next start recovers")))
     }
 }

@@ -256,6 +256,7 @@ fn explain(error: &AssembleError, given: &[&Candidate]) -> Failure {
         | AssembleError::NoMembers
         | AssembleError::Truncated { .. }
         | AssembleError::NoCheckpoint
+        | AssembleError::MemberFull { .. }
         | AssembleError::JournalGap { .. }
         | AssembleError::TooManyFaults
         | AssembleError::Inconsistent
@@ -406,9 +407,24 @@ impl Locked {
         let notes = ring.notes().to_vec();
         let (array, report) =
             Array::assemble(Counting::new(ring), &found.arrangement, fresh::number()?, options)
-                .map_err(|error| Failure::new(format!("array {}: {error}", name_of(found.superblock()))))?;
+                .map_err(|error| assembly_failure(&found, &error))?;
         Ok(Assembled { array, report, found, notes })
     }
+}
+
+fn assembly_failure(found: &Found, error: &AssembleError) -> Failure {
+    let array = name_of(found.superblock());
+    if let AssembleError::MemberFull { dev } = *error
+        && let Some(Some(path)) = found.paths.get(dev.index())
+    {
+        let name = member_name(found.superblock().config.geometry.device_count(), dev);
+        return Failure::new(format!(
+            "array {array}: {name}: there is no room where {} lies (a full file system, quota or pool), and recovery has to \
+             write; nothing is lost, no member is out of service: make room and start again",
+            path.display()
+        ));
+    }
+    Failure::new(format!("array {array}: {error}"))
 }
 
 /// Opens and locks the members at `paths` and assembles the array.

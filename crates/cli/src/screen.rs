@@ -1,6 +1,7 @@
 //! A status as one screen of text, after `zpool status`: what it is, how it is, what that means, what to do.
 
 use crate::status::{Condition, DeviceStatus, Source, Status, Work};
+use crate::trouble;
 use crate::units::{show_count, show_rate, show_seconds, show_size, show_time};
 use std::fmt::Write;
 
@@ -29,6 +30,7 @@ pub fn render(status: &Status) -> String {
     }
     text.push('\n');
     devices(&mut text, status);
+    trouble::list_old(&mut text, status);
     for path in &status.stale {
         put(&mut text, format_args!("  {}: no member any more, it was replaced or failed", path.display()));
     }
@@ -92,6 +94,7 @@ fn meaning(status: &Status) -> String {
             };
             format!("{}; all data can be read and written; {rest}", parts.join(", "))
         }
+        Condition::Suspended => trouble::meaning(status),
         Condition::Failed => failed_meaning(status),
         Condition::Incomplete => format!(
             "{} {} not looked at, as {} not among the named paths; so nobody can tell how the array is",
@@ -128,6 +131,9 @@ fn failed_meaning(status: &Status) -> String {
 fn action(status: &Status) -> Option<String> {
     let missing = named(status, &["missing"]);
     let gone = named(status, &["failed", "absent"]);
+    if status.state == Condition::Suspended {
+        return trouble::action(status);
+    }
     if status.state == Condition::Down {
         return Some(serve_again(status));
     }

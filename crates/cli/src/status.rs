@@ -4,6 +4,7 @@ use crate::elastic::{PlacementInfo, placement_info};
 use crate::failure::EXIT_CANNOT_LOOK;
 use crate::open::{Devices, Found, Spare, member_name, state_name};
 use crate::operate::Operator;
+use crate::trouble;
 use crate::volume::ServedArray;
 use array::{ArrayState, Engine};
 use block::DevIndex;
@@ -19,6 +20,8 @@ pub enum Condition {
     Healthy,
     /// Members are missing or being rebuilt; nothing is lost.
     Degraded,
+    /// Requests wait for a member in service: it lacks room, or does not answer.
+    Suspended,
     /// More members are missing than the code can make up for.
     Failed,
     /// Too few members were looked at to tell.
@@ -32,7 +35,7 @@ impl Condition {
     pub fn exit(self) -> u8 {
         match self {
             Self::Healthy => 0,
-            Self::Degraded => 1,
+            Self::Degraded | Self::Suspended => 1,
             Self::Failed | Self::Down => 2,
             Self::Incomplete => EXIT_CANNOT_LOOK,
         }
@@ -43,6 +46,7 @@ impl Condition {
         match self {
             Self::Healthy => "HEALTHY",
             Self::Degraded => "DEGRADED",
+            Self::Suspended => "SUSPENDED",
             Self::Failed => "FAILED",
             Self::Incomplete => "INCOMPLETE",
             Self::Down => "DOWN",
@@ -81,6 +85,15 @@ pub struct DeviceStatus {
     pub errors: Option<Errors>,
     /// Bytes moved since the array was assembled.
     pub traffic: Option<Traffic>,
+    /// Age of the oldest request that the device has not answered, 0 if there is none; `None` when the array is not running.
+    #[serde(default)]
+    pub oldest_request_ms: Option<u64>,
+    /// Writes wait because there is no room where it lies.
+    #[serde(default)]
+    pub lacks_room: bool,
+    /// It has not answered for longer than it may, and the array cannot do without it.
+    #[serde(default)]
+    pub not_answering: bool,
 }
 
 /// Error counters of a member.
@@ -395,6 +408,9 @@ fn device(main_count: usize, dev: DevIndex, state: &str, path: Option<PathBuf>) 
         path,
         errors: None,
         traffic: None,
+        oldest_request_ms: None,
+        lacks_room: false,
+        not_answering: false,
     }
 }
 
@@ -407,6 +423,9 @@ fn push_spares(status: &mut Status, spares: &[Spare]) {
         path: Some(spare.path.clone()),
         errors: None,
         traffic: None,
+        oldest_request_ms: None,
+        lacks_room: false,
+        not_answering: false,
     }));
 }
 
@@ -435,7 +454,11 @@ pub fn of_running(served: &ServedArray<Devices>, operator: &Operator, stale: &[P
             read_bytes: counters.read_bytes_all(),
             written_bytes: counters.write_bytes_all(),
         });
+        trouble::describe(engine, dev, &mut device);
         status.devices.push(device);
+    }
+    if trouble::holds_up(&status) && status.state != Condition::Failed {
+        status.state = Condition::Suspended;
     }
     push_spares(&mut status, &operator.spares());
     status.stale = stale.to_vec();

@@ -7,6 +7,7 @@ use crate::operate::{Caution, Consent, Event, Operator, Running};
 use crate::reactions::Reactions;
 use crate::signals::{Signals, Wish, name_of};
 use crate::status::of_running;
+use crate::trouble::TroubleLog;
 use block::DevIndex;
 use device::Identity;
 use format::CheckpointKind;
@@ -74,6 +75,7 @@ pub struct Steward {
     /// There are errors that the log has not told of: in so many nanoseconds it may.
     look_in_ns: Option<u64>,
     checksum_errors: Vec<u64>,
+    trouble: TroubleLog,
 }
 
 impl Steward {
@@ -104,6 +106,7 @@ impl Steward {
             next_look_ns: 0,
             look_in_ns: None,
             checksum_errors: Vec::new(),
+            trouble: TroubleLog::default(),
         }
     }
 
@@ -263,8 +266,12 @@ impl Steward {
             match event {
                 Event::Failed(dev) => {
                     let bears = running.engine_ref().store().config.geometry.parity_count();
-                    let text =
-                        format!("{} failed; {missing} out of service, the array bears {bears}", name(dev));
+                    let late = running.engine_ref().member_trouble(dev).timed_out;
+                    let why = if late { " (it did not answer in time; see --device-timeout)" } else { "" };
+                    let text = format!(
+                        "{} failed{why}; {missing} out of service, the array bears {bears}",
+                        name(dev)
+                    );
                     self.reactions.tell(Level::Warning, "failed", &name(dev), &text);
                 }
                 Event::Replaced { dev, path } => {
@@ -490,6 +497,7 @@ impl Hooks<Running> for Steward {
         self.operator.step(running, &mut events);
         self.events = events;
         self.report(running);
+        self.trouble.look(running);
         self.look_at_errors(running);
         self.decide_stop();
         self.flow()
@@ -500,11 +508,13 @@ impl Hooks<Running> for Steward {
     }
 
     fn idle_for(&self) -> Option<u64> {
+        let look = self.trouble.is_waiting().then_some(LOOK_NS);
         // The first turn finds members out of service that a spare can take the place of, and nothing else wakes it.
         if !self.begun {
             return Some(0);
         }
-        self.operator.is_waiting().then_some(1_000_000).into_iter().chain(self.look_in_ns).min()
+        let own = self.operator.is_waiting().then_some(1_000_000);
+        own.into_iter().chain(look).chain(self.look_in_ns).min()
     }
 
     fn on_fault(&mut self, peer: &str, fault: &Fault) {

@@ -109,6 +109,13 @@ impl<D: DeviceSet> ServedArray<D> {
         u64::try_from(self.start.elapsed().as_nanos()).unwrap_or(u64::MAX)
     }
 
+    /// Stops the array in order.
+    pub fn stop(&mut self) -> Result<(), EngineError> {
+        let start = self.start;
+        let mut clock = || u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        self.array.stop_by(&mut clock)
+    }
+
     fn set_now(&mut self) {
         let now_ns = self.now_ns();
         self.array.engine().set_now(now_ns);
@@ -176,7 +183,7 @@ fn engine_durability(durability: Durability) -> EngineDurability {
 
 fn volume_error(error: EngineError) -> VolumeError {
     match error {
-        EngineError::NoSpace => VolumeError::NoSpace,
+        EngineError::NoSpace | EngineError::MemberFull { .. } => VolumeError::NoSpace,
         EngineError::ArrayFailed
         | EngineError::Unreadable { .. }
         | EngineError::Refused

@@ -4,23 +4,36 @@
 
 mod common;
 
+use common::nbd::{Command, Nbd};
 use common::{MEMBERS, Rig, device, qemu_script, scribble};
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::fs::FileExt;
 use std::os::unix::net::UnixListener;
 use std::process::Stdio;
+use std::time::Duration;
 
 const NEW: [&str; 4] = ["--with", "n2", "--file-size", "32MiB"];
+
+/// Some megabytes: what was never written need not be rebuilt, and then a rebuild ends however slow it is to be.
+fn fill(rig: &Rig) {
+    let mut client = Nbd::connect(&rig.path("nbd"), Duration::from_secs(20));
+    (0..32u64).for_each(|part| client.request(Command::Write, part << 18, 1 << 18, &vec![7; 1 << 18]));
+    client.request(Command::Flush, 0, 0, &[]);
+    client.leave();
+}
 
 #[test]
 fn the_server_ends_while_its_rebuild_is_waited_for() {
     let rig = Rig::with_array();
     for end in ["TERM", "KILL"] {
         let server = rig.serve(&MEMBERS, &["--rebuild-rate", "1KiB/s"]);
+        fill(&rig);
         let replace = [&["replace", "d0", "--device", "data2", "--wait"], &NEW[..]].concat();
-        let waiting = rig.command(&replace).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-        while device(&rig.status(&["d0"]), "data2")["state"] != "rebuilding" {}
+        let mut waiting = rig.command(&replace).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        while device(&rig.status(&["d0"]), "data2")["state"] != "rebuilding" {
+            assert!(waiting.try_wait().unwrap().is_none(), "the rebuild should last");
+        }
         server.signal(end);
         assert_eq!(waiting.wait_with_output().unwrap().status.code(), Some(1));
         server.wait();
@@ -134,6 +147,7 @@ fn another_command_was_quicker_with_the_same_path() {
 fn two_commands_at_once() {
     let rig = Rig::with_array();
     let server = rig.serve(&MEMBERS, &["--rebuild-rate", "1KiB/s"]);
+    fill(&rig);
     let spawn = |device: &str| {
         let args = [&["replace", "d0", "--device", device, "--yes"], &NEW[..]].concat();
         rig.command(&args).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()

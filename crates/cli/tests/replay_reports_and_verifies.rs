@@ -173,6 +173,38 @@ impl Hooks<MemoryVolume> for StopWhenAsked {
     }
 }
 
+#[test]
+fn the_automatic_size_holds_all_log_chunks_and_frames_of_durable_writes() {
+    let scratch = Scratch::new();
+    let mut text = "ts_us,dev,op,offset,len\n".to_owned();
+    // No two of them in one log stripe: each is alone on its way.
+    for number in 0..20_000_u64 {
+        writeln!(text, "{number},0,W,{},4096", number * 7919 % 4096 * 4096).unwrap();
+    }
+    let trace = scratch.write("updates.csv", &text);
+    for scheme in ["eplog", "parity-log"] {
+        let json = replay(&[
+            "--trace",
+            &trace,
+            "--device",
+            "null",
+            "--geometry",
+            "4+1",
+            "--scheme",
+            scheme,
+            "--commit-every",
+            "never",
+            "--queue-depth",
+            "1",
+            "--sync",
+        ]);
+        assert_eq!(number(&json, "/commit/count"), 0, "{scheme}: {:#}", json["commit"]);
+        assert_eq!(number(&json, "/totals/log_chunks_written"), 20_000, "{scheme}");
+        // To the log, and on from there.
+        assert!(number(&json, "/devices/5/repositionings") <= 1, "{scheme}: {:#}", json["devices"][5]);
+    }
+}
+
 /// Runs `client` against a server of plain memory.
 fn with_server(socket: &Path, size_bytes: usize, client: impl FnOnce()) {
     let mut server = Server::new(ServerOptions { export_name: "vol".to_owned(), ..ServerOptions::default() });

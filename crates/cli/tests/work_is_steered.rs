@@ -3,13 +3,24 @@
 
 mod common;
 
+use common::nbd::{Command, Nbd};
 use common::{MEMBERS, Rig, device};
+use std::time::Duration;
+
+/// Some megabytes: what was never written is not looked at, however slow it is to be.
+fn fill(rig: &Rig) {
+    let mut client = Nbd::connect(&rig.path("nbd"), Duration::from_secs(20));
+    (0..32u64).for_each(|part| client.request(Command::Write, part << 18, 1 << 18, &vec![7; 1 << 18]));
+    client.request(Command::Flush, 0, 0, &[]);
+    client.leave();
+}
 
 #[test]
 fn a_rebuild_is_sped_up_and_waited_for() {
     let rig = Rig::with_array();
     // So slow that it cannot end by itself.
     let server = rig.serve(&MEMBERS, &["--rebuild-rate", "1KiB/s"]);
+    fill(&rig);
     rig.on("replace", &["d0"], &["--device", "data0", "--with", "n0", "--file-size", "32MiB"]).ok();
     let work = &rig.status(&["d1"])["work"];
     assert_eq!((&work["kind"], &work["limit_bytes_per_s"]), (&"rebuild".into(), &1024.into()));
@@ -30,6 +41,7 @@ fn a_rebuild_is_sped_up_and_waited_for() {
 fn a_scrub_is_paused_goes_on_and_is_given_up() {
     let rig = Rig::with_array();
     let server = rig.serve(&MEMBERS, &["--rebuild-rate", "1KiB/s"]);
+    fill(&rig);
     rig.on("scrub", &["d0"], &["--resume"]).refused(&["no scrub is paused"]);
     rig.on("scrub", &["d0"], &[]).ok();
     rig.on("scrub", &["d0"], &["--pause"]).ok();

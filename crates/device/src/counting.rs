@@ -184,6 +184,10 @@ impl<D: DeviceSet> DeviceSet for Counting<D> {
         self.inner.wait(timeout_ns);
     }
 
+    fn give_up(&mut self, dev: DevIndex) {
+        self.inner.give_up(dev);
+    }
+
     fn size_bytes(&self, dev: DevIndex) -> u64 {
         self.inner.size_bytes(dev)
     }

@@ -29,7 +29,7 @@ mod uring;
 pub use counting::{Counting, DeviceCounters};
 pub use member::{
     Access, DirectIo, Existing, Identity, Kind, Member, Members, Note, OpenError, OpenOptions, Probe,
-    create_file, identity, probe,
+    allocate_file, create_file, identity, probe,
 };
 pub use memory::{MemoryError, MemorySet};
 pub use null::{NullOptions, NullSet};

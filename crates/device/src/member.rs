@@ -9,7 +9,7 @@ mod probe;
 mod signature;
 
 pub use open::{Access, DirectIo, Note, OpenError, OpenOptions};
-pub use probe::{Existing, Identity, Probe, create_file, identity, probe};
+pub use probe::{Existing, Identity, Probe, allocate_file, create_file, identity, probe};
 
 use crate::operation::{assert_grid, range_fits};
 use block::{DevIndex, IoFault, Pool};
@@ -39,6 +39,8 @@ pub struct Member {
     size_bytes: u64,
     logical_block_bytes: u32,
     direct_io: bool,
+    is_allocated: bool,
+    may_block: bool,
 }
 
 impl Member {
@@ -65,6 +67,16 @@ impl Member {
     /// Whether transfers bypass the page cache.
     pub fn direct_io(&self) -> bool {
         self.direct_io
+    }
+
+    /// A file that had all its room when it was opened: discards would take it away.
+    pub fn is_allocated(&self) -> bool {
+        self.is_allocated
+    }
+
+    /// Whoever starts a transfer may have to wait for another process or machine.
+    pub(crate) fn may_block(&self) -> bool {
+        self.may_block
     }
 
     pub(crate) fn file(&self) -> &File {
@@ -186,7 +198,10 @@ impl Members {
         for part in from.chunks(BOUNCE_BYTES) {
             let bounce = &mut bounce.region_mut()[..part.len()];
             bounce.copy_from_slice(part);
-            member.file.write_all_at(bounce, at).map_err(|error| fault_of(&error))?;
+            if let Err(error) = member.file.write_all_at(bounce, at) {
+                let errno = error.raw_os_error();
+                return Err(errno.map_or_else(|| fault_of(&error), |errno| self.fault_of_write(dev, errno)));
+            }
             at += part.len() as u64;
         }
         Ok(())
@@ -220,6 +235,25 @@ pub(crate) fn fault_of_errno(errno: i32) -> IoFault {
     match errno {
         libc::ENODEV | libc::ENXIO | libc::ENOMEDIUM => IoFault::Gone,
         errno => IoFault::Device { errno },
+    }
+}
+
+impl Members {
+    /// The engine's view of the errno that a write of a member ended with. Not for flushes: what a flush reports as not
+    /// written was accepted before and is gone, and the next flush would say that all is well.
+    pub(crate) fn fault_of_write(&self, dev: DevIndex, errno: i32) -> IoFault {
+        match errno {
+            libc::ENOSPC | libc::EDQUOT if !self.has_shrunk(dev) => IoFault::NoSpace,
+            errno => fault_of_errno(errno),
+        }
+    }
+
+    /// Whether a block device holds less than when it was opened: writes past its end report that there is no space, too.
+    fn has_shrunk(&self, dev: DevIndex) -> bool {
+        self.get(dev).is_some_and(|member| {
+            let now = rustix::fs::seek(&member.file, rustix::fs::SeekFrom::End(0));
+            member.kind == Kind::Block && now.is_ok_and(|bytes| bytes < member.size_bytes)
+        })
     }
 }
 

@@ -6,6 +6,7 @@
 //!   that only the bad ones fail. A failed write fails all it was merged with: the device is lost anyway.
 //! - At most [`UringOptions::queue_depth`] transfers are in flight; what is beyond waits in a queue of the set.
 //! - A transfer that ends early is continued; one that makes no progress ends with [`IoFault::Short`].
+//! - A write for which there is no room (ENOSPC, EDQUOT) ends with [`IoFault::NoSpace`].
 //!
 //! # Threads
 //! The ring belongs to the thread that starts it (the kernel refuses others), so the set is not `Send`. Open the
@@ -15,6 +16,12 @@
 //! [`UringSet::start`] is safe: the set has buffers of its own, and copies. [`UringSet::start_shared`] hands the pool's
 //! memory to the kernel and copies nothing; it is `unsafe`, as the pool must outlive the set. Dropping a set waits for
 //! all that is in flight.
+//!
+//! # Giving up
+//! A device that does not answer holds its requests for as long as it likes, and the kernel holds their memory.
+//! [`DeviceSet::give_up`] answers them; from then on a request is the kernel's alone: its buffers are of the set's own and
+//! stay untouched, others take their place, its file stays locked, and its end, whenever it comes, concerns nobody. A set
+//! with shared buffers cannot do that: what is in the kernel ends there.
 #![allow(unsafe_code)]
 
 mod buffers;
@@ -26,14 +33,16 @@ use crate::member::{Kind, Member, Members, Note, OpenError, fault_of_errno};
 use crate::operation::{in_range, on_grid};
 use block::{Completion, DevIndex, DeviceOp, DeviceSet, IoFault, OpKind, Pool};
 use buffers::Buffers;
-use io_uring::{IoUring, types};
+use io_uring::{IoUring, squeue, types};
 use request::Table;
 use rustix::event::{EventfdFlags, eventfd};
 use std::collections::VecDeque;
 use std::io;
 use std::marker::PhantomData;
+use std::mem::ManuallyDrop;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 /// Most operations in one transfer: beyond this the cost per transfer is spread thinly enough.
 const MERGE_PART_COUNT_MAX: usize = 64;
@@ -43,6 +52,10 @@ const MERGE_BYTES_MAX: u64 = 1 << 20;
 const QUEUE_DEPTH_MAX: u32 = 32768;
 /// How often a transfer is repeated that the kernel did not carry out for want of memory or because of a signal.
 const RETRY_COUNT_MAX: u32 = 16;
+/// Workers of the kernel that transfers of a set may keep busy; few of them run at a time.
+const WORKERS: usize = 64;
+/// How long dropping a set waits for requests that were given up. Their memory is left to the kernel then.
+const GIVEN_UP_WAIT: Duration = Duration::from_millis(200);
 /// Progress must be whole sectors for O_DIRECT to go on from there.
 const SECTOR_BYTES: u64 = 512;
 
@@ -93,18 +106,34 @@ struct Queued {
 struct State {
     failed: bool,
     cannot_discard: bool,
+    /// Transfers are started by a worker of the kernel's, not by the set's thread.
+    by_worker: bool,
+}
+
+impl State {
+    /// How a member begins.
+    fn of(members: &Members, index: usize) -> Self {
+        let member = u16::try_from(index).ok().and_then(|index| members.get(DevIndex::new(index)));
+        Self {
+            failed: false,
+            cannot_discard: member.is_some_and(Member::is_allocated),
+            by_worker: member.is_some_and(Member::may_block),
+        }
+    }
 }
 
 /// A set of members driven by io_uring.
 pub struct UringSet {
     // Declared first, dropped first: the kernel is done with the memory below before it goes.
-    ring: IoUring,
+    ring: ManuallyDrop<IoUring>,
     members: Members,
     states: Vec<State>,
-    table: Table,
+    /// Members that are none any more, kept open and locked while the kernel has requests on them that were given up.
+    lingering: Vec<(DevIndex, Member)>,
+    table: ManuallyDrop<Table>,
     /// Entries given to the kernel whose completions were not taken.
     in_kernel: usize,
-    buffers: Buffers,
+    buffers: ManuallyDrop<Buffers>,
     queued: VecDeque<Queued>,
     merge: bool,
     ready: Vec<Completion>,
@@ -147,6 +176,7 @@ impl UringSet {
         let depth = options.queue_depth.clamp(1, QUEUE_DEPTH_MAX);
         let mut notes = members.notes();
         let ring = build_ring(depth, &mut notes)?;
+        set_workers(&ring, 0);
         let count = members.count();
         let files: Vec<RawFd> = (0..count).map(|index| registered_fd(&members, index)).collect();
         if count > 0 {
@@ -154,12 +184,13 @@ impl UringSet {
         }
         notes.extend(buffers.register(&ring));
         Ok(Self {
-            ring,
-            states: vec![State::default(); count],
+            ring: ManuallyDrop::new(ring),
+            states: (0..count).map(|index| State::of(&members, index)).collect(),
             members,
-            table: Table::new(depth),
+            lingering: Vec::new(),
+            table: ManuallyDrop::new(Table::new(depth)),
             in_kernel: 0,
-            buffers,
+            buffers: ManuallyDrop::new(buffers),
             queued: VecDeque::new(),
             merge: options.merge,
             ready: Vec::new(),
@@ -201,12 +232,58 @@ impl UringSet {
         }
     }
 
+    /// Whether the kernel still has requests of a member's that were given up.
+    pub fn is_stuck(&self, dev: DevIndex) -> bool {
+        self.table.given_up() > 0 && !self.table.of_member(dev, true).is_empty()
+    }
+
+    /// Takes the member out of the list. It is closed and unlocked when the kernel has given back all that was given up on
+    /// it: whoever opened it before could have his writes overwritten.
+    fn let_go(&mut self, dev: DevIndex) {
+        let old = self.members.take(dev);
+        if self.is_stuck(dev) {
+            self.lingering.extend(old.map(|member| (dev, member)));
+        }
+    }
+
+    /// Answers what is under way on a member in the kernel, and leaves it to the kernel.
+    fn abandon(&mut self, dev: DevIndex) {
+        if !self.buffers.are_own() {
+            return;
+        }
+        let mut kept = 0;
+        for index in self.table.of_member(dev, false) {
+            for part in &self.table.get(index).parts {
+                self.ready.push(Completion { tag: part.op.tag, result: Err(IoFault::Gone) });
+                kept += usize::from(part.buffer.is_some());
+            }
+            self.table.give_up(index);
+        }
+        self.buffers.add_spare(kept);
+        set_workers(&self.ring, self.table.given_up());
+    }
+
+    /// A request that was given up has come back from the kernel.
+    fn end_given_up(&mut self, index: u32) {
+        let request = self.table.get(index);
+        let dev = request.dev;
+        for part in request.parts.drain(..) {
+            if let Some(buffer) = part.buffer {
+                self.buffers.release(buffer);
+            }
+        }
+        self.table.end_given_up(index);
+        if !self.is_stuck(dev) {
+            self.lingering.retain(|(of, _)| *of != dev);
+        }
+    }
+
     /// Closes and unlocks a member, which is absent from now on; what is in flight on it still ends in its own way.
     pub fn remove(&mut self, dev: DevIndex) {
         if self.members.get(dev).is_none() {
             return;
         }
-        self.members.remove(dev);
+        self.let_go(dev);
         // A slot that cannot be emptied keeps the file open for as long as the ring; nothing reaches it any more.
         let _ = self.ring.submitter().register_files_update(u32::from(dev.get()), &[-1]);
     }
@@ -215,6 +292,7 @@ impl UringSet {
     /// ends there.
     pub fn replace(&mut self, dev: DevIndex, path: &Path) -> Result<(), OpenError> {
         self.check_place(dev, path)?;
+        self.make_way(dev);
         self.members.replace(dev, path)?;
         self.admit(dev, path)
     }
@@ -223,8 +301,16 @@ impl UringSet {
     pub fn install(&mut self, dev: DevIndex, member: Member) -> Result<(), OpenError> {
         let path = member.path().to_owned();
         self.check_place(dev, &path)?;
+        self.make_way(dev);
         self.members.put(dev, member);
         self.admit(dev, &path)
+    }
+
+    /// What the kernel still works on is kept apart; its lock stays, and shuts out the same device under any name.
+    fn make_way(&mut self, dev: DevIndex) {
+        if self.is_stuck(dev) {
+            self.let_go(dev);
+        }
     }
 
     fn check_place(&self, dev: DevIndex, path: &Path) -> Result<(), OpenError> {
@@ -240,7 +326,7 @@ impl UringSet {
         let at_path = |source| OpenError::Io { path: path.to_owned(), source };
         let file = [registered_fd(&self.members, dev.index())];
         self.ring.submitter().register_files_update(u32::from(dev.get()), &file).map_err(at_path)?;
-        self.states[dev.index()] = State::default();
+        self.states[dev.index()] = State::of(&self.members, dev.index());
         let buffered = Note::Buffered { path: path.to_owned() };
         if self.members.notes().contains(&buffered) {
             self.notes.push(buffered);
@@ -315,10 +401,14 @@ impl UringSet {
 
     /// Puts the rest of a request into the submission queue.
     fn issue(&mut self, index: u32) {
-        let entry = self.table.get(index).entry(&self.buffers).user_data(u64::from(index));
+        let request = self.table.get(index);
+        let by_worker = self.states[request.dev.index()].by_worker;
+        let flags = if by_worker { squeue::Flags::ASYNC } else { squeue::Flags::empty() };
+        let entry = request.entry(&mut self.buffers).user_data(u64::from(index)).flags(flags);
         // SAFETY: the entry names a registered file, memory within `buffers` and the request's own list of it; the
         // request stays untouched in the table, and the buffers allocated, until its completion was taken: `complete` is
-        // the only place that frees them, and `drop` waits for all completions.
+        // the only place that frees them (a request given up is only marked), and `drop` waits for all completions, or
+        // frees neither ring nor table nor buffers.
         // JUSTIFICATION: the kernel interface has no safe form.
         let pushed = unsafe { self.ring.submission().push(&entry) };
         pushed.expect("the submission queue has an entry for every request of the table");
@@ -348,6 +438,9 @@ impl UringSet {
     /// Takes one completion of the kernel.
     fn complete(&mut self, index: u32, result: i32, pool: &mut Pool) {
         let request = self.table.get(index);
+        if request.given_up {
+            return self.end_given_up(index);
+        }
         let fault = match u64::try_from(result) {
             Err(_) => match -result {
                 errno @ (libc::EAGAIN | libc::EINTR | libc::ENOMEM)
@@ -363,6 +456,9 @@ impl UringSet {
                     // A hint that the device or file system cannot take; it need not be asked again.
                     self.states[request.dev.index()].cannot_discard = true;
                     None
+                }
+                errno if request.kind == OpKind::Write => {
+                    Some(self.members.fault_of_write(request.dev, errno))
                 }
                 errno => Some(fault_of_errno(errno)),
             },
@@ -420,31 +516,70 @@ impl UringSet {
         }
     }
 
-    /// Waits until the kernel holds nothing of ours.
-    fn quiesce(&mut self) -> io::Result<()> {
+    /// Waits until the kernel holds nothing of ours; `false` if what was given up does not come back in good time.
+    fn quiesce(&mut self) -> io::Result<bool> {
+        let until = Instant::now() + GIVEN_UP_WAIT;
         // Counted apart from the table: after a panic halfway a request may be taken that never reached the kernel.
         while self.in_kernel > 0 {
-            match self.ring.submit_and_wait(1) {
+            let only_given_up = self.in_kernel <= self.table.given_up();
+            let left = until.saturating_duration_since(Instant::now());
+            if only_given_up && left.is_zero() {
+                return Ok(false);
+            }
+            // Without a limit only for what devices in service owe us.
+            let timeout = types::Timespec::from(if only_given_up { left } else { Duration::from_secs(1) });
+            let args = types::SubmitArgs::new().timespec(&timeout);
+            match self.ring.submitter().submit_with_args(1, &args) {
                 Ok(_) => {}
-                Err(error) if is_transient(&error) => {}
+                Err(error) if is_transient(&error) || error.raw_os_error() == Some(libc::ETIME) => {}
                 Err(error) => return Err(error),
             }
-            self.in_kernel -= self.ring.completion().count();
+            self.take_leftovers();
         }
-        Ok(())
+        Ok(true)
+    }
+
+    /// Takes completions that nobody waits for any more.
+    fn take_leftovers(&mut self) {
+        loop {
+            let Some(entry) = self.ring.completion().next() else { return };
+            self.in_kernel -= 1;
+            let index = u32::try_from(entry.user_data()).expect("user data is an index of the table");
+            if self.table.get(index).given_up {
+                self.end_given_up(index);
+            }
+        }
     }
 }
 
 impl Drop for UringSet {
     fn drop(&mut self) {
-        if let Err(error) = self.quiesce() {
-            // The kernel may still write to memory that is about to be freed; there is no way on from here.
-            eprintln!("elastripe: io_uring cannot be drained: {error}");
-            std::process::abort();
+        match self.quiesce() {
+            // SAFETY: each is dropped once, here, and not used afterwards; the kernel has none of the memory.
+            // JUSTIFICATION: only what the kernel does not hold any more may be freed; a field would be freed always.
+            Ok(true) => unsafe {
+                // The kernel takes a ring down some time after it was closed; the members are to be free at once. Fails
+                // if there are none.
+                let _ = self.ring.submitter().unregister_files();
+                ManuallyDrop::drop(&mut self.ring);
+                ManuallyDrop::drop(&mut self.table);
+                ManuallyDrop::drop(&mut self.buffers);
+            },
+            // A device does not answer: ring, requests and memory are left to the kernel, and so are the members that it
+            // works on, open and locked.
+            Ok(false) => {
+                let stuck = |dev| !self.table.of_member(dev, true).is_empty();
+                let count = u16::try_from(self.members.count()).unwrap_or(u16::MAX);
+                let devs: Vec<DevIndex> = (0..count).map(DevIndex::new).filter(|&dev| stuck(dev)).collect();
+                devs.into_iter().for_each(|dev| std::mem::forget(self.members.take(dev)));
+                std::mem::forget(std::mem::take(&mut self.lingering));
+            }
+            Err(error) => {
+                // The kernel may still write to memory that is about to be freed; there is no way on from here.
+                eprintln!("elastripe: io_uring cannot be drained: {error}");
+                std::process::abort();
+            }
         }
-        // The kernel takes a ring down some time after it was closed; the members are to be free at once. Fails if there
-        // are none.
-        let _ = self.ring.submitter().unregister_files();
     }
 }
 
@@ -473,7 +608,8 @@ impl DeviceSet for UringSet {
     }
 
     fn wait(&mut self, timeout_ns: u64) {
-        if !self.ready.is_empty() || self.in_kernel == 0 || !self.ring.completion().is_empty() {
+        let expected = self.in_kernel > self.table.given_up();
+        if !self.ready.is_empty() || !expected || !self.ring.completion().is_empty() {
             return;
         }
         let timeout = types::Timespec::new()
@@ -482,6 +618,12 @@ impl DeviceSet for UringSet {
         let args = types::SubmitArgs::new().timespec(&timeout);
         // Timeout and signals end the wait; other errors come back at the next poll.
         let _ = self.ring.submitter().submit_with_args(1, &args);
+    }
+
+    fn give_up(&mut self, dev: DevIndex) {
+        self.fail(dev);
+        self.abandon(dev);
+        self.announce();
     }
 
     fn size_bytes(&self, dev: DevIndex) -> u64 {
@@ -513,6 +655,14 @@ impl UringSet {
 /// Whether entering the ring is worth another try.
 fn is_transient(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::EINTR | libc::EAGAIN | libc::EBUSY | libc::ENOMEM))
+}
+
+/// Transfers that cannot be started at once (files on most file systems, flushes) each take a worker of the kernel's, and keep
+/// it while their device does not answer: the other devices' must not wait for that. `stuck` are lost for good.
+fn set_workers(ring: &IoUring, stuck: usize) {
+    let wanted = u32::try_from(WORKERS + stuck).unwrap_or(u32::MAX);
+    // Kernels before 5.15 know no limit to be set.
+    let _ = ring.submitter().register_iowq_max_workers(&mut [wanted, 0]);
 }
 
 /// The best ring this kernel gives.

@@ -45,6 +45,6 @@ pub use policy::{Class, CollectedUnit, GcApart, GcWrite, Placement, SingleGroup,
 pub use recent::RecentWrites;
 pub use sepbit::SepBit;
 pub use sequence::{Sequence, SequenceDetector};
-pub use unit::{GcThreshold, UnitShape, UnitStamp};
+pub use unit::{GcThreshold, UnitStamp};
 pub use victim::{CostBenefit, Greedy, UnitId, UnitState, Units, VictimPolicy};
 pub use was::Was;

@@ -6,7 +6,7 @@
 //!    also when the old version still waits in an open group. The old version is dropped (in a group) or marked
 //!    invalid (in a unit); the new one joins the group of the class answered. If that is the group where the old
 //!    version waits, it is overwritten in place.
-//! 3. A group that has reached its capacity ([`crate::UnitShape::group_chunks`]) is written as full stripes, a unit.
+//! 3. A group that has reached its capacity, which the engine knows, is written as full stripes, a unit.
 //!    Before that, while space is scarce ([`crate::GcThreshold`]), units are collected (W-22): their valid chunks are
 //!    read, [`Placement::place_gc`] is asked for each, and [`Placement::note_collected`] is told once per unit
 //!    **before** that unit's first chunk is placed, as in SepBIT's Algorithm 1.

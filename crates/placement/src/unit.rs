@@ -1,41 +1,7 @@
-//! Sizes of groups and units, when to collect, and how old a unit's chunks are.
+//! When to collect, and how old a unit's chunks are.
 
 use crate::OptionError;
 use crate::error::within;
-
-/// Shape of a unit: one erase block of every SSD (W-19, W-23).
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct UnitShape {
-    block_chunks: u32,
-    data_count: u32,
-    parity_count: u32,
-}
-
-impl UnitShape {
-    /// `block_chunks` (BlockSize, chunks per erase block): 1 to 2^16; `data_count` + `parity_count` (RAIDSize): at most
-    /// 255, at least one of each.
-    pub fn new(block_chunks: u32, data_count: u32, parity_count: u32) -> Result<Self, OptionError> {
-        within("chunks per erase block", u64::from(block_chunks), 1, 1 << 16)?;
-        within("data devices", u64::from(data_count), 1, 254)?;
-        within("parity devices", u64::from(parity_count), 1, 255 - u64::from(data_count))?;
-        Ok(Self { block_chunks, data_count, parity_count })
-    }
-
-    /// Data chunks that a group takes before it is written (W-16).
-    pub fn group_chunks(&self) -> u32 {
-        self.block_chunks * self.data_count
-    }
-
-    /// Chunks of a unit, parity included (W-19, W-23).
-    pub fn unit_chunks(&self) -> u32 {
-        self.block_chunks * (self.data_count + self.parity_count)
-    }
-
-    /// Stripes of a unit (W-23).
-    pub fn stripes(&self) -> u32 {
-        self.block_chunks
-    }
-}
 
 /// The share of units in use above which gc runs before a group is written (W-22). In use is everything not free,
 /// units full of invalid chunks included, else gc would never start.
@@ -94,19 +60,6 @@ mod tests {
     #![allow(clippy::unwrap_used, reason = "tests may panic")]
 
     use super::*;
-
-    #[test]
-    fn w16_w17_w19_w23_sizes_of_the_papers_setup() {
-        let raid5 = UnitShape::new(64, 7, 1).unwrap();
-        let raid6 = UnitShape::new(64, 6, 2).unwrap();
-        assert_eq!((raid5.group_chunks(), raid5.group_chunks() * 4), (448, 1792)); // chunks, KiB
-        assert_eq!((raid6.group_chunks(), raid6.group_chunks() * 4), (384, 1536));
-        assert_eq!((raid5.unit_chunks(), raid6.unit_chunks()), (512, 512));
-        assert_eq!((raid5.stripes(), raid6.stripes()), (64, 64));
-        let error = UnitShape::new(64, 200, 56).unwrap_err();
-        assert_eq!(error.to_string(), "parity devices: found 56, expected 1 to 55");
-        assert!(UnitShape::new(64, 254, 1).is_ok() && UnitShape::new(64, 255, 1).is_err());
-    }
 
     #[test]
     fn w22_a16_gc_runs_above_ninety_percent_of_units_in_use() {

@@ -58,7 +58,7 @@ pub trait Units {
     /// Number of units; their ids are below it.
     fn count(&self) -> u32;
 
-    /// Data chunks that a full unit holds ([`crate::UnitShape::group_chunks`]).
+    /// Data chunks that a full unit holds.
     fn capacity(&self) -> u32;
 
     /// A unit that may be collected; `None` if it is free, open, or being collected.

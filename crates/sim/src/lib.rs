@@ -12,15 +12,19 @@
 //! | power cut | at the start or end of any operation, also during assembly: of every write that no flush covers, completed or not, each 512-byte sector arrives or not, in any order among overlapping writes |
 //! | discard | what was discarded reads as something else from then on; volatile and reordered like a write |
 //! | EIO | a read, write or flush fails, and does nothing |
+//! | no room | some writes to any device find no room and do nothing, for a while, also during assembly |
+//! | hang | a device does not answer, for a while or for ever; what was given up meanwhile may take effect later |
 //! | loss | at any operation, or with a power cut, a device is gone for good |
 //! | misdirected write | a write of user content lands at another place of the same device |
 //! | bit rot | bits of what is stored flip, anywhere on the device, metadata included |
 //! | stale device | a device that left the array is plugged in again, alone or beside its replacement |
 //!
-//! **The promise.** A device that suffers any of the last five is *suspect* from then on, until it has been replaced and
-//! rebuilt. There are never more suspects than the code tolerates (m, log devices counted); a power cut may come together
-//! with the loss of as many devices as that leaves. This is how "at most m damaged pieces in every code word" is kept.
-//! Inside the promise no request may fail, no durable content may be lost, and every invariant of [`check`](self) holds.
+//! **The promise.** A device that hangs, fails an operation, is lost, writes elsewhere, rots or comes back stale is *suspect*
+//! from then on, until it has been replaced and rebuilt; one that lacks room is not. There are never more suspects than the
+//! code tolerates (m, log devices counted); a power cut may come together with the loss of as many devices as that leaves.
+//! This is how "at most m damaged pieces in every code word" is kept. Inside the promise no request may fail (but a write or
+//! flush for want of room) nor wait longer than devices may take to answer, no durable content may be lost, and every
+//! invariant of [`check`](self) holds.
 //!
 //! **The driver** pumps the engine exactly as the server does: once, again only if the engine asks for it, and otherwise not before an
 //! operation ends or a deadline comes. A request or work that is left when neither will happen is a violation at once, and so is

@@ -7,7 +7,7 @@ use crate::rng::{Rng, mix};
 use crate::session::{Session, SessionEnd};
 use crate::swarm::{Pinned, Swarm};
 use crate::world::{Shared, Trap, World, superblock_of};
-use array::{Array, NewArray, RecoveryReport, arrange, create};
+use array::{Array, AssembleError, NewArray, RecoveryReport, arrange, create};
 use block::DevIndex;
 use format::{ArrayUuid, MemberState, Superblock};
 use std::collections::BTreeSet;
@@ -258,6 +258,9 @@ impl Machine {
     pub fn power_on(&mut self) -> Result<Array<Shared>, Violation> {
         loop {
             let recrash = self.swarm.crashes && self.rng.chance(self.swarm.recrash_permille, 1000);
+            if self.swarm.faults && self.rng.chance(1, 16) {
+                self.fill_up();
+            }
             if let Some((array, report)) = self.assemble(recrash)? {
                 self.outcome.replayed += report.replayed;
                 self.outcome.dropped += report.dropped;
@@ -285,6 +288,11 @@ impl Machine {
         }
         let result = Array::assemble(self.world.clone(), &arrangement, nonce, self.swarm.options);
         if self.world.look().is_crashed() {
+            return Ok(None);
+        }
+        if let Err(AssembleError::MemberFull { .. }) = result
+            && self.world.look().lacked_room()
+        {
             return Ok(None);
         }
         let (array, report) = result.map_err(|e| violation!("assembly failed: {e}"))?;
@@ -315,6 +323,14 @@ impl Machine {
         }
         self.power_off();
         Ok(())
+    }
+
+    /// There is no room where a device lies, for a while. Nothing is wrong with it, so it can be any one.
+    pub fn fill_up(&mut self) {
+        let dev = self.rng.below(u64::from(self.member_count())) as u16;
+        let trap = Trap::NoRoom { dev, count: self.rng.pick(&[1, 5, 40, 400]) };
+        self.say(|| format!("trap: {trap:?}"));
+        self.world.change().set_trap(trap);
     }
 
     fn trap_assembly(&mut self) {

@@ -22,6 +22,9 @@ const IDLE_TURNS_MAX: u64 = 20;
 /// A deadline as far ahead as this is none: an hour.
 const DEADLINE_MAX_NS: u64 = 3_600_000_000_000;
 
+/// What requests may wait for besides devices.
+const AGE_SLACK_NS: u64 = 300_000_000;
+
 /// How a session ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum SessionEnd {
@@ -46,6 +49,7 @@ enum Kind {
 struct Request {
     kind: Kind,
     submitted: u64,
+    since_ns: u64,
     slots: Vec<Slot>,
     /// Members out of service when it was submitted, each with its serial.
     out: Vec<(u16, u32)>,
@@ -163,7 +167,8 @@ impl<'a> Session<'a> {
             .filter(|&dev| self.is_out(dev))
             .map(|dev| (dev, self.serial(dev)));
         let out = out.collect();
-        self.requests.insert(tag, Request { kind, submitted, slots, out });
+        let since_ns = self.machine.now_ns;
+        self.requests.insert(tag, Request { kind, submitted, since_ns, slots, out });
         (tag, submitted)
     }
 
@@ -194,6 +199,7 @@ impl<'a> Session<'a> {
             self.answer(done)?;
         }
         self.answers = answers;
+        self.check_ages()?;
         if more {
             self.idle_turns = 0;
         } else {
@@ -263,6 +269,24 @@ impl<'a> Session<'a> {
         Ok(())
     }
 
+    /// Nobody waits for devices longer than their limit allows, each device that may be hurt taken in turn.
+    fn check_ages(&self) -> Result<(), Violation> {
+        let Some(limit_ns) = self.machine.swarm.options.device_timeout_ns else { return Ok(()) };
+        let most_ns = (self.machine.budget() as u64 + 1) * 2 * limit_ns + AGE_SLACK_NS;
+        let is_client = |r: &&Request| matches!(r.kind, Kind::Write { .. } | Kind::Read { .. } | Kind::Flush);
+        let old =
+            self.requests.values().filter(is_client).find(|r| self.machine.now_ns - r.since_ns > most_ns);
+        match old {
+            Some(Request { kind, since_ns, .. }) if !self.machine.world.look().lacked_room() => {
+                Err(violation!(
+                    "{kind:?} has waited for {} ns, devices have {limit_ns} ns to answer",
+                    self.machine.now_ns - since_ns
+                ))
+            }
+            Some(_) | None => Ok(()),
+        }
+    }
+
     /// Turns until every request is answered; `false` if power failed first, or more devices than the code tolerates have
     /// stopped answering: then answers may be errors, but they come.
     pub fn drain(&mut self) -> Result<bool, Violation> {
@@ -320,6 +344,11 @@ impl<'a> Session<'a> {
             }
             (Kind::Scrub | Kind::Rebuild { .. }, Err(EngineError::Refused)) => Ok(()),
             (Kind::Commit | Kind::Checkpoint | Kind::Scrub | Kind::Clean, Ok(())) => Ok(()),
+            (Kind::Write { .. } | Kind::Flush, Err(EngineError::MemberFull { .. }))
+                if self.machine.world.look().lacked_room() =>
+            {
+                Ok(())
+            }
             (_, Err(_)) if self.machine.world.look().is_blacked_out() => Ok(()),
             (kind, Err(error)) => Err(violation!(
                 "{kind:?} failed although no more devices are hurt than the code tolerates: {error}"
@@ -636,10 +665,18 @@ impl<'a> Session<'a> {
     }
 
     fn lay_trap(&mut self) {
+        if self.machine.swarm.faults && self.machine.rng.chance(1, 4) {
+            return self.machine.fill_up();
+        }
         let Some(dev) = self.machine.draw_victim() else { return };
         self.machine.suspects.insert(dev);
         self.machine.standing[usize::from(dev)].tainted = true;
         let rng = &mut self.machine.rng;
+        if self.machine.swarm.options.device_timeout_ns.is_some() && rng.chance(1, 6) {
+            let ticks = rng.pick(&[None, Some(50), Some(10_000)]);
+            self.machine.say(|| format!("device {dev} does not answer for {ticks:?} ticks"));
+            return self.machine.world.change().hang(dev, ticks);
+        }
         let trap = match rng.below(7) {
             0 => Trap::Read { dev, count: rng.within(1, 20) as u32 },
             1 => Trap::Write { dev },
@@ -666,6 +703,7 @@ impl<'a> Session<'a> {
 
     /// Everything settles and is durable; then all invariants are checked. Nothing happens if power fails first.
     pub fn rest(&mut self) -> Result<(), Violation> {
+        self.machine.world.change().make_room();
         // The first flush makes records durable, the second makes that known on disk; background work may add records.
         // Without a journal, only the figures tell that there was some.
         let work = |array: &Array<Shared>| {
@@ -709,6 +747,7 @@ impl<'a> Session<'a> {
 
     /// An orderly stop; `false` if power failed first.
     pub fn stop(&mut self) -> Result<bool, Violation> {
+        self.machine.world.change().make_room();
         self.control(Kind::Flush, |engine, tag| engine.flush(tag));
         if !self.drain()? {
             return Ok(false);

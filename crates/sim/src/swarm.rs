@@ -327,6 +327,8 @@ fn draw_options(rng: &mut Rng, config: &ArrayConfig) -> EngineOptions {
         scheme: draw_scheme_options(rng),
         discard_run_chunks: aside.pick(&[None, Some(1), Some(8)]),
         discard_unit_bytes: aside.pick(&[None, Some(0), Some(0)]),
+        device_timeout_ns: aside.pick(&[None, Some(5_000_000)]),
+        room_wait_ns: aside.pick(&[0, 1_000_000, 20_000_000]),
         ..EngineOptions::default()
     }
 }

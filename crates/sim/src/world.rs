@@ -48,6 +48,13 @@ pub enum Trap {
         /// The device.
         dev: u16,
     },
+    /// So many writes, if not all of a time, find no room and do nothing; then there is room again.
+    NoRoom {
+        /// The device.
+        dev: u16,
+        /// How many.
+        count: u32,
+    },
 }
 
 impl Trap {
@@ -58,7 +65,8 @@ impl Trap {
             | Self::Write { dev }
             | Self::Flush { dev }
             | Self::Gone { dev }
-            | Self::Misdirect { dev } => dev,
+            | Self::Misdirect { dev }
+            | Self::NoRoom { dev, .. } => dev,
         }
     }
 }
@@ -66,7 +74,12 @@ impl Trap {
 struct Member {
     disk: Disk,
     present: bool,
+    /// Nothing ends before that tick.
+    hung_until: u64,
 }
+
+/// Never.
+const FOR_EVER: u64 = u64::MAX;
 
 struct Flight {
     op: DeviceOp,
@@ -76,12 +89,16 @@ struct Flight {
     stamp: u64,
     fault: Option<IoFault>,
     offset_bytes: u64,
+    /// Nobody waits for it any more; it may still take effect.
+    given_up: bool,
 }
 
 /// See the module's documentation.
 pub struct World {
     members: Vec<Member>,
     flights: Vec<Flight>,
+    /// Ends of operations that were given up.
+    gone: Vec<Completion>,
     traps: Vec<Trap>,
     pace: Pace,
     rng: Rng,
@@ -94,6 +111,8 @@ pub struct World {
     blackout: Option<(u64, Vec<u16>)>,
     /// Where chunks or log blocks start on each device: misdirected writes land beyond it.
     data_start: Vec<u64>,
+    /// Whether a write found no room since power came.
+    lacked_room: bool,
     hash: u64,
     broken: Option<String>,
 }
@@ -104,9 +123,10 @@ impl World {
         Self {
             members: sizes_bytes
                 .iter()
-                .map(|&size| Member { disk: Disk::new(size), present: true })
+                .map(|&size| Member { disk: Disk::new(size), present: true, hung_until: 0 })
                 .collect(),
             flights: Vec::new(),
+            gone: Vec::new(),
             traps: Vec::new(),
             pace,
             rng,
@@ -116,6 +136,7 @@ impl World {
             crashed: false,
             blackout: None,
             data_start: vec![u64::MAX; sizes_bytes.len()],
+            lacked_room: false,
             hash: 0,
             broken: None,
         }
@@ -145,6 +166,25 @@ impl World {
     /// Takes the traps on a device away.
     pub fn clear_traps(&mut self, dev: u16) {
         self.traps.retain(|trap| trap.dev() != dev);
+    }
+
+    /// There is room everywhere again.
+    pub fn make_room(&mut self) {
+        self.traps.retain(|trap| !matches!(trap, Trap::NoRoom { .. }));
+    }
+
+    /// Whether a write found no room since power came.
+    pub fn lacked_room(&self) -> bool {
+        self.lacked_room
+    }
+
+    /// The device does not answer for so many ticks, or for ever; what is under way on it, either.
+    pub fn hang(&mut self, dev: u16, ticks: Option<u64>) {
+        let until = ticks.map_or(FOR_EVER, |ticks| self.tick.saturating_add(ticks));
+        self.members[usize::from(dev)].hung_until = until;
+        for flight in self.flights.iter_mut().filter(|flight| flight.op.dev.get() == dev) {
+            flight.due = flight.due.max(until);
+        }
     }
 
     /// Power fails after this many more operation starts or ends.
@@ -192,14 +232,15 @@ impl World {
         self.broken.as_deref()
     }
 
-    /// Operations under way.
+    /// Operations under way that somebody waits for and that will end.
     pub fn in_flight(&self) -> usize {
-        self.flights.len()
+        self.flights.iter().filter(|flight| !flight.given_up && flight.due < FOR_EVER).count()
     }
 
     /// Time passes until an operation ends.
     pub fn tick_to_next(&mut self) {
-        if let Some(due) = self.flights.iter().map(|flight| flight.due).min() {
+        let ending = self.flights.iter().map(|flight| flight.due).filter(|&due| due < FOR_EVER);
+        if let Some(due) = ending.min() {
             self.tick = self.tick.max(due);
         }
     }
@@ -228,13 +269,16 @@ impl World {
     pub fn replace(&mut self, dev: u16, image: Image) -> Image {
         let member = &mut self.members[usize::from(dev)];
         let old = member.disk.durable().clone();
-        (member.disk, member.present) = (Disk::from_image(image), true);
+        (member.disk, member.present, member.hung_until) = (Disk::from_image(image), true, 0);
+        // What was given up is under way on the old disk.
+        self.flights.retain(|flight| flight.op.dev.get() != dev || !flight.given_up);
         old
     }
 
     /// The machine is off: caches are resolved, nothing is in flight, traps are gone. It can be started again.
     pub fn power_cycle(&mut self, tear: Tear) {
         let mut flights: Vec<Vec<(usize, Vec<Block>)>> = self.members.iter().map(|_| Vec::new()).collect();
+        self.gone.clear();
         for flight in self.flights.drain(..) {
             if flight.op.kind == OpKind::Write && flight.fault.is_none() {
                 let first = flight.offset_bytes as usize / BLOCK_BYTES;
@@ -245,6 +289,8 @@ impl World {
             member.disk.power_cut(in_flight, tear, &mut self.rng);
         }
         self.traps.clear();
+        self.members.iter_mut().for_each(|member| member.hung_until = 0);
+        self.lacked_room = false;
         (self.crashed, self.crash_at, self.blackout) = (false, None, None);
     }
 
@@ -268,6 +314,7 @@ impl World {
 
     fn spring(&mut self, op: &DeviceOp) -> (Option<IoFault>, u64) {
         let dev = op.dev.get();
+        let coin = self.rng.chance(2, 3);
         if !self.members[op.dev.index()].present || self.is_dark(op.dev) {
             return (Some(IoFault::Gone), op.offset_bytes);
         }
@@ -277,6 +324,8 @@ impl World {
                     Trap::Read { .. } => op.kind == OpKind::Read,
                     Trap::Write { .. } => op.kind == OpKind::Write,
                     Trap::Flush { .. } => op.kind == OpKind::Flush,
+                    // What overwrites needs no room.
+                    Trap::NoRoom { .. } => op.kind == OpKind::Write && coin,
                     Trap::Gone { .. } => true,
                     Trap::Misdirect { .. } => {
                         op.kind == OpKind::Write && op.offset_bytes >= self.data_start[op.dev.index()]
@@ -302,6 +351,14 @@ impl World {
                 self.traps.swap_remove(hit);
                 self.members[op.dev.index()].present = false;
                 (Some(IoFault::Gone), op.offset_bytes)
+            }
+            Trap::NoRoom { dev, count } => {
+                self.lacked_room = true;
+                match count {
+                    0 | 1 => drop(self.traps.swap_remove(hit)),
+                    more => self.traps[hit] = Trap::NoRoom { dev, count: more - 1 },
+                }
+                (Some(IoFault::NoSpace), op.offset_bytes)
             }
             Trap::Misdirect { .. } => {
                 self.traps.swap_remove(hit);
@@ -342,7 +399,8 @@ impl World {
         let slow = self.pace.slow.filter(|&(dev, _)| dev == op.dev.get()).map_or(1, |(_, factor)| factor);
         let delay = self.rng.below(self.pace.delay_max * slow + 1);
         let stamp = self.members[op.dev.index()].disk.stamp();
-        self.flights.push(Flight { op: *op, due: self.tick + delay, blocks, stamp, fault, offset_bytes });
+        let due = (self.tick + delay).max(self.members[op.dev.index()].hung_until);
+        self.flights.push(Flight { op: *op, due, blocks, stamp, fault, offset_bytes, given_up: false });
     }
 
     fn carry_out(&mut self, pool: &mut Pool, flight: &Flight) -> Result<(), IoFault> {
@@ -374,6 +432,17 @@ impl World {
             (OpKind::Read | OpKind::Write, None) => false,
         };
         if good { Ok(()) } else { Err(IoFault::Short) }
+    }
+
+    /// What was given up takes effect although nobody waits for it; its buffer is somebody else's by now.
+    fn land(&mut self, flight: &Flight) {
+        let member = &mut self.members[flight.op.dev.index()];
+        if matches!(flight.op.kind, OpKind::Write | OpKind::Discard)
+            && member.present
+            && flight.fault.is_none()
+        {
+            member.disk.write(flight.offset_bytes, &flight.blocks);
+        }
     }
 
     fn now<T>(
@@ -432,6 +501,7 @@ impl DeviceSet for World {
         if self.crashed {
             return;
         }
+        completions.append(&mut self.gone);
         self.tick += 1;
         let tick = self.tick;
         let (mut due, waiting): (Vec<Flight>, Vec<Flight>) =
@@ -444,6 +514,10 @@ impl DeviceSet for World {
                 self.flights.push(flight);
                 break;
             }
+            if flight.given_up {
+                self.land(&flight);
+                continue;
+            }
             let result = self.carry_out(pool, &flight);
             let content = flight.blocks.first().map_or(0, |b| u64::from(format::crc32c(&b[..])));
             let what = flight.op.kind as u64 ^ u64::from(result.is_ok()) << 8;
@@ -455,6 +529,14 @@ impl DeviceSet for World {
 
     fn wait(&mut self, _timeout_ns: u64) {
         self.tick_to_next();
+    }
+
+    fn give_up(&mut self, dev: DevIndex) {
+        let given_up = |flight: &&mut Flight| flight.op.dev == dev && !flight.given_up;
+        for flight in self.flights.iter_mut().filter(given_up) {
+            flight.given_up = true;
+            self.gone.push(Completion { tag: flight.op.tag, result: Err(IoFault::Gone) });
+        }
     }
 
     fn size_bytes(&self, dev: DevIndex) -> u64 {
@@ -521,6 +603,10 @@ impl DeviceSet for Shared {
 
     fn wait(&mut self, timeout_ns: u64) {
         self.change().wait(timeout_ns);
+    }
+
+    fn give_up(&mut self, dev: DevIndex) {
+        self.change().give_up(dev);
     }
 
     fn size_bytes(&self, dev: DevIndex) -> u64 {

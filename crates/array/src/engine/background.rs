@@ -123,7 +123,8 @@ impl Engine {
         let idle = self.options.commit.idle_ns.filter(|_| self.wants_idle_commit());
         let idle = idle.filter(|_| !planted(Planted::SleepPastIdle));
         let idle = idle.map(|ns| self.background.last_request_ns.saturating_add(ns));
-        paced.into_iter().chain(idle).chain(self.cache_deadline_ns()).min()
+        let own = paced.into_iter().chain(idle).chain(self.cache_deadline_ns());
+        own.chain(self.members_deadline_ns()).min()
     }
 
     /// Whether there is anything to commit when no requests come. What a run left dirty is tried again when there is more room.

@@ -64,6 +64,11 @@ pub struct EngineOptions {
     /// Units that garbage collection freed are discarded on their devices if they have at least this many bytes on each; `None` =
     /// never.
     pub discard_unit_bytes: Option<u64>,
+    /// A member on which an operation has been under way for longer is taken out of service, if the array can do without it;
+    /// `None`: it is waited for.
+    pub device_timeout_ns: Option<u64>,
+    /// Writes wait for room on a member for so long before they are refused; those begun wait until there is room.
+    pub room_wait_ns: u64,
     /// Whether what devices give back means anything.
     pub content: Content,
     /// What the scheme is to do, where it leaves a choice.
@@ -85,6 +90,8 @@ impl Default for EngineOptions {
             sort_units: true,
             discard_run_chunks: Some(32),
             discard_unit_bytes: Some(1 << 20),
+            device_timeout_ns: None,
+            room_wait_ns: 2_000_000_000,
             content: Content::Checked,
             scheme: SchemeOptions::default(),
         }

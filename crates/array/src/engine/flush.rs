@@ -286,6 +286,26 @@ impl Engine {
         self.maintenance_flushed(run.number);
     }
 
+    /// Whoever has waited for durability for too long is told that it cannot be had now; the flush itself goes on.
+    pub(super) fn refuse_flushes(&mut self, error: EngineError) {
+        let latest_ns = self.now_ns.saturating_sub(self.options.room_wait_ns);
+        let mut wanted = std::mem::take(&mut self.flush.wanted);
+        let mut answers = self.flush.run.as_mut().map(|run| std::mem::take(&mut run.answers));
+        for list in [Some(&mut wanted), answers.as_mut()].into_iter().flatten() {
+            list.retain(|&request| {
+                let is_late = self.requests[request].since_ns <= latest_ns;
+                if is_late {
+                    self.close(request, Err(error));
+                }
+                !is_late
+            });
+        }
+        self.flush.wanted = wanted;
+        if let (Some(run), Some(answers)) = (&mut self.flush.run, answers) {
+            run.answers = answers;
+        }
+    }
+
     /// A change of the members is on disk: a flush that waited for it ends.
     pub(super) fn flush_unfenced(&mut self) {
         let waits = matches!(self.flush.run, Some(Run { stage: Stage::Devices { outstanding: 0 }, .. }));

@@ -145,7 +145,7 @@ impl Engine {
                 self.fail_device(addr.dev);
                 false
             }
-            Err(IoFault::Device { .. } | IoFault::Short) => {
+            Err(IoFault::Device { .. } | IoFault::Short | IoFault::NoSpace) => {
                 self.health.errors_mut(addr.dev).read += 1;
                 false
             }

@@ -47,6 +47,11 @@ impl Locks {
         free
     }
 
+    /// Whether anybody holds a stripe.
+    pub fn is_held(&self, stripe: StripeId) -> bool {
+        self.stripes.contains_key(&stripe.get())
+    }
+
     /// Queues work that [`Locks::try_lock`] did not grant.
     pub fn wait(&mut self, stripe: StripeId, pending: Pending) {
         self.stripes

@@ -4,6 +4,8 @@
 //! log stripes still need. Foreground work goes on; what it writes to the replacement needs no rebuilding. Scrub reads
 //! every chunk, parity and log chunk, checks it against its checksum and the code, and heals what is bad.
 
+mod walk;
+
 use super::job::JobKind;
 use super::pace::Pace;
 use super::tag::{Purpose, Tag};
@@ -14,6 +16,7 @@ use crate::scheme::Located;
 use block::{DevIndex, IoFault, META_BYTES, OpKind, Seq, Stream, StripeId};
 use format::{MemberState, Superblock};
 use std::collections::VecDeque;
+use walk::Survey;
 
 /// What a unit of maintenance does.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -47,10 +50,13 @@ pub struct MaintenanceReport {
 }
 
 enum Phase {
-    /// Parity commit first; and what is being written now must be known, up to record `after`.
-    Commit { asked: bool, after: Seq },
-    /// Stripes from `next`.
-    Stripes { next: u64 },
+    /// Parity commit first; and what is being written now must be known, up to record `after`. It goes on at code
+    /// word `first`.
+    Commit { asked: bool, after: Seq, first: u64 },
+    /// Code words in use are counted, then it goes on at `first`.
+    Survey { survey: Survey, first: u64 },
+    /// Code words from `next`, so many in all; behind the last one comes the first.
+    Stripes { next: u64, left: u64 },
     /// Live log stripes.
     Words { left: VecDeque<Word> },
     /// Waiting for a flush later than `after`.
@@ -58,6 +64,17 @@ enum Phase {
     /// A rebuild waits for a full checkpoint later than number `after` of this assembly: what replaced a member must hold its
     /// share of the metadata, too, before it counts as healthy.
     Seal { after: u64 },
+}
+
+impl Phase {
+    /// The code word at which a rebuild would go on.
+    fn position(&self) -> u64 {
+        match self {
+            Self::Commit { first, .. } | Self::Survey { first, .. } => *first,
+            Self::Stripes { next, .. } => *next,
+            Self::Words { .. } | Self::Settle { .. } | Self::Seal { .. } => 0,
+        }
+    }
 }
 
 struct Run {
@@ -113,7 +130,8 @@ impl Maintenance {
         let Some(run) = &self.run else { return [0; 8] };
         let (phase, at) = match &run.phase {
             Phase::Commit { asked, .. } => (1, u64::from(*asked)),
-            Phase::Stripes { next } => (2, *next),
+            Phase::Survey { survey, .. } => (6, survey.next()),
+            Phase::Stripes { left, .. } => (2, *left),
             Phase::Words { left } => (3, left.len() as u64),
             Phase::Settle { after } => (4, *after),
             Phase::Seal { after } => (5, *after),
@@ -180,6 +198,7 @@ impl Engine {
         if !known || self.health.is_writable(dev) || !self.accepts_writes() || self.in_flight(dev) > 0 {
             return self.finish(super::Done { tag, result: Err(EngineError::Refused) });
         }
+        self.forget_trouble(dev);
         self.health.renew(dev, serial);
         self.health.start_rebuild(dev, &self.store.config);
         self.publish_members();
@@ -197,11 +216,10 @@ impl Engine {
     pub fn scrub(&mut self, tag: u64, first_stripe: u64) {
         let request = self.open_control(tag);
         self.start_run(UnitKind::Scrub, request);
-        if let Some(Run { kind: UnitKind::Scrub, phase: Phase::Stripes { next }, progress, .. }) =
+        if let Some(Run { kind: UnitKind::Scrub, phase: Phase::Survey { first, .. }, .. }) =
             &mut self.maintain.run
         {
-            (*next, progress.done) = (first_stripe, first_stripe);
-            self.maintain.pace.begin(self.now_ns, first_stripe);
+            *first = first_stripe;
         }
     }
 
@@ -234,7 +252,7 @@ impl Engine {
             Word::Log(_) => None,
         });
         let busy = again.chain(run.awaited.iter().map(|stripe| stripe.get())).min();
-        if let (UnitKind::Scrub, Phase::Stripes { next }) = (run.kind, &run.phase) {
+        if let (UnitKind::Scrub, Phase::Stripes { next, .. }) = (run.kind, &run.phase) {
             let in_flight = (run.units * self.options.unit_stripes) as u64;
             self.maintain.superblock.scrub_cursor =
                 next.saturating_sub(in_flight).min(busy.unwrap_or(u64::MAX));
@@ -258,7 +276,7 @@ impl Engine {
                 // A rebuild goes first; the scrub is given up and says so.
                 self.maintain.last = run.report;
                 let (units, awaited) = (run.units, std::mem::take(&mut run.awaited));
-                let phase = Phase::Commit { asked: false, after };
+                let phase = Phase::Commit { asked: false, after, first: 0 };
                 *run = Run {
                     kind,
                     phase,
@@ -277,8 +295,9 @@ impl Engine {
                 answers.push(request);
                 run.answers = answers;
                 if kind == UnitKind::Rebuild {
-                    run.phase = Phase::Commit { asked: false, after };
-                    run.progress.done = 0;
+                    // What is ahead is rebuilt for both at once; only what lies behind is read once more.
+                    let first = run.phase.position();
+                    run.phase = Phase::Commit { asked: false, after, first };
                 }
             } else {
                 run.answers = answers;
@@ -287,8 +306,8 @@ impl Engine {
             return;
         }
         let phase = match kind {
-            UnitKind::Rebuild => Phase::Commit { asked: false, after },
-            UnitKind::Scrub => Phase::Stripes { next: 0 },
+            UnitKind::Rebuild => Phase::Commit { asked: false, after, first: 0 },
+            UnitKind::Scrub => Phase::Survey { survey: Survey::default(), first: 0 },
         };
         let total = self.scheme.word_count(&self.store);
         self.maintain.run = Some(Run {
@@ -315,8 +334,8 @@ impl Engine {
         }
         loop {
             let Some(run) = &mut self.maintain.run else { return };
-            if let Phase::Commit { asked, after } = &mut run.phase {
-                let after = *after;
+            if let Phase::Commit { asked, after, first } = &mut run.phase {
+                let (after, first) = (*after, *first);
                 if !std::mem::replace(asked, true) {
                     return self.ask_commit();
                 }
@@ -324,7 +343,13 @@ impl Engine {
                 if self.commit_pending() || (self.retired < after && !planted(Planted::RebuildBeforeKnown)) {
                     return;
                 }
-                run_mut(&mut self.maintain).phase = Phase::Stripes { next: 0 };
+                run_mut(&mut self.maintain).phase = Phase::Survey { survey: Survey::default(), first };
+                continue;
+            }
+            if matches!(run.phase, Phase::Survey { .. }) {
+                if !self.survey() {
+                    return;
+                }
                 continue;
             }
             if run.units >= self.options.units_in_flight || !self.rate_allows() || !self.start_unit() {
@@ -399,36 +424,6 @@ impl Engine {
         self.jobs[place].plan = plan;
         self.start_job(place);
         true
-    }
-
-    fn next_target(&mut self) -> Option<Word> {
-        let run = run_mut(&mut self.maintain);
-        while let Some(word) = run.again.pop_front() {
-            // A row that was freed meanwhile is not looked at: it may be written again at any moment.
-            let is_free = |row: u32| self.scheme.word_at(&self.store, row.into()).is_none();
-            if !matches!(word, Word::Row(row) if is_free(row)) {
-                run.progress.done = run.progress.done.saturating_sub(1);
-                return Some(word);
-            }
-        }
-        match &mut run.phase {
-            Phase::Stripes { next } => {
-                let count = self.scheme.word_count(&self.store);
-                for _ in 0..UNUSED_SKIPPED_MAX {
-                    if *next >= count {
-                        return None;
-                    }
-                    *next += 1;
-                    if let Some(word) = self.scheme.word_at(&self.store, *next - 1) {
-                        return Some(word);
-                    }
-                    run.progress.done += 1;
-                }
-                None
-            }
-            Phase::Words { left } => left.pop_front(),
-            Phase::Commit { .. } | Phase::Settle { .. } | Phase::Seal { .. } => None,
-        }
     }
 
     /// `false` if the stripe is busy: it is looked at later, not again and again in this turn.
@@ -518,6 +513,7 @@ impl Engine {
             run_mut(&mut self.maintain).again.push_back(Word::Stripe(stripe));
             return self.unlock(stripe, Mode::Exclusive);
         }
+        run_mut(&mut self.maintain).progress.done += 1;
         let place = self.take_job(JobKind::Maintain);
         let mut plan = std::mem::take(&mut self.jobs[place].plan);
         self.plan_locked_stripe(kind, stripe, &mut plan);
@@ -688,7 +684,7 @@ impl Engine {
             return;
         }
         match &run.phase {
-            Phase::Stripes { next } if *next >= self.scheme.word_count(&self.store) => {
+            Phase::Stripes { left: 0, .. } => {
                 let mut words = Vec::new();
                 self.scheme.log_words(&mut words);
                 if planted(Planted::RebuildSkipsLog) && run.kind == UnitKind::Rebuild {
@@ -701,6 +697,7 @@ impl Engine {
                 run.phase = Phase::Settle { after: self.flush.want_after() };
             }
             Phase::Commit { .. }
+            | Phase::Survey { .. }
             | Phase::Stripes { .. }
             | Phase::Words { .. }
             | Phase::Settle { .. }
@@ -855,9 +852,6 @@ impl Engine {
             && matches!(self.health.state(dev), MemberState::Failed | MemberState::Absent)
     }
 }
-
-/// Code words not in use that are passed over in one turn.
-const UNUSED_SKIPPED_MAX: usize = 1 << 16;
 
 fn run_mut(maintain: &mut Maintenance) -> &mut Run {
     maintain.run.as_mut().expect("called while a run is under way")

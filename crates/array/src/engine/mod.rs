@@ -13,6 +13,7 @@ mod collect;
 mod compute;
 mod config;
 mod cover;
+mod flights;
 mod flush;
 mod job;
 mod lock;
@@ -30,6 +31,7 @@ mod write;
 mod zero;
 
 pub use config::{CommitPolicy, Content, EngineOptions, SyncPolicy};
+pub use flights::MemberTrouble;
 pub use maintain::{MaintenanceReport, Progress};
 pub use request::{Done, Durability, EngineError};
 
@@ -39,7 +41,7 @@ use crate::plan::Codeword;
 use crate::planted::{Planted, planted};
 use crate::scheme::{ChunkWrite, Journaling, Scheme, WriteLock};
 use crate::store::{Run, Store};
-use block::{ChunkAddr, Completion, DevIndex, DeviceOp, IoFault, OpKind, Pool, Seq, Slot, Stream, StripeId};
+use block::{ChunkAddr, DevIndex, DeviceOp, IoFault, OpKind, Pool, Seq, Slot, Stream, StripeId};
 use lock::{Locks, Mode};
 use slab::{Slab, Tickets};
 use std::collections::{BTreeSet, VecDeque};
@@ -161,13 +163,10 @@ pub struct Engine {
     maintain: maintain::Maintenance,
 
     ops: Vec<DeviceOp>,
+    flights: flights::Flights,
     order: order::Order,
-    /// Operations of each member that have not ended.
-    in_flight: Vec<u32>,
     /// More members are lost than the code tolerates: nothing is written any more.
     frozen: bool,
-    /// Operations that a frozen array does not carry out; they fail with the next turn.
-    unissued: Vec<Tag>,
     done: Vec<Done>,
     /// Answers held back until a change of the members is on disk.
     held: Vec<Done>,
@@ -210,10 +209,10 @@ impl Engine {
         let metadata_slots_max = FRAMES_SET_ASIDE * copies + 2 * parts.health.members().len();
         let metadata_slots: Vec<Slot> = (0..metadata_slots_max).map_while(|_| pool.alloc()).collect();
         let log_tail = parts.store.log.tail();
-        let in_flight = vec![0; parts.health.members().len()];
         let retired = Seq::new(parts.journal.next_seq().get() - 1);
         let checkpoint = checkpoint::Checkpointer::new(parts.checkpoint, retired);
         Self {
+            flights: flights::Flights::new(parts.health.members().len(), &options),
             flush: flush::Flusher::new(parts.health.members().len(), retired),
             cache: cache::Cache::new(&options, &parts.store.config, parts.scheme.class_count()),
             payload: payload::Payloads::new(&parts.store),
@@ -249,9 +248,7 @@ impl Engine {
             checkpoint,
             ops: Vec::new(),
             order: order::Order::default(),
-            in_flight,
             frozen: false,
-            unissued: Vec::new(),
             done: Vec::new(),
             held: Vec::new(),
             fence: 0,
@@ -355,6 +352,7 @@ impl Engine {
     /// The time as the driver loop sees it, in nanoseconds from any fixed point; never goes back.
     pub fn set_now(&mut self, now_ns: u64) {
         self.now_ns = self.now_ns.max(now_ns);
+        self.flights.set_now(self.now_ns);
     }
 
     /// Finished requests; the caller empties the vector.
@@ -374,7 +372,7 @@ impl Engine {
             && self.fence == 0
             && self.trims.len() == 0
             && self.ops.is_empty()
-            && self.unissued.is_empty()
+            && !self.flights.wants_turn()
             && self.maintain.heals_in_flight() == 0
     }
 
@@ -382,9 +380,7 @@ impl Engine {
     /// more to do at once, see [`Engine::wants_pump`].
     pub fn pump(&mut self) {
         self.note_mark();
-        while let Some(tag) = self.unissued.pop() {
-            self.complete(Completion { tag: tag.encode(), result: Err(IoFault::Gone) });
-        }
+        self.watch_members();
         self.release_quarantine();
         self.retry_stalled_covers();
         self.drive_zeros();
@@ -401,23 +397,21 @@ impl Engine {
         }
     }
 
-    /// A device operation ended.
-    pub fn complete(&mut self, completion: Completion) {
-        let tag = Tag::decode(completion.tag);
-        self.in_flight[tag.dev.index()] -= 1;
+    /// What an operation was for goes on.
+    fn ended(&mut self, tag: Tag, result: Result<(), IoFault>) {
         self.completed += 1;
         match tag.purpose {
-            Purpose::JobRead => self.job_read_done(tag, completion.result),
-            Purpose::JobWrite => self.job_write_done(tag, completion.result),
-            Purpose::Payload => self.payload_done(tag, completion.result),
-            Purpose::Read => self.read_done(tag, completion.result),
-            Purpose::CoverRead => self.cover_read_done(tag, completion.result),
-            Purpose::Heal => self.heal_done(tag, completion.result),
-            Purpose::Frame => self.frame_done(tag, completion.result),
-            Purpose::Flush => self.device_flush_done(tag, completion.result),
-            Purpose::Superblock => self.superblock_done(tag, completion.result),
-            Purpose::Checkpoint => self.checkpoint_done(tag, completion.result),
-            Purpose::Trim => self.trim_done(tag, completion.result),
+            Purpose::JobRead => self.job_read_done(tag, result),
+            Purpose::JobWrite => self.job_write_done(tag, result),
+            Purpose::Payload => self.payload_done(tag, result),
+            Purpose::Read => self.read_done(tag, result),
+            Purpose::CoverRead => self.cover_read_done(tag, result),
+            Purpose::Heal => self.heal_done(tag, result),
+            Purpose::Frame => self.frame_done(tag, result),
+            Purpose::Flush => self.device_flush_done(tag, result),
+            Purpose::Superblock => self.superblock_done(tag, result),
+            Purpose::Checkpoint => self.checkpoint_done(tag, result),
+            Purpose::Trim => self.trim_done(tag, result),
         }
     }
 
@@ -430,34 +424,21 @@ impl Engine {
         length_bytes: u64,
         slot: Option<Slot>,
     ) {
-        let (tag_bits, dev) = (tag.encode(), tag.dev);
-        let op = DeviceOp { tag: tag_bits, dev, kind, stream, class: 0, offset_bytes, length_bytes, slot };
-        self.issue(tag, op);
-    }
-
-    fn issue(&mut self, tag: Tag, op: DeviceOp) {
-        self.in_flight[tag.dev.index()] += 1;
-        self.issued += 1;
-        if self.frozen && op.kind != OpKind::Read {
-            return self.unissued.push(tag);
-        }
-        self.ops.push(op);
+        let dev = tag.dev;
+        self.issue(tag, DeviceOp { tag: 0, dev, kind, stream, class: 0, offset_bytes, length_bytes, slot });
     }
 
     fn push_chunk_op(&mut self, tag: Tag, kind: OpKind, stream: Stream, addr: ChunkAddr, slot: Slot) {
         let (offset_bytes, length_bytes) = (self.store.offset_of(addr), self.pool.slot_bytes() as u64);
         let class = if kind == OpKind::Write { self.scheme.class_at(addr) } else { 0 };
-        let (tag_bits, dev, slot) = (tag.encode(), tag.dev, Some(slot));
-        self.issue(
-            tag,
-            DeviceOp { tag: tag_bits, dev, kind, stream, class, offset_bytes, length_bytes, slot },
-        );
+        let (dev, slot) = (tag.dev, Some(slot));
+        self.issue(tag, DeviceOp { tag: 0, dev, kind, stream, class, offset_bytes, length_bytes, slot });
     }
 
-    /// A write or flush failed: the device is out. Answers wait until the other members know. Of a frozen array nothing was
-    /// asked for.
-    fn write_fault(&mut self, dev: DevIndex, _fault: IoFault) {
-        if !self.frozen {
+    /// A write or flush failed: the device is out. Answers wait until the other members know. Of a frozen array, or a device
+    /// that is out already, nothing was asked for; and a write that found no room says nothing about the device.
+    fn write_fault(&mut self, dev: DevIndex, fault: IoFault) {
+        if !self.frozen && fault != IoFault::NoSpace && self.health.is_writable(dev) {
             self.health.errors_mut(dev).write += 1;
             self.fail_device(dev);
         }
@@ -477,12 +458,13 @@ impl Engine {
             self.publish_members();
             self.checkpoint.request_full();
         }
+        self.give_up(dev);
     }
 
     /// Operations on a member that have not ended. Another device may take its place only when there are none: the end
     /// of an old write must not pass for one on the new device.
     pub fn in_flight(&self, dev: DevIndex) -> u32 {
-        self.in_flight.get(dev.index()).copied().unwrap_or(0)
+        self.flights.count(dev)
     }
 
     /// Whether writes are accepted.

@@ -5,7 +5,7 @@ use super::zero::Edge;
 use super::{Engine, SyncPolicy};
 use crate::planted::{Planted, planted};
 use crate::scheme::{ChunkWrite, Journaling};
-use block::{Lba, Lcn, SECTOR_BYTES, Slot};
+use block::{DevIndex, Lba, Lcn, SECTOR_BYTES, Slot};
 
 /// Why a request failed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
@@ -40,6 +40,14 @@ pub enum EngineError {
     /// The engine found no space although the volume's size promises it.
     #[error("no space could be reclaimed")]
     NoSpace,
+    /// Writes need room on a member, and where that lies is none.
+    #[error(
+        "there is no room where member {dev} lies (a full file system, a quota): writes wait; make room, or take the member out of service"
+    )]
+    MemberFull {
+        /// Which member.
+        dev: DevIndex,
+    },
     /// The control request does not fit the array's state.
     #[error("not possible in the array's present state")]
     Refused,
@@ -63,6 +71,8 @@ pub(super) struct Request {
     pub error: Option<EngineError>,
     /// Whether it must be durable before it is answered.
     pub durable: bool,
+    /// When it came.
+    pub since_ns: u64,
 }
 
 impl Engine {
@@ -95,7 +105,8 @@ impl Engine {
 
     fn open(&mut self, tag: u64, remaining: usize, durable: bool) -> u32 {
         let place = self.requests.take();
-        self.requests[place] = Request { tag, remaining: remaining as u32, error: None, durable };
+        let since_ns = self.now_ns;
+        self.requests[place] = Request { tag, remaining: remaining as u32, error: None, durable, since_ns };
         place
     }
 
@@ -191,7 +202,8 @@ impl Engine {
     }
 
     fn check_writable(&self) -> Result<(), EngineError> {
-        if self.accepts_writes() { Ok(()) } else { Err(EngineError::ArrayFailed) }
+        let refused = (!self.accepts_writes()).then_some(EngineError::ArrayFailed);
+        refused.or_else(|| self.room_error()).map_or(Ok(()), Err)
     }
 
     /// One chunk of a request is done.

@@ -31,6 +31,11 @@ impl<T: Default> Slab<T> {
         self.free.push(place);
     }
 
+    /// All entries, those that nobody uses included.
+    pub fn iter(&self) -> impl Iterator<Item = &T> {
+        self.entries.iter()
+    }
+
     /// How many places are taken.
     pub fn len(&self) -> usize {
         self.entries.len() - self.free.len()

@@ -1,4 +1,4 @@
-//! Tags of device operations: what a completion is for.
+//! What device operations are for; the driver knows them by their places among the operations under way.
 
 use block::DevIndex;
 
@@ -29,21 +29,7 @@ pub enum Purpose {
     Trim,
 }
 
-const PURPOSES: [Purpose; 11] = [
-    Purpose::JobRead,
-    Purpose::JobWrite,
-    Purpose::Payload,
-    Purpose::Read,
-    Purpose::CoverRead,
-    Purpose::Heal,
-    Purpose::Frame,
-    Purpose::Flush,
-    Purpose::Superblock,
-    Purpose::Checkpoint,
-    Purpose::Trim,
-];
-
-/// A decoded tag: purpose (4 bits), device (12 bits), id (24 bits), step (24 bits).
+/// What an operation is for, on which member.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Tag {
     /// What for.
@@ -54,38 +40,4 @@ pub struct Tag {
     pub id: u32,
     /// Step within it.
     pub step: u32,
-}
-
-impl Tag {
-    /// The tag as a number.
-    pub fn encode(self) -> u64 {
-        debug_assert!(self.id < 1 << 24 && self.step < 1 << 24 && self.dev.get() < 1 << 12);
-        (self.purpose as u64) << 60
-            | u64::from(self.dev.get()) << 48
-            | u64::from(self.id) << 24
-            | u64::from(self.step)
-    }
-
-    /// The number as a tag; the engine only ever sees numbers it made.
-    pub fn decode(raw: u64) -> Self {
-        Self {
-            purpose: PURPOSES[(raw >> 60) as usize],
-            dev: DevIndex::new((raw >> 48 & 0xfff) as u16),
-            id: (raw >> 24 & 0xff_ffff) as u32,
-            step: (raw & 0xff_ffff) as u32,
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn tags_survive_the_round_trip() {
-        for purpose in PURPOSES {
-            let tag = Tag { purpose, dev: DevIndex::new(511), id: 0xab_cdef, step: 0x12_3456 };
-            assert_eq!(Tag::decode(tag.encode()), tag);
-        }
-    }
 }

@@ -103,13 +103,13 @@ impl Engine {
 
     /// Whether the next [`Engine::pump`] may have something to do although no operation ends and no time passes.
     pub fn wants_pump(&self) -> bool {
-        !self.ops.is_empty() || !self.unissued.is_empty() || self.mark() != self.seen
+        !self.ops.is_empty() || self.flights.wants_turn() || self.mark() != self.seen
     }
 
     /// What would wait for ever: the engine does not ask to be pumped and no operation is in flight, yet something is left
     /// undone that no deadline ahead takes care of. There must never be any.
     pub fn stranded(&self) -> Option<&'static str> {
-        if self.wants_pump() || self.in_flight.iter().any(|&count| count > 0) {
+        if self.wants_pump() || self.flights.any() {
             return None;
         }
         let deadline = self.next_deadline_ns();

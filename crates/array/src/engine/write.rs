@@ -5,6 +5,7 @@ use super::{Engine, EngineError, Mode, Pending, PendingKind};
 use crate::planted::{Planted, planted};
 use crate::scheme::{ChunkWrite, Located, WriteLock};
 use block::StripeId;
+use std::collections::VecDeque;
 
 /// What writes may have lacked that found no room.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -21,6 +22,9 @@ impl Engine {
     pub(super) fn start_batches(&mut self) {
         if !self.accepts_writes() {
             return self.refuse_pending();
+        }
+        if self.lacks_room().is_some() {
+            return self.wait_for_room();
         }
         if self.refusal_would_repeat() {
             self.want_space();
@@ -101,6 +105,27 @@ impl Engine {
             self.unlock(self.stripe_of(&first), first.mode);
             unit.into_iter().rev().for_each(|pending| self.pending.push_front(pending));
         }
+    }
+
+    /// A member lacks room: what needs none goes on. Writes not begun yet wait, and are refused after a while; what the cache
+    /// has acknowledged waits until there is room, like what was begun.
+    fn wait_for_room(&mut self) {
+        self.start_others();
+        let Some(error) = self.room_error() else { return };
+        let geometry = self.store.config.geometry;
+        while let Some(write) = self.filled.pop() {
+            self.unlock(geometry.stripe_of(write.lcn), Mode::Exclusive);
+            self.chunk_done(write.request, Some(error));
+        }
+        let refused =
+            |pending: &Pending| pending.kind == PendingKind::Write && !Self::is_cached(&pending.write);
+        let (refused, kept): (VecDeque<Pending>, VecDeque<Pending>) =
+            std::mem::take(&mut self.pending).into_iter().partition(refused);
+        self.pending = kept;
+        for pending in refused {
+            self.chunk_done(pending.write.request, Some(error));
+        }
+        self.refuse_flushes(error);
     }
 
     fn may_start(&self) -> bool {

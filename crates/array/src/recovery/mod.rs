@@ -8,6 +8,7 @@
 mod load;
 mod membership;
 mod replay;
+mod room;
 mod secure;
 
 pub use membership::{Arrangement, arrange, arrange_any};
@@ -33,6 +34,16 @@ pub(crate) struct Parts {
 
 /// Makes the parts of an engine from the members. `nonce` must be fresh and hard to guess.
 pub(crate) fn assemble(
+    devices: &mut dyn DeviceSet,
+    arrangement: &Arrangement,
+    nonce: u64,
+) -> Result<(Parts, RecoveryReport), AssembleError> {
+    let mut devices = room::WatchRoom::new(devices);
+    let result = assemble_on(&mut devices, arrangement, nonce);
+    devices.full().map_or(result, |dev| Err(AssembleError::MemberFull { dev }))
+}
+
+fn assemble_on(
     devices: &mut dyn DeviceSet,
     arrangement: &Arrangement,
     nonce: u64,

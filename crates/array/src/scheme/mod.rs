@@ -11,7 +11,7 @@ mod options;
 pub mod parity_log;
 pub mod raid;
 
-pub use options::{GROUP_ROWS_MAX, P_WAIT_NS_DEFAULT, SchemeOptions};
+pub use options::{GROUP_BYTES_MAX, P_WAIT_NS_DEFAULT, SchemeOptions};
 pub use parity_log::full_blocks_min;
 
 use crate::health::Health;
@@ -188,6 +188,12 @@ pub trait Scheme: Send {
     /// One of them, if it is in use. [`Word::Stripe`] is held still while it is looked at; others are taken as they are.
     fn word_at(&self, _store: &Store, index: u64) -> Option<Word> {
         Some(Word::Stripe(StripeId::new(index)))
+    }
+
+    /// Whether a stripe that [`Scheme::word_at`] names holds anything that rebuild or scrub must look at; not so if it was
+    /// never written, or all of it was discarded.
+    fn is_in_use(&self, _store: &Store, _stripe: StripeId) -> bool {
+        true
     }
 
     /// What becomes of the records of this scheme's plans.

@@ -8,8 +8,9 @@ use placement::{
 /// How long a chunk waits at most for others to make a whole stripe, by default: eSAP's `P_wait` (W-39).
 pub const P_WAIT_NS_DEFAULT: u64 = 200_000_000;
 
-/// Rows of a group by default at most: the papers' units; larger ones are for large devices, not for more memory.
-pub const GROUP_ROWS_MAX: u32 = 64;
+/// Bytes of a group by default at most: more than twice the largest of the papers (7.5 MB with 16 devices and erase blocks of
+/// 128 pages, H-52). The units of large devices are larger, and every group waits in memory.
+pub const GROUP_BYTES_MAX: u64 = 16 << 20;
 
 /// What elastic schemes do with chunks of unlike lifetime, and when and what they collect. `None` is what the scheme of the
 /// array does by itself.
@@ -27,8 +28,8 @@ pub struct SchemeOptions {
     pub gc: VictimKind,
     /// Share of units in use from which on garbage is collected (W-22, A-16).
     pub gc_threshold: GcThreshold,
-    /// Chunks of one class that wait to be written together; `elastic`: one stripe, `was`: one unit (W-16), of at most
-    /// [`GROUP_ROWS_MAX`] rows.
+    /// Chunks of one class that wait to be written together; `elastic`: one stripe, `was`: one unit (W-16), or an equal
+    /// part of it that takes at most [`GROUP_BYTES_MAX`].
     pub group_chunks: Option<u32>,
     /// How long one waits at most, in nanoseconds, `u64::MAX` = until idle time; `elastic`: [`P_WAIT_NS_DEFAULT`], `was`: until
     /// idle time.
@@ -54,6 +55,14 @@ impl Default for SchemeOptions {
             seed: 1,
         }
     }
+}
+
+/// Rows that a group of `was` fills: a unit (W-19: an erase block of each SSD), or one of equal parts of it.
+fn group_rows(config: &ArrayConfig) -> usize {
+    let row_bytes = (config.geometry.data_count() * config.geometry.chunk_bytes()) as u64;
+    let rows = u64::from(config.unit_rows);
+    let parts = (rows * row_bytes).div_ceil(GROUP_BYTES_MAX).max(1).next_power_of_two();
+    usize::try_from(rows / parts).map_or(1, |rows| rows.max(1))
 }
 
 impl SchemeOptions {
@@ -91,7 +100,7 @@ impl SchemeOptions {
         let stripe = config.geometry.data_count();
         let own = match config.scheme {
             SchemeKind::Elastic => stripe,
-            SchemeKind::Was => stripe * config.unit_rows.min(GROUP_ROWS_MAX) as usize,
+            SchemeKind::Was => stripe * group_rows(config),
             SchemeKind::Raid | SchemeKind::Eplog | SchemeKind::ParityLog => return 0,
         };
         self.group_chunks.map_or(own, |chunks| (chunks as usize).max(1))
@@ -104,5 +113,53 @@ impl SchemeOptions {
             SchemeKind::Was | SchemeKind::Raid | SchemeKind::Eplog | SchemeKind::ParityLog => u64::MAX,
         };
         Some(self.p_wait_ns.unwrap_or(own)).filter(|&ns| ns != u64::MAX)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::create::{CreateOptions, plan_config};
+    use block::Geometry;
+    use format::{CodeKind, Consistency, LayoutKind};
+
+    fn config(k: usize, m: usize, unit_rows: Option<u32>, device_bytes: u64) -> ArrayConfig {
+        let options = CreateOptions {
+            scheme: SchemeKind::Was,
+            code: CodeKind::Cauchy,
+            layout: LayoutKind::Rotate,
+            consistency: Consistency::Journal,
+            geometry: Geometry::new(k, m, 4096).expect("a sound geometry"),
+            reserve_permille: 200,
+            unit_rows,
+        };
+        plan_config(&options, device_bytes, 0, 0).expect("devices with room")
+    }
+
+    /// Chunks of a group, and of a unit with its parity.
+    fn sizes(config: &ArrayConfig) -> (usize, usize) {
+        let group = SchemeOptions::default().waiting_chunks(config);
+        (group, config.unit_rows as usize * config.geometry.device_count())
+    }
+
+    #[test]
+    fn w16_w17_w19_w23_h52_groups_and_units_have_the_papers_sizes() {
+        assert_eq!(sizes(&config(7, 1, None, 256 << 20)), (448, 512)); // 1,792 KiB
+        assert_eq!(sizes(&config(6, 2, None, 256 << 20)), (384, 512)); // 1,536 KiB
+        assert_eq!(sizes(&config(15, 1, Some(128), 256 << 20)), (1920, 2048)); // 7.5 MiB
+    }
+
+    #[test]
+    fn a_group_is_a_unit_or_an_equal_part_of_one_that_memory_bears() {
+        for device_bytes in [256 << 20, 5 << 30, 40 << 30, 1 << 40] {
+            let config = config(4, 2, None, device_bytes);
+            let (group, _) = sizes(&config);
+            let unit = config.unit_rows as usize * 4;
+            assert_eq!(unit % group, 0, "{unit} chunks in groups of {group}");
+            assert!((group * 4096) as u64 <= GROUP_BYTES_MAX);
+            assert!(group == unit || (2 * group * 4096) as u64 > GROUP_BYTES_MAX);
+        }
+        let config = config(250, 2, Some(100), 256 << 20);
+        assert_eq!(sizes(&config).0 % 250, 0, "whole stripes");
     }
 }

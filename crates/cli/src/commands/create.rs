@@ -55,6 +55,9 @@ pub struct Arguments {
     /// The same for log paths; without it they get the size of the data files.
     #[arg(long, value_parser = parse_size, value_name = "SIZE")]
     log_size: Option<u64>,
+    /// Give the files that are made all their room at once, so that they cannot lack any later; they are not sparse then.
+    #[arg(long, requires = "file_size")]
+    allocate: bool,
     /// Erasure code: `xor` for one parity, `cauchy` (Reed-Solomon) for any number, `rdp` (row-diagonal parity) for
     /// two; `auto` is `xor` or `cauchy`.
     #[arg(long, value_enum, default_value = "auto")]
@@ -112,8 +115,8 @@ pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     let Planned { config, need } = plan(arguments)?;
     let mut made = Vec::new();
     let log_size = arguments.log_size.or(arguments.file_size);
-    make_missing(&mut made, &arguments.data, arguments.file_size)?;
-    make_missing(&mut made, &arguments.log, log_size)?;
+    make_missing(&mut made, &arguments.data, arguments.file_size, arguments.allocate)?;
+    make_missing(&mut made, &arguments.log, log_size, arguments.allocate)?;
     let array = NewArray {
         uuid: fresh::uuid()?,
         name: arguments.name.clone(),
@@ -320,10 +323,15 @@ fn is_missing(path: &Path) -> bool {
 }
 
 /// Makes files where nothing is, or an empty file.
-fn make_missing(made: &mut Vec<MadeFile>, paths: &[PathBuf], size_bytes: Option<u64>) -> Result<(), Failure> {
+fn make_missing(
+    made: &mut Vec<MadeFile>,
+    paths: &[PathBuf],
+    size_bytes: Option<u64>,
+    allocate: bool,
+) -> Result<(), Failure> {
     let Some(size_bytes) = size_bytes else { return Ok(()) };
     for path in paths.iter().filter(|path| is_missing(path)) {
-        made.push(MadeFile::make(path, size_bytes)?);
+        made.push(MadeFile::make(path, size_bytes, allocate)?);
     }
     Ok(())
 }

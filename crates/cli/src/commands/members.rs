@@ -46,6 +46,9 @@ pub struct ReplaceArguments {
     /// Make the new device as a sparse file of this size if it does not exist.
     #[arg(long, value_parser = parse_size, value_name = "SIZE")]
     file_size: Option<u64>,
+    /// Give that file all its room at once, so that it cannot lack any later; it is not sparse then.
+    #[arg(long, requires = "file_size")]
+    allocate: bool,
     /// Even if the member works, and one more failure loses data until its replacement is filled.
     #[arg(long)]
     yes: bool,
@@ -75,6 +78,9 @@ pub struct AddArguments {
     /// Make the device as a sparse file of this size if it does not exist.
     #[arg(long, value_parser = parse_size, value_name = "SIZE")]
     file_size: Option<u64>,
+    /// Give that file all its room at once, so that it cannot lack any later; it is not sparse then.
+    #[arg(long, requires = "file_size")]
+    allocate: bool,
     /// Overwrite a device that belongs to another array or holds foreign content.
     #[arg(long)]
     force: bool,
@@ -97,7 +103,7 @@ pub fn fail(arguments: &FailArguments) -> Result<Exit, Failure> {
 
 /// Runs `replace`.
 pub fn replace(arguments: &ReplaceArguments) -> Result<Exit, Failure> {
-    let mut made = make_missing(&arguments.with, arguments.file_size)?;
+    let mut made = make_missing(&arguments.with, arguments.file_size, arguments.allocate)?;
     look_at(&arguments.with)?;
     let path = absolute(&arguments.with)?;
     let caution = Caution::of_flag(arguments.force);
@@ -125,7 +131,7 @@ pub fn replace(arguments: &ReplaceArguments) -> Result<Exit, Failure> {
 
 /// Runs `add`.
 pub fn add(arguments: &AddArguments) -> Result<Exit, Failure> {
-    let mut made = make_missing(&arguments.spare, arguments.file_size)?;
+    let mut made = make_missing(&arguments.spare, arguments.file_size, arguments.allocate)?;
     let candidate = look_at(&arguments.spare)?;
     let path = absolute(&arguments.spare)?;
     let caution = Caution::of_flag(arguments.force);
@@ -163,9 +169,9 @@ fn absolute(path: &Path) -> Result<PathBuf, Failure> {
 }
 
 /// Makes a file where there is nothing, if it was given a size.
-fn make_missing(path: &Path, size_bytes: Option<u64>) -> Result<Option<MadeFile>, Failure> {
+fn make_missing(path: &Path, size_bytes: Option<u64>, allocate: bool) -> Result<Option<MadeFile>, Failure> {
     match size_bytes {
-        Some(size_bytes) if !path.exists() => MadeFile::make(path, size_bytes).map(Some),
+        Some(size_bytes) if !path.exists() => MadeFile::make(path, size_bytes, allocate).map(Some),
         Some(_) => Ok(None),
         None if path.exists() => Ok(None),
         None => Err(Failure::new(format!(

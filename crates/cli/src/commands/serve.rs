@@ -58,6 +58,9 @@ pub struct Arguments {
     /// Limit of rebuild and scrub: how much of each data device they look at per second, or `off`.
     #[arg(long, value_parser = parse_rate_or_off, default_value = "off", value_name = "RATE")]
     rebuild_rate: MaybeRate,
+    /// A member that has not answered a request for this long is taken out of service, if the array can do without it; or `off`.
+    #[arg(long, value_parser = parse_duration_or_off, default_value = "30s", value_name = "TIME")]
+    device_timeout: MaybeDuration,
     /// Memory for buffers.
     #[arg(long, value_parser = parse_size, default_value = "64MiB", value_name = "SIZE")]
     buffers: u64,
@@ -168,7 +171,8 @@ fn warn_of_memory(need: &MemoryNeed) {
 }
 
 fn engine_options(arguments: &Arguments) -> EngineOptions {
-    let idle_ns = arguments.commit_idle.map(|idle| u64::try_from(idle.as_nanos()).unwrap_or(u64::MAX));
+    let nanoseconds = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+    let idle_ns = arguments.commit_idle.map(nanoseconds);
     let options = arguments.background.apply(EngineOptions::default());
     let options = arguments.elastic.apply(options, SchemeOptions::default().seed);
     arguments.cache.apply(EngineOptions {
@@ -179,6 +183,7 @@ fn engine_options(arguments: &Arguments) -> EngineOptions {
         },
         pool_bytes: arguments.buffers,
         rebuild_bytes_per_s: arguments.rebuild_rate,
+        device_timeout_ns: arguments.device_timeout.map(nanoseconds),
         ..options
     })
 }
@@ -303,7 +308,7 @@ fn serve(assembled: Assembled, sockets: Sockets, arguments: &Arguments) -> Resul
     notify("STOPPING=1\nSTATUS=stopping the array in order");
     let child = steward.finish_child();
     running.engine().halt_maintenance();
-    let stopped = running.array().stop();
+    let stopped = running.stop();
     steward.say_stopped(stopped.as_ref().err().map(ToString::to_string).as_deref());
     drop(control);
     let summary = summary?;

@@ -160,6 +160,14 @@ impl Rig {
     }
 }
 
+impl Rig {
+    /// `qemu-io` commands against the served array, not waited for.
+    pub fn qemu_io_child(&self, commands: &[&str]) -> Child {
+        let uri = format!("nbd+unix:///?socket={}", self.path("nbd").display());
+        qemu_io(&uri, commands).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
+    }
+}
+
 fn qemu_io(uri: &str, commands: &[&str]) -> Command {
     let mut command = Command::new("qemu-io");
     command.args(["-f", "raw"]);

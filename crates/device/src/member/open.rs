@@ -5,7 +5,7 @@ use block::META_BYTES;
 use rustix::fs::{AtFlags, OFlags, StatxFlags};
 use std::fs::{self, File, Metadata, TryLockError};
 use std::io::{self, Seek, SeekFrom};
-use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
+use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::{collections::HashMap, fmt};
 
@@ -133,6 +133,17 @@ impl OpenError {
     }
 }
 
+/// File systems whose files another process or machine serves. They say that they do not block who starts a transfer, and do
+/// when that one does not answer: FUSE, NFS, CIFS, SMB2, Ceph, 9P.
+const REMOTE: [u64; 6] = [0x6573_5546, 0x6969, 0xff53_4d42, 0xfe53_4d42, 0x00c3_6400, 0x0102_1997];
+
+fn is_remote(file_system: &rustix::fs::StatFs) -> bool {
+    u64::try_from(file_system.f_type).is_ok_and(|kind| REMOTE.contains(&kind))
+}
+
+/// What `stat` counts a file's room in.
+const ST_BLOCK_BYTES: u64 = 512;
+
 /// Refuses a list that names one device under two paths. Two locks of one process would otherwise shut each other out
 /// and look like another process.
 pub(super) fn refuse_duplicates(paths: &[Option<PathBuf>]) -> Result<(), OpenError> {
@@ -225,7 +236,20 @@ impl Member {
         }
         let size_bytes = size_of(&mut file, path)?;
         let logical_block_bytes = logical_block.min(META_BYTES as u32);
-        Ok(Self { file, path: path.to_owned(), kind, size_bytes, logical_block_bytes, direct_io })
+        let error = |errno| OpenError::io(path)(io::Error::from(errno));
+        let used_bytes = file.metadata().map_err(OpenError::io(path))?.blocks() * ST_BLOCK_BYTES;
+        let is_allocated = kind == Kind::File && used_bytes >= size_bytes;
+        let may_block = kind == Kind::File && is_remote(&rustix::fs::fstatfs(&file).map_err(error)?);
+        Ok(Self {
+            file,
+            path: path.to_owned(),
+            kind,
+            size_bytes,
+            logical_block_bytes,
+            direct_io,
+            is_allocated,
+            may_block,
+        })
     }
 }
 

@@ -6,6 +6,9 @@ use std::fs::{self, File};
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
 
+/// Zeros written at a time.
+const ZEROS_BYTES: usize = 1 << 20;
+
 /// What a path holds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Probe {
@@ -108,4 +111,28 @@ pub fn create_file(path: &Path, size_bytes: u64, existing: Existing) -> Result<(
     file.set_len(0).and_then(|()| file.set_len(size_bytes)).and_then(|()| file.sync_all()).map_err(io)?;
     let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     File::open(parent).and_then(|directory| directory.sync_all()).map_err(OpenError::io(parent))
+}
+
+/// Gives a file all the room it will ever need, and makes that durable: it is not sparse any more. A file that is not sparse
+/// when it is opened stays so; nothing of it is discarded.
+pub fn allocate_file(path: &Path) -> Result<(), OpenError> {
+    let io = |source| OpenError::io(path)(source);
+    let file = fs::OpenOptions::new().write(true).open(path).map_err(io)?;
+    let size_bytes = file.metadata().map_err(io)?.len();
+    match rustix::fs::fallocate(&file, rustix::fs::FallocateFlags::empty(), 0, size_bytes) {
+        Ok(()) => {}
+        // The file system knows no allocation ahead: what is written is there.
+        Err(rustix::io::Errno::OPNOTSUPP) => {
+            let zeros = vec![0; ZEROS_BYTES];
+            let mut at = 0;
+            while at < size_bytes {
+                let length = (size_bytes - at).min(ZEROS_BYTES as u64);
+                let length = usize::try_from(length).expect("at most ZEROS_BYTES");
+                file.write_all_at(&zeros[..length], at).map_err(io)?;
+                at += length as u64;
+            }
+        }
+        Err(errno) => return Err(io(errno.into())),
+    }
+    file.sync_all().map_err(io)
 }

@@ -15,13 +15,17 @@ const FIXED_BUFFER_BYTES_MAX: usize = 1 << 30;
 #[derive(Clone, Copy)]
 pub(super) struct Buffer {
     slot: Slot,
-    /// Where it starts within the region, in bytes.
+    /// The spare region it lies in; `None` for the first region.
+    spare: Option<usize>,
+    /// Where it starts within its region, in bytes.
     offset: usize,
 }
 
 /// A region cut into slots, known to the kernel.
 pub(super) struct Buffers {
     own: Option<Pool>,
+    /// Further regions of the set's own, in the place of what the kernel keeps of operations given up.
+    spares: Vec<Pool>,
     start: *mut u8,
     region_bytes: usize,
     slot_bytes: usize,
@@ -41,7 +45,8 @@ impl Buffers {
     pub(super) fn shared(pool: &mut Pool) -> Self {
         let slot_bytes = pool.slot_bytes();
         let region = pool.region_mut();
-        Self { own: None, start: region.as_mut_ptr(), region_bytes: region.len(), slot_bytes, fixed_bytes: 0 }
+        let (start, region_bytes) = (region.as_mut_ptr(), region.len());
+        Self { own: None, spares: Vec::new(), start, region_bytes, slot_bytes, fixed_bytes: 0 }
     }
 
     /// Registers the region with the ring, so that the kernel need not map it anew for every operation.
@@ -95,50 +100,79 @@ impl Buffers {
 
     /// How many more operations there is memory for.
     pub(super) fn free_count(&self) -> usize {
-        self.own.as_ref().map_or(usize::MAX, Pool::free_count)
+        let spare: usize = self.spares.iter().map(Pool::free_count).sum();
+        self.own.as_ref().map_or(usize::MAX, |own| own.free_count() + spare)
+    }
+
+    /// Whether operations have memory of the set's own, so that the caller's slots are free when one is given up.
+    pub(super) fn are_own(&self) -> bool {
+        self.own.is_some()
+    }
+
+    /// Memory for `count` more operations, in the place of what the kernel keeps.
+    pub(super) fn add_spare(&mut self, count: usize) {
+        if count > 0 {
+            self.spares.push(Pool::new(self.slot_bytes, count));
+        }
     }
 
     /// The memory for an operation on `slot` of the caller's pool; `None` when it is all in use.
     pub(super) fn acquire(&mut self, pool: &Pool, slot: Slot) -> Option<Buffer> {
-        match &mut self.own {
-            Some(own) => own.alloc().map(|slot| Buffer { slot, offset: own.offset(slot) }),
-            None => Some(Buffer { slot, offset: pool.offset(slot) }),
+        let Some(own) = &mut self.own else {
+            return Some(Buffer { slot, spare: None, offset: pool.offset(slot) });
+        };
+        if let Some(slot) = own.alloc() {
+            return Some(Buffer { slot, spare: None, offset: own.offset(slot) });
         }
+        self.spares.iter_mut().enumerate().find_map(|(index, spare)| {
+            spare.alloc().map(|slot| Buffer { slot, spare: Some(index), offset: spare.offset(slot) })
+        })
     }
 
     /// Gives back what [`Buffers::acquire`] gave.
     pub(super) fn release(&mut self, buffer: Buffer) {
-        if let Some(own) = &mut self.own {
+        if let Some(own) = self.pool_mut(buffer) {
             own.free(buffer.slot);
+        }
+    }
+
+    /// The pool of the set's own that the buffer is in.
+    fn pool_mut(&mut self, buffer: Buffer) -> Option<&mut Pool> {
+        match buffer.spare {
+            None => self.own.as_mut(),
+            Some(index) => self.spares.get_mut(index),
         }
     }
 
     /// Before a write: brings the caller's bytes in.
     pub(super) fn fill(&mut self, buffer: Buffer, pool: &Pool, slot: Slot, length: usize) {
-        if let Some(own) = &mut self.own {
+        if let Some(own) = self.pool_mut(buffer) {
             own.bytes_mut(buffer.slot)[..length].copy_from_slice(&pool.bytes(slot)[..length]);
         }
     }
 
     /// After a read: takes the bytes out to the caller.
     pub(super) fn drain(&self, buffer: Buffer, pool: &mut Pool, slot: Slot, length: usize) {
-        if let Some(own) = &self.own {
+        if let Some(own) = buffer.spare.map_or(self.own.as_ref(), |index| self.spares.get(index)) {
             pool.bytes_mut(slot)[..length].copy_from_slice(&own.bytes(buffer.slot)[..length]);
         }
     }
 
     /// Where a buffer starts.
-    pub(super) fn address(&self, buffer: Buffer) -> *mut u8 {
+    pub(super) fn address(&mut self, buffer: Buffer) -> *mut u8 {
+        if let Some(index) = buffer.spare {
+            return self.spares[index].bytes_mut(buffer.slot).as_mut_ptr();
+        }
         assert!(buffer.offset < self.region_bytes, "{:?} is of another pool", buffer.slot);
         self.start.wrapping_add(buffer.offset)
     }
 
     /// The registered buffer that holds `length` bytes at `address`, if one does.
     pub(super) fn fixed_index(&self, address: *mut u8, length: usize) -> Option<u16> {
-        if self.fixed_bytes == 0 {
-            return None;
+        let offset = address.addr().wrapping_sub(self.start.addr());
+        if self.fixed_bytes == 0 || offset >= self.region_bytes {
+            return None; // nothing is registered, or it is a spare
         }
-        let offset = address.addr() - self.start.addr();
         let index = offset / self.fixed_bytes;
         if (offset + length - 1) / self.fixed_bytes != index {
             return None;

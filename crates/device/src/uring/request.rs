@@ -4,6 +4,7 @@ use super::buffers::{Buffer, Buffers};
 use crate::operation::transfer_slot;
 use block::{DevIndex, DeviceOp, OpKind, Pool, Slot};
 use io_uring::{opcode, squeue, types};
+use std::collections::HashSet;
 
 /// One operation within a request.
 #[derive(Clone, Copy)]
@@ -25,6 +26,8 @@ pub(super) struct Request {
     /// Transferred so far; the rest is asked for again.
     pub(super) done_bytes: u64,
     pub(super) retry_count: u32,
+    /// Its operations were answered when their member went out of service; only the kernel still knows of it.
+    pub(super) given_up: bool,
     iovecs: Vec<libc::iovec>,
 }
 
@@ -38,6 +41,7 @@ impl Request {
             length_bytes: 0,
             done_bytes: 0,
             retry_count: 0,
+            given_up: false,
             iovecs: Vec::new(),
         }
     }
@@ -47,7 +51,7 @@ impl Request {
         self.parts.clear();
         (self.kind, self.dev) = (op.kind, op.dev);
         (self.offset_bytes, self.length_bytes) = (op.offset_bytes, 0);
-        (self.done_bytes, self.retry_count) = (0, 0);
+        (self.done_bytes, self.retry_count, self.given_up) = (0, 0, false);
         self.add(op, pool, buffers);
     }
 
@@ -78,7 +82,7 @@ impl Request {
 
     /// The ring entry for what is not done yet. It points into this request and into `buffers`: neither may be changed
     /// or dropped until its completion has been taken.
-    pub(super) fn entry(&mut self, buffers: &Buffers) -> squeue::Entry {
+    pub(super) fn entry(&mut self, buffers: &mut Buffers) -> squeue::Entry {
         const PUNCH_HOLE: i32 = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
         let file = types::Fixed(u32::from(self.dev.get()));
         match self.kind {
@@ -91,7 +95,7 @@ impl Request {
         }
     }
 
-    fn transfer_entry(&mut self, buffers: &Buffers, file: types::Fixed) -> squeue::Entry {
+    fn transfer_entry(&mut self, buffers: &mut Buffers, file: types::Fixed) -> squeue::Entry {
         let offset = self.offset_bytes + self.done_bytes;
         self.gather(buffers);
         if let [one] = self.iovecs[..] {
@@ -117,7 +121,7 @@ impl Request {
     }
 
     /// Lists the memory of what is not done yet; neighbours in memory become one entry.
-    fn gather(&mut self, buffers: &Buffers) {
+    fn gather(&mut self, buffers: &mut Buffers) {
         self.iovecs.clear();
         let mut skip = self.done_bytes;
         for part in &self.parts {
@@ -144,16 +148,54 @@ impl Request {
 pub(super) struct Table {
     requests: Vec<Request>,
     free: Vec<u32>,
+    /// Places of requests that were given up and that the kernel has given back since; they are beyond the table's size.
+    surplus: Vec<u32>,
+    given_up: usize,
 }
 
 impl Table {
     /// A table of `count` requests, the most that can be in flight.
     pub(super) fn new(count: u32) -> Self {
-        Self { requests: (0..count).map(|_| Request::new()).collect(), free: (0..count).rev().collect() }
+        Self {
+            requests: (0..count).map(|_| Request::new()).collect(),
+            free: (0..count).rev().collect(),
+            surplus: Vec::new(),
+            given_up: 0,
+        }
     }
 
+    /// Requests whose operations are not answered yet.
     pub(super) fn in_flight(&self) -> usize {
-        self.requests.len() - self.free.len()
+        self.requests.len() - self.free.len() - self.surplus.len() - self.given_up
+    }
+
+    /// Requests that only the kernel still knows of.
+    pub(super) fn given_up(&self) -> usize {
+        self.given_up
+    }
+
+    /// Places of the requests on a member that are in the kernel; given up already or not.
+    pub(super) fn of_member(&self, dev: DevIndex, given_up: bool) -> Vec<u32> {
+        let free: HashSet<&u32> = self.free.iter().chain(&self.surplus).collect();
+        let taken = (0u32..).zip(&self.requests).filter(|(index, _)| !free.contains(index));
+        taken.filter(|(_, r)| r.dev == dev && r.given_up == given_up).map(|(index, _)| index).collect()
+    }
+
+    /// The request is the kernel's alone from now on; another place is free in its stead.
+    pub(super) fn give_up(&mut self, index: u32) {
+        self.requests[index as usize].given_up = true;
+        self.given_up += 1;
+        let other = self.surplus.pop().unwrap_or_else(|| {
+            self.requests.push(Request::new());
+            u32::try_from(self.requests.len() - 1).expect("as many as devices can keep")
+        });
+        self.free.push(other);
+    }
+
+    /// The kernel has given a request back that was given up.
+    pub(super) fn end_given_up(&mut self, index: u32) {
+        self.given_up -= 1;
+        self.surplus.push(index);
     }
 
     pub(super) fn take(&mut self) -> Option<u32> {

@@ -129,10 +129,24 @@ fn a_merged_write_that_fails_fails_whole_and_is_not_repeated() {
     let mut bench = bench(16);
     let ops = bench.ops(OpKind::Write, 0..4);
     bench.submit(&ops);
-    bench.pretend(-libc::ENOSPC);
-    assert!(
-        bench.results(4).iter().all(|(_, result)| *result == Err(IoFault::Device { errno: libc::ENOSPC }))
-    );
+    bench.pretend(-libc::EIO);
+    assert!(bench.results(4).iter().all(|(_, result)| *result == Err(IoFault::Device { errno: libc::EIO })));
+}
+
+#[test]
+fn a_write_without_room_is_no_device_error_but_a_flush_that_fails_so_is_one() {
+    for errno in [libc::ENOSPC, libc::EDQUOT] {
+        let mut bench = bench(16);
+        let ops = bench.ops(OpKind::Write, 0..4);
+        bench.submit(&ops);
+        bench.pretend(-errno);
+        assert!(bench.results(4).iter().all(|(_, result)| *result == Err(IoFault::NoSpace)));
+        // What was accepted before and could not be written is lost, and the next flush would not say so again.
+        let flush = bench.ops(OpKind::Flush, 0..1);
+        bench.submit(&flush);
+        bench.pretend(-errno);
+        assert_eq!(bench.results(1)[0].1, Err(IoFault::Device { errno }));
+    }
 }
 
 #[test]
@@ -240,4 +254,37 @@ fn a_panic_of_a_bad_operation_does_not_hang_the_drop() {
     let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| bench.submit(&ops)));
     assert!(result.is_err());
     drop(bench);
+}
+
+#[test]
+fn what_is_given_up_is_answered_at_once_and_left_to_the_kernel() {
+    let mut bench = bench(4);
+    let dev = DevIndex::new(0);
+    let ops = bench.ops(OpKind::Write, (0..6).map(|i| i * 2));
+    assert_eq!(bench.submit(&ops), 4);
+    // As if the device did not answer: nothing is taken from the kernel.
+    let queued = bench.set.queued.len();
+    bench.set.give_up(dev);
+    assert_eq!((bench.set.ready.len(), queued), (4, 2));
+    assert_eq!((bench.set.table.in_flight(), bench.set.table.given_up()), (0, 4));
+    assert!(bench.set.is_stuck(dev));
+    assert_eq!(bench.set.buffers.free_count(), 4, "others take the place of what the kernel keeps");
+
+    // Its place is taken while the kernel still has writes for it; it stays locked.
+    let path = bench.set.members().get(dev).unwrap().path().to_owned();
+    let other = path.with_file_name("other");
+    create_file(&other, 1 << 20, Existing::Refuse).unwrap();
+    bench.set.queued.clear();
+    bench.set.ready.clear();
+    bench.set.replace(dev, &other).unwrap();
+    assert!(bench.set.lingering.len() == 1 && std::fs::File::open(&path).unwrap().try_lock().is_err());
+    let ops = bench.ops(OpKind::Write, (20..24).map(|i| i * 2));
+    bench.set.submit(&mut bench.pool, &ops);
+    assert!(bench.results(4).iter().all(|(_, result)| result.is_ok()));
+    while bench.set.table.given_up() > 0 {
+        bench.set.ring.submit_and_wait(1).unwrap();
+        bench.set.poll(&mut bench.pool, &mut Vec::new());
+    }
+    assert!(bench.set.lingering.is_empty() && std::fs::File::open(&path).unwrap().try_lock().is_ok());
+    assert_eq!(bench.set.buffers.free_count(), 8);
 }

@@ -331,6 +331,14 @@ impl Scheme for Eplog {
         false
     }
 
+    fn is_in_use(&self, store: &Store, stripe: StripeId) -> bool {
+        let geometry = store.config.geometry;
+        self.dirty.is_dirty(stripe)
+            || !store.table.parity(stripe, 0).is_none()
+            || (0..geometry.data_count())
+                .any(|column| !store.table.current(geometry.lcn_at(stripe, column)).is_none())
+    }
+
     fn plan_writes(
         &mut self,
         store: &mut Store,

@@ -121,6 +121,14 @@ pub(super) fn has_data(store: &Store, stripe: StripeId) -> bool {
     (0..store.config.geometry.data_count()).any(|column| is_written(store, stripe, column))
 }
 
+/// Whether rebuild and scrub must look at a stripe. Without a journal a resync reads every stripe, so that all of it must be
+/// there, if only zeros.
+pub(super) fn is_in_use(store: &Store, stripe: StripeId) -> bool {
+    store.config.consistency == Consistency::Resync
+        || has_data(store, stripe)
+        || is_written(store, stripe, store.config.geometry.data_count())
+}
+
 /// Whether pieces of a record are columns below `columns`, each once and in order, with copies inside the payload ring.
 pub(super) fn are_pieces(store: &Store, stripe: StripeId, pieces: &[InPlacePiece], columns: usize) -> bool {
     let last_block = store.config.payload_blocks.saturating_sub(store.chunk_blocks() - 1);

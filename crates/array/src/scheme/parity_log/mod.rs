@@ -203,6 +203,10 @@ impl Scheme for ParityLog {
         self.parity_pieces(store, stripe, &mut out.pieces);
     }
 
+    fn is_in_use(&self, store: &Store, stripe: StripeId) -> bool {
+        in_place::is_in_use(store, stripe) || self.deltas.is_dirty(stripe)
+    }
+
     fn plan_writes(
         &mut self,
         store: &mut Store,

@@ -71,6 +71,10 @@ impl Scheme for Raid {
         out.data_count = out.pieces.iter().filter(|piece| piece.index < store.code.width_max()).count();
     }
 
+    fn is_in_use(&self, store: &Store, stripe: StripeId) -> bool {
+        in_place::is_in_use(store, stripe)
+    }
+
     fn plan_writes(
         &mut self,
         store: &mut Store,

@@ -288,6 +288,10 @@ impl DeviceSet for LocalSet {
         each!(self, set => set.wait(timeout_ns));
     }
 
+    fn give_up(&mut self, dev: DevIndex) {
+        each!(self, set => set.give_up(dev));
+    }
+
     fn size_bytes(&self, dev: DevIndex) -> u64 {
         each!(self, set => set.size_bytes(dev))
     }

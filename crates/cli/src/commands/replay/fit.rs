@@ -7,7 +7,7 @@ use super::build::{DeviceKind, Kind, Room, Sized, size, size_exactly};
 use crate::failure::Failure;
 use crate::memory::available_bytes;
 use crate::units::show_size;
-use array::Layout;
+use array::{Layout, SyncPolicy};
 use block::{Lcn, META_BYTES};
 use format::{LayoutKind, SchemeKind};
 use placement::GcThreshold;
@@ -15,6 +15,8 @@ use trace::{Op, Request};
 
 /// Share of the free memory that devices may take, in percent.
 const MEMORY_PERCENT: u64 = 70;
+/// Records of one chunk that a frame has room for at least, with the most parities that papers look at.
+const RECORDS_PER_FRAME_MIN: u64 = 64;
 /// With less room for old versions nothing but commits would happen.
 const SPARE_CHUNKS_MIN: u64 = 64;
 
@@ -25,20 +27,30 @@ struct Demand {
     per_device: u64,
     /// All chunk writes.
     chunks: u64,
+    /// Flushes, and with durable writes every write: each may end a frame of the journal.
+    syncs: u64,
 }
 
-fn demand(kind: &Kind, requests: &[Request]) -> Demand {
+fn demand(kind: &Kind, requests: &[Request], sync: SyncPolicy) -> Demand {
     let layout = Layout::new(LayoutKind::Spread, kind.geometry);
     let mut per_device = vec![0u64; kind.geometry.device_count()];
-    let mut chunks = 0;
-    for request in requests.iter().filter(|request| request.op == Op::Write) {
+    let (mut chunks, mut syncs) = (0, 0);
+    for request in requests {
+        syncs += u64::from(match request.op {
+            Op::Write => sync == SyncPolicy::Always,
+            Op::Flush => true,
+            Op::Read | Op::Trim => false,
+        });
+        if request.op != Op::Write {
+            continue;
+        }
         let range = request.chunks(kind.geometry.chunk_bytes() as u64);
         chunks += range.end - range.start;
         for lcn in range {
             per_device[layout.device_of(Lcn::new(lcn)).index()] += 1;
         }
     }
-    Demand { per_device: per_device.into_iter().max().unwrap_or(0), chunks }
+    Demand { per_device: per_device.into_iter().max().unwrap_or(0), chunks, syncs }
 }
 
 /// Devices for a trace of this footprint.
@@ -46,12 +58,13 @@ pub fn fit(
     kind: &Kind,
     devices: DeviceKind,
     requests: &[Request],
+    sync: SyncPolicy,
     footprint_bytes: u64,
 ) -> Result<Sized, Failure> {
     if kind.scheme.is_elastic() {
         return fit_elastic(kind, devices, footprint_bytes);
     }
-    let demand = demand(kind, requests);
+    let demand = demand(kind, requests, sync);
     let chunk_bytes = kind.geometry.chunk_bytes() as u64;
     let (k, n) = (kind.geometry.data_count() as u64, kind.geometry.device_count() as u64);
     let stripes = footprint_bytes.div_ceil(k * chunk_bytes);
@@ -73,17 +86,25 @@ pub fn fit(
     size(kind, &room)
 }
 
+/// So much that `used` leaves more than the quarter at which a commit begins by itself.
+fn with_unused(used: u64) -> u64 {
+    used.saturating_mul(4).div_ceil(3) + 1
+}
+
 /// Room for every old version and every log chunk.
 fn room_for(kind: &Kind, demand: &Demand, footprint_bytes: u64) -> Room {
     let chunk_bytes = kind.geometry.chunk_bytes() as u64;
     let stripes = footprint_bytes.div_ceil(kind.geometry.data_count() as u64 * chunk_bytes);
     let blocks = chunk_bytes / META_BYTES as u64;
     // A commit writes parity out of place before it frees anything: room for that, and as much again for its pace.
+    let spare_chunks = demand.per_device + stripes.min(demand.chunks) + 1024;
+    // In the worst case each chunk is a log stripe of its own, with a record in a frame of the journal.
+    let records = demand.chunks.div_ceil(RECORDS_PER_FRAME_MIN);
+    let log_blocks = demand.chunks * blocks + records + demand.syncs + 16_384;
     Room {
         volume_bytes: footprint_bytes,
-        spare_chunks: demand.per_device + stripes.min(demand.chunks) + 1024,
-        // In the worst case each chunk is a log stripe of its own; frames of the journal come on top.
-        log_blocks: (demand.chunks * blocks).saturating_mul(5) / 4 + 16_384,
+        spare_chunks: with_unused(spare_chunks),
+        log_blocks: with_unused(log_blocks),
     }
 }
 
@@ -91,6 +112,7 @@ fn room_for(kind: &Kind, demand: &Demand, footprint_bytes: u64) -> Room {
 pub fn fit_within(
     kind: &Kind,
     requests: &[Request],
+    sync: SyncPolicy,
     footprint_bytes: u64,
     main_bytes_max: u64,
 ) -> Result<Sized, Failure> {
@@ -99,7 +121,7 @@ pub fn fit_within(
         let stripes = footprint_bytes.div_ceil(kind.geometry.data_count() as u64 * chunk_bytes);
         Room { volume_bytes: footprint_bytes, spare_chunks: stripes.div_ceil(3), log_blocks: 0 }
     } else {
-        room_for(kind, &demand(kind, requests), footprint_bytes)
+        room_for(kind, &demand(kind, requests, sync), footprint_bytes)
     };
     loop {
         let sized = size(kind, &room)?;

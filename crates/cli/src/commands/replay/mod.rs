@@ -247,7 +247,7 @@ fn run_made(arguments: &Arguments, devices: DeviceKind) -> Result<Exit, Failure>
     let options = engine_options(arguments);
     let loaded = arguments.trace.load(chunk_bytes)?;
     let sized = match arguments.device_size {
-        None => fit::fit(&kind, devices, &loaded.requests, loaded.footprint_bytes)?,
+        None => fit::fit(&kind, devices, &loaded.requests, options.sync, loaded.footprint_bytes)?,
         Some(bytes) if scheme.is_elastic() => {
             fit::given_elastic(&kind, loaded.footprint_bytes, bytes, options.scheme.gc_threshold)?
         }

@@ -127,6 +127,7 @@ impl Outcome {
             "role": if index < self.main_count { "main" } else { "log" },
             "index": index,
             "bytes_written": engine.map(|engine| engine.write_bytes_all()),
+            "repositionings": engine.map(|engine| engine.repositionings),
             "bytes_read": engine.map(|engine| engine.read_bytes_all()),
             "bytes_discarded": engine.map(|engine| engine.discard_bytes),
             "flushes": engine.map(|engine| engine.flushes),

@@ -122,9 +122,10 @@ fn prefilled(arguments: &Arguments) -> Result<(Device, u64), Failure> {
 fn sized(arguments: &Arguments, loaded: &Loaded, ssd: &Device) -> Result<Sized, Failure> {
     let kind = arguments.kind()?;
     let ssd_bytes = ssd.pages().saturating_mul(u64::from(ssd.page_bytes()));
-    let threshold = arguments.engine_options().scheme.gc_threshold;
+    let options = arguments.engine_options();
+    let threshold = options.scheme.gc_threshold;
     let mut sized = match arguments.device_size {
-        None => fit::fit_within(&kind, &loaded.requests, loaded.footprint_bytes, ssd_bytes)?,
+        None => fit::fit_within(&kind, &loaded.requests, options.sync, loaded.footprint_bytes, ssd_bytes)?,
         Some(bytes) if arguments.scheme.is_elastic() => {
             fit::given_elastic(&kind, loaded.footprint_bytes, bytes, threshold)?
         }

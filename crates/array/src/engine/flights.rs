@@ -1,0 +1,334 @@
+//! Operations under way: what each is for, since when, which are to be asked again, and which are not waited for any more.
+//!
+//! Two things can keep an operation from ending. A member *lacks room*: a write found none where the member lies (a sparse
+//! file on a full file system). Nothing is wrong with the member, and the write did not happen; it stays under way, as if the
+//! device were slow, and is asked again until there is room or the member is taken out of service. So whatever waits for it
+//! (a record, a frame, a checkpoint, a superblock, an answer) waits, and nothing is promised that is not there. A member *does
+//! not answer*: it is taken out of service when an operation on it is older than the limit, if the array can do without it.
+//! Whoever goes out of service is given up: everything under way on it ends at once, and the driver sees to it that the late
+//! ends of what the device still has do no harm.
+
+use super::slab::Slab;
+use super::tag::{Purpose, Tag};
+use super::{Engine, EngineError, EngineOptions};
+use crate::planted::{Planted, planted};
+use block::{Completion, DevIndex, DeviceOp, IoFault, OpKind};
+use format::MemberState;
+
+/// How often a member that lacks room is asked again while writes wait for it before they are refused, and at least.
+const ASKS_PER_WAIT: u64 = 20;
+const ASK_AGAIN_NS: std::ops::RangeInclusive<u64> = 50_000..=250_000_000;
+/// How often the age of operations is looked at, as a part of the limit, and at least.
+const LOOKS_PER_LIMIT: u64 = 256;
+const LOOK_NS_MAX: u64 = 1_000_000_000;
+
+/// An operation under way.
+#[derive(Clone, Copy)]
+struct Flight {
+    tag: Tag,
+    op: DeviceOp,
+    since_ns: u64,
+    /// The same in time that the engine was awake: a process that was stopped for an hour has not waited for an hour.
+    since_awake_ns: u64,
+    /// It found no room at least once.
+    lacked_room: bool,
+    /// It is with the driver; else it waits to be asked again.
+    asked: bool,
+}
+
+/// What is wrong with a member that is in service.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct MemberTrouble {
+    /// Age of the oldest operation on it, in nanoseconds; `None` if nothing is under way.
+    pub oldest_ns: Option<u64>,
+    /// Since when it lacks room, in the engine's time.
+    pub lacks_room_since_ns: Option<u64>,
+    /// It does not answer, and the array cannot do without it.
+    pub not_answering: bool,
+    /// It was taken out of service because it did not answer.
+    pub timed_out: bool,
+}
+
+/// One member.
+#[derive(Clone, Copy, Default)]
+struct Watch {
+    in_flight: u32,
+    /// Operations that found no room and have not ended yet.
+    lacking: u32,
+    lacking_since_ns: u64,
+    not_answering: bool,
+    timed_out: bool,
+}
+
+/// See the module's documentation.
+pub(super) struct Flights {
+    table: Slab<Option<Flight>>,
+    members: Vec<Watch>,
+    /// Places of operations that wait to be asked again, oldest first.
+    parked: Vec<u32>,
+    ask_again_ns: u64,
+    ask_interval_ns: u64,
+    /// Places of operations that end as if the device were gone, with the next turn.
+    lost: Vec<u32>,
+    /// Members that went out of service: the driver is to be told.
+    given_up: Vec<DevIndex>,
+    now_ns: u64,
+    awake_ns: u64,
+    look_ns: u64,
+    look_interval_ns: u64,
+}
+
+impl Flights {
+    pub(super) fn new(members: usize, options: &EngineOptions) -> Self {
+        let limit_ns = options.device_timeout_ns.unwrap_or(u64::MAX);
+        let ask_interval_ns = options.room_wait_ns / ASKS_PER_WAIT;
+        Self {
+            table: Slab::default(),
+            members: vec![Watch::default(); members],
+            parked: Vec::new(),
+            ask_again_ns: 0,
+            ask_interval_ns: ask_interval_ns.clamp(*ASK_AGAIN_NS.start(), *ASK_AGAIN_NS.end()),
+            lost: Vec::new(),
+            given_up: Vec::new(),
+            now_ns: 0,
+            awake_ns: 0,
+            look_ns: 0,
+            look_interval_ns: (limit_ns / LOOKS_PER_LIMIT).clamp(1, LOOK_NS_MAX),
+        }
+    }
+
+    /// Operations on a member that have not ended.
+    pub(super) fn count(&self, dev: DevIndex) -> u32 {
+        self.members.get(dev.index()).map_or(0, |member| member.in_flight)
+    }
+
+    /// The clock; gaps in which nobody looked count only as long as looks are apart.
+    pub(super) fn set_now(&mut self, now_ns: u64) {
+        self.awake_ns += now_ns.saturating_sub(self.now_ns).min(2 * self.look_interval_ns);
+        self.now_ns = self.now_ns.max(now_ns);
+    }
+
+    /// A new operation; its place is the tag that the driver knows it by.
+    pub(super) fn begin(&mut self, tag: Tag, mut op: DeviceOp) -> DeviceOp {
+        let place = self.table.take();
+        op.tag = place.into();
+        let (since_ns, since_awake_ns) = (self.now_ns, self.awake_ns);
+        self.table[place] =
+            Some(Flight { tag, op, since_ns, since_awake_ns, lacked_room: false, asked: true });
+        self.members[tag.dev.index()].in_flight += 1;
+        op
+    }
+
+    /// An operation ended; what it was for.
+    fn end(&mut self, place: u32) -> Tag {
+        let flight = self.table[place].take().expect("an operation ends once");
+        self.table.give(place);
+        let member = &mut self.members[flight.tag.dev.index()];
+        member.in_flight -= 1;
+        member.lacking -= u32::from(flight.lacked_room);
+        flight.tag
+    }
+
+    fn flight(&mut self, place: u32) -> &mut Flight {
+        self.table[place].as_mut().expect("a place in use holds an operation")
+    }
+
+    /// A write found no room: it is asked again later.
+    fn park(&mut self, place: u32) {
+        let now_ns = self.now_ns;
+        let flight = self.flight(place);
+        let first = !std::mem::replace(&mut flight.lacked_room, true);
+        flight.asked = false;
+        let dev = flight.tag.dev;
+        let member = &mut self.members[dev.index()];
+        if member.lacking == 0 {
+            member.lacking_since_ns = now_ns;
+        }
+        member.lacking += u32::from(first);
+        if self.parked.is_empty() {
+            self.ask_again_ns = now_ns.saturating_add(self.ask_interval_ns);
+        }
+        self.parked.push(place);
+    }
+
+    /// Takes the operations that are to be asked again now.
+    fn ask_again(&mut self, out: &mut Vec<DeviceOp>) {
+        if self.parked.is_empty() || self.now_ns < self.ask_again_ns {
+            return;
+        }
+        for place in std::mem::take(&mut self.parked) {
+            let awake_ns = self.awake_ns;
+            let flight = self.flight(place);
+            (flight.asked, flight.since_awake_ns) = (true, awake_ns);
+            out.push(flight.op);
+        }
+    }
+
+    /// What waits to be asked again, on one member or all, is given up.
+    fn lose_parked(&mut self, dev: Option<DevIndex>) {
+        let mut parked = std::mem::take(&mut self.parked);
+        parked.retain(|&place| {
+            let is_lost = dev.is_none_or(|dev| self.flight(place).tag.dev == dev);
+            if is_lost {
+                self.lost.push(place);
+            }
+            !is_lost
+        });
+        self.parked = parked;
+    }
+
+    /// The members that lack room, and since when.
+    fn lacking(&self) -> Option<(DevIndex, u64)> {
+        let members = (0u16..).zip(&self.members).filter(|(_, member)| member.lacking > 0);
+        members.map(|(dev, member)| (DevIndex::new(dev), member.lacking_since_ns)).min_by_key(|&(_, ns)| ns)
+    }
+
+    /// The oldest operation that the driver has of each member, as the age in waking time.
+    fn oldest_asked_ns(&self) -> Vec<u64> {
+        let mut oldest = vec![0; self.members.len()];
+        for flight in self.table.iter().flatten().filter(|flight| flight.asked) {
+            let age = &mut oldest[flight.tag.dev.index()];
+            *age = self.awake_ns.saturating_sub(flight.since_awake_ns).max(*age);
+        }
+        oldest
+    }
+
+    /// Whether anything is under way.
+    pub(super) fn any(&self) -> bool {
+        self.table.len() > 0
+    }
+
+    /// Something ends, or the driver is to be told something, with the next turn.
+    pub(super) fn wants_turn(&self) -> bool {
+        !self.lost.is_empty() || !self.given_up.is_empty()
+    }
+
+    /// Members whose operations the driver is to give up, each once.
+    pub(super) fn take_given_up(&mut self) -> Option<DevIndex> {
+        self.given_up.pop()
+    }
+}
+
+impl Engine {
+    /// Hands an operation to the driver, unless nothing is written any more.
+    pub(super) fn issue(&mut self, tag: Tag, op: DeviceOp) {
+        let op = self.flights.begin(tag, op);
+        self.issued += 1;
+        if self.frozen && op.kind != OpKind::Read {
+            let place = u32::try_from(op.tag).expect("tags are places");
+            return self.flights.lost.push(place);
+        }
+        self.ops.push(op);
+    }
+
+    /// A device operation ended.
+    pub fn complete(&mut self, completion: Completion) {
+        let place = u32::try_from(completion.tag).expect("tags are places");
+        if completion.result == Err(IoFault::NoSpace) && self.waits_for_room(place) {
+            return self.flights.park(place);
+        }
+        let tag = self.flights.end(place);
+        self.ended(tag, completion.result);
+    }
+
+    /// Whether an operation that found no room is to be asked again. What a frozen array or a member out of service does not
+    /// write is never written; a chunk that is only healed can be read without.
+    fn waits_for_room(&mut self, place: u32) -> bool {
+        let tag = self.flights.flight(place).tag;
+        let droppable = matches!(tag.purpose, Purpose::Heal | Purpose::Trim);
+        !self.frozen && !droppable && self.health.is_writable(tag.dev) && !planted(Planted::RoomForgotten)
+    }
+
+    /// A member went out of service: what is under way on it is not waited for.
+    pub(super) fn give_up(&mut self, dev: DevIndex) {
+        let frozen = self.frozen;
+        self.flights.lose_parked((!frozen).then_some(dev));
+        if !planted(Planted::WaitForGivenUp) {
+            self.flights.given_up.push(dev);
+        }
+    }
+
+    /// The next member whose operations the driver is to give up.
+    pub fn take_given_up(&mut self) -> Option<DevIndex> {
+        self.flights.take_given_up()
+    }
+
+    /// Ends what was given up, asks again what found no room, and looks for members that do not answer.
+    pub(super) fn watch_members(&mut self) {
+        while let Some(place) = self.flights.lost.pop() {
+            let tag = self.flights.end(place);
+            self.ended(tag, Err(IoFault::Gone));
+        }
+        self.flights.ask_again(&mut self.ops);
+        self.look_at_ages();
+    }
+
+    fn look_at_ages(&mut self) {
+        let Some(limit_ns) = self.options.device_timeout_ns else { return };
+        if self.now_ns < self.flights.look_ns || self.frozen {
+            return;
+        }
+        self.flights.look_ns = self.now_ns.saturating_add(self.flights.look_interval_ns);
+        let ages = self.flights.oldest_asked_ns();
+        // Members that are about to be late, too: if a whole shelf stops answering, none of it is thrown out.
+        let late = |(dev, age): &(DevIndex, u64)| *age >= limit_ns / 2 && self.health.is_writable(*dev);
+        let late: Vec<(DevIndex, u64)> =
+            (0u16..).map(DevIndex::new).zip(ages.iter().copied()).filter(late).collect();
+        let healthy = late.iter().filter(|(dev, _)| self.health.state(*dev) == MemberState::Healthy).count();
+        let borne = self.health.missing_count() + healthy <= self.store.config.geometry.parity_count();
+        self.flights.members.iter_mut().for_each(|member| member.not_answering = false);
+        for (dev, age) in late {
+            if age < limit_ns || planted(Planted::WaitForEver) {
+                continue;
+            }
+            let member = &mut self.flights.members[dev.index()];
+            (member.not_answering, member.timed_out) = (!borne, borne);
+            if borne {
+                self.fail_device(dev);
+            }
+        }
+    }
+
+    /// When the engine wants to be pumped for the sake of its members.
+    pub(super) fn members_deadline_ns(&self) -> Option<u64> {
+        let again = (!self.flights.parked.is_empty()).then_some(self.flights.ask_again_ns);
+        let limit = self.options.device_timeout_ns.filter(|_| self.flights.any() && !self.frozen);
+        again.into_iter().chain(limit.map(|_| self.flights.look_ns)).min()
+    }
+
+    /// What is wrong with a member.
+    pub fn member_trouble(&self, dev: DevIndex) -> MemberTrouble {
+        let Some(member) = self.flights.members.get(dev.index()) else { return MemberTrouble::default() };
+        let own = self.flights.table.iter().flatten().filter(|flight| flight.tag.dev == dev);
+        let oldest = own.map(|flight| flight.since_ns).min();
+        MemberTrouble {
+            oldest_ns: oldest.map(|since_ns| self.now_ns.saturating_sub(since_ns)),
+            lacks_room_since_ns: (member.lacking > 0).then_some(member.lacking_since_ns),
+            not_answering: member.not_answering,
+            timed_out: member.timed_out,
+        }
+    }
+
+    /// Whether a member in service lacks room or does not answer.
+    pub fn is_held_up(&self) -> bool {
+        self.flights.members.iter().any(|member| member.lacking > 0 || member.not_answering)
+    }
+
+    /// The member that lacks room for longest, if one does: writes wait for it.
+    pub fn lacks_room(&self) -> Option<DevIndex> {
+        self.flights.lacking().map(|(dev, _)| dev)
+    }
+
+    /// Why writes are not taken for want of room: some member has lacked it for longer than clients are to wait.
+    pub(super) fn room_error(&self) -> Option<EngineError> {
+        let (dev, since_ns) = self.flights.lacking()?;
+        let waited = self.now_ns.saturating_sub(since_ns) >= self.options.room_wait_ns;
+        waited.then_some(EngineError::MemberFull { dev })
+    }
+
+    /// Another device has taken the member's place.
+    pub(super) fn forget_trouble(&mut self, dev: DevIndex) {
+        let member = &mut self.flights.members[dev.index()];
+        (member.not_answering, member.timed_out) = (false, false);
+    }
+}
