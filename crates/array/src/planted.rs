@@ -131,6 +131,8 @@ planted!(
     KeepLost,
     /// Code words that cannot be made whole are not looked into.
     SuspectNothing,
+    /// What a round over the metadata found that a scrub given up had asked for is told to the next scrub.
+    ReportOldRound,
 );
 
 #[cfg(feature = "planted-bugs")]

@@ -67,9 +67,14 @@ pub enum Request {
     },
     /// Check everything.
     Scrub,
+    /// Let a scrub wait, go on, or end.
+    Steer {
+        /// Which.
+        scrub: Steering,
+    },
     /// Limit rebuild and scrub.
     Rate {
-        /// Bytes per second; `None` = as fast as possible.
+        /// Bytes per second of each data device; `None` = as fast as possible.
         bytes_per_s: Option<u64>,
     },
     /// Count errors anew.
@@ -90,6 +95,18 @@ pub enum Request {
         #[serde(default)]
         force: bool,
     },
+}
+
+/// What becomes of a scrub that is under way.
+#[derive(Serialize, Deserialize, Clone, Copy, PartialEq, Eq, Debug)]
+#[serde(rename_all = "snake_case")]
+pub enum Steering {
+    /// It waits.
+    Pause,
+    /// It goes on.
+    Resume,
+    /// It ends, and is not continued.
+    Stop,
 }
 
 /// What the server answers.

@@ -7,6 +7,7 @@
 //! [`Engine::in_flight`]: array::Engine::in_flight
 
 use crate::checks::{View, same_file};
+use crate::control::Steering;
 use crate::open::{Devices, Spare, look_at, open_options};
 use crate::volume::ServedArray;
 use crate::watch::Watch;
@@ -371,11 +372,28 @@ impl Operator {
     /// Starts a scrub.
     pub fn scrub(&mut self, running: &mut Running) -> Result<u64, String> {
         if let Some((kind, _, _)) = running.engine_ref().maintenance() {
-            return Err(format!("a {kind} is under way; wait for its end (see `status`)"));
+            return Err(format!(
+                "a {kind} is under way; wait for its end (`elastripe wait`), or see `status`"
+            ));
         }
         let tag = running.control(|engine, tag| engine.scrub(tag, 0));
         self.note_work(running, tag, WorkKind::Scrub, false);
         Ok(tag)
+    }
+
+    /// Lets a scrub wait, go on, or end; what it does now.
+    pub fn steer(running: &mut Running, steering: Steering) -> Result<&'static str, String> {
+        let engine = running.engine();
+        let (done, what) = match steering {
+            Steering::Pause => (engine.pause_scrub(), "waits until it is told to go on"),
+            Steering::Resume => (engine.resume_scrub(), "goes on"),
+            Steering::Stop => (engine.stop_scrub(), "is given up"),
+        };
+        match (done, steering) {
+            (true, _) => Ok(what),
+            (false, Steering::Resume) => Err("no scrub is paused".to_owned()),
+            (false, Steering::Pause | Steering::Stop) => Err("no scrub is under way".to_owned()),
+        }
     }
 
     /// Carries out what can be done now, and reports what has happened since the last call.

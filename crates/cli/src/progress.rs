@@ -56,7 +56,7 @@ impl Progress {
         bar.set_prefix(format!("{}{of}", work.kind));
         bar.set_length(work.total);
         bar.set_position(work.done);
-        bar.set_message(format!("{}{eta}", show_rate(work.bytes_per_s)));
+        bar.set_message(format!("{}{eta}", show_rate(work.device_bytes_per_s)));
     }
 
     /// The work is over.

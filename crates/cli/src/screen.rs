@@ -354,6 +354,15 @@ pub fn describe_work(work: &Work) -> String {
         let names: Vec<&str> = work.devices.iter().map(String::as_str).collect();
         format!(" of {}", list(&names))
     };
+    if work.paused {
+        return format!(
+            "{}{of}: {} done, paused; `scrub --resume` lets it go on",
+            work.kind,
+            percent(work.done, work.total)
+        );
+    }
+    let limit =
+        work.limit_bytes_per_s.map(|rate| format!(" (limit {})", show_rate(rate))).unwrap_or_default();
     let eta = work.eta_s.map(|seconds| format!(", {} left", show_seconds(seconds))).unwrap_or_default();
     let lost = if work.lost > 0 { format!(", {} code words LOST", work.lost) } else { String::new() };
     let mismatches = if work.mismatches > 0 {
@@ -362,10 +371,10 @@ pub fn describe_work(work: &Work) -> String {
         String::new()
     };
     format!(
-        "{}{of}: {} done, {}{eta}{lost}{mismatches}",
+        "{}{of}: {} done, {} of each device{limit}{eta}{lost}{mismatches}",
         work.kind,
         percent(work.done, work.total),
-        show_rate(work.bytes_per_s)
+        show_rate(work.device_bytes_per_s)
     )
 }
 

@@ -239,7 +239,7 @@ impl Session {
 }
 
 /// Follows rebuild or scrub on a server to its end.
-fn wait_for_work(client: &mut Client, kind: &str) -> Result<LastWork, Failure> {
+pub fn wait_for_work(client: &mut Client, kind: &str) -> Result<LastWork, Failure> {
     let mut progress = Progress::start();
     loop {
         let status = client.status()?;

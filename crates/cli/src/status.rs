@@ -216,6 +216,15 @@ pub struct Work {
     pub total: u64,
     /// Bytes of stripes looked at per second, over all data devices.
     pub bytes_per_s: u64,
+    /// The same of each data device.
+    #[serde(default)]
+    pub device_bytes_per_s: u64,
+    /// The limit of that; `None` = none.
+    #[serde(default)]
+    pub limit_bytes_per_s: Option<u64>,
+    /// Whether it waits to be told to go on.
+    #[serde(default)]
+    pub paused: bool,
     /// Seconds left at that rate.
     pub eta_s: Option<u64>,
     /// Code words that could not be read or rebuilt.
@@ -669,6 +678,9 @@ pub fn work(engine: &Engine, now_ns: u64) -> Option<Work> {
         done: progress.done.min(progress.total),
         total: progress.total,
         bytes_per_s: per_s(progress.done.saturating_mul(stripe_bytes)),
+        device_bytes_per_s: per_s(progress.done.saturating_mul(config.geometry.chunk_bytes() as u64)),
+        limit_bytes_per_s: engine.rebuild_rate(),
+        paused: engine.is_scrub_paused(),
         eta_s: (stripes_per_s > 0).then(|| left / stripes_per_s),
         lost: report.lost,
         mismatches: report.code_mismatches,

@@ -201,6 +201,11 @@ impl Steward {
                 self.operator.scrub(running)?;
                 Ok(Outcome::Answer(Reply::done()))
             }
+            Request::Steer { scrub } => {
+                let what = Operator::steer(running, scrub)?;
+                log(&format!("the scrub {what}"));
+                Ok(Outcome::Answer(Reply::done()))
+            }
             Request::Rate { bytes_per_s } => {
                 running.engine().set_rebuild_rate(bytes_per_s);
                 Ok(Outcome::Answer(Reply::done()))

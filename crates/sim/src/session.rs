@@ -1,6 +1,7 @@
 //! One session: requests of all kinds side by side, faults in between, every answer judged.
 
 mod ruined;
+mod steer;
 
 use crate::check;
 use crate::disk::{BLOCK_BYTES, blocks_of};
@@ -242,7 +243,12 @@ impl<'a> Session<'a> {
         let now_ns = self.machine.now_ns;
         let soon = |at_ns: &u64| *at_ns < now_ns.saturating_add(DEADLINE_MAX_NS);
         let deadline = self.array.engine_ref().next_deadline_ns().filter(soon);
+        let paused = self.array.engine_ref().is_scrub_paused();
         self.asleep = !in_flight && self.array.engine_ref().work_deadline_ns().filter(soon).is_none();
+        if self.asleep && paused {
+            // Nobody lets a scrub wait for good.
+            self.asleep = !self.array.engine().resume_scrub();
+        }
         self.idle_turns = if self.asleep { self.idle_turns + 1 } else { 0 };
         match deadline {
             Some(at_ns) if !in_flight || self.machine.rng.chance(1, 4) => {
@@ -644,7 +650,9 @@ impl<'a> Session<'a> {
                 true
             }
             8 => {
-                self.control(Kind::Scrub, |engine, tag| engine.scrub(tag, 0));
+                if !self.steer_scrub() {
+                    self.control(Kind::Scrub, |engine, tag| engine.scrub(tag, 0));
+                }
                 true
             }
             9 => {

@@ -21,6 +21,7 @@ fn worlds_for(bug: Planted) -> Pinned {
         | Planted::DiscardEdgesApart
         | Planted::ForgetStopCheckpoint
         | Planted::PatrolSkipsIncremental
+        | Planted::ReportOldRound
         | Planted::KeepBadSuperblock => SchemeKind::Raid,
         Planted::CommitForgetsDelta
         | Planted::KeepVoidDeltas
@@ -55,6 +56,7 @@ fn worlds_for(bug: Planted) -> Pinned {
             | Planted::PatrolSkipsJournal
             | Planted::KeepBadSuperblock
             | Planted::ScrubUnflushed
+            | Planted::ReportOldRound
     );
     Pinned { scheme: Some(scheme), scarce, blackouts, ruin, rot }
 }

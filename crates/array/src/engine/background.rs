@@ -143,7 +143,8 @@ impl Engine {
 
     /// The same without the patrol.
     pub(super) fn own_deadline_ns(&self) -> Option<u64> {
-        let paced = self.maintenance_waits().then(|| self.now_ns.saturating_add(PACE_NS));
+        let paced = self.maintenance_waits() && !self.is_scrub_paused();
+        let paced = paced.then(|| self.now_ns.saturating_add(PACE_NS));
         let idle = self.options.commit.idle_ns.filter(|_| self.wants_idle_commit());
         let idle = idle.filter(|_| !planted(Planted::SleepPastIdle));
         let idle = idle.map(|ns| self.background.last_request_ns.saturating_add(ns));

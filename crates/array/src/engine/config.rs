@@ -55,7 +55,7 @@ pub struct EngineOptions {
     pub unit_stripes: usize,
     /// Units of background work in flight at most.
     pub units_in_flight: usize,
-    /// Rebuild and scrub read at most this many bytes a second; `None` is as fast as possible.
+    /// Rebuild and scrub look at most at this many bytes a second of each main device; `None` is as fast as possible.
     pub rebuild_bytes_per_s: Option<u64>,
     /// Whether the reads of a unit of background work, and the writes of rebuild and scrub, are put in device order, so that
     /// drivers merge neighbours.

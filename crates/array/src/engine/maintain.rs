@@ -8,6 +8,7 @@ mod walk;
 
 use super::history::ScrubEnd;
 use super::job::JobKind;
+use super::pace::Pace;
 use super::patrol::MetadataReport;
 use super::tag::{Purpose, Tag};
 use super::{Engine, EngineError, Mode, PendingKind};
@@ -118,6 +119,7 @@ pub(super) struct Maintenance {
     clean: bool,
     read_only: bool,
     halted: bool,
+    pub(super) pace: Pace,
     word: Codeword,
     /// The wall clock at the engine's time 0, in seconds since 1970-01-01 UTC; 0 = not known.
     pub(super) unix_base_s: u64,
@@ -140,14 +142,15 @@ impl Maintenance {
             clean: false,
             read_only: false,
             halted: false,
+            pace: Pace::default(),
             word: Codeword::default(),
             unix_base_s: 0,
         }
     }
 
     /// What decides how maintenance goes on.
-    pub(super) fn mark(&self) -> [u64; 7] {
-        let Some(run) = &self.run else { return [0; 7] };
+    pub(super) fn mark(&self) -> [u64; 8] {
+        let Some(run) = &self.run else { return [0; 8] };
         let (phase, at) = match &run.phase {
             Phase::Metadata { then } => (7, *then),
             Phase::Commit { asked, .. } => (1, u64::from(*asked)),
@@ -159,7 +162,21 @@ impl Maintenance {
         };
         let queues = [run.units, run.awaited.len(), run.again.len(), run.answers.len()];
         let [units, awaited, again, answers] = queues.map(|count| count as u64);
-        [phase, at, run.progress.done, units, awaited, again, answers]
+        [phase, at, run.progress.done, units, awaited, again, answers, self.pace.mark()]
+    }
+
+    /// What is under way.
+    pub(super) fn kind(&self) -> Option<UnitKind> {
+        self.run.as_ref().map(|run| run.kind)
+    }
+
+    /// Ends a scrub that has nothing in flight, to be continued never: what it found, when it began, and the answers that wait for
+    /// its end. `healed`: chunks healed since assembly.
+    pub(super) fn take_idle_run(&mut self, healed: u64) -> Option<(MaintenanceReport, u64, Vec<u32>)> {
+        let run = self.run.take_if(|run| run.units == 0 && run.awaited.is_empty())?;
+        self.last = MaintenanceReport { chunks_repaired: healed - run.healed_before, ..run.report };
+        self.superblock.scrub_cursor = 0;
+        Some((self.last, run.progress.started_ns, run.answers))
     }
 
     pub(super) fn is_running(&self) -> bool {
@@ -318,9 +335,13 @@ impl Engine {
 
     pub(super) fn start_run(&mut self, kind: UnitKind, request: Option<u32>) {
         let after = Seq::new(self.journal.next_seq().get() - 1);
+        let done = self.maintain.run.as_ref().map_or(0, |run| run.progress.done);
+        self.maintain.pace.begin(self.now_ns, done);
         if let Some(run) = &mut self.maintain.run {
             let mut answers = std::mem::take(&mut run.answers);
             if run.kind == UnitKind::Scrub && kind == UnitKind::Rebuild {
+                self.maintain.pace.begin(self.now_ns, 0);
+                self.patrol.forsake();
                 // A rebuild goes first; the scrub is given up and says so.
                 self.maintain.last = MaintenanceReport {
                     chunks_repaired: self.stats.healed - run.healed_before,
@@ -404,6 +425,9 @@ impl Engine {
         if self.frozen && self.maintain.run.as_ref().is_some_and(|run| run.kind == UnitKind::Rebuild) {
             return self.abandon_rebuild();
         }
+        if self.give_up_scrub() {
+            return;
+        }
         loop {
             let Some(run) = &mut self.maintain.run else { return };
             if let Phase::Commit { asked, after, first } = &mut run.phase {
@@ -446,24 +470,9 @@ impl Engine {
         }
     }
 
-    /// Whether the rate limit lets another unit start.
-    fn rate_allows(&self) -> bool {
-        let Some(run) = &self.maintain.run else { return false };
-        let Some(rate) = self.options.rebuild_bytes_per_s else { return true };
-        let elapsed_ns = u128::from(self.now_ns.saturating_sub(run.progress.started_ns));
-        let chunk = self.store.config.geometry.chunk_bytes() as u128;
-        let looked_at = u128::from(run.progress.done) * chunk * self.store.main_count() as u128;
-        looked_at * 1_000_000_000 <= u128::from(rate) * elapsed_ns
-    }
-
     /// Whether maintenance only waits for its rate limit.
     pub(super) fn maintenance_waits(&self) -> bool {
         self.maintain.run.as_ref().is_some_and(|run| run.units == 0) && !self.rate_allows()
-    }
-
-    /// The rate limit of rebuild and scrub, changed while they run.
-    pub fn set_rebuild_rate(&mut self, bytes_per_s: Option<u64>) {
-        self.options.rebuild_bytes_per_s = bytes_per_s;
     }
 
     /// Starts the next unit of the present phase; `false` if there is none or it cannot start now.

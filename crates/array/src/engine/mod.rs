@@ -21,6 +21,7 @@ mod lock;
 mod lost;
 mod maintain;
 mod order;
+mod pace;
 mod patrol;
 mod payload;
 mod read;

@@ -124,6 +124,16 @@ impl Patrol {
         self.wanted = true;
     }
 
+    /// The scrub that wants a round, or for which one is made, is no more.
+    pub(super) fn forsake(&mut self) {
+        self.wanted = false;
+        if let Some(round) = &mut self.round
+            && !planted(Planted::ReportOldRound)
+        {
+            round.caller = Caller::Nobody;
+        }
+    }
+
     /// What decides how a round goes on, but for operations that end.
     pub(super) fn mark(&self) -> [u64; 6] {
         let (stage, next, walkers) = match &self.round {

@@ -36,7 +36,7 @@ pub(super) struct Mark {
     flush: [usize; 3],
     payload: [usize; 2],
     commit: [u64; 5],
-    maintain: [u64; 7],
+    maintain: [u64; 8],
     patrol: [u64; 6],
     checkpoint: [usize; 5],
     lost: [usize; 3],
@@ -44,7 +44,7 @@ pub(super) struct Mark {
 
 impl Engine {
     fn mark(&self) -> Mark {
-        let maintain = if planted(Planted::SleepBetweenPhases) { [0; 7] } else { self.maintain.mark() };
+        let maintain = if planted(Planted::SleepBetweenPhases) { [0; 8] } else { self.maintain.mark() };
         Mark {
             events: [self.issued, self.completed, self.stats.requests],
             records: [

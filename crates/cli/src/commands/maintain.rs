@@ -2,14 +2,14 @@
 
 use super::Exit;
 use super::members::finish;
-use crate::control::Request;
+use crate::control::{Client, Request, Steering};
 use crate::failure::{EXIT_FAILED, Failure};
 use crate::open::{Force, Incomplete, look_at};
 use crate::output;
 use crate::registry::forget_dead;
-use crate::session::{Patience, Reach, Session, server_of};
+use crate::session::{Patience, Reach, Session, server_of, wait_for_work};
 use crate::status::LastWork;
-use crate::units::parse_rate;
+use crate::units::{parse_rate, parse_rate_or_off, show_rate};
 use clap::Args;
 use format::CheckpointKind;
 use std::path::PathBuf;
@@ -23,7 +23,16 @@ pub struct ScrubArguments {
     /// Stay until the scrub of a served array has ended.
     #[arg(long)]
     wait: bool,
-    /// Limit of the scrub (and of a rebuild).
+    /// Let the scrub that is under way wait; a rebuild is not kept waiting by it.
+    #[arg(long, conflicts_with_all = ["resume", "stop", "wait", "rate"])]
+    pause: bool,
+    /// Let it go on.
+    #[arg(long, conflicts_with_all = ["stop", "wait", "rate"])]
+    resume: bool,
+    /// Give it up for good.
+    #[arg(long, conflicts_with_all = ["wait", "rate"])]
+    stop: bool,
+    /// Limit of the scrub (and of a rebuild): how much of each data device is looked at.
     #[arg(long, value_parser = parse_rate, value_name = "RATE")]
     rate: Option<u64>,
     /// Assemble an array that nobody serves even if data may be silently wrong (in place without a journal, degraded and not
@@ -33,6 +42,28 @@ pub struct ScrubArguments {
     /// Print the status afterwards as JSON.
     #[arg(long)]
     json: bool,
+}
+
+/// Options of `rate`.
+#[derive(Args, Debug)]
+pub struct RateArguments {
+    /// Members of the array; one will do.
+    #[arg(required = true, value_name = "MEMBER")]
+    paths: Vec<PathBuf>,
+    /// From now on: how much of each data device rebuild and scrub look at per second, or `off` for no limit.
+    #[arg(long, value_parser = parse_rate_or_off, value_name = "RATE", required = true)]
+    rate: MaybeRate,
+}
+
+/// clap takes an `Option` for an option that may be absent; this one is present and may be `off`.
+type MaybeRate = std::option::Option<u64>;
+
+/// Options of `wait`.
+#[derive(Args, Debug)]
+pub struct WaitArguments {
+    /// Members of the array; one will do.
+    #[arg(required = true, value_name = "MEMBER")]
+    paths: Vec<PathBuf>,
 }
 
 /// Options of `commit`.
@@ -93,6 +124,14 @@ pub struct CheckpointArguments {
 
 /// Runs `scrub`. Exit code 1 if something is lost or did not match.
 pub fn scrub(arguments: &ScrubArguments) -> Result<Exit, Failure> {
+    let steering = [
+        (arguments.pause, Steering::Pause, "waits; `scrub --resume` lets it go on"),
+        (arguments.resume, Steering::Resume, "goes on"),
+        (arguments.stop, Steering::Stop, "is given up"),
+    ];
+    if let Some((_, steering, what)) = steering.into_iter().find(|(wanted, _, _)| *wanted) {
+        return steer(arguments, steering, what);
+    }
     let force = Force::of_flag(arguments.force);
     let mut session = Session::open(&arguments.paths, force, Incomplete::Refuse, arguments.rate, |_| Ok(()))?;
     let patience = if arguments.wait { Patience::Wait } else { Patience::Start };
@@ -125,6 +164,62 @@ pub fn clear(arguments: &ClearArguments) -> Result<Exit, Failure> {
     let outcome = session.clear(arguments.device.as_deref());
     let whose = arguments.device.as_deref().unwrap_or("every member");
     finish(session, outcome, arguments.json, &format!("errors of {whose} are counted anew"))
+}
+
+/// Lets a scrub that a server runs wait, go on, or end.
+fn steer(arguments: &ScrubArguments, steering: Steering, what: &str) -> Result<Exit, Failure> {
+    let mut client = server_that_runs(&arguments.paths)?;
+    client.order(&Request::Steer { scrub: steering })?;
+    if arguments.json {
+        output::line(serde_json::to_string_pretty(&client.status()?)?);
+    } else {
+        output::line(format_args!("the scrub {what}"));
+    }
+    Ok(0)
+}
+
+/// The array's server, which must be there.
+fn server_that_runs(paths: &[PathBuf]) -> Result<Client, Failure> {
+    match server_of(paths)? {
+        Reach::Server(client) => Ok(client),
+        Reach::Copy(why) => Err(Failure::new(why)),
+        Reach::Nobody => {
+            let first = paths.first().map_or_else(String::new, |path| path.display().to_string());
+            Err(Failure::new(format!("{first}: its array is not being served, so nothing is under way")))
+        }
+    }
+}
+
+/// Runs `rate`.
+pub fn rate(arguments: &RateArguments) -> Result<Exit, Failure> {
+    let mut client = server_that_runs(&arguments.paths)?;
+    client.order(&Request::Rate { bytes_per_s: arguments.rate })?;
+    output::line(match arguments.rate {
+        Some(rate) => format!("rebuild and scrub: at most {} of each data device", show_rate(rate)),
+        None => "rebuild and scrub: as fast as possible".to_owned(),
+    });
+    Ok(0)
+}
+
+/// Runs `wait`. Exit code 1 if something is lost or did not match, or if the work was given up.
+pub fn wait(arguments: &WaitArguments) -> Result<Exit, Failure> {
+    let mut client = server_that_runs(&arguments.paths)?;
+    let mut waited = 0;
+    while let Some(work) = client.status()?.work {
+        let found = wait_for_work(&mut client, &work.kind)?;
+        if found.lost + found.mismatches > 0 {
+            return Err(Failure::new(format!(
+                "{}: {} code words lost, {} stripes with parity that did not match; see `status`",
+                work.kind, found.lost, found.mismatches
+            )));
+        }
+        output::line(format_args!("{} has ended", work.kind));
+        waited += 1;
+    }
+    if waited == 0 {
+        output::line("no rebuild or scrub is under way");
+    }
+    Ok(0)
 }
 
 /// Runs `commit`.

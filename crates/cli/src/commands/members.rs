@@ -55,7 +55,7 @@ pub struct ReplaceArguments {
     /// Stay until the rebuild of a served array has ended.
     #[arg(long)]
     wait: bool,
-    /// Limit of the rebuild (and of a scrub).
+    /// Limit of the rebuild (and of a scrub): how much of each data device is looked at.
     #[arg(long, value_parser = parse_rate, value_name = "RATE")]
     rate: Option<u64>,
     /// Overwrite a device that belongs to another array or holds foreign content.

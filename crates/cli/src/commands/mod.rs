@@ -47,6 +47,10 @@ pub enum Command {
     Scrub(maintain::ScrubArguments),
     /// Forget the errors that members made so far, and count anew.
     Clear(maintain::ClearArguments),
+    /// Limit rebuild and scrub while they run.
+    Rate(maintain::RateArguments),
+    /// Stay until rebuild and scrub have ended.
+    Wait(maintain::WaitArguments),
     /// Fold logged parity into the stripes' own parity now.
     Commit(maintain::PlainArguments),
     /// Write a metadata checkpoint now.
@@ -84,6 +88,8 @@ impl Command {
             Self::Remove(arguments) => remove::run(&arguments),
             Self::Scrub(arguments) => maintain::scrub(&arguments),
             Self::Clear(arguments) => maintain::clear(&arguments),
+            Self::Rate(arguments) => maintain::rate(&arguments),
+            Self::Wait(arguments) => maintain::wait(&arguments),
             Self::Commit(arguments) => maintain::commit(&arguments),
             Self::Checkpoint(arguments) => maintain::checkpoint(&arguments),
             Self::Examine(arguments) => examine::run(&arguments),

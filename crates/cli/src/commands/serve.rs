@@ -61,7 +61,7 @@ pub struct Arguments {
     /// When a completed write is durable: at the next flush, like a disk with a volatile cache, or always at once.
     #[arg(long, value_enum, default_value = "flush")]
     sync: Sync,
-    /// Limit of rebuild and scrub, or `off`.
+    /// Limit of rebuild and scrub: how much of each data device they look at per second, or `off`.
     #[arg(long, value_parser = parse_rate_or_off, default_value = "off", value_name = "RATE")]
     rebuild_rate: MaybeRate,
     /// Verify the metadata this often without being asked (superblocks, newest checkpoint, journal, ends of the members), or

@@ -72,7 +72,8 @@ fn a_degraded_array_that_is_being_rebuilt() {
     status["memory"] =
         json!({ "fixed_bytes": 1 << 20, "dynamic_bytes": 0, "bytes_per_chunk_hundredths": 1107 });
     status["work"] = json!({
-        "kind": "rebuild", "devices": ["data1"], "done": 250, "total": 1000, "bytes_per_s": 100 << 20, "eta_s": 75,
+        "kind": "rebuild", "devices": ["data1"], "done": 250, "total": 1000, "bytes_per_s": 300 << 20, "eta_s": 75,
+        "device_bytes_per_s": 100 << 20, "limit_bytes_per_s": 120 << 20, "paused": false,
         "lost": 0, "mismatches": 0,
     });
     status["activity"] = json!({
@@ -90,7 +91,7 @@ fn a_degraded_array_that_is_being_rebuilt() {
 checkpoint: number 7 on top of full 5; 2 written since the start
     memory: maps and checksums 11.07 bytes per chunk (1 MiB), uncommitted updates 0 B
   activity: 1,000 requests in 1min 01s: 1 chunks read, 2 written, 3 computed from others
-      work: rebuild of data1: 25.0 % done, 100 MiB/s, 1min 15s left
+      work: rebuild of data1: 25.0 % done, 100 MiB/s of each device (limit 120 MiB/s), 1min 15s left
      scrub: never
 
   DEVICE   STATE         READ  WRITE  CKSUM HEALED BYTES READ BYTES WRITTEN  PATH
