@@ -131,8 +131,8 @@ planted!(
     KeepLost,
     /// Code words that cannot be made whole are not looked into.
     SuspectNothing,
-    /// What a round over the metadata found that a scrub given up had asked for is told to the next scrub.
-    ReportOldRound,
+    /// A scrub that was paused does not go on.
+    ForgetResume,
 );
 
 #[cfg(feature = "planted-bugs")]

@@ -75,6 +75,8 @@ pub(crate) struct Session<'a> {
     /// Nothing is under way and no deadline ahead: only a request changes that.
     asleep: bool,
     answers: Vec<Done>,
+    /// A scrub was given up by the last request.
+    given_up: bool,
     /// Requests that failed and may.
     errors: u64,
     /// Chunks that could not be read since the last look at everything began.
@@ -94,6 +96,7 @@ impl<'a> Session<'a> {
             idle_turns: 0,
             asleep: false,
             answers: Vec::new(),
+            given_up: false,
             errors: 0,
             unreadable: BTreeSet::new(),
         }
@@ -614,6 +617,9 @@ impl<'a> Session<'a> {
                 }
             })
             .unwrap_or(0);
+        if self.scrub_again() {
+            return Ok(true);
+        }
         Ok(match kind {
             0 => {
                 let (first, count) = self.draw_range(1, most);
@@ -720,15 +726,10 @@ impl<'a> Session<'a> {
         if rotting && !self.machine.suspects.is_empty() && self.machine.rng.chance(7, 8) {
             return; // what is hurt is to be made good before more is
         }
-        let Some(dev) = self.machine.draw_victim() else { return };
         if rotting && self.machine.rng.chance(3, 4) {
-            let (begun, _) = self.array.engine_ref().patrol_rounds();
-            self.machine.rot_metadata(dev, begun);
-            if self.machine.rng.chance(1, 2) {
-                self.control(Kind::Scrub, |engine, tag| engine.scrub(tag, 0));
-            }
-            return;
+            return self.rot();
         }
+        let Some(dev) = self.machine.draw_victim() else { return };
         self.machine.hurt(dev, Hurt::Anything);
         let rng = &mut self.machine.rng;
         if self.machine.swarm.options.device_timeout_ns.is_some() && rng.chance(1, 6) {

@@ -21,7 +21,6 @@ fn worlds_for(bug: Planted) -> Pinned {
         | Planted::DiscardEdgesApart
         | Planted::ForgetStopCheckpoint
         | Planted::PatrolSkipsIncremental
-        | Planted::ReportOldRound
         | Planted::KeepBadSuperblock => SchemeKind::Raid,
         Planted::CommitForgetsDelta
         | Planted::KeepVoidDeltas
@@ -56,7 +55,6 @@ fn worlds_for(bug: Planted) -> Pinned {
             | Planted::PatrolSkipsJournal
             | Planted::KeepBadSuperblock
             | Planted::ScrubUnflushed
-            | Planted::ReportOldRound
     );
     Pinned { scheme: Some(scheme), scarce, blackouts, ruin, rot }
 }

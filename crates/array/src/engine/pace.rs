@@ -5,6 +5,7 @@
 use super::history::ScrubEnd;
 use super::maintain::UnitKind;
 use super::{Engine, EngineError};
+use crate::planted::{Planted, planted};
 
 /// See the module's documentation.
 #[derive(Clone, Copy, Default)]
@@ -74,7 +75,7 @@ impl Engine {
     /// Lets it go on; `false` if none waits.
     pub fn resume_scrub(&mut self) -> bool {
         let was_paused = self.is_scrub_paused();
-        if was_paused {
+        if was_paused && !planted(Planted::ForgetResume) {
             let done = self.maintenance().map_or(0, |(_, progress, _)| progress.done);
             self.maintain.pace.begin(self.now_ns, done);
         }

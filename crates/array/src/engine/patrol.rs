@@ -127,9 +127,7 @@ impl Patrol {
     /// The scrub that wants a round, or for which one is made, is no more.
     pub(super) fn forsake(&mut self) {
         self.wanted = false;
-        if let Some(round) = &mut self.round
-            && !planted(Planted::ReportOldRound)
-        {
+        if let Some(round) = &mut self.round {
             round.caller = Caller::Nobody;
         }
     }

@@ -79,8 +79,8 @@ impl Session<'_> {
         self.drain()?;
         self.control(Kind::Flush, |engine, tag| engine.flush(tag));
         self.drain()?;
-        let lcns = stripes.iter().flat_map(|stripe| stripe * width..(stripe + 1) * width);
-        match lcns.filter(|&lcn| self.is_listed(lcn)).next() {
+        let mut lcns = stripes.iter().flat_map(|stripe| stripe * width..(stripe + 1) * width);
+        match lcns.find(|&lcn| self.is_listed(lcn)) {
             Some(lcn) if self.errors == before => {
                 Err(violation!("chunk {lcn} was rewritten, and is listed as lost still"))
             }

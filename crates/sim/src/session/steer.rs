@@ -1,6 +1,6 @@
 //! What an operator does to a scrub that is under way.
 
-use super::Session;
+use super::{Kind, Session};
 
 impl Session<'_> {
     /// Now and then a scrub that is under way is paused, goes on, gets another rate or is given up; `false` if nothing was done.
@@ -17,11 +17,34 @@ impl Session<'_> {
         match choice {
             0 => engine.pause_scrub(),
             1 => engine.resume_scrub(),
-            2 => engine.stop_scrub(),
+            2 => {
+                self.given_up = engine.stop_scrub();
+                self.given_up
+            }
             _ => {
                 engine.set_rebuild_rate(rate);
                 true
             }
+        }
+    }
+
+    /// After a scrub was given up in a world of rot: something rots, and another scrub must find it.
+    pub(super) fn scrub_again(&mut self) -> bool {
+        let wanted = std::mem::take(&mut self.given_up) && self.machine.swarm.rotting;
+        if wanted && self.machine.suspects.is_empty() {
+            self.rot();
+            self.control(Kind::Scrub, |engine, tag| engine.scrub(tag, 0));
+        }
+        wanted
+    }
+
+    /// Metadata rots; now and then a scrub follows.
+    pub(super) fn rot(&mut self) {
+        let Some(dev) = self.machine.draw_victim() else { return };
+        let (begun, _) = self.array.engine_ref().patrol_rounds();
+        self.machine.rot_metadata(dev, begun);
+        if self.machine.rng.chance(1, 2) {
+            self.control(Kind::Scrub, |engine, tag| engine.scrub(tag, 0));
         }
     }
 }
