@@ -131,6 +131,8 @@ planted!(
     KeepLost,
     /// Code words that cannot be made whole are not looked into.
     SuspectNothing,
+    /// Superblocks written when idle do not name the last flush.
+    NameOldFlush,
     /// A scrub that was paused does not go on.
     ForgetResume,
 );

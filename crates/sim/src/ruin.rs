@@ -80,7 +80,8 @@ impl Machine {
         self.keep_who_knows(&mut lost);
         // After an orderly stop the superblocks tell as much as the last frame does: one of the two is spared.
         let stopped = self.newest_superblock().is_some_and(|newest| newest.clean);
-        let spared = if stopped && self.rng.chance(2, 3) { Spared::Superblocks } else { Spared::Witness };
+        let told = stopped || self.is_confirmed();
+        let spared = if told && self.rng.chance(2, 3) { Spared::Superblocks } else { Spared::Witness };
         self.say(|| format!("beyond the promise: devices {lost:?} are lost, {spared:?} spared"));
         if spared == Spared::Superblocks && self.rng.chance(1, 2) {
             // Nothing but them is left to tell.
@@ -241,16 +242,45 @@ impl Machine {
         frames.into_iter().filter(|(frame, _)| Some(*frame) == most).map(|(_, place)| place).collect()
     }
 
+    /// Whether the superblocks name all that any frame holds: the array was idle after the last flush.
+    fn is_confirmed(&self) -> bool {
+        let Some(newest) = self.newest_superblock().filter(|_| !is_resync(&self.swarm.config)) else {
+            return false;
+        };
+        let world = self.world.look();
+        (0..self.member_count()).all(|dev| {
+            let image = world.disk(dev).durable();
+            let frames = self.targets(Harm::Frames, dev).into_iter();
+            let mut lasts =
+                frames.filter_map(|at| self.last_of_frame(&newest, dev, at, bytes_of(&image[at])));
+            lasts.all(|last| last <= newest.durable_through)
+        })
+    }
+
     /// What a frame says is durable, and its first record.
     fn frame_at(&self, newest: &Superblock, dev: u16, at: usize, bytes: &[u8]) -> Option<(Seq, Seq)> {
+        self.decode_frame_at(newest, dev, at, bytes).map(|frame| (frame.flushed_through, frame.first_seq))
+    }
+
+    fn last_of_frame(&self, newest: &Superblock, dev: u16, at: usize, bytes: &[u8]) -> Option<Seq> {
+        let frame = self.decode_frame_at(newest, dev, at, bytes)?;
+        Some(Seq::new((frame.first_seq.get() + frame.records.len() as u64).saturating_sub(1)))
+    }
+
+    fn decode_frame_at(
+        &self,
+        newest: &Superblock,
+        dev: u16,
+        at: usize,
+        bytes: &[u8],
+    ) -> Option<format::Frame> {
         let config = self.swarm.config;
         let is_main = usize::from(dev) < config.geometry.device_count();
         let first = if is_main { config.journal_offset(0) } else { config.log_offset(ChunkIndex::new(1)) };
         let block = (at - first as usize / BLOCK_BYTES) as u32 + u32::from(!is_main);
         let (array, epoch, nonce) = (newest.array, newest.epoch, newest.nonce);
         let expect = FrameExpect { array, epoch, nonce, dev: DevIndex::new(dev), block };
-        let frame = decode_frame(bytes, &expect).ok()?;
-        Some((frame.flushed_through, frame.first_seq))
+        decode_frame(bytes, &expect).ok()
     }
 
     /// One attempt at a start. Refusals are right, whatever they say.

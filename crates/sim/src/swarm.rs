@@ -362,6 +362,7 @@ fn draw_options(rng: &mut Rng, config: &ArrayConfig) -> EngineOptions {
         patrol: aside.pick(&[None, None, Some(PatrolPolicy { interval_ns: 500_000, bytes_per_s: 1 << 32 })]),
         device_timeout_ns: aside.pick(&[None, Some(5_000_000)]),
         room_wait_ns: aside.pick(&[0, 1_000_000, 20_000_000]),
+        confirm_idle_ns: aside.pick(&[None, Some(20_000), Some(400_000)]),
         ..EngineOptions::default()
     }
 }

@@ -47,6 +47,7 @@ fn worlds_for(bug: Planted) -> Pinned {
             | Planted::ForgetStopCheckpoint
             | Planted::ForgetLost
             | Planted::KeepLost
+            | Planted::NameOldFlush
             | Planted::SuspectNothing
     );
     let rot = matches!(

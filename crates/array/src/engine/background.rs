@@ -59,6 +59,10 @@ impl Background {
         self.left > 0 || self.units > 0 || self.awaited > 0
     }
 
+    pub(super) fn last_request_ns(&self) -> u64 {
+        self.last_request_ns
+    }
+
     /// Whether a run is under way or asked for, or somebody waits for the end of one.
     pub(super) fn is_busy(&self) -> bool {
         self.is_running() || self.run_again || !self.waiting.is_empty() || !self.answering.is_empty()
@@ -149,7 +153,10 @@ impl Engine {
         let idle = idle.filter(|_| !planted(Planted::SleepPastIdle));
         let idle = idle.map(|ns| self.background.last_request_ns.saturating_add(ns));
         let own = paced.into_iter().chain(idle).chain(self.cache_deadline_ns());
-        own.chain(self.members_deadline_ns()).chain(self.losses_deadline_ns()).min()
+        own.chain(self.members_deadline_ns())
+            .chain(self.losses_deadline_ns())
+            .chain(self.confirmation_deadline_ns())
+            .min()
     }
 
     /// Whether there is anything to commit when no requests come. What a run left dirty is tried again when there is more room.

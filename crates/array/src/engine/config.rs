@@ -74,6 +74,8 @@ pub struct EngineOptions {
     pub content: Content,
     /// What the scheme is to do, where it leaves a choice.
     pub scheme: SchemeOptions,
+    /// Without a request for so long the superblocks are told what the last flush made durable; `None` = never.
+    pub confirm_idle_ns: Option<u64>,
     /// How metadata is verified when nobody asks; `None` = not at all.
     pub patrol: Option<PatrolPolicy>,
 }
@@ -97,6 +99,7 @@ impl Default for EngineOptions {
             room_wait_ns: 2_000_000_000,
             content: Content::Checked,
             scheme: SchemeOptions::default(),
+            confirm_idle_ns: None,
             patrol: None,
         }
     }

@@ -121,6 +121,8 @@ pub(super) struct Maintenance {
     halted: bool,
     pub(super) pace: Pace,
     word: Codeword,
+    /// What the superblocks written last say is durable.
+    confirmed_through: Seq,
     /// The wall clock at the engine's time 0, in seconds since 1970-01-01 UTC; 0 = not known.
     pub(super) unix_base_s: u64,
 }
@@ -134,6 +136,7 @@ struct Publishing {
 impl Maintenance {
     pub(super) fn new(superblock: Superblock) -> Self {
         Self {
+            confirmed_through: superblock.durable_through,
             superblock,
             run: None,
             last: MaintenanceReport::default(),
@@ -177,6 +180,10 @@ impl Maintenance {
         self.last = MaintenanceReport { chunks_repaired: healed - run.healed_before, ..run.report };
         self.superblock.scrub_cursor = 0;
         Some((self.last, run.progress.started_ns, run.answers))
+    }
+
+    pub(super) fn confirmed_through(&self) -> Seq {
+        self.confirmed_through
     }
 
     pub(super) fn is_running(&self) -> bool {
@@ -887,7 +894,7 @@ impl Engine {
         let template = Superblock {
             clean: self.maintain.clean,
             checkpoint: self.checkpoint_place().number,
-            durable_through: self.durable_through(),
+            durable_through: self.durable_to_name(),
             epoch: self.journal.epoch(),
             nonce: self.journal.nonce(),
             lost_chunks: self.lost.to_note(self.store.lost.count()),
@@ -917,6 +924,7 @@ impl Engine {
             let offset = format::SUPERBLOCK_OFFSETS[copy];
             self.push_op(tag, OpKind::Write, Stream::Metadata, offset, META_BYTES as u64, Some(slot));
         }
+        self.maintain.confirmed_through = self.durable_through();
         self.maintain.publishing =
             Some(Publishing { flushing: false, config_seq: self.health.config_seq, slots });
         if self.fence == 0 {

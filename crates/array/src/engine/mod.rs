@@ -12,6 +12,7 @@ mod checkpoint;
 mod collect;
 mod compute;
 mod config;
+mod confirm;
 mod cover;
 mod flights;
 mod flush;
@@ -410,6 +411,7 @@ impl Engine {
         self.drive_stop();
         self.drive_checkpoint();
         self.drive_flush();
+        self.drive_confirmation();
         self.refuse_if_hopeless();
         if planted(Planted::SleepAfterPump) {
             self.note_mark();

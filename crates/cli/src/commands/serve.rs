@@ -32,6 +32,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
 use std::time::Duration;
 
+/// After so long without a request the superblocks name what the last flush made durable.
+const CONFIRM_IDLE_NS: u64 = 1_000_000_000;
 /// What a patrol reads at most: little beside the array's own work, and soon through the metadata of any array.
 const PATROL_BYTES_PER_S: u64 = 1 << 20;
 
@@ -201,6 +203,7 @@ fn engine_options(arguments: &Arguments) -> EngineOptions {
             bytes_per_s: PATROL_BYTES_PER_S,
         }),
         device_timeout_ns: arguments.device_timeout.map(nanoseconds),
+        confirm_idle_ns: Some(CONFIRM_IDLE_NS),
         ..options
     })
 }
