@@ -77,6 +77,29 @@ impl Candidate {
     }
 }
 
+impl Candidate {
+    /// The name of the member that it is, and the size that its layout needs.
+    fn layout(&self) -> Option<(String, u64)> {
+        let superblock = self.require_superblock().ok()?;
+        let config = &superblock.config;
+        let needed = match superblock.role {
+            Role::Main => config.main_device_bytes(),
+            Role::Log => config.log_device_bytes(),
+            Role::Spare => return None,
+        };
+        Some((member_name(config.geometry.device_count(), superblock.dev), needed))
+    }
+
+    /// What is wrong with a member that lost its end.
+    pub fn truncation(&self) -> Option<String> {
+        let (name, needed) = self.layout()?;
+        let (path, found) = (self.path.display(), self.size_bytes);
+        (found < needed).then(|| {
+            format!("{path}: {name} holds {found} bytes, the array's layout needs {needed}: it was truncated")
+        })
+    }
+}
+
 /// Reads what a path holds, without a lock and without changing it.
 pub fn look_at(path: &Path) -> Result<Candidate, Failure> {
     let probe = probe(path)?;
@@ -151,7 +174,12 @@ pub fn discover(paths: &[PathBuf]) -> Result<Found, Failure> {
 
 /// The same, insisting on every member in service but `dispensable`.
 fn discover_all(paths: &[PathBuf], dispensable: Option<&str>) -> Result<Found, Failure> {
-    let found = discover(paths)?;
+    let mut candidates = paths.iter().map(|path| look_at(path)).collect::<Result<Vec<_>, _>>()?;
+    candidates.retain(|candidate| {
+        let name = candidate.layout().map(|(name, _)| name);
+        candidate.truncation().is_none() || dispensable.is_none() || name.as_deref() != dispensable
+    });
+    let found = arrange_candidates(&candidates)?;
     let main_count = found.superblock().config.geometry.device_count();
     let mut names = found.unnamed().into_iter().map(|dev| member_name(main_count, dev));
     match names.find(|name| Some(name.as_str()) != dispensable) {
@@ -170,7 +198,10 @@ fn discover_some(paths: &[PathBuf]) -> Result<Found, Failure> {
         match look_at(path)
             .and_then(|candidate| candidate.require_superblock().map(|_| ()).map(|()| candidate))
         {
-            Ok(candidate) => candidates.push(candidate),
+            Ok(candidate) => match candidate.truncation() {
+                Some(why) => skipped.push(Failure::new(why)),
+                None => candidates.push(candidate),
+            },
             Err(failure) => skipped.push(failure),
         }
     }
@@ -183,25 +214,31 @@ fn discover_some(paths: &[PathBuf]) -> Result<Found, Failure> {
 
 /// Finds out which candidate is which member of an array that can be assembled.
 pub fn arrange_candidates(candidates: &[Candidate]) -> Result<Found, Failure> {
-    arrange_with(candidates, arrange)
+    arrange_with(&candidates.iter().collect::<Vec<_>>(), arrange)
 }
 
-/// The same however many members are missing, to look at the array.
+/// The same however many members are missing, to look at the array. Members that lost their end count as missing.
 pub fn arrange_any_candidates(candidates: &[Candidate]) -> Result<Found, Failure> {
-    arrange_with(candidates, arrange_any)
+    let whole = candidates.iter().filter(|candidate| candidate.truncation().is_none());
+    let whole: Vec<&Candidate> = whole.collect();
+    if whole.is_empty() {
+        return arrange_with(&candidates.iter().collect::<Vec<_>>(), arrange_any);
+    }
+    arrange_with(&whole, arrange_any)
 }
 
 fn arrange_with(
-    candidates: &[Candidate],
+    candidates: &[&Candidate],
     arrange: fn(&[Superblock]) -> Result<Arrangement, AssembleError>,
 ) -> Result<Found, Failure> {
-    let superblocks = candidates.iter().map(Candidate::require_superblock).collect::<Result<Vec<_>, _>>()?;
+    let superblocks =
+        candidates.iter().map(|candidate| candidate.require_superblock()).collect::<Result<Vec<_>, _>>()?;
     let is_spare = |superblock: &Superblock| match superblock.role {
         Role::Spare => true,
         Role::Main | Role::Log => false,
     };
     let (mut members, mut given, mut spares) = (Vec::new(), Vec::new(), Vec::new());
-    for (candidate, &superblock) in candidates.iter().zip(&superblocks) {
+    for (&candidate, &superblock) in candidates.iter().zip(&superblocks) {
         if is_spare(superblock) {
             spares.push((candidate, superblock));
         } else {
@@ -268,22 +305,13 @@ fn explain(error: &AssembleError, given: &[&Candidate]) -> Failure {
 
 /// A member that lost its end would be read as a failing device, chunk by chunk; better to say so at once.
 fn check_sizes(found: &Found, given: &[&Candidate]) -> Result<(), Failure> {
-    let config = &found.superblock().config;
-    let main_count = config.geometry.device_count();
-    for (index, place) in found.arrangement.places.iter().enumerate() {
-        let Some(candidate) = place.and_then(|place| given.get(place)) else { continue };
-        let expected =
-            if index < main_count { config.main_device_bytes() } else { config.log_device_bytes() };
-        if candidate.size_bytes < expected {
-            return Err(Failure::new(format!(
-                "{}: {} holds {} bytes, the array's layout needs {expected}: it was truncated; leave it out and replace it",
-                candidate.path.display(),
-                member_name(main_count, DevIndex::new(index as u16)),
-                candidate.size_bytes
-            )));
+    let places = found.arrangement.places.iter().flatten();
+    match places.filter_map(|&place| given.get(place)).find_map(|candidate| candidate.truncation()) {
+        Some(why) => {
+            Err(Failure::new(format!("{why}; `serve --degraded` does without it, `replace` it then")))
         }
+        None => Ok(()),
     }
-    Ok(())
 }
 
 /// What a member is called: `data0`.., `log0`..

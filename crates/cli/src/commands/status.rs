@@ -176,7 +176,11 @@ pub fn status_of(paths: &[PathBuf]) -> Result<Status, Failure> {
         let found = arrange_any_candidates(&candidates)?;
         let locked = candidates.iter().any(is_locked);
         let source = if locked { Source::InUse } else { Source::Stopped };
-        Ok::<_, Failure>(of_superblocks(&found, source, in_vain))
+        let cut = candidates.iter().filter_map(Candidate::truncation);
+        let ignored: Vec<String> = cut.collect();
+        let mut status = of_superblocks(&found, source, in_vain + ignored.len());
+        status.ignored = ignored;
+        Ok::<_, Failure>(status)
     };
     let mut status = match reach(first)? {
         Reach::Server(mut client) => client.status()?,
@@ -187,6 +191,6 @@ pub fn status_of(paths: &[PathBuf]) -> Result<Status, Failure> {
             status
         }
     };
-    status.ignored = ignored.iter().map(ToString::to_string).collect();
+    status.ignored.extend(ignored.iter().map(ToString::to_string));
     Ok(status)
 }
