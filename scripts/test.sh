@@ -17,5 +17,6 @@ step "simulator, fresh seeds"
 "$target"/release/elastripe-sim --seconds "${ELASTRIPE_SIM_SECONDS:-30}" --from "$(od -An -N4 -tu4 /dev/urandom | tr -d ' ')"
 step "documentation"; RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked
 step "real clients";  CRASHES="${CRASHES:-2}" scripts/clients.sh info copy qemu-img qemu-io fio ext4 xfs crash
-# `make ordeal` and scripts/first-hour.sh (docs/testing.md) are run by hand until all that they ask for is mended.
+step "ordeal";        "$target"/release/elastripe-ordeal --rounds "${ELASTRIPE_ORDEAL_ROUNDS:-60}"
+step "first hour";    scripts/first-hour.sh
 step "all passed"

@@ -34,6 +34,7 @@ serve() {
   local members=()
   while [ $# -gt 0 ] && [ "$1" != -- ]; do members+=("$1"); shift; done
   [ $# -eq 0 ] || shift
+  : >server.log # what an earlier server said is no answer
   "$elastripe" serve "${members[@]}" --nbd "unix:$work/nbd" "$@" >server.log 2>&1 &
   server=$!
   note process $server
