@@ -264,7 +264,8 @@ impl Machine {
         let tear = self.swarm.tear;
         self.say(|| format!("power off, {tear:?}"));
         self.world.change().power_cycle(tear);
-        if self.last_cut {
+        // Superblocks that name all there is stand in for the frame that would have come next.
+        if self.last_cut && !self.is_confirmed() {
             self.oracle.crashed_before_ruin();
         } else {
             self.oracle.crashed();

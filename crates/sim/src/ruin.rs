@@ -4,8 +4,8 @@
 //! What may come of it is little: the array is refused; or a read fails; or it gives what a read may give. What it must not be
 //! is wrong, older than what is known on disk to have been durable, or called whole when it is not.
 //!
-//! What is known on disk is the oracle's *confirmed* content: durable, with a flush after that, so that a frame says so. And
-//! one frame that says so must be left; of the very last one nothing else can tell. So must one of the members that were in service.
+//! What is known on disk is the oracle's *confirmed* content: durable, with a flush after that, so that a frame says so; or all
+//! that is durable, if the superblocks name it. And one frame that says so must be left; of the very last one nothing else can tell. So must one of the members that were in service.
 
 use crate::disk::{BLOCK_BYTES, Image, bytes_of};
 use crate::machine::{Machine, Violation};
@@ -243,7 +243,7 @@ impl Machine {
     }
 
     /// Whether the superblocks name all that any frame holds: the array was idle after the last flush.
-    fn is_confirmed(&self) -> bool {
+    pub fn is_confirmed(&self) -> bool {
         let Some(newest) = self.newest_superblock().filter(|_| !is_resync(&self.swarm.config)) else {
             return false;
         };
