@@ -8,6 +8,7 @@ mod checks;
 mod commands;
 mod control;
 mod describe;
+mod consistency;
 mod elastic;
 mod failure;
 mod fresh;

@@ -120,7 +120,7 @@ impl Session {
         match self {
             Self::Live(client) => {
                 let (force, yes) = (caution.is_forced(), consent.is_given());
-                client.order(&Request::Fail { device: device.to_owned(), force, yes })
+                client.order(&Request::Fail { device: for_server(device), force, yes })
             }
             Self::Offline(offline) => {
                 let dev = offline.find(device)?;
@@ -145,7 +145,7 @@ impl Session {
                     client.order(&Request::Rate { bytes_per_s: rate })?;
                 }
                 client.order(&Request::Replace {
-                    device: device.to_owned(),
+                    device: for_server(device),
                     path: path.to_owned(),
                     force: caution.is_forced(),
                     yes: consent.is_given(),
@@ -200,7 +200,7 @@ impl Session {
     /// Counts the errors of one member, or of every one, anew.
     pub fn clear(&mut self, device: Option<&str>) -> Result<(), Failure> {
         match self {
-            Self::Live(client) => client.order(&Request::Clear { device: device.map(str::to_owned) }),
+            Self::Live(client) => client.order(&Request::Clear { device: device.map(for_server) }),
             Self::Offline(offline) => {
                 let dev = device.map(|device| offline.find(device)).transpose()?;
                 offline.request(|engine, tag| engine.clear_errors(tag, dev))
@@ -261,6 +261,16 @@ pub fn wait_for_work(client: &mut Client, kind: &str) -> Result<LastWork, Failur
         }
         sleep(POLL);
     }
+}
+
+/// A member as the server knows it, which has another working directory: its name, or the whole path of what is here.
+fn for_server(device: &str) -> String {
+    let numbered = |prefix: &str| device.strip_prefix(prefix).is_some_and(|rest| rest.parse::<u16>().is_ok());
+    let path = Path::new(device);
+    if numbered("data") || numbered("log") || !path.exists() {
+        return device.to_owned();
+    }
+    std::path::absolute(path).map_or_else(|_| device.to_owned(), |whole| whole.to_string_lossy().into_owned())
 }
 
 fn incomplete(lost: u64) -> Failure {

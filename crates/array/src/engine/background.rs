@@ -164,7 +164,8 @@ impl Engine {
         let dirty = self.scheme.pressure(&self.store).dirty_stripes > self.background.stuck.len() as u64;
         let tried = self.background.idle_at == Some(self.room_made);
         let wanted = (dirty && !tried) || self.cache.has_waiting();
-        wanted && self.accepts_writes() && !self.is_committing()
+        // What is on its way from the cache comes first; its end is an event, not a deadline.
+        wanted && self.accepts_writes() && !self.is_committing() && !self.cache.is_busy()
     }
 
     /// Maintenance wants everything committed.

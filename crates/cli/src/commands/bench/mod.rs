@@ -12,6 +12,7 @@ use super::Exit;
 use super::replay::build::{Columns, DeviceKind, Kind, code_or_default, parse_code};
 use crate::background::Background;
 use crate::cache::CacheSizes;
+use crate::consistency::ConsistencyChoice;
 use crate::elastic::{ElasticChoices, GcUnit};
 use crate::failure::Failure;
 use crate::output;
@@ -45,9 +46,8 @@ pub struct Arguments {
     /// Erasure code: auto, xor, cauchy or rdp.
     #[arg(long, value_parser = parse_code, default_value = "auto")]
     code: std::option::Option<CodeKind>,
-    /// What raid and parity-log do about the write hole: resync or journal.
-    #[arg(long, default_value = "journal")]
-    consistency: Consistency,
+    #[command(flatten)]
+    consistency: ConsistencyChoice,
     /// Requests in flight.
     #[arg(long, default_value = "32", value_parser = clap::value_parser!(u32).range(1..=1024))]
     queue_depth: u32,
@@ -191,7 +191,7 @@ impl Arguments {
         let stripe_count = self.stripe_count(geometry);
         Rig::new(&RigOptions {
             devices,
-            kind: Kind { scheme, code, consistency: self.consistency, geometry, unit_rows: self.unit.rows() },
+            kind: Kind { scheme, code, consistency: self.consistency.or(Consistency::Journal), geometry, unit_rows: self.unit.rows() },
             stripe_count,
             spare_chunks: self.spare_chunks(geometry, stripe_count)?,
             depth: self.queue_depth as usize,
@@ -208,6 +208,7 @@ pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     let columns = arguments.geometry;
     let geometry = Geometry::new(columns.data_count, columns.parity_count, arguments.chunk_size)?;
     arguments.elastic.check_any(&arguments.schemes)?;
+    arguments.consistency.check_any(&arguments.schemes)?;
     if let Some(first) =
         arguments.schemes.first().filter(|_| !arguments.schemes.iter().any(|s| s.is_elastic()))
     {

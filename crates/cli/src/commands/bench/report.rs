@@ -243,7 +243,7 @@ pub fn to_json(arguments: &Arguments, results: &[(Workload, DeviceKind, Vec<Meas
             "device_bytes": arguments.device_size,
             "code": code_or_default(arguments.code, arguments.geometry.parity_count).to_string(),
             "overwritten_before": AGE_PASSES,
-            "consistency": arguments.consistency.to_string(),
+            "consistency": arguments.consistency.or(format::Consistency::Journal).to_string(),
         },
         "notes": terms(arguments),
         "results": rows,

@@ -16,6 +16,7 @@ mod verify;
 use super::Exit;
 use crate::background::check_commits;
 use crate::cache::CacheSizes;
+use crate::consistency::ConsistencyChoice;
 use crate::elastic::{ElasticChoices, GcUnit, placement_json, placement_text};
 use crate::failure::Failure;
 use crate::open;
@@ -68,9 +69,8 @@ pub struct Arguments {
     /// Erasure code of the array made: auto, xor, cauchy or rdp.
     #[arg(long, default_value = "auto", value_parser = parse_code)]
     code: CodeChoice,
-    /// What the schemes raid and parity-log do about the write hole: resync or journal.
-    #[arg(long, default_value = "resync")]
-    consistency: Consistency,
+    #[command(flatten)]
+    consistency: ConsistencyChoice,
     /// Bytes for chunks on each device of the array made, metadata aside: auto (what the trace needs), or a size; with the
     /// schemes elastic and was exactly so many, and the volume is what they leave of it beside the spare space.
     #[arg(long, default_value = "auto", value_parser = parse_auto_size, value_name = "SIZE")]
@@ -218,6 +218,11 @@ pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     let scheme = found.superblock().config.scheme;
     arguments.cache.check(scheme)?;
     arguments.elastic.check(scheme)?;
+    arguments.consistency.check_any(&[scheme])?;
+    let made_with = found.superblock().config.consistency;
+    if arguments.consistency.or(made_with) != made_with {
+        return Err(Failure::new(format!("--consistency: the array was made with {made_with}")));
+    }
     arguments.commit_every.check(scheme)?;
     refuse_unit(arguments)?;
     let chunk_bytes = found.superblock().config.geometry.chunk_bytes() as u64;
@@ -252,6 +257,7 @@ fn run_made(arguments: &Arguments, devices: DeviceKind) -> Result<Exit, Failure>
     let scheme = arguments.scheme;
     arguments.cache.check(scheme)?;
     arguments.elastic.check(scheme)?;
+    arguments.consistency.check_any(&[scheme])?;
     arguments.commit_every.check(scheme)?;
     arguments.unit.check(scheme)?;
     let chunk_bytes = arguments.chunk_size.unwrap_or(4096);
@@ -266,7 +272,7 @@ fn run_made(arguments: &Arguments, devices: DeviceKind) -> Result<Exit, Failure>
     }
     let code = code_or_default(arguments.code, columns.parity_count);
     let unit_rows = arguments.unit.rows();
-    let kind = Kind { scheme, code, consistency: arguments.consistency, geometry, unit_rows };
+    let kind = Kind { scheme, code, consistency: arguments.consistency.or(Consistency::Resync), geometry, unit_rows };
     let options = engine_options(arguments);
     let loaded = arguments.trace.load(chunk_bytes)?;
     let sized = match arguments.device_size {

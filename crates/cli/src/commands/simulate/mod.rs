@@ -17,6 +17,7 @@ use super::replay::build::{Columns, Kind, code_or_default, log_count, parse_code
 use super::replay::load::TraceOptions;
 use super::replay::{AutoSize, CodeChoice, CommitEvery, parse_auto_size, parse_commit, parse_speed};
 use crate::cache::CacheSizes;
+use crate::consistency::ConsistencyChoice;
 use crate::elastic::{ElasticChoices, GcUnit};
 use crate::failure::Failure;
 use crate::output;
@@ -49,9 +50,8 @@ pub struct Arguments {
     /// Erasure code: auto, xor, cauchy or rdp.
     #[arg(long, default_value = "auto", value_parser = parse_code)]
     code: CodeChoice,
-    /// What the schemes raid and parity-log do about the write hole: resync or journal.
-    #[arg(long, default_value = "resync")]
-    consistency: Consistency,
+    #[command(flatten)]
+    consistency: ConsistencyChoice,
     /// Bytes for chunks on each SSD, metadata aside: auto (what the trace needs, as far as the SSD has it), or a size; with the
     /// schemes elastic and was exactly so many.
     #[arg(long, default_value = "auto", value_parser = parse_auto_size, value_name = "SIZE")]
@@ -164,6 +164,7 @@ pub fn run(arguments: &mut Arguments) -> Result<Exit, Failure> {
     if alone && arguments.out.is_none() && !arguments.plot.wanted() {
         arguments.cache.check(arguments.scheme)?;
         arguments.elastic.check(arguments.scheme)?;
+        arguments.consistency.check_any(&[arguments.scheme])?;
         arguments.unit.check(arguments.scheme)?;
         arguments.commit_every.check(arguments.scheme)?;
         let loaded = arguments.trace.load(arguments.chunk_size)?;
@@ -215,7 +216,7 @@ impl Arguments {
         let geometry = Geometry::new(columns.data_count, columns.parity_count, self.chunk_size)?;
         let code = code_or_default(self.code, columns.parity_count);
         let unit_rows = self.unit.rows().filter(|_| self.scheme.is_elastic());
-        Ok(Kind { scheme: self.scheme, code, consistency: self.consistency, geometry, unit_rows })
+        Ok(Kind { scheme: self.scheme, code, consistency: self.consistency.or(Consistency::Resync), geometry, unit_rows })
     }
 
     fn log_count(&self) -> usize {

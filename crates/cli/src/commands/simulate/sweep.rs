@@ -76,6 +76,7 @@ pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
 fn check(arguments: &Arguments, cells: &[Cell]) -> Result<(), Failure> {
     let schemes: Vec<SchemeKind> = cells.iter().map(|cell| cell.arguments.scheme).collect();
     arguments.elastic.check_any(&schemes)?;
+    arguments.consistency.check_any(&schemes)?;
     let any = |result: fn(&Arguments, SchemeKind) -> Result<(), Failure>| {
         let mut results = schemes.iter().map(|&scheme| result(arguments, scheme));
         let first = results.next().unwrap_or(Ok(()));
@@ -150,7 +151,7 @@ fn key(arguments: &Arguments, loaded: &Loaded) -> String {
         json: _,
     } = arguments;
     let text = format!(
-        "{} {:016x} {} {geometry} {scheme} {code:?} {consistency} {device_size:?} {chunk_size} {ssd} {ssd_size:?} {ssd_gc:?} \
+        "{} {:016x} {} {geometry} {scheme} {code:?} {consistency:?} {device_size:?} {chunk_size} {ssd} {ssd_size:?} {ssd_gc:?} \
          {log_device} {untimed} {streams:?} {stream_limit:?} {parity_classes:?} {slc_cap:?} {stress_ratio} {prefill} \
          {utilization} {fill} {} {timed} {speed} {commit_every:?} {sync} {buffers:?} {cache:?} {elastic:?} {unit:?} {seed}",
         provenance::build(),
