@@ -21,8 +21,9 @@ pub(super) struct Mark {
     events: [u64; 3],
     /// How far records are: made, retired, durable, known durable, in a checkpoint.
     records: [u64; 5],
-    /// Reads that may still need what was freed, and how much was released.
-    released: [u64; 2],
+    /// Reads that may still need what was freed, how much was released, and whether collection may gain more: if not, writes may
+    /// take what it keeps.
+    released: [u64; 3],
     /// Changes of the members.
     members: u64,
     frozen: bool,
@@ -54,7 +55,7 @@ impl Engine {
                 self.flush.persisted().get(),
                 self.checkpoint.through().get(),
             ],
-            released: [self.tickets.oldest(), self.room_made],
+            released: [self.tickets.oldest(), self.room_made, self.scheme.can_gain_room().into()],
             members: self.health.config_seq,
             frozen: self.frozen,
             queues: [

@@ -191,7 +191,13 @@ impl Arguments {
         let stripe_count = self.stripe_count(geometry);
         Rig::new(&RigOptions {
             devices,
-            kind: Kind { scheme, code, consistency: self.consistency.or(Consistency::Journal), geometry, unit_rows: self.unit.rows() },
+            kind: Kind {
+                scheme,
+                code,
+                consistency: self.consistency.or(Consistency::Journal),
+                geometry,
+                unit_rows: self.unit.rows(),
+            },
             stripe_count,
             spare_chunks: self.spare_chunks(geometry, stripe_count)?,
             depth: self.queue_depth as usize,

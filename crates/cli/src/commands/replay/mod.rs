@@ -272,7 +272,13 @@ fn run_made(arguments: &Arguments, devices: DeviceKind) -> Result<Exit, Failure>
     }
     let code = code_or_default(arguments.code, columns.parity_count);
     let unit_rows = arguments.unit.rows();
-    let kind = Kind { scheme, code, consistency: arguments.consistency.or(Consistency::Resync), geometry, unit_rows };
+    let kind = Kind {
+        scheme,
+        code,
+        consistency: arguments.consistency.or(Consistency::Resync),
+        geometry,
+        unit_rows,
+    };
     let options = engine_options(arguments);
     let loaded = arguments.trace.load(chunk_bytes)?;
     let sized = match arguments.device_size {

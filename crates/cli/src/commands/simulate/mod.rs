@@ -216,7 +216,13 @@ impl Arguments {
         let geometry = Geometry::new(columns.data_count, columns.parity_count, self.chunk_size)?;
         let code = code_or_default(self.code, columns.parity_count);
         let unit_rows = self.unit.rows().filter(|_| self.scheme.is_elastic());
-        Ok(Kind { scheme: self.scheme, code, consistency: self.consistency.or(Consistency::Resync), geometry, unit_rows })
+        Ok(Kind {
+            scheme: self.scheme,
+            code,
+            consistency: self.consistency.or(Consistency::Resync),
+            geometry,
+            unit_rows,
+        })
     }
 
     fn log_count(&self) -> usize {
