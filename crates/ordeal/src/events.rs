@@ -293,8 +293,13 @@ impl Round {
         let Some((running, replaced)) = self.commands_left.take() else { return Ok(()) };
         let in_service = |round: &Self, new: &str| members::has_superblock(&round.array.dir.join(new));
         let was_there = replaced.as_ref().is_some_and(|(_, new)| in_service(self, new));
-        running.wait(self.array.patience.work)?;
+        let ran = running.wait(self.array.patience.work)?;
         let Some((index, new)) = replaced else { return Ok(()) };
+        if ran.code == 0 {
+            // It came to its end before the kill, and said that the replacement is whole.
+            self.moved(index, new);
+            return Ok(());
+        }
         if !in_service(self, &new) {
             if was_there {
                 let what = format!("{new} carried a superblock, and `replace` has deleted it");
