@@ -18,6 +18,7 @@ const WORLDS_MAX: u64 = 40_000;
 fn worlds_for(bug: Planted) -> Pinned {
     let scheme = match bug {
         Planted::OverwriteUnflushed
+        | Planted::CheckpointUnsealed
         | Planted::DiscardEdgesApart
         | Planted::ForgetStopCheckpoint
         | Planted::PatrolSkipsIncremental
