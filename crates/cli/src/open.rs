@@ -179,7 +179,21 @@ fn discover_all(paths: &[PathBuf], dispensable: Option<&str>) -> Result<Found, F
         let name = candidate.layout().map(|(name, _)| name);
         candidate.truncation().is_none() || dispensable.is_none() || name.as_deref() != dispensable
     });
-    let found = arrange_candidates(&candidates)?;
+    // What was a member once may be damaged as it likes if nobody misses it.
+    let (candidates, damaged): (Vec<_>, Vec<_>) =
+        candidates.into_iter().partition(|candidate| candidate.superblock().is_some());
+    let why = damaged.iter().map(Candidate::why_no_member).next();
+    let found = match (arrange_candidates(&candidates), &why) {
+        (Ok(found), None) => found,
+        (Ok(found), Some(why))
+            if found.unnamed().is_empty() && damaged.iter().all(|one| one.looks_like_member) =>
+        {
+            output::warn(format_args!("elastripe: left out: {why}"));
+            found
+        }
+        (Ok(_) | Err(_), Some(why)) => return Err(Failure::new(why)),
+        (Err(failure), None) => return Err(failure),
+    };
     let main_count = found.superblock().config.geometry.device_count();
     let mut names = found.unnamed().into_iter().map(|dev| member_name(main_count, dev));
     match names.find(|name| Some(name.as_str()) != dispensable) {

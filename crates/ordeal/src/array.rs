@@ -22,6 +22,9 @@ pub struct Harm {
     pub out: bool,
     /// Its newest records may be gone.
     pub records: bool,
+    /// A replacement is in its place, of which it is not known whether it was rebuilt: a kill came in between. If the array says
+    /// so, that is believed, and put to the test by the next harm.
+    pub replaced: bool,
 }
 
 /// How long things may take.
@@ -174,7 +177,12 @@ impl Array {
 
     /// Notes harm done to a member.
     pub fn harm(&mut self, index: usize, harm: Harm) {
-        let before = self.harmed.entry(index).or_insert(Harm { gone: false, out: false, records: false });
+        let before = self.harmed.entry(index).or_insert(Harm {
+            gone: false,
+            out: false,
+            records: false,
+            replaced: false,
+        });
         before.gone |= harm.gone;
         before.out |= harm.out;
         before.records |= harm.records;
@@ -215,6 +223,10 @@ impl Array {
             if said != "healthy" && state == "healthy" {
                 return lie(format!("status says healthy although {} is {said}", member.name));
             }
+            if harm.as_ref().is_some_and(|harm| harm.replaced) && state == "healthy" {
+                self.harmed.remove(&index);
+                continue;
+            }
             if harm.as_ref().is_some_and(|harm| harm.out || harm.gone) && state == "healthy" {
                 return lie(format!(
                     "status says healthy although {} is out of service or gone",
@@ -226,7 +238,7 @@ impl Array {
                     let what = format!("{} is {said} although nobody touched it", member.name);
                     return Err(Verdict::new(Check::Lost, what));
                 }
-                self.harm(index, Harm { gone: false, out: true, records: false });
+                self.harm(index, Harm { gone: false, out: true, records: false, replaced: false });
             }
         }
         Ok(value)

@@ -156,11 +156,11 @@ impl Round {
         let name = self.array.members[index].name.clone();
         let mut args = vec!["fail".to_owned(), self.array.any_path(), "--device".to_owned(), name];
         args.extend(self.array.binary.fail_yes.map(str::to_owned));
-        self.array.harm(index, Harm { gone: false, out: false, records: true });
+        self.array.harm(index, Harm { gone: false, out: false, records: true, replaced: false });
         let ran = self.array.run(args, self.array.patience.request)?;
         let there = self.array.path(index).metadata().is_ok_and(|data| data.len() >= self.array.file_bytes);
         if ran.code == 0 {
-            self.array.harm(index, Harm { gone: false, out: true, records: true });
+            self.array.harm(index, Harm { gone: false, out: true, records: true, replaced: false });
         } else if there && !self.array.beyond && !ran.reason().contains("already") {
             return Err(Verdict::new(Check::NeedlessRefusal, format!("fail: {}", ran.reason())));
         }
@@ -313,7 +313,7 @@ impl Round {
 
     /// A replacement has a superblock; whether it counts, the superblocks of the others say.
     fn displace(&mut self, index: usize, new: String) {
-        let harm = Harm { gone: false, out: true, records: true };
+        let harm = Harm { gone: false, out: true, records: true, replaced: true };
         let old = std::mem::replace(&mut self.array.members[index].file, new);
         let was_gone = self.array.harmed.get(&index).is_some_and(|harm| harm.gone);
         if !was_gone && members::has_superblock(&self.array.dir.join(&old)) {
@@ -374,7 +374,8 @@ impl Round {
                 for index in 0..=bears {
                     fs::remove_file(self.array.path(index))?;
                     if index > 0 {
-                        self.array.harm(index, Harm { gone: true, out: false, records: true });
+                        self.array
+                            .harm(index, Harm { gone: true, out: false, records: true, replaced: false });
                     }
                 }
             }
@@ -430,7 +431,7 @@ impl Round {
         if !whole {
             fs::remove_file(away)?;
         }
-        self.array.harm(index, Harm { gone: true, out: false, records: true });
+        self.array.harm(index, Harm { gone: true, out: false, records: true, replaced: false });
         self.array.tell(format!("{} is gone", self.array.members[index].name));
         Ok(())
     }

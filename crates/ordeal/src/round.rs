@@ -408,5 +408,5 @@ fn join(lanes: Vec<JoinHandle<()>>) {
 
 /// Harm that leaves the file where it is.
 pub(crate) fn scratch(records: bool) -> Harm {
-    Harm { gone: false, out: false, records }
+    Harm { gone: false, out: false, records, replaced: false }
 }
