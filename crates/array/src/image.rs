@@ -7,11 +7,9 @@ use crate::store::Store;
 use crate::table::Table;
 use block::{DevIndex, META_BYTES, Seq};
 use format::{
-    ArrayConfig, BodyCrc, CheckpointHeader, CheckpointKind, PAGE_WORDS, PageKind, PageStamp, encode_page,
+    ArrayConfig, BodyCrc, CheckpointHeader, CheckpointKind, INCREMENTAL_AREA, PAGE_WORDS, PageKind,
+    PageStamp, encode_page,
 };
-
-/// The incremental area's number; the full areas are 0 and 1.
-pub const INCREMENTAL_AREA: u8 = 2;
 
 /// Where the newest checkpoint is, and where the next goes.
 #[derive(Clone, Debug)]

@@ -3,8 +3,8 @@
 
 mod common;
 
-use array::{Array, CreateOptions, Durability, EngineOptions};
-use block::{DevIndex, DeviceSet, OpKind};
+use array::{Array, CreateOptions, EngineOptions};
+use block::{DevIndex, DeviceSet, Durability, OpKind};
 use common::{assemble, create_options, discard, fresh, options, write};
 use device::MemorySet;
 use format::SchemeKind;

@@ -4,14 +4,13 @@
 
 mod common;
 
-use array::Durability;
-use block::DevIndex;
+use block::{DevIndex, Durability, Random as _, SplitMix};
 use common::*;
 use format::SchemeKind;
 
 fn scenario(seed: u64, k: usize, m: usize) {
     println!("seed {seed}, {k}+{m}");
-    let mut rng = Rng(seed);
+    let mut rng = SplitMix::new(seed);
     let create = create_options(SchemeKind::Eplog, k, m);
     let count = k + 2 * m;
     let (mut array, _) = assemble(fresh(&create, 8, 8), count, options());
@@ -23,7 +22,8 @@ fn scenario(seed: u64, k: usize, m: usize) {
         let len = ((rng.below(40) + 1) * 512).min(size - offset);
         match rng.below(100) {
             0..60 => {
-                let bytes: Vec<u8> = (0..len).map(|i| (step + i * 7 + rng.0) as u8).collect();
+                let salt = rng.below(256);
+                let bytes: Vec<u8> = (0..len).map(|i| (step + i * 7 + salt) as u8).collect();
                 write(&mut array, offset, &bytes, Durability::Volatile).unwrap();
                 model[offset as usize..(offset + len) as usize].copy_from_slice(&bytes);
             }

@@ -3,8 +3,8 @@
 
 mod common;
 
-use array::{Array, Durability, EngineOptions, P_WAIT_NS_DEFAULT, SchemeOptions};
-use block::Slot;
+use array::{Array, EngineOptions, P_WAIT_NS_DEFAULT, SchemeOptions};
+use block::{Durability, Slot};
 use common::{assemble, create_options, fresh, options, read, write};
 use device::MemorySet;
 use format::SchemeKind;

@@ -4,8 +4,8 @@
 
 mod common;
 
-use array::{Array, DirtyDegraded, Durability, arrange};
-use block::DevIndex;
+use array::{Array, DirtyDegraded, arrange};
+use block::{DevIndex, Durability, Random as _, SplitMix};
 use common::*;
 use device::MemorySet;
 use format::{Consistency, SchemeKind};
@@ -13,7 +13,7 @@ use format::{Consistency, SchemeKind};
 struct Scenario {
     array: Array<MemorySet>,
     model: Vec<u8>,
-    rng: Rng,
+    rng: SplitMix,
     failed: Vec<u16>,
     count: usize,
     parity_count: usize,
@@ -28,7 +28,15 @@ impl Scenario {
         let count = k + m + if scheme.has_log() { m } else { 0 };
         let (mut array, _) = assemble(fresh(&create, 8, 4), count, options());
         let model = vec![0u8; array.engine().volume_bytes() as usize];
-        Self { array, model, rng: Rng(seed), failed: Vec::new(), count, parity_count: m, consistency }
+        Self {
+            array,
+            model,
+            rng: SplitMix::new(seed),
+            failed: Vec::new(),
+            count,
+            parity_count: m,
+            consistency,
+        }
     }
 
     fn range(&mut self, sectors_max: u64) -> (u64, u64) {

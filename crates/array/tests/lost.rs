@@ -8,8 +8,8 @@
 
 mod common;
 
-use array::{Array, ArrayState, Durability, EngineError, Located};
-use block::{DevIndex, Lcn};
+use array::{Array, ArrayState, EngineError, Located};
+use block::{DevIndex, Durability, Lcn};
 use common::{assemble, create_options, discard, fresh, options, read, write};
 use device::MemorySet;
 use format::{Consistency, SchemeKind};

@@ -12,8 +12,8 @@
 
 mod common;
 
-use array::{Array, Durability, EngineError, RecoveryReport, arrange};
-use block::{DevIndex, DeviceSet, Seq};
+use array::{Array, EngineError, RecoveryReport, arrange};
+use block::{DevIndex, DeviceSet, Durability, Random as _, Seq, SplitMix};
 use common::*;
 use device::MemorySet;
 use format::{ArrayConfig, CheckpointKind, Consistency, LOG_START_BYTES, SchemeKind, crc32c};
@@ -48,7 +48,7 @@ impl Sample {
         let count = k + m + if scheme.has_log() { m } else { 0 };
         let (mut array, _) = assemble(fresh(&options, MAIN_MIB, LOG_MIB), count, self::options());
         let mut content = vec![0u8; array.engine().volume_bytes() as usize];
-        let mut rng = Rng(seed);
+        let mut rng = SplitMix::new(seed);
         let mut older = Vec::new();
         for step in 0..240u64 {
             change(&mut array, &mut content, &mut rng, step);
@@ -82,7 +82,7 @@ impl Sample {
     }
 
     /// A block of the member: of the superblocks, of the metadata, of the rest.
-    fn pick(&self, rng: &mut Rng, dev: usize) -> usize {
+    fn pick(&self, rng: &mut SplitMix, dev: usize) -> usize {
         let (metadata, all) = (self.metadata_blocks(dev), (self.images[dev].len() / BLOCK) as u64);
         let block = match rng.below(8) {
             0 => rng.below(2),
@@ -98,7 +98,7 @@ fn images(array: &mut Array<MemorySet>, count: usize) -> Vec<Vec<u8>> {
 }
 
 /// One random change of the array and of what it must hold.
-fn change(array: &mut Array<MemorySet>, content: &mut [u8], rng: &mut Rng, step: u64) {
+fn change(array: &mut Array<MemorySet>, content: &mut [u8], rng: &mut SplitMix, step: u64) {
     let size = content.len() as u64;
     let offset = rng.below(size / 512) * 512;
     let len = ((rng.below(60) + 1) * 512).min(size - offset);
@@ -122,7 +122,7 @@ fn change(array: &mut Array<MemorySet>, content: &mut [u8], rng: &mut Rng, step:
 }
 
 /// Damages one member in some way; at times all of a region of it.
-fn damage(sample: &Sample, images: &mut [Vec<u8>], dev: usize, rng: &mut Rng) {
+fn damage(sample: &Sample, images: &mut [Vec<u8>], dev: usize, rng: &mut SplitMix) {
     let metadata = sample.metadata_blocks(dev) as usize * BLOCK;
     match rng.below(12) {
         0 => return images[dev].fill(0),
@@ -151,7 +151,7 @@ fn damage(sample: &Sample, images: &mut [Vec<u8>], dev: usize, rng: &mut Rng) {
 }
 
 /// `count` different members.
-fn victims(rng: &mut Rng, members: usize, count: usize) -> Vec<usize> {
+fn victims(rng: &mut SplitMix, members: usize, count: usize) -> Vec<usize> {
     let mut all: Vec<usize> = (0..members).collect();
     (0..count).map(|_| all.swap_remove(rng.below(all.len() as u64) as usize)).collect()
 }
@@ -232,7 +232,7 @@ fn sample_of(seed: u64) -> Sample {
 fn damage_on_up_to_m_devices_loses_nothing() {
     for seed in seeds(12) {
         let sample = sample_of(seed);
-        let mut rng = Rng(seed ^ 0xda3a6e);
+        let mut rng = SplitMix::new(seed ^ 0xda3a6e);
         for round in 0..8 {
             let what = format!("seed {seed} round {round}");
             let mut images = sample.images.clone();
@@ -270,7 +270,7 @@ fn damage_on_more_devices_never_gives_wrong_content() {
     let mut outcomes: BTreeMap<&str, u32> = BTreeMap::new();
     for seed in seeds(12) {
         let sample = sample_of(seed);
-        let mut rng = Rng(seed ^ 0x3017e);
+        let mut rng = SplitMix::new(seed ^ 0x3017e);
         for round in 0..8 {
             let mut images = sample.images.clone();
             let more = sample.parity_count()
@@ -300,7 +300,7 @@ fn damage_on_more_devices_never_gives_wrong_content() {
 }
 
 /// A few bytes of a metadata block changed, mostly near its front, and its checksum made to match.
-fn forge(block: &mut [u8], rng: &mut Rng) {
+fn forge(block: &mut [u8], rng: &mut SplitMix) {
     for _ in 0..1 + rng.below(3) {
         let end = if rng.below(3) == 0 { BLOCK - 4 } else { 300 };
         let at = 32 + rng.below(end as u64 - 32) as usize;
@@ -330,7 +330,7 @@ fn forged_metadata_panics_nowhere() {
     for seed in seeds(12) {
         let sample = sample_of(seed);
         let blocks = metadata_blocks(&sample);
-        let mut rng = Rng(seed ^ 0xf0296e);
+        let mut rng = SplitMix::new(seed ^ 0xf0296e);
         for round in 0..30 {
             println!("seed {seed} round {round}");
             let mut images = sample.images.clone();
@@ -353,7 +353,7 @@ fn forged_metadata_panics_nowhere() {
 }
 
 /// Everything may fail, nothing may panic.
-fn use_it(array: &mut Array<MemorySet>, rng: &mut Rng) {
+fn use_it(array: &mut Array<MemorySet>, rng: &mut SplitMix) {
     let size = array.engine().volume_bytes();
     for at in (0..size).step_by(64 << 10) {
         let _ = read(array, at, (64 << 10).min(size - at));

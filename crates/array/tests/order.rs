@@ -3,9 +3,11 @@
 
 mod common;
 
-use array::{Array, CommitPolicy, Durability, EngineOptions, arrange};
-use block::{Completion, DevIndex, DeviceOp, DeviceSet, IoFault, OpKind, Pool, Slot};
-use common::{Rng, create_options, fresh, options, superblocks};
+use array::{Array, CommitPolicy, EngineOptions, arrange};
+use block::{
+    Completion, DevIndex, DeviceOp, DeviceSet, Durability, IoFault, OpKind, Pool, Random as _, Slot, SplitMix,
+};
+use common::{create_options, fresh, options, superblocks};
 use device::{Counting, MemorySet};
 use format::SchemeKind;
 
@@ -63,7 +65,7 @@ fn recorded(scheme: SchemeKind, k: usize, m: usize, options: EngineOptions) -> A
 }
 
 /// Keeps `depth` writes of one chunk under way until `count` have ended; a few ask for durability.
-fn write_many(array: &mut Array<Recorder>, rng: &mut Rng, count: u64, depth: usize) {
+fn write_many(array: &mut Array<Recorder>, rng: &mut SplitMix, count: u64, depth: usize) {
     let volume = array.engine().volume_bytes() / CHUNK;
     let mut under_way: Vec<(u64, Slot)> = Vec::new();
     let (mut asked, mut answers) = (0, Vec::new());
@@ -94,7 +96,7 @@ fn a_log_device_is_written_front_to_back() {
         for depth in [1, 32] {
             let (k, m) = (4, 2);
             let mut array = recorded(scheme, k, m, options());
-            write_many(&mut array, &mut Rng(depth as u64), 3000, depth);
+            write_many(&mut array, &mut SplitMix::new(depth as u64), 3000, depth);
             let logs = [k + m, k + m + 1].map(|index| DevIndex::new(index as u16));
             for log in logs {
                 let offsets: Vec<u64> =
@@ -153,7 +155,7 @@ fn a_commit_comes_after_every_so_many_writes_at_any_depth() {
     for depth in [1, 7, 32] {
         let commit = CommitPolicy { every_requests: Some(100), idle_ns: None };
         let mut array = recorded(SchemeKind::Eplog, 4, 2, EngineOptions { commit, ..options() });
-        write_many(&mut array, &mut Rng(1), 2000, depth);
+        write_many(&mut array, &mut SplitMix::new(1), 2000, depth);
         array.settle();
         assert_eq!(array.engine().stats().commits, 20, "depth {depth}");
     }

@@ -4,8 +4,8 @@
 
 mod common;
 
-use array::{Array, Done, Durability, arrange};
-use block::{Slot, Stream};
+use array::{Array, Done, arrange};
+use block::{Durability, Random as _, Slot, SplitMix, Stream};
 use common::*;
 use device::{Counting, DeviceCounters, MemorySet};
 use format::{Consistency, SchemeKind};
@@ -115,7 +115,7 @@ fn cost_of(total: &DeviceCounters) -> Cost {
 fn contiguous_updates_cost_what_the_rule_says_and_nothing_else_is_written_without_a_journal() {
     for (k, m) in [(6, 2), (4, 2), (6, 1), (4, 1), (3, 3), (1, 1), (10, 2)] {
         let mut array = prefilled(k, m, Consistency::Resync);
-        let mut rng = Rng(41);
+        let mut rng = SplitMix::new(41);
         let volume = array.engine().volume_bytes() / 4096;
         let (mut expected, mut stripes, mut updated) = (Cost::default(), 0, 0);
         for _ in 0..300 {
@@ -154,7 +154,7 @@ fn the_mean_number_of_stripes_touched_is_the_closed_form() {
 fn requests_off_the_chunk_grid_read_each_old_version_once() {
     for (k, m) in [(6, 2), (4, 1), (2, 1)] {
         let mut array = prefilled(k, m, Consistency::Resync);
-        let mut rng = Rng(42);
+        let mut rng = SplitMix::new(42);
         let sectors = array.engine().volume_bytes() / 512;
         let mut expected = Cost::default();
         for _ in 0..300 {
@@ -171,7 +171,7 @@ fn requests_off_the_chunk_grid_read_each_old_version_once() {
 fn requests_side_by_side_cost_the_same_as_one_after_the_other() {
     let (k, m) = (6, 2);
     let mut array = prefilled(k, m, Consistency::Resync);
-    let mut rng = Rng(43);
+    let mut rng = SplitMix::new(43);
     let sectors = array.engine().volume_bytes() / 512;
     let mut expected = Cost::default();
     for _ in 0..20 {
@@ -194,7 +194,7 @@ fn requests_side_by_side_cost_the_same_as_one_after_the_other() {
 fn a_journal_doubles_the_chunks_written_and_adds_frames() {
     let (k, m) = (6, 2);
     let mut array = prefilled(k, m, Consistency::Journal);
-    let mut rng = Rng(44);
+    let mut rng = SplitMix::new(44);
     let volume = array.engine().volume_bytes() / 4096;
     let mut expected = Cost::default();
     for _ in 0..50 {

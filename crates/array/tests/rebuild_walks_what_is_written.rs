@@ -3,8 +3,8 @@
 
 mod common;
 
-use array::{Array, Durability, Progress};
-use block::DevIndex;
+use array::{Array, Progress};
+use block::{DevIndex, Durability};
 use common::{assemble, create_options, discard, fresh, options, read, write};
 use device::MemorySet;
 use format::{Consistency, SchemeKind};

@@ -29,6 +29,15 @@ impl Stream {
     }
 }
 
+/// Whether a request must survive a power cut before it is answered.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
+pub enum Durability {
+    /// Like a disk with a volatile cache: after the next completed flush.
+    Volatile,
+    /// Before the answer (FUA).
+    Durable,
+}
+
 /// What to do to a device.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 pub enum OpKind {

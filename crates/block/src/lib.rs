@@ -17,16 +17,18 @@
 //! | *rmw*, *rcw* | read-modify-write, reconstruct-write |
 //! | *gc* | garbage collection |
 //!
-//! This crate has no dependencies, does no I/O, and knows neither clock nor randomness.
+//! This crate has no dependencies, does no I/O, and knows no clock; its random numbers come from seeds.
 #![forbid(unsafe_code)]
 
 mod address;
 mod device;
 mod pool;
+mod random;
 
 pub use address::{ChunkAddr, ChunkIndex, DevIndex, Epoch, Geometry, GeometryError, Lba, Lcn, Seq, StripeId};
-pub use device::{Completion, DeviceOp, DeviceSet, IoFault, OpKind, Stream};
+pub use device::{Completion, DeviceOp, DeviceSet, Durability, IoFault, OpKind, Stream};
 pub use pool::{Pool, Slot};
+pub use random::{Random, SplitMix, XoshiroPlusPlus, XoshiroStarStar, mix};
 
 /// Bytes in a sector, the finest unit of the exported volume.
 pub const SECTOR_BYTES: u64 = 512;

@@ -46,7 +46,7 @@ pub struct Candidate {
 impl Candidate {
     /// The copy that counts.
     pub fn superblock(&self) -> Option<&Superblock> {
-        self.copies.iter().flatten().max_by_key(|superblock| superblock.config_seq)
+        Superblock::newest(self.copies.iter().flatten())
     }
 
     /// The superblock, or a line that says what is there instead.
@@ -537,17 +537,10 @@ fn confirm(members: &mut Members, found: &Found) -> Result<(), Failure> {
 
 /// The newest superblock of an open member.
 pub fn read_superblock(members: &mut Members, dev: DevIndex) -> Option<Superblock> {
-    let mut newest: Option<Superblock> = None;
-    for (slot, &offset) in SUPERBLOCK_OFFSETS.iter().enumerate() {
+    Superblock::read_newest(|offset| {
         let mut bytes = [0u8; META_BYTES];
-        if members.read_now(dev, offset, &mut bytes).is_ok()
-            && let Ok(superblock) = Superblock::decode(&bytes, slot)
-            && newest.as_ref().is_none_or(|other| other.config_seq < superblock.config_seq)
-        {
-            newest = Some(superblock);
-        }
-    }
-    newest
+        members.read_now(dev, offset, &mut bytes).ok().map(|()| bytes)
+    })
 }
 
 fn in_service(state: MemberState) -> bool {

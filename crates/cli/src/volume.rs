@@ -1,8 +1,8 @@
 //! The array as the front end sees it, and the clock that drives it.
 
-use array::{Array, Done as EngineDone, Durability as EngineDurability, Engine, EngineError, Located};
-use block::{DeviceSet, Lcn, Pool, Slot};
-use front::{Done, Durability, Volume, VolumeError, VolumeRequest};
+use array::{Array, Done as EngineDone, Engine, EngineError, Located};
+use block::{DeviceSet, Durability, Lcn, Pool, Slot};
+use front::{Done, Volume, VolumeError, VolumeRequest};
 use std::collections::VecDeque;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
@@ -47,7 +47,7 @@ struct Zeroing {
     tag: u64,
     offset_bytes: u64,
     length_bytes: u64,
-    durability: EngineDurability,
+    durability: Durability,
 }
 
 impl<D: DeviceSet> ServedArray<D> {
@@ -144,7 +144,7 @@ impl<D: DeviceSet> ServedArray<D> {
     }
 
     fn zero(&mut self, tag: u64, offset_bytes: u64, length_bytes: u64, durability: Durability) {
-        let zeroing = Zeroing { tag, offset_bytes, length_bytes, durability: engine_durability(durability) };
+        let zeroing = Zeroing { tag, offset_bytes, length_bytes, durability };
         if !self.waiting.is_empty() || !self.start_zero(zeroing) {
             self.waiting.push_back(zeroing);
         }
@@ -173,13 +173,6 @@ impl<D: DeviceSet> ServedArray<D> {
             }
             done.push(Done { tag: answer.tag, result: answer.result.map_err(volume_error) });
         }
-    }
-}
-
-fn engine_durability(durability: Durability) -> EngineDurability {
-    match durability {
-        Durability::Volatile => EngineDurability::Volatile,
-        Durability::Durable => EngineDurability::Durable,
     }
 }
 
@@ -237,7 +230,7 @@ impl<D: DeviceSet> Volume for ServedArray<D> {
                 self.early.push(Done { tag, result: Err(VolumeError::ReadOnly) });
             }
             VolumeRequest::Write { offset_bytes, length_bytes, durability } => {
-                engine.write(tag, offset_bytes, length_bytes, slots, engine_durability(durability));
+                engine.write(tag, offset_bytes, length_bytes, slots, durability);
             }
             // Space is promised by the size of the volume, not by what is allocated: punching takes nothing away.
             VolumeRequest::Discard { offset_bytes, length_bytes, durability }

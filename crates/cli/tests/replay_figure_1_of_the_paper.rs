@@ -3,8 +3,8 @@
 //! Original parity logging: three reads and five writes, two of them to the log device.
 #![allow(clippy::unwrap_used, reason = "tests")]
 
-use array::{Array, CreateOptions, Durability, EngineOptions, NewArray, arrange, create, plan_config};
-use block::{DevIndex, DeviceSet, Geometry, Lcn, Stream, StripeId};
+use array::{Array, CreateOptions, EngineOptions, NewArray, arrange, create, plan_config};
+use block::{DevIndex, DeviceSet, Durability, Geometry, Lcn, Stream, StripeId};
 use device::{Counting, DeviceCounters, MemorySet};
 use format::{ArrayUuid, CodeKind, Consistency, LayoutKind, SUPERBLOCK_OFFSETS, SchemeKind, Superblock};
 

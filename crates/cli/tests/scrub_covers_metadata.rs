@@ -8,7 +8,7 @@
 mod common;
 
 use common::{Rig, device, has, qemu_script};
-use format::{ArrayConfig, SUPERBLOCK_OFFSETS, Superblock};
+use format::{ArrayConfig, Superblock};
 use std::fs::File;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
@@ -95,12 +95,12 @@ fn targets(config: &ArrayConfig, log: bool, area: Area, bytes: &[u8]) -> Vec<u64
 
 fn superblock(path: &Path) -> Superblock {
     let file = File::open(path).unwrap();
-    let copies = SUPERBLOCK_OFFSETS.into_iter().enumerate().filter_map(|(copy, offset)| {
+    let read = |offset| {
         let mut bytes = [0; 4096];
         file.read_exact_at(&mut bytes, offset).unwrap();
-        Superblock::decode(&bytes, copy).ok()
-    });
-    copies.max_by_key(|superblock| superblock.config_seq).unwrap()
+        Some(bytes)
+    };
+    Superblock::read_newest(read).unwrap()
 }
 
 /// A bit flips in each block of the area on a member. How many blocks that were.

@@ -5,7 +5,8 @@
 //!
 //! `cargo run --release -p elastripe-flash --example frontier`
 
-use flash::{Random, Separation, Ssd, SsdConfig, StreamOptions, Tag};
+use block::{Random as _, XoshiroPlusPlus};
+use flash::{Separation, Ssd, SsdConfig, StreamOptions, Tag};
 use std::process::ExitCode;
 
 /// Chunks of the volume on the SSD, and chunks that `eplog` keeps spare beside them (10 %).
@@ -52,7 +53,7 @@ fn run(frontiers: Frontiers, streams: bool, device_spare: f64, seed: u64) -> Res
     }
     let mut ssd = Ssd::new(config).map_err(|e| e.to_string())?;
     let mut space = Space { used: vec![false; (CHUNKS + SPARE) as usize], frontiers: [0, CHUNKS / 2] };
-    let mut random = Random::new(seed);
+    let mut random = XoshiroPlusPlus::new(seed);
     let mut map: Vec<u32> = (0..CHUNKS).collect();
     space.used[..CHUNKS as usize].fill(true);
     let write = |ssd: &mut Ssd, chunk: u32, class: u8| {
@@ -67,8 +68,8 @@ fn run(frontiers: Frontiers, streams: bool, device_spare: f64, seed: u64) -> Res
         if update == total / 2 {
             ssd.reset_counters();
         }
-        let is_hot = random.below(5) > 0;
-        let logical = if is_hot { random.below(HOT) } else { HOT + random.below(CHUNKS - HOT) };
+        let is_hot = random.below_u32(5) > 0;
+        let logical = if is_hot { random.below_u32(HOT) } else { HOT + random.below_u32(CHUNKS - HOT) };
         let frontier = usize::from(is_hot && frontiers == Frontiers::EachItsOwn);
         let chunk = space.take(frontier);
         old.push(std::mem::replace(&mut map[logical as usize], chunk));

@@ -4,6 +4,7 @@ use crate::error::{ConfigError, OutOfRange};
 use crate::ssd::Ssd;
 use crate::stream::Tag;
 use crate::workload::{Pattern, Workload};
+use block::{Random as _, XoshiroPlusPlus};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
@@ -54,7 +55,7 @@ pub struct Run {
     /// Pages still to be written: filling, warm-up, counted.
     left: [u64; 3],
     total: u64,
-    random: crate::Random,
+    random: XoshiroPlusPlus,
 }
 
 impl Run {
@@ -90,7 +91,7 @@ impl Run {
             pages,
             left,
             total: left.iter().sum(),
-            random: crate::Random::new(options.seed.wrapping_add(2)),
+            random: XoshiroPlusPlus::new(options.seed.wrapping_add(2)),
         })
     }
 

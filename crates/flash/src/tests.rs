@@ -3,6 +3,7 @@
 
 use crate::ftl::{NONE, State};
 use crate::*;
+use block::{Random as _, XoshiroPlusPlus};
 
 fn small(spare: f64) -> SsdConfig {
     SsdConfig::counting(200 * 32, spare, 32, 4096).unwrap()
@@ -10,10 +11,10 @@ fn small(spare: f64) -> SsdConfig {
 
 /// Writes with a tag that belongs to the page, so that a block's tags can be told from its pages.
 fn write_all(ssd: &mut Ssd, tags: &[Tag], rounds: u64) {
-    let mut random = Random::new(3);
+    let mut random = XoshiroPlusPlus::new(3);
     let pages = ssd.logical_pages();
     for _ in 0..rounds * pages {
-        let page = u64::from(random.below(pages as u32));
+        let page = u64::from(random.below_u32(pages as u32));
         ssd.write(page, 1, tags[page as usize % tags.len()], 0).unwrap();
     }
     ssd.check().unwrap();
@@ -61,13 +62,13 @@ fn l18_the_device_sorts_parity_by_how_long_it_lives() {
         let mut config = small(1.3);
         config.streams = StreamOptions { separation: Separation::Class, limit: 8, parity_classes };
         let mut ssd = Ssd::new(config).unwrap();
-        let mut random = Random::new(8);
+        let mut random = XoshiroPlusPlus::new(8);
         // A tenth of the parity takes nine tenths of its writes.
         let pages = ssd.logical_pages() as u32;
         for round in 0..2 {
             for _ in 0..20 * pages {
-                let hot = random.below(10) > 0;
-                let page = if hot { random.below(pages / 10) } else { random.below(pages) };
+                let hot = random.below_u32(10) > 0;
+                let page = if hot { random.below_u32(pages / 10) } else { random.below_u32(pages) };
                 ssd.write(u64::from(page), 1, Tag::Parity(0), 0).unwrap();
             }
             if round == 0 {
@@ -115,11 +116,11 @@ fn wear_levelling_narrows_the_spread_of_erases() {
     let run = |wear_levelling| {
         let mut ssd = Ssd::new(SsdConfig { wear_levelling, ..small(1.2) }).unwrap();
         let pages = ssd.logical_pages();
-        let mut random = Random::new(1);
+        let mut random = XoshiroPlusPlus::new(1);
         ssd.write(0, pages, Tag::Data(0), 0).unwrap();
         // Half of the pages are never written again.
         for _ in 0..60 * pages {
-            ssd.write(u64::from(random.below(pages as u32 / 2)), 1, Tag::Data(0), 0).unwrap();
+            ssd.write(u64::from(random.below_u32(pages as u32 / 2)), 1, Tag::Data(0), 0).unwrap();
         }
         ssd.check().unwrap();
         ssd.wear()

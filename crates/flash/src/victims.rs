@@ -13,7 +13,7 @@
 //! The lists are circular and doubly linked, with a sentinel for each key after the links of the blocks, so that moving
 //! a block from one list to another takes no branch.
 
-use crate::random::Random;
+use block::{Random as _, XoshiroPlusPlus};
 
 /// How GC chooses.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -51,7 +51,7 @@ pub(crate) struct Victims {
     /// Of each block, when a page of it was last invalidated; for cost-benefit only.
     touched: Vec<u64>,
     pool: Vec<u32>,
-    random: Random,
+    random: XoshiroPlusPlus,
     count: u32,
 }
 
@@ -74,7 +74,7 @@ impl Victims {
             lowest,
             touched,
             pool: Vec::new(),
-            random: Random::new(seed),
+            random: XoshiroPlusPlus::new(seed),
             count: 0,
         }
     }
@@ -199,7 +199,7 @@ impl Victims {
             GcPolicy::CostBenefit => self.best_benefit(now),
             GcPolicy::Fifo => self.head(0),
             GcPolicy::DChoices(choices) => {
-                let mut draw = || self.pool[self.random.below(self.pool.len() as u32) as usize];
+                let mut draw = || self.pool[self.random.index(self.pool.len())];
                 let mut best = draw();
                 for _ in 1..choices {
                     let other = draw();

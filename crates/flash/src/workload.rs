@@ -1,7 +1,7 @@
 //! Random pages to write: uniform, or Zipf with the popular pages scattered.
 
 use crate::error::{ConfigError, within};
-use crate::random::Random;
+use block::{Random as _, XoshiroPlusPlus};
 
 /// How the host chooses the page to write.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -16,7 +16,7 @@ pub enum Pattern {
 #[derive(Clone, Debug)]
 pub struct Workload {
     pages: u32,
-    random: Random,
+    random: XoshiroPlusPlus,
     /// For Zipf: Walker's alias method. A draw takes a column at random, and in it either the column's own page or the
     /// other one.
     columns: Vec<Column>,
@@ -34,7 +34,7 @@ impl Workload {
     pub fn new(pattern: Pattern, pages: u64, seed: u64) -> Result<Self, ConfigError> {
         within("pages of the workload", pages, 1, u64::from(u32::MAX))?;
         let pages = pages as u32; // just checked
-        let mut random = Random::new(seed);
+        let mut random = XoshiroPlusPlus::new(seed);
         let columns = match pattern {
             Pattern::Uniform => Vec::new(),
             Pattern::Zipf(theta) if (0.0..=5.0).contains(&theta) => {
@@ -48,7 +48,7 @@ impl Workload {
     /// The next page.
     #[inline]
     pub fn draw(&mut self) -> u32 {
-        let bits = self.random.bits();
+        let bits = self.random.word();
         let place = ((u128::from(bits) * u128::from(self.pages)) >> 64) as u32; // below pages
         if self.columns.is_empty() {
             return place;
@@ -60,12 +60,12 @@ impl Workload {
 }
 
 /// Probability of each page, times the number of pages.
-fn scattered_weights(pages: u32, theta: f64, random: &mut Random) -> Vec<f64> {
+fn scattered_weights(pages: u32, theta: f64, random: &mut XoshiroPlusPlus) -> Vec<f64> {
     let mut weights: Vec<f64> = (1..=pages).map(|rank| f64::from(rank).powf(-theta)).collect();
     let scale = f64::from(pages) / weights.iter().sum::<f64>();
     weights.iter_mut().for_each(|weight| *weight *= scale);
     for place in (1..pages).rev() {
-        weights.swap(place as usize, random.below(place + 1) as usize);
+        weights.swap(place as usize, random.below_u32(place + 1) as usize);
     }
     weights
 }

@@ -1,9 +1,10 @@
 //! Laws of conservation, determinism and memory, over all kinds of configurations.
 #![allow(clippy::unwrap_used, reason = "tests may panic")]
 
+use block::{Random as _, XoshiroPlusPlus};
 use flash::{
-    Buffering, DynamicCap, FreeOrder, GcFrontier, GcPolicy, Geometry, MappingOptions, Random, Separation,
-    SlcCap, SlcOptions, Ssd, SsdConfig, StreamOptions, Tag, Timing, WearLevelling,
+    Buffering, DynamicCap, FreeOrder, GcFrontier, GcPolicy, Geometry, MappingOptions, Separation, SlcCap,
+    SlcOptions, Ssd, SsdConfig, StreamOptions, Tag, Timing, WearLevelling,
 };
 
 const TIMING: Timing = Timing {
@@ -17,8 +18,8 @@ const TIMING: Timing = Timing {
 };
 
 /// A configuration drawn from a seed, and made valid by adding blocks.
-fn draw(random: &mut Random) -> SsdConfig {
-    let pick = |random: &mut Random, of: &[u32]| of[random.below(of.len() as u32) as usize];
+fn draw(random: &mut XoshiroPlusPlus) -> SsdConfig {
+    let pick = |random: &mut XoshiroPlusPlus, of: &[u32]| of[random.index(of.len())];
     let pages_per_block = pick(random, &[4, 12, 16, 60, 64]);
     let dies = pick(random, &[1, 2, 4]);
     let geometry = Geometry {
@@ -30,45 +31,46 @@ fn draw(random: &mut Random) -> SsdConfig {
         summary_pages_per_block: 0,
         page_bytes: 4096,
     };
-    let gc = match random.below(4) {
+    let gc = match random.below_u32(4) {
         0 => GcPolicy::Greedy,
         1 => GcPolicy::CostBenefit,
         2 => GcPolicy::Fifo,
-        _ => GcPolicy::DChoices(1 + random.below(5)),
+        _ => GcPolicy::DChoices(1 + random.below_u32(5)),
     };
     let separation = [Separation::None, Separation::Parity, Separation::Class, Separation::All];
-    let separation = separation[random.below(4) as usize];
+    let separation = separation[random.below_u32(4) as usize];
     let apart = matches!(separation, Separation::Class | Separation::All);
-    let cap = match random.below(4) {
+    let cap = match random.below_u32(4) {
         0 => SlcCap::Dynamic(DynamicCap { slack: 0.05 }),
         1 => SlcCap::Dynamic(DynamicCap { slack: f64::INFINITY }),
         _ => SlcCap::Share(random.unit()),
     };
     let slc = SlcOptions { cap, pages_per_block: pages_per_block / 2, stress_ratio: 2.5 };
-    let mapping = MappingOptions { cache_bytes: 16 * u64::from(64 + random.below(2000)), entry_bytes: 16 };
+    let mapping =
+        MappingOptions { cache_bytes: 16 * u64::from(64 + random.below_u32(2000)), entry_bytes: 16 };
     let mut config = SsdConfig {
         geometry,
-        logical_pages: u64::from(500 + random.below(4000)),
-        free_blocks_min: 1 + random.below(6),
-        domains: if random.below(4) == 0 { dies } else { 1 },
+        logical_pages: u64::from(500 + random.below_u32(4000)),
+        free_blocks_min: 1 + random.below_u32(6),
+        domains: if random.below_u32(4) == 0 { dies } else { 1 },
         ways: 1,
         gc,
-        gc_frontier: if random.below(2) == 0 { GcFrontier::Shared } else { GcFrontier::Separate },
+        gc_frontier: if random.below_u32(2) == 0 { GcFrontier::Shared } else { GcFrontier::Separate },
         streams: StreamOptions {
             separation,
-            limit: 1 + random.below(6) as u8,
-            parity_classes: if apart { 1 + random.below(4) as u8 } else { 1 },
+            limit: 1 + random.below_u32(6) as u8,
+            parity_classes: if apart { 1 + random.below_u32(4) as u8 } else { 1 },
         },
-        mapping: (random.below(2) == 0).then_some(mapping),
+        mapping: (random.below_u32(2) == 0).then_some(mapping),
         wear_levelling: WearLevelling {
-            dynamic: if random.below(2) == 0 { FreeOrder::Fifo } else { FreeOrder::LeastWorn },
-            static_spread: (random.below(3) == 0).then_some(5),
+            dynamic: if random.below_u32(2) == 0 { FreeOrder::Fifo } else { FreeOrder::LeastWorn },
+            static_spread: (random.below_u32(3) == 0).then_some(5),
         },
-        slc: (random.below(2) == 0).then_some(slc),
-        timing: (random.below(2) == 0).then_some(TIMING),
-        seed: random.bits(),
+        slc: (random.below_u32(2) == 0).then_some(slc),
+        timing: (random.below_u32(2) == 0).then_some(TIMING),
+        seed: random.word(),
     };
-    config.ways = 1 + random.below(geometry.planes() / config.domains);
+    config.ways = 1 + random.below_u32(geometry.planes() / config.domains);
     while let Err(error) = config.check() {
         assert_eq!(error.field, "blocks of the flash", "{error}");
         config.geometry.blocks_per_plane += 1;
@@ -79,24 +81,24 @@ fn draw(random: &mut Random) -> SsdConfig {
 /// Random requests; checks the laws now and then, and against a plain model which pages are mapped.
 fn exercise(config: &SsdConfig, seed: u64) -> Ssd {
     let mut ssd = Ssd::new(config.clone()).unwrap();
-    let mut random = Random::new(seed);
+    let mut random = XoshiroPlusPlus::new(seed);
     let pages = config.logical_pages as u32;
     let mut mapped = vec![false; pages as usize];
     let mut now = 0;
-    let full = random.below(2) == 0;
+    let full = random.below_u32(2) == 0;
     for round in 0..6u32 {
         for _ in 0..pages {
             let hot = pages / 5;
-            let page = if random.below(3) > 0 { random.below(hot) } else { random.below(pages) };
-            let count = (1 + random.below(4)).min(pages - page);
-            let tag = match random.below(8) {
-                0..3 => Tag::Data(random.below(3) as u8),
-                3..6 => Tag::Parity(random.below(3) as u8),
+            let page = if random.below_u32(3) > 0 { random.below_u32(hot) } else { random.below_u32(pages) };
+            let count = (1 + random.below_u32(4)).min(pages - page);
+            let tag = match random.below_u32(8) {
+                0..3 => Tag::Data(random.below_u32(3) as u8),
+                3..6 => Tag::Parity(random.below_u32(3) as u8),
                 6 => Tag::Log,
                 _ => Tag::Metadata,
             };
             let touched = &mut mapped[page as usize..(page + count) as usize];
-            let end = match random.below(if full { 18 } else { 20 }) {
+            let end = match random.below_u32(if full { 18 } else { 20 }) {
                 0..16 => {
                     touched.fill(true);
                     ssd.write(u64::from(page), u64::from(count), tag, now).unwrap()
@@ -109,7 +111,7 @@ fn exercise(config: &SsdConfig, seed: u64) -> Ssd {
                 }
             };
             assert!(end >= now);
-            now += u64::from(random.below(200_000));
+            now += u64::from(random.below_u32(200_000));
         }
         if full && round == 0 {
             // 100 % utilization from here on.
@@ -129,7 +131,7 @@ fn exercise(config: &SsdConfig, seed: u64) -> Ssd {
 fn laws_hold_for_every_kind_of_ssd_also_when_it_is_full() {
     let first = 7_000;
     for seed in first..first + 150 {
-        let config = draw(&mut Random::new(seed));
+        let config = draw(&mut XoshiroPlusPlus::new(seed));
         println!("seed {seed}");
         exercise(&config, seed);
     }
@@ -138,7 +140,7 @@ fn laws_hold_for_every_kind_of_ssd_also_when_it_is_full() {
 #[test]
 fn the_same_seed_gives_the_same_counts_and_times() {
     for seed in 100..110 {
-        let config = draw(&mut Random::new(seed));
+        let config = draw(&mut XoshiroPlusPlus::new(seed));
         let (mut a, mut b) = (exercise(&config, seed), exercise(&config, seed));
         assert_eq!(a.counters(), b.counters());
         assert_eq!(a.wear(), b.wear());

@@ -70,7 +70,7 @@ layout!(
 );
 
 /// The area number of the incremental area; full-checkpoint areas are 0 and 1.
-const INCREMENTAL_AREA: u8 = 2;
+pub const INCREMENTAL_AREA: u8 = 2;
 
 /// The first block of a checkpoint.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

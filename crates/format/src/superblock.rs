@@ -7,6 +7,7 @@ use crate::config::ArrayConfig;
 use crate::layout::{BlockKind, CRC_OFFSET, check_counter, check_place, check_zero, common, layout};
 use crate::{ArrayUuid, CodeKind, Consistency, FormatError, LayoutKind, MemberState, Role, SchemeKind};
 use block::{DevIndex, Epoch, Geometry, META_BYTES, Seq};
+use std::borrow::Borrow;
 
 /// Byte offsets of the two copies on every device.
 pub const SUPERBLOCK_OFFSETS: [u64; 2] = [0, META_BYTES as u64];
@@ -242,6 +243,17 @@ impl Superblock {
             member::STATE.put_u8(out, entry.state.code());
         }
         KIND.finish(out);
+    }
+
+    /// The copy that counts of those that could be read: the one written last.
+    pub fn newest<S: Borrow<Self>>(copies: impl IntoIterator<Item = S>) -> Option<S> {
+        copies.into_iter().max_by_key(|superblock| superblock.borrow().config_seq)
+    }
+
+    /// The same of a device of which `read` gives the block at an offset.
+    pub fn read_newest<B: AsRef<[u8]>>(mut read: impl FnMut(u64) -> Option<B>) -> Option<Self> {
+        let copies = SUPERBLOCK_OFFSETS.into_iter().enumerate();
+        Self::newest(copies.filter_map(|(slot, offset)| Self::decode(read(offset)?.as_ref(), slot).ok()))
     }
 
     /// Reads copy `slot`, 0 or 1. Errors: everything but [`FormatError::OtherArray`], [`FormatError::OtherEpoch`] and

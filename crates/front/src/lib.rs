@@ -24,4 +24,4 @@ mod volume;
 pub use desk::{ConnectionId, Context, Counters, Desk};
 pub use limits::Limits;
 pub use server::{Flow, Hooks, Interest, NoHooks, Server, ServerError, ServerOptions, Summary};
-pub use volume::{Done, Durability, Punch, Volume, VolumeError, VolumeRequest};
+pub use volume::{Done, Punch, Volume, VolumeError, VolumeRequest};

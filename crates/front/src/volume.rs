@@ -1,17 +1,8 @@
 //! The seam to the storage engine: what a front end asks of a volume.
 
-use block::{Pool, Slot};
+use block::{Durability, Pool, Slot};
 use std::fmt;
 use std::os::fd::BorrowedFd;
-
-/// Whether a finished write must already survive a power loss.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
-pub enum Durability {
-    /// Like a disk with a volatile cache: durable after the next completed flush.
-    Volatile,
-    /// Durable when done (FUA).
-    Durable,
-}
 
 /// What zeroing may do to the space behind a range.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]

@@ -4,7 +4,7 @@
 
 use crate::error::within;
 use crate::{Hotness, OptionError, Thresholds, Tier};
-use block::Lcn;
+use block::{Lcn, Random as _, SplitMix};
 
 /// Shape and behaviour of a [`Glru`]; the default is what WAS evaluates (section V-B).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -70,7 +70,7 @@ impl Glru {
             lpns: vec![0; lists * items].into(),
             counters: vec![0; lists * items.div_ceil(2)].into(),
             options,
-            random: SplitMix(options.seed),
+            random: SplitMix::new(options.seed),
         })
     }
 
@@ -140,20 +140,6 @@ fn put_at_head(lpns: &mut [u32], counters: &mut [u8], hole: usize, (lpn, count):
         set_counter(counters, item, counter(counters, item - 1));
     }
     set_counter(counters, 0, count);
-}
-
-/// splitmix64: enough for a coin, and the same on every machine.
-#[derive(Clone, Debug)]
-struct SplitMix(u64);
-
-impl SplitMix {
-    fn word(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
 }
 
 #[cfg(test)]

@@ -1,12 +1,12 @@
 //! Invariants of an array at rest.
 
+use crate::Rng;
 use crate::disk::{BLOCK_BYTES, Image, bytes_of};
 use crate::machine::Violation;
-use crate::rng::Rng;
 use crate::violation;
 use crate::world::World;
 use array::{Codeword, Engine, Located, Piece, RecoveryReport, Store, Word};
-use block::{ChunkIndex, Lcn, StripeId};
+use block::{ChunkIndex, Lcn, Random as _, StripeId};
 use std::ops::Range;
 
 /// All code words: every data stripe or elastic stripe, every live log stripe.

@@ -2,7 +2,8 @@
 //!
 //! Blocks of 4 KiB are shared by count: a write is copied once, a flush moves pointers, a copy of a disk is cheap.
 
-use crate::rng::Rng;
+use crate::Rng;
+use block::Random as _;
 use std::rc::Rc;
 
 /// Bytes in a block of a disk.

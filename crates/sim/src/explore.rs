@@ -116,7 +116,7 @@ pub fn explore(
                     sums.total.refused += outcome.refused;
                     sums.total.healed += outcome.healed;
                     // Worlds end in any order; the digest of all must not depend on it.
-                    sums.total.hash ^= crate::rng::mix(outcome.hash ^ seed);
+                    sums.total.hash ^= block::mix(outcome.hash ^ seed);
                 }
                 Err(violation) => {
                     sums.failures.push(Failure { seed, what: violation.to_string() });

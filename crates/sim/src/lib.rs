@@ -55,7 +55,6 @@ mod disk;
 mod explore;
 mod machine;
 mod oracle;
-mod rng;
 mod rot;
 mod ruin;
 mod script;
@@ -66,6 +65,8 @@ mod world;
 pub use disk::Tear;
 pub use explore::{Exploration, Failure, Until, explore, replay_command, run_caught};
 pub use machine::{Outcome, Violation, run};
-pub use rng::Rng;
 pub use script::{Cut, Script, Step};
 pub use swarm::{Pinned, Scarce, Swarm};
+
+/// What everything in a world is drawn from.
+pub type Rng = block::XoshiroStarStar;

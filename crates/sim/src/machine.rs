@@ -1,15 +1,16 @@
 //! One world from its seed to its end: power on, a session of requests and faults, power off, again and again.
 
+use crate::Rng;
 use crate::check;
 use crate::disk::Image;
 use crate::oracle::Oracle;
-use crate::rng::{Rng, mix};
 use crate::rot::Hurt;
 use crate::session::{Session, SessionEnd};
 use crate::swarm::{Pinned, Swarm};
 use crate::world::{Shared, Trap, World, superblock_of};
 use array::{Array, AssembleError, NewArray, RecoveryReport, arrange, create};
 use block::DevIndex;
+use block::{Random as _, mix};
 use format::{ArrayUuid, MemberState, Superblock};
 use std::collections::BTreeSet;
 use std::fmt;
@@ -198,7 +199,7 @@ impl Machine {
 
     fn session(&mut self, array: Array<Shared>) -> Result<(), Violation> {
         let whole = self.swarm.faults && self.swarm.crashes && self.suspects.is_empty();
-        let crash = self.swarm.crashes && self.rng.chance(self.swarm.crash_permille, 1000);
+        let crash = self.swarm.crashes && self.rng.chance(self.swarm.odds.crash, 1000);
         if whole && self.swarm.blackouts {
             self.plan_blackout();
         } else if crash {
@@ -280,7 +281,7 @@ impl Machine {
         if let Some(dev) = self.mended.take() {
             return self.lose_others(dev);
         }
-        if !self.swarm.faults || !self.rng.chance(self.swarm.loss_permille, 1000) {
+        if !self.swarm.faults || !self.rng.chance(self.swarm.odds.loss, 1000) {
             return;
         }
         for _ in 0..self.rng.within(1, self.budget() as u64) {
@@ -300,7 +301,7 @@ impl Machine {
     /// Assembles the array, power cuts during that included.
     pub fn power_on(&mut self) -> Result<Array<Shared>, Violation> {
         loop {
-            let recrash = self.swarm.crashes && self.rng.chance(self.swarm.recrash_permille, 1000);
+            let recrash = self.swarm.crashes && self.rng.chance(self.swarm.odds.recrash, 1000);
             // An assembly that ends for want of room is like one that a power cut ends.
             if self.swarm.faults && self.swarm.crashes && self.rng.chance(1, 16) {
                 self.fill_up();

@@ -12,7 +12,7 @@
 //! Payloads name themselves: every sector starts with its version and its address, and the rest follows from both. It ends
 //! with its own CRC-32C, as users' data often does, so that all versions of a chunk have the same CRC-32C.
 
-use crate::rng::mix;
+use block::mix;
 use std::fmt;
 
 /// Bytes in a sector.

@@ -5,7 +5,7 @@ use crate::disk::BLOCK_BYTES;
 use crate::machine::Machine;
 use crate::world::Shared;
 use array::Array;
-use block::DevIndex;
+use block::{DevIndex, Random as _};
 use format::{ArrayConfig, MemberState};
 use std::ops::Range;
 

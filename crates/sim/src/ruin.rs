@@ -9,13 +9,13 @@
 
 use crate::disk::{BLOCK_BYTES, Image, bytes_of};
 use crate::machine::{Machine, Violation};
-use crate::rng::mix;
 use crate::session::Session;
 use crate::swarm::is_resync;
 use crate::violation;
 use crate::world::{Shared, superblock_of};
 use array::{Arrangement, Array, DirtyDegraded, OlderState, RecoveryReport, arrange};
 use block::{ChunkIndex, DevIndex, Seq};
+use block::{Random as _, mix};
 use format::{
     BlockExpect, CheckpointHeader, FormatError, FrameExpect, Superblock, decode_checkpoint_header,
     decode_frame,

@@ -1,14 +1,15 @@
 //! Small plans with a power cut at every operation: not a sample of what may happen, but all of it.
 
+use crate::Rng;
 use crate::disk::{TEARS, Tear};
 use crate::machine::{Machine, Violation};
-use crate::rng::{Rng, mix};
 use crate::session::Session;
-use crate::swarm::{Mix, Swarm};
+use crate::swarm::{Mix, Odds, Swarm};
 use crate::violation;
 use crate::world::Pace;
 use array::{CommitPolicy, CreateOptions, EngineOptions, SchemeOptions, plan_config};
 use block::Geometry;
+use block::mix;
 use format::{CheckpointKind, CodeKind, Consistency, LayoutKind, SchemeKind, UNITS_SPARE};
 use placement::GcThreshold;
 
@@ -199,15 +200,10 @@ impl Script {
             requests: 0,
             sessions: 1,
             mix: none,
-            durable_permille: 0,
+            odds: Odds::default(),
             hot_sectors: 1,
-            hot_permille: 0,
             chunks_max: 1,
             tear,
-            crash_permille: 0,
-            recrash_permille: 0,
-            loss_permille: 0,
-            pause_permille: 0,
             faults: false,
             crashes: true,
             rotting: false,

@@ -1,20 +1,20 @@
 //! One session: requests of all kinds side by side, faults in between, every answer judged.
 
+mod judge;
 mod ruined;
 mod steer;
+mod submit;
 
 use crate::check;
-use crate::disk::{BLOCK_BYTES, blocks_of};
-use crate::machine::{Machine, Retired, Standing, Violation};
-use crate::oracle::{SECTOR, Version, fill};
-use crate::rot::{Hurt, Patients};
-use crate::script::Step;
+use crate::machine::{Machine, Violation};
+use crate::oracle::{SECTOR, Version};
+use crate::rot::Patients;
 use crate::swarm::is_resync;
 use crate::violation;
-use crate::world::{Shared, Trap};
-use array::{Array, Done, Durability, EngineError};
-use block::{DevIndex, Slot};
-use format::{CheckpointKind, Consistency, MemberState};
+use crate::world::Shared;
+use array::{Array, Done};
+use block::{DevIndex, Random as _, Slot};
+use format::{CheckpointKind, MemberState};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Turns without an answer or a step of maintenance after which a world counts as stuck although operations complete.
@@ -115,11 +115,11 @@ impl<'a> Session<'a> {
         while left > 0 && !self.crashed() && !self.blacked_out() {
             while left > 0 && self.requests.len() < self.machine.swarm.depth {
                 left -= 1;
-                if !self.submit_any()? {
+                if !self.submit_any() {
                     break;
                 }
             }
-            if self.machine.rng.chance(self.machine.swarm.pause_permille, 1000) {
+            if self.machine.rng.chance(self.machine.swarm.odds.pause, 1000) {
                 self.lie_still()?;
             }
             self.turn()?;
@@ -353,98 +353,6 @@ impl<'a> Session<'a> {
         result
     }
 
-    fn judge(&mut self, request: &Request, result: Result<(), EngineError>) -> Result<(), Violation> {
-        match (request.kind, result) {
-            (Kind::Write { version, durable }, Ok(())) => {
-                let config = self.machine.swarm.config;
-                let journaled = config.scheme.is_in_place() && config.consistency == Consistency::Journal;
-                let durable =
-                    durable || journaled || self.machine.swarm.options.sync == array::SyncPolicy::Always;
-                self.machine.oracle.answered(version, durable);
-                Ok(())
-            }
-            (Kind::Read { first, count, anchor }, Ok(())) => self.judge_read(request, first, count, anchor),
-            (Kind::Flush, Ok(())) => {
-                self.machine.oracle.flushed(request.submitted);
-                Ok(())
-            }
-            (Kind::Rebuild { dev }, Ok(())) => {
-                self.rebuilt(dev);
-                Ok(())
-            }
-            (
-                Kind::Scrub | Kind::Rebuild { .. },
-                Err(EngineError::Interrupted | EngineError::Busy | EngineError::NotReplaceable),
-            ) => {
-                self.errors += 1;
-                Ok(())
-            }
-            (Kind::Scrub, Ok(())) => {
-                self.machine.scrubbed(&self.array, &request.patients);
-                Ok(())
-            }
-            (Kind::Commit | Kind::Checkpoint | Kind::Clean, Ok(())) => Ok(()),
-            (kind, Err(error)) if self.machine.ruined => self.judge_ruined(kind, error),
-            (Kind::Write { .. } | Kind::Flush, Err(EngineError::MemberFull { .. }))
-                if self.machine.world.look().lacked_room() =>
-            {
-                Ok(())
-            }
-            (_, Err(_)) if self.machine.world.look().is_blacked_out() => Ok(()),
-            (kind, Err(error)) => Err(violation!(
-                "{kind:?} failed although no more devices are hurt than the code tolerates: {error}"
-            )),
-        }
-    }
-
-    /// Every member that is healthy now and was not hurt again is above suspicion.
-    fn rebuilt(&mut self, dev: u16) {
-        self.machine.say(|| format!("rebuild answered ({dev})"));
-        for dev in 0..self.machine.member_count() {
-            let standing = self.machine.standing[usize::from(dev)];
-            let healthy = self.state(dev) == MemberState::Healthy;
-            self.machine.standing[usize::from(dev)].replacement &= !healthy;
-            if self.state(dev) == MemberState::Healthy && !standing.tainted && !standing.lost {
-                self.machine.suspects.remove(&dev);
-                self.machine.standing[usize::from(dev)].excluded = false;
-                if let Some(retired) = &mut self.machine.retired[usize::from(dev)] {
-                    retired.excluded = true;
-                }
-            }
-        }
-    }
-
-    fn judge_read(
-        &mut self,
-        request: &Request,
-        first: u64,
-        count: u64,
-        anchor: bool,
-    ) -> Result<(), Violation> {
-        let chunk = self.array.engine_ref().store().config.geometry.chunk_bytes() as u64;
-        for lba in first..first + count {
-            let at = lba * SECTOR as u64;
-            let slot = request.slots[(at / chunk - first * SECTOR as u64 / chunk) as usize];
-            let bytes = &self.array.engine().pool().bytes(slot)[(at % chunk) as usize..][..SECTOR];
-            let result = if self.machine.ruined {
-                self.machine.oracle.check_ruined(lba, bytes, self.machine.forced)
-            } else if anchor {
-                self.machine.oracle.anchor(lba, bytes)
-            } else {
-                self.machine.oracle.check_read(lba, bytes, request.submitted)
-            };
-            result.map_err(|wrong| {
-                let when = match (self.machine.ruined, anchor) {
-                    (true, _) => "after damage beyond the promise",
-                    (false, true) => "after a restart",
-                    (false, false) => "while running",
-                };
-                violation!("{when}, {wrong} (chunk {})", at / chunk)
-            })?;
-        }
-        Ok(())
-    }
-
     /// Reads the whole volume; after a restart what is read is from then on the only right content. `false` if power
     /// failed first.
     pub fn read_everything(&mut self) -> Result<bool, Violation> {
@@ -470,283 +378,6 @@ impl<'a> Session<'a> {
             self.machine.unread = false;
         }
         Ok(true)
-    }
-
-    /// In-place schemes with a journal change a stripe at once: what one request does to it, be it a write or a discard, is there
-    /// after a power cut or is not.
-    fn check_torn(&self) -> Result<(), Violation> {
-        let config = self.machine.swarm.config;
-        if !config.scheme.is_in_place() || config.consistency != Consistency::Journal {
-            return Ok(());
-        }
-        let stripe = config.geometry.data_count() * config.geometry.chunk_bytes() / SECTOR;
-        match self.machine.oracle.torn(stripe as u64) {
-            None => Ok(()),
-            Some((version, is, is_not)) => Err(violation!(
-                "version {version} survived in sector {is} and not in sector {is_not} of the same stripe"
-            )),
-        }
-    }
-
-    fn take_slots(&mut self, first: u64, count: u64) -> Option<Vec<Slot>> {
-        let chunk = self.array.engine_ref().store().config.geometry.chunk_bytes() as u64 / SECTOR as u64;
-        let chunks = (first + count).div_ceil(chunk) - first / chunk;
-        let mut slots = Vec::new();
-        self.array.engine().take_slots(chunks as usize, &mut slots).then_some(slots)
-    }
-
-    fn submit_read(&mut self, first: u64, count: u64, anchor: bool) -> bool {
-        let Some(slots) = self.take_slots(first, count) else { return false };
-        let (tag, _) = self.open(Kind::Read { first, count, anchor }, slots.clone());
-        self.array.engine().read(tag, first * SECTOR as u64, count * SECTOR as u64, &slots);
-        true
-    }
-
-    fn oldest_read(&mut self) -> u64 {
-        let reads = self.requests.values().filter(|r| matches!(r.kind, Kind::Read { .. }));
-        reads.map(|r| r.submitted).min().unwrap_or(u64::MAX)
-    }
-
-    /// One step of a script.
-    pub fn play(&mut self, step: Step) {
-        let permille = self.machine.swarm.durable_permille;
-        match step {
-            Step::Write { first, count, durable } => {
-                self.machine.swarm.durable_permille = if durable { 1000 } else { 0 };
-                self.submit_write(first, count);
-            }
-            Step::Discard { first, count } => {
-                self.submit_zero(first, count);
-            }
-            Step::Flush => self.control(Kind::Flush, |engine, tag| engine.flush(tag)),
-            Step::Commit => self.control(Kind::Commit, |engine, tag| engine.commit(tag)),
-            Step::Checkpoint(kind) => {
-                self.control(Kind::Checkpoint, |engine, tag| engine.write_checkpoint(tag, kind));
-            }
-            Step::Fail(dev) => self.fail_device(dev),
-            Step::Replace => self.replace(),
-        }
-        self.machine.swarm.durable_permille = permille;
-    }
-
-    fn submit_write(&mut self, first: u64, count: u64) -> bool {
-        let Some(slots) = self.take_slots(first, count) else { return false };
-        let oldest = self.oldest_read();
-        let version = self.machine.oracle.submit(first, count, false, oldest);
-        let chunk = self.array.engine_ref().store().config.geometry.chunk_bytes() as u64;
-        for lba in first..first + count {
-            let at = lba * SECTOR as u64;
-            let slot = slots[(at / chunk - first * SECTOR as u64 / chunk) as usize];
-            let bytes = &mut self.array.engine().pool().bytes_mut(slot)[(at % chunk) as usize..][..SECTOR];
-            fill(version, lba, bytes);
-        }
-        let durable = self.machine.rng.chance(self.machine.swarm.durable_permille, 1000);
-        self.machine.say(|| {
-            format!("write {version}: sectors {first}+{count}{}", if durable { ", durable" } else { "" })
-        });
-        let (tag, _) = self.open(Kind::Write { version, durable }, slots.clone());
-        let durability = if durable { Durability::Durable } else { Durability::Volatile };
-        self.array.engine().write(tag, first * SECTOR as u64, count * SECTOR as u64, &slots, durability);
-        true
-    }
-
-    fn submit_zero(&mut self, first: u64, count: u64) -> bool {
-        let mut slots = Vec::new();
-        if !self.array.engine().take_slots(2, &mut slots) {
-            return false;
-        }
-        let oldest = self.oldest_read();
-        let version = self.machine.oracle.submit(first, count, true, oldest);
-        let durable = self.machine.rng.chance(self.machine.swarm.durable_permille, 1000);
-        let edges = [slots[0], slots[1]];
-        self.machine.say(|| {
-            format!("discard {version}: sectors {first}+{count}{}", if durable { ", durable" } else { "" })
-        });
-        let (tag, _) = self.open(Kind::Write { version, durable }, slots);
-        let durability = if durable { Durability::Durable } else { Durability::Volatile };
-        self.array.engine().zero(tag, first * SECTOR as u64, count * SECTOR as u64, edges, durability);
-        true
-    }
-
-    /// Some sectors, most of them in the hot part of the volume.
-    fn draw_range(&mut self, align: u64, most: u64) -> (u64, u64) {
-        let sectors = self.machine.oracle.sector_count() as u64;
-        let rng = &mut self.machine.rng;
-        let span = if rng.chance(self.machine.swarm.hot_permille, 1000) {
-            self.machine.swarm.hot_sectors
-        } else {
-            sectors
-        };
-        let first = rng.below(span) / align * align;
-        let count = rng.within(1, most.div_ceil(align)) * align;
-        (first, count.min(sectors - first))
-    }
-
-    /// One request or fault, by the swarm's weights; `false` if there are no buffers for it now.
-    #[expect(clippy::too_many_lines, reason = "one short arm for each kind of request")]
-    fn submit_any(&mut self) -> Result<bool, Violation> {
-        let mix = self.machine.swarm.mix;
-        let config = self.machine.swarm.config;
-        let chunk = config.geometry.chunk_bytes() as u64 / SECTOR as u64;
-        let stripe = chunk * config.geometry.data_count() as u64;
-        let most = chunk
-            * self.machine.swarm.chunks_max.min(self.array.engine_ref().slots_per_request_max() as u64 / 2);
-        let weights = [
-            mix.write,
-            mix.whole,
-            mix.stripe,
-            mix.read,
-            mix.flush,
-            mix.discard,
-            mix.commit,
-            mix.checkpoint,
-            mix.scrub,
-            mix.fail,
-            mix.replace,
-            mix.trap,
-        ];
-        let mut draw = self.machine.rng.below(weights.iter().sum());
-        let kind = weights
-            .iter()
-            .position(|&w| {
-                if draw < w {
-                    true
-                } else {
-                    draw -= w;
-                    false
-                }
-            })
-            .unwrap_or(0);
-        if self.scrub_again() {
-            return Ok(true);
-        }
-        Ok(match kind {
-            0 => {
-                let (first, count) = self.draw_range(1, most);
-                self.submit_write(first, count)
-            }
-            1 => {
-                let (first, count) = self.draw_range(chunk, most);
-                self.submit_write(first, count)
-            }
-            2 => {
-                let (first, count) = self.draw_range(stripe, stripe);
-                self.submit_write(first, count)
-            }
-            3 => {
-                let (first, count) = self.draw_range(1, most);
-                self.submit_read(first, count, false)
-            }
-            4 => {
-                self.control(Kind::Flush, |engine, tag| engine.flush(tag));
-                true
-            }
-            5 => {
-                let align = self.machine.rng.pick(&[1, chunk, stripe]);
-                let (first, count) = self.draw_range(align, most * 8);
-                self.submit_zero(first, count)
-            }
-            6 => {
-                self.control(Kind::Commit, |engine, tag| engine.commit(tag));
-                true
-            }
-            7 => {
-                let kind = self.machine.rng.pick(&[CheckpointKind::Full, CheckpointKind::Incremental]);
-                self.control(Kind::Checkpoint, |engine, tag| engine.write_checkpoint(tag, kind));
-                true
-            }
-            8 => {
-                if !self.steer_scrub() {
-                    self.control(Kind::Scrub, |engine, tag| engine.scrub(tag, 0));
-                }
-                true
-            }
-            9 => {
-                self.fail();
-                true
-            }
-            10 => {
-                self.replace();
-                true
-            }
-            _ => {
-                self.lay_trap();
-                true
-            }
-        })
-    }
-
-    fn fail(&mut self) {
-        if let Some(dev) = self.machine.draw_victim() {
-            self.fail_device(dev);
-        }
-    }
-
-    fn fail_device(&mut self, dev: u16) {
-        self.machine.say(|| format!("fail device {dev}"));
-        self.machine.suspects.insert(dev);
-        self.machine.standing[usize::from(dev)].tainted = true;
-        self.array.engine().fail_device(DevIndex::new(dev));
-    }
-
-    /// A new disk takes the place of a failed one once nothing is under way on that.
-    fn replace(&mut self) {
-        let suspects: Vec<u16> = self.machine.suspects.iter().copied().collect();
-        for dev in suspects {
-            let index = DevIndex::new(dev);
-            if !self.array.engine().is_replaceable(index) || self.array.engine().in_flight(index) > 0 {
-                continue;
-            }
-            let size = self.machine.swarm.sizes()[usize::from(dev)] as usize;
-            let blank = match self.machine.rng.below(2) {
-                0 => vec![None; size / BLOCK_BYTES],
-                _ => vec![Some(blocks_of(&[0xee; BLOCK_BYTES]).swap_remove(0)); size / BLOCK_BYTES],
-            };
-            self.machine.world.change().clear_traps(dev);
-            let image = self.machine.world.change().replace(dev, blank);
-            let excluded = self.machine.standing[usize::from(dev)].excluded;
-            // A disk that never was a member for long is forgotten; the one before it may still come back.
-            if crate::world::superblock_of(&image).is_some() {
-                self.machine.retired[usize::from(dev)] = Some(Retired { image, excluded });
-            }
-            self.machine.standing[usize::from(dev)] = Standing { replacement: true, ..Standing::default() };
-            self.machine.serial += 1;
-            let serial = self.machine.serial;
-            self.machine.say(|| format!("replace device {dev}, serial {serial}"));
-            self.control(Kind::Rebuild { dev }, |engine, tag| engine.rebuild(tag, index, serial));
-            return;
-        }
-    }
-
-    fn lay_trap(&mut self) {
-        if self.machine.swarm.faults && self.machine.rng.chance(1, 4) {
-            return self.machine.fill_up();
-        }
-        let rotting = self.machine.swarm.rotting;
-        if rotting && !self.machine.suspects.is_empty() && self.machine.rng.chance(7, 8) {
-            return; // what is hurt is to be made good before more is
-        }
-        if rotting && self.machine.rng.chance(3, 4) {
-            return self.rot();
-        }
-        let Some(dev) = self.machine.draw_victim() else { return };
-        self.machine.hurt(dev, Hurt::Anything);
-        let rng = &mut self.machine.rng;
-        if self.machine.swarm.options.device_timeout_ns.is_some() && rng.chance(1, 6) {
-            let ticks = rng.pick(&[None, Some(50), Some(10_000)]);
-            self.machine.say(|| format!("device {dev} does not answer for {ticks:?} ticks"));
-            return self.machine.world.change().hang(dev, ticks);
-        }
-        let trap = match rng.below(7) {
-            0 => Trap::Read { dev, count: rng.within(1, 20) as u32 },
-            1 => Trap::Write { dev },
-            2 => Trap::Flush { dev },
-            3 => Trap::Gone { dev },
-            4 => Trap::Misdirect { dev },
-            _ => return self.machine.rot(dev),
-        };
-        self.machine.say(|| format!("trap: {trap:?}"));
-        self.machine.world.change().set_trap(trap);
     }
 
     /// Everything settles and is durable; then all invariants are checked. Nothing happens if power fails first.

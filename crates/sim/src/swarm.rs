@@ -1,12 +1,12 @@
 //! What one world looks like: every choice drawn from the seed, so that unusual combinations come up (swarm testing).
 
+use crate::Rng;
 use crate::disk::Tear;
-use crate::rng::Rng;
 use crate::world::Pace;
 use array::{
     CommitPolicy, CreateOptions, EngineOptions, PatrolPolicy, SchemeOptions, SyncPolicy, plan_config,
 };
-use block::Geometry;
+use block::{Geometry, Random as _};
 use format::{ArrayConfig, CodeKind, Consistency, LayoutKind, SchemeKind};
 use placement::{GcGroup, GcThreshold, HotnessKind, PlacementKind, VictimKind};
 
@@ -39,6 +39,92 @@ pub struct Mix {
     pub trap: u64,
 }
 
+/// What the sectors of a request are whole units of.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Unit {
+    /// Sectors: anything.
+    Sector,
+    /// Chunks.
+    Chunk,
+    /// Stripes.
+    Stripe,
+}
+
+/// One of the kinds of a [`Mix`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Chosen {
+    /// A write.
+    Write(Unit),
+    /// A read.
+    Read,
+    /// A flush.
+    Flush,
+    /// A discard.
+    Discard,
+    /// A parity commit.
+    Commit,
+    /// A checkpoint.
+    Checkpoint,
+    /// A scrub.
+    Scrub,
+    /// A device is taken out of service.
+    Fail,
+    /// A failed device is replaced.
+    Replace,
+    /// A fault is laid.
+    Trap,
+}
+
+impl Mix {
+    /// Each kind with its weight, in the order on which published seeds depend.
+    fn weights(&self) -> [(Chosen, u64); 12] {
+        [
+            (Chosen::Write(Unit::Sector), self.write),
+            (Chosen::Write(Unit::Chunk), self.whole),
+            (Chosen::Write(Unit::Stripe), self.stripe),
+            (Chosen::Read, self.read),
+            (Chosen::Flush, self.flush),
+            (Chosen::Discard, self.discard),
+            (Chosen::Commit, self.commit),
+            (Chosen::Checkpoint, self.checkpoint),
+            (Chosen::Scrub, self.scrub),
+            (Chosen::Fail, self.fail),
+            (Chosen::Replace, self.replace),
+            (Chosen::Trap, self.trap),
+        ]
+    }
+
+    /// One kind, by weight; writes if nothing has any.
+    pub fn draw(&self, rng: &mut Rng) -> Chosen {
+        let weights = self.weights();
+        let mut draw = rng.below(weights.iter().map(|(_, weight)| weight).sum());
+        for (kind, weight) in weights {
+            if draw < weight {
+                return kind;
+            }
+            draw -= weight;
+        }
+        Chosen::Write(Unit::Sector)
+    }
+}
+
+/// How often things happen that need not, in thousandths.
+#[derive(Clone, Copy, Default, Debug)]
+pub struct Odds {
+    /// A write is durable.
+    pub durable: u64,
+    /// A request goes to the hot part of the volume.
+    pub hot: u64,
+    /// A session ends with a power cut at any operation.
+    pub crash: u64,
+    /// Power is cut again while the array is being assembled.
+    pub recrash: u64,
+    /// A power cut takes devices with it.
+    pub loss: u64,
+    /// Nobody asks for anything until the engine has nothing to do any more.
+    pub pause: u64,
+}
+
 /// See the module's documentation.
 #[derive(Clone, Debug)]
 pub struct Swarm {
@@ -56,24 +142,14 @@ pub struct Swarm {
     pub sessions: u64,
     /// Requests by kind.
     pub mix: Mix,
-    /// Share of durable writes, in thousandths.
-    pub durable_permille: u64,
     /// Sectors that most requests go to.
     pub hot_sectors: u64,
-    /// Share of requests that go there.
-    pub hot_permille: u64,
     /// Chunks in a request at most.
     pub chunks_max: u64,
     /// What a power cut does to caches.
     pub tear: Tear,
-    /// How often a session ends with a power cut at any operation, in thousandths.
-    pub crash_permille: u64,
-    /// How often power is cut again while the array is being assembled.
-    pub recrash_permille: u64,
-    /// How often a power cut takes devices with it.
-    pub loss_permille: u64,
-    /// How often nobody asks for anything until the engine has nothing to do any more, in thousandths.
-    pub pause_permille: u64,
+    /// How often things happen that need not.
+    pub odds: Odds,
     /// Whether devices may fail or misbehave at all.
     pub faults: bool,
     /// Whether power may fail; if not, every session ends with an orderly stop.
@@ -126,29 +202,46 @@ impl Swarm {
         let faults = rng.chance(3, 4) || pinned.blackouts;
         // Without a journal an in-place scheme promises only what Linux md does: no power cut while a device is hurt.
         let crashes = !(faults && is_resync(&config));
+        // Drawn in this order, on which published seeds depend.
+        let options = draw_options(rng, &config);
+        let pace = draw_pace(rng, &config);
+        let depth = rng.pick(&[1, 2, 4, 8, 16, 32]);
+        let requests = rng.pick(&[10, 30, 60, 120, 250]);
+        let sessions = rng.within(1, 4);
+        let mix = draw_mix(rng);
+        let durable = rng.pick(&[0, 50, 300, 1000]);
+        let hot_sectors = rng.within(1, sectors).min(rng.pick(&[64, 256, sectors]));
+        let hot = rng.pick(&[0, 500, 900]);
+        let chunks_max = rng.pick(&[1, 2, 4, 12]);
+        let tear = rng.pick(&crate::disk::TEARS);
+        let odds = Odds {
+            durable,
+            hot,
+            crash: rng.pick(&[300, 700, 1000]),
+            recrash: rng.pick(&[0, 200, 500]),
+            loss: rng.pick(&[0, 300, 700]),
+            pause: rng.pick(&[0, 20, 200]),
+        };
+        // From a generator of its own: worlds stay what they were before this was drawn.
+        let ruin = pinned.ruin || rng.clone().fork().chance(1, 5);
+        let blackouts = crashes && (pinned.blackouts || (faults && rng.chance(1, 8)));
         let swarm = Self {
-            options: draw_options(rng, &config),
-            pace: draw_pace(rng, &config),
-            depth: rng.pick(&[1, 2, 4, 8, 16, 32]),
-            requests: rng.pick(&[10, 30, 60, 120, 250]),
-            sessions: rng.within(1, 4),
-            mix: draw_mix(rng),
-            durable_permille: rng.pick(&[0, 50, 300, 1000]),
-            hot_sectors: rng.within(1, sectors).min(rng.pick(&[64, 256, sectors])),
-            hot_permille: rng.pick(&[0, 500, 900]),
-            chunks_max: rng.pick(&[1, 2, 4, 12]),
-            tear: rng.pick(&crate::disk::TEARS),
-            crash_permille: rng.pick(&[300, 700, 1000]),
-            recrash_permille: rng.pick(&[0, 200, 500]),
-            loss_permille: rng.pick(&[0, 300, 700]),
-            pause_permille: rng.pick(&[0, 20, 200]),
+            config,
+            options,
+            pace,
+            depth,
+            requests,
+            sessions,
+            mix,
+            odds,
+            hot_sectors,
+            chunks_max,
+            tear,
             faults,
             crashes,
-            // From a generator of its own: worlds stay what they were before this was drawn.
-            ruin: pinned.ruin || rng.clone().fork().chance(1, 5),
             rotting: false,
-            blackouts: crashes && (pinned.blackouts || (faults && rng.chance(1, 8))),
-            config,
+            blackouts,
+            ruin,
         };
         // Worlds stay what they were before this was drawn.
         let mut aside = rng.clone();
@@ -176,7 +269,7 @@ impl Swarm {
         self.mix = Mix { replace: 10, checkpoint: rng.pick(&[2, 20]), ..self.mix };
         (self.requests, self.sessions) = (rng.pick(&[30, 60, 120]), 4);
         // Without a journal no device may be lost while the array is not stopped in order.
-        (self.crash_permille, self.loss_permille) = if self.crashes { (1000, 1000) } else { (0, 0) };
+        (self.odds.crash, self.odds.loss) = if self.crashes { (1000, 1000) } else { (0, 0) };
         let interval_ns = rng.pick(&[20_000, 200_000]);
         let patrol = PatrolPolicy { interval_ns, bytes_per_s: rng.pick(&[1 << 30, 1 << 40]) };
         self.options.patrol = rng.pick(&[None, Some(patrol)]);
@@ -227,9 +320,9 @@ impl Swarm {
 
     /// Long sessions without a flush, cut while the caches hold much.
     fn unflushed(mut self, rng: &mut Rng) -> Self {
-        (self.requests, self.durable_permille) = (250, 0);
+        (self.requests, self.odds.durable) = (250, 0);
         self.options.sync = SyncPolicy::OnFlush;
-        (self.hot_permille, self.crash_permille) = (0, 1000);
+        (self.odds.hot, self.odds.crash) = (0, 1000);
         self.tear = rng.pick(&[Tear::KeepAll, Tear::KeepAll, Tear::Writes]);
         self
     }

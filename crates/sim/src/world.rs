@@ -1,8 +1,10 @@
 //! The devices of one simulated machine, as the engine sees them. The fault model is in the crate's documentation.
 
+use crate::Rng;
 use crate::disk::{BLOCK_BYTES, Block, Disk, Image, Tear, blocks_of, bytes_of};
-use crate::rng::{Rng, mix};
 use block::{Completion, DevIndex, DeviceOp, DeviceSet, IoFault, OpKind, Pool};
+use block::{Random as _, mix};
+use format::Superblock;
 use std::cell::{Ref, RefCell, RefMut};
 use std::rc::Rc;
 
@@ -575,12 +577,8 @@ impl DeviceSet for World {
 }
 
 /// The newest superblock of a device, as a power cut at this moment would leave it.
-pub fn superblock_of(image: &Image) -> Option<format::Superblock> {
-    let copies = format::SUPERBLOCK_OFFSETS.into_iter().enumerate().filter_map(|(copy, offset)| {
-        let block = image.get(offset as usize / BLOCK_BYTES)?;
-        format::Superblock::decode(bytes_of(block), copy).ok()
-    });
-    copies.max_by_key(|superblock| superblock.config_seq)
+pub fn superblock_of(image: &Image) -> Option<Superblock> {
+    Superblock::read_newest(|offset| image.get(offset as usize / BLOCK_BYTES).map(bytes_of))
 }
 
 /// A world that the machine and the array both hold.

@@ -1,6 +1,8 @@
-//! Draws from a seed: uniform, exponential, normal and Zipf numbers, scattering, random times.
+//! Draws beyond the uniform ones: exponential, normal and Zipf numbers, scattering, random times.
 //!
 //! The same seed gives the same numbers on the same platform (`exp`, `ln` and `cos` are the platform's).
+
+use block::{Random as _, SplitMix};
 
 fn gcd(a: u64, b: u64) -> u64 {
     if b == 0 { a } else { gcd(b, a % b) }
@@ -23,49 +25,10 @@ pub(crate) fn scatter(rank: u64, stride: u64, count: u64) -> u64 {
     (u128::from(rank) * u128::from(stride) % u128::from(count)) as u64
 }
 
-/// SplitMix64 (Steele, Lea, Flood 2014).
-#[derive(Clone, Debug)]
-pub(crate) struct SplitMix(pub(crate) u64);
-
-impl SplitMix {
-    pub(crate) fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    /// Uniform in 0..1.
-    pub(crate) fn unit(&mut self) -> f64 {
-        (self.next() >> 11) as f64 / (1u64 << 53) as f64
-    }
-
-    /// Uniform below `limit`, to within 2^-64 x limit.
-    pub(crate) fn below(&mut self, limit: u64) -> u64 {
-        ((u128::from(self.next()) * u128::from(limit)) >> 64) as u64
-    }
-
-    /// True with this probability, 0 to 1.
-    pub(crate) fn chance(&mut self, probability: f64) -> bool {
-        self.unit() < probability
-    }
-
-    /// True for `part` of the `whole` draws still to come, so that exactly so many of them are.
-    pub(crate) fn of_the_rest(&mut self, part: u64, whole: u64) -> bool {
-        self.below(whole) < part
-    }
-
-    /// Normal with mean 0 and deviation 1 (Box, Muller 1958).
-    pub(crate) fn normal(&mut self) -> f64 {
-        let radius = (-2.0 * (1.0 - self.unit()).ln()).sqrt();
-        radius * (std::f64::consts::TAU * self.unit()).cos()
-    }
-
-    /// True for so many of a hundred.
-    pub(crate) fn percent(&mut self, percent: u32) -> bool {
-        self.below(100) < u64::from(percent)
-    }
+/// Normal with mean 0 and deviation 1 (Box, Muller 1958).
+pub(crate) fn normal(random: &mut SplitMix) -> f64 {
+    let radius = (-2.0 * (1.0 - random.unit()).ln()).sqrt();
+    radius * (std::f64::consts::TAU * random.unit()).cos()
 }
 
 /// Times of requests with exponentially distributed pauses.
@@ -148,7 +111,7 @@ mod tests {
     fn zipf_follows_its_law() {
         for exponent in [0.0, 0.5, 0.99, 1.0, 1.2] {
             let zipf = Zipf::new(1000, exponent);
-            let mut random = SplitMix(7);
+            let mut random = SplitMix::new(7);
             let mut counts = vec![0u32; 1001];
             let draws = 400_000;
             for _ in 0..draws {

@@ -4,8 +4,9 @@
 //! results on it must be labelled as synthetic. The same options give the same requests on the same platform (the
 //! Zipf sampler uses the platform's `exp` and `ln`).
 
-use crate::random::{SplitMix, Zipf, scatter, scatter_stride};
+use crate::random::{Zipf, scatter, scatter_stride};
 use crate::{Op, Request};
+use block::{Random as _, SplitMix};
 
 /// What to generate.
 #[derive(Clone, Debug, PartialEq)]
@@ -108,7 +109,7 @@ impl Synthetic {
         }
         let blocks = volume / BLOCK_BYTES;
         Ok(Self {
-            random: SplitMix(options.seed),
+            random: SplitMix::new(options.seed),
             zipf: Zipf::new(blocks, options.zipf_exponent),
             stride: scatter_stride(blocks),
             weight_total,
@@ -132,13 +133,14 @@ impl Synthetic {
 
     fn offset_bytes(&mut self, length_bytes: u64) -> u64 {
         let room_bytes = self.options.volume_bytes - length_bytes;
-        if self.random.percent(self.options.sequential_percent) && self.previous_end <= room_bytes {
+        if self.random.chance(self.options.sequential_percent.into(), 100) && self.previous_end <= room_bytes
+        {
             return self.previous_end;
         }
         let blocks = self.options.volume_bytes / BLOCK_BYTES;
         let rank = self.zipf.sample(&mut self.random) - 1;
         let block = scatter(rank, self.stride, blocks);
-        let unaligned = self.random.percent(self.options.unaligned_percent);
+        let unaligned = self.random.chance(self.options.unaligned_percent.into(), 100);
         let shift = if unaligned { 512 * (1 + self.random.below(7)) } else { 0 };
         (block * BLOCK_BYTES + shift).min(room_bytes)
     }
@@ -149,7 +151,7 @@ impl Iterator for Synthetic {
 
     fn next(&mut self) -> Option<Request> {
         self.left = self.left.checked_sub(1)?;
-        let op = if self.random.percent(self.options.read_percent) { Op::Read } else { Op::Write };
+        let op = if self.random.chance(self.options.read_percent.into(), 100) { Op::Read } else { Op::Write };
         let length_bytes = self.size_bytes();
         let offset_bytes = self.offset_bytes(length_bytes);
         self.previous_end = offset_bytes + length_bytes;

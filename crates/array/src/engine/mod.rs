@@ -40,7 +40,7 @@ pub use flights::MemberTrouble;
 pub use lost::Losses;
 pub use maintain::{MaintenanceReport, Progress};
 pub use patrol::{Finding, PatrolNotice, PatrolPolicy};
-pub use request::{Done, Durability, EngineError};
+pub use request::{Done, EngineError};
 
 use crate::health::{ArrayState, Health};
 use crate::journal::Journal;

@@ -5,7 +5,7 @@ use super::zero::Edge;
 use super::{Engine, SyncPolicy};
 use crate::planted::{Planted, planted};
 use crate::scheme::{ChunkWrite, Journaling};
-use block::{DevIndex, Lba, Lcn, SECTOR_BYTES, Slot};
+use block::{DevIndex, Durability, Lba, Lcn, SECTOR_BYTES, Slot};
 
 /// Why a request failed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
@@ -258,13 +258,4 @@ impl Engine {
     pub(super) fn open_control(&mut self, tag: u64) -> u32 {
         self.open(tag, 1, false)
     }
-}
-
-/// Whether a request must survive a power cut before it is answered.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Durability {
-    /// After the next completed flush.
-    Volatile,
-    /// Before the answer (FUA).
-    Durable,
 }

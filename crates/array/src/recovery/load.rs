@@ -1,7 +1,7 @@
 //! Reading the newest checkpoint back.
 
 use crate::health::Health;
-use crate::image::{CheckpointPlace, INCREMENTAL_AREA};
+use crate::image::CheckpointPlace;
 use crate::older::Inconsistency;
 use crate::restart::{AssembleError, is_present};
 use crate::scheme::Scheme;
@@ -9,8 +9,8 @@ use crate::store::Store;
 use crate::table::Table;
 use block::{DevIndex, DeviceSet, Epoch, META_BYTES, Seq};
 use format::{
-    ArrayConfig, ArrayUuid, BlockExpect, CheckpointHeader, CheckpointKind, PAGE_WORDS, Page, PageExpect,
-    PageKind, Superblock, decode_checkpoint_header, decode_list, decode_page,
+    ArrayConfig, ArrayUuid, BlockExpect, CheckpointHeader, CheckpointKind, INCREMENTAL_AREA, PAGE_WORDS,
+    Page, PageExpect, PageKind, Superblock, decode_checkpoint_header, decode_list, decode_page,
 };
 
 /// Blocks read at once.

@@ -1,8 +1,8 @@
 //! An array on memory devices, for the tests of this folder.
 #![allow(dead_code, clippy::unwrap_used, reason = "tests share this module and may panic")]
 
-use array::{Array, CreateOptions, Durability, EngineOptions, NewArray, arrange, create, plan_config};
-use block::{DevIndex, DeviceSet, Geometry, Slot};
+use array::{Array, CreateOptions, EngineOptions, NewArray, arrange, create, plan_config};
+use block::{DevIndex, DeviceSet, Durability, Geometry, Slot};
 use device::MemorySet;
 use format::{ArrayUuid, CodeKind, Consistency, LayoutKind, SchemeKind, Superblock};
 
@@ -31,17 +31,10 @@ pub fn create_options(scheme: SchemeKind, k: usize, m: usize) -> CreateOptions {
 pub fn superblocks(devices: &mut MemorySet, count: usize) -> Vec<Superblock> {
     let mut found = Vec::new();
     for dev in (0..count as u16).map(DevIndex::new) {
-        let mut best: Option<Superblock> = None;
-        for (copy, offset) in format::SUPERBLOCK_OFFSETS.into_iter().enumerate() {
+        found.extend(Superblock::read_newest(|offset| {
             let mut block = vec![0; 4096];
-            if devices.read_now(dev, offset, &mut block).is_ok()
-                && let Ok(superblock) = Superblock::decode(&block, copy)
-                && best.as_ref().is_none_or(|b| superblock.config_seq > b.config_seq)
-            {
-                best = Some(superblock);
-            }
-        }
-        found.extend(best);
+            devices.read_now(dev, offset, &mut block).ok().map(|()| block)
+        }));
     }
     found
 }
@@ -122,18 +115,4 @@ pub fn discard(array: &mut Array<MemorySet>, offset: u64, len: u64) -> Result<()
     let result = array.run(|e, tag| e.zero(tag, offset, len, [slots[0], slots[1]], Durability::Volatile));
     give(array, &slots);
     result
-}
-
-/// A small generator with a printed seed.
-pub struct Rng(pub u64);
-
-impl Rng {
-    /// The next number below `n`.
-    pub fn below(&mut self, n: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (z ^ (z >> 31)) % n
-    }
 }

@@ -10,8 +10,8 @@ use crate::open::{Candidate, look_at};
 use block::{ChunkIndex, DevIndex, Epoch, META_BYTES};
 use format::{
     ArrayConfig, ArrayUuid, BlockExpect, BodyCrc, CheckpointHeader, FormatError, Frame, FrameExpect,
-    ListItem, Page, PageExpect, PageKind, Record, Role, Superblock, decode_checkpoint_header, decode_frame,
-    decode_list, decode_page,
+    INCREMENTAL_AREA, ListItem, Page, PageExpect, PageKind, Record, Role, Superblock,
+    decode_checkpoint_header, decode_frame, decode_list, decode_page,
 };
 use std::collections::HashSet;
 use std::fs::File;
@@ -20,8 +20,6 @@ use std::path::Path;
 
 /// Blocks read at once when a ring or a log region is searched.
 const BATCH_BLOCKS: usize = 256;
-/// The incremental area's number; the full areas are 0 and 1.
-const INCREMENTAL_AREA: u8 = 2;
 
 /// Everything found on one member.
 pub struct Inspection {

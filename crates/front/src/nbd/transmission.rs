@@ -3,7 +3,8 @@
 use super::connection::{AfterDrain, Connection, Fault, Phase, Step, Wants, errno_of};
 use super::wire::{self, Command, Errno, RequestHeader, chunk, command_flag};
 use crate::desk::{Context, Refusal, ReplyStyle, Request};
-use crate::{Durability, Punch, VolumeError, VolumeRequest};
+use crate::{Punch, VolumeError, VolumeRequest};
+use block::Durability;
 
 type Range = (u64, u32);
 

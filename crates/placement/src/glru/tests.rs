@@ -123,7 +123,7 @@ fn w01_w02_w03_w04_like_plain_lists_of_pairs() {
     for (lists, items) in [(3, 5), (4, 8), (1, 1), (7, 2)] {
         let mut glru = table(lists, items, GlruOptions::CERTAIN);
         let mut plain = vec![Vec::<(u32, u8)>::new(); lists as usize];
-        let mut random = SplitMix(u64::from(items));
+        let mut random = SplitMix::new(u64::from(items));
         for _ in 0..20_000 {
             let lpn = u32::try_from(random.word() % 7 * (random.word() % 9)).unwrap();
             let list = &mut plain[(lpn % lists) as usize];

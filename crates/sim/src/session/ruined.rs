@@ -5,7 +5,7 @@ use crate::machine::Violation;
 use crate::oracle::SECTOR;
 use crate::violation;
 use array::EngineError;
-use block::Lcn;
+use block::{Lcn, Random as _};
 use format::CheckpointKind;
 
 /// Stretches of lost chunks that are rewritten.

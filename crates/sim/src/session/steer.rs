@@ -1,6 +1,7 @@
 //! What an operator does to a scrub that is under way.
 
 use super::{Kind, Session};
+use block::Random as _;
 
 impl Session<'_> {
     /// Now and then a scrub that is under way is paused, goes on, gets another rate or is given up; `false` if nothing was done.

@@ -8,8 +8,9 @@
 use super::published::{WAS_ONLINE, WAS_ONLINE_WEBMAIL, WAS_WEBMAIL, WasRow};
 use super::solve::places_for;
 use super::{CALIBRATED_CHUNK_BYTES, WEEK_US, extents::part};
-use crate::random::{Clock, SplitMix, scatter, scatter_stride};
+use crate::random::{Clock, scatter, scatter_stride};
 use crate::{Op, Request};
+use block::{Random as _, SplitMix};
 use std::ops::Range;
 
 /// What is solved for one trace.
@@ -76,10 +77,10 @@ impl Stream {
     }
 
     fn next(&mut self, random: &mut SplitMix) -> (Op, u64) {
-        let write = random.of_the_rest(self.writes_left, self.left);
+        let write = random.chance(self.writes_left, self.left);
         self.left -= 1;
         self.writes_left -= u64::from(write);
-        let blocks = if random.chance(self.hot_share) { &self.hot } else { &self.cold };
+        let blocks = if random.unit() < self.hot_share { &self.hot } else { &self.cold };
         let block = blocks.start + random.below(blocks.end - blocks.start);
         (if write { Op::Write } else { Op::Read }, block)
     }
@@ -123,7 +124,7 @@ impl Blocks {
         let ends = streams.iter().flat_map(|stream| [stream.hot.end, stream.cold.end]);
         let block_count = ends.max().unwrap_or(1);
         Self {
-            random: SplitMix(seed),
+            random: SplitMix::new(seed),
             clock: Clock::new(interval_us_mean),
             streams,
             block_count,

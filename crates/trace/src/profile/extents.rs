@@ -8,8 +8,9 @@
 use super::published::{EPLOG_FIN, EplogRow, WAS_FINANCIAL1};
 use super::solve::SizeMix;
 use super::{CALIBRATED_CHUNK_BYTES, WEEK_US};
-use crate::random::{Clock, SplitMix, scatter, scatter_stride};
+use crate::random::{Clock, scatter, scatter_stride};
 use crate::{Op, RANDOM_DISTANCE_BYTES, Request, SEGMENT_BYTES};
+use block::{Random as _, SplitMix};
 
 const SECTOR_BYTES: u64 = 512;
 const SECTORS_PER_CHUNK: f64 = 8.0;
@@ -141,7 +142,7 @@ impl Extents {
     fn new(plan: Plan, request_count: u64, seed: u64) -> Self {
         let writes_left = part(request_count, plan.write_share);
         Self {
-            random: SplitMix(seed),
+            random: SplitMix::new(seed),
             clock: Clock::new(plan.interval_us_mean),
             seed,
             stride: scatter_stride(plan.segment_count),
@@ -159,7 +160,7 @@ impl Extents {
         let chunks = (segment + 1) * chunk_count / segment_count - segment * chunk_count / segment_count;
         let spare = SEGMENT_BYTES / CALIBRATED_CHUNK_BYTES - chunks;
         // A stream of its own: the place does not depend on what was drawn before.
-        let place = SplitMix(self.seed ^ segment.wrapping_mul(0xd1b5_4a32_d192_ed03)).below(spare + 1);
+        let place = SplitMix::new(self.seed ^ segment.wrapping_mul(0xd1b5_4a32_d192_ed03)).below(spare + 1);
         Extent {
             start_bytes: segment * SEGMENT_BYTES + place * CALIBRATED_CHUNK_BYTES,
             units: chunks * CALIBRATED_CHUNK_BYTES / unit_bytes,
@@ -168,7 +169,7 @@ impl Extents {
 
     fn draw_extent(&mut self) -> Extent {
         let Plan { segment_count, hot_count, hot_share, .. } = self.plan;
-        let hot = hot_count > 0 && self.random.chance(hot_share);
+        let hot = hot_count > 0 && self.random.unit() < hot_share;
         let rank = if hot {
             self.random.below(hot_count)
         } else {
@@ -214,7 +215,7 @@ impl Extents {
 
     fn write(&mut self) -> (u64, u64) {
         let units = self.plan.write_units.sample(&mut self.random);
-        let far = self.random.of_the_rest(self.random_writes_left, self.writes_left);
+        let far = self.random.chance(self.random_writes_left, self.writes_left);
         let (extent, start) = match self.previous {
             Some((extent, end)) if !far => self.near_place(extent, end, units),
             Some(_) | None => {
@@ -249,7 +250,7 @@ impl Iterator for Extents {
     type Item = Request;
 
     fn next(&mut self) -> Option<Request> {
-        let write = self.left > 0 && self.random.of_the_rest(self.writes_left, self.left);
+        let write = self.left > 0 && self.random.chance(self.writes_left, self.left);
         self.left = self.left.checked_sub(1)?;
         let time_us = self.clock.tick(&mut self.random);
         let (op, (offset_bytes, length_bytes)) =

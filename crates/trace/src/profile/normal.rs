@@ -8,8 +8,9 @@
 use super::CALIBRATED_CHUNK_BYTES;
 use super::published::WAS_SYNTHETIC;
 use super::solve::rising_zero;
-use crate::random::{Clock, SplitMix};
+use crate::random::{Clock, normal};
 use crate::{Op, Request};
+use block::SplitMix;
 
 const REQUEST_BYTES: u64 = 8192;
 const SECTOR_BYTES: u64 = 512;
@@ -66,7 +67,7 @@ pub(super) struct Normal {
 impl Normal {
     pub(super) fn new(request_count: u64, seed: u64) -> Self {
         Self {
-            random: SplitMix(seed),
+            random: SplitMix::new(seed),
             clock: Clock::new(INTERVAL_US_MEAN),
             left: request_count,
             range_chunks: solve_range_chunks(),
@@ -95,7 +96,7 @@ impl Iterator for Normal {
         let middle = last / 2.0;
         let deviation = DEVIATION * sectors as f64;
         // Beyond 6.4 deviations: once in 10^10 draws, kept within the range.
-        let sector = (middle + deviation * self.random.normal()).round().clamp(0.0, last) as u64;
+        let sector = (middle + deviation * normal(&mut self.random)).round().clamp(0.0, last) as u64;
         Some(Request {
             time_us,
             dev: 0,

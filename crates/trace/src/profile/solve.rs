@@ -1,6 +1,6 @@
 //! The equations that turn published figures into parameters.
 
-use crate::random::SplitMix;
+use block::{Random as _, SplitMix};
 
 /// Halvings of an interval: more than a 64-bit float has digits.
 const HALVINGS: u32 = 200;

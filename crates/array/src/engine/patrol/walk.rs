@@ -6,12 +6,12 @@
 use super::super::Engine;
 use super::super::tag::{Purpose, Tag};
 use super::Finding;
-use crate::image::{CheckpointPlace, INCREMENTAL_AREA};
+use crate::image::CheckpointPlace;
 use crate::planted::{Planted, planted};
 use block::{DevIndex, IoFault, META_BYTES, OpKind, Seq, Slot, Stream};
 use format::{
-    BlockExpect, BodyCrc, CheckpointHeader, CheckpointKind, FrameExpect, PageExpect, SUPERBLOCK_OFFSETS,
-    Superblock, decode_checkpoint_header, decode_frame, decode_page,
+    BlockExpect, BodyCrc, CheckpointHeader, CheckpointKind, FrameExpect, INCREMENTAL_AREA, PageExpect,
+    SUPERBLOCK_OFFSETS, Superblock, decode_checkpoint_header, decode_frame, decode_page,
 };
 
 /// Where in the newest checkpoint and those that build on it.

@@ -11,8 +11,7 @@ use block::{Completion, DevIndex, DeviceOp, DeviceSet, Geometry, IoFault, META_B
 use clap::ValueEnum;
 use device::{Counting, MemoryError, MemorySet, NullOptions, NullSet};
 use format::{
-    ArrayConfig, ArrayUuid, CodeKind, Consistency, LayoutKind, SUPERBLOCK_OFFSETS, SchemeKind, Superblock,
-    UNITS_SPARE,
+    ArrayConfig, ArrayUuid, CodeKind, Consistency, LayoutKind, SchemeKind, Superblock, UNITS_SPARE,
 };
 use std::fmt;
 use std::str::FromStr;
@@ -341,16 +340,10 @@ pub fn build_on<D: DeviceSet>(
 
 fn superblock(set: &mut impl DeviceSet, index: usize) -> Result<Superblock, Failure> {
     let dev = DevIndex::new(u16::try_from(index)?);
-    let mut newest: Option<Superblock> = None;
-    for (slot, &offset) in SUPERBLOCK_OFFSETS.iter().enumerate() {
+    let newest = Superblock::read_newest(|offset| {
         let mut bytes = [0u8; META_BYTES];
-        set.read_now(dev, offset, &mut bytes)?;
-        if let Ok(found) = Superblock::decode(&bytes, slot)
-            && newest.as_ref().is_none_or(|other| other.config_seq < found.config_seq)
-        {
-            newest = Some(found);
-        }
-    }
+        set.read_now(dev, offset, &mut bytes).ok().map(|()| bytes)
+    });
     newest.ok_or_else(|| Failure::new(format!("device {index} of the array just made has no superblock")))
 }
 

@@ -3,8 +3,8 @@
 use super::report::copies_as_metadata;
 use crate::failure::Failure;
 use crate::status::{self, Memory};
-use array::{Array, Done, Durability, EngineStats, GcStats};
-use block::{DevIndex, DeviceSet, Slot};
+use array::{Array, Done, EngineStats, GcStats};
+use block::{DevIndex, DeviceSet, Durability, Slot};
 use device::{Counting, DeviceCounters};
 use format::{ArrayConfig, CheckpointKind};
 

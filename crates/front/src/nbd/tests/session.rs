@@ -3,7 +3,8 @@
 use super::super::wire::{self, Command, Errno, command_flag};
 use super::harness::{CHUNK, Random, Reply, World, header, hello, replies};
 use crate::memory::MemoryVolume;
-use crate::{Durability, Limits, Punch, VolumeRequest};
+use crate::{Limits, Punch, VolumeRequest};
+use block::Durability;
 use std::collections::HashMap;
 
 /// Runs one client's requests after a handshake; returns the replies.
