@@ -1,5 +1,6 @@
 //! The content of one checkpoint, taken at one instant, and how its blocks are laid out on a device.
 
+use crate::health::Health;
 use crate::journal::Journal;
 use crate::planted::{Planted, planted};
 use crate::scheme::{self, Scheme};
@@ -26,6 +27,40 @@ pub struct CheckpointPlace {
     pub devices: Vec<DevIndex>,
     /// Position in the log region from which replay starts.
     pub log_head: u64,
+}
+
+impl CheckpointPlace {
+    /// Takes the next checkpoint: an incremental one if no more is wanted, all members that hold the newest still work, and
+    /// there is room; else a full one, in the other area of the members that follow.
+    pub fn choose(
+        &self,
+        wanted: CheckpointKind,
+        store: &Store,
+        scheme: &dyn Scheme,
+        journal: &Journal,
+        health: &Health,
+        through: Seq,
+    ) -> Image {
+        let (copies, n) = (store.config.geometry.parity_count() + 1, store.main_count());
+        let same = self.devices.len() == copies && self.devices.iter().all(|&dev| health.is_writable(dev));
+        let room = u64::from(store.config.incremental_blocks.saturating_sub(self.incremental_next));
+        let take = |kind, devices| Image::take(store, scheme, journal, kind, self, devices, through);
+        // What is too large is let go before the full one is taken: each is a copy of much of the table.
+        let small = (same && wanted == CheckpointKind::Incremental)
+            .then(|| take(CheckpointKind::Incremental, self.devices.clone()))
+            .filter(|image| image.block_count() <= room);
+        small.unwrap_or_else(|| {
+            let first = (self.number as usize + 1) % n;
+            let ring = (0..n).map(|i| DevIndex::new(((first + i) % n) as u16));
+            let devices = ring.filter(|&dev| health.is_writable(dev)).take(copies).collect();
+            let image = take(CheckpointKind::Full, devices);
+            assert!(
+                image.block_count() <= u64::from(store.config.full_blocks),
+                "the full-checkpoint area is laid out for the largest state"
+            );
+            image
+        })
+    }
 }
 
 /// See the module's documentation.
@@ -65,7 +100,7 @@ pub fn bytes_max(config: &ArrayConfig) -> u64 {
 
 impl Image {
     /// Takes the state as it is: all records up to `through` applied.
-    pub fn take(
+    fn take(
         store: &Store,
         scheme: &dyn Scheme,
         journal: &Journal,

@@ -40,7 +40,7 @@ pub struct Exploration {
 }
 
 thread_local! {
-    static PANIC: RefCell<Option<String>> = const { RefCell::new(None) };
+    static PANIC: RefCell<Option<(String, String)>> = const { RefCell::new(None) };
     static CAUGHT: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
 }
 
@@ -50,7 +50,8 @@ fn catch_panics_quietly() {
         let before = std::panic::take_hook();
         std::panic::set_hook(Box::new(move |info| {
             if CAUGHT.get() {
-                PANIC.set(Some(info.to_string().replace('\n', " ")));
+                let place = info.location().map(ToString::to_string).unwrap_or_default();
+                PANIC.set(Some((place, info.to_string().replace('\n', " "))));
             } else {
                 before(info);
             }
@@ -60,11 +61,21 @@ fn catch_panics_quietly() {
 
 /// Runs one world; a panic of the engine is a violation like any other.
 pub fn run_caught(seed: u64, pinned: Pinned, verbose: bool) -> Result<Outcome, Violation> {
+    caught(|| run(seed, pinned, verbose))
+}
+
+/// Runs something that may panic.
+pub(crate) fn caught(
+    run: impl FnOnce() -> Result<Outcome, Violation>,
+) -> Result<Outcome, Violation> {
     catch_panics_quietly();
     CAUGHT.set(true);
-    let result = catch_unwind(AssertUnwindSafe(|| run(seed, pinned, verbose)));
+    let result = catch_unwind(AssertUnwindSafe(run));
     CAUGHT.set(false);
-    result.unwrap_or_else(|_| Err(Violation(PANIC.take().unwrap_or_else(|| "panicked".into()))))
+    result.unwrap_or_else(|_| {
+        let (place, what) = PANIC.take().unwrap_or_else(|| (String::new(), "panicked".into()));
+        Err(Violation::new(what, place))
+    })
 }
 
 /// The command that replays a world.
@@ -125,11 +136,15 @@ pub fn explore(
             }
         }
     };
-    std::thread::scope(|scope| {
-        for _ in 0..threads {
-            scope.spawn(worker);
-        }
-    });
+    if threads == 1 {
+        worker(); // here, where a bug may be planted
+    } else {
+        std::thread::scope(|scope| {
+            for _ in 0..threads {
+                scope.spawn(worker);
+            }
+        });
+    }
     let mut exploration = exploration.into_inner().unwrap_or_default();
     exploration.failures.sort_by_key(|failure| failure.seed);
     exploration.seconds = started.elapsed().as_secs_f64();

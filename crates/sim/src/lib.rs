@@ -47,10 +47,12 @@
 //! `disk` a device's cache and what survives; `world` operations, delays, faults; `oracle` what a sector may hold;
 //! `rot` damage to what is stored, and when it counts as made good; `ruin` damage beyond the promise; `swarm` what is
 //! drawn from the seed; `machine` power on and off; `session` requests; `check` invariants at rest; `explore` many worlds;
-//! `script` power cuts at every operation of a small plan.
+//! `script` power cuts at every operation of a small plan; `course` which parts of a world happen, `simpler` what can be made
+//! simpler about one, `shrink` the smallest world that still fails.
 #![forbid(unsafe_code)]
 
 mod check;
+mod course;
 mod disk;
 mod explore;
 mod machine;
@@ -59,13 +61,18 @@ mod rot;
 mod ruin;
 mod script;
 mod session;
+mod shrink;
+mod simpler;
 mod swarm;
 mod world;
 
+pub use course::{Item, Part, Reduction};
 pub use disk::Tear;
 pub use explore::{Exploration, Failure, Until, explore, replay_command, run_caught};
 pub use machine::{Outcome, Violation, run};
 pub use script::{Cut, Script, Step};
+pub use shrink::{Shrunk, Size, run_reduced, shrink};
+pub use simpler::Setting;
 pub use swarm::{Pinned, Scarce, Swarm};
 
 /// What everything in a world is drawn from.

@@ -2,6 +2,7 @@
 
 use crate::Rng;
 use crate::check;
+use crate::course::{Course, Mode, Part};
 use crate::disk::Image;
 use crate::oracle::Oracle;
 use crate::rot::Hurt;
@@ -17,18 +18,54 @@ use std::fmt;
 
 /// Something that must never happen has happened.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Violation(pub String);
+pub struct Violation {
+    what: String,
+    /// The line that noticed it.
+    place: String,
+}
+
+impl Violation {
+    /// Something that was noticed at a line of the sources.
+    pub fn new(what: String, place: String) -> Self {
+        Self { what, place }
+    }
+
+    /// Whether it is the same in another world: noticed at the same line, in the same words but for numbers and details.
+    pub fn is_like(&self, other: &Self) -> bool {
+        self.place == other.place && self.gist() == other.gist()
+    }
+
+    /// The first words, without numbers and what is in brackets.
+    fn gist(&self) -> String {
+        let mut depth = 0_usize;
+        let outside = self.what.chars().filter(|c| {
+            match c {
+                '{' | '[' | '(' => depth += 1,
+                '}' | ']' | ')' => depth = depth.saturating_sub(1),
+                _ => return depth == 0 && !c.is_ascii_digit(),
+            }
+            false
+        });
+        let text: String = outside.collect();
+        text.split_whitespace().take(GIST_WORDS).collect::<Vec<_>>().join(" ")
+    }
+}
+
+/// Words of a violation that say what went wrong; those after them say where.
+const GIST_WORDS: usize = 6;
 
 impl fmt::Display for Violation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
+        f.write_str(&self.what)
     }
 }
 
 /// Builds a [`Violation`] as `format!` builds a text.
 #[macro_export]
 macro_rules! violation {
-    ($($part:tt)*) => { $crate::machine::Violation(format!($($part)*)) };
+    ($($part:tt)*) => {
+        $crate::machine::Violation::new(format!($($part)*), concat!(file!(), ":", line!()).to_owned())
+    };
 }
 
 /// What a world did.
@@ -85,6 +122,8 @@ pub(crate) struct Standing {
 pub(crate) struct Machine {
     pub swarm: Swarm,
     pub rng: Rng,
+    /// Which parts of the world happen.
+    pub course: Course,
     pub world: Shared,
     pub oracle: Oracle,
     pub suspects: BTreeSet<u16>,
@@ -110,13 +149,23 @@ pub(crate) struct Machine {
 
 /// Runs the world of a seed.
 pub fn run(seed: u64, pinned: Pinned, verbose: bool) -> Result<Outcome, Violation> {
-    let mut machine = Machine::new(seed, pinned, verbose)?;
-    for session in 0..machine.swarm.sessions {
+    run_as(seed, pinned, verbose, Mode::Drawn)
+}
+
+/// The same; it may be noted, or parts of it left out.
+pub(crate) fn run_as(seed: u64, pinned: Pinned, verbose: bool, mode: Mode) -> Result<Outcome, Violation> {
+    let mut machine = Machine::new(seed, pinned, verbose, mode)?;
+    let sessions = machine.sessions();
+    for &session in &sessions {
+        machine.course.session = session;
+        machine.enter(Part::Start);
         let array = machine.power_on()?;
         machine.say(|| format!("session {session}"));
-        machine.last_cut = machine.swarm.ruin && session + 1 == machine.swarm.sessions;
+        machine.last_cut = machine.swarm.ruin && sessions.last() == Some(&session);
         machine.session(array)?;
     }
+    machine.course.session = machine.swarm.sessions;
+    machine.enter(Part::Start);
     if machine.swarm.ruin {
         machine.ruin()?;
     } else {
@@ -127,17 +176,26 @@ pub fn run(seed: u64, pinned: Pinned, verbose: bool) -> Result<Outcome, Violatio
 }
 
 impl Machine {
-    fn new(seed: u64, pinned: Pinned, verbose: bool) -> Result<Self, Violation> {
+    fn new(seed: u64, pinned: Pinned, verbose: bool, mode: Mode) -> Result<Self, Violation> {
         let mut rng = Rng::new(seed);
-        let swarm = Swarm::draw(&mut rng, pinned);
-        if verbose {
-            eprintln!("{swarm:#?}");
+        let mut swarm = Swarm::draw(&mut rng, pinned);
+        match &mode {
+            Mode::Drawn | Mode::Noted(_) if verbose => eprintln!("{swarm:#?}"),
+            Mode::Drawn | Mode::Noted(_) => {}
+            Mode::Reduced(_, reduction) => {
+                for setting in &reduction.settings {
+                    setting.turn(&mut swarm);
+                }
+                if verbose {
+                    eprintln!("{}", swarm.summary());
+                }
+            }
         }
-        Self::of(swarm, rng, verbose)
+        Self::of(swarm, rng, verbose, mode)
     }
 
     /// A machine with a new, empty array.
-    pub fn of(swarm: Swarm, mut rng: Rng, verbose: bool) -> Result<Self, Violation> {
+    pub fn of(swarm: Swarm, mut rng: Rng, verbose: bool, mode: Mode) -> Result<Self, Violation> {
         let sizes = swarm.sizes();
         let mut world = World::new(&sizes, swarm.pace, rng.fork());
         let uuid = ArrayUuid::new(*b"simulated array.");
@@ -164,6 +222,7 @@ impl Machine {
             last_cut: false,
             ruined: false,
             forced: false,
+            course: Course { session: 0, mode },
             swarm,
             rng,
             verbose,
@@ -199,12 +258,13 @@ impl Machine {
 
     fn session(&mut self, array: Array<Shared>) -> Result<(), Violation> {
         let whole = self.swarm.faults && self.swarm.crashes && self.suspects.is_empty();
+        self.enter(Part::Cut);
         let crash = self.swarm.crashes && self.rng.chance(self.swarm.odds.crash, 1000);
         if whole && self.swarm.blackouts {
             self.plan_blackout();
         } else if crash {
             let events = self.rng.below(self.swarm.requests * 24 + 100);
-            self.world.change().crash_after(events);
+            self.plan_cut(events, None);
         } else if whole {
             self.plan_blackout();
         }
@@ -214,6 +274,7 @@ impl Machine {
         if end == SessionEnd::Stopped {
             self.say(|| "stopped in order".into());
         }
+        self.enter(Part::Loss);
         if !blackout {
             self.power_off();
             return Ok(());
@@ -230,7 +291,7 @@ impl Machine {
         devices.truncate(count as usize);
         let events = self.rng.below(self.swarm.requests * 24 + 100);
         self.say(|| format!("devices {devices:?} will stop answering after {events} operations"));
-        self.world.change().blackout_after(events, devices);
+        self.plan_cut(events, Some(devices));
     }
 
     /// After a blackout: whom did the array take out of service for good? No more than the code tolerates.
@@ -281,7 +342,7 @@ impl Machine {
         if let Some(dev) = self.mended.take() {
             return self.lose_others(dev);
         }
-        if !self.swarm.faults || !self.rng.chance(self.swarm.odds.loss, 1000) {
+        if !self.swarm.faults || !self.rng.chance(self.swarm.odds.loss, 1000) || !self.keeps(Part::Loss) {
             return;
         }
         for _ in 0..self.rng.within(1, self.budget() as u64) {
@@ -300,10 +361,11 @@ impl Machine {
 
     /// Assembles the array, power cuts during that included.
     pub fn power_on(&mut self) -> Result<Array<Shared>, Violation> {
+        let trouble = self.keeps(Part::Trouble);
         loop {
-            let recrash = self.swarm.crashes && self.rng.chance(self.swarm.odds.recrash, 1000);
+            let recrash = self.swarm.crashes && self.rng.chance(self.swarm.odds.recrash, 1000) && trouble;
             // An assembly that ends for want of room is like one that a power cut ends.
-            if self.swarm.faults && self.swarm.crashes && self.rng.chance(1, 16) {
+            if self.swarm.faults && self.swarm.crashes && self.rng.chance(1, 16) && trouble {
                 self.fill_up();
             }
             if let Some((array, report)) = self.assemble(recrash)? {
@@ -323,11 +385,12 @@ impl Machine {
             self.say(|| format!("power will fail {events} operations into assembly"));
             self.world.change().crash_after(events);
         }
-        if self.swarm.faults && self.rng.chance(1, 8) {
+        let trouble = self.keeps(Part::Trouble);
+        if self.swarm.faults && self.rng.chance(1, 8) && trouble {
             self.trap_assembly();
         }
         let nonce = mix(self.rng.word());
-        if self.swarm.config.scheme.is_elastic() && self.rng.chance(1, 4) {
+        if self.swarm.config.scheme.is_elastic() && self.rng.chance(1, 4) && trouble {
             // Other classes than those that the units on the devices were filled by.
             self.swarm.options.scheme = crate::swarm::draw_scheme_options(&mut self.rng);
         }

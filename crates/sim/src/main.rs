@@ -1,18 +1,23 @@
 //! `elastripe-sim`: explores seeded worlds, or replays one.
 
-use sim::{Pinned, Scarce, Until, explore, replay_command, run_caught};
+use sim::{
+    Outcome, Pinned, Reduction, Scarce, Until, Violation, explore, replay_command, run_caught, run_reduced, shrink,
+};
 use std::io::Write as _;
 use std::process::ExitCode;
 use std::time::Duration;
 
 const USAGE: &str = "\
 elastripe-sim --seed S [--scheme eplog|raid|parity-log|elastic|was] [--verbose]      replay one world
+elastripe-sim --seed S --shrink [--scheme ..] [...]           find a much smaller world that fails in the same way
 elastripe-sim --seconds N [--from S] [--scheme ..] [...]      explore for some time
 elastripe-sim --worlds N [--from S] [--scheme ..] [...]       explore so many worlds
   --scarce S     space|stripes|journal: only worlds that have hardly any
   --blackouts    more devices than the code tolerates stop answering in every session that begins with a whole array
   --ruin         every world ends with damage beyond what the code tolerates
   --rot          most damage is done to metadata, and scrubs are many
+  --keep LIST    with --seed: only these parts of the world, as --shrink prints them
+  --with LIST    with --seed: simpler than drawn, as --shrink prints it
   --threads N    threads, all cores by default
   --failures N   stop after so many failures, 1 by default";
 
@@ -22,6 +27,10 @@ struct Args {
     from: u64,
     pinned: Pinned,
     verbose: bool,
+    shrink: bool,
+    reduction: Option<Reduction>,
+    /// The bug that is planted, as an option.
+    planted: String,
     threads: usize,
     failures: usize,
 }
@@ -39,6 +48,9 @@ fn parse(mut args: impl Iterator<Item = String>) -> Result<Args, String> {
         from: 0,
         pinned: Pinned::default(),
         verbose: false,
+        shrink: false,
+        reduction: None,
+        planted: String::new(),
         threads,
         failures: 1,
     };
@@ -52,6 +64,17 @@ fn parse(mut args: impl Iterator<Item = String>) -> Result<Args, String> {
             "--threads" => parsed.threads = small(number(&name, args.next())?)?.max(1),
             "--failures" => parsed.failures = small(number(&name, args.next())?)?,
             "--verbose" => parsed.verbose = true,
+            "--shrink" => parsed.shrink = true,
+            "--keep" => {
+                let kept: Reduction = args.next().ok_or("--keep needs a list")?.parse()?;
+                parsed.reduction = Some(Reduction { settings: settings(parsed.reduction), ..kept });
+            }
+            "--with" => {
+                let value = args.next().ok_or("--with needs a list")?;
+                let settings = value.split(',').map(str::parse).collect::<Result<_, String>>()?;
+                parsed.reduction =
+                    Some(Reduction { settings, ..parsed.reduction.unwrap_or_default() });
+            }
             "--scheme" => {
                 let value = args.next().ok_or("--scheme needs a name")?;
                 parsed.pinned.scheme = Some(value.parse().map_err(|e| format!("--scheme: {e}"))?);
@@ -69,6 +92,7 @@ fn parse(mut args: impl Iterator<Item = String>) -> Result<Args, String> {
             "--plant" => {
                 let value = args.next().ok_or("--plant needs a name")?;
                 let bug = array::Planted::ALL.iter().find(|bug| format!("{bug:?}") == value);
+                parsed.planted = format!(" --plant {value}");
                 array::plant(Some(
                     *bug.ok_or_else(|| format!("--plant {value}: one of {:?}", array::Planted::ALL))?,
                 ));
@@ -85,8 +109,46 @@ fn say(line: std::fmt::Arguments<'_>) {
     _ = writeln!(std::io::stdout(), "{line}");
 }
 
+fn settings(reduction: Option<Reduction>) -> Vec<sim::Setting> {
+    reduction.map(|reduction| reduction.settings).unwrap_or_default()
+}
+
+/// The command that replays a world, or what is left of it.
+fn command(seed: u64, args: &Args, reduction: Option<&Reduction>) -> String {
+    let features = if args.planted.is_empty() { " -- " } else { " --features planted-bugs -- " };
+    let whole = replay_command(seed, args.pinned).replace(" -- ", features) + &args.planted;
+    let Some(reduction) = reduction else { return whole };
+    let settings: Vec<String> = reduction.settings.iter().map(ToString::to_string).collect();
+    let with = if settings.is_empty() { String::new() } else { format!(" --with {}", settings.join(",")) };
+    format!("{whole} --keep {reduction}{with}")
+}
+
+fn shrink_seed(seed: u64, args: &Args) -> ExitCode {
+    let shrunk = match shrink(seed, args.pinned) {
+        Ok(shrunk) => shrunk,
+        Err(outcome) => return report(seed, args, Ok(outcome)),
+    };
+    say(format_args!("seed {seed}: {}", shrunk.violation));
+    say(format_args!("whole:  {}", shrunk.before));
+    say(format_args!("shrunk: {}, after {} worlds; what happens in it:", shrunk.after, shrunk.runs));
+    let result = run_reduced(seed, args.pinned, &shrunk.reduction, true);
+    let args = Args { reduction: Some(shrunk.reduction), planted: args.planted.clone(), ..*args };
+    report(seed, &args, result)
+}
+
 fn replay(seed: u64, args: &Args) -> ExitCode {
-    match run_caught(seed, args.pinned, args.verbose) {
+    if args.shrink {
+        return shrink_seed(seed, args);
+    }
+    let result = match &args.reduction {
+        Some(reduction) => run_reduced(seed, args.pinned, reduction, args.verbose),
+        None => run_caught(seed, args.pinned, args.verbose),
+    };
+    report(seed, args, result)
+}
+
+fn report(seed: u64, args: &Args, result: Result<Outcome, Violation>) -> ExitCode {
+    match result {
         Ok(outcome) => {
             say(format_args!(
                 "seed {seed}: ok, {} requests, {} operations, {} power cuts, state {:016x}",
@@ -95,7 +157,8 @@ fn replay(seed: u64, args: &Args) -> ExitCode {
             ExitCode::SUCCESS
         }
         Err(violation) => {
-            say(format_args!("seed {seed}: {violation}; replay: {}", replay_command(seed, args.pinned)));
+            let command = command(seed, args, args.reduction.as_ref());
+            say(format_args!("seed {seed}: {violation}; replay: {command}"));
             ExitCode::FAILURE
         }
     }
@@ -112,17 +175,19 @@ fn main() -> ExitCode {
     if let Some(seed) = args.seed {
         return replay(seed, &args);
     }
+    // A bug is planted for one thread, which must do all the work.
+    let threads = if args.planted.is_empty() { args.threads } else { 1 };
     let Some(until) = args.until else {
         eprintln!("{USAGE}");
         return ExitCode::from(2);
     };
-    let seen = explore(args.from, until, args.pinned, args.threads, args.failures);
+    let seen = explore(args.from, until, args.pinned, threads, args.failures);
     for failure in &seen.failures {
         say(format_args!(
             "seed {}: {}; replay: {}",
             failure.seed,
             failure.what,
-            replay_command(failure.seed, args.pinned)
+            command(failure.seed, &args, None)
         ));
     }
     let rate = seen.worlds as f64 / seen.seconds;

@@ -147,6 +147,7 @@ impl Machine {
             // Before anything else makes what was mended unnecessary.
             let events = self.rng.below(30);
             self.world.change().crash_after(events);
+            self.note_cut(events);
             self.mended = Some(dev);
         }
     }

@@ -7,6 +7,7 @@
 //! What is known on disk is the oracle's *confirmed* content: durable, with a flush after that, so that a frame says so; or all
 //! that is durable, if the superblocks name it. And one frame that says so must be left; of the very last one nothing else can tell. So must one of the members that were in service.
 
+use crate::course::Part;
 use crate::disk::{BLOCK_BYTES, Image, bytes_of};
 use crate::machine::{Machine, Violation};
 use crate::session::Session;
@@ -62,6 +63,11 @@ const HARMS: [Harm; 8] = [
 /// Starts that are tried, power cuts in between.
 const ATTEMPTS_MAX: u64 = 4;
 
+/// Kinds of damage before one of them.
+const HARMS_MAX: u64 = 3;
+/// Steps of one attempt, as they are counted: its harms, and the start.
+const STEPS_OF_ATTEMPT: u64 = 10;
+
 /// A frame: device and block of the device.
 type Place = (u16, usize);
 
@@ -70,7 +76,7 @@ impl Machine {
     pub fn ruin(&mut self) -> Result<(), Violation> {
         self.ruined = true;
         let mut lost = BTreeSet::new();
-        if self.rng.chance(1, 2) {
+        if self.rng.chance(1, 2) && self.keeps(Part::Loss) {
             // As many as the code tolerates, besides those that are gone anyway; now and then one more.
             let most = self.budget() as u64 + u64::from(self.rng.chance(1, 8));
             for _ in 0..self.rng.within(1, most) {
@@ -91,11 +97,15 @@ impl Machine {
         }
         for attempt in 0..ATTEMPTS_MAX {
             let last = attempt + 1 == ATTEMPTS_MAX;
-            for _ in 0..self.rng.within(u64::from(attempt == 0), 3) {
-                self.harm(spared, &lost);
+            for harm in 0..self.rng.within(u64::from(attempt == 0), HARMS_MAX) {
+                if self.enter(Part::Step(attempt * STEPS_OF_ATTEMPT + harm)) {
+                    self.harm(spared, &lost);
+                }
             }
+            self.enter(Part::Step(attempt * STEPS_OF_ATTEMPT + HARMS_MAX));
             // Without a journal a power cut beside damage is not promised to be noticed.
             let recrash = !last && !is_resync(&self.swarm.config) && self.rng.chance(1, 3);
+            let recrash = recrash && self.keeps(Part::Trouble);
             match self.start_ruined(&lost, recrash, OlderState::Refuse)? {
                 Start::Crashed => {
                     self.say(|| "power failed during recovery".into());

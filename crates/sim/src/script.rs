@@ -1,6 +1,7 @@
 //! Small plans with a power cut at every operation: not a sample of what may happen, but all of it.
 
 use crate::Rng;
+use crate::course::Mode;
 use crate::disk::{TEARS, Tear};
 use crate::machine::{Machine, Violation};
 use crate::session::Session;
@@ -228,7 +229,7 @@ impl Script {
     fn run_counting(&self, cut: Cut) -> Result<(u64, u64), Violation> {
         let seed =
             mix(cut.after ^ mix(cut.again.unwrap_or(u64::MAX)) ^ u64::from(cut.lost.unwrap_or(999)) << 40);
-        let mut machine = Machine::of(self.swarm(cut.tear), Rng::new(seed), false)?;
+        let mut machine = Machine::of(self.swarm(cut.tear), Rng::new(seed), false, Mode::Drawn)?;
         let array = machine.power_on()?;
         let before = machine.world.look().events();
         machine.world.change().crash_after(cut.after);

@@ -6,6 +6,7 @@ mod steer;
 mod submit;
 
 use crate::check;
+use crate::course::Part;
 use crate::machine::{Machine, Violation};
 use crate::oracle::{SECTOR, Version};
 use crate::rot::Patients;
@@ -104,38 +105,61 @@ impl<'a> Session<'a> {
 
     /// The whole session.
     pub fn run(&mut self) -> Result<SessionEnd, Violation> {
-        self.resume();
-        if self.machine.rng.chance(4, 5) && !self.read_everything()? {
+        if self.machine.enter(Part::Open) && !self.look_round()? {
             return Ok(SessionEnd::Crashed);
         }
-        if self.machine.rng.chance(1, 4) && self.drain()? {
-            self.rest()?;
-        }
-        let mut left = self.machine.swarm.requests;
-        while left > 0 && !self.crashed() && !self.blacked_out() {
-            while left > 0 && self.requests.len() < self.machine.swarm.depth {
-                left -= 1;
-                if !self.submit_any() {
-                    break;
-                }
-            }
-            if self.machine.rng.chance(self.machine.swarm.odds.pause, 1000) {
-                self.lie_still()?;
-            }
-            self.turn()?;
-        }
+        self.work()?;
         if self.blacked_out() {
             self.drain()?;
             return Ok(SessionEnd::Crashed);
         }
+        // Where power must not fail, each session ends with a stop.
+        let close = self.machine.enter(Part::Close) || !self.machine.swarm.crashes;
         let stop = self.machine.rng.chance(1, 3) || !self.machine.swarm.crashes;
-        if (stop || self.machine.rng.chance(1, 2)) && self.drain()? {
+        if close && (stop || self.machine.rng.chance(1, 2)) && self.drain()? {
             self.rest()?;
             if stop && self.stop()? {
                 return Ok(SessionEnd::Stopped);
             }
         }
         Ok(SessionEnd::Crashed)
+    }
+
+    /// What comes before the first request; `false` if power failed.
+    fn look_round(&mut self) -> Result<bool, Violation> {
+        self.resume();
+        if self.machine.rng.chance(4, 5) && !self.read_everything()? {
+            return Ok(false);
+        }
+        if self.machine.rng.chance(1, 4) && self.drain()? {
+            self.rest()?;
+        }
+        Ok(true)
+    }
+
+    /// Requests and faults, as many as the world has. One that is left out takes a turn all the same, unless in a hurry.
+    fn work(&mut self) -> Result<(), Violation> {
+        let (steps, hurried) = (self.machine.swarm.requests, self.machine.is_hurried());
+        let pauses = self.machine.keeps(Part::Pause);
+        let mut step = 0;
+        while step < steps && !self.crashed() && !self.blacked_out() {
+            while step < steps && self.requests.len() < self.machine.swarm.depth {
+                let happens = self.machine.enter(Part::Step(step));
+                step += 1;
+                let more = if happens { self.submit_any() } else { hurried };
+                if !happens {
+                    self.idle_turns = 0;
+                }
+                if !more {
+                    break;
+                }
+            }
+            if self.machine.rng.chance(self.machine.swarm.odds.pause, 1000) && pauses {
+                self.lie_still()?;
+            }
+            self.turn()?;
+        }
+        Ok(())
     }
 
     fn blacked_out(&self) -> bool {

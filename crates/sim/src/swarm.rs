@@ -327,6 +327,22 @@ impl Swarm {
         self
     }
 
+    /// The array in one line.
+    pub fn summary(&self) -> String {
+        let geometry = self.config.geometry;
+        format!(
+            "{}, {} + {} devices, {} log devices, {} stripes, chunks of {} bytes, {:?}, {} requests at a time",
+            self.config.scheme,
+            geometry.data_count(),
+            geometry.parity_count(),
+            self.config.log_count,
+            self.config.stripe_count,
+            geometry.chunk_bytes(),
+            self.tear,
+            self.depth,
+        )
+    }
+
     /// Bytes of each device, main devices first.
     pub fn sizes(&self) -> Vec<u64> {
         let (n, logs) = (self.config.geometry.device_count(), usize::from(self.config.log_count));

@@ -103,7 +103,8 @@ pub struct World {
     gone: Vec<Completion>,
     traps: Vec<Trap>,
     pace: Pace,
-    rng: Rng,
+    /// Of delays, order and what a power cut leaves.
+    pub rng: Rng,
     tick: u64,
     /// Operations begun or ended so far.
     events: u64,
@@ -199,6 +200,15 @@ impl World {
     /// Power fails after this many more operation starts or ends.
     pub fn crash_after(&mut self, events: u64) {
         self.crash_at = Some(self.events + events);
+    }
+
+    /// What is planned of power cuts and devices that stop answering comes after so many more operation starts or ends.
+    pub fn postpone_cut(&mut self, events: u64) {
+        let at = self.events + events;
+        match &mut self.blackout {
+            Some((planned, _)) => *planned = at,
+            None => self.crash_at = Some(at),
+        }
     }
 
     /// Power does not fail any more.

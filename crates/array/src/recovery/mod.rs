@@ -157,21 +157,14 @@ pub(crate) fn write_checkpoint(
     parts: &mut Parts,
     through: Seq,
 ) -> Result<(), AssembleError> {
-    let copies = parts.store.config.geometry.parity_count() + 1;
-    let place = &parts.checkpoint;
-    let same =
-        place.devices.len() == copies && place.devices.iter().all(|&dev| parts.health.is_writable(dev));
-    let take =
-        |kind, set| Image::take(&parts.store, &*parts.scheme, &parts.journal, kind, place, set, through);
-    let room = u64::from(parts.store.config.incremental_blocks.saturating_sub(place.incremental_next));
-    let small = same
-        .then(|| take(CheckpointKind::Incremental, place.devices.clone()))
-        .filter(|i| i.block_count() <= room);
-    let mut image = small.unwrap_or_else(|| {
-        let n = parts.store.main_count();
-        let ring = (0..n).map(|i| DevIndex::new(((place.number as usize + 1 + i) % n) as u16));
-        take(CheckpointKind::Full, ring.filter(|&dev| parts.health.is_writable(dev)).take(copies).collect())
-    });
+    let mut image = parts.checkpoint.choose(
+        CheckpointKind::Incremental,
+        &parts.store,
+        &*parts.scheme,
+        &parts.journal,
+        &parts.health,
+        through,
+    );
     image.config_seq = parts.superblock.config_seq;
     let mut block = vec![0u8; META_BYTES];
     let mut bodies = Vec::new();

@@ -82,35 +82,42 @@ impl Lane for Ssse3 {
     }
 }
 
+/// What lanes of 256 bits have in common, however they multiply.
+macro_rules! registers_of_256_bits {
+    () => {
+        #[inline(always)]
+        unsafe fn load(from: *const u8) -> Self {
+            // SAFETY: see above.
+            Self(unsafe { _mm256_loadu_si256(from.cast()) })
+        }
+
+        #[inline(always)]
+        unsafe fn store(self, to: *mut u8) {
+            // SAFETY: see above.
+            unsafe { _mm256_storeu_si256(to.cast(), self.0) }
+        }
+
+        #[inline(always)]
+        unsafe fn zero() -> Self {
+            // SAFETY: see above.
+            Self(unsafe { _mm256_setzero_si256() })
+        }
+
+        #[inline(always)]
+        unsafe fn xor(self, other: Self) -> Self {
+            // SAFETY: see above.
+            Self(unsafe { _mm256_xor_si256(self.0, other.0) })
+        }
+    };
+}
+
 impl Lane for Avx2 {
     const BYTES: usize = 32;
     const REGISTERS: usize = 16;
     type Factor = &'static [u8; 32];
     type Multiplier = (__m256i, __m256i);
 
-    #[inline(always)]
-    unsafe fn load(from: *const u8) -> Self {
-        // SAFETY: see above.
-        Self(unsafe { _mm256_loadu_si256(from.cast()) })
-    }
-
-    #[inline(always)]
-    unsafe fn store(self, to: *mut u8) {
-        // SAFETY: see above.
-        unsafe { _mm256_storeu_si256(to.cast(), self.0) }
-    }
-
-    #[inline(always)]
-    unsafe fn zero() -> Self {
-        // SAFETY: see above.
-        Self(unsafe { _mm256_setzero_si256() })
-    }
-
-    #[inline(always)]
-    unsafe fn xor(self, other: Self) -> Self {
-        // SAFETY: see above.
-        Self(unsafe { _mm256_xor_si256(self.0, other.0) })
-    }
+    registers_of_256_bits!();
 
     #[inline(always)]
     fn factor(coefficient: u8) -> Self::Factor {
@@ -145,29 +152,7 @@ impl Lane for Gfni256 {
     type Factor = u64;
     type Multiplier = __m256i;
 
-    #[inline(always)]
-    unsafe fn load(from: *const u8) -> Self {
-        // SAFETY: see above.
-        Self(unsafe { _mm256_loadu_si256(from.cast()) })
-    }
-
-    #[inline(always)]
-    unsafe fn store(self, to: *mut u8) {
-        // SAFETY: see above.
-        unsafe { _mm256_storeu_si256(to.cast(), self.0) }
-    }
-
-    #[inline(always)]
-    unsafe fn zero() -> Self {
-        // SAFETY: see above.
-        Self(unsafe { _mm256_setzero_si256() })
-    }
-
-    #[inline(always)]
-    unsafe fn xor(self, other: Self) -> Self {
-        // SAFETY: see above.
-        Self(unsafe { _mm256_xor_si256(self.0, other.0) })
-    }
+    registers_of_256_bits!();
 
     #[inline(always)]
     fn factor(coefficient: u8) -> Self::Factor {

@@ -1,0 +1,230 @@
+//! State and request in, plan text out.
+
+use super::Eplog;
+use crate::create::{CreateOptions, plan_config};
+use crate::health::Health;
+use crate::plan::Plan;
+use crate::scheme::{ChunkWrite, CommitOutcome, Scheme};
+use crate::store::Store;
+use block::{Geometry, Lcn, Pool, Seq, StripeId};
+use format::{CodeKind, Consistency, LayoutKind, MemberEntry, MemberState, RecordRef, SchemeKind};
+
+const CHUNK: u32 = 4096;
+
+struct Bench {
+    store: Store,
+    scheme: Eplog,
+    health: Health,
+    pool: Pool,
+}
+
+impl Bench {
+    /// An array whose first `filled` stripes are written; column c of stripe s is on device (s + c) mod n.
+    fn new(k: usize, m: usize, filled: u64) -> Self {
+        let options = CreateOptions {
+            scheme: SchemeKind::Eplog,
+            code: if m == 1 { CodeKind::Xor } else { CodeKind::Cauchy },
+            layout: LayoutKind::Rotate,
+            consistency: Consistency::Journal,
+            geometry: Geometry::new(k, m, u64::from(CHUNK)).expect("valid"),
+            reserve_permille: 100,
+            unit_rows: None,
+        };
+        let config = plan_config(&options, 16 << 20, 8 << 20, m).expect("fits");
+        let entries = vec![MemberEntry { serial: 1, state: MemberState::Healthy }; k + 2 * m];
+        let store = Store::new(config).expect("valid");
+        let scheme = Eplog::new(&store);
+        let health = Health::new(&config, &entries, 1);
+        let mut bench = Self { store, scheme, health, pool: Pool::new(CHUNK as usize, 2048) };
+        for stripe in 0..filled {
+            bench.write(&(stripe * k as u64..(stripe + 1) * k as u64).collect::<Vec<u64>>());
+        }
+        bench
+    }
+
+    /// Plans one batch of writes of whole chunks; how many were refused.
+    fn plan(&mut self, lcns: &[u64]) -> (Plan, usize) {
+        let mut writes = Vec::new();
+        for (&lcn, request) in lcns.iter().zip(0..) {
+            let slot = self.pool.alloc().expect("enough slots");
+            writes.push(ChunkWrite { request, lcn: Lcn::new(lcn), slot, from: 0, to: CHUNK, class: 0 });
+        }
+        let slots: Vec<_> = writes.iter().map(|write| write.slot).collect();
+        let (mut plan, mut refused) = (Plan::default(), Vec::new());
+        let pool = &mut self.pool;
+        self.scheme.plan_writes(&mut self.store, &self.health, pool, &mut writes, &mut refused, &mut plan);
+        slots.into_iter().for_each(|slot| self.pool.free(slot));
+        (plan, refused.len())
+    }
+
+    /// Plans and carries out; the plan's text.
+    fn write(&mut self, lcns: &[u64]) -> String {
+        let (plan, refused) = self.plan(lcns);
+        assert_eq!(refused, 0);
+        self.carry_out(plan)
+    }
+
+    fn discard(&mut self, first: u64, count: u64) {
+        let record = RecordRef::Zero { first: Lcn::new(first), count };
+        self.scheme.apply(&mut self.store, Seq::new(1), record).expect("fits");
+    }
+
+    fn plan_commit(&mut self, stripe: u64) -> (Plan, CommitOutcome) {
+        let mut plan = Plan::default();
+        let stripe = StripeId::new(stripe);
+        let outcome =
+            self.scheme.plan_commit(&mut self.store, &self.health, &mut self.pool, stripe, &mut plan);
+        (plan, outcome)
+    }
+
+    fn commit(&mut self, stripe: u64) -> String {
+        let (plan, outcome) = self.plan_commit(stripe);
+        assert_eq!(outcome, CommitOutcome::Planned);
+        self.carry_out(plan)
+    }
+
+    fn carry_out(&mut self, mut plan: Plan) -> String {
+        let text = plan.text(self.store.main_count());
+        for index in 0..plan.records.len() {
+            self.scheme.apply(&mut self.store, Seq::new(1), plan.records.get(index)).expect("fits");
+        }
+        plan.owned.drain(..).for_each(|slot| self.pool.free(slot));
+        text
+    }
+}
+
+#[track_caller]
+fn same(found: &str, expected: &str) {
+    let expected: String =
+        expected.lines().map(str::trim).filter(|l| !l.is_empty()).map(|l| format!("{l}\n")).collect();
+    assert_eq!(found, expected);
+}
+
+#[test]
+fn a_whole_stripe_never_written_goes_to_the_main_array_with_its_parity() {
+    same(
+        &Bench::new(4, 2, 1).write(&[4, 5, 6, 7]),
+        "",
+    );
+}
+
+#[test]
+fn an_update_goes_out_of_place_with_a_chunk_on_each_log_device_and_reads_nothing() {
+    same(
+        &Bench::new(4, 2, 4).write(&[5]),
+        "",
+    );
+}
+
+#[test]
+fn updates_of_distinct_ssds_share_a_log_stripe_and_those_of_one_ssd_do_not() {
+    // Chunks 0 and 5 are on ssd0 and ssd2, chunk 19 is column 3 of stripe 4: again on ssd2.
+    same(
+        &Bench::new(4, 1, 5).write(&[0, 5, 19]),
+        "",
+    );
+}
+
+#[test]
+fn a_whole_stripe_written_again_is_a_log_stripe() {
+    same(
+        &Bench::new(4, 1, 2).write(&[4, 5, 6, 7]),
+        "",
+    );
+}
+
+#[test]
+fn a_part_of_a_stripe_never_written_is_a_log_stripe_and_leaves_it_without_parity() {
+    let mut bench = Bench::new(4, 1, 0);
+    same(
+        &bench.write(&[1, 2]),
+        "",
+    );
+    // Only what was written is encoded.
+    same(
+        &bench.commit(0),
+        "",
+    );
+}
+
+#[test]
+fn a_commit_folds_one_change_of_six_columns_into_the_old_parity() {
+    let mut bench = Bench::new(6, 1, 2);
+    bench.write(&[8]);
+    same(
+        &bench.commit(1),
+        "",
+    );
+}
+
+#[test]
+fn a_commit_encodes_anew_when_most_columns_changed() {
+    let mut bench = Bench::new(4, 2, 2);
+    bench.write(&[4, 5, 6]);
+    same(
+        &bench.commit(1),
+        "",
+    );
+}
+
+#[test]
+fn a_commit_of_what_was_written_twice_reads_the_newest_version_alone() {
+    let mut bench = Bench::new(6, 1, 1);
+    bench.write(&[2]);
+    bench.write(&[2]);
+    same(
+        &bench.commit(0),
+        "",
+    );
+}
+
+#[test]
+fn a_commit_after_a_discard_folds_the_old_version_out() {
+    let mut bench = Bench::new(6, 1, 1);
+    bench.discard(2, 1);
+    same(
+        &bench.commit(0),
+        "",
+    );
+}
+
+#[test]
+fn a_stripe_without_data_needs_no_commit() {
+    let mut bench = Bench::new(4, 1, 1);
+    bench.write(&[1]);
+    bench.discard(0, 4);
+    assert_eq!(bench.plan_commit(0).1, CommitOutcome::Clean);
+    assert!(!bench.scheme.is_in_use(&bench.store, StripeId::new(0)));
+}
+
+#[test]
+fn what_a_commit_freed_is_free_and_the_log_is_empty_after_it() {
+    let mut bench = Bench::new(4, 1, 2);
+    let free = |bench: &Bench| bench.store.spaces.iter().map(|space| space.free_count()).collect::<Vec<_>>();
+    let before = free(&bench);
+    bench.write(&[4]);
+    bench.write(&[4]);
+    assert!(bench.scheme.log_tail(&bench.store) < bench.store.log.head());
+    bench.commit(1);
+    assert_eq!(free(&bench), before);
+    assert_eq!(bench.scheme.log_tail(&bench.store), bench.store.log.head());
+}
+
+#[test]
+fn writes_without_room_are_refused_together_and_nothing_is_planned_for_them() {
+    let mut bench = Bench::new(4, 1, 0);
+    let stripes = bench.store.config.stripe_count;
+    (0..stripes).for_each(|stripe| drop(bench.write(&[0, 1, 2, 3].map(|column| stripe * 4 + column))));
+    // Updates of what is on ssd1, until it has no room: column c of stripe s is on device (s + c) mod 5.
+    let mut on_ssd1 = (0..stripes).map(|stripe| (stripe, (6 - stripe % 5) % 5)).filter(|(_, column)| *column < 4);
+    while bench.store.spaces[1].free_for_users() > 0 {
+        let (stripe, column) = on_ssd1.next().expect("more chunks than spare ones");
+        bench.write(&[stripe * 4 + column]);
+    }
+    let (stripe, column) = on_ssd1.next().expect("more chunks than spare ones");
+    let other = stripe * 4 + (column + 1) % 4;
+    let (plan, refused) = bench.plan(&[stripe * 4 + column, other]);
+    assert_eq!((plan.text(bench.store.main_count()).as_str(), refused), ("", 2));
+    // What needs no room there is taken.
+    assert_eq!(bench.plan(&[other]).1, 0);
+}
