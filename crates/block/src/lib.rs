@@ -24,6 +24,7 @@ mod address;
 mod device;
 mod pool;
 mod random;
+pub mod slab;
 
 pub use address::{ChunkAddr, ChunkIndex, DevIndex, Epoch, Geometry, GeometryError, Lba, Lcn, Seq, StripeId};
 pub use device::{Completion, DeviceOp, DeviceSet, Durability, IoFault, OpKind, Stream};

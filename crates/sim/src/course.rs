@@ -285,7 +285,9 @@ impl Machine {
         match &self.course.mode {
             Mode::Drawn | Mode::Noted(_) => self.note_cut(events),
             Mode::Reduced(..) => {
-                if self.keeps(Part::Cut) && let Some(devices) = devices {
+                if self.keeps(Part::Cut)
+                    && let Some(devices) = devices
+                {
                     self.world.change().blackout_after(u64::MAX / 2, devices);
                 }
                 return;

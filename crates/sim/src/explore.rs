@@ -65,9 +65,7 @@ pub fn run_caught(seed: u64, pinned: Pinned, verbose: bool) -> Result<Outcome, V
 }
 
 /// Runs something that may panic.
-pub(crate) fn caught(
-    run: impl FnOnce() -> Result<Outcome, Violation>,
-) -> Result<Outcome, Violation> {
+pub(crate) fn caught(run: impl FnOnce() -> Result<Outcome, Violation>) -> Result<Outcome, Violation> {
     catch_panics_quietly();
     CAUGHT.set(true);
     let result = catch_unwind(AssertUnwindSafe(run));

@@ -1,7 +1,8 @@
 //! `elastripe-sim`: explores seeded worlds, or replays one.
 
 use sim::{
-    Outcome, Pinned, Reduction, Scarce, Until, Violation, explore, replay_command, run_caught, run_reduced, shrink,
+    Outcome, Pinned, Reduction, Scarce, Until, Violation, explore, replay_command, run_caught, run_reduced,
+    shrink,
 };
 use std::io::Write as _;
 use std::process::ExitCode;
@@ -72,8 +73,7 @@ fn parse(mut args: impl Iterator<Item = String>) -> Result<Args, String> {
             "--with" => {
                 let value = args.next().ok_or("--with needs a list")?;
                 let settings = value.split(',').map(str::parse).collect::<Result<_, String>>()?;
-                parsed.reduction =
-                    Some(Reduction { settings, ..parsed.reduction.unwrap_or_default() });
+                parsed.reduction = Some(Reduction { settings, ..parsed.reduction.unwrap_or_default() });
             }
             "--scheme" => {
                 let value = args.next().ok_or("--scheme needs a name")?;

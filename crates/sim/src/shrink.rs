@@ -107,9 +107,7 @@ struct Shrinker {
 
 impl Shrinker {
     fn size(&self) -> Size {
-        let count = |wanted: fn(Part) -> bool| {
-            self.best.kept.iter().filter(|item| wanted(item.part)).count()
-        };
+        let count = |wanted: fn(Part) -> bool| self.best.kept.iter().filter(|item| wanted(item.part)).count();
         let sessions: BTreeSet<u64> = self.best.kept.iter().map(|item| item.session).collect();
         let mut swarm = self.swarm();
         for setting in &self.best.settings {

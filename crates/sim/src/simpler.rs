@@ -23,7 +23,11 @@ const KNOBS: [Knob; 12] = [
     Knob { name: "k", values: &[1, 2, 3, 4, 5, 6], turn: |swarm, k| set_columns(swarm, Some(k), None) },
     Knob { name: "stripes", values: &[4, 8, 16, 32], turn: set_stripes },
     Knob { name: HURRY, values: &[1], turn: |_, _| true },
-    Knob { name: "depth", values: &[1, 2, 4, 8], turn: |swarm, depth| lower(&mut swarm.depth, depth as usize) },
+    Knob {
+        name: "depth",
+        values: &[1, 2, 4, 8],
+        turn: |swarm, depth| lower(&mut swarm.depth, depth as usize),
+    },
     Knob { name: "chunks", values: &[1, 2, 4], turn: |swarm, chunks| lower(&mut swarm.chunks_max, chunks) },
     Knob { name: "delay", values: &[0, 1], turn: |swarm, delay| lower(&mut swarm.pace.delay_max, delay) },
     Knob { name: "slow", values: &[0], turn: |swarm, _| swarm.pace.slow.take().is_some() },
@@ -101,9 +105,10 @@ pub struct Setting {
 impl Setting {
     /// Every setting that may be tried: of each thing all values, the simplest first.
     pub(crate) fn all() -> impl Iterator<Item = impl Iterator<Item = Self>> {
-        KNOBS.iter().enumerate().map(|(knob, Knob { values, .. })| {
-            values.iter().map(move |&value| Self { knob, value })
-        })
+        KNOBS
+            .iter()
+            .enumerate()
+            .map(|(knob, Knob { values, .. })| values.iter().map(move |&value| Self { knob, value }))
     }
 
     /// Whether it is about the same thing as another.

@@ -511,3 +511,6 @@ impl Scheme for Eplog {
 
 /// Parity commit starts by itself when less than 1 / this of the spare chunks or of the log is left.
 const LOW_SPACE_DIVISOR: u32 = 4;
+
+#[cfg(test)]
+mod tests;

@@ -4,8 +4,9 @@ use super::Eplog;
 use crate::create::{CreateOptions, plan_config};
 use crate::health::Health;
 use crate::plan::Plan;
-use crate::scheme::{ChunkWrite, CommitOutcome, Scheme};
+use crate::scheme::{ChunkWrite, CommitOutcome, Origin, Scheme};
 use crate::store::Store;
+use block::slab::Key;
 use block::{Geometry, Lcn, Pool, Seq, StripeId};
 use format::{CodeKind, Consistency, LayoutKind, MemberEntry, MemberState, RecordRef, SchemeKind};
 
@@ -46,8 +47,9 @@ impl Bench {
     fn plan(&mut self, lcns: &[u64]) -> (Plan, usize) {
         let mut writes = Vec::new();
         for (&lcn, request) in lcns.iter().zip(0..) {
+            let origin = Origin::Request(Key::from_index(request));
             let slot = self.pool.alloc().expect("enough slots");
-            writes.push(ChunkWrite { request, lcn: Lcn::new(lcn), slot, from: 0, to: CHUNK, class: 0 });
+            writes.push(ChunkWrite { origin, lcn: Lcn::new(lcn), slot, from: 0, to: CHUNK, class: 0 });
         }
         let slots: Vec<_> = writes.iter().map(|write| write.slot).collect();
         let (mut plan, mut refused) = (Plan::default(), Vec::new());
@@ -102,69 +104,45 @@ fn same(found: &str, expected: &str) {
 
 #[test]
 fn a_whole_stripe_never_written_goes_to_the_main_array_with_its_parity() {
-    same(
-        &Bench::new(4, 2, 1).write(&[4, 5, 6, 7]),
-        "",
-    );
+    same(&Bench::new(4, 2, 1).write(&[4, 5, 6, 7]), "");
 }
 
 #[test]
 fn an_update_goes_out_of_place_with_a_chunk_on_each_log_device_and_reads_nothing() {
-    same(
-        &Bench::new(4, 2, 4).write(&[5]),
-        "",
-    );
+    same(&Bench::new(4, 2, 4).write(&[5]), "");
 }
 
 #[test]
 fn updates_of_distinct_ssds_share_a_log_stripe_and_those_of_one_ssd_do_not() {
     // Chunks 0 and 5 are on ssd0 and ssd2, chunk 19 is column 3 of stripe 4: again on ssd2.
-    same(
-        &Bench::new(4, 1, 5).write(&[0, 5, 19]),
-        "",
-    );
+    same(&Bench::new(4, 1, 5).write(&[0, 5, 19]), "");
 }
 
 #[test]
 fn a_whole_stripe_written_again_is_a_log_stripe() {
-    same(
-        &Bench::new(4, 1, 2).write(&[4, 5, 6, 7]),
-        "",
-    );
+    same(&Bench::new(4, 1, 2).write(&[4, 5, 6, 7]), "");
 }
 
 #[test]
 fn a_part_of_a_stripe_never_written_is_a_log_stripe_and_leaves_it_without_parity() {
     let mut bench = Bench::new(4, 1, 0);
-    same(
-        &bench.write(&[1, 2]),
-        "",
-    );
+    same(&bench.write(&[1, 2]), "");
     // Only what was written is encoded.
-    same(
-        &bench.commit(0),
-        "",
-    );
+    same(&bench.commit(0), "");
 }
 
 #[test]
 fn a_commit_folds_one_change_of_six_columns_into_the_old_parity() {
     let mut bench = Bench::new(6, 1, 2);
     bench.write(&[8]);
-    same(
-        &bench.commit(1),
-        "",
-    );
+    same(&bench.commit(1), "");
 }
 
 #[test]
 fn a_commit_encodes_anew_when_most_columns_changed() {
     let mut bench = Bench::new(4, 2, 2);
     bench.write(&[4, 5, 6]);
-    same(
-        &bench.commit(1),
-        "",
-    );
+    same(&bench.commit(1), "");
 }
 
 #[test]
@@ -172,20 +150,14 @@ fn a_commit_of_what_was_written_twice_reads_the_newest_version_alone() {
     let mut bench = Bench::new(6, 1, 1);
     bench.write(&[2]);
     bench.write(&[2]);
-    same(
-        &bench.commit(0),
-        "",
-    );
+    same(&bench.commit(0), "");
 }
 
 #[test]
 fn a_commit_after_a_discard_folds_the_old_version_out() {
     let mut bench = Bench::new(6, 1, 1);
     bench.discard(2, 1);
-    same(
-        &bench.commit(0),
-        "",
-    );
+    same(&bench.commit(0), "");
 }
 
 #[test]
@@ -216,7 +188,8 @@ fn writes_without_room_are_refused_together_and_nothing_is_planned_for_them() {
     let stripes = bench.store.config.stripe_count;
     (0..stripes).for_each(|stripe| drop(bench.write(&[0, 1, 2, 3].map(|column| stripe * 4 + column))));
     // Updates of what is on ssd1, until it has no room: column c of stripe s is on device (s + c) mod 5.
-    let mut on_ssd1 = (0..stripes).map(|stripe| (stripe, (6 - stripe % 5) % 5)).filter(|(_, column)| *column < 4);
+    let mut on_ssd1 =
+        (0..stripes).map(|stripe| (stripe, (6 - stripe % 5) % 5)).filter(|(_, column)| *column < 4);
     while bench.store.spaces[1].free_for_users() > 0 {
         let (stripe, column) = on_ssd1.next().expect("more chunks than spare ones");
         bench.write(&[stripe * 4 + column]);
