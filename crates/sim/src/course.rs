@@ -93,8 +93,8 @@ impl Tape {
     pub fn anchor(&self, session: u64) -> Option<Anchor> {
         let planned = *self.cuts.get(&session)?;
         let within = Item { session, part: Part::Open }..=Item { session, part: Part::Close };
-        let before = self.moments.range(within).filter(|(_, moment)| moment.events <= planned);
-        before.last().map(|(&at, moment)| Anchor { at, events: planned - moment.events })
+        let mut before = self.moments.range(within).filter(|(_, moment)| moment.events <= planned);
+        before.next_back().map(|(&at, moment)| Anchor { at, events: planned - moment.events })
     }
 }
 

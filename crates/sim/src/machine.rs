@@ -290,7 +290,9 @@ impl Machine {
         let count = self.rng.within(self.budget() as u64 + 1, u64::from(self.member_count()));
         devices.truncate(count as usize);
         let events = self.rng.below(self.swarm.requests * 24 + 100);
-        self.say(|| format!("devices {devices:?} will stop answering after {events} operations"));
+        if self.keeps(Part::Cut) {
+            self.say(|| format!("devices {devices:?} will stop answering after {events} operations"));
+        }
         self.plan_cut(events, Some(devices));
     }
 

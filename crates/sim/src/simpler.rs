@@ -60,7 +60,7 @@ fn set_columns(swarm: &mut Swarm, k: Option<u64>, m: Option<u64>) -> bool {
     if k >= old.data_count() && m >= old.parity_count() {
         return false;
     }
-    let Ok(geometry) = Geometry::new(k, m, old.chunk_bytes()) else { return false };
+    let Ok(geometry) = Geometry::new(k, m, old.chunk_bytes() as u64) else { return false };
     config.geometry = geometry;
     if config.log_count > 0 {
         config.log_count = m as u16;

@@ -17,7 +17,7 @@ mod secure;
 pub use membership::{Arrangement, arrange, arrange_any};
 
 use crate::health::Health;
-use crate::image::{CheckpointPlace, Image};
+use crate::image::CheckpointPlace;
 use crate::journal::Journal;
 use crate::older::Inconsistency;
 use crate::restart::{AssembleError, RecoveryReport, Restart, flush_all, write_or_fail};
