@@ -142,7 +142,7 @@ impl Engine {
                 false
             }
             Err(IoFault::Gone) => {
-                self.fail_device(addr.dev);
+                self.fail_for_fault(addr.dev);
                 false
             }
             Err(IoFault::Device { .. } | IoFault::Short | IoFault::NoSpace) => {
@@ -370,7 +370,7 @@ impl Engine {
     pub(super) fn end_job(&mut self, place: u32) {
         self.note_room();
         let lost = self.jobs[place].lost;
-        let failed = !self.accepts_writes();
+        let refusal = self.refusal();
         let geometry = self.store.config.geometry;
         let acks = std::mem::take(&mut self.jobs[place].acks);
         for (i, write) in acks.iter().enumerate() {
@@ -378,11 +378,11 @@ impl Engine {
             self.unlock(geometry.stripe_of(write.lcn), mode);
             if lost {
                 self.suspect_word(Word::Stripe(geometry.stripe_of(write.lcn)));
-            } else if !failed {
+            } else if refusal.is_none() {
                 self.note_rewritten(write.lcn, 1);
             }
             let unreadable = lost.then_some(EngineError::Unreadable { lcn: write.lcn });
-            self.write_done(write, unreadable.or(failed.then_some(EngineError::ArrayFailed)));
+            self.write_done(write, unreadable.or(refusal));
         }
         self.jobs[place].acks = acks;
         let stripes = std::mem::take(&mut self.jobs[place].plan.stripes);
@@ -393,7 +393,7 @@ impl Engine {
         match kind {
             JobKind::Write => {}
             JobKind::Zero(run) => {
-                self.discard_done(place, failed.then_some(EngineError::ArrayFailed));
+                self.discard_done(place, refusal);
                 self.continue_zero(run);
             }
             JobKind::Commit => {

@@ -55,13 +55,13 @@ impl Engine {
         self.scheme.released(run);
     }
 
-    /// A device's discard ended; it is a hint, so only a device that is gone matters.
+    /// A device's discard ended; it is a hint, so only a device that is gone matters. Of a frozen array no device was asked.
     pub(super) fn trim_done(&mut self, tag: Tag, result: Result<(), IoFault>) {
         self.release_run(self.trims[tag.id]);
         self.trims.give(tag.id);
         self.note_room();
-        if result == Err(IoFault::Gone) {
-            self.fail_device(tag.dev);
+        if result == Err(IoFault::Gone) && !self.frozen {
+            self.fail_for_fault(tag.dev);
         }
     }
 }

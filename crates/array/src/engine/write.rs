@@ -347,7 +347,7 @@ impl Engine {
         let geometry = self.store.config.geometry;
         while let Some(write) = self.filled.pop() {
             self.unlock(geometry.stripe_of(write.lcn), Mode::Exclusive);
-            self.chunk_done(write.request, Some(EngineError::ArrayFailed));
+            self.chunk_done(write.request, self.refusal());
         }
         while let Some(pending) = self.granted.pop_front().map(|p| (p, true)).or_else(|| {
             let pending = self.pending.pop_front()?;
@@ -371,7 +371,7 @@ impl Engine {
                     if locked {
                         self.unlock(geometry.stripe_of(pending.write.lcn), pending.mode);
                     }
-                    self.write_done(&pending.write, Some(EngineError::ArrayFailed));
+                    self.write_done(&pending.write, self.refusal());
                 }
             }
         }

@@ -2,7 +2,7 @@
 //! discard does not hold up other work.
 
 use super::job::JobKind;
-use super::{Engine, EngineError, Mode, Pending, PendingKind};
+use super::{Engine, Mode, Pending, PendingKind};
 use crate::planted::{Planted, planted};
 use crate::scheme::{ChunkWrite, Located};
 use block::{Lcn, Slot, StripeId};
@@ -75,8 +75,8 @@ impl Engine {
                 self.chunk_done(run.request, None);
                 continue;
             }
-            if !self.accepts_writes() {
-                self.chunk_done(run.request, Some(EngineError::ArrayFailed));
+            if let Some(refusal) = self.refusal() {
+                self.chunk_done(run.request, Some(refusal));
                 continue;
             }
             if !self.may_record() || self.jobs.len() >= self.spare_jobs_limit {
@@ -109,9 +109,9 @@ impl Engine {
         self.queued_zeros.give(place);
         let geometry = self.store.config.geometry;
         let stripe = geometry.stripe_of(Lcn::new(run.next));
-        if !self.accepts_writes() {
+        if let Some(refusal) = self.refusal() {
             self.unlock(stripe, Mode::Exclusive);
-            return self.chunk_done(run.request, Some(EngineError::ArrayFailed));
+            return self.chunk_done(run.request, Some(refusal));
         }
         let first = self.stripe_end(stripe).min(run.end) - run.next;
         let rest = self.lock_run(&run, run.next + first);
