@@ -139,7 +139,10 @@ fn work_on_all_of_the_array_is_told_from_its_beginning_to_its_end() {
     array.devices().inner.replace(dev, 12 << 20).unwrap();
     array.run(|e, tag| e.rebuild(tag, dev, 7)).unwrap();
     let told = events(&mut array);
-    assert_eq!(told[..2], [Event::WorkBegan { kind: WorkKind::Rebuild, origin }, Event::MemberRebuilt { dev }]);
+    assert_eq!(
+        told[..2],
+        [Event::WorkBegan { kind: WorkKind::Rebuild, origin }, Event::MemberRebuilt { dev }]
+    );
     assert!(
         matches!(told[2..], [Event::WorkEnded { kind: WorkKind::Rebuild, found, .. }] if found.completed),
         "{told:?}"

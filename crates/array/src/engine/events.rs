@@ -5,7 +5,9 @@
 //! allocates nothing for them; and where nobody takes them the oldest are forgotten.
 
 use super::maintain::{MaintenanceReport, WorkKind};
+use super::request::Request;
 use super::{Engine, Finding};
+use block::slab::Key;
 use block::{DevIndex, DeviceOp, IoFault, OpKind, Stream};
 use std::collections::VecDeque;
 
@@ -148,7 +150,7 @@ impl Engine {
     }
 
     /// A rebuild or scrub begins, for `request` if anybody asked.
-    pub(super) fn note_work_began(&mut self, kind: WorkKind, request: Option<u32>) {
+    pub(super) fn note_work_began(&mut self, kind: WorkKind, request: Option<Key<Request>>) {
         let origin = if request.is_some() { WorkOrigin::Request } else { WorkOrigin::Retry };
         self.events.push(Event::WorkBegan { kind, origin });
     }
@@ -163,7 +165,7 @@ impl Engine {
     pub(super) fn note_work_ended(
         &mut self,
         kind: WorkKind,
-        answers: &[u32],
+        answers: &[Key<Request>],
         found: MaintenanceReport,
         began_ns: u64,
     ) {
