@@ -16,9 +16,15 @@ pub enum Pattern {
 #[derive(Clone, Debug)]
 pub struct Workload {
     pages: u32,
+<<<<<<< HEAD
     random: XoshiroPlusPlus,
     /// For Zipf: Walker's alias method. A draw takes a column at random, and in it either the column's own page or the
     /// other one.
+=======
+    random: Random,
+    /// For Zipf: Walker's alias method. A draw takes a column at random, and in it either the column's own
+    /// page or the other one.
+>>>>>>> joints
     columns: Vec<Column>,
 }
 
@@ -70,7 +76,8 @@ fn scattered_weights(pages: u32, theta: f64, random: &mut XoshiroPlusPlus) -> Ve
     weights
 }
 
-/// Walker's columns (Vose, "A linear algorithm for generating random numbers with a given distribution", 1991).
+/// Walker's columns (Vose, "A linear algorithm for generating random numbers with a
+/// given distribution", 1991).
 fn alias(mut weights: Vec<f64>) -> Vec<Column> {
     let count = weights.len() as u32;
     let mut columns: Vec<Column> = (0..count).map(|other| Column { own: u32::MAX, other }).collect();

@@ -377,6 +377,108 @@ impl<'a> Session<'a> {
         result
     }
 
+<<<<<<< HEAD
+=======
+    fn judge(&mut self, request: &Request, result: Result<(), EngineError>) -> Result<(), Violation> {
+        match (request.kind, result) {
+            (Kind::Write { version, durable }, Ok(())) => {
+                let config = self.machine.swarm.config;
+                let journaled = config.scheme.is_in_place() && config.consistency == Consistency::Journal;
+                let durable =
+                    durable || journaled || self.machine.swarm.options.sync == array::SyncPolicy::Always;
+                self.machine.oracle.answered(version, durable);
+                Ok(())
+            }
+            (Kind::Read { first, count, anchor }, Ok(())) => self.judge_read(request, first, count, anchor),
+            (Kind::Flush, Ok(())) => {
+                self.machine.oracle.flushed(request.submitted);
+                Ok(())
+            }
+            (Kind::Rebuild { dev }, Ok(())) => {
+                self.rebuilt(dev);
+                Ok(())
+            }
+            (
+                Kind::Scrub | Kind::Rebuild { .. },
+                Err(
+                    EngineError::Preempted
+                    | EngineError::GivenUp
+                    | EngineError::Stopping
+                    | EngineError::Busy
+                    | EngineError::MemberInService { .. }
+                    | EngineError::MemberNotFree { .. },
+                ),
+            ) => {
+                self.errors += 1;
+                Ok(())
+            }
+            (Kind::Scrub, Ok(())) => {
+                self.machine.scrubbed(&self.array, &request.patients);
+                Ok(())
+            }
+            (Kind::Commit | Kind::Checkpoint | Kind::Clean, Ok(())) => Ok(()),
+            (kind, Err(error)) if self.machine.ruined => self.judge_ruined(kind, error),
+            (Kind::Write { .. } | Kind::Flush, Err(EngineError::MemberFull { .. }))
+                if self.machine.world.look().lacked_room() =>
+            {
+                Ok(())
+            }
+            (_, Err(_)) if self.machine.world.look().is_blacked_out() => Ok(()),
+            (kind, Err(error)) => Err(violation!(
+                "{kind:?} failed although no more devices are hurt than the code tolerates: {error}"
+            )),
+        }
+    }
+
+    /// Every member that is healthy now and was not hurt again is above suspicion.
+    fn rebuilt(&mut self, dev: u16) {
+        self.machine.say(|| format!("rebuild answered ({dev})"));
+        for dev in 0..self.machine.member_count() {
+            let standing = self.machine.standing[usize::from(dev)];
+            let healthy = self.state(dev) == MemberState::Healthy;
+            self.machine.standing[usize::from(dev)].replacement &= !healthy;
+            if self.state(dev) == MemberState::Healthy && !standing.tainted && !standing.lost {
+                self.machine.suspects.remove(&dev);
+                self.machine.standing[usize::from(dev)].excluded = false;
+                if let Some(retired) = &mut self.machine.retired[usize::from(dev)] {
+                    retired.excluded = true;
+                }
+            }
+        }
+    }
+
+    fn judge_read(
+        &mut self,
+        request: &Request,
+        first: u64,
+        count: u64,
+        anchor: bool,
+    ) -> Result<(), Violation> {
+        let chunk = self.array.engine_ref().store().config.geometry.chunk_bytes() as u64;
+        for lba in first..first + count {
+            let at = lba * SECTOR as u64;
+            let slot = request.slots[(at / chunk - first * SECTOR as u64 / chunk) as usize];
+            let bytes = &self.array.engine().pool().bytes(slot)[(at % chunk) as usize..][..SECTOR];
+            let result = if self.machine.ruined {
+                self.machine.oracle.check_ruined(lba, bytes, self.machine.forced)
+            } else if anchor {
+                self.machine.oracle.anchor(lba, bytes)
+            } else {
+                self.machine.oracle.check_read(lba, bytes, request.submitted)
+            };
+            result.map_err(|wrong| {
+                let when = match (self.machine.ruined, anchor) {
+                    (true, _) => "after damage beyond the promise",
+                    (false, true) => "after a restart",
+                    (false, false) => "while running",
+                };
+                violation!("{when}, {wrong} (chunk {})", at / chunk)
+            })?;
+        }
+        Ok(())
+    }
+
+>>>>>>> joints
     /// Reads the whole volume; after a restart what is read is from then on the only right content. `false` if power
     /// failed first.
     pub fn read_everything(&mut self) -> Result<bool, Violation> {
