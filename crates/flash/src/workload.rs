@@ -16,15 +16,9 @@ pub enum Pattern {
 #[derive(Clone, Debug)]
 pub struct Workload {
     pages: u32,
-<<<<<<< HEAD
     random: XoshiroPlusPlus,
-    /// For Zipf: Walker's alias method. A draw takes a column at random, and in it either the column's own page or the
-    /// other one.
-=======
-    random: Random,
     /// For Zipf: Walker's alias method. A draw takes a column at random, and in it either the column's own
     /// page or the other one.
->>>>>>> joints
     columns: Vec<Column>,
 }
 

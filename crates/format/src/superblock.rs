@@ -249,7 +249,6 @@ impl Superblock {
         KIND.finish(out);
     }
 
-<<<<<<< HEAD
     /// The copy that counts of those that could be read: the one written last.
     pub fn newest<S: Borrow<Self>>(copies: impl IntoIterator<Item = S>) -> Option<S> {
         copies.into_iter().max_by_key(|superblock| superblock.borrow().config_seq)
@@ -261,12 +260,8 @@ impl Superblock {
         Self::newest(copies.filter_map(|(slot, offset)| Self::decode(read(offset)?.as_ref(), slot).ok()))
     }
 
-    /// Reads copy `slot`, 0 or 1. Errors: everything but [`FormatError::OtherArray`], [`FormatError::OtherEpoch`] and
-    /// [`FormatError::OtherNonce`], which only the caller can judge.
-=======
     /// Reads copy `slot`, 0 or 1. Errors: everything but [`FormatError::OtherArray`],
     /// [`FormatError::OtherEpoch`] and [`FormatError::OtherNonce`], which only the caller can judge.
->>>>>>> joints
     pub fn decode(bytes: &[u8], slot: usize) -> Result<Self, FormatError> {
         KIND.check(bytes)?;
         check_place("copy of the superblock", fields::SLOT.get_u32(bytes), slot as u64)?;

@@ -42,15 +42,9 @@ pub use config::{CommitPolicy, Content, EngineOptions, SyncPolicy};
 pub use events::{Event, FailCause, HoldUp, OpFault, WorkOrigin};
 pub use flights::MemberTrouble;
 pub use lost::Losses;
-<<<<<<< HEAD
-pub use maintain::{MaintenanceReport, Progress};
-pub use patrol::{Finding, PatrolNotice, PatrolPolicy};
-pub use request::{Done, EngineError, Request};
-=======
 pub use maintain::{MaintenanceReport, Progress, WorkKind};
 pub use patrol::{Finding, PatrolPolicy};
-pub use request::{Done, Durability, EngineError, Request};
->>>>>>> joints
+pub use request::{Done, EngineError, Request};
 
 use crate::health::{ArrayState, Health};
 use crate::journal::Journal;
