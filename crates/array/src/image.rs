@@ -30,8 +30,8 @@ pub struct CheckpointPlace {
 }
 
 impl CheckpointPlace {
-    /// Takes the next checkpoint: an incremental one if no more is wanted, all members that hold the newest still work, and
-    /// there is room; else a full one, in the other area of the members that follow.
+    /// Takes the next checkpoint: an incremental one if no more is wanted, all members that hold the newest
+    /// still work, and there is room; else a full one, in the other area of the members that follow.
     pub fn choose(
         &self,
         wanted: CheckpointKind,
@@ -91,8 +91,8 @@ pub struct Image {
     log_tail_block: u32,
 }
 
-/// Bytes of memory of the largest checkpoint: a copy of the table, and the scheme's list, which is there twice while it is
-/// taken.
+/// Bytes of memory of the largest checkpoint: a copy of the table, and the scheme's list, which is there
+/// twice while it is taken.
 pub fn bytes_max(config: &ArrayConfig) -> u64 {
     let list = scheme::list_words_live(config);
     (Table::word_count(config) + 2 * list) * 4

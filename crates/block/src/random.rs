@@ -1,4 +1,5 @@
-//! Random numbers from a seed: the same seed gives the same numbers on every machine, and published seeds depend on that.
+//! Random numbers from a seed: the same seed gives the same numbers on every machine, and published seeds
+//! depend on that.
 //!
 //! | generator | for |
 //! |---|---|
@@ -85,8 +86,8 @@ impl Random for SplitMix {
     }
 }
 
-/// The step that both xoshiro256 generators share (Blackman, Vigna, "Scrambled Linear Pseudorandom Number Generators", ACM
-/// TOMS 2021).
+/// The step that both xoshiro256 generators share (Blackman, Vigna, "Scrambled Linear Pseudorandom Number
+/// Generators", ACM TOMS 2021).
 #[inline]
 fn step([a, b, c, d]: [u64; 4]) -> [u64; 4] {
     let (c_mixed, d_mixed) = (c ^ a, d ^ b);

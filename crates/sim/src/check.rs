@@ -25,8 +25,8 @@ fn raw(image: &Image, offset_bytes: u64, out: &mut [u8]) {
     }
 }
 
-/// Every piece of every code word on a device without fault is durable and right; the others, and any that could be lost
-/// besides, can be rebuilt.
+/// Every piece of every code word on a device without fault is durable and right; the others, and any that
+/// could be lost besides, can be rebuilt.
 pub(crate) fn covers(
     engine: &Engine,
     world: &World,
@@ -47,7 +47,8 @@ pub(crate) fn covers(
         region.resize(len * parts.len(), 0);
         let mut bad = vec![false; parts.len()];
         for (i, part) in parts.iter().enumerate() {
-            // Recovery cannot make good an addend that never arrived if another one of the sum is lost: so is the sum.
+            // Recovery cannot make good an addend that never arrived if another one of the sum is lost: so is
+            // the sum.
             let excused =
                 |piece: &Piece| is_suspect(piece.addr.dev.get()) || !engine.health().is_readable(piece.addr);
             let lost = part.len() > 1 && word.pieces[part.clone()].iter().any(excused);
@@ -90,7 +91,8 @@ fn not_durable(engine: &Engine, world: &World, name: Word, word: &Codeword, piec
     )
 }
 
-/// Erases more of the word, up to what the code tolerates, and rebuilds all that is missing. A sum counts as one piece.
+/// Erases more of the word, up to what the code tolerates, and rebuilds all that is missing. A sum counts as
+/// one piece.
 fn rebuild(
     store: &Store,
     name: Word,

@@ -1,12 +1,12 @@
 //! What of a world's course is noted, and what is left out of it.
 //!
-//! A world is a row of *parts*: in each session the start, the plan of its power cut, a first look at everything, requests and
-//! faults one by one, the end, and power off. When a world is noted, the state of both generators is kept at the beginning of
-//! each part. When it is run again with parts left out, each part that is left begins with the generators it began with, so it
-//! draws what it drew, whatever is missing before it. With nothing left out that is the same world.
+//! A world is a row of *parts*: in each session the start, the plan of its power cut, a first look at
+//! everything, requests and faults one by one, the end, and power off. When a world is noted, the state of
+//! both generators is kept at the beginning of each part. When it is run again with parts left out, each part
+//! that is left begins with the generators it began with, so it draws what it drew, whatever is missing
+//! before it. With nothing left out that is the same world.
 
 use crate::Rng;
-use crate::machine::Machine;
 use crate::simpler::Setting;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -55,10 +55,11 @@ pub struct Item {
     pub part: Part,
 }
 
-struct Moment {
-    rng: Rng,
-    world_rng: Rng,
-    events: u64,
+/// The generators when a part began, and how many operations had begun or ended.
+pub(crate) struct Moment {
+    pub rng: Rng,
+    pub world_rng: Rng,
+    pub events: u64,
 }
 
 /// Where a planned power cut comes: so many operations after a part has begun.
@@ -71,9 +72,9 @@ pub(crate) struct Anchor {
 /// A world as it went.
 #[derive(Default)]
 pub(crate) struct Tape {
-    moments: BTreeMap<Item, Moment>,
+    pub moments: BTreeMap<Item, Moment>,
     /// Of each session with a planned power cut: after which operation it comes.
-    cuts: BTreeMap<u64, u64>,
+    pub cuts: BTreeMap<u64, u64>,
 }
 
 impl Tape {
@@ -122,7 +123,8 @@ impl Reduction {
         less
     }
 
-    fn cut_at(&self, tape: &Tape, item: Item) -> Option<u64> {
+    /// If the power cut of a session comes in a part that begins: after how many operations.
+    pub(crate) fn cut_at(&self, tape: &Tape, item: Item) -> Option<u64> {
         let anchor = tape.anchor(item.session).filter(|anchor| anchor.at == item)?;
         let kept = self.kept.contains(&Item { part: Part::Cut, ..item });
         kept.then(|| self.cuts.get(&item.session).copied().unwrap_or(anchor.events))
@@ -210,94 +212,6 @@ pub(crate) enum Mode {
 pub(crate) struct Course {
     pub session: u64,
     pub mode: Mode,
-}
-
-impl Machine {
-    /// A part begins; whether it happens.
-    pub fn enter(&mut self, part: Part) -> bool {
-        let item = Item { session: self.course.session, part };
-        match &self.course.mode {
-            Mode::Drawn => true,
-            Mode::Noted(tape) => {
-                let world = self.world.look();
-                let (rng, world_rng) = (self.rng.clone(), world.rng.clone());
-                let moment = Moment { rng, world_rng, events: world.events() };
-                tape.borrow_mut().moments.insert(item, moment);
-                true
-            }
-            Mode::Reduced(tape, reduction) => {
-                if let Some(moment) = tape.moments.get(&item) {
-                    self.rng = moment.rng.clone();
-                    self.world.change().rng = moment.world_rng.clone();
-                }
-                if let Some(events) = reduction.cut_at(tape, item) {
-                    self.world.change().postpone_cut(events);
-                }
-                reduction.kept.contains(&item)
-            }
-        }
-    }
-
-    /// Whether a part of this session happens that has no beginning of its own.
-    pub fn keeps(&self, part: Part) -> bool {
-        match &self.course.mode {
-            Mode::Drawn | Mode::Noted(_) => true,
-            Mode::Reduced(_, reduction) => {
-                reduction.kept.contains(&Item { session: self.course.session, part })
-            }
-        }
-    }
-
-    /// The sessions that take place.
-    pub fn sessions(&self) -> Vec<u64> {
-        let all = 0..self.swarm.sessions;
-        match &self.course.mode {
-            Mode::Drawn | Mode::Noted(_) => all.collect(),
-            // Damage at the end is for an array that was used.
-            Mode::Reduced(_, reduction) => all
-                .filter(|&session| {
-                    let last = session + 1 == self.swarm.sessions;
-                    reduction.has_session(session) || (last && self.swarm.ruin)
-                })
-                .collect(),
-        }
-    }
-
-    /// Whether a step that is left out takes no time.
-    pub fn is_hurried(&self) -> bool {
-        match &self.course.mode {
-            Mode::Drawn | Mode::Noted(_) => false,
-            Mode::Reduced(_, reduction) => reduction.settings.iter().any(Setting::is_hurry),
-        }
-    }
-
-    /// Power will fail after so many operations.
-    pub fn note_cut(&mut self, events: u64) {
-        if let Mode::Noted(tape) = &self.course.mode {
-            let at = self.world.look().events() + events;
-            tape.borrow_mut().cuts.insert(self.course.session, at);
-        }
-    }
-
-    /// Power fails after so many operations of a session, or devices stop answering. Where parts are left out that is no
-    /// number of operations since the session began, but since the part in which it happened began.
-    pub fn plan_cut(&mut self, events: u64, devices: Option<Vec<u16>>) {
-        match &self.course.mode {
-            Mode::Drawn | Mode::Noted(_) => self.note_cut(events),
-            Mode::Reduced(..) => {
-                if self.keeps(Part::Cut)
-                    && let Some(devices) = devices
-                {
-                    self.world.change().blackout_after(u64::MAX / 2, devices);
-                }
-                return;
-            }
-        }
-        match devices {
-            Some(devices) => self.world.change().blackout_after(events, devices),
-            None => self.world.change().crash_after(events),
-        }
-    }
 }
 
 #[cfg(test)]

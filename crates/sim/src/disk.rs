@@ -1,6 +1,7 @@
 //! One device of the world: what survives a power cut, what a read sees, and what lies between.
 //!
-//! Blocks of 4 KiB are shared by count: a write is copied once, a flush moves pointers, a copy of a disk is cheap.
+//! Blocks of 4 KiB are shared by count: a write is copied once, a flush moves pointers, a copy of a disk is
+//! cheap.
 
 use crate::Rng;
 use block::Random as _;

@@ -89,7 +89,8 @@ pub fn replay_command(seed: u64, pinned: Pinned) -> String {
     )
 }
 
-/// Runs worlds from `first_seed` on, on `threads` threads, until enough are done or `failures_max` have failed.
+/// Runs worlds from `first_seed` on, on `threads` threads, until enough are done or `failures_max` have
+/// failed.
 pub fn explore(
     first_seed: u64,
     until: Until,

@@ -1,5 +1,5 @@
-//! The simulator: an array on devices that fail in every way the array promises to survive, and an oracle that knows
-//! what each sector may hold. One seed is one world; the same seed is the same world.
+//! The simulator: an array on devices that fail in every way the array promises to survive, and an oracle
+//! that knows what each sector may hold. One seed is one world; the same seed is the same world.
 //!
 //! # Fault model
 //!
@@ -19,36 +19,39 @@
 //! | bit rot | bits of what is stored flip, anywhere on the device, metadata included, or in every block of an area of metadata |
 //! | stale device | a device that left the array is plugged in again, alone or beside its replacement |
 //!
-//! **The promise.** A device that hangs, fails an operation, is lost, writes elsewhere, rots or comes back stale is *suspect*
-//! from then on, until it has been replaced and rebuilt, or, if it was hurt but stayed in service, until a scrub that began
-//! later has come to its end, or a round of the patrol if only metadata was hurt; one that lacks room is not. There are never more suspects than the
-//! code tolerates (m, log devices counted); a power cut may come together with the loss of as many devices as that leaves.
-//! This is how "at most m damaged pieces in every code word" is kept. Inside the promise no request may fail (but a write or
-//! flush for want of room) nor wait longer than devices may take to answer, no durable content may be lost, and every
-//! invariant of [`check`](self) holds.
+//! **The promise.** A device that hangs, fails an operation, is lost, writes elsewhere, rots or comes back
+//! stale is *suspect* from then on, until it has been replaced and rebuilt, or, if it was hurt but stayed in
+//! service, until a scrub that began later has come to its end, or a round of the patrol if only metadata was
+//! hurt; one that lacks room is not. There are never more suspects than the code tolerates (m, log devices
+//! counted); a power cut may come together with the loss of as many devices as that leaves. This is how "at
+//! most m damaged pieces in every code word" is kept. Inside the promise no request may fail (but a write or
+//! flush for want of room) nor wait longer than devices may take to answer, no durable content may be lost,
+//! and every invariant of [`check`](self) holds.
 //!
-//! **The driver** pumps the engine exactly as the server does: once, again only if the engine asks for it, and otherwise not before an
-//! operation ends or a deadline comes. A request or work that is left when neither will happen is a violation at once, and so is
-//! an engine that asks to be pumped for ever. In pauses nobody asks for anything: everything must be answered, and committed if idle
-//! time says so.
+//! **The driver** pumps the engine exactly as the server does: once, again only if the engine asks for it,
+//! and otherwise not before an operation ends or a deadline comes. A request or work that is left when
+//! neither will happen is a violation at once, and so is an engine that asks to be pumped for ever. In pauses
+//! nobody asks for anything: everything must be answered, and committed if idle time says so.
 //!
-//! **Beyond the promise.** A fair share of the worlds end with damage that nothing could survive for certain (`ruin`): bits
-//! flip in checkpoints, superblocks, frames and chunks of any number of members, members are lost, power fails during
-//! recovery, and more is damaged then. What may come of it: a refusal, an error of a read, or content that is allowed; and a
-//! scrub that finds nothing lost must be right. Allowed is here what no *confirmed* version has replaced, one that was durable
-//! when a later flush began; and of the frame that says so a copy is left. With `--force` anything older is allowed, too, but
-//! nothing that was not written there.
+//! **Beyond the promise.** A fair share of the worlds end with damage that nothing could survive for certain
+//! (`ruin`): bits flip in checkpoints, superblocks, frames and chunks of any number of members, members are
+//! lost, power fails during recovery, and more is damaged then. What may come of it: a refusal, an error of a
+//! read, or content that is allowed; and a scrub that finds nothing lost must be right. Allowed is here what
+//! no *confirmed* version has replaced, one that was durable when a later flush began; and of the frame that
+//! says so a copy is left. With `--force` anything older is allowed, too, but nothing that was not written
+//! there.
 //!
-//! What is not modelled: a device that lies about flushes, and one that returns wrong bytes which happen to match their
-//! checksum.
+//! What is not modelled: a device that lies about flushes, and one that returns wrong bytes which happen to
+//! match their checksum.
 //!
 //! # Where things are
 //!
-//! `disk` a device's cache and what survives; `world` operations, delays, faults; `oracle` what a sector may hold;
-//! `rot` damage to what is stored, and when it counts as made good; `ruin` damage beyond the promise; `swarm` what is
-//! drawn from the seed; `machine` power on and off; `session` requests; `check` invariants at rest; `explore` many worlds;
-//! `script` power cuts at every operation of a small plan; `course` which parts of a world happen, `simpler` what can be made
-//! simpler about one, `shrink` the smallest world that still fails.
+//! `disk` a device's cache and what survives; `world` operations, delays, faults; `oracle` what a sector may
+//! hold; `rot` damage to what is stored, and when it counts as made good; `ruin` damage beyond the promise;
+//! `swarm` what is drawn from the seed; `machine` power on and off; `session` requests; `check` invariants at
+//! rest; `explore` many worlds; `script` power cuts at every operation of a small plan; `course` which parts
+//! of a world happen, `simpler` what can be made simpler about one, `shrink` the smallest world that still
+//! fails.
 #![forbid(unsafe_code)]
 
 mod check;
@@ -57,6 +60,7 @@ mod disk;
 mod explore;
 mod machine;
 mod oracle;
+mod parts;
 mod rot;
 mod ruin;
 mod script;

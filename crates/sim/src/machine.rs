@@ -1,4 +1,5 @@
-//! One world from its seed to its end: power on, a session of requests and faults, power off, again and again.
+//! One world from its seed to its end: power on, a session of requests and faults, power off, again and
+//! again.
 
 use crate::Rng;
 use crate::check;
@@ -30,7 +31,8 @@ impl Violation {
         Self { what, place }
     }
 
-    /// Whether it is the same in another world: noticed at the same line, in the same words but for numbers and details.
+    /// Whether it is the same in another world: noticed at the same line, in the same words but for numbers
+    /// and details.
     pub fn is_like(&self, other: &Self) -> bool {
         self.place == other.place && self.gist() == other.gist()
     }
@@ -521,7 +523,8 @@ impl Machine {
         Ok(arrangement)
     }
 
-    /// A last start without power cuts: everything is read and checked, then the array stops in order and starts clean.
+    /// A last start without power cuts: everything is read and checked, then the array stops in order and
+    /// starts clean.
     pub fn finale(&mut self) -> Result<(), Violation> {
         self.swarm.rotting = false;
         let array = loop {

@@ -1,16 +1,18 @@
-//! What each sector of the volume may hold, kept as plainly as possible: a list of candidate writes per sector.
+//! What each sector of the volume may hold, kept as plainly as possible: a list of candidate writes per
+//! sector.
 //!
-//! Every write, and every discard, is a *version* with three facts: when it was submitted, when it was answered, and
-//! whether it is known durable. Version 0 is the zeros of a new volume. Two rules:
+//! Every write, and every discard, is a *version* with three facts: when it was submitted, when it was
+//! answered, and whether it is known durable. Version 0 is the zeros of a new volume. Two rules:
 //!
-//! - A read may give any version but those that another version has certainly replaced: one that was submitted after the
-//!   first was answered, and was itself answered before the read was submitted.
+//! - A read may give any version but those that another version has certainly replaced: one that was
+//!   submitted after the first was answered, and was itself answered before the read was submitted.
 //! - After a power cut a sector may hold any version but those that a durable version has certainly replaced.
 //!
 //! A sector that was read after a restart holds what was read: from then on nothing else is allowed.
 //!
-//! Payloads name themselves: every sector starts with its version and its address, and the rest follows from both. It ends
-//! with its own CRC-32C, as users' data often does, so that all versions of a chunk have the same CRC-32C.
+//! Payloads name themselves: every sector starts with its version and its address, and the rest follows from
+//! both. It ends with its own CRC-32C, as users' data often does, so that all versions of a chunk have the
+//! same CRC-32C.
 
 use block::mix;
 use std::fmt;
@@ -232,8 +234,8 @@ impl Oracle {
         self.judge(lba, bytes, allowed).map(|_| ())
     }
 
-    /// A read of an array that is damaged beyond the promise gave `bytes` for a sector. `forced`: the operator has accepted
-    /// anything older.
+    /// A read of an array that is damaged beyond the promise gave `bytes` for a sector. `forced`: the
+    /// operator has accepted anything older.
     pub fn check_ruined(&self, lba: u64, bytes: &[u8], forced: bool) -> Result<(), Wrong> {
         if !forced {
             return self.judge(lba, bytes, self.sectors[lba as usize].clone()).map(|_| ());
@@ -247,12 +249,14 @@ impl Oracle {
         }
     }
 
-    /// Power was lost: nothing more will be answered, and what no durable version has replaced may have survived.
+    /// Power was lost: nothing more will be answered, and what no durable version has replaced may have
+    /// survived.
     pub fn crashed(&mut self) {
         self.survive(|fact| fact.durable);
     }
 
-    /// The same, and then comes damage beyond the promise: what no confirmed version has replaced may have survived.
+    /// The same, and then comes damage beyond the promise: what no confirmed version has replaced may have
+    /// survived.
     pub fn crashed_before_ruin(&mut self) {
         self.survive(|fact| fact.confirmed);
     }
@@ -267,7 +271,8 @@ impl Oracle {
         }
         for list in &self.sectors {
             for &version in list {
-                // Whichever survived, it is what any later write replaces; none of them replaces another any more.
+                // Whichever survived, it is what any later write replaces; none of them replaces another any
+                // more.
                 self.facts[version as usize].answered = now;
             }
         }
@@ -281,8 +286,9 @@ impl Oracle {
         Ok(())
     }
 
-    /// After everything was anchored: a version of which one sector of a stripe certainly survived and another certainly did not,
-    /// with those sectors. Another version that was under way together with it explains a sector, whatever it holds.
+    /// After everything was anchored: a version of which one sector of a stripe certainly survived and
+    /// another certainly did not, with those sectors. Another version that was under way together with it
+    /// explains a sector, whatever it holds.
     pub fn torn(&self, stripe_sectors: u64) -> Option<(Version, u64, u64)> {
         (self.unsettled_from..self.facts.len()).find_map(|version| {
             let fact = self.facts[version];

@@ -1,5 +1,6 @@
-//! Damage to what is stored, and when a device that suffered it is above suspicion again: when a scrub that began later has
-//! come to its end, or, for metadata alone, a round of the patrol. From then on others may be lost in its place.
+//! Damage to what is stored, and when a device that suffered it is above suspicion again: when a scrub that
+//! began later has come to its end, or, for metadata alone, a round of the patrol. From then on others may be
+//! lost in its place.
 
 use crate::disk::BLOCK_BYTES;
 use crate::machine::Machine;
@@ -15,7 +16,8 @@ pub(crate) enum Hurt {
     /// Nothing.
     #[default]
     Nothing,
-    /// Superblocks, checkpoints or journal frames; in this session when so many rounds of the patrol had begun.
+    /// Superblocks, checkpoints or journal frames; in this session when so many rounds of the patrol had
+    /// begun.
     Metadata { round: u64 },
     /// Anything.
     Anything,
@@ -95,7 +97,8 @@ impl Machine {
         self.world.change().disk_mut(dev).flip(offset, bit);
     }
 
-    /// Who must be whole when a scrub that begins now has come to its end: members in service that nothing threatens any more.
+    /// Who must be whole when a scrub that begins now has come to its end: members in service that nothing
+    /// threatens any more.
     pub fn patients(&self, array: &Array<Shared>) -> Patients {
         let in_service = |dev: &u16| {
             let there = !self.standing[usize::from(*dev)].lost && self.world.look().is_present(*dev);

@@ -1,11 +1,13 @@
-//! Damage beyond what the code tolerates, at the end of a world: m + 1 members and more, in data and metadata, with a power
-//! cut and the loss of members, before and in the middle of recovery.
+//! Damage beyond what the code tolerates, at the end of a world: m + 1 members and more, in data and
+//! metadata, with a power cut and the loss of members, before and in the middle of recovery.
 //!
-//! What may come of it is little: the array is refused; or a read fails; or it gives what a read may give. What it must not be
-//! is wrong, older than what is known on disk to have been durable, or called whole when it is not.
+//! What may come of it is little: the array is refused; or a read fails; or it gives what a read may give.
+//! What it must not be is wrong, older than what is known on disk to have been durable, or called whole when
+//! it is not.
 //!
-//! What is known on disk is the oracle's *confirmed* content: durable, with a flush after that, so that a frame says so; or all
-//! that is durable, if the superblocks name it. And one frame that says so must be left; of the very last one nothing else can tell. So must one of the members that were in service.
+//! What is known on disk is the oracle's *confirmed* content: durable, with a flush after that, so that a
+//! frame says so; or all that is durable, if the superblocks name it. And one frame that says so must be
+//! left; of the very last one nothing else can tell. So must one of the members that were in service.
 
 use crate::course::Part;
 use crate::disk::{BLOCK_BYTES, Image, bytes_of};
@@ -84,7 +86,8 @@ impl Machine {
             }
         }
         self.keep_who_knows(&mut lost);
-        // After an orderly stop the superblocks tell as much as the last frame does: one of the two is spared.
+        // After an orderly stop the superblocks tell as much as the last frame does: one of the two is
+        // spared.
         let stopped = self.newest_superblock().is_some_and(|newest| newest.clean);
         let told = stopped || self.is_confirmed();
         let spared = if told && self.rng.chance(2, 3) { Spared::Superblocks } else { Spared::Witness };
@@ -118,8 +121,8 @@ impl Machine {
         Ok(())
     }
 
-    /// One must be left who holds a copy of the last frame, and one whose superblock is the newest: a member that was taken out
-    /// of service does not know of it, and what came after is on the others alone.
+    /// One must be left who holds a copy of the last frame, and one whose superblock is the newest: a member
+    /// that was taken out of service does not know of it, and what came after is on the others alone.
     fn keep_who_knows(&self, lost: &mut BTreeSet<u16>) {
         let newest = self.newest_superblock().map(|superblock| (superblock.epoch, superblock.config_seq));
         let told: Vec<u16> = (0..self.member_count())
@@ -161,7 +164,8 @@ impl Machine {
         self.damage(harm, &victims, permille, &witness);
     }
 
-    /// The member that is left with a copy of the last frame: it must be known as a member, or it tells nobody.
+    /// The member that is left with a copy of the last frame: it must be known as a member, or it tells
+    /// nobody.
     fn keeper(&self, lost: &BTreeSet<u16>) -> Option<u16> {
         let holders = self.witness().into_iter().map(|(dev, _)| dev);
         holders.into_iter().find(|dev| !lost.contains(dev) && !self.standing[usize::from(*dev)].lost)
@@ -235,7 +239,8 @@ impl Machine {
         each.max_by_key(|superblock| (superblock.epoch, superblock.config_seq))
     }
 
-    /// The copies of a frame that says most of what is durable: one of them must be left, or nothing can tell.
+    /// The copies of a frame that says most of what is durable: one of them must be left, or nothing can
+    /// tell.
     fn witness(&self) -> Vec<Place> {
         let Some(newest) = self.newest_superblock() else { return Vec::new() };
         let world = self.world.look();
@@ -331,7 +336,8 @@ impl Machine {
             let superblock = superblock_of(self.world.look().disk(dev).durable()).filter(|_| !gone);
             found.extend(superblock.map(|superblock| (dev, superblock)));
         }
-        // Members that were out of service know nothing of what came later: without any other nobody can tell.
+        // Members that were out of service know nothing of what came later: without any other nobody can
+        // tell.
         found.iter().find(|&&(dev, _)| !self.standing[usize::from(dev)].excluded)?;
         let superblocks: Vec<Superblock> = found.iter().map(|(_, superblock)| superblock.clone()).collect();
         let mut arrangement =

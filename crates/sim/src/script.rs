@@ -45,7 +45,8 @@ pub enum Step {
     Replace,
 }
 
-/// An array and what is asked of it. Steps of one group run side by side; the next group waits for their answers.
+/// An array and what is asked of it. Steps of one group run side by side; the next group waits for their
+/// answers.
 #[derive(Clone, Debug)]
 pub struct Script {
     /// The array.
@@ -107,8 +108,8 @@ impl Script {
         Self { scheme, data_count: 2, parity_count, reserve: None, stripes: 4, groups }
     }
 
-    /// A log stripe whose members but one are superseded and committed at once, so that its chunks are free; then a flush and
-    /// whole stripes, until everything free was written to.
+    /// A log stripe whose members but one are superseded and committed at once, so that its chunks are free;
+    /// then a flush and whole stripes, until everything free was written to.
     pub fn reuse() -> Self {
         const STRIPE: u64 = 4 * CHUNK;
         let write = |first, count| Step::Write { first, count, durable: false };
@@ -133,8 +134,9 @@ impl Script {
         }
     }
 
-    /// Elastic stripes of one chunk each, of every unit of which one is overwritten at once and the other stays valid, until
-    /// the valid ones must be moved; then a flush, and writes to what that freed, among them to chunks that were moved.
+    /// Elastic stripes of one chunk each, of every unit of which one is overwritten at once and the other
+    /// stays valid, until the valid ones must be moved; then a flush, and writes to what that freed, among
+    /// them to chunks that were moved.
     pub fn collecting(scheme: SchemeKind) -> Self {
         const STRIPES: u32 = 9;
         let write = |chunk: u64| Step::Write { first: chunk * CHUNK, count: CHUNK, durable: false };
@@ -219,8 +221,8 @@ impl Script {
         (self.data_count + self.parity_count + logs) as u16
     }
 
-    /// Runs the script with a power cut, starts the array again and checks everything. How many operations began or ended,
-    /// without assembly.
+    /// Runs the script with a power cut, starts the array again and checks everything. How many operations
+    /// began or ended, without assembly.
     pub fn run(&self, cut: Cut) -> Result<u64, Violation> {
         self.run_counting(cut).map(|(events, _)| events)
     }

@@ -18,9 +18,11 @@ use block::{DevIndex, Random as _, Slot};
 use format::{CheckpointKind, MemberState};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Turns without an answer or a step of maintenance after which a world counts as stuck although operations complete.
+/// Turns without an answer or a step of maintenance after which a world counts as stuck although operations
+/// complete.
 const TURNS_MAX: u64 = 200_000;
-/// Turns that the engine asks for, one after the other, without an operation begun or ended, before it counts as spinning.
+/// Turns that the engine asks for, one after the other, without an operation begun or ended, before it counts
+/// as spinning.
 const SPINS_MAX: u64 = 5_000;
 /// Turns in which nothing at all happens, nor will, before a world counts as stuck.
 const IDLE_TURNS_MAX: u64 = 20;
@@ -137,7 +139,8 @@ impl<'a> Session<'a> {
         Ok(true)
     }
 
-    /// Requests and faults, as many as the world has. One that is left out takes a turn all the same, unless in a hurry.
+    /// Requests and faults, as many as the world has. One that is left out takes a turn all the same, unless
+    /// in a hurry.
     fn work(&mut self) -> Result<(), Violation> {
         let (steps, hurried) = (self.machine.swarm.requests, self.machine.is_hurried());
         let pauses = self.machine.keeps(Part::Pause);
@@ -219,9 +222,9 @@ impl<'a> Session<'a> {
         (tag, submitted)
     }
 
-    /// One turn of the array and the world, and the answers it brought. Exactly as a server does it: the engine is pumped
-    /// once, and again without waiting only if it asks for that; else the next turn comes when an operation ends or a deadline
-    /// has come, and if there is neither, with the next request.
+    /// One turn of the array and the world, and the answers it brought. Exactly as a server does it: the
+    /// engine is pumped once, and again without waiting only if it asks for that; else the next turn comes
+    /// when an operation ends or a deadline has come, and if there is neither, with the next request.
     fn turn(&mut self) -> Result<(), Violation> {
         self.machine.now_ns += self.machine.rng.below(2_000);
         let now_ns = self.machine.now_ns;
@@ -308,8 +311,8 @@ impl<'a> Session<'a> {
         Ok(())
     }
 
-    /// Nobody asks for anything for as long as the engine has anything to do: every request is answered, and what was to be
-    /// committed when idle is.
+    /// Nobody asks for anything for as long as the engine has anything to do: every request is answered, and
+    /// what was to be committed when idle is.
     fn lie_still(&mut self) -> Result<(), Violation> {
         if !self.drain()? || !self.settle()? {
             return Ok(());
@@ -341,8 +344,8 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Turns until every request is answered; `false` if power failed first, or more devices than the code tolerates have
-    /// stopped answering: then answers may be errors, but they come.
+    /// Turns until every request is answered; `false` if power failed first, or more devices than the code
+    /// tolerates have stopped answering: then answers may be errors, but they come.
     pub fn drain(&mut self) -> Result<bool, Violation> {
         while !self.crashed() && !self.requests.is_empty() {
             self.turn()?;
@@ -363,7 +366,8 @@ impl<'a> Session<'a> {
         };
         self.machine.outcome.requests += 1;
         for &(dev, serial) in &request.out {
-            // Submitted when the member was out, and answered: the others know by now. A failed array tells nobody.
+            // Submitted when the member was out, and answered: the others know by now. A failed array tells
+            // nobody.
             if !self.blacked_out() && self.is_out(dev) && self.serial(dev) == serial {
                 self.machine.standing[usize::from(dev)].excluded = true;
             }
@@ -377,8 +381,8 @@ impl<'a> Session<'a> {
         result
     }
 
-    /// Reads the whole volume; after a restart what is read is from then on the only right content. `false` if power
-    /// failed first.
+    /// Reads the whole volume; after a restart what is read is from then on the only right content. `false`
+    /// if power failed first.
     pub fn read_everything(&mut self) -> Result<bool, Violation> {
         let anchor = self.machine.unread;
         let sectors = self.machine.oracle.sector_count() as u64;
@@ -404,11 +408,12 @@ impl<'a> Session<'a> {
         Ok(true)
     }
 
-    /// Everything settles and is durable; then all invariants are checked. Nothing happens if power fails first.
+    /// Everything settles and is durable; then all invariants are checked. Nothing happens if power fails
+    /// first.
     pub fn rest(&mut self) -> Result<(), Violation> {
         self.machine.world.change().make_room();
-        // The first flush makes records durable, the second makes that known on disk; background work may add records.
-        // Without a journal, only the figures tell that there was some.
+        // The first flush makes records durable, the second makes that known on disk; background work may add
+        // records. Without a journal, only the figures tell that there was some.
         let work = |array: &Array<Shared>| {
             let engine = array.engine_ref();
             (engine.journal().next_seq(), engine.stats().stripes_committed)

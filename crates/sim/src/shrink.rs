@@ -1,6 +1,6 @@
-//! From a world that fails to a much smaller one that fails in the same way: delta debugging (Zeller, Hildebrandt,
-//! "Simplifying and Isolating Failure-Inducing Input", IEEE TSE 2002) over the parts of its sessions, and what is simpler
-//! about it tried one by one.
+//! From a world that fails to a much smaller one that fails in the same way: delta debugging (Zeller,
+//! Hildebrandt, "Simplifying and Isolating Failure-Inducing Input", IEEE TSE 2002) over the parts of its
+//! sessions, and what is simpler about it tried one by one.
 //!
 //! It is deterministic and bounded: so many worlds are run at most, whatever comes of them.
 

@@ -1,4 +1,5 @@
-//! What can be made simpler about a world while it still fails: fewer devices, one request at a time, no caches.
+//! What can be made simpler about a world while it still fails: fewer devices, one request at a time, no
+//! caches.
 
 use crate::swarm::Swarm;
 use array::CommitPolicy;
@@ -7,8 +8,8 @@ use format::{CodeKind, SchemeKind};
 use std::fmt;
 use std::str::FromStr;
 
-/// One thing that can be simpler; its values, the simplest first, and how a world gets one. `false` if that is no change, or
-/// there is no such array.
+/// One thing that can be simpler; its values, the simplest first, and how a world gets one. `false` if that
+/// is no change, or there is no such array.
 struct Knob {
     name: &'static str,
     values: &'static [u64],

@@ -1,4 +1,5 @@
-//! What one world looks like: every choice drawn from the seed, so that unusual combinations come up (swarm testing).
+//! What one world looks like: every choice drawn from the seed, so that unusual combinations come up (swarm
+//! testing).
 
 use crate::Rng;
 use crate::disk::Tear;
@@ -156,7 +157,8 @@ pub struct Swarm {
     pub crashes: bool,
     /// Whether most damage is done to metadata, and scrubs are many.
     pub rotting: bool,
-    /// Whether a session that begins with a whole array ends with more devices gone than the code tolerates, for a while.
+    /// Whether a session that begins with a whole array ends with more devices gone than the code tolerates,
+    /// for a while.
     pub blackouts: bool,
     /// Whether the world ends with damage beyond what the code tolerates.
     pub ruin: bool,
@@ -169,7 +171,8 @@ pub struct Pinned {
     pub scheme: Option<SchemeKind>,
     /// What is scarce.
     pub scarce: Option<Scarce>,
-    /// Whether more devices than the code tolerates stop answering in every session that begins with a whole array.
+    /// Whether more devices than the code tolerates stop answering in every session that begins with a whole
+    /// array.
     pub blackouts: bool,
     /// Whether every world ends with damage beyond what the code tolerates.
     pub ruin: bool,
@@ -200,7 +203,8 @@ impl Swarm {
         let config = draw_config(rng, pinned.scheme);
         let sectors = config.volume_bytes() / block::SECTOR_BYTES;
         let faults = rng.chance(3, 4) || pinned.blackouts;
-        // Without a journal an in-place scheme promises only what Linux md does: no power cut while a device is hurt.
+        // Without a journal an in-place scheme promises only what Linux md does: no power cut while a device
+        // is hurt.
         let crashes = !(faults && is_resync(&config));
         // Drawn in this order, on which published seeds depend.
         let options = draw_options(rng, &config);
@@ -261,7 +265,8 @@ impl Swarm {
         }
     }
 
-    /// The same with metadata that rots, and scrubs or a patrol that mend it; then other devices are lost at once.
+    /// The same with metadata that rots, and scrubs or a patrol that mend it; then other devices are lost at
+    /// once.
     fn rotting(mut self, rng: &mut Rng) -> Self {
         (self.rotting, self.faults, self.blackouts) = (true, true, false);
         self.crashes = !is_resync(&self.config);
@@ -276,8 +281,8 @@ impl Swarm {
         self
     }
 
-    /// The same with hardly any spare chunks and few flushes: space is reused as soon as it may be, and a power cut leaves
-    /// much of what the caches hold.
+    /// The same with hardly any spare chunks and few flushes: space is reused as soon as it may be, and a
+    /// power cut leaves much of what the caches hold.
     fn short_of_space(mut self, rng: &mut Rng) -> Self {
         let stripes = self.config.stripe_count.min(rng.pick(&[4, 8])) as u32;
         if self.config.scheme == SchemeKind::Eplog {
@@ -297,8 +302,8 @@ impl Swarm {
         self.unflushed(rng)
     }
 
-    /// The same with few stripes that are written and committed over and over: what one write made is freed by a later one
-    /// before either is durable, and reused as soon as both are.
+    /// The same with few stripes that are written and committed over and over: what one write made is freed
+    /// by a later one before either is durable, and reused as soon as both are.
     fn rewriting(mut self, rng: &mut Rng) -> Self {
         self = self.short_of_space(rng);
         self.mix = Mix { write: 0, stripe: 0, discard: 0, commit: rng.pick(&[0, 50]), ..self.mix };
@@ -308,7 +313,8 @@ impl Swarm {
         self
     }
 
-    /// The same with the smallest journal, many records and few flushes: what a checkpoint frees is overwritten at once.
+    /// The same with the smallest journal, many records and few flushes: what a checkpoint frees is
+    /// overwritten at once.
     fn short_of_journal(mut self, rng: &mut Rng) -> Self {
         self.config.journal_blocks = 40;
         self.mix = Mix { write: 100, whole: 300, flush: rng.pick(&[0, 2]), discard: 0, ..self.mix };

@@ -1,4 +1,5 @@
-//! The devices of one simulated machine, as the engine sees them. The fault model is in the crate's documentation.
+//! The devices of one simulated machine, as the engine sees them. The fault model is in the crate's
+//! documentation.
 
 use crate::Rng;
 use crate::disk::{BLOCK_BYTES, Block, Disk, Image, Tear, blocks_of, bytes_of};
@@ -202,7 +203,8 @@ impl World {
         self.crash_at = Some(self.events + events);
     }
 
-    /// What is planned of power cuts and devices that stop answering comes after so many more operation starts or ends.
+    /// What is planned of power cuts and devices that stop answering comes after so many more operation
+    /// starts or ends.
     pub fn postpone_cut(&mut self, events: u64) {
         let at = self.events + events;
         match &mut self.blackout {
@@ -299,7 +301,8 @@ impl World {
         old
     }
 
-    /// The machine is off: caches are resolved, nothing is in flight, traps are gone. It can be started again.
+    /// The machine is off: caches are resolved, nothing is in flight, traps are gone. It can be started
+    /// again.
     pub fn power_cycle(&mut self, tear: Tear) {
         let mut flights: Vec<Vec<(usize, Vec<Block>)>> = self.members.iter().map(|_| Vec::new()).collect();
         self.gone.clear();
@@ -499,7 +502,8 @@ impl World {
         Ok(run(&mut self.members[dev.index()].disk))
     }
 
-    /// Traps for the calls that assembly makes; misdirected writes are for the running array, those traps wait.
+    /// Traps for the calls that assembly makes; misdirected writes are for the running array, those traps
+    /// wait.
     fn spring_now(&mut self, op: &DeviceOp) -> (Option<IoFault>, u64) {
         let (mut waiting, traps): (Vec<Trap>, Vec<Trap>) = std::mem::take(&mut self.traps)
             .into_iter()

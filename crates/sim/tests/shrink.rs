@@ -1,4 +1,5 @@
-//! A world that fails is shrunk to a few steps, and what is left fails in the same way whenever it is replayed.
+//! A world that fails is shrunk to a few steps, and what is left fails in the same way whenever it is
+//! replayed.
 #![allow(clippy::unwrap_used, reason = "tests may panic")]
 
 use array::{Planted, plant};

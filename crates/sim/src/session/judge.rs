@@ -111,8 +111,8 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// In-place schemes with a journal change a stripe at once: what one request does to it, be it a write or a discard, is there
-    /// after a power cut or is not.
+    /// In-place schemes with a journal change a stripe at once: what one request does to it, be it a write or
+    /// a discard, is there after a power cut or is not.
     pub(super) fn check_torn(&self) -> Result<(), Violation> {
         let config = self.machine.swarm.config;
         if !config.scheme.is_in_place() || config.consistency != Consistency::Journal {

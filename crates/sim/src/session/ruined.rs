@@ -33,7 +33,8 @@ impl Session<'_> {
         self.array.engine_ref().losses().chunks.contains(Lcn::new(lcn))
     }
 
-    /// Reads the whole volume, chunk by chunk; how many chunks could not be read. Those and no others are listed as lost then.
+    /// Reads the whole volume, chunk by chunk; how many chunks could not be read. Those and no others are
+    /// listed as lost then.
     pub fn read_ruined(&mut self) -> Result<u64, Violation> {
         self.unreadable.clear();
         let sectors = self.machine.oracle.sector_count() as u64;

@@ -4,7 +4,8 @@ use super::{Kind, Session};
 use block::Random as _;
 
 impl Session<'_> {
-    /// Now and then a scrub that is under way is paused, goes on, gets another rate or is given up; `false` if nothing was done.
+    /// Now and then a scrub that is under way is paused, goes on, gets another rate or is given up; `false`
+    /// if nothing was done.
     pub(super) fn steer_scrub(&mut self) -> bool {
         let scrubs =
             self.array.engine_ref().maintenance().is_some_and(|(kind, _, _)| kind == array::WorkKind::Scrub);
