@@ -4,14 +4,18 @@
 //! system refuses) and locked: `flock` keeps other processes of ours out, O_EXCL on a block device keeps mounts and md
 //! out.
 
+mod error;
+mod facts;
 mod open;
 mod place;
 mod probe;
 mod signature;
 
-pub use open::{Access, DirectIo, Note, OpenError, OpenOptions};
+pub use error::OpenError;
+pub use facts::{Identity, identity};
+pub use open::{Access, DirectIo, Note, OpenOptions};
 pub use place::Whereabouts;
-pub use probe::{Existing, Identity, Probe, allocate_file, create_file, identity, probe};
+pub use probe::{Existing, Probe, allocate_file, create_file, probe};
 
 use crate::operation::{assert_grid, range_fits};
 use block::{DevIndex, IoFault, Pool};

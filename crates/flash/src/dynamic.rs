@@ -3,40 +3,20 @@
 use crate::config::SsdConfig;
 use crate::counters::Counters;
 use crate::ghost::{Ghosts, KNOTS, Knot};
-use crate::slc::SlcCap;
-use crate::stream::Separation;
-
-/// The cap chosen online (L-17; left to future work by the paper), for any workload.
-///
-/// Small copies of the SSD (*ghosts*) simulate a sample of the host's writes, each with another cap. So there
-/// is a curve of write amplification and wear over the cap at any time. The cap with the least wear is taken
-/// among those that keep the limit: write amplification at most `slack` above that without SLC mode. It is
-/// chosen anew after each *interval*, in which as many pages are written as are mapped.
-///
-/// Ghosts are small, so they are right to a few hundredths only. What the limit counts from, and whether it
-/// is kept, is therefore measured on the SSD itself. It works without SLC mode at first, in batches of eight
-/// intervals, until two batches agree; their mean is the *base*. From then on the ghost without SLC mode
-/// tells how much the base has changed, and the largest cap allowed follows the SSD's own write
-/// amplification, and its wear corrects what the ghosts say of wear. SLC mode that may pay as far as the
-/// ghosts can tell is tried; if it does not on the SSD, it ends. When the mapped pages or the ghost's write
-/// amplification change by a tenth, all of this begins anew.
-#[derive(Clone, Copy, PartialEq, Debug)]
-pub struct DynamicCap {
-    /// How much more write amplification than without SLC mode is acceptable; infinite for the least wear.
-    pub slack: f64,
-}
+use crate::slc::{CapChooser, SlcCap};
+use crate::stream::{Separation, Tag};
 
 /// What chooses the dynamic cap of a domain.
 #[derive(Clone, Debug)]
 pub(crate) struct Planner {
-    pub(crate) ghosts: Ghosts,
+    ghosts: Ghosts,
     governor: Governor,
     stress_ratio: f64,
 }
 
 impl Planner {
     /// For a domain of a checked configuration; `None` if nothing has to be chosen.
-    pub(crate) fn new(config: &SsdConfig) -> Option<Box<Self>> {
+    pub(crate) fn new(config: &SsdConfig) -> Option<Box<dyn CapChooser>> {
         let slc = config.slc.as_ref()?;
         match &slc.cap {
             SlcCap::Share(_) => None,
@@ -48,9 +28,18 @@ impl Planner {
             })),
         }
     }
+}
 
-    /// After an interval: the cap, as a share of all blocks.
-    pub(crate) fn plan(&mut self, recent: &Counters, mapped: u32) -> f64 {
+impl CapChooser for Planner {
+    fn written(&mut self, lpn: u32, tag: Tag) {
+        self.ghosts.write(lpn, tag);
+    }
+
+    fn trimmed(&mut self, lpn: u32) {
+        self.ghosts.trim(lpn);
+    }
+
+    fn plan(&mut self, recent: &Counters, mapped: u32) -> f64 {
         let in_mlc_mode = self.stress_ratio * recent.host_pages_written as f64;
         let measured = Interval {
             amplification: recent.write_amplification(),
@@ -69,6 +58,14 @@ impl Planner {
             Decision::Share(1.0) => 1.0,
             Decision::Share(share) => share * self.ghosts.slc_share(),
         }
+    }
+
+    fn bytes(&self) -> usize {
+        self.ghosts.bytes()
+    }
+
+    fn copy(&self) -> Box<dyn CapChooser> {
+        Box::new(self.clone())
     }
 }
 

@@ -72,7 +72,7 @@ impl Ghosts {
         let mut curve = [Knot::default(); KNOTS];
         curve.iter_mut().zip(SHARES).for_each(|(knot, share)| knot.share = share);
         Self {
-            ftls: vec![Ftl::new(&small, 0); KNOTS],
+            ftls: vec![Ftl::new(&small, 0, None); KNOTS],
             stride_bits,
             seen: [Counters::default(); KNOTS],
             stress_ratio: slc.stress_ratio,
@@ -132,7 +132,7 @@ impl Ghosts {
         last.slc_state.cap = last.blocks.len() as u32;
         for (ftl, share) in others.iter_mut().zip(SHARES) {
             // Neither negative nor more than there are blocks.
-            ftl.slc_state.cap = (share * self.slc_share * ftl.blocks.len() as f64).round() as u32;
+            ftl.slc.cap = (share * self.slc_share * ftl.blocks.len() as f64).round() as u32;
         }
     }
 

@@ -1,9 +1,9 @@
 //! Looking at a path before it becomes a member, and making files that can become one.
 
-use super::open::{OpenError, kind_of, logical_block_bytes, size_of};
-use super::{Kind, signature};
+use super::facts::{kind_of, logical_block_bytes, size_of};
+use super::{Kind, OpenError, signature};
 use std::fs::{self, File};
-use std::os::unix::fs::{FileExt, MetadataExt};
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 /// Zeros written at a time.
@@ -43,40 +43,6 @@ pub fn probe(path: &Path) -> Result<Probe, OpenError> {
         logical_block_bytes,
         signature: signature::detect(&head, &tail, size_bytes),
     })
-}
-
-/// Which file or block device it is, whatever path leads to it.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
-pub struct Identity {
-    /// The file system's number, or none that a file system has.
-    space: u64,
-    /// The inode, or the number of the block device.
-    number: u64,
-}
-
-impl Identity {
-    pub(super) fn of(metadata: &fs::Metadata, kind: Kind) -> Self {
-        match kind {
-            Kind::File => Self { space: metadata.dev(), number: metadata.ino() },
-            Kind::Block => Self { space: u64::MAX, number: metadata.rdev() },
-        }
-    }
-
-    /// As numbers, to be sent elsewhere.
-    pub fn numbers(self) -> (u64, u64) {
-        (self.space, self.number)
-    }
-
-    /// From [`Identity::numbers`].
-    pub fn from_numbers((space, number): (u64, u64)) -> Self {
-        Self { space, number }
-    }
-}
-
-/// Which file or block device a path leads to.
-pub fn identity(path: &Path) -> Result<Identity, OpenError> {
-    let metadata = fs::metadata(path).map_err(OpenError::io(path))?;
-    Ok(Identity::of(&metadata, kind_of(path, &metadata)?))
 }
 
 /// What to do with a file that is already there.
