@@ -20,14 +20,14 @@ use crate::stream::{SlotTable, Tag};
 use crate::timing::Media;
 use crate::victims::Victims;
 
-/// No physical page, no block.
+/// Stands for no physical page, and for no block.
 pub(crate) const NONE: u32 = u32::MAX;
-/// The slot of translation pages, beyond all that hosts can have.
+/// The slot of translation pages. It lies beyond all slots that hosts can have.
 const TRANSLATION_SLOT: u8 = 18;
-/// Slots there may be.
+/// How many slots there may be.
 pub(crate) const SLOTS: usize = TRANSLATION_SLOT as usize + 1;
 
-/// What a block is.
+/// What a block is used for now.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum State {
     Free,
@@ -41,18 +41,18 @@ pub(crate) struct BlockInfo {
     pub valid: u16,
     pub slot: u8,
     pub state: State,
-    /// How it is programmed; of a free block, how it was.
+    /// How it is programmed; a free block has the mode it had.
     pub mode: Mode,
 }
 
 /// What a frontier is for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Purpose {
-    /// The host's writes, and GC's with [`GcFrontier::Shared`].
+    /// It takes the host's writes, and GC's with [`GcFrontier::Shared`].
     Host,
-    /// GC's with [`GcFrontier::Separate`].
+    /// It takes GC's writes with [`GcFrontier::Separate`].
     Gc,
-    /// Static wear levelling.
+    /// It takes what static wear levelling moves.
     Levelling,
 }
 
@@ -85,13 +85,13 @@ pub(crate) struct Ftl {
     pub(crate) slots: SlotTable,
     pub(crate) cache: Option<MappingCache>,
     pub(crate) counters: Counters,
-    /// Host page writes and trims so far; never reset.
+    /// Counts the host's page writes and trims so far; it is never reset.
     pub(crate) clock: u64,
     /// Pages of the host that are mapped.
     pub(crate) mapped: u32,
     pub(crate) logical_pages: u32,
     pub(crate) pages_per_block: u32,
-    /// Turns page numbers into block numbers by multiplication.
+    /// Turns page numbers into block numbers by a multiplication.
     reciprocal: u64,
     pub(crate) ways: Ways,
     pub(crate) slc: Slc,
@@ -122,28 +122,28 @@ struct ParityClasses {
 /// Erases, and static wear levelling.
 #[derive(Clone, Debug)]
 pub(crate) struct Wear {
-    /// Of each block.
+    /// The erases of each block.
     pub erases: Vec<u32>,
-    /// From which difference of erases on cold blocks are moved.
+    /// Cold blocks are moved from this difference of erases on; `None` is never.
     pub spread: Option<u32>,
-    /// Erases since levelling looked.
+    /// Erases since levelling looked for cold blocks.
     pub erases_since: u32,
 }
 
-/// What GC is about.
+/// What GC is told, and works with.
 #[derive(Clone, Debug)]
 pub(crate) struct GcState {
     /// Free blocks below which it makes room.
     pub free_min: u32,
     /// Where its copies go.
     pub frontier: GcFrontier,
-    /// Its copy of the victim's owners, and the pages it moved.
+    /// A copy of the victim's owners, and then the pages that were moved.
     pub scratch: Vec<u32>,
     /// Victims collected for the room that is being made.
     pub effort: u32,
 }
 
-/// Programs that the counters do not have: for the laws.
+/// Programs that the counters do not have. The laws that `check.rs` tests need them.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Programmed {
     /// Pages programmed before their blocks were last erased, and pages of open blocks not programmed yet.
@@ -159,20 +159,21 @@ pub(crate) struct Slc {
     pub options: Option<SlcOptions>,
     /// Chooses the dynamic cap.
     pub chooser: Option<Box<dyn CapChooser>>,
-    /// The most there may be in use.
+    /// So many may be in use.
     pub cap: u32,
-    /// All, free ones included.
+    /// So many there are, free ones included.
     pub blocks: u32,
-    /// Open and closed ones.
+    /// So many are open or closed.
     pub in_use: u32,
-    /// No space for one more was found since the last erase.
+    /// Whether no space for one more was found since the last erase.
     pub denied: bool,
-    /// Counters when it was last chosen.
+    /// The counters when the cap was last chosen.
     pub seen: Counters,
 }
 
 impl Ftl {
-    /// The first or any other domain of a checked configuration.
+    /// Makes a domain, the first or any other, of a checked configuration; `chooser` is what chooses a
+    /// dynamic cap.
     pub(crate) fn new(config: &SsdConfig, domain: u32, chooser: Option<Box<dyn CapChooser>>) -> Self {
         let domains = u64::from(config.domains);
         let own =
@@ -305,7 +306,8 @@ impl Ftl {
         media.program(block, mode);
     }
 
-    /// Loads what writing these pages will need, so that the caches have it; a number that means nothing.
+    /// Loads what writing these pages will need, so that the caches have it. The number
+    /// answered means nothing.
     ///
     /// Memory takes a hundred times as long as an instruction, and writes depend on what they load, one after
     /// the other. These loads depend on nothing, so a processor has them under way together.
@@ -319,19 +321,20 @@ impl Ftl {
         }
         for lpn in lpns {
             let block = self.block_of(self.map[lpn as usize]);
-            let Some(info) = self.blocks.get(block as usize) else { continue }; // not mapped
+            // A page that is not mapped has no block.
+            let Some(info) = self.blocks.get(block as usize) else { continue };
             sum ^= u32::from(info.valid) ^ self.victims.warm(block);
         }
         sum
     }
 
-    /// The same for the map's entries of these pages.
+    /// Loads the map's entries of these pages. The number answered means nothing.
     #[inline]
     pub(crate) fn warm_map(&self, lpns: &[u32]) -> u32 {
         lpns.iter().fold(0, |sum, &lpn| sum ^ self.map[lpn as usize])
     }
 
-    /// A frontier with room for a page of the host.
+    /// Finds or makes a frontier with room for a page of the host.
     #[inline]
     fn host_frontier<M: Media>(&mut self, slot: u8, media: &mut M) -> usize {
         let way = self.turn(slot);
@@ -388,7 +391,7 @@ impl Ftl {
         }
     }
 
-    /// The host reads a page; whether it is mapped.
+    /// The host reads a page. Answers whether the page is mapped.
     pub(crate) fn read<M: Media>(&mut self, lpn: u32, media: &mut M) -> bool {
         self.counters.host_pages_read += 1;
         if self.cache.is_some() {
@@ -443,7 +446,8 @@ impl Ftl {
         }
     }
 
-    /// Writes a translation page. Takes a free block if need be, which the caller has made sure of.
+    /// Writes a translation page. It takes a free block if need be; the caller has made sure that
+    /// there is one.
     pub(crate) fn write_translation<M: Media>(&mut self, page: u32, media: &mut M) {
         // One open block at a time, so that a victim's translation pages take few free blocks; the next on
         // another way.
@@ -457,8 +461,8 @@ impl Ftl {
         media.map_program(block, mode);
     }
 
-    /// The slot for a parity page by how long its last version lived: short-lived parity in low classes.
-    /// Boundaries are the mean life, and powers of four of it, as for ages in SepBIT.
+    /// Chooses the slot of a parity page by how long its last version lived: short-lived parity goes to low
+    /// classes. The boundaries are the mean life and powers of four of it, as those of ages in SepBIT.
     fn classify_parity(&mut self, lpn: u32) -> u8 {
         let page = self.map[lpn as usize];
         let last = self.parity.count - 1;
@@ -479,7 +483,7 @@ impl Ftl {
         self.slots.slot_of(Tag::Parity(class))
     }
 
-    /// Closes what is open on a frontier and opens a free block there, of which there must be one.
+    /// Closes what is open on a frontier and opens a free block there. There must be a free block.
     pub(crate) fn renew(&mut self, frontier: usize, slot: u8, mode: Mode, way: u32) {
         self.close(frontier);
         let block = self.take_free(mode, way);
@@ -505,8 +509,8 @@ impl Ftl {
         self.open[frontier] = Open { next, end: next + self.capacity(mode), block };
     }
 
-    /// A free block to be programmed in this mode (P-07: one that was in this mode already, else
-    /// a converted one).
+    /// Takes a free block to be programmed in this mode (P-07: one that was in this mode already, else a
+    /// converted one).
     fn take_free(&mut self, mode: Mode, way: u32) -> u32 {
         if let Some(block) = self.free.take(way, mode) {
             return block;

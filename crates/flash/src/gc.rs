@@ -14,7 +14,7 @@ use crate::slc::{Mode, SlcCap};
 use crate::timing::Media;
 use crate::wear;
 
-/// Whose copies they are.
+/// On whose behalf pages are copied.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Cause {
     Gc,
@@ -36,7 +36,8 @@ impl Ftl {
             // What may be in SLC mode does not go into an MLC block, be there room in one or not.
             let mode = self.mode_for_new(slot);
             if self.slc.cap == 0 {
-                self.close(slc); // a full block, which nobody would close any more
+                // Nobody else would close this full block any more.
+                self.close(slc);
             }
             let frontier = self.frontier(Purpose::Host, slot, mode, way);
             if !self.open[frontier].is_full() {
@@ -145,8 +146,8 @@ impl Ftl {
         }
     }
 
-    /// Copies valid pages until the frontier's block is full or `left` are moved; says how many pages it
-    /// looked at and how many it moved. There is room for one, and one is left.
+    /// Copies valid pages until the frontier's block is full or `left` are moved. Answers how many pages it
+    /// looked at and how many it moved. The frontier has room for one page at least, and one is left.
     #[inline]
     fn copy_run(&mut self, owners: &[u32], first: u32, frontier: usize, left: u32) -> (usize, u32) {
         let open = &mut self.open[frontier];
@@ -166,9 +167,10 @@ impl Ftl {
         for (&lpn, page) in target[..moved].iter().zip(open.next..) {
             self.map[lpn as usize] = page;
         }
-        let moved = moved as u32; // no more than a block's pages
+        // No more than a block's pages are moved.
+        let moved = moved as u32;
         open.next += moved;
-        // Not more than a block's pages.
+        // No more than a block's pages are looked at.
         self.blocks[open.block as usize].valid += moved as u16;
         (read, moved)
     }
@@ -252,7 +254,8 @@ impl Ftl {
         for block in cold {
             self.keep_free(media);
             if self.free.count() < 2 || self.blocks[block as usize].state != State::Closed {
-                continue; // collected meanwhile
+                // The block was collected meanwhile.
+                continue;
             }
             self.counters.wear_operations += 1;
             let mode = self.blocks[block as usize].mode;
@@ -260,7 +263,7 @@ impl Ftl {
         }
     }
 
-    /// The mode of a block newly opened for the host's pages of a slot.
+    /// Chooses the mode of a block newly opened for the host's pages of a slot.
     fn mode_for_new(&mut self, slot: u8) -> Mode {
         if self.slc.options.is_none() || !self.slots.is_parity(slot) {
             return Mode::Mlc;
@@ -271,8 +274,8 @@ impl Ftl {
         if below && !self.slc.denied { Mode::Slc } else { Mode::Mlc }
     }
 
-    /// Whether one more block in SLC mode leaves enough space, whatever the cap says: for the pages mapped,
-    /// and one invalid page in each block so that GC gains something.
+    /// Whether one more block in SLC mode leaves enough space, whatever the cap says: space for the pages
+    /// mapped, and for one invalid page in each block, so that GC gains something.
     fn slc_has_space(&self) -> bool {
         let Some(slc) = &self.slc.options else { return false };
         let blocks = self.blocks.len() as u64;
@@ -285,13 +288,13 @@ impl Ftl {
         blocks * u64::from(self.pages_per_block) >= needed + lost
     }
 
-    /// The static cap; the dynamic one starts at 0.
+    /// Sets the static cap; the dynamic one starts at 0.
     pub(crate) fn start_slc(&mut self) {
         let Some(slc) = &self.slc.options else { return };
         if let SlcCap::Share(share) = slc.cap {
             let pages = self.owners.len() as f64 - f64::from(self.logical_pages);
             let blocks = share * pages / f64::from(self.pages_per_block - slc.pages_per_block);
-            // Not negative, and no more than there are blocks after rounding.
+            // The number is not negative, and after rounding no more than there are blocks.
             self.slc.cap = (blocks + 1e-9).floor().max(0.0).min(self.blocks.len() as f64) as u32;
         }
     }
@@ -304,7 +307,7 @@ impl Ftl {
             return;
         }
         self.slc.seen = self.counters;
-        // Neither negative nor more than there are blocks.
+        // The number is neither negative nor more than there are blocks.
         self.slc.cap = (chooser.plan(&recent, self.mapped) * self.blocks.len() as f64).round() as u32;
     }
 }
