@@ -16,7 +16,7 @@ pub(crate) struct Planner {
 
 impl Planner {
     /// Makes the planner of a domain of a checked configuration; `None` if nothing has to be chosen.
-    pub(crate) fn new(config: &SsdConfig) -> Option<Box<dyn CapChooser>> {
+    pub(crate) fn of(config: &SsdConfig) -> Option<Box<dyn CapChooser>> {
         let slc = config.slc.as_ref()?;
         match &slc.cap {
             SlcCap::Share(_) => None,

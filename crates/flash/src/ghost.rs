@@ -122,14 +122,14 @@ impl Ghosts {
             knot.wear += weight * (wear - knot.wear);
         }
         let most = &self.ftls[KNOTS - 1];
-        let share = f64::from(most.slc_state.in_use) / most.blocks.len() as f64;
+        let share = f64::from(most.slc.in_use) / most.blocks.len() as f64;
         self.slc_share += weight * (share - self.slc_share);
         self.set_caps();
     }
 
     fn set_caps(&mut self) {
         let Some((last, others)) = self.ftls.split_last_mut() else { return };
-        last.slc_state.cap = last.blocks.len() as u32;
+        last.slc.cap = last.blocks.len() as u32;
         for (ftl, share) in others.iter_mut().zip(SHARES) {
             // Neither negative nor more than there are blocks.
             ftl.slc.cap = (share * self.slc_share * ftl.blocks.len() as f64).round() as u32;

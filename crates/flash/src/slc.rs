@@ -66,8 +66,8 @@ pub(crate) trait CapChooser: fmt::Debug + Send + Sync {
     /// The host declares a page unused.
     fn trimmed(&mut self, lpn: u32);
 
-    /// After an interval: the cap, as a share of all blocks. `recent` is what was counted in the interval, and
-    /// `mapped` pages are mapped now.
+    /// After an interval: the cap, as a share of all blocks. `recent` is what was counted in the interval,
+    /// and `mapped` pages are mapped now.
     fn plan(&mut self, recent: &Counters, mapped: u32) -> f64;
 
     /// Bytes of memory that grow with the flash.

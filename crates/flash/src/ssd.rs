@@ -30,7 +30,7 @@ impl Ssd {
     pub fn new(config: SsdConfig) -> Result<Self, ConfigError> {
         config.check()?;
         let domains =
-            (0..config.domains).map(|domain| Ftl::new(&config, domain, Planner::new(&config))).collect();
+            (0..config.domains).map(|domain| Ftl::new(&config, domain, Planner::of(&config))).collect();
         let clock = config.timing.map(|timing| Clock::new(timing, &config.geometry, config.domains));
         Ok(Self { config, domains, clock, erases_before_reset: 0 })
     }

@@ -3,7 +3,8 @@
 /// The letters that begin an id; each is a section of `docs/requirements.md`.
 const AREAS: &str = "ABCEHKLMPRWX";
 
-/// The ids that a text cites, each with its line (from 1), in order: a letter, a hyphen and exactly two digits.
+/// The ids that a text cites, each with its line (from 1), in order: a letter, a hyphen and
+/// exactly two digits.
 pub fn cited(text: &str) -> Vec<(usize, String)> {
     let mut found = Vec::new();
     for (number, line) in text.lines().enumerate() {

@@ -76,8 +76,8 @@ impl fmt::Display for Note {
     }
 }
 
-/// File systems whose files another process or machine serves. They say that they do not block who starts a transfer, and do
-/// when that one does not answer: FUSE, NFS, CIFS, SMB2, Ceph, 9P.
+/// File systems whose files another process or machine serves. They say that they do not block who starts a
+/// transfer, and do when that one does not answer: FUSE, NFS, CIFS, SMB2, Ceph, 9P.
 const REMOTE: [u64; 6] = [0x6573_5546, 0x6969, 0xff53_4d42, 0xfe53_4d42, 0x00c3_6400, 0x0102_1997];
 
 fn is_remote(file_system: &rustix::fs::StatFs) -> bool {
@@ -87,8 +87,8 @@ fn is_remote(file_system: &rustix::fs::StatFs) -> bool {
 /// What `stat` counts a file's room in.
 const ST_BLOCK_BYTES: u64 = 512;
 
-/// Refuses a list that names one device under two paths. Two locks of one process would otherwise shut each other out
-/// and look like another process.
+/// Refuses a list that names one device under two paths. Two locks of one process would otherwise shut each
+/// other out and look like another process.
 pub(super) fn refuse_duplicates(paths: &[Option<PathBuf>]) -> Result<(), OpenError> {
     let mut seen: HashMap<Identity, &PathBuf> = HashMap::new();
     for path in paths.iter().flatten() {

@@ -22,8 +22,8 @@ pub struct Probe {
     pub signature: Option<&'static str>,
 }
 
-/// Looks at a file or block device without changing it: size, logical block, and whether somebody else's content is
-/// there.
+/// Looks at a file or block device without changing it: size, logical block, and whether somebody else's
+/// content is there.
 pub fn probe(path: &Path) -> Result<Probe, OpenError> {
     let error = |source| OpenError::io(path)(source);
     let kind = kind_of(path, &fs::metadata(path).map_err(error)?)?;
@@ -79,8 +79,8 @@ pub fn create_file(path: &Path, size_bytes: u64, existing: Existing) -> Result<(
     File::open(parent).and_then(|directory| directory.sync_all()).map_err(OpenError::io(parent))
 }
 
-/// Gives a file all the room it will ever need, and makes that durable: it is not sparse any more. A file that is not sparse
-/// when it is opened stays so; nothing of it is discarded.
+/// Gives a file all the room it will ever need, and makes that durable: it is not sparse any more. A file
+/// that is not sparse when it is opened stays so; nothing of it is discarded.
 pub fn allocate_file(path: &Path) -> Result<(), OpenError> {
     let io = |source| OpenError::io(path)(source);
     let file = fs::OpenOptions::new().write(true).open(path).map_err(io)?;

@@ -3,8 +3,8 @@
 /// A vector register and what the kernels do with it.
 ///
 /// # Safety
-/// The contract of every unsafe function here: the CPU has the instructions of the lane, and a pointer is good
-/// for [`Lane::BYTES`] bytes, to be read (`load`) or written (`store`). Nothing needs to be aligned.
+/// The contract of every unsafe function here: the CPU has the instructions of the lane, and a pointer is
+/// good for [`Lane::BYTES`] bytes, to be read (`load`) or written (`store`). Nothing needs to be aligned.
 pub(super) trait Lane: Copy {
     /// Width.
     const BYTES: usize;
