@@ -3,14 +3,46 @@
 //! | look for | in |
 //! |---|---|
 //! | how a write is laid out | `scheme/` (plans), `plan.rs` |
+//! | how the engine is built, the order of a turn | `engine/mod.rs` |
+//! | requests, batches of writes, discards | `engine/request.rs`, `engine/write.rs`, `engine/zero.rs`, `engine/trim.rs` |
+//! | the write cache | `engine/cache.rs` |
 //! | how plans are carried out | `engine/job.rs`, in place with a journal: `engine/payload.rs` |
 //! | reads, degraded reads, healing | `engine/read.rs`, `engine/cover.rs` |
 //! | what makes an acknowledgement durable | `engine/flush.rs`, `journal.rs` |
-//! | parity commit | `engine/background.rs`, `scheme/eplog/commit.rs` |
+//! | parity commit, garbage collection | `engine/commit.rs`, `engine/collect.rs`, `scheme/` |
 //! | checkpoints | `image.rs`, `engine/checkpoint.rs` |
-//! | start-up after a crash | `recovery/` |
-//! | rebuild, scrub, device failure | `engine/maintain.rs`, `health.rs` |
+//! | start-up after a crash | `recovery/`, in place: `scheme/in_place/` |
+//! | rebuild, scrub | `engine/maintain.rs` and its folder |
+//! | members: failures, superblocks | `health.rs`, `engine/flights.rs`, `engine/members.rs` |
 //! | metadata that nobody asks for | `engine/patrol.rs` |
+//! | what is lost | `engine/lost.rs`, `lost.rs` |
+//!
+//! # Words of the engine
+//! Beside those of [`block`]:
+//!
+//! | word | meaning |
+//! |---|---|
+//! | *activity* | work that goes on over several turns: an owned struct of the engine |
+//! | *board* | what activities want of each other and must know of each other |
+//! | *turn* | one `pump`, with what the driver does before and after it |
+//! | *job* | a plan and its progress |
+//! | *owner* | who is told when a job has ended |
+//! | *key* | the place of an entry in its table |
+//! | *ticket* | held by whoever may still read what was freed since |
+//! | *quarantine* | where freed space waits until that is durable and no ticket stands against it |
+//! | *retire* | of a job: all its writes have ended, and those of the jobs before it; its records become true |
+//! | *entry* | a chunk in the write cache |
+//! | *stage* | how far a job, a checkpoint or a round of the patrol is |
+//! | *stretch* | a bounded part of a discard, or of the metadata on one member |
+//! | *code word* | chunks that the code ties together: a data stripe, a log stripe, a row |
+//! | *unit* | some stripes that commit, rebuild or scrub take at a time |
+//! | *run* | of commit: from its trigger until nothing dirty of that moment is left; of maintenance: one rebuild or scrub |
+//! | *chunk run* | neighbouring chunks of one device |
+//! | *round* | one flush; one pass of the patrol over all metadata; one writing of all superblocks |
+//! | *payload ring* | where the content of chunks goes before they are overwritten in place |
+//! | *fence* | superblocks are being written: answers to requests are held |
+//! | *frozen* | more members are lost than the code tolerates: nothing is written any more |
+//! | *stuck* | of a dirty stripe: it cannot be committed, because what that needs is lost |
 #![forbid(unsafe_code)]
 
 mod checksum;
