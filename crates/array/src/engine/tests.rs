@@ -137,7 +137,7 @@ fn a_flush_ends_only_when_the_members_know_of_a_failure() {
 fn a_stop_waits_for_a_checkpoint_of_what_changed() {
     let mut core = core(EngineOptions::default());
     core.publish_clean(9);
-    core.board.checkpoint.through = Seq::new(0);
+    core.jobs.retired = core.board.checkpoint.through.next();
     Stop.drive(&mut core);
     assert!(core.board.checkpoint.is_busy() && !core.board.members.clean && !core.accepts_writes());
     let mut core = self::core(EngineOptions::default());
