@@ -1,8 +1,8 @@
 //! What drivers, front ends and operators ask of the engine; the turn itself is in the module above.
 
 use super::{
-    Done, Durability, Engine, EngineOptions, EngineStats, Losses, MaintenanceReport, MemberTrouble,
-    PatrolNotice, Progress,
+    Done, Durability, Engine, EngineOptions, EngineStats, Event, FailCause, Losses, MaintenanceReport,
+    MemberTrouble, Progress, WorkKind,
 };
 use crate::health::Health;
 use crate::image::CheckpointPlace;
@@ -134,16 +134,15 @@ impl Engine {
         &mut self.core.answers.done
     }
 
-    /// What was found about members since the last call.
-    pub fn take_notices(&mut self) -> Vec<PatrolNotice> {
-        self.activities.patrol.take_notices()
+    /// Moves what has happened since the last call to the end of `out`.
+    pub fn take_events(&mut self, out: &mut Vec<Event>) {
+        self.core.answers.events.take(out);
     }
 
-    /// Takes a member out of service; what it held is read through its cover from now on. If that is more
-    /// than the code tolerates, the array freezes: nothing is written or promised from this moment on, not
-    /// even that the member failed. When it comes back, the array is what it would be after a power cut now.
+    /// Takes a member out of service because somebody wants it; what it held is read through its cover from
+    /// now on. If that is more than the code tolerates, the array freezes.
     pub fn fail_device(&mut self, dev: DevIndex) {
-        self.core.fail_device(dev);
+        self.core.fail_member(dev, FailCause::Asked);
     }
 
     /// From now on commits after so many write requests, counted from now.
@@ -259,7 +258,7 @@ impl Engine {
     }
 
     /// What maintenance is under way, and how far it is.
-    pub fn maintenance(&self) -> Option<(&'static str, Progress, MaintenanceReport)> {
+    pub fn maintenance(&self) -> Option<(WorkKind, Progress, MaintenanceReport)> {
         self.activities.maintenance.under_way(&self.core)
     }
 

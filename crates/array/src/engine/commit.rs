@@ -159,18 +159,12 @@ impl Commits {
     }
 
     fn end_run(&mut self, core: &mut Core) {
-        let failed = !core.accepts_writes();
-        let stuck = !core.board.commit.stuck.is_empty();
+        let refusal = core.refusal();
+        let count = core.board.commit.stuck.len() as u64;
+        let stuck = (count > 0).then_some(EngineError::CommitStuck { count });
         let mut answering = std::mem::take(&mut self.answering);
         for request in answering.drain(..) {
-            let error = if failed {
-                Some(EngineError::ArrayFailed)
-            } else if stuck {
-                Some(EngineError::Lost { count: core.board.commit.stuck.len() as u64 })
-            } else {
-                None
-            };
-            core.chunk_done(request, error);
+            core.chunk_done(request, refusal.or(stuck));
         }
         self.answering = answering;
     }

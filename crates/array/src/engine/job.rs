@@ -180,7 +180,7 @@ impl Core {
             }
             Ok(()) if chunk_checksum(self.pool.bytes(slot)) == crc => return Judged::Good,
             Ok(()) => self.health.errors_mut(addr.dev).checksum += 1,
-            Err(IoFault::Gone) => self.fail_device(addr.dev),
+            Err(IoFault::Gone) => self.fail_for_fault(addr.dev),
             Err(IoFault::Device { .. } | IoFault::Short | IoFault::NoSpace) => {
                 self.health.errors_mut(addr.dev).read += 1;
             }
@@ -392,8 +392,8 @@ impl Core {
         match job.owner {
             JobOwner::Requests => return self.give_job(key),
             JobOwner::Zeros => {
-                let error = (!self.accepts_writes()).then_some(EngineError::ArrayFailed);
-                self.discard_done(key, error);
+                let refusal = self.refusal();
+                self.discard_done(key, refusal);
             }
             JobOwner::Commits if job.lost => self.scheme.undo_commit(&mut self.store, &job.plan),
             JobOwner::Collector if job.lost => self.scheme.undo_collect(&mut self.store, &job.plan),
@@ -404,7 +404,7 @@ impl Core {
 
     /// Tells whoever waits for a job's chunk writes, and gives back their stripes.
     fn acknowledge(&mut self, key: Key<Job>) {
-        let (lost, failed) = (self.jobs.table[key].lost, !self.accepts_writes());
+        let (lost, refusal) = (self.jobs.table[key].lost, self.refusal());
         let geometry = self.store.config.geometry;
         for index in 0..self.jobs.table[key].acks.len() {
             let acks = &self.jobs.table[key].acks;
@@ -413,11 +413,11 @@ impl Core {
             self.unlock(geometry.stripe_of(write.lcn), mode);
             if lost {
                 self.suspect_word(Word::Stripe(geometry.stripe_of(write.lcn)));
-            } else if !failed {
+            } else if refusal.is_none() {
                 self.note_rewritten(write.lcn, 1);
             }
             let unreadable = lost.then_some(EngineError::Unreadable { lcn: write.lcn });
-            self.write_done(&write, unreadable.or(failed.then_some(EngineError::ArrayFailed)));
+            self.write_done(&write, unreadable.or(refusal));
         }
     }
 

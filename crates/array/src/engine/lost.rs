@@ -11,7 +11,7 @@
 //! looked at everything.
 
 use super::lock::{Mode, Pending};
-use super::maintain::UnitKind;
+use super::maintain::WorkKind;
 use super::read::Wanted;
 use super::wake::{Mark, mark};
 use super::{Activity, Core, Deadline, Work};
@@ -162,14 +162,14 @@ impl Core {
     }
 
     /// A rebuild or scrub has looked at everything: what was noted before is known now, or was mended.
-    pub(super) fn note_end_of_run(&mut self, kind: UnitKind, lost: u64) {
+    pub(super) fn note_end_of_run(&mut self, kind: WorkKind, lost: u64) {
         self.board.losses.noted = 0;
         match (kind, lost) {
-            (UnitKind::Rebuild, 0) => {
+            (WorkKind::Rebuild, 0) => {
                 (self.board.losses.unfinished, self.board.losses.delay_ns) = (false, AGAIN_NS)
             }
-            (UnitKind::Rebuild, _) => self.rebuild_unfinished(),
-            (UnitKind::Scrub, _) => {}
+            (WorkKind::Rebuild, _) => self.rebuild_unfinished(),
+            (WorkKind::Scrub, _) => {}
         }
         self.publish_losses();
     }

@@ -12,7 +12,7 @@ mod walk;
 use super::history::ScrubEnd;
 use super::request::Request;
 use super::wake::{Mark, mark};
-use super::{Activity, Core, Deadline, EngineError};
+use super::{Activity, Core, Deadline, EngineError, Event};
 use crate::plan::{Codeword, Word};
 use crate::planted::{Planted, planted};
 use block::slab::Key;
@@ -25,10 +25,12 @@ use walk::Survey;
 /// How often rate-limited maintenance looks whether it may go on.
 const PACE_NS: u64 = 5_000_000;
 
-/// What a unit of maintenance does.
+/// What works on all of the array, unit by unit.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum UnitKind {
+pub enum WorkKind {
+    /// Filling replacements.
     Rebuild,
+    /// Checking everything.
     Scrub,
 }
 
@@ -101,7 +103,7 @@ impl Phase {
 
 /// A rebuild or scrub under way.
 struct UpkeepRun {
-    kind: UnitKind,
+    kind: WorkKind,
     phase: Phase,
     units: usize,
     /// Stripes that were busy and are waited for.
@@ -118,7 +120,7 @@ struct UpkeepRun {
 /// What is under way, for those who wait for its end, and what is wanted.
 #[derive(Default)]
 pub(super) struct UpkeepBoard {
-    kind: Option<UnitKind>,
+    kind: Option<WorkKind>,
     /// A rebuild that met lost code words is to be tried again.
     pub rebuild_wanted: bool,
     /// Whether it waits for the end of a commit.
@@ -126,6 +128,17 @@ pub(super) struct UpkeepBoard {
 }
 
 impl Core {
+    fn why_not_rebuild(&self, dev: DevIndex) -> Option<EngineError> {
+        if dev.index() >= self.health.members().len() {
+            return Some(EngineError::UnknownMember { dev });
+        }
+        if self.health.is_writable(dev) {
+            return Some(EngineError::MemberInService { dev });
+        }
+        let busy = self.in_flight(dev) > 0;
+        self.refusal().or(busy.then_some(EngineError::MemberNotFree { dev }))
+    }
+
     /// Whether nothing is under way and nothing stands against a run.
     pub(super) fn may_start_maintenance(&self) -> bool {
         let upkeep = &self.board.upkeep;
@@ -152,9 +165,9 @@ impl Maintenance {
     /// A replacement has taken the place of a failed member: rebuild onto it. Answered when the array is
     /// whole again.
     pub fn rebuild(&mut self, core: &mut Core, tag: u64, dev: DevIndex, serial: u32) {
-        let known = dev.index() < core.health.members().len();
-        if !known || core.health.is_writable(dev) || !core.accepts_writes() || core.in_flight(dev) > 0 {
-            return core.finish(super::Done { tag, result: Err(EngineError::NotReplaceable) });
+        if let Some(error) = core.why_not_rebuild(dev) {
+            core.note_work_refused(WorkKind::Rebuild);
+            return core.finish(super::Done { tag, result: Err(error) });
         }
         core.forget_trouble(dev);
         core.health.renew(dev, serial);
@@ -162,34 +175,28 @@ impl Maintenance {
         core.health.start_rebuild(dev, &core.store.config);
         core.publish_members();
         let request = core.open_control(tag);
-        self.start_run(core, UnitKind::Rebuild, Some(request));
+        self.start_run(core, WorkKind::Rebuild, Some(request));
     }
 
     /// Continues the rebuild of members that were being rebuilt when the array was last stopped.
     pub fn resume_rebuild(&mut self, core: &mut Core, tag: u64) {
         let request = core.open_control(tag);
-        self.start_run(core, UnitKind::Rebuild, Some(request));
+        self.start_run(core, WorkKind::Rebuild, Some(request));
     }
 
     /// Checks everything, from `first_stripe` on (0 = all).
     pub(super) fn scrub(&mut self, core: &mut Core, tag: u64, first_stripe: u64) {
         let request = core.open_control(tag);
-        self.start_run(core, UnitKind::Scrub, Some(request));
-        if let Some(UpkeepRun { kind: UnitKind::Scrub, phase: Phase::Metadata { then }, .. }) = &mut self.run
+        self.start_run(core, WorkKind::Scrub, Some(request));
+        if let Some(UpkeepRun { kind: WorkKind::Scrub, phase: Phase::Metadata { then }, .. }) = &mut self.run
         {
             *then = first_stripe;
         }
     }
 
     /// What is under way, and how far it is.
-    pub(super) fn under_way(&self, core: &Core) -> Option<(&'static str, Progress, MaintenanceReport)> {
-        self.run.as_ref().map(|run| {
-            let name = match run.kind {
-                UnitKind::Rebuild => "rebuild",
-                UnitKind::Scrub => "scrub",
-            };
-            (name, run.progress, self.report_of(core, run))
-        })
+    pub(super) fn under_way(&self, core: &Core) -> Option<(WorkKind, Progress, MaintenanceReport)> {
+        self.run.as_ref().map(|run| (run.kind, run.progress, self.report_of(core, run)))
     }
 
     /// What the last rebuild or scrub found.
@@ -211,41 +218,42 @@ impl Maintenance {
             Word::Log(_) => None,
         });
         let busy = again.chain(run.awaited.iter().map(|stripe| stripe.get())).min();
-        if let (UnitKind::Scrub, Phase::Stripes { next, .. } | Phase::Metadata { then: next }) =
+        if let (WorkKind::Scrub, Phase::Stripes { next, .. } | Phase::Metadata { then: next }) =
             (run.kind, &run.phase)
         {
             let in_flight = (run.units * core.options.unit_stripes) as u64;
             core.board.members.superblock.scrub_cursor =
                 next.saturating_sub(in_flight).min(busy.unwrap_or(u64::MAX));
         }
-        let began = run.progress.started_ns;
-        if run.kind == UnitKind::Scrub && core.board.members.superblock.scrub_cursor == 0 {
+        let Some((kind, Progress { started_ns, .. }, found)) = self.under_way(core) else { return };
+        if kind == WorkKind::Scrub && core.board.members.superblock.scrub_cursor == 0 {
             // It does not go on at the next start.
-            let found = self.under_way(core).map_or_else(Default::default, |(_, _, found)| found);
-            core.record_scrub(ScrubEnd::GivenUp, &found, began);
+            core.record_scrub(ScrubEnd::GivenUp, &found, started_ns);
         }
+        core.note_work_ended(kind, &answers, found, started_ns);
         for request in answers {
-            core.chunk_done(request, Some(EngineError::Interrupted));
+            core.chunk_done(request, Some(EngineError::Stopping));
         }
     }
 
-    pub(super) fn start_run(&mut self, core: &mut Core, kind: UnitKind, request: Option<Key<Request>>) {
+    pub(super) fn start_run(&mut self, core: &mut Core, kind: WorkKind, request: Option<Key<Request>>) {
         let after = Seq::new(core.journal.next_seq().get() - 1);
         let done = self.run.as_ref().map_or(0, |run| run.progress.done);
         self.pace.begin(core.now_ns, done);
         match self.run.as_ref().map(|run| run.kind) {
             None => self.begin_run(core, kind, request),
-            Some(UnitKind::Scrub) if kind == UnitKind::Rebuild => self.rebuild_first(core, request),
+            Some(WorkKind::Scrub) if kind == WorkKind::Rebuild => self.rebuild_first(core, request),
             Some(under_way) if under_way == kind => {
                 let run = self.run_mut();
                 run.answers.extend(request);
-                if kind == UnitKind::Rebuild {
+                if kind == WorkKind::Rebuild {
                     // What is ahead is rebuilt for both at once; only what lies behind is read once more.
                     let first = run.phase.position();
                     run.phase = Phase::Commit { asked: false, after, first };
                 }
+                core.note_work_began(kind, request);
             }
-            Some(UnitKind::Rebuild | UnitKind::Scrub) => {
+            Some(WorkKind::Rebuild | WorkKind::Scrub) => {
                 if let Some(request) = request {
                     core.chunk_done(request, Some(EngineError::Busy));
                 }
@@ -254,15 +262,16 @@ impl Maintenance {
         self.post(core);
     }
 
-    fn begin_run(&mut self, core: &mut Core, kind: UnitKind, request: Option<Key<Request>>) {
+    fn begin_run(&mut self, core: &mut Core, kind: WorkKind, request: Option<Key<Request>>) {
         let after = Seq::new(core.journal.next_seq().get() - 1);
         let phase = match kind {
-            UnitKind::Rebuild => Phase::Commit { asked: false, after, first: 0 },
-            UnitKind::Scrub => {
+            WorkKind::Rebuild => Phase::Commit { asked: false, after, first: 0 },
+            WorkKind::Scrub => {
                 core.board.metadata.wanted = true;
                 Phase::Metadata { then: 0 }
             }
         };
+        core.note_work_began(kind, request);
         let total = core.scheme.word_count(&core.store);
         self.run = Some(UpkeepRun {
             kind,
@@ -286,7 +295,7 @@ impl Maintenance {
         let found = self.report_of(core, &scrub);
         self.last = found;
         self.run = Some(UpkeepRun {
-            kind: UnitKind::Rebuild,
+            kind: WorkKind::Rebuild,
             phase: Phase::Commit { asked: false, after, first: 0 },
             again: VecDeque::new(),
             progress: Progress { started_ns: core.now_ns, ..Progress::default() },
@@ -297,8 +306,10 @@ impl Maintenance {
             healed_before: scrub.healed_before,
         });
         core.record_scrub(ScrubEnd::GivenUp, &found, scrub.progress.started_ns);
+        core.note_work_ended(WorkKind::Scrub, &scrub.answers, found, scrub.progress.started_ns);
+        core.note_work_began(WorkKind::Rebuild, request);
         for request in scrub.answers {
-            core.chunk_done(request, Some(EngineError::Interrupted));
+            core.chunk_done(request, Some(EngineError::Preempted));
         }
     }
 
@@ -359,6 +370,7 @@ impl Maintenance {
         let done = |run: &mut UpkeepRun| run.units == 0 && run.awaited.is_empty();
         if let Some(run) = self.run.take_if(done) {
             self.last = self.report_of(core, &run);
+            core.note_work_ended(WorkKind::Rebuild, &run.answers, self.last, run.progress.started_ns);
             for request in run.answers {
                 core.chunk_done(request, Some(EngineError::ArrayFailed));
             }
@@ -380,14 +392,14 @@ impl Maintenance {
             Phase::Stripes { left: 0, .. } => {
                 let mut words = Vec::new();
                 core.scheme.log_words(&mut words);
-                if planted(Planted::RebuildSkipsLog) && run.kind == UnitKind::Rebuild {
+                if planted(Planted::RebuildSkipsLog) && run.kind == WorkKind::Rebuild {
                     words.clear();
                 }
                 run.progress.total += words.len() as u64;
                 run.phase = Phase::Words { left: words.into() };
             }
             Phase::Words { left }
-                if left.is_empty() && run.kind == UnitKind::Scrub && planted(Planted::ScrubUnflushed) =>
+                if left.is_empty() && run.kind == WorkKind::Scrub && planted(Planted::ScrubUnflushed) =>
             {
                 self.end(core);
             }
@@ -408,21 +420,23 @@ impl Maintenance {
         let Some(run) = self.run.take() else { return };
         debug_assert_eq!(run.units, 0, "a run ends with its last unit");
         self.last = MaintenanceReport { completed: true, ..self.report_of(core, &run) };
-        if run.kind == UnitKind::Scrub {
+        if run.kind == WorkKind::Scrub {
             core.board.members.superblock.scrub_cursor = 0;
             let found = self.last;
             core.record_scrub(ScrubEnd::Completed, &found, run.progress.started_ns);
         }
-        if run.kind == UnitKind::Rebuild && run.report.lost == 0 {
+        if run.kind == WorkKind::Rebuild && run.report.lost == 0 {
             for index in 0..core.health.members().len() {
                 let dev = DevIndex::new(index as u16);
                 if core.health.is_rebuilding(dev) {
                     core.health.finish_rebuild(dev);
+                    core.answers.events.push(Event::MemberRebuilt { dev });
                 }
             }
             core.publish_members();
         }
         core.note_end_of_run(run.kind, run.report.lost);
+        core.note_work_ended(run.kind, &run.answers, self.last, run.progress.started_ns);
         let error = match (run.report.lost, run.report.metadata_left) {
             (0, 0) => None,
             (0, count) => Some(EngineError::BadMetadata { count }),
@@ -468,7 +482,7 @@ impl Activity for Maintenance {
     fn drive(&mut self, core: &mut Core) {
         self.take_metadata_report(core);
         if std::mem::take(&mut core.board.upkeep.rebuild_wanted) {
-            self.start_run(core, UnitKind::Rebuild, None);
+            self.start_run(core, WorkKind::Rebuild, None);
         }
         if core.board.halted {
             return;
@@ -482,7 +496,7 @@ impl Activity for Maintenance {
 
     /// A rebuild ends; a scrub goes on: it says what is lost.
     fn drive_frozen(&mut self, core: &mut Core) {
-        let rebuilds = self.run.as_ref().is_some_and(|run| run.kind == UnitKind::Rebuild);
+        let rebuilds = self.run.as_ref().is_some_and(|run| run.kind == WorkKind::Rebuild);
         if !rebuilds {
             return self.drive(core);
         }
@@ -496,7 +510,7 @@ impl Activity for Maintenance {
         self.end_if_sealed(core);
         match &mut self.run {
             Some(UpkeepRun { phase: Phase::Settle { after }, .. }) if number <= *after => {}
-            Some(run @ UpkeepRun { kind: UnitKind::Rebuild, phase: Phase::Settle { .. }, .. })
+            Some(run @ UpkeepRun { kind: WorkKind::Rebuild, phase: Phase::Settle { .. }, .. })
                 if run.report.lost == 0 =>
             {
                 run.phase = Phase::Seal { after: core.board.checkpoint.full_begun() };

@@ -103,6 +103,7 @@ mod compute;
 mod config;
 mod confirm;
 mod cover;
+mod events;
 mod flights;
 mod flush;
 mod history;
@@ -131,10 +132,11 @@ mod zero;
 
 pub use cache::Entry;
 pub use config::{CommitPolicy, Content, EngineOptions, SyncPolicy};
+pub use events::{Event, FailCause, HoldUp, OpFault, WorkOrigin};
 pub use flights::MemberTrouble;
 pub use lost::Losses;
-pub use maintain::{MaintenanceReport, Progress};
-pub use patrol::{Finding, PatrolNotice, PatrolPolicy};
+pub use maintain::{MaintenanceReport, Progress, WorkKind};
+pub use patrol::{Finding, PatrolPolicy};
 pub use request::{Done, Durability, EngineError, Request};
 pub use stats::EngineStats;
 

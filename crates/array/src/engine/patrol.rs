@@ -16,7 +16,7 @@
 mod walk;
 
 use super::wake::{Mark, mark};
-use super::{Activity, Content, Core, Deadline};
+use super::{Activity, Content, Core, Deadline, Event, FailCause};
 use crate::planted::{Planted, planted};
 use block::{DevIndex, Pool, Seq, Slot};
 use walk::Walker;
@@ -31,17 +31,6 @@ pub struct PatrolPolicy {
     pub interval_ns: u64,
     /// Bytes read in a second at most.
     pub bytes_per_s: u64,
-}
-
-/// Something about a member that the operator should know.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct PatrolNotice {
-    /// The member.
-    pub dev: DevIndex,
-    /// What was found.
-    pub found: Finding,
-    /// Whether the member was taken out of service for it; not so if the array does not bear another loss.
-    pub failed: bool,
 }
 
 /// What makes a device useless as the member it is.
@@ -100,7 +89,6 @@ pub(super) struct Patrol {
     next_ns: Option<u64>,
     begun: u64,
     clean_since: u64,
-    notices: Vec<PatrolNotice>,
 }
 
 /// What a scrub wants of the patrol, and what it is told.
@@ -150,12 +138,7 @@ impl Patrol {
     /// With a buffer for each walker.
     pub(super) fn new(pool: &mut Pool) -> Self {
         let slots = (0..WALKERS_MAX).map_while(|_| pool.alloc()).collect();
-        Self { slots, round: None, next_ns: None, begun: 0, clean_since: 0, notices: Vec::new() }
-    }
-
-    /// What was found about members since the last call.
-    pub(super) fn take_notices(&mut self) -> Vec<PatrolNotice> {
-        std::mem::take(&mut self.notices)
+        Self { slots, round: None, next_ns: None, begun: 0, clean_since: 0 }
     }
 
     /// Rounds begun since assembly, and how many of those had begun when the last one that left nothing bad
@@ -352,12 +335,12 @@ impl Patrol {
     /// A member that is useless as what it is: out of service, if the array bears that.
     fn expel(&mut self, core: &mut Core, dev: DevIndex, found: Finding) {
         let failed = core.health.missing_count() < core.store.config.geometry.parity_count();
+        core.answers.events.push(Event::MemberUnfit { dev, found, failed });
         if failed {
-            core.fail_device(dev);
+            core.fail_member(dev, FailCause::Unfit(found));
         } else if let Some(round) = &mut self.round {
             round.kept += 1;
         }
-        self.notices.push(PatrolNotice { dev, found, failed });
     }
 }
 

@@ -9,6 +9,7 @@ use super::board::Board;
 use super::cache::Cache;
 use super::compute::Computer;
 use super::cover::Cover;
+use super::events::Events;
 use super::flights::Flights;
 use super::job::Job;
 use super::lock::{Locks, Mode, Pending};
@@ -20,7 +21,7 @@ use super::request::{Done, Request};
 use super::tag::Tag;
 use super::tickets::Tickets;
 use super::write::RoomSeen;
-use super::{EngineOptions, EngineStats, patrol};
+use super::{EngineError, EngineOptions, EngineStats, Event, FailCause, patrol};
 use crate::health::{ArrayState, Health};
 use crate::journal::Journal;
 use crate::plan::Codeword;
@@ -73,6 +74,8 @@ pub(super) struct SetAside {
 pub(super) struct Answers {
     pub done: Vec<Done>,
     pub held: Vec<Done>,
+    /// What happens besides, for whoever keeps a log.
+    pub events: Events,
     /// Operations under way that write superblocks: while there are any, answers are held.
     pub fence: u32,
     /// The members changed again meanwhile.
@@ -222,17 +225,28 @@ impl Core {
     pub fn write_fault(&mut self, dev: DevIndex, fault: IoFault) {
         if !self.board.frozen && fault != IoFault::NoSpace && self.health.is_writable(dev) {
             self.health.errors_mut(dev).write += 1;
-            self.fail_device(dev);
+            self.fail_for_fault(dev);
+        }
+    }
+
+    /// An operation of a member has just ended with a fault that takes it out of service.
+    pub fn fail_for_fault(&mut self, dev: DevIndex) {
+        if self.health.is_writable(dev) {
+            let fault =
+                self.ops.flights.last_fault(dev).expect("a fault of a member in service is noted first");
+            self.fail_member(dev, FailCause::Fault(fault));
         }
     }
 
     /// Takes a member out of service; what it held is read through its cover from now on. If that is more
     /// than the code tolerates, the array freezes: nothing is written or promised from this moment on, not
     /// even that the member failed. When it comes back, the array is what it would be after a power cut now.
-    pub fn fail_device(&mut self, dev: DevIndex) {
+    pub fn fail_member(&mut self, dev: DevIndex, cause: FailCause) {
         if !self.health.fail(dev) {
             return;
         }
+        self.ops.flights.note_failed(dev, cause);
+        self.answers.events.push(Event::MemberFailed { dev, cause });
         self.board.flush.forget(dev);
         self.board.frozen |=
             self.health.array_state() == ArrayState::Failed && !planted(Planted::WriteOnWhenFailed);
@@ -251,7 +265,16 @@ impl Core {
 
     /// Whether writes are accepted.
     pub fn accepts_writes(&self) -> bool {
-        self.health.array_state() != ArrayState::Failed && !self.board.read_only
+        self.refusal().is_none()
+    }
+
+    /// Why writes are not accepted.
+    pub fn refusal(&self) -> Option<EngineError> {
+        if self.health.array_state() == ArrayState::Failed {
+            Some(EngineError::ArrayFailed)
+        } else {
+            self.board.read_only.then_some(EngineError::Stopping)
+        }
     }
 
     pub fn finish(&mut self, done: Done) {

@@ -161,7 +161,7 @@ impl Engine {
         let geometry = self.core.store.config.geometry;
         while let Some(write) = self.core.queue.filled.pop_back() {
             self.core.unlock(geometry.stripe_of(write.lcn), Mode::Exclusive);
-            self.core.write_done(&write, Some(EngineError::ArrayFailed));
+            self.core.write_done(&write, self.core.refusal());
         }
         while let Some(pending) = self.core.queue.granted.pop_front().map(|p| (p, true)).or_else(|| {
             let pending = self.core.queue.pending.pop_front()?;
@@ -184,7 +184,7 @@ impl Engine {
                     if locked {
                         self.core.unlock(geometry.stripe_of(write.lcn), pending.mode);
                     }
-                    self.core.write_done(&write, Some(EngineError::ArrayFailed));
+                    self.core.write_done(&write, self.core.refusal());
                 }
             }
         }

@@ -109,9 +109,9 @@ impl Zeros {
         let range = self.queued.remove(key);
         let geometry = core.store.config.geometry;
         let stripe = geometry.stripe_of(Lcn::new(range.next));
-        if !core.accepts_writes() {
+        if let Some(refusal) = core.refusal() {
             core.unlock(stripe, Mode::Exclusive);
-            return core.chunk_done(range.request, Some(EngineError::ArrayFailed));
+            return core.chunk_done(range.request, Some(refusal));
         }
         let first = core.stripe_end(stripe).min(range.end) - range.next;
         let rest = core.lock_stretch(&range, range.next + first);
@@ -171,8 +171,8 @@ impl Activity for Zeros {
                 core.chunk_done(range.request, None);
                 continue;
             }
-            if !core.accepts_writes() {
-                core.chunk_done(range.request, Some(EngineError::ArrayFailed));
+            if let Some(refusal) = core.refusal() {
+                core.chunk_done(range.request, Some(refusal));
                 continue;
             }
             if !core.may_record() || core.jobs.table.len() >= JOBS_MAX {

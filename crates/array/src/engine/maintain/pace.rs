@@ -4,7 +4,7 @@
 //! The limit is per main device: a stripe that is looked at counts as one chunk on each. What went before a
 //! change does not count.
 
-use super::{Maintenance, MaintenanceReport, UnitKind};
+use super::{Maintenance, MaintenanceReport, WorkKind};
 use crate::engine::history::ScrubEnd;
 use crate::engine::request::Request;
 use crate::engine::{Core, EngineError};
@@ -96,10 +96,11 @@ impl Maintenance {
         }
         if let Some((found, began, answers)) = self.take_idle_run(core) {
             core.record_scrub(ScrubEnd::GivenUp, &found, began);
+            core.note_work_ended(WorkKind::Scrub, &answers, found, began);
             core.board.metadata.forsake();
             self.pace.begin(core.now_ns, 0);
             for request in answers {
-                core.chunk_done(request, Some(EngineError::Interrupted));
+                core.chunk_done(request, Some(EngineError::GivenUp));
             }
         }
         true
@@ -115,7 +116,7 @@ impl Maintenance {
     }
 
     fn is_scrub(&self) -> bool {
-        self.run.as_ref().is_some_and(|run| run.kind == UnitKind::Scrub)
+        self.run.as_ref().is_some_and(|run| run.kind == WorkKind::Scrub)
     }
 
     fn done(&self) -> u64 {

@@ -1,6 +1,6 @@
 //! Units of rebuild and scrub: the plans for some stripes or log stripes, and what becomes of them.
 
-use super::{Maintenance, UnitKind};
+use super::{Maintenance, WorkKind};
 use crate::engine::job::Job;
 use crate::engine::lock::{Mode, Pending};
 use crate::engine::{Core, JobOwner, Work};
@@ -148,7 +148,7 @@ impl Maintenance {
     fn plan_stripe_unit(
         &mut self,
         core: &mut Core,
-        kind: UnitKind,
+        kind: WorkKind,
         stripe: StripeId,
         plan: &mut Plan,
     ) -> bool {
@@ -161,17 +161,17 @@ impl Maintenance {
         true
     }
 
-    fn plan_locked_stripe(&mut self, core: &mut Core, kind: UnitKind, stripe: StripeId, plan: &mut Plan) {
+    fn plan_locked_stripe(&mut self, core: &mut Core, kind: WorkKind, stripe: StripeId, plan: &mut Plan) {
         let (reads, writes) = (plan.reads.len(), plan.writes.len());
         if !self.plan_settling(core, kind, stripe, plan) {
             self.plan_word_unit(core, kind, Word::Stripe(stripe), plan);
         }
-        if kind == UnitKind::Rebuild {
+        if kind == WorkKind::Rebuild {
             core.plan_implied_zeros(stripe, plan);
         }
         // Not left to the pass over log stripes: a commit in between would dissolve them, and this stripe is
         // done then. Scrub can leave it: a commit reads and verifies what it dissolves.
-        if kind == UnitKind::Rebuild && core.scheme.is_dirty(stripe) {
+        if kind == WorkKind::Rebuild && core.scheme.is_dirty(stripe) {
             self.plan_log_words_of(core, stripe, plan);
         }
         if plan.reads.len() == reads && plan.writes.len() == writes {
@@ -184,15 +184,15 @@ impl Maintenance {
     /// A dirty stripe whose parity is in sums is committed on the way, by scrub, and by rebuild if it lacks
     /// anything: with all its data read, nothing of it is left to look at. `false` if the stripe is to be
     /// looked at as it is.
-    fn plan_settling(&mut self, core: &mut Core, kind: UnitKind, stripe: StripeId, plan: &mut Plan) -> bool {
+    fn plan_settling(&mut self, core: &mut Core, kind: WorkKind, stripe: StripeId, plan: &mut Plan) -> bool {
         if !core.scheme.is_dirty(stripe) || !core.accepts_writes() {
             return false;
         }
         let mut word = std::mem::take(&mut self.word);
         core.scheme.codeword(&core.store, Word::Stripe(stripe), &mut word);
         let wanted = match kind {
-            UnitKind::Scrub => true,
-            UnitKind::Rebuild => word.pieces.iter().any(|piece| core.lacks(piece)),
+            WorkKind::Scrub => true,
+            WorkKind::Rebuild => word.pieces.iter().any(|piece| core.lacks(piece)),
         };
         self.word = word;
         let first = plan.reads.len();
@@ -217,24 +217,24 @@ impl Maintenance {
                 && !core.health.is_readable(piece.addr)
                 && !plan.reads.iter().any(|read| read.word == word)
             {
-                self.plan_word_unit(core, UnitKind::Rebuild, word, plan);
+                self.plan_word_unit(core, WorkKind::Rebuild, word, plan);
             }
         }
     }
 
-    fn plan_word_unit(&mut self, core: &mut Core, kind: UnitKind, word: Word, plan: &mut Plan) {
+    fn plan_word_unit(&mut self, core: &mut Core, kind: WorkKind, word: Word, plan: &mut Plan) {
         let mut pieces = std::mem::take(&mut self.word);
         core.scheme.codeword(&core.store, word, &mut pieces);
         let skip =
-            planted(Planted::RebuildSkipsLog) && kind == UnitKind::Rebuild && matches!(word, Word::Log(_));
+            planted(Planted::RebuildSkipsLog) && kind == WorkKind::Rebuild && matches!(word, Word::Log(_));
         if pieces.data_count > 0 && !skip {
             match word {
                 Word::Stripe(_) => {}
                 Word::Log(_) | Word::Row(_) => plan.log_words.push((word, pieces.clone())),
             }
             match kind {
-                UnitKind::Rebuild => self.plan_rebuild(core, word, &pieces, plan),
-                UnitKind::Scrub => core.plan_scrub(word, &pieces, plan),
+                WorkKind::Rebuild => self.plan_rebuild(core, word, &pieces, plan),
+                WorkKind::Scrub => core.plan_scrub(word, &pieces, plan),
             }
         }
         self.word = pieces;

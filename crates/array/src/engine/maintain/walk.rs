@@ -4,7 +4,7 @@
 //! how long it takes: the code words in use are counted before the first of them is read. Both walks pass
 //! over a bounded number in a turn.
 
-use super::{Maintenance, Phase, UnitKind};
+use super::{Maintenance, Phase, WorkKind};
 use crate::engine::Core;
 use crate::plan::Word;
 
@@ -36,13 +36,13 @@ impl Maintenance {
         let (used, before) = survey.counted();
         let left = match run.kind {
             // All the way round: another member may have joined after the first words.
-            UnitKind::Rebuild => count,
-            UnitKind::Scrub => {
+            WorkKind::Rebuild => count,
+            WorkKind::Scrub => {
                 run.progress.done = before;
                 count.saturating_sub(first)
             }
         };
-        let ahead = if run.kind == UnitKind::Rebuild { used } else { used - before };
+        let ahead = if run.kind == WorkKind::Rebuild { used } else { used - before };
         run.progress.total = run.progress.done + ahead;
         run.phase = Phase::Stripes { next: first, left };
         true

@@ -254,7 +254,7 @@ impl Patrol {
         match result {
             Err(IoFault::Gone) => {
                 walker.part = Part::Over;
-                return core.fail_device(dev);
+                return core.fail_for_fault(dev);
             }
             Err(IoFault::Device { .. } | IoFault::Short | IoFault::NoSpace) => {
                 core.health.errors_mut(dev).read += 1;
