@@ -4,9 +4,9 @@
 //! checkpoint valid. Only then are the frames before it given up.
 
 use super::request::Request;
-use super::tag::{Purpose, Tag};
 use super::wake::{Mark, mark};
 use super::{Activity, Core, Deadline, EngineError};
+use super::{Purpose, Tag};
 use crate::image::{CheckpointPlace, Image};
 use crate::planted::{Planted, planted};
 use block::slab::Key;

@@ -7,8 +7,8 @@
 
 use super::job::{Job, Judged, StepEnd};
 use super::read::ReadOp;
-use super::tag::{Purpose, Tag};
 use super::{Content, Core};
+use super::{Purpose, Tag};
 use crate::plan::{Codeword, Piece, Plan, Word};
 use block::slab::Key;
 use block::{DevIndex, IoFault, OpKind, Slot, Stream};

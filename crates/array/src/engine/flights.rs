@@ -10,9 +10,9 @@
 //! out of service is given up: everything under way on it ends at once, and the driver sees to it that the
 //! late ends of what the device still has do no harm.
 
-use super::state::Ops;
-use super::tag::{Purpose, Tag};
+use super::Ops;
 use super::{Core, Engine, EngineError, EngineOptions, Event, FailCause, HoldUp, OpFault};
+use super::{Purpose, Tag};
 use crate::planted::{Planted, planted};
 use block::slab::{Key, Slab};
 use block::{Completion, DevIndex, DeviceOp, IoFault, OpKind};

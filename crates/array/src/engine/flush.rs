@@ -3,10 +3,10 @@
 //! One flush runs at a time; whoever asks meanwhile joins the next one (group commit).
 
 use super::request::Request;
-use super::tag::{Purpose, Tag};
 use super::tickets::Tickets;
 use super::wake::{Mark, mark};
 use super::{Activity, Core, Deadline, EngineError};
+use super::{Purpose, Tag};
 use crate::health::ArrayState;
 use crate::journal::CopyAt;
 use crate::planted::{Planted, planted};

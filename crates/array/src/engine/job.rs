@@ -1,11 +1,11 @@
 //! Carrying out plans: reads, computations, checksums, records and writes, then retirement in record order.
 
+use super::Jobs;
 use super::cover::{Heal, Parent};
 use super::lock::Mode;
 use super::quarantine::Freed;
-use super::state::Jobs;
-use super::tag::{Purpose, Tag};
 use super::{Content, Core, EngineError, EngineStats, JobOwner};
+use super::{Purpose, Tag};
 use crate::checksum::chunk_checksum;
 use crate::plan::{CrcAt, Plan, PlanRead, Word};
 use crate::planted::{Planted, planted};

@@ -5,9 +5,9 @@
 //! by the next one.
 
 use super::request::Request;
-use super::tag::{Purpose, Tag};
 use super::wake::{Mark, mark};
 use super::{Activity, Core, Deadline, EngineError};
+use super::{Purpose, Tag};
 use block::slab::Key;
 use block::{DevIndex, IoFault, META_BYTES, OpKind, Seq, Slot, Stream};
 use format::Superblock;

@@ -16,7 +16,7 @@
 //! the same times give the same operations.
 //!
 //! # Core and activities
-//! The [`Core`](state) holds what all share and does at once what can be done at once: it carries out plans
+//! The [`Core`] holds what all share and does at once what can be done at once: it carries out plans
 //! as *jobs*, answers requests, keeps locks and buffers. Jobs that record something retire in the order of
 //! their records, so that live state is always what replay of a prefix of the journal gives. What has to
 //! wait, for a flush, for time, for its turn, is an [`Activity`]: an owned machine that sees the core and no
@@ -121,7 +121,6 @@ mod request;
 mod state;
 mod stats;
 mod stop;
-mod tag;
 #[cfg(test)]
 mod tests;
 mod tickets;
@@ -140,12 +139,15 @@ pub use patrol::{Finding, PatrolPolicy};
 pub use request::{Done, Durability, EngineError, Request};
 pub use stats::EngineStats;
 
+use crate::health::Health;
+use crate::journal::Journal;
+use crate::plan::Codeword;
 use crate::planted::{Planted, planted};
-use crate::scheme::ChunkWrite;
-use block::slab::Key;
-use block::{IoFault, OpKind, StripeId};
-use state::Core;
-use tag::{Purpose, Tag};
+use crate::scheme::{ChunkWrite, Journaling, Scheme};
+use crate::store::{Run, Store};
+use block::slab::{Key, Slab};
+use block::{DevIndex, DeviceOp, IoFault, Pool, Seq, Slot, StripeId};
+use std::collections::{BTreeSet, VecDeque};
 
 /// With so many jobs under way no batch of writes and no stretch of a discard begins: devices have enough to
 /// choose from then, and what comes meanwhile makes larger batches.
@@ -252,6 +254,146 @@ enum Work {
     Commit(StripeId),
     /// Rebuild or scrub of the stripe.
     Maintain(StripeId),
+}
+
+/// What a device operation was issued for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Purpose {
+    /// A read of a job's plan.
+    JobRead { job: Key<job::Job>, step: u32 },
+    /// A write of a job's plan.
+    JobWrite { job: Key<job::Job>, step: u32 },
+    /// The copy in the payload ring of a write of a job's plan.
+    Payload { job: Key<job::Job> },
+    /// A chunk that can be read from its own device.
+    Read { read: Key<read::ReadOp> },
+    /// A piece of a cover.
+    CoverRead { cover: Key<cover::Cover>, step: u32 },
+    /// A repaired chunk written back.
+    Heal { cover: Key<cover::Cover> },
+    /// A copy of a frame, by the frame's number.
+    Frame { frame: u64, slot: Slot },
+    /// A device flush of the flush under way.
+    Flush,
+    /// A superblock.
+    Superblock { slot: Slot },
+    /// The flush of a member that makes its superblock durable.
+    SuperblockFlush,
+    /// A block of the checkpoint under way.
+    Checkpoint { slot: Slot },
+    /// The discard of a freed run.
+    Trim { run: Key<Run> },
+    /// Metadata that nobody asked for.
+    Patrol,
+}
+
+/// What an operation is for, on which member.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Tag {
+    /// What for.
+    purpose: Purpose,
+    /// The member the operation is on.
+    dev: DevIndex,
+}
+
+/// The state that all activities share. What is done to it at once is in `state.rs` and the files of its
+/// parts.
+struct Core {
+    store: Store,
+    scheme: Box<dyn Scheme>,
+    health: Health,
+    journal: Journal,
+    options: EngineOptions,
+    /// The time as the driver loop sees it.
+    now_ns: u64,
+    pool: Pool,
+    set_aside: SetAside,
+    requests: Slab<Request>,
+    answers: Answers,
+    locks: lock::Locks,
+    queue: WriteQueue,
+    cache: cache::Cache,
+    jobs: Jobs,
+    reads: Reads,
+    rings: payload::PayloadRings,
+    freed: quarantine::Quarantine,
+    ops: Ops,
+    board: board::Board,
+    stats: EngineStats,
+}
+
+/// Buffers that are never handed out for anything else.
+struct SetAside {
+    /// A chunk of zeros.
+    zero_slot: Slot,
+    /// Those that only frames, superblocks and checkpoint headers get: these must never have to wait.
+    slots: Vec<Slot>,
+    slots_max: usize,
+}
+
+/// Answers to requests, and those that must wait until a change of the members is on disk.
+#[derive(Default)]
+struct Answers {
+    done: Vec<Done>,
+    held: Vec<Done>,
+    /// What happens besides, for whoever keeps a log.
+    events: events::Events,
+    /// Operations under way that write superblocks: while there are any, answers are held.
+    fence: u32,
+    /// The members changed again meanwhile.
+    again: bool,
+}
+
+/// Chunk writes from their request to their plan, and other work that was granted a stripe.
+#[derive(Default)]
+struct WriteQueue {
+    pending: VecDeque<lock::Pending>,
+    granted: VecDeque<lock::Pending>,
+    /// Partial writes whose chunk is complete now; they hold their stripe.
+    filled: VecDeque<ChunkWrite>,
+    batch: Vec<ChunkWrite>,
+    refused: Vec<ChunkWrite>,
+    /// What there was when writes found no room last.
+    refusal: Option<write::RoomSeen>,
+}
+
+/// Plans being carried out.
+struct Jobs {
+    table: Slab<job::Job>,
+    /// Jobs with records, in record order.
+    retiring: VecDeque<Key<job::Job>>,
+    /// Jobs of activities that have ended: their owners are told next.
+    ended: VecDeque<Key<job::Job>>,
+    /// Records up to here have retired.
+    retired: Seq,
+    /// Where log chunks were appended whose records are not applied yet.
+    appending: BTreeSet<u64>,
+    computer: compute::Computer,
+    journaling: Journaling,
+    /// For a look at a code word.
+    scratch: Codeword,
+}
+
+/// Chunks being read, and rebuilt from their covers.
+#[derive(Default)]
+struct Reads {
+    table: Slab<read::ReadOp>,
+    covers: Slab<cover::Cover>,
+    /// Covers that lack buffers.
+    stalled: VecDeque<Key<cover::Cover>>,
+    /// Who holds one may still read what was freed since.
+    tickets: tickets::Tickets,
+}
+
+/// Operations on devices.
+struct Ops {
+    /// Those that the driver has not taken yet.
+    list: Vec<DeviceOp>,
+    flights: flights::Flights,
+    order: order::Order,
+    /// Begun and ended since assembly.
+    issued: u64,
+    completed: u64,
 }
 
 /// See the module's documentation.

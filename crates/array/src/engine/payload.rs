@@ -8,15 +8,15 @@
 //! (group commit).
 
 use super::job::{Job, Stage, StepEnd};
-use super::tag::{Purpose, Tag};
 use super::wake::{Mark, mark};
-use super::{Activity, Core, Deadline, OpKind};
+use super::{Activity, Core, Deadline};
+use super::{Purpose, Tag};
 use crate::health::Health;
 use crate::plan::{CrcAt, Plan, PlanWrite};
 use crate::planted::{Planted, planted};
 use crate::store::Store;
 use block::slab::Key;
-use block::{DevIndex, IoFault, Seq, Stream};
+use block::{DevIndex, IoFault, OpKind, Seq, Stream};
 use std::collections::VecDeque;
 
 /// One main device's ring. Positions count chunks since assembly and never wrap.

@@ -1,138 +1,33 @@
-//! The core: the state that all activities share, and what is done to it at once.
+//! What is done to the core at once: the activities share its state, and everything here is over when it
+//! returns.
 //!
-//! Plans are carried out here (`job.rs`, `cover.rs`, `read.rs`), requests answered, stripes locked, buffers
-//! handed out, records put into frames, operations issued. What waits for something, for a flush, for time,
-//! for a stripe, belongs to an activity. What one activity wants of another, or must know of it, stands on
-//! the [`Board`].
+//! Plans are carried out in `job.rs`, `cover.rs` and `read.rs`, requests answered in `request.rs`; here are
+//! the members, the buffers, the stripes and the operations. What activities want of each other stands on the
+//! [`Board`].
 
 use super::board::Board;
 use super::cache::Cache;
 use super::compute::Computer;
-use super::cover::Cover;
-use super::events::Events;
 use super::flights::Flights;
-use super::job::Job;
-use super::lock::{Locks, Mode, Pending};
+use super::lock::{Locks, Mode};
 use super::order::Order;
 use super::payload::PayloadRings;
 use super::quarantine::Quarantine;
-use super::read::ReadOp;
-use super::request::{Done, Request};
-use super::tag::Tag;
-use super::tickets::Tickets;
-use super::write::RoomSeen;
-use super::{EngineError, EngineOptions, EngineStats, Event, FailCause, patrol};
-use crate::health::{ArrayState, Health};
-use crate::journal::Journal;
+use super::request::Done;
+use super::{
+    Answers, Core, EngineError, EngineOptions, EngineStats, Event, FailCause, Jobs, Ops, Reads, SetAside,
+    Tag, WriteQueue, patrol,
+};
+use crate::health::ArrayState;
 use crate::plan::Codeword;
 use crate::planted::{Planted, planted};
-use crate::scheme::{ChunkWrite, Journaling, Scheme, WriteLock};
-use crate::store::Store;
-use block::slab::{Key, Slab};
+use crate::scheme::{Journaling, WriteLock};
+use block::slab::Slab;
 use block::{ChunkAddr, DevIndex, DeviceOp, IoFault, OpKind, Pool, Seq, Slot, Stream, StripeId};
 use std::collections::{BTreeSet, VecDeque};
 
 /// Frames whose copies always have buffers.
 const FRAMES_SET_ASIDE: usize = 16;
-
-/// See the module's documentation.
-pub(super) struct Core {
-    pub store: Store,
-    pub scheme: Box<dyn Scheme>,
-    pub health: Health,
-    pub journal: Journal,
-    pub options: EngineOptions,
-    /// The time as the driver loop sees it.
-    pub now_ns: u64,
-    pub pool: Pool,
-    pub set_aside: SetAside,
-    pub requests: Slab<Request>,
-    pub answers: Answers,
-    pub locks: Locks,
-    pub queue: WriteQueue,
-    pub cache: Cache,
-    pub jobs: Jobs,
-    pub reads: Reads,
-    pub rings: PayloadRings,
-    pub freed: Quarantine,
-    pub ops: Ops,
-    pub board: Board,
-    pub stats: EngineStats,
-}
-
-/// Buffers that are never handed out for anything else.
-pub(super) struct SetAside {
-    /// A chunk of zeros.
-    pub zero_slot: Slot,
-    /// Those that only frames, superblocks and checkpoint headers get: these must never have to wait.
-    pub slots: Vec<Slot>,
-    pub slots_max: usize,
-}
-
-/// Answers to requests, and those that must wait until a change of the members is on disk.
-#[derive(Default)]
-pub(super) struct Answers {
-    pub done: Vec<Done>,
-    pub held: Vec<Done>,
-    /// What happens besides, for whoever keeps a log.
-    pub events: Events,
-    /// Operations under way that write superblocks: while there are any, answers are held.
-    pub fence: u32,
-    /// The members changed again meanwhile.
-    pub again: bool,
-}
-
-/// Chunk writes from their request to their plan, and other work that was granted a stripe.
-#[derive(Default)]
-pub(super) struct WriteQueue {
-    pub pending: VecDeque<Pending>,
-    pub granted: VecDeque<Pending>,
-    /// Partial writes whose chunk is complete now; they hold their stripe.
-    pub filled: VecDeque<ChunkWrite>,
-    pub batch: Vec<ChunkWrite>,
-    pub refused: Vec<ChunkWrite>,
-    /// What there was when writes found no room last.
-    pub refusal: Option<RoomSeen>,
-}
-
-/// Plans being carried out.
-pub(super) struct Jobs {
-    pub table: Slab<Job>,
-    /// Jobs with records, in record order.
-    pub retiring: VecDeque<Key<Job>>,
-    /// Jobs of activities that have ended: their owners are told next.
-    pub ended: VecDeque<Key<Job>>,
-    /// Records up to here have retired.
-    pub retired: Seq,
-    /// Where log chunks were appended whose records are not applied yet.
-    pub appending: BTreeSet<u64>,
-    pub computer: Computer,
-    pub journaling: Journaling,
-    /// For a look at a code word.
-    pub scratch: Codeword,
-}
-
-/// Chunks being read, and rebuilt from their covers.
-#[derive(Default)]
-pub(super) struct Reads {
-    pub table: Slab<ReadOp>,
-    pub covers: Slab<Cover>,
-    /// Covers that lack buffers.
-    pub stalled: VecDeque<Key<Cover>>,
-    /// Who holds one may still read what was freed since.
-    pub tickets: Tickets,
-}
-
-/// Operations on devices.
-pub(super) struct Ops {
-    /// Those that the driver has not taken yet.
-    pub list: Vec<DeviceOp>,
-    pub flights: Flights,
-    pub order: Order,
-    /// Begun and ended since assembly.
-    pub issued: u64,
-    pub completed: u64,
-}
 
 impl Core {
     pub fn new(mut parts: crate::recovery::Parts, options: EngineOptions) -> Self {

@@ -1,13 +1,13 @@
 //! Activities by themselves, with a small core: each is driven by hand, no engine runs them.
 #![allow(clippy::unwrap_used, reason = "tests may panic")]
 
+use super::Core;
 use super::confirm::Confirmation;
 use super::flush::Flusher;
 use super::members::Publisher;
-use super::state::Core;
 use super::stop::Stop;
-use super::tag::{Purpose, Tag};
 use super::{Activity, Deadline, Done, EngineError, EngineOptions};
+use super::{Purpose, Tag};
 use crate::{CreateOptions, NewArray, arrange, create, plan_config};
 use block::{DevIndex, DeviceSet, Geometry, META_BYTES, OpKind, Seq, Stream};
 use device::MemorySet;

@@ -7,7 +7,7 @@
 //! as.
 
 use super::Core;
-use super::tag::{Purpose, Tag};
+use super::{Purpose, Tag};
 use crate::store::Run;
 use block::slab::Key;
 use block::{DevIndex, IoFault, OpKind, Stream};

@@ -5,7 +5,7 @@
 //! was read is judged by what is needed at that moment, not by what was when it was asked for.
 
 use super::super::Core;
-use super::super::tag::{Purpose, Tag};
+use super::super::{Purpose, Tag};
 use super::{Finding, Patrol};
 use crate::image::{CheckpointPlace, INCREMENTAL_AREA};
 use crate::planted::{Planted, planted};
