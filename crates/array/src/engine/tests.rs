@@ -64,9 +64,10 @@ fn answers_are_held_until_every_member_has_its_superblock() {
         assert_eq!(ops.len(), usize::from(MEMBERS));
         for (kind, Tag { purpose, dev }) in ops {
             assert!(kind == step && !core.board.flush.unfenced);
-            match purpose {
-                Purpose::Superblock { slot } => publisher.written(&mut core, dev, slot, Ok(())),
-                _ => publisher.flushed_member(&mut core, dev, Ok(())),
+            if let Purpose::Superblock { slot } = purpose {
+                publisher.written(&mut core, dev, slot, Ok(()));
+            } else {
+                publisher.flushed_member(&mut core, dev, Ok(()));
             }
         }
     }
@@ -92,9 +93,10 @@ fn what_changes_during_a_round_is_told_by_the_next_one() {
         }
         for (kind, Tag { purpose, dev }) in ops {
             writes += usize::from(kind == OpKind::Write);
-            match purpose {
-                Purpose::Superblock { slot } => publisher.written(&mut core, dev, slot, Ok(())),
-                _ => publisher.flushed_member(&mut core, dev, Ok(())),
+            if let Purpose::Superblock { slot } = purpose {
+                publisher.written(&mut core, dev, slot, Ok(()));
+            } else {
+                publisher.flushed_member(&mut core, dev, Ok(()));
             }
         }
     }
