@@ -7,7 +7,7 @@
 //! |---|---|---|
 //! | what happens outside | [`Engine::set_now`], requests ([`Engine::write`], [`Engine::scrub`], ..), [`Engine::complete`] | as it happens |
 //! | the turn | [`Engine::pump`] | after any of those, and at [`Engine::next_deadline_ns`] |
-//! | what comes out | [`Engine::take_ops`], [`Engine::take_given_up`], [`Engine::take_done`] | after each turn, in this order |
+//! | what comes out | [`Engine::take_ops`], [`Engine::take_given_up`], [`Engine::take_done`], [`Engine::take_events`] | after each turn, in this order |
 //! | looks | [`Engine::is_idle`], [`Engine::wants_pump`], [`Engine::stats`], .. | at any time; they change nothing |
 //!
 //! A driver loop tells the time, pumps, carries out the operations, and feeds the completions. It pumps again
