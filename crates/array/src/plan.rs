@@ -4,8 +4,9 @@
 //! writes in place with a journal: payload copies and a flush), writes and records, then the records are applied and the
 //! work is acknowledged. Plans are recycled: their vectors keep their capacity, so the hot path does not allocate.
 
-use block::{ChunkAddr, ChunkIndex, DevIndex, Lcn, Pool, Slot, Stream, StripeId};
-use format::{ElasticMember, InPlacePiece, LogMember, RecordRef};
+use block::{ChunkAddr, ChunkIndex, DevIndex, Pool, Slot, Stream, StripeId};
+use format::RecordBuf;
+use format::record::{CrcOffset, CrcOffsets, PieceOffset};
 use std::fmt::Write as _;
 use std::ops::Range;
 
@@ -92,12 +93,10 @@ pub struct PlanRead {
 pub enum CrcAt {
     /// Nowhere.
     Nowhere,
-    /// `members[i].crc`.
-    Member(usize),
-    /// `crcs[i]`.
-    Crc(usize),
-    /// `pieces[i].crc`.
-    Piece(usize),
+    /// There.
+    Record(CrcOffset),
+    /// In this piece, which also says where the copy in the payload ring is.
+    Piece(PieceOffset),
     /// Nowhere: it is known, and a chunk that does not match is not written.
     Known(u32),
 }
@@ -177,171 +176,6 @@ pub enum Compute {
     },
 }
 
-/// The records of a plan, in one flat arena.
-#[derive(Default, Clone)]
-pub struct RecordBuf {
-    heads: Vec<Head>,
-    /// Members of log stripes.
-    pub members: Vec<LogMember>,
-    /// Chunk indices.
-    pub chunks: Vec<ChunkIndex>,
-    /// Checksums.
-    pub crcs: Vec<u32>,
-    /// Pieces of in-place writes.
-    pub pieces: Vec<InPlacePiece>,
-    /// Members of elastic stripes.
-    pub elastic: Vec<ElasticMember>,
-}
-
-#[derive(Clone)]
-enum Head {
-    LogStripe { log_block: ChunkIndex, crcs: Range<usize>, members: Range<usize> },
-    FullStripe { stripe: StripeId, chunks: Range<usize>, crcs: Range<usize> },
-    Commit { stripe: StripeId, data: Range<usize>, parity: Range<usize>, crcs: Range<usize> },
-    Zero { first: Lcn, count: u64 },
-    InPlace { stripe: StripeId, pieces: Range<usize> },
-    Delta { stripe: StripeId, whole: bool, log_block: ChunkIndex, crcs: Range<usize>, pieces: Range<usize> },
-    Elastic { row: u32, class: u8, crcs: Range<usize>, members: Range<usize> },
-}
-
-impl RecordBuf {
-    /// Forgets all records.
-    pub fn clear(&mut self) {
-        self.heads.clear();
-        self.members.clear();
-        self.chunks.clear();
-        self.crcs.clear();
-        self.pieces.clear();
-        self.elastic.clear();
-    }
-
-    /// How many records.
-    pub fn len(&self) -> usize {
-        self.heads.len()
-    }
-
-    /// Whether there are none.
-    pub fn is_empty(&self) -> bool {
-        self.heads.is_empty()
-    }
-
-    /// A log stripe of the members pushed since `members_from`, with `m` checksums reserved; returns where those start.
-    pub fn log_stripe(&mut self, log_block: ChunkIndex, members_from: usize, m: usize) -> usize {
-        let start = self.crcs.len();
-        self.crcs.resize(start + m, 0);
-        let head =
-            Head::LogStripe { log_block, crcs: start..start + m, members: members_from..self.members.len() };
-        self.heads.push(head);
-        start
-    }
-
-    /// A full stripe of the chunks pushed since `chunks_from`, one checksum reserved for each; returns where those start.
-    pub fn full_stripe(&mut self, stripe: StripeId, chunks_from: usize) -> usize {
-        let (chunks, start) = (chunks_from..self.chunks.len(), self.crcs.len());
-        self.crcs.resize(start + chunks.len(), 0);
-        self.heads.push(Head::FullStripe { stripe, chunks, crcs: start..self.crcs.len() });
-        start
-    }
-
-    /// A commit: `chunks[data_from..]` holds k data chunks, then m parity chunks; returns where the m checksums start.
-    pub fn commit(&mut self, stripe: StripeId, data_from: usize, k: usize) -> usize {
-        let (data, parity) = (data_from..data_from + k, data_from + k..self.chunks.len());
-        let start = self.crcs.len();
-        self.crcs.resize(start + parity.len(), 0);
-        self.heads.push(Head::Commit { stripe, data, parity, crcs: start..self.crcs.len() });
-        start
-    }
-
-    /// A run of chunks that read as zeros from now on.
-    pub fn zero(&mut self, first: Lcn, count: u64) {
-        self.heads.push(Head::Zero { first, count });
-    }
-
-    /// An in-place write of the pieces pushed since `pieces_from`.
-    pub fn in_place(&mut self, stripe: StripeId, pieces_from: usize) {
-        self.heads.push(Head::InPlace { stripe, pieces: pieces_from..self.pieces.len() });
-    }
-
-    /// An in-place write of the data pieces pushed since `pieces_from` whose log chunks have no place yet, with `m`
-    /// checksums reserved; returns where those start. See [`crate::RecordRef::Delta`] for `whole`.
-    pub fn delta(&mut self, stripe: StripeId, whole: bool, pieces_from: usize, m: usize) -> usize {
-        let start = self.crcs.len();
-        self.crcs.resize(start + m, 0);
-        let (crcs, pieces) = (start..start + m, pieces_from..self.pieces.len());
-        self.heads.push(Head::Delta { stripe, whole, log_block: ChunkIndex::NONE, crcs, pieces });
-        start
-    }
-
-    /// An elastic stripe of the members pushed since `members_from`, with their checksums, as far as known, pushed since
-    /// `crcs_from`; those of `m` parities are reserved behind them.
-    pub fn elastic_stripe(&mut self, row: u32, class: u8, members_from: usize, crcs_from: usize, m: usize) {
-        let (members, end) = (members_from..self.elastic.len(), self.crcs.len() + m);
-        self.crcs.resize(end, 0);
-        self.heads.push(Head::Elastic { row, class, crcs: crcs_from..end, members });
-    }
-
-    /// The log chunks of a record have found their place.
-    pub fn set_log_block(&mut self, index: usize, block: ChunkIndex) {
-        match &mut self.heads[index] {
-            Head::LogStripe { log_block, .. } | Head::Delta { log_block, .. } => *log_block = block,
-            Head::FullStripe { .. }
-            | Head::Commit { .. }
-            | Head::Zero { .. }
-            | Head::InPlace { .. }
-            | Head::Elastic { .. } => unreachable!("such a record has no log chunks"),
-        }
-    }
-
-    /// One record.
-    pub fn get(&self, index: usize) -> RecordRef<'_> {
-        match &self.heads[index] {
-            Head::LogStripe { log_block, crcs, members } => RecordRef::LogStripe {
-                log_block: *log_block,
-                log_crcs: &self.crcs[crcs.clone()],
-                members: &self.members[members.clone()],
-            },
-            Head::FullStripe { stripe, chunks, crcs } => RecordRef::FullStripe {
-                stripe: *stripe,
-                chunks: &self.chunks[chunks.clone()],
-                crcs: &self.crcs[crcs.clone()],
-            },
-            Head::Commit { stripe, data, parity, crcs } => RecordRef::Commit {
-                stripe: *stripe,
-                data: &self.chunks[data.clone()],
-                parity: &self.chunks[parity.clone()],
-                parity_crcs: &self.crcs[crcs.clone()],
-            },
-            Head::Zero { first, count } => RecordRef::Zero { first: *first, count: *count },
-            Head::InPlace { stripe, pieces } => {
-                RecordRef::InPlace { stripe: *stripe, pieces: &self.pieces[pieces.clone()] }
-            }
-            Head::Delta { stripe, whole, log_block, crcs, pieces } => RecordRef::Delta {
-                stripe: *stripe,
-                whole: *whole,
-                log_block: *log_block,
-                log_crcs: &self.crcs[crcs.clone()],
-                pieces: &self.pieces[pieces.clone()],
-            },
-            Head::Elastic { row, class, crcs, members } => RecordRef::Elastic {
-                row: *row,
-                class: *class,
-                members: &self.elastic[members.clone()],
-                crcs: &self.crcs[crcs.clone()],
-            },
-        }
-    }
-
-    /// Notes the checksum of a written chunk.
-    pub fn set_crc(&mut self, at: CrcAt, crc: u32) {
-        match at {
-            CrcAt::Nowhere | CrcAt::Known(_) => {}
-            CrcAt::Member(i) => self.members[i].crc = crc,
-            CrcAt::Crc(i) => self.crcs[i] = crc,
-            CrcAt::Piece(i) => self.pieces[i].crc = crc,
-        }
-    }
-}
-
 /// See the module's documentation.
 #[derive(Default, Clone)]
 pub struct Plan {
@@ -394,13 +228,18 @@ impl Plan {
     }
 
     /// Appends the parities that `slots` has from `from` on to the log devices, one log chunk on each, for the newest
-    /// record, whose checksums start at `crcs`. The caller has reserved the room.
-    pub fn append_log_chunks(&mut self, store: &crate::store::Store, from: usize, crcs: usize) {
+    /// record, whose checksums are at `crcs`. The caller has reserved the room.
+    pub fn append_log_chunks(&mut self, store: &crate::store::Store, from: usize, crcs: CrcOffsets) {
         let first = self.writes.len();
         for row in 0..store.config.geometry.parity_count() {
             let (addr, slot) =
                 (ChunkAddr::new(store.log_device(row), ChunkIndex::NONE), self.slots[from + row]);
-            self.writes.push(PlanWrite { addr, slot, stream: Stream::Log, crc_at: CrcAt::Crc(crcs + row) });
+            self.writes.push(PlanWrite {
+                addr,
+                slot,
+                stream: Stream::Log,
+                crc_at: CrcAt::Record(crcs.at(row)),
+            });
         }
         self.appends.push(Append { record: self.records.len() - 1, writes: first..self.writes.len() });
     }
@@ -472,37 +311,10 @@ impl Plan {
                 chunk => writeln!(out, "write {stream} {}:{chunk}", name(addr.dev)),
             };
         }
-        for i in 0..self.records.len() {
-            let _ = writeln!(out, "record {}", record_text(self.records.get(i)));
+        for record in self.records.iter() {
+            let _ = writeln!(out, "record {}", record.summary());
         }
         out
-    }
-}
-
-/// What a record says, in short.
-fn record_text(record: RecordRef<'_>) -> String {
-    match record {
-        RecordRef::LogStripe { members, .. } => {
-            let lcns: Vec<u64> = members.iter().map(|m| m.lcn.get()).collect();
-            format!("log stripe of chunks {lcns:?}")
-        }
-        RecordRef::FullStripe { stripe, .. } => format!("full stripe {stripe}"),
-        RecordRef::Commit { stripe, .. } => format!("commit of stripe {stripe}"),
-        RecordRef::Zero { first, count } => format!("zeros {first}+{count}"),
-        RecordRef::InPlace { stripe, pieces } => {
-            let columns: Vec<u16> = pieces.iter().map(|p| p.column).collect();
-            format!("stripe {stripe} columns {columns:?} in place")
-        }
-        RecordRef::Delta { stripe, whole, pieces, .. } => {
-            let columns: Vec<u16> = pieces.iter().map(|p| p.column).collect();
-            let logged = if whole { "its parity" } else { "the change of its parity" };
-            format!("stripe {stripe} columns {columns:?} in place, {logged} logged")
-        }
-        RecordRef::Elastic { row, members, .. } => {
-            let lcns: Vec<u64> = members.iter().map(|m| m.lcn.get()).collect();
-            let moved = if members.iter().any(|m| m.from != 0) { ", moved" } else { "" };
-            format!("elastic stripe {row} of chunks {lcns:?}{moved}")
-        }
     }
 }
 

@@ -25,7 +25,7 @@ mod frame;
 mod layout;
 mod list;
 mod names;
-mod record;
+pub mod record;
 mod superblock;
 mod tables;
 mod uuid;
@@ -40,12 +40,10 @@ pub use config::{
 };
 pub use crc::{chunk_checksum, crc32c};
 pub use error::{FormatError, ParseError};
-pub use frame::{
-    FRAME_RECORD_BYTES, Frame, FrameBuilder, FrameExpect, FrameStamp, decode_frame, record_fits,
-};
+pub use frame::{FRAME_RECORD_BYTES, Frame, FrameBuilder, FrameExpect, FrameStamp, decode_frame};
 pub use list::{ListItem, decode_list, delta_item_words};
 pub use names::{CheckpointKind, CodeKind, Consistency, LayoutKind, MemberState, PageKind, Role, SchemeKind};
-pub use record::{ElasticMember, InPlacePiece, LogMember, Record, RecordRef};
+pub use record::{ElasticMember, InPlacePiece, LogMember, RecordBuf, RecordRef, StripeChunk};
 pub use superblock::{
     FaultRecord, MEMBERS_MAX, MemberEntry, NAME_BYTES_MAX, SUPERBLOCK_OFFSETS, ScrubRecord, Superblock,
     looks_like_member,

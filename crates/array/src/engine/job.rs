@@ -9,6 +9,8 @@ use crate::plan::{CrcAt, Plan, PlanRead, Word};
 use crate::planted::{Planted, planted};
 use crate::scheme::{ChunkWrite, Journaling};
 use block::{ChunkAddr, IoFault, OpKind, Seq, Slot};
+use format::record::Zero;
+use format::{RecordBuf, RecordRef};
 
 /// What a job is for.
 #[derive(Clone, Copy, Default, Debug)]
@@ -258,8 +260,11 @@ impl Engine {
                 CrcAt::Known(crc) => {
                     good &= chunk_checksum(self.pool.bytes(write.slot)) == crc;
                 }
-                CrcAt::Member(_) | CrcAt::Crc(_) | CrcAt::Piece(_) => {
-                    plan.records.set_crc(write.crc_at, chunk_checksum(self.pool.bytes(write.slot)));
+                CrcAt::Record(at) => {
+                    plan.records.set_crc(at, chunk_checksum(self.pool.bytes(write.slot)));
+                }
+                CrcAt::Piece(at) => {
+                    plan.records.set_crc(at.crc(), chunk_checksum(self.pool.bytes(write.slot)));
                 }
             }
         }
@@ -277,10 +282,10 @@ impl Engine {
         self.jobs[place].first_seq = self.journal.next_seq();
         for index in 0..plan.records.len() {
             let mut record = plan.records.get(index);
-            if let (format::RecordRef::Zero { count, .. }, true) =
-                (&mut record, planted(Planted::ForgetDiscard))
-            {
-                *count = 0;
+            let mut nothing = RecordBuf::default();
+            if let (Some((first, _)), true) = (record.discarded(), planted(Planted::ForgetDiscard)) {
+                Zero::push(&mut nothing, first, 0);
+                record = nothing.get(0);
             }
             while self.journal.try_push(record, &self.store.log).is_none() {
                 self.emit_frame();
@@ -331,7 +336,7 @@ impl Engine {
             self.scheme
                 .apply(&mut self.store, seq, record)
                 .expect("a record fits the state it was planned on");
-            if let format::RecordRef::Zero { first, count } = record {
+            if let Some((first, count)) = record.discarded() {
                 self.note_rewritten(first, count);
             }
             seq = seq.next();
@@ -339,31 +344,13 @@ impl Engine {
         self.jobs[place].plan = plan;
     }
 
-    fn count_record(&mut self, record: format::RecordRef<'_>) {
-        match record {
-            format::RecordRef::LogStripe { members, .. } => {
-                self.stats.log_stripes += 1;
-                self.stats.log_members += members.len() as u64;
-            }
-            format::RecordRef::FullStripe { .. } => self.stats.full_stripes += 1,
-            format::RecordRef::Commit { .. } => self.stats.stripes_committed += 1,
-            format::RecordRef::InPlace { pieces, .. } => {
-                let geometry = self.store.config.geometry;
-                let parity_only = pieces.len() == geometry.parity_count();
-                self.stats.full_stripes += u64::from(pieces.len() == geometry.device_count());
-                self.stats.stripes_committed += u64::from(parity_only);
-            }
-            format::RecordRef::Delta { pieces, .. } => {
-                self.stats.log_stripes += 1;
-                self.stats.log_members += pieces.len() as u64;
-            }
-            format::RecordRef::Elastic { members, .. } => {
-                let is_short = members.len() < self.store.config.geometry.data_count();
-                self.stats.short_stripes += u64::from(is_short);
-                self.stats.full_stripes += u64::from(!is_short);
-            }
-            format::RecordRef::Zero { .. } => {}
-        }
+    fn count_record(&mut self, record: RecordRef<'_>) {
+        let tally = record.tally(&self.store.config.geometry);
+        self.stats.log_stripes += tally.log_stripes;
+        self.stats.log_members += tally.log_members;
+        self.stats.full_stripes += tally.full_stripes;
+        self.stats.short_stripes += tally.short_stripes;
+        self.stats.stripes_committed += tally.stripes_committed;
     }
 
     /// Everything a job does is done: answers, locks, slots.

@@ -6,6 +6,7 @@ use super::{Engine, EngineError, Mode, Pending, PendingKind};
 use crate::planted::{Planted, planted};
 use crate::scheme::{ChunkWrite, Located};
 use block::{Lcn, Slot, StripeId};
+use format::record::Zero;
 
 /// Chunks that one record of zeros covers at most.
 const ZERO_RUN_MAX: u64 = 2048;
@@ -142,7 +143,7 @@ impl Engine {
         let place = self.take_job(JobKind::Zero(ZeroRun { next: run.next + count, ..run }));
         let stripe_of = |lcn: u64| geometry.stripe_of(Lcn::new(lcn)).get();
         let plan = &mut self.jobs[place].plan;
-        plan.records.zero(Lcn::new(run.next), count);
+        Zero::push(&mut plan.records, Lcn::new(run.next), count);
         plan.stripes.extend((stripe_of(run.next)..=stripe_of(run.next + count - 1)).map(StripeId::new));
         self.discard_cached(place, Lcn::new(run.next), count);
         self.start_job(place);

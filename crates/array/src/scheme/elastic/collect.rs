@@ -306,10 +306,10 @@ impl Elastic {
     /// A plan of moves could not read a chunk, and wrote nothing.
     pub(super) fn undo_move(&mut self, store: &mut Store, plan: &Plan) {
         let mut places = Vec::new();
-        for index in 0..plan.records.len() {
-            if let RecordRef::Elastic { row, members, .. } = plan.records.get(index) {
-                self.units.give_row(store, row);
-                places.extend(members.iter().map(|member| member.from));
+        for record in plan.records.iter() {
+            if let RecordRef::Elastic(record) = record {
+                self.units.give_row(store, record.row());
+                places.extend(record.members().iter().map(|member| member.from));
             }
         }
         if let &[place] = places.as_slice() {

@@ -35,7 +35,7 @@ use crate::restart::{AssembleError, RecoveryReport, Restart};
 use crate::store::{Run, Store};
 use block::{ChunkAddr, ChunkIndex, DevIndex, DeviceSet, Lba, Lcn, Pool, Seq, StripeId};
 use collect::Collector;
-use format::{ArrayConfig, CLASSES_MAX, ElasticMember, ListItem, RecordRef, SchemeKind};
+use format::{ArrayConfig, ListItem, RecordRef, SchemeKind, record};
 use placement::{Placement, Sequence, SequenceDetector, SingleGroup, UserWrite};
 use rows::{RowWord, Rows};
 use units::Units;
@@ -107,20 +107,14 @@ impl Elastic {
         self.units.free(unit);
     }
 
-    fn apply_stripe(
-        &mut self,
-        store: &mut Store,
-        row: u32,
-        class: u8,
-        members: &[ElasticMember],
-        crcs: &[u32],
-    ) {
+    fn apply_stripe(&mut self, store: &mut Store, record: record::Elastic<'_>) {
+        let (row, class, members) = (record.row(), record.class(), record.members());
         let k = store.config.geometry.data_count();
         let wide = planted(Planted::ShortStripeAsWide);
         RowWord::new(if wide { k } else { members.len() }, class).write(store, row);
-        let (data, parity) = crcs.split_at(members.len());
-        let columns = (0..).zip(data).chain((k..).zip(parity));
-        for (column, &crc) in columns {
+        let data = members.iter().map(|member| member.crc);
+        let columns = (0..).zip(data).chain((k..).zip(record.parity_crcs().iter()));
+        for (column, crc) in columns {
             store.table.set_crc(rows::address(store, row, column), crc);
         }
         let unit = self.units.of_row(row);
@@ -297,46 +291,38 @@ impl Scheme for Elastic {
         self.collector.stats()
     }
 
+    #[expect(
+        clippy::wildcard_enum_match_arm,
+        reason = "other schemes' records, however many kinds there are"
+    )]
     fn apply(&mut self, store: &mut Store, _seq: Seq, record: RecordRef<'_>) -> Result<(), Rejected> {
         if !self.accepts(store, record) {
             return Err(Rejected);
         }
         match record {
-            RecordRef::Elastic { row, class, members, crcs } => {
-                self.apply_stripe(store, row, class, members, crcs);
-            }
-            RecordRef::Zero { first, count } => self.apply_zero(store, first, count),
-            RecordRef::LogStripe { .. }
-            | RecordRef::FullStripe { .. }
-            | RecordRef::Commit { .. }
-            | RecordRef::InPlace { .. }
-            | RecordRef::Delta { .. } => return Err(Rejected),
+            RecordRef::Elastic(record) => self.apply_stripe(store, record),
+            RecordRef::Zero(record) => self.apply_zero(store, record.first(), record.count()),
+            _ => return Err(Rejected),
         }
         Ok(())
     }
 
+    #[expect(
+        clippy::wildcard_enum_match_arm,
+        reason = "other schemes' records, however many kinds there are"
+    )]
     fn accepts(&self, store: &Store, record: RecordRef<'_>) -> bool {
-        let (k, m) = (store.config.geometry.data_count(), store.config.geometry.parity_count());
-        let lcn_count = store.config.stripe_count * k as u64;
-        match record {
-            RecordRef::Elastic { row, class, members, crcs } => {
-                let places = self.units.row_count() * k as u32;
-                row < self.units.row_count()
-                    && usize::from(class) < CLASSES_MAX
-                    && (1..=k).contains(&members.len())
-                    && crcs.len() == members.len() + m
-                    && members.iter().all(|member| member.lcn.get() < lcn_count && member.from <= places)
-                    && !RowWord::read(store, row).is_live()
+        record.fits(&store.config)
+            && match record {
+                RecordRef::Elastic(record) => {
+                    let places = self.units.row_count() * store.config.geometry.data_count() as u32;
+                    record.row() < self.units.row_count()
+                        && record.members().iter().all(|member| member.from <= places)
+                        && !RowWord::read(store, record.row()).is_live()
+                }
+                RecordRef::Zero(_) => true,
+                _ => false,
             }
-            RecordRef::Zero { first, count } => {
-                first.get().checked_add(count).is_some_and(|end| end <= lcn_count)
-            }
-            RecordRef::LogStripe { .. }
-            | RecordRef::FullStripe { .. }
-            | RecordRef::Commit { .. }
-            | RecordRef::InPlace { .. }
-            | RecordRef::Delta { .. } => false,
-        }
     }
 
     fn recover(

@@ -12,6 +12,8 @@ use crate::scheme::{CommitOutcome, Located, Scheme};
 use crate::space::Demand;
 use crate::store::Store;
 use block::{ChunkAddr, ChunkIndex, Pool, Slot, Stream, StripeId};
+use format::StripeChunk;
+use format::record::Commit;
 
 /// How the new parity is computed.
 enum Way {
@@ -40,9 +42,11 @@ impl Eplog {
             return CommitOutcome::NoSpace;
         }
         if self.is_all_zero(store, stripe) {
-            let chunks_from = plan.records.chunks.len();
-            plan.records.chunks.resize(chunks_from + k + m, ChunkIndex::NONE);
-            plan.records.commit(stripe, chunks_from, k);
+            Commit::begin(&mut plan.records, stripe);
+            (0..k).for_each(|_| Commit::push_data(&mut plan.records, ChunkIndex::NONE));
+            for _ in 0..m {
+                Commit::push_parity(&mut plan.records, StripeChunk { chunk: ChunkIndex::NONE, crc: 0 });
+            }
             return CommitOutcome::Planned;
         }
         let Some(parity) = alloc_parity(store, stripe) else { return CommitOutcome::NoSpace };
@@ -50,18 +54,18 @@ impl Eplog {
             Way::Encode => self.plan_encode(store, pool, stripe, plan),
             Way::Delta => self.plan_delta(store, pool, stripe, plan),
         };
-        let chunks_from = plan.records.chunks.len();
+        Commit::begin(&mut plan.records, stripe);
         for column in 0..k {
-            plan.records.chunks.push(store.table.current(geometry.lcn_at(stripe, column)));
+            let current = store.table.current(geometry.lcn_at(stripe, column));
+            Commit::push_data(&mut plan.records, current);
         }
-        plan.records.chunks.extend(parity.iter().copied().take(m));
-        let crcs = plan.records.commit(stripe, chunks_from, k);
         for (row, &chunk) in parity.iter().enumerate().take(m) {
+            let crc = Commit::push_parity(&mut plan.records, StripeChunk { chunk, crc: 0 });
             plan.writes.push(PlanWrite {
                 addr: ChunkAddr::new(store.layout.device(stripe, k + row), chunk),
                 slot: plan.slots[outputs + row],
                 stream: Stream::Parity,
-                crc_at: CrcAt::Crc(crcs + row),
+                crc_at: CrcAt::Record(crc),
             });
         }
         CommitOutcome::Planned

@@ -22,7 +22,8 @@ use crate::planted::{Planted, planted};
 use crate::store::{Store, code_width};
 use block::{ChunkAddr, ChunkIndex, Lcn, META_BYTES, Pool, Seq, StripeId};
 use dirty::{Committed, DirtyStripes};
-use format::{ArrayConfig, ListItem, LogMember, RecordRef, SchemeKind};
+use format::record::LogStripe;
+use format::{ArrayConfig, ListItem, LogMember, RecordRef, SchemeKind, StripeChunk};
 use log_table::LogTable;
 
 /// The scheme's state besides the table.
@@ -163,8 +164,8 @@ impl Eplog {
         &mut self,
         store: &mut Store,
         stripe: StripeId,
-        data: &[ChunkIndex],
-        parity: &[ChunkIndex],
+        data: impl Iterator<Item = ChunkIndex> + Clone,
+        parity: impl Iterator<Item = ChunkIndex>,
     ) {
         let geometry = store.config.geometry;
         let mut before = std::mem::take(&mut self.before);
@@ -174,11 +175,11 @@ impl Eplog {
             (store.table.current(lcn), self.committed(store, lcn))
         }));
         self.dirty.clean(stripe);
-        for (column, &chunk) in data.iter().enumerate() {
+        for (column, chunk) in data.clone().enumerate() {
             store.table.set_current(geometry.lcn_at(stripe, column), chunk);
         }
         // What a log stripe still owns is freed when that is released; look before releasing any.
-        for (column, (&chunk, &(current, committed))) in data.iter().zip(&before).enumerate() {
+        for (column, (chunk, &(current, committed))) in data.zip(&before).enumerate() {
             let dev = store.layout.device(stripe, column);
             if current != committed {
                 self.free_unless_owned(store, ChunkAddr::new(dev, committed));
@@ -193,7 +194,7 @@ impl Eplog {
             }
         }
         self.before = before;
-        for (row, &chunk) in parity.iter().enumerate() {
+        for (row, chunk) in parity.enumerate() {
             let dev = store.layout.device(stripe, geometry.data_count() + row);
             let old = store.table.parity(stripe, row);
             if !(planted(Planted::CommitInPlace) && old == chunk) {
@@ -209,22 +210,15 @@ impl Eplog {
         }
     }
 
-    fn apply_log_stripe(
-        &mut self,
-        store: &mut Store,
-        seq: Seq,
-        log_block: ChunkIndex,
-        log_crcs: &[u32],
-        members: &[LogMember],
-    ) {
-        let id = self.log.insert(seq, log_block, log_crcs);
-        for member in members {
+    fn apply_log_stripe(&mut self, store: &mut Store, seq: Seq, record: LogStripe<'_>) {
+        let id = self.log.insert(seq, record.log_block(), record.log_crcs().iter());
+        for member in record.members().iter() {
             let addr = ChunkAddr::new(store.layout.device_of(member.lcn), member.chunk);
             store.table.set_crc(addr, member.crc);
-            self.log.push_member(id, *member, addr);
+            self.log.push_member(id, member, addr);
         }
         // Two passes: superseding a member must not release the stripe that is just being built.
-        for member in members {
+        for member in record.members().iter() {
             self.supersede(store, member.lcn, member.chunk);
         }
     }
@@ -240,8 +234,8 @@ impl Eplog {
                 geometry.column_of(lcn) + 1 == geometry.data_count() || lcn.get() + 1 == first.get() + count;
             if last && self.dirty.is_dirty(stripe) && self.is_all_zero(store, stripe) {
                 // No data is left in the stripe: it needs no parity, and so no commit.
-                let zeros = vec![ChunkIndex::NONE; geometry.device_count()];
-                let (data, parity) = zeros.split_at(geometry.data_count());
+                let zeros = |count| std::iter::repeat_n(ChunkIndex::NONE, count);
+                let (data, parity) = (zeros(geometry.data_count()), zeros(geometry.parity_count()));
                 self.replace_stripe(store, stripe, data, parity);
             }
         }
@@ -389,74 +383,57 @@ impl Scheme for Eplog {
         }
     }
 
+    #[expect(
+        clippy::wildcard_enum_match_arm,
+        reason = "other schemes' records, however many kinds there are"
+    )]
     fn apply(&mut self, store: &mut Store, seq: Seq, record: RecordRef<'_>) -> Result<(), Rejected> {
         if !self.accepts(store, record) {
             return Err(Rejected);
         }
         let k = store.config.geometry.data_count();
         match record {
-            RecordRef::LogStripe { log_block, log_crcs, members } => {
-                self.apply_log_stripe(store, seq, log_block, log_crcs, members);
-            }
-            RecordRef::FullStripe { stripe, chunks, crcs } => {
-                for (column, (&chunk, &crc)) in chunks.iter().zip(crcs).enumerate() {
-                    store.table.set_crc(ChunkAddr::new(store.layout.device(stripe, column), chunk), crc);
+            RecordRef::LogStripe(record) => self.apply_log_stripe(store, seq, record),
+            RecordRef::FullStripe(record) => {
+                for (column, StripeChunk { chunk, crc }) in record.chunks().iter().enumerate() {
+                    let dev = store.layout.device(record.stripe(), column);
+                    store.table.set_crc(ChunkAddr::new(dev, chunk), crc);
                 }
-                let (data, parity) = chunks.split_at(k);
-                self.replace_stripe(store, stripe, data, parity);
+                let chunks = record.chunks().iter().map(|column| column.chunk);
+                self.replace_stripe(store, record.stripe(), chunks.clone().take(k), chunks.skip(k));
             }
-            RecordRef::Commit { stripe, data, parity, parity_crcs } => {
-                for (row, (&chunk, &crc)) in parity.iter().zip(parity_crcs).enumerate() {
+            RecordRef::Commit(record) => {
+                for (row, StripeChunk { chunk, crc }) in record.parity().iter().enumerate() {
                     if !chunk.is_none() {
-                        store.table.set_crc(ChunkAddr::new(store.layout.device(stripe, k + row), chunk), crc);
+                        let dev = store.layout.device(record.stripe(), k + row);
+                        store.table.set_crc(ChunkAddr::new(dev, chunk), crc);
                     }
                 }
-                self.replace_stripe(store, stripe, data, parity);
+                let parity = record.parity().iter().map(|row| row.chunk);
+                self.replace_stripe(store, record.stripe(), record.data().iter(), parity);
             }
-            RecordRef::Zero { first, count } => self.apply_zero(store, first, count),
-            RecordRef::InPlace { .. } | RecordRef::Delta { .. } | RecordRef::Elastic { .. } => {
-                return Err(Rejected);
-            }
+            RecordRef::Zero(record) => self.apply_zero(store, record.first(), record.count()),
+            _ => return Err(Rejected),
         }
         Ok(())
     }
 
+    #[expect(
+        clippy::wildcard_enum_match_arm,
+        reason = "other schemes' records, however many kinds there are"
+    )]
     fn accepts(&self, store: &Store, record: RecordRef<'_>) -> bool {
         let geometry = store.config.geometry;
-        let (k, n) = (geometry.data_count(), geometry.device_count());
-        let chunk_ok = |chunk: &ChunkIndex| chunk.get() <= store.config.chunks_per_device;
-        let lcn_count = store.config.stripe_count * k as u64;
-        match record {
-            RecordRef::LogStripe { log_block, log_crcs, members } => {
-                !log_block.is_none()
-                    && log_block.get() <= store.config.log_blocks
-                    && log_crcs.len() == n - k
-                    && !members.is_empty()
-                    && members.len() <= store.code.width_max()
-                    && members
-                        .iter()
-                        .all(|m| m.lcn.get() < lcn_count && !m.chunk.is_none() && chunk_ok(&m.chunk))
+        record.fits(&store.config)
+            && match record {
+                RecordRef::LogStripe(record) => record.members().len() <= store.code.width_max(),
+                RecordRef::Commit(record) => {
+                    let current = |column| store.table.current(geometry.lcn_at(record.stripe(), column));
+                    record.data().iter().enumerate().all(|(column, chunk)| current(column) == chunk)
+                }
+                RecordRef::FullStripe(_) | RecordRef::Zero(_) => true,
+                _ => false,
             }
-            RecordRef::FullStripe { stripe, chunks, crcs } => {
-                stripe.get() < store.config.stripe_count
-                    && chunks.len() == n
-                    && crcs.len() == n
-                    && chunks.iter().all(|c| !c.is_none() && chunk_ok(c))
-            }
-            RecordRef::Commit { stripe, data, parity, parity_crcs } => {
-                stripe.get() < store.config.stripe_count
-                    && data.len() == k
-                    && parity.len() == n - k
-                    && parity_crcs.len() == n - k
-                    && parity.iter().all(chunk_ok)
-                    && (0..k)
-                        .all(|column| store.table.current(geometry.lcn_at(stripe, column)) == data[column])
-            }
-            RecordRef::Zero { first, count } => {
-                first.get().checked_add(count).is_some_and(|end| end <= lcn_count)
-            }
-            RecordRef::InPlace { .. } | RecordRef::Delta { .. } | RecordRef::Elastic { .. } => false,
-        }
     }
 
     fn log_tail(&self, store: &Store) -> u64 {

@@ -13,7 +13,7 @@ use crate::plan::{Piece, Word};
 use crate::restart::{AssembleError, Restart};
 use crate::store::Store;
 use block::{ChunkAddr, ChunkIndex, DevIndex, Lcn, StripeId};
-use format::{Consistency, InPlacePiece};
+use format::Consistency;
 
 /// What becomes of the records in either mode.
 pub(super) fn journaling(consistency: Consistency) -> Journaling {
@@ -127,22 +127,6 @@ pub(super) fn is_in_use(store: &Store, stripe: StripeId) -> bool {
     store.config.consistency == Consistency::Resync
         || has_data(store, stripe)
         || is_written(store, stripe, store.config.geometry.data_count())
-}
-
-/// Whether pieces of a record are columns below `columns`, each once and in order, with copies inside the payload ring.
-pub(super) fn are_pieces(store: &Store, stripe: StripeId, pieces: &[InPlacePiece], columns: usize) -> bool {
-    let last_block = store.config.payload_blocks.saturating_sub(store.chunk_blocks() - 1);
-    stripe.get() < store.config.stripe_count
-        && pieces.windows(2).all(|pair| pair[0].column < pair[1].column)
-        && pieces.iter().all(|piece| usize::from(piece.column) < columns && piece.payload_block <= last_block)
-}
-
-/// Whether pieces make all parities of a stripe current.
-pub(super) fn accepts_in_place(store: &Store, stripe: StripeId, pieces: &[InPlacePiece]) -> bool {
-    let geometry = store.config.geometry;
-    let (k, n) = (geometry.data_count(), geometry.device_count());
-    are_pieces(store, stripe, pieces, n)
-        && pieces.iter().filter(|piece| usize::from(piece.column) >= k).count() == n - k
 }
 
 /// Claims the chunk of every stripe on every device, written or not.

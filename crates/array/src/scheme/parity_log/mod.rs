@@ -18,8 +18,8 @@ mod deltas;
 mod write;
 
 use super::in_place::{
-    self, accepts_in_place, are_pieces, claim_space, has_data, has_payload_ring, is_placed, is_written,
-    locate, piece_of, redo, resync, set_written,
+    self, claim_space, has_data, has_payload_ring, is_placed, is_written, locate, piece_of, redo, resync,
+    set_written,
 };
 use super::{
     ChunkWrite, CommitOutcome, Contradiction, InPlaceProgress, Journaling, Located, Pressure, Rejected,
@@ -33,6 +33,7 @@ use crate::store::Store;
 use crate::table::Table;
 use block::{ChunkAddr, ChunkIndex, DeviceSet, Lcn, Pool, Seq, StripeId};
 use deltas::Deltas;
+use format::record::Delta;
 use format::{ArrayConfig, Consistency, ListItem, PAGE_WORDS, RecordRef, SchemeKind, delta_item_words};
 use std::collections::HashSet;
 
@@ -136,14 +137,9 @@ impl ParityLog {
         live < STRIPE_DELTAS_MAX && self.deltas.count() + self.growing.len() as u64 + clean < self.deltas_max
     }
 
-    fn apply_delta(
-        &mut self,
-        store: &mut Store,
-        stripe: StripeId,
-        whole: bool,
-        (log_block, log_crcs): (ChunkIndex, &[u32]),
-    ) {
-        if whole {
+    fn apply_delta(&mut self, store: &mut Store, record: Delta<'_>) {
+        let stripe = record.stripe();
+        if record.whole() {
             if !planted(Planted::KeepVoidDeltas) {
                 self.clean(stripe);
             }
@@ -151,7 +147,7 @@ impl ParityLog {
                 store.table.set_parity(stripe, row, ChunkIndex::NONE);
             }
         }
-        self.deltas.push(&store.log, stripe, log_block, log_crcs);
+        self.deltas.push(&store.log, stripe, record.log_block(), record.log_crcs().iter());
     }
 
     fn clean(&mut self, stripe: StripeId) {
@@ -254,51 +250,53 @@ impl Scheme for ParityLog {
         dirty
     }
 
+    #[expect(
+        clippy::wildcard_enum_match_arm,
+        reason = "other schemes' records, however many kinds there are"
+    )]
     fn apply(&mut self, store: &mut Store, _seq: Seq, record: RecordRef<'_>) -> Result<(), Rejected> {
         if !self.accepts(store, record) {
             return Err(Rejected);
         }
         let (stripe, pieces) = match record {
-            RecordRef::InPlace { stripe, pieces } => {
-                self.clean(stripe);
-                (stripe, pieces)
+            RecordRef::InPlace(record) => {
+                self.clean(record.stripe());
+                (record.stripe(), record.pieces())
             }
-            RecordRef::Delta { stripe, whole, log_block, log_crcs, pieces } => {
-                self.growing.remove(&stripe);
-                self.apply_delta(store, stripe, whole, (log_block, log_crcs));
-                (stripe, pieces)
+            RecordRef::Delta(record) => {
+                self.growing.remove(&record.stripe());
+                self.apply_delta(store, record);
+                (record.stripe(), record.pieces())
             }
-            RecordRef::LogStripe { .. }
-            | RecordRef::FullStripe { .. }
-            | RecordRef::Elastic { .. }
-            | RecordRef::Commit { .. }
-            | RecordRef::Zero { .. } => return Err(Rejected),
+            _ => return Err(Rejected),
         };
-        for piece in pieces {
+        for piece in pieces.iter() {
             set_written(store, stripe, usize::from(piece.column), piece.crc);
         }
         Ok(())
     }
 
+    #[expect(
+        clippy::wildcard_enum_match_arm,
+        reason = "other schemes' records, however many kinds there are"
+    )]
     fn accepts(&self, store: &Store, record: RecordRef<'_>) -> bool {
-        match record {
-            RecordRef::InPlace { stripe, pieces } => accepts_in_place(store, stripe, pieces),
-            RecordRef::Delta { stripe, whole, log_block, log_crcs, pieces } => {
-                let live = self.deltas.count_of(stripe);
-                !pieces.is_empty()
-                    && are_pieces(store, stripe, pieces, store.config.geometry.data_count())
-                    && self.accepts_log_chunk(store, stripe, log_block, log_crcs)
-                    && ((whole && live > 0)
-                        || (live < STRIPE_DELTAS_MAX && self.deltas.count() < self.deltas_max))
+        record.fits(&store.config)
+            && match record {
+                RecordRef::InPlace(_) => true,
+                RecordRef::Delta(record) => {
+                    let live = self.deltas.count_of(record.stripe());
+                    (record.whole() && live > 0)
+                        || (live < STRIPE_DELTAS_MAX && self.deltas.count() < self.deltas_max)
+                }
+                _ => false,
             }
-            RecordRef::LogStripe { .. }
-            | RecordRef::FullStripe { .. }
-            | RecordRef::Elastic { .. }
-            | RecordRef::Commit { .. }
-            | RecordRef::Zero { .. } => false,
-        }
     }
 
+    #[expect(
+        clippy::wildcard_enum_match_arm,
+        reason = "other schemes' records, however many kinds there are"
+    )]
     fn redo(
         &mut self,
         store: &Store,
@@ -310,23 +308,24 @@ impl Scheme for ParityLog {
     ) -> bool {
         let members = redo::Members { store, devices, health };
         match record {
-            RecordRef::InPlace { stripe, pieces } => {
-                redo::redo(members, redo::Write { stripe, pieces, log: None }, progress, healed)
+            RecordRef::InPlace(record) => {
+                let write = redo::Write { stripe: record.stripe(), pieces: record.pieces(), log: None };
+                redo::redo(members, write, progress, healed)
             }
-            RecordRef::Delta { stripe, whole, log_block, log_crcs, pieces } => {
-                let mut rest = Vec::new();
-                if !whole {
+            RecordRef::Delta(record) => {
+                let (stripe, mut rest) = (record.stripe(), Vec::new());
+                if !record.whole() {
                     self.parity_pieces(store, stripe, &mut rest);
                 }
-                let log = redo::LogChunks { block: log_block, crcs: log_crcs, rest: &rest };
-                let log = (!planted(Planted::RedoWithoutLog)).then_some(log);
-                redo::redo(members, redo::Write { stripe, pieces, log }, progress, healed)
+                let (block, crcs) = (record.log_block(), record.log_crcs());
+                let log = (!planted(Planted::RedoWithoutLog)).then_some(redo::LogChunks {
+                    block,
+                    crcs,
+                    rest: &rest,
+                });
+                redo::redo(members, redo::Write { stripe, pieces: record.pieces(), log }, progress, healed)
             }
-            RecordRef::LogStripe { .. }
-            | RecordRef::FullStripe { .. }
-            | RecordRef::Elastic { .. }
-            | RecordRef::Commit { .. }
-            | RecordRef::Zero { .. } => false,
+            _ => false,
         }
     }
 
@@ -405,7 +404,7 @@ impl Scheme for ParityLog {
             {
                 return Err(Contradiction::Stripe { what: "a log chunk", stripe: *stripe });
             }
-            self.deltas.push(&store.log, *stripe, *log_block, log_crcs);
+            self.deltas.push(&store.log, *stripe, *log_block, log_crcs.iter().copied());
         }
         let mut stripes = (0..store.config.stripe_count).map(StripeId::new);
         let unsound = stripes.find(|&stripe| !self.is_sound(store, stripe));

@@ -7,8 +7,9 @@ use crate::plan::{Codeword, Plan, Word};
 use crate::scheme::{ChunkWrite, CommitOutcome, Scheme};
 use crate::store::Store;
 use block::{ChunkIndex, DevIndex, Geometry, Lcn, Pool, Seq, StripeId};
+use format::record::{Delta, Zero};
 use format::{
-    CodeKind, Consistency, InPlacePiece, LayoutKind, ListItem, MemberEntry, MemberState, RecordRef,
+    CodeKind, Consistency, InPlacePiece, LayoutKind, ListItem, MemberEntry, MemberState, RecordBuf,
     SchemeKind,
 };
 
@@ -400,9 +401,13 @@ fn only_records_of_this_array_are_accepted() {
     let config = bench.store.config;
     let piece = |column, payload_block| InPlacePiece { column, crc: 1, payload_block };
     let accepts = |stripe, block, log_crcs: &[u32], pieces: &[InPlacePiece]| {
-        let (stripe, log_block) = (StripeId::new(stripe), ChunkIndex::new(block));
-        let record = RecordRef::Delta { stripe, whole: false, log_block, log_crcs, pieces };
-        bench.scheme.accepts(&bench.store, record)
+        let mut records = RecordBuf::default();
+        Delta::begin(&mut records, StripeId::new(stripe), false, log_crcs.len());
+        for &piece in pieces {
+            Delta::push(&mut records, piece);
+        }
+        records.set_log_block(0, ChunkIndex::new(block));
+        bench.scheme.accepts(&bench.store, records.get(0))
     };
     let last = config.stripe_count - 1;
     assert!(accepts(last, config.log_blocks, &[1, 2], &[piece(0, 1), piece(3, config.payload_blocks)]));
@@ -413,6 +418,7 @@ fn only_records_of_this_array_are_accepted() {
     assert!(!accepts(0, 1, &[1, 2], &[piece(4, 1)]), "parity is logged, not written");
     assert!(!accepts(0, 1, &[1, 2], &[piece(1, 1), piece(0, 1)]), "out of order");
     assert!(!accepts(0, 1, &[1, 2], &[]), "nothing written");
-    let zero = RecordRef::Zero { first: Lcn::new(0), count: 1 };
-    assert!(!bench.scheme.accepts(&bench.store, zero));
+    let mut zero = RecordBuf::default();
+    Zero::push(&mut zero, Lcn::new(0), 1);
+    assert!(!bench.scheme.accepts(&bench.store, zero.get(0)));
 }

@@ -55,8 +55,7 @@ impl ParityLog {
                 self.plan_logged(store, pool, &mut old, unit, plan);
             } else if unit.is_full(store) {
                 let parities = encode(store, pool, &old, unit, plan);
-                let pieces_from = unit.write_in_place(store, Some(parities), plan);
-                plan.records.in_place(unit.stripe, pieces_from);
+                unit.write_whole(store, parities, plan);
             } else {
                 self.log_full = true;
                 break;
@@ -92,9 +91,7 @@ impl ParityLog {
             true => encode(store, pool, old, unit, plan),
             false => changes(store, pool, old, unit, plan),
         };
-        let pieces_from = unit.write_in_place(store, None, plan);
-        let m = store.config.geometry.parity_count();
-        let crcs = plan.records.delta(unit.stripe, whole, pieces_from, m);
+        let crcs = unit.write_data(store, whole, plan);
         plan.append_log_chunks(store, parities, crcs);
         if !whole {
             self.growing.insert(unit.stripe);

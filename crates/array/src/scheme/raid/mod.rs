@@ -13,8 +13,8 @@
 mod write;
 
 use super::in_place::{
-    self, accepts_in_place, claim_space, has_data, has_payload_ring, is_placed, is_written, locate, piece_of,
-    redo, resync, set_written,
+    self, claim_space, has_data, has_payload_ring, is_placed, is_written, locate, piece_of, redo, resync,
+    set_written,
 };
 use super::{
     ChunkWrite, CommitOutcome, Contradiction, InPlaceProgress, Journaling, Located, Pressure, Rejected,
@@ -105,26 +105,18 @@ impl Scheme for Raid {
     }
 
     fn apply(&mut self, store: &mut Store, _seq: Seq, record: RecordRef<'_>) -> Result<(), Rejected> {
-        match record {
-            RecordRef::InPlace { stripe, pieces } if self.accepts(store, record) => {
-                for piece in pieces {
-                    set_written(store, stripe, usize::from(piece.column), piece.crc);
-                }
-                Ok(())
-            }
-            RecordRef::InPlace { .. }
-            | RecordRef::LogStripe { .. }
-            | RecordRef::FullStripe { .. }
-            | RecordRef::Elastic { .. }
-            | RecordRef::Commit { .. }
-            | RecordRef::Zero { .. }
-            | RecordRef::Delta { .. } => Err(Rejected),
+        let RecordRef::InPlace(in_place) = record else { return Err(Rejected) };
+        if !self.accepts(store, record) {
+            return Err(Rejected);
         }
+        for piece in in_place.pieces().iter() {
+            set_written(store, in_place.stripe(), usize::from(piece.column), piece.crc);
+        }
+        Ok(())
     }
 
     fn accepts(&self, store: &Store, record: RecordRef<'_>) -> bool {
-        let RecordRef::InPlace { stripe, pieces } = record else { return false };
-        accepts_in_place(store, stripe, pieces)
+        matches!(record, RecordRef::InPlace(_)) && record.fits(&store.config)
     }
 
     fn redo(
@@ -136,8 +128,8 @@ impl Scheme for Raid {
         progress: InPlaceProgress,
         healed: &mut u64,
     ) -> bool {
-        let RecordRef::InPlace { stripe, pieces } = record else { return false };
-        let write = redo::Write { stripe, pieces, log: None };
+        let RecordRef::InPlace(record) = record else { return false };
+        let write = redo::Write { stripe: record.stripe(), pieces: record.pieces(), log: None };
         redo::redo(redo::Members { store, devices, health }, write, progress, healed)
     }
 
