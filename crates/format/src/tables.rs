@@ -2,8 +2,9 @@
 
 use crate::layout::{Layout, common};
 use crate::names::{
-    CheckpointKind, CodeKind, CodeTable, Consistency, LayoutKind, MemberState, PageKind, Role, SchemeKind,
+    CheckpointKind, CodeKind, CodeTable, Consistency, LayoutKind, MemberState, PageKind, Role,
 };
+use crate::scheme::SchemeKind;
 use crate::{checkpoint, frame, list, record, superblock};
 use std::fmt::Write;
 

@@ -7,6 +7,7 @@ mod dirty_queue;
 pub mod elastic;
 pub mod eplog;
 mod in_place;
+mod log_room;
 mod options;
 pub mod parity_log;
 pub mod raid;

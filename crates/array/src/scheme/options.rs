@@ -1,6 +1,6 @@
 //! Options of running schemes; only elastic ones have any.
 
-use format::{ArrayConfig, SchemeKind};
+use format::{ArrayConfig, SchemeKind, Waiting};
 use placement::{
     GcGroup, GcThreshold, HotnessKind, OptionError, Placement, PlacementKind, PlacementOptions, VictimKind,
 };
@@ -76,15 +76,18 @@ impl SchemeOptions {
         self.placement_options(config).build()
     }
 
+    /// Which chunks are written together in an array of that scheme.
+    pub fn used_placement(&self, scheme: SchemeKind) -> PlacementKind {
+        self.placement.unwrap_or(match scheme.facts().waiting {
+            Waiting::Unit => PlacementKind::Was,
+            Waiting::Stripe | Waiting::Cache | Waiting::Nowhere => PlacementKind::Single,
+        })
+    }
+
     /// What that policy is built from.
     pub(crate) fn placement_options(&self, config: &ArrayConfig) -> PlacementOptions {
         let chunk_count = config.stripe_count * config.geometry.data_count() as u64;
-        let kind = self.placement.unwrap_or(match config.scheme {
-            SchemeKind::Was => PlacementKind::Was,
-            SchemeKind::Elastic | SchemeKind::Raid | SchemeKind::Eplog | SchemeKind::ParityLog => {
-                PlacementKind::Single
-            }
-        });
+        let kind = self.used_placement(config.scheme);
         PlacementOptions {
             hotness: self.hotness,
             groups: self.groups,
@@ -98,19 +101,19 @@ impl SchemeOptions {
     /// Chunks that one class of an array of that configuration lets wait; 0 if its scheme has no classes.
     pub fn waiting_chunks(&self, config: &ArrayConfig) -> usize {
         let stripe = config.geometry.data_count();
-        let own = match config.scheme {
-            SchemeKind::Elastic => stripe,
-            SchemeKind::Was => stripe * group_rows(config),
-            SchemeKind::Raid | SchemeKind::Eplog | SchemeKind::ParityLog => return 0,
+        let own = match config.scheme.facts().waiting {
+            Waiting::Stripe => stripe,
+            Waiting::Unit => stripe * group_rows(config),
+            Waiting::Nowhere | Waiting::Cache => return 0,
         };
         self.group_chunks.map_or(own, |chunks| (chunks as usize).max(1))
     }
 
     /// How long a chunk waits at most; `None` is until idle time.
     pub fn wait_ns(&self, scheme: SchemeKind) -> Option<u64> {
-        let own = match scheme {
-            SchemeKind::Elastic => P_WAIT_NS_DEFAULT,
-            SchemeKind::Was | SchemeKind::Raid | SchemeKind::Eplog | SchemeKind::ParityLog => u64::MAX,
+        let own = match scheme.facts().waiting {
+            Waiting::Stripe => P_WAIT_NS_DEFAULT,
+            Waiting::Unit | Waiting::Cache | Waiting::Nowhere => u64::MAX,
         };
         Some(self.p_wait_ns.unwrap_or(own)).filter(|&ns| ns != u64::MAX)
     }

@@ -13,6 +13,7 @@ mod log_table;
 mod persist;
 mod write;
 
+use super::log_room::{LOW_SPACE_DIVISOR, is_log_low};
 use super::{
     ChunkWrite, CommitOutcome, Contradiction, Located, Pressure, Rejected, Scheme, SchemeMemory, WriteLock,
 };
@@ -449,11 +450,10 @@ impl Scheme for Eplog {
             let spare = store.config.chunks_per_device - store.config.stripe_count as u32;
             space.free_for_users() < spare / LOW_SPACE_DIVISOR
         });
-        let low_log = store.log.room() < u64::from(store.log.block_count()) / LOW_SPACE_DIVISOR as u64;
         Pressure {
             dirty_stripes: self.dirty.count(),
             log_stripes: self.log.live_count(),
-            low_space: low_chunks || low_log,
+            low_space: low_chunks || is_log_low(store),
         }
     }
 
@@ -485,6 +485,3 @@ impl Scheme for Eplog {
         self.claim_all(store)
     }
 }
-
-/// Parity commit starts by itself when less than 1 / this of the spare chunks or of the log is left.
-const LOW_SPACE_DIVISOR: u32 = 4;

@@ -3,6 +3,7 @@
 use super::Eplog;
 use crate::plan::{Compute, CrcAt, Plan, PlanWrite};
 use crate::scheme::ChunkWrite;
+use crate::scheme::log_room::LOG_SET_ASIDE_BLOCKS;
 use crate::space::Demand;
 use crate::store::Store;
 use block::{ChunkAddr, Pool, Stream, StripeId};
@@ -20,9 +21,6 @@ pub struct Scratch {
     /// The same writes, sorted by group.
     order: Vec<u32>,
 }
-
-/// Blocks of the log ring that user writes leave free: room for the frames that a commit needs.
-pub const LOG_SET_ASIDE_BLOCKS: u64 = 64;
 
 impl Eplog {
     /// Plans all of `writes` that have space; the rest is refused.

@@ -104,8 +104,21 @@ pub(super) fn locate(store: &Store, lcn: Lcn) -> Located {
     Located::At { piece: piece_of(store, stripe, column), word: Word::Stripe(stripe) }
 }
 
-/// Whether the map of a stripe, as loaded, is one that such a scheme makes: everything in its place, all parities or none.
-pub(super) fn is_placed(store: &Store, stripe: StripeId) -> bool {
+/// Checks that the map, as loaded, is one that such a scheme makes. A dirty stripe has log chunks, which make up its parity with
+/// what is on the main devices or without.
+pub(super) fn check_map(store: &Store, is_dirty: impl Fn(StripeId) -> bool) -> Result<(), Contradiction> {
+    let is_sound = |stripe: StripeId| {
+        let (dirty, data) = (is_dirty(stripe), has_data(store, stripe));
+        let parity = is_written(store, stripe, store.config.geometry.data_count());
+        is_placed(store, stripe) && (parity || dirty || !data) && (data || !dirty)
+    };
+    let mut stripes = (0..store.config.stripe_count).map(StripeId::new);
+    let unsound = stripes.find(|&stripe| !is_sound(stripe));
+    unsound.map_or(Ok(()), |stripe| Err(Contradiction::Stripe { what: "the map", stripe }))
+}
+
+/// Whether everything of a stripe is in its place, and all parities are there or none.
+fn is_placed(store: &Store, stripe: StripeId) -> bool {
     let geometry = store.config.geometry;
     let (k, m) = (geometry.data_count(), geometry.parity_count());
     let ok = |chunk: ChunkIndex| chunk.is_none() || chunk == chunk_of(stripe);

@@ -18,9 +18,9 @@ mod deltas;
 mod write;
 
 use super::in_place::{
-    self, claim_space, has_data, has_payload_ring, is_placed, is_written, locate, piece_of, redo, resync,
-    set_written,
+    self, check_map, claim_space, has_payload_ring, is_written, locate, piece_of, redo, resync, set_written,
 };
+use super::log_room::is_log_low;
 use super::{
     ChunkWrite, CommitOutcome, Contradiction, InPlaceProgress, Journaling, Located, Pressure, Rejected,
     Scheme, SchemeMemory, WriteLock,
@@ -54,9 +54,6 @@ pub struct ParityLog {
 
 /// Live log chunks of one parity of one stripe at most. More would make reads of lost chunks slow.
 const STRIPE_DELTAS_MAX: usize = 32;
-
-/// Parity commit starts by itself when less than 1 / this of the log is left.
-const LOW_SPACE_DIVISOR: u64 = 4;
 
 /// Words of a full checkpoint's list that a new array has room for: two live log chunks a stripe, or what the log holds.
 pub fn list_words(config: &ArrayConfig) -> u64 {
@@ -153,14 +150,6 @@ impl ParityLog {
     fn clean(&mut self, stripe: StripeId) {
         self.deltas.clear(stripe);
         self.encode_only.remove(&stripe);
-    }
-
-    /// Whether the state of a stripe, as loaded, is one that this scheme makes.
-    fn is_sound(&self, store: &Store, stripe: StripeId) -> bool {
-        let dirty = self.deltas.is_dirty(stripe);
-        let (data, parity) =
-            (has_data(store, stripe), is_written(store, stripe, store.config.geometry.data_count()));
-        is_placed(store, stripe) && (parity || dirty || !data) && (data || !dirty)
     }
 
     fn accepts_log_chunk(&self, store: &Store, stripe: StripeId, block: ChunkIndex, crcs: &[u32]) -> bool {
@@ -364,7 +353,7 @@ impl Scheme for ParityLog {
         Pressure {
             dirty_stripes: self.deltas.dirty_count(),
             log_stripes: self.deltas.count(),
-            low_space: store.log.room() < u64::from(store.log.block_count()) / LOW_SPACE_DIVISOR,
+            low_space: is_log_low(store),
         }
     }
 
@@ -406,9 +395,7 @@ impl Scheme for ParityLog {
             }
             self.deltas.push(&store.log, *stripe, *log_block, log_crcs.iter().copied());
         }
-        let mut stripes = (0..store.config.stripe_count).map(StripeId::new);
-        let unsound = stripes.find(|&stripe| !self.is_sound(store, stripe));
-        unsound.map_or(Ok(()), |stripe| Err(Contradiction::Stripe { what: "the map", stripe }))
+        check_map(store, |stripe| self.deltas.is_dirty(stripe))
     }
 
     fn claim_space(&self, store: &mut Store) -> Result<(), Contradiction> {

@@ -16,11 +16,9 @@ use crate::plan::{Compute, Plan};
 use crate::scheme::ChunkWrite;
 use crate::scheme::in_place::unit::{Unit, Units, encode, read};
 use crate::scheme::in_place::{has_data, is_written};
+use crate::scheme::log_room::LOG_SET_ASIDE_BLOCKS;
 use crate::store::Store;
 use block::{Pool, Slot};
-
-/// Blocks of the log ring that user writes leave free: room for the frames that a commit needs.
-const LOG_SET_ASIDE_BLOCKS: u64 = 64;
 
 /// Reused between batches.
 #[derive(Default)]

@@ -13,8 +13,7 @@
 mod write;
 
 use super::in_place::{
-    self, claim_space, has_data, has_payload_ring, is_placed, is_written, locate, piece_of, redo, resync,
-    set_written,
+    self, check_map, claim_space, has_payload_ring, is_written, locate, piece_of, redo, resync, set_written,
 };
 use super::{
     ChunkWrite, CommitOutcome, Contradiction, InPlaceProgress, Journaling, Located, Pressure, Rejected,
@@ -38,12 +37,6 @@ impl Raid {
     pub fn new(store: &Store) -> Self {
         Self { consistency: store.config.consistency, scratch: write::Scratch::default() }
     }
-}
-
-/// Whether the map, as loaded, is one that this scheme makes.
-fn is_sound(store: &Store, stripe: StripeId) -> bool {
-    let parity = is_written(store, stripe, store.config.geometry.data_count());
-    is_placed(store, stripe) && (parity || !has_data(store, stripe))
 }
 
 impl Scheme for Raid {
@@ -182,9 +175,7 @@ impl Scheme for Raid {
         if !has_payload_ring(store) {
             return Err(Contradiction::Other("the payload ring has less than a chunk"));
         }
-        let mut stripes = (0..store.config.stripe_count).map(StripeId::new);
-        let unsound = stripes.find(|&stripe| !is_sound(store, stripe));
-        unsound.map_or(Ok(()), |stripe| Err(Contradiction::Stripe { what: "the map", stripe }))
+        check_map(store, |_| false)
     }
 
     fn claim_space(&self, store: &mut Store) -> Result<(), Contradiction> {
