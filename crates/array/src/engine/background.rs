@@ -142,21 +142,19 @@ impl Engine {
     /// The same for what will be over some day; rounds of the patrol begin again and again.
     pub fn work_deadline_ns(&self) -> Option<u64> {
         let round = self.patrol_deadline_ns().filter(|_| self.patrol.is_open());
-        self.own_deadline_ns().into_iter().chain(round).min()
+        let others = self.cache_deadline_ns().into_iter().chain(self.confirmation_deadline_ns());
+        self.room_deadline_ns().into_iter().chain(others).chain(round).min()
     }
 
-    /// The same without the patrol.
-    pub(super) fn own_deadline_ns(&self) -> Option<u64> {
+    /// When something begins that may make room for writes: the patrol, the cache and a confirmation make none.
+    pub(super) fn room_deadline_ns(&self) -> Option<u64> {
         let paced = self.maintenance_waits() && !self.is_scrub_paused();
         let paced = paced.then(|| self.now_ns.saturating_add(PACE_NS));
         let idle = self.options.commit.idle_ns.filter(|_| self.wants_idle_commit());
         let idle = idle.filter(|_| !planted(Planted::SleepPastIdle));
         let idle = idle.map(|ns| self.background.last_request_ns.saturating_add(ns));
-        let own = paced.into_iter().chain(idle).chain(self.cache_deadline_ns());
-        own.chain(self.members_deadline_ns())
-            .chain(self.losses_deadline_ns())
-            .chain(self.confirmation_deadline_ns())
-            .min()
+        let own = paced.into_iter().chain(idle).chain(self.members_deadline_ns());
+        own.chain(self.losses_deadline_ns()).min()
     }
 
     /// Whether there is anything to commit when no requests come. What a run left dirty is tried again when there is more room.

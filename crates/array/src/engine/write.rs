@@ -130,7 +130,7 @@ impl Engine {
     pub(super) fn is_hopeless(&self) -> bool {
         let any_lost = self.store.lost.count() > 0 || !self.stuck_stripes().is_empty();
         let has_buffers = self.pool.free_count() > self.store.slots_kept() + self.health.members().len();
-        any_lost && has_buffers && self.refusal_would_repeat() && self.own_deadline_ns().is_none()
+        any_lost && has_buffers && self.refusal_would_repeat() && self.room_deadline_ns().is_none()
     }
 
     /// Writes that were not begun are refused, but for those that the cache has acknowledged.
