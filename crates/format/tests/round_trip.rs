@@ -50,6 +50,8 @@ fn log_member() -> impl Strategy<Value = LogMember> {
 }
 
 fn record() -> impl Strategy<Value = RecordBuf> {
+    let piece = (any::<u16>(), any::<u32>(), any::<u32>())
+        .prop_map(|(column, crc, payload_block)| InPlacePiece { column, crc, payload_block });
     prop_oneof![
         (chunk(), vec(any::<u32>(), 0..5), vec(log_member(), 0..40)).prop_map(|(block, crcs, members)| {
             one(|records| write::log_stripe(records, block, &crcs, &members))
