@@ -366,7 +366,7 @@ fn units_left_partly_written_by_a_crash_are_filled_although_few_are_free() {
         if refused > 0 {
             break;
         }
-        if stripe_of(&plan, 0).row() % 4 != 0 {
+        if !stripe_of(&plan, 0).row().is_multiple_of(4) {
             bench.carry_out(plan);
         }
     }
