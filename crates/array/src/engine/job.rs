@@ -344,6 +344,19 @@ impl Engine {
         self.jobs[place].plan = plan;
     }
 
+    /// What a job had taken belongs to what its records say; it is free again if the job has come to nothing.
+    fn settle_leases(&mut self, place: u32) {
+        let Self { jobs, store, scheme, .. } = self;
+        let job = &mut jobs[place];
+        if !job.lost {
+            return job.plan.leases.keep();
+        }
+        let mut collects = scheme.collects_mut();
+        job.plan.leases.give_all_back(&mut store.spaces, |row| {
+            collects.as_mut().expect("only such schemes take rows").row_returned(row);
+        });
+    }
+
     fn count_record(&mut self, record: RecordRef<'_>) {
         let tally = record.tally(&self.store.config.geometry);
         self.stats.log_stripes += tally.log_stripes;
@@ -357,6 +370,7 @@ impl Engine {
     pub(super) fn end_job(&mut self, place: u32) {
         self.note_room();
         let lost = self.jobs[place].lost;
+        self.settle_leases(place);
         let failed = !self.accepts_writes();
         let geometry = self.store.config.geometry;
         let acks = std::mem::take(&mut self.jobs[place].acks);
@@ -383,15 +397,11 @@ impl Engine {
                 self.discard_done(place, failed.then_some(EngineError::ArrayFailed));
                 self.continue_zero(run);
             }
-            JobKind::Commit => {
-                if lost {
-                    self.scheme.undo_commit(&mut self.store, &self.jobs[place].plan);
-                }
-                self.commit_unit_done(&stripes, lost);
-            }
+            JobKind::Commit => self.commit_unit_done(&stripes, lost),
             JobKind::Collect => {
                 if lost {
-                    self.scheme.undo_collect(&mut self.store, &self.jobs[place].plan);
+                    let collects = self.scheme.collects_mut().expect("only such schemes plan steps");
+                    collects.step_lost(&self.jobs[place].plan);
                 }
                 self.collection_step_done();
             }

@@ -14,7 +14,7 @@ use super::tag::{Purpose, Tag};
 use super::{Engine, EngineError, Mode, PendingKind};
 use crate::plan::{Codeword, Compute, CrcAt, Piece, Plan, PlanRead, PlanWrite, Word};
 use crate::planted::{Planted, planted};
-use crate::scheme::Located;
+use crate::scheme::{Located, implied_zero};
 use block::{DevIndex, IoFault, META_BYTES, OpKind, Seq, Stream, StripeId};
 use format::{MemberState, Superblock};
 use std::collections::VecDeque;
@@ -578,7 +578,8 @@ impl Engine {
         };
         self.maintain.word = word;
         let first = plan.reads.len();
-        if !wanted || !self.scheme.plan_settle(&mut self.store, &mut self.pool, stripe, plan) {
+        let Some(commits) = self.scheme.commits_mut().filter(|_| wanted) else { return false };
+        if !commits.plan_settle(&mut self.store, &mut self.pool, stripe, plan) {
             return false;
         }
         for index in first..plan.reads.len() {
@@ -632,7 +633,7 @@ impl Engine {
         for column in 0..self.store.main_count() {
             let dev = self.store.layout.device(stripe, column);
             if self.health.is_rebuilding(dev)
-                && let Some(addr) = self.scheme.implied_zero(&self.store, stripe, column)
+                && let Some(addr) = implied_zero(&self.store, stripe, column)
                 && !self.health.is_readable(addr)
                 && plan.writes.iter().all(|write| write.addr != addr)
             {

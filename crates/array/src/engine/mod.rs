@@ -46,7 +46,7 @@ use crate::health::{ArrayState, Health};
 use crate::journal::Journal;
 use crate::plan::Codeword;
 use crate::planted::{Planted, planted};
-use crate::scheme::{ChunkWrite, Journaling, Scheme, WriteLock};
+use crate::scheme::{self, ChunkWrite, Journaling, Scheme, WriteLock};
 use crate::store::{Run, Store};
 use block::{ChunkAddr, DevIndex, DeviceOp, IoFault, OpKind, Pool, Seq, Slot, Stream, StripeId};
 use lock::{Locks, Mode};
@@ -212,7 +212,9 @@ const FRAMES_SET_ASIDE: usize = 16;
 
 impl Engine {
     pub(crate) fn new(mut parts: crate::recovery::Parts, options: EngineOptions) -> Self {
-        parts.scheme.configure(&parts.store, &options.scheme);
+        if let Some(classes) = parts.scheme.classes_mut() {
+            classes.configure(&parts.store, &options.scheme);
+        }
         let slot_count = options.slot_count(&parts.store.config, parts.scheme.class_count());
         let mut pool = Pool::new(parts.store.config.geometry.chunk_bytes(), slot_count);
         let zero_slot = pool.alloc().expect("a new pool is zeroed and has slots");
@@ -228,7 +230,7 @@ impl Engine {
             flush: flush::Flusher::new(parts.health.members().len(), retired),
             cache: cache::Cache::new(&options, &parts.store.config, parts.scheme.class_count()),
             payload: payload::Payloads::new(&parts.store),
-            journaling: parts.scheme.journaling(&parts.store),
+            journaling: scheme::journaling(&parts.store.config),
             background: background::Background::default(),
             collection: collect::Collection::default(),
             lost: lost::LossList::new(parts.superblock.lost_chunks),
@@ -557,7 +559,7 @@ impl Engine {
     }
 
     fn write_mode(&self) -> Mode {
-        match self.scheme.write_lock() {
+        match scheme::write_lock(&self.store.config) {
             WriteLock::Shared => Mode::Shared,
             WriteLock::Exclusive => Mode::Exclusive,
         }

@@ -5,7 +5,7 @@ use super::rows::RowWord;
 use crate::create::{CreateOptions, plan_config};
 use crate::health::Health;
 use crate::plan::{Codeword, Plan, Word};
-use crate::scheme::{ChunkWrite, CollectOutcome, Located, Scheme, SchemeOptions};
+use crate::scheme::{ChunkWrite, Classes, CollectOutcome, Collects, Located, Scheme, SchemeOptions};
 use crate::store::Store;
 use block::{Geometry, Lba, Lcn, Pool, Seq};
 use format::{
@@ -272,8 +272,9 @@ fn a_chunk_overwritten_while_it_is_moved_is_not_brought_back() {
 impl Bench {
     /// A write of one chunk although only collection may take rows.
     fn user_plan(&mut self, lcn: u64) -> Plan {
-        let row = self.scheme.units.take_row(&mut self.store, 0, 0, false).expect("kept for collection");
+        let lease = self.scheme.units.take_row(&mut self.store, 0, 0, false).expect("kept for collection");
         let mut plan = Plan::default();
+        let row = plan.leases.hold_row(lease);
         let slot = plan.own_slot(&mut self.pool);
         let chunk = super::write::Chunk { lcn: Lcn::new(lcn), slot, from: 0, crc: None };
         super::write::plan_stripe(&self.store, &mut self.pool, row, 0, [chunk].into_iter(), &mut plan);
@@ -347,7 +348,9 @@ fn a_unit_that_was_left_alone_is_collected_when_something_of_it_was_overwritten(
 
 impl Bench {
     fn undo(&mut self, mut plan: Plan) {
-        self.scheme.undo_collect(&mut self.store, &plan);
+        let units = &mut self.scheme.units;
+        plan.leases.give_all_back(&mut self.store.spaces, |row| units.row_returned(row));
+        self.scheme.step_lost(&plan);
         plan.owned.drain(..).for_each(|slot| self.pool.free(slot));
     }
 }
@@ -366,7 +369,7 @@ fn units_left_partly_written_by_a_crash_are_filled_although_few_are_free() {
         if refused > 0 {
             break;
         }
-        if stripe_of(&plan, 0).row() % 4 != 0 {
+        if !stripe_of(&plan, 0).row().is_multiple_of(4) {
             bench.carry_out(plan);
         }
     }

@@ -4,7 +4,7 @@ use super::{ParityLog, STRIPE_DELTAS_MAX, deltas_max};
 use crate::create::{CreateOptions, plan_config};
 use crate::health::Health;
 use crate::plan::{Codeword, Plan, Word};
-use crate::scheme::{ChunkWrite, CommitOutcome, Scheme};
+use crate::scheme::{ChunkWrite, CommitOutcome, Commits, Scheme};
 use crate::store::Store;
 use block::{ChunkIndex, DevIndex, Geometry, Lcn, Pool, Seq, StripeId};
 use format::record::{Delta, Zero};
@@ -213,7 +213,7 @@ fn a_whole_stripe_written_again_logs_its_parity_and_makes_log_chunks_void() {
 fn a_whole_stripe_is_written_with_its_parity_if_the_log_is_full() {
     let mut bench = Bench::new(4, 2, 10);
     bench.write(5, 1);
-    while bench.store.log.reserve_chunk(64) {}
+    while bench.store.log.reserve_chunk(64).is_some() {}
     same(&bench.write(4, 4), WRITTEN_WITH_PARITY);
     assert!(!bench.scheme.is_dirty(StripeId::new(1)) && !bench.codeword(1).has_sums());
 }
@@ -347,7 +347,7 @@ fn a_new_array_has_room_for_a_log_chunk_of_every_stripe() {
 #[test]
 fn a_full_log_is_refused_and_says_that_a_commit_helps() {
     let mut bench = Bench::new(2, 1, 0);
-    while bench.store.log.reserve_chunk(64) {}
+    while bench.store.log.reserve_chunk(64).is_some() {}
     let slot = bench.pool.alloc().expect("enough slots");
     let write = ChunkWrite { request: 0, lcn: Lcn::new(0), slot, from: 0, to: CHUNK, class: 0 };
     let (mut writes, mut refused, mut plan) = (vec![write], Vec::new(), Plan::default());

@@ -36,7 +36,7 @@ impl Bench {
         let config = plan_config(&options, 16 << 20, 0, 0).expect("fits");
         let entries = vec![MemberEntry { serial: 1, state: MemberState::Healthy }; k + m];
         let mut store = Store::new(config).expect("valid");
-        let mut scheme = Raid::new(&store);
+        let mut scheme = Raid::default();
         for stripe in 0..filled {
             write_all(&mut scheme, &mut store, stripe, 0..k);
         }
