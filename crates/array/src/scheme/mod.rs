@@ -19,10 +19,12 @@ pub use roles::{
     Classes, CollectOutcome, Collects, CommitOutcome, Commits, GcStats, InPlace, InPlaceProgress, Pressure,
 };
 
+use crate::engine::{Entry, Request};
 use crate::health::Health;
 use crate::plan::{Codeword, Piece, Plan, Word};
 use crate::restart::{AssembleError, RecoveryReport, Restart};
 use crate::store::Store;
+use block::slab::Key;
 use block::{ChunkAddr, ChunkIndex, DeviceSet, Lba, Lcn, Pool, Seq, Slot, StripeId};
 use format::{ArrayConfig, Consistency, ListItem, RecordRef, SchemeKind};
 
@@ -30,8 +32,8 @@ use format::{ArrayConfig, Consistency, ListItem, RecordRef, SchemeKind};
 /// old version. Those with `WriteLock::Exclusive` get it as the request gave it, and plan that themselves.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ChunkWrite {
-    /// The request it belongs to.
-    pub request: u32,
+    /// Whose it is.
+    pub origin: Origin,
     /// Which chunk.
     pub lcn: Lcn,
     /// Its content.
@@ -42,6 +44,25 @@ pub struct ChunkWrite {
     pub to: u32,
     /// The class of chunks that it is written together with, for schemes that have several.
     pub class: u8,
+}
+
+impl ChunkWrite {
+    /// Whether it was acknowledged long ago and comes from the write cache.
+    pub(crate) fn is_cached(&self) -> bool {
+        match self.origin {
+            Origin::Request(_) => false,
+            Origin::Entry(_) => true,
+        }
+    }
+}
+
+/// Who is told when a chunk write has ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Origin {
+    /// The request that it is part of.
+    Request(Key<Request>),
+    /// The entry of the write cache that it was.
+    Entry(Key<Entry>),
 }
 
 /// Where the newest version of a chunk is.
@@ -350,7 +371,7 @@ pub fn recover(
 }
 
 /// What the core must know of a scheme before it has one.
-struct Entry {
+struct Registration {
     /// Builds the empty scheme of an empty store.
     new: fn(&Store) -> Box<dyn Scheme>,
     /// Bytes of memory it takes besides the table, at most; its placement policy aside.
@@ -361,31 +382,31 @@ struct Entry {
     list_words_max: fn(&ArrayConfig) -> u64,
 }
 
-fn entry(scheme: SchemeKind) -> &'static Entry {
+fn registration(scheme: SchemeKind) -> &'static Registration {
     match scheme {
-        SchemeKind::Eplog => &eplog::ENTRY,
-        SchemeKind::Raid => &raid::ENTRY,
-        SchemeKind::ParityLog => &parity_log::ENTRY,
-        SchemeKind::Elastic | SchemeKind::Was => &elastic::ENTRY,
+        SchemeKind::Eplog => &eplog::REGISTRATION,
+        SchemeKind::Raid => &raid::REGISTRATION,
+        SchemeKind::ParityLog => &parity_log::REGISTRATION,
+        SchemeKind::Elastic | SchemeKind::Was => &elastic::REGISTRATION,
     }
 }
 
 /// Builds the scheme that a configuration names.
 pub fn new(store: &Store) -> Box<dyn Scheme> {
-    (entry(store.config.scheme).new)(store)
+    (registration(store.config.scheme).new)(store)
 }
 
 /// Bytes of memory that the scheme of an array takes besides the table, at most; its placement policy aside.
 pub fn memory_max(config: &ArrayConfig) -> SchemeMemory {
-    (entry(config.scheme).memory_max)(config)
+    (registration(config.scheme).memory_max)(config)
 }
 
 /// Words of the longest list that a checkpoint of the array can be asked to hold.
 pub fn list_words_live(config: &ArrayConfig) -> u64 {
-    (entry(config.scheme).list_words_live)(config)
+    (registration(config.scheme).list_words_live)(config)
 }
 
 /// Words of a full checkpoint's list that a new array has room for.
 pub fn list_words_max(config: &ArrayConfig) -> u64 {
-    (entry(config.scheme).list_words_max)(config)
+    (registration(config.scheme).list_words_max)(config)
 }

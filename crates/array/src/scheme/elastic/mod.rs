@@ -25,8 +25,8 @@ mod units;
 mod write;
 
 use super::{
-    ChunkWrite, Classes, CollectOutcome, Collects, Contradiction, Entry, GcStats, Located, Rejected, Scheme,
-    SchemeMemory, SchemeOptions,
+    ChunkWrite, Classes, CollectOutcome, Collects, Contradiction, GcStats, Located, Registration, Rejected,
+    Scheme, SchemeMemory, SchemeOptions,
 };
 use crate::health::Health;
 use crate::plan::{Codeword, Piece, Plan, Word};
@@ -39,7 +39,7 @@ use placement::{Placement, Sequence, SequenceDetector, SingleGroup, UserWrite};
 use rows::{RowWord, Rows};
 use units::Units;
 
-pub(super) const ENTRY: Entry = Entry {
+pub(super) const REGISTRATION: Registration = Registration {
     new: |store| Box::new(Elastic::new(store)),
     memory_max,
     list_words_live: |_| 0,

@@ -5,8 +5,9 @@ use super::rows::RowWord;
 use crate::create::{CreateOptions, plan_config};
 use crate::health::Health;
 use crate::plan::{Codeword, Plan, Word};
-use crate::scheme::{ChunkWrite, Classes, CollectOutcome, Collects, Located, Scheme, SchemeOptions};
+use crate::scheme::{ChunkWrite, Classes, CollectOutcome, Collects, Located, Origin, Scheme, SchemeOptions};
 use crate::store::Store;
+use block::slab::Key;
 use block::{Geometry, Lba, Lcn, Pool, Seq};
 use format::{
     CodeKind, Consistency, ElasticMember, LayoutKind, MemberEntry, MemberState, RecordBuf, RecordRef,
@@ -57,7 +58,14 @@ impl Bench {
             self.scheme.begin_write(Lba::new(lcn * 8), 8);
             let class = self.scheme.class_of_write(&self.store, Lcn::new(lcn));
             let slot = self.pool.alloc().expect("enough slots");
-            writes.push(ChunkWrite { request: 0, lcn: Lcn::new(lcn), slot, from: 0, to: CHUNK, class });
+            writes.push(ChunkWrite {
+                origin: Origin::Request(Key::from_index(0)),
+                lcn: Lcn::new(lcn),
+                slot,
+                from: 0,
+                to: CHUNK,
+                class,
+            });
         }
         let (mut plan, mut refused) = (Plan::default(), Vec::new());
         let pool = &mut self.pool;

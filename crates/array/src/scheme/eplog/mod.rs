@@ -15,7 +15,7 @@ mod write;
 
 use super::log_room::{LOW_SPACE_DIVISOR, is_log_low};
 use super::{
-    ChunkWrite, CommitOutcome, Commits, Contradiction, Entry, Located, Pressure, Rejected, Scheme,
+    ChunkWrite, CommitOutcome, Commits, Contradiction, Located, Pressure, Registration, Rejected, Scheme,
     SchemeMemory,
 };
 use crate::health::Health;

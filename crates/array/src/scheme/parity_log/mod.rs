@@ -22,8 +22,8 @@ use super::in_place::{
 };
 use super::log_room::is_log_low;
 use super::{
-    ChunkWrite, CommitOutcome, Commits, Contradiction, Entry, InPlace, InPlaceProgress, Located, Pressure,
-    Rejected, Scheme, SchemeMemory,
+    ChunkWrite, CommitOutcome, Commits, Contradiction, InPlace, InPlaceProgress, Located, Pressure,
+    Registration, Rejected, Scheme, SchemeMemory,
 };
 use crate::health::Health;
 use crate::plan::{Codeword, Piece, Plan, Word};
@@ -37,7 +37,7 @@ use format::record::Delta;
 use format::{ArrayConfig, ListItem, PAGE_WORDS, RecordRef, delta_item_words};
 use std::collections::HashSet;
 
-pub(super) const ENTRY: Entry = Entry {
+pub(super) const REGISTRATION: Registration = Registration {
     new: |store| Box::new(ParityLog::new(store)),
     memory_max,
     list_words_live,

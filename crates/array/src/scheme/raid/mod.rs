@@ -16,7 +16,8 @@ use super::in_place::{
     self, check_map, claim_space, has_payload_ring, is_written, locate, piece_of, redo, resync, set_written,
 };
 use super::{
-    ChunkWrite, Contradiction, Entry, InPlace, InPlaceProgress, Located, Rejected, Scheme, SchemeMemory,
+    ChunkWrite, Contradiction, InPlace, InPlaceProgress, Located, Registration, Rejected, Scheme,
+    SchemeMemory,
 };
 use crate::health::Health;
 use crate::plan::{Codeword, Plan, Word};
@@ -25,7 +26,7 @@ use crate::store::Store;
 use block::{DeviceSet, Lcn, Pool, Seq, StripeId};
 use format::{ListItem, RecordRef};
 
-pub(super) const ENTRY: Entry = Entry {
+pub(super) const REGISTRATION: Registration = Registration {
     new: |_| Box::new(Raid::default()),
     memory_max: |_| SchemeMemory::default(),
     list_words_live: |_| 0,
