@@ -229,9 +229,7 @@ const JOBS_MAX: usize = 64;
 
 impl Engine {
     pub(crate) fn new(mut parts: crate::recovery::Parts, options: EngineOptions) -> Self {
-        if let Some(classes) = parts.scheme.classes_mut() {
-            classes.configure(&parts.store, &options.scheme);
-        }
+        parts.scheme.configure(&parts.store, &options.scheme);
         let slot_count = options.slot_count(&parts.store.config, parts.scheme.class_count());
         let mut pool = Pool::new(parts.store.config.geometry.chunk_bytes(), slot_count);
         let zero_slot = pool.alloc().expect("a new pool is zeroed and has slots");

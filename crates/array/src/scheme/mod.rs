@@ -298,6 +298,13 @@ impl dyn Scheme + '_ {
         self.collects().map_or_else(GcStats::default, Collects::gc_stats)
     }
 
+    /// See [`Classes::configure`].
+    pub fn configure(&mut self, store: &Store, options: &SchemeOptions) {
+        if let Some(classes) = self.classes_mut() {
+            classes.configure(store, options);
+        }
+    }
+
     /// See [`Classes::begin_write`].
     pub fn begin_write(&mut self, first: Lba, sector_count: u64) {
         if let Some(classes) = self.classes_mut() {

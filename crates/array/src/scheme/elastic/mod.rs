@@ -32,7 +32,7 @@ use crate::health::Health;
 use crate::plan::{Codeword, Piece, Plan, Word};
 use crate::planted::{Planted, planted};
 use crate::store::{Run, Store};
-use block::{ChunkAddr, ChunkIndex, DevIndex, Lba, Lcn, Pool, Seq, StripeId};
+use block::{ChunkAddr, ChunkIndex, DevIndex, Lba, Lcn, Pool, Seq};
 use collect::Collector;
 use format::{ArrayConfig, ListItem, RecordRef, record};
 use placement::{Placement, Sequence, SequenceDetector, SingleGroup, UserWrite};
@@ -204,10 +204,7 @@ impl Scheme for Elastic {
         self.plan_batch(store, pool, writes, refused, plan);
     }
 
-    #[expect(
-        clippy::wildcard_enum_match_arm,
-        reason = "other schemes' records, however many kinds there are"
-    )]
+    #[expect(clippy::wildcard_enum_match_arm, reason = "records of whatever other schemes there are")]
     fn apply(&mut self, store: &mut Store, _seq: Seq, record: RecordRef<'_>) -> Result<(), Rejected> {
         if !self.accepts(store, record) {
             return Err(Rejected);
@@ -220,10 +217,7 @@ impl Scheme for Elastic {
         Ok(())
     }
 
-    #[expect(
-        clippy::wildcard_enum_match_arm,
-        reason = "other schemes' records, however many kinds there are"
-    )]
+    #[expect(clippy::wildcard_enum_match_arm, reason = "records of whatever other schemes there are")]
     fn accepts(&self, store: &Store, record: RecordRef<'_>) -> bool {
         record.fits(&store.config)
             && match record {

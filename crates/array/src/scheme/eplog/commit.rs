@@ -160,11 +160,11 @@ fn alloc_parity(store: &mut Store, stripe: StripeId, plan: &mut Plan) -> Option<
     let geometry = store.config.geometry;
     let (k, m) = (geometry.data_count(), geometry.parity_count());
     let (mut chunks, before) = ([ChunkIndex::NONE; 255], plan.leases.mark());
-    for row in 0..m {
+    for (row, chunk) in chunks.iter_mut().enumerate().take(m) {
         let dev = store.layout.device(stripe, k + row);
         let old = store.table.parity(stripe, row);
         if planted(Planted::CommitInPlace) && !old.is_none() {
-            chunks[row] = old;
+            *chunk = old;
             continue;
         }
         let Some(lease) = store.spaces[dev.index()].alloc(Demand::Reclaim) else {
@@ -172,7 +172,7 @@ fn alloc_parity(store: &mut Store, stripe: StripeId, plan: &mut Plan) -> Option<
                 .give_back(before, &mut store.spaces, |_| unreachable!("a stripe takes chunks, not rows"));
             return None;
         };
-        chunks[row] = plan.leases.hold(dev, lease);
+        *chunk = plan.leases.hold(dev, lease);
     }
     Some(chunks)
 }

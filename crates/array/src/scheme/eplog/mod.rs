@@ -28,8 +28,8 @@ use format::record::LogStripe;
 use format::{ArrayConfig, ListItem, LogMember, RecordRef, StripeChunk};
 use log_table::LogTable;
 
-pub(super) const ENTRY: Entry =
-    Entry { new: |store| Box::new(Eplog::new(store)), memory_max, list_words_live, list_words_max };
+pub(super) const REGISTRATION: Registration =
+    Registration { new: |store| Box::new(Eplog::new(store)), memory_max, list_words_live, list_words_max };
 
 /// The scheme's state besides the table.
 pub struct Eplog {
@@ -355,10 +355,7 @@ impl Scheme for Eplog {
         self.plan_write_batch(store, pool, writes, refused, plan);
     }
 
-    #[expect(
-        clippy::wildcard_enum_match_arm,
-        reason = "other schemes' records, however many kinds there are"
-    )]
+    #[expect(clippy::wildcard_enum_match_arm, reason = "records of whatever other schemes there are")]
     fn apply(&mut self, store: &mut Store, seq: Seq, record: RecordRef<'_>) -> Result<(), Rejected> {
         if !self.accepts(store, record) {
             return Err(Rejected);
@@ -390,10 +387,7 @@ impl Scheme for Eplog {
         Ok(())
     }
 
-    #[expect(
-        clippy::wildcard_enum_match_arm,
-        reason = "other schemes' records, however many kinds there are"
-    )]
+    #[expect(clippy::wildcard_enum_match_arm, reason = "records of whatever other schemes there are")]
     fn accepts(&self, store: &Store, record: RecordRef<'_>) -> bool {
         let geometry = store.config.geometry;
         record.fits(&store.config)

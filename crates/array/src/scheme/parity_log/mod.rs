@@ -197,10 +197,7 @@ impl Scheme for ParityLog {
         self.plan_write_batch(store, pool, writes, refused, plan);
     }
 
-    #[expect(
-        clippy::wildcard_enum_match_arm,
-        reason = "other schemes' records, however many kinds there are"
-    )]
+    #[expect(clippy::wildcard_enum_match_arm, reason = "records of whatever other schemes there are")]
     fn apply(&mut self, store: &mut Store, _seq: Seq, record: RecordRef<'_>) -> Result<(), Rejected> {
         if !self.accepts(store, record) {
             return Err(Rejected);
@@ -223,10 +220,7 @@ impl Scheme for ParityLog {
         Ok(())
     }
 
-    #[expect(
-        clippy::wildcard_enum_match_arm,
-        reason = "other schemes' records, however many kinds there are"
-    )]
+    #[expect(clippy::wildcard_enum_match_arm, reason = "records of whatever other schemes there are")]
     fn accepts(&self, store: &Store, record: RecordRef<'_>) -> bool {
         record.fits(&store.config)
             && match record {
@@ -240,10 +234,6 @@ impl Scheme for ParityLog {
             }
     }
 
-    #[expect(
-        clippy::wildcard_enum_match_arm,
-        reason = "other schemes' records, however many kinds there are"
-    )]
     fn memory(&self) -> SchemeMemory {
         SchemeMemory { fixed_bytes: 0, dynamic_bytes: self.deltas.memory_bytes(), placement_bytes: 0 }
     }
@@ -354,6 +344,7 @@ impl Commits for ParityLog {
 }
 
 impl InPlace for ParityLog {
+    #[expect(clippy::wildcard_enum_match_arm, reason = "records of whatever other schemes there are")]
     fn redo(
         &mut self,
         store: &Store,
