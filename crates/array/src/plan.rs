@@ -4,6 +4,8 @@
 //! writes in place with a journal: payload copies and a flush), writes and records, then the records are applied and the
 //! work is acknowledged. Plans are recycled: their vectors keep their capacity, so the hot path does not allocate.
 
+use crate::space::Leases;
+use crate::store::{LogLease, Store};
 use block::{ChunkAddr, ChunkIndex, DevIndex, Pool, Slot, Stream, StripeId};
 use format::RecordBuf;
 use format::record::{CrcOffset, CrcOffsets, PieceOffset};
@@ -193,6 +195,8 @@ pub struct Plan {
     pub columns: Vec<usize>,
     /// Slots, for the computations.
     pub slots: Vec<Slot>,
+    /// What the plan has taken of the array's space.
+    pub leases: Leases,
     /// Slots that belong to the plan and go back to the pool at its end.
     pub owned: Vec<Slot>,
     /// Pairs of slots that must be equal after the computations (scrub).
@@ -212,6 +216,7 @@ impl Plan {
         self.writes.clear();
         self.records.clear();
         self.appends.clear();
+        assert!(self.leases.is_empty(), "a plan ended without a word about what it had taken");
         self.columns.clear();
         self.slots.clear();
         self.owned.clear();
@@ -228,8 +233,8 @@ impl Plan {
     }
 
     /// Appends the parities that `slots` has from `from` on to the log devices, one log chunk on each, for the newest
-    /// record, whose checksums are at `crcs`. The caller has reserved the room.
-    pub fn append_log_chunks(&mut self, store: &crate::store::Store, from: usize, crcs: CrcOffsets) {
+    /// record, whose checksums are at `crcs`.
+    pub fn append_log_chunks(&mut self, store: &Store, from: usize, crcs: CrcOffsets, _room: LogLease) {
         let first = self.writes.len();
         for row in 0..store.config.geometry.parity_count() {
             let (addr, slot) =

@@ -173,6 +173,10 @@ fn spaces(config: &ArrayConfig) -> Vec<Space> {
     (0..config.geometry.device_count()).map(|_| Space::new(config.chunks_per_device, set_aside)).collect()
 }
 
+/// Room in the log that is promised to the log chunks of one record.
+#[must_use = "room that no plan holds is promised for ever"]
+pub struct LogLease(());
+
 /// The log region as a ring of 4 KiB blocks, used in append order. Positions count blocks since creation and never
 /// wrap; block numbers on the device run from 1.
 pub struct LogRing {
@@ -228,13 +232,13 @@ impl LogRing {
         if lap < self.head { lap } else { lap - count }
     }
 
-    /// Promises room to a log chunk, and leaves `keep` blocks besides; `false` if there is not as much.
-    pub fn reserve_chunk(&mut self, keep: u64) -> bool {
+    /// Promises room to a log chunk, and leaves `keep` blocks besides; `None` if there is not as much.
+    pub fn reserve_chunk(&mut self, keep: u64) -> Option<LogLease> {
         let blocks = u64::from(self.chunk_blocks);
         // What is skipped at the end of the ring is less than a log chunk.
         let fits = self.room() >= self.reserved + 2 * blocks + keep;
         self.reserved += if fits { blocks } else { 0 };
-        fits
+        fits.then_some(LogLease(()))
     }
 
     /// Takes the promise to a log chunk back.

@@ -2,11 +2,13 @@
 
 use super::cache::After;
 use super::job::JobKind;
-use super::{Engine, EngineError, Mode, PendingKind};
+use super::request::Request;
+use super::{Engine, EngineError, Mode, Pending, Work};
 use crate::plan::Plan;
 use crate::planted::{Planted, planted};
 use crate::scheme::CommitOutcome;
 use block::StripeId;
+use block::slab::Key;
 
 /// A request this recently means that somebody waits: commit in smaller units, which hold up a turn less.
 const FOREGROUND_NS: u64 = 1_000_000;
@@ -30,8 +32,8 @@ pub(super) struct Background {
     /// Stripes of this run that were busy and are waited for.
     awaited: usize,
     /// Requests to be answered when a run that began after them has ended.
-    waiting: Vec<u32>,
-    answering: Vec<u32>,
+    waiting: Vec<Key<Request>>,
+    answering: Vec<Key<Request>>,
     run_again: bool,
     /// After a unit failed, this many stripes are committed one by one.
     singly: u64,
@@ -98,7 +100,7 @@ impl Engine {
         self.background.writes = 0;
     }
 
-    pub(super) fn queue_commit(&mut self, request: u32) {
+    pub(super) fn queue_commit(&mut self, request: Key<Request>) {
         self.background.waiting.push(request);
     }
 
@@ -110,7 +112,7 @@ impl Engine {
     /// Something that was lost may be at hand now: stripes that could not be committed are tried again.
     pub(super) fn retry_stuck_stripes(&mut self) {
         for stripe in std::mem::take(&mut self.background.stuck) {
-            self.scheme.return_dirty(stripe);
+            self.return_dirty(stripe);
         }
     }
 
@@ -274,22 +276,24 @@ impl Engine {
         let mut candidates = std::mem::take(&mut self.background.candidates);
         candidates.clear();
         let count = unit.min(usize::try_from(self.background.left).unwrap_or(usize::MAX));
-        self.scheme.take_dirty(&self.store, count, &mut candidates);
+        if let Some(commits) = self.scheme.commits_mut() {
+            commits.take_dirty(&self.store, count, &mut candidates);
+        }
         if candidates.is_empty() {
             self.background.left = 0;
             self.background.candidates = candidates;
             return false;
         }
-        let place = self.take_job(JobKind::Commit);
-        let mut plan = std::mem::take(&mut self.jobs[place].plan);
+        let key = self.take_job(JobKind::Commit);
+        let mut plan = std::mem::take(&mut self.jobs[key].plan);
         let mut full = false;
         for &stripe in &candidates {
             if full {
-                self.scheme.return_dirty(stripe);
+                self.return_dirty(stripe);
                 continue;
             }
             if !self.locks.try_lock(stripe, Mode::Exclusive) {
-                self.queue_for_stripe(stripe, PendingKind::Commit);
+                self.locks.wait(stripe, Pending { mode: Mode::Exclusive, work: Work::Commit(stripe) });
                 self.background.awaited += 1;
                 self.background.left -= 1;
                 continue;
@@ -305,7 +309,7 @@ impl Engine {
                 }
                 CommitOutcome::NoSpace => {
                     self.unlock(stripe, Mode::Exclusive);
-                    self.scheme.return_dirty(stripe);
+                    self.return_dirty(stripe);
                     full = true;
                 }
             }
@@ -316,9 +320,9 @@ impl Engine {
         if self.options.sort_units {
             plan.reads.sort_unstable_by_key(|read| read.addr);
         }
-        self.jobs[place].plan = plan;
+        self.jobs[key].plan = plan;
         if !planned {
-            self.give_job(place);
+            self.give_job(key);
             if full && self.background.units == 0 {
                 self.flush.want_internal();
             }
@@ -326,12 +330,19 @@ impl Engine {
         }
         self.background.singly = self.background.singly.saturating_sub(tried as u64);
         self.background.units += 1;
-        self.start_job(place);
+        self.start_job(key);
         true
     }
 
     fn plan_commit(&mut self, stripe: StripeId, plan: &mut Plan) -> CommitOutcome {
-        self.scheme.plan_commit(&mut self.store, &self.health, &mut self.pool, stripe, plan)
+        let Some(commits) = self.scheme.commits_mut() else { return CommitOutcome::Clean };
+        commits.plan_commit(&mut self.store, &self.health, &mut self.pool, stripe, plan)
+    }
+
+    fn return_dirty(&mut self, stripe: StripeId) {
+        if let Some(commits) = self.scheme.commits_mut() {
+            commits.return_dirty(stripe);
+        }
     }
 
     /// A stripe that was busy is the commit's now.
@@ -340,21 +351,21 @@ impl Engine {
             return self.unlock(stripe, Mode::Exclusive);
         }
         self.background.awaited -= 1;
-        let place = self.take_job(JobKind::Commit);
-        let mut plan = std::mem::take(&mut self.jobs[place].plan);
+        let key = self.take_job(JobKind::Commit);
+        let mut plan = std::mem::take(&mut self.jobs[key].plan);
         let outcome =
             if self.accepts_writes() { self.plan_commit(stripe, &mut plan) } else { CommitOutcome::Clean };
         if outcome == CommitOutcome::Planned {
             plan.stripes.push(stripe);
-            self.jobs[place].plan = plan;
+            self.jobs[key].plan = plan;
             self.background.units += 1;
-            return self.start_job(place);
+            return self.start_job(key);
         }
-        self.jobs[place].plan = plan;
-        self.give_job(place);
+        self.jobs[key].plan = plan;
+        self.give_job(key);
         self.unlock(stripe, Mode::Exclusive);
         if outcome == CommitOutcome::NoSpace {
-            self.scheme.return_dirty(stripe);
+            self.return_dirty(stripe);
             self.background.left += 1;
             self.flush.want_internal();
         }
@@ -367,8 +378,8 @@ impl Engine {
             return;
         }
         if let &[stripe] = stripes {
-            if self.scheme.commit_otherwise(stripe) {
-                self.scheme.return_dirty(stripe);
+            if self.scheme.commits_mut().is_some_and(|commits| commits.commit_otherwise(stripe)) {
+                self.return_dirty(stripe);
                 self.background.left += 1;
                 self.background.singly += 1;
             } else {
@@ -378,7 +389,7 @@ impl Engine {
         }
         // One of them cannot be read: find out which, the others must not suffer for it.
         for &stripe in stripes {
-            self.scheme.return_dirty(stripe);
+            self.return_dirty(stripe);
         }
         self.background.left += stripes.len() as u64;
         self.background.singly += stripes.len() as u64;

@@ -2,7 +2,7 @@
 
 use super::Engine;
 use super::job::JobKind;
-use crate::scheme::CollectOutcome;
+use crate::scheme::{CollectOutcome, Collects};
 
 /// Steps in flight while there is room, and when there is none.
 const STEPS: usize = 1;
@@ -31,25 +31,26 @@ impl Engine {
     pub(super) fn drive_collection(&mut self) {
         let steps_max = if self.collection.short { STEPS_WHEN_SHORT } else { STEPS };
         while self.collection.steps < steps_max
-            && self.scheme.wants_collection()
+            && self.scheme.collects().is_some_and(Collects::wants_collection)
             && self.accepts_writes()
             && self.may_record()
         {
-            let place = self.take_job(JobKind::Collect);
-            let mut plan = std::mem::take(&mut self.jobs[place].plan);
-            let outcome = self.scheme.plan_collect(&mut self.store, &mut self.pool, &mut plan);
+            let key = self.take_job(JobKind::Collect);
+            let mut plan = std::mem::take(&mut self.jobs[key].plan);
+            let collects = self.scheme.collects_mut().expect("asked above");
+            let outcome = collects.plan_collect(&mut self.store, &mut self.pool, &mut plan);
             if self.options.sort_units {
                 plan.reads.sort_unstable_by_key(|read| read.addr);
             }
-            self.jobs[place].plan = plan;
+            self.jobs[key].plan = plan;
             if outcome != CollectOutcome::Planned {
-                self.give_job(place);
+                self.give_job(key);
                 break;
             }
             self.collection.steps += 1;
-            self.start_job(place);
+            self.start_job(key);
         }
-        if self.scheme.wants_released() && self.accepts_writes() {
+        if self.scheme.collects().is_some_and(Collects::wants_released) && self.accepts_writes() {
             self.flush.want_internal();
         }
     }

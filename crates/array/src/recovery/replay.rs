@@ -185,7 +185,11 @@ impl Replay<'_> {
                 let last = record.overwrites().and_then(|stripe| self.in_place.get(&stripe));
                 let later = last.is_some_and(|&last| last > seq);
                 let progress = if later { InPlaceProgress::Ended } else { InPlaceProgress::Unknown };
-                scheme.redo(self.store, self.devices, self.health, record, progress, &mut self.report.healed)
+                let (devices, health) = (&mut *self.devices, &mut *self.health);
+                let healed = &mut self.report.healed;
+                scheme
+                    .in_place()
+                    .is_some_and(|scheme| scheme.redo(self.store, devices, health, record, progress, healed))
             }
         }
     }

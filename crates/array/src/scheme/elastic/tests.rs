@@ -5,8 +5,9 @@ use super::rows::RowWord;
 use crate::create::{CreateOptions, plan_config};
 use crate::health::Health;
 use crate::plan::{Codeword, Plan, Word};
-use crate::scheme::{ChunkWrite, CollectOutcome, Located, Scheme, SchemeOptions};
+use crate::scheme::{ChunkWrite, Classes, CollectOutcome, Collects, Located, Origin, Scheme, SchemeOptions};
 use crate::store::Store;
+use block::slab::Key;
 use block::{Geometry, Lba, Lcn, Pool, Seq};
 use format::{
     CodeKind, Consistency, ElasticMember, LayoutKind, MemberEntry, MemberState, RecordBuf, RecordRef,
@@ -57,7 +58,14 @@ impl Bench {
             self.scheme.begin_write(Lba::new(lcn * 8), 8);
             let class = self.scheme.class_of_write(&self.store, Lcn::new(lcn));
             let slot = self.pool.alloc().expect("enough slots");
-            writes.push(ChunkWrite { request: 0, lcn: Lcn::new(lcn), slot, from: 0, to: CHUNK, class });
+            writes.push(ChunkWrite {
+                origin: Origin::Request(Key::from_index(0)),
+                lcn: Lcn::new(lcn),
+                slot,
+                from: 0,
+                to: CHUNK,
+                class,
+            });
         }
         let (mut plan, mut refused) = (Plan::default(), Vec::new());
         let pool = &mut self.pool;
@@ -272,8 +280,9 @@ fn a_chunk_overwritten_while_it_is_moved_is_not_brought_back() {
 impl Bench {
     /// A write of one chunk although only collection may take rows.
     fn user_plan(&mut self, lcn: u64) -> Plan {
-        let row = self.scheme.units.take_row(&mut self.store, 0, 0, false).expect("kept for collection");
+        let lease = self.scheme.units.take_row(&mut self.store, 0, 0, false).expect("kept for collection");
         let mut plan = Plan::default();
+        let row = plan.leases.hold_row(lease);
         let slot = plan.own_slot(&mut self.pool);
         let chunk = super::write::Chunk { lcn: Lcn::new(lcn), slot, from: 0, crc: None };
         super::write::plan_stripe(&self.store, &mut self.pool, row, 0, [chunk].into_iter(), &mut plan);
@@ -347,7 +356,9 @@ fn a_unit_that_was_left_alone_is_collected_when_something_of_it_was_overwritten(
 
 impl Bench {
     fn undo(&mut self, mut plan: Plan) {
-        self.scheme.undo_collect(&mut self.store, &plan);
+        let units = &mut self.scheme.units;
+        plan.leases.give_all_back(&mut self.store.spaces, |row| units.row_returned(row));
+        self.scheme.step_lost(&plan);
         plan.owned.drain(..).for_each(|slot| self.pool.free(slot));
     }
 }

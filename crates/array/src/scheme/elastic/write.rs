@@ -79,7 +79,8 @@ impl Elastic {
         if pool.free_count() < store.config.geometry.parity_count() + store.slots_kept_by_writes() {
             return false;
         }
-        let Some(row) = self.units.take_row(store, class, self.now, true) else { return false };
+        let Some(lease) = self.units.take_row(store, class, self.now, true) else { return false };
+        let row = plan.leases.hold_row(lease);
         if self.needs_times {
             let unit = self.units.of_row(row);
             (0..members.len()).for_each(|_| self.units.note_time(unit, self.now));

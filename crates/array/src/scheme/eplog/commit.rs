@@ -49,7 +49,7 @@ impl Eplog {
             }
             return CommitOutcome::Planned;
         }
-        let Some(parity) = alloc_parity(store, stripe) else { return CommitOutcome::NoSpace };
+        let Some(parity) = alloc_parity(store, stripe, plan) else { return CommitOutcome::NoSpace };
         let outputs = match self.cheaper_way(store, stripe) {
             Way::Encode => self.plan_encode(store, pool, stripe, plan),
             Way::Delta => self.plan_delta(store, pool, stripe, plan),
@@ -156,26 +156,23 @@ impl Eplog {
 }
 
 /// One chunk per parity row, or none at all.
-fn alloc_parity(store: &mut Store, stripe: StripeId) -> Option<[ChunkIndex; 255]> {
+fn alloc_parity(store: &mut Store, stripe: StripeId, plan: &mut Plan) -> Option<[ChunkIndex; 255]> {
     let geometry = store.config.geometry;
     let (k, m) = (geometry.data_count(), geometry.parity_count());
-    let mut chunks = [ChunkIndex::NONE; 255];
-    for row in 0..m {
-        let dev = store.layout.device(stripe, k + row).index();
+    let (mut chunks, before) = ([ChunkIndex::NONE; 255], plan.leases.mark());
+    for (row, chunk) in chunks.iter_mut().enumerate().take(m) {
+        let dev = store.layout.device(stripe, k + row);
         let old = store.table.parity(stripe, row);
         if planted(Planted::CommitInPlace) && !old.is_none() {
-            chunks[row] = old;
+            *chunk = old;
             continue;
         }
-        match store.spaces[dev].alloc(Demand::Reclaim) {
-            Some(chunk) => chunks[row] = chunk,
-            None => {
-                for (undo, &chunk) in chunks.iter().enumerate().take(row) {
-                    store.spaces[store.layout.device(stripe, k + undo).index()].release(chunk);
-                }
-                return None;
-            }
-        }
+        let Some(lease) = store.spaces[dev.index()].alloc(Demand::Reclaim) else {
+            plan.leases
+                .give_back(before, &mut store.spaces, |_| unreachable!("a stripe takes chunks, not rows"));
+            return None;
+        };
+        *chunk = plan.leases.hold(dev, lease);
     }
     Some(chunks)
 }

@@ -15,7 +15,8 @@ mod write;
 
 use super::log_room::{LOW_SPACE_DIVISOR, is_log_low};
 use super::{
-    ChunkWrite, CommitOutcome, Contradiction, Located, Pressure, Rejected, Scheme, SchemeMemory, WriteLock,
+    ChunkWrite, CommitOutcome, Commits, Contradiction, Located, Pressure, Registration, Rejected, Scheme,
+    SchemeMemory,
 };
 use crate::health::Health;
 use crate::plan::{Codeword, Piece, Plan, Word};
@@ -24,8 +25,11 @@ use crate::store::{Store, code_width};
 use block::{ChunkAddr, ChunkIndex, Lcn, META_BYTES, Pool, Seq, StripeId};
 use dirty::{Committed, DirtyStripes};
 use format::record::LogStripe;
-use format::{ArrayConfig, ListItem, LogMember, RecordRef, SchemeKind, StripeChunk};
+use format::{ArrayConfig, ListItem, LogMember, RecordRef, StripeChunk};
 use log_table::LogTable;
+
+pub(super) const REGISTRATION: Registration =
+    Registration { new: |store| Box::new(Eplog::new(store)), memory_max, list_words_live, list_words_max };
 
 /// The scheme's state besides the table.
 pub struct Eplog {
@@ -49,7 +53,7 @@ fn log_stripes_max(config: &ArrayConfig) -> u64 {
 }
 
 /// The list of a checkpoint is longest when every spare chunk is a log stripe of its own in a stripe of its own.
-pub fn list_words_max(config: &ArrayConfig) -> u64 {
+fn list_words_max(config: &ArrayConfig) -> u64 {
     let columns_and_checksums = config.geometry.device_count() as u64;
     spare_chunks(config) * (DIRTY_WORDS + LOG_STRIPE_WORDS + columns_and_checksums)
 }
@@ -60,7 +64,7 @@ const DIRTY_WORDS: u64 = 3;
 const LOG_STRIPE_WORDS: u64 = 4 + 3;
 
 /// Words of the longest list that can come about with the log that the array has.
-pub fn list_words_live(config: &ArrayConfig) -> u64 {
+fn list_words_live(config: &ArrayConfig) -> u64 {
     let (k, m) = (config.geometry.data_count() as u64, config.geometry.parity_count() as u64);
     dirty_stripes_max(config) * (DIRTY_WORDS + k) + log_stripes_max(config) * (LOG_STRIPE_WORDS + m)
 }
@@ -71,7 +75,7 @@ fn dirty_stripes_max(config: &ArrayConfig) -> u64 {
 }
 
 /// What the scheme takes of memory when as many updates wait for a commit as there is room for.
-pub fn memory_max(config: &ArrayConfig) -> SchemeMemory {
+fn memory_max(config: &ArrayConfig) -> SchemeMemory {
     let geometry = config.geometry;
     let log = LogTable::bytes_for(
         geometry.device_count() as u64,
@@ -256,14 +260,6 @@ impl Eplog {
 }
 
 impl Scheme for Eplog {
-    fn kind(&self) -> SchemeKind {
-        SchemeKind::Eplog
-    }
-
-    fn write_lock(&self) -> WriteLock {
-        WriteLock::Shared
-    }
-
     fn locate(&self, store: &Store, lcn: Lcn) -> Located {
         let chunk = store.table.current(lcn);
         if chunk.is_none() {
@@ -359,35 +355,7 @@ impl Scheme for Eplog {
         self.plan_write_batch(store, pool, writes, refused, plan);
     }
 
-    fn take_dirty(&mut self, _store: &Store, count: usize, out: &mut Vec<StripeId>) {
-        self.dirty.take(count, out);
-    }
-
-    fn return_dirty(&mut self, stripe: StripeId) {
-        self.dirty.put_back(stripe);
-    }
-
-    fn plan_commit(
-        &mut self,
-        store: &mut Store,
-        _health: &Health,
-        pool: &mut Pool,
-        stripe: StripeId,
-        plan: &mut Plan,
-    ) -> CommitOutcome {
-        self.plan_stripe_commit(store, pool, stripe, plan)
-    }
-
-    fn undo_commit(&mut self, store: &mut Store, plan: &Plan) {
-        for write in &plan.writes {
-            store.spaces[write.addr.dev.index()].release(write.addr.chunk);
-        }
-    }
-
-    #[expect(
-        clippy::wildcard_enum_match_arm,
-        reason = "other schemes' records, however many kinds there are"
-    )]
+    #[expect(clippy::wildcard_enum_match_arm, reason = "records of whatever other schemes there are")]
     fn apply(&mut self, store: &mut Store, seq: Seq, record: RecordRef<'_>) -> Result<(), Rejected> {
         if !self.accepts(store, record) {
             return Err(Rejected);
@@ -419,10 +387,7 @@ impl Scheme for Eplog {
         Ok(())
     }
 
-    #[expect(
-        clippy::wildcard_enum_match_arm,
-        reason = "other schemes' records, however many kinds there are"
-    )]
+    #[expect(clippy::wildcard_enum_match_arm, reason = "records of whatever other schemes there are")]
     fn accepts(&self, store: &Store, record: RecordRef<'_>) -> bool {
         let geometry = store.config.geometry;
         record.fits(&store.config)
@@ -437,12 +402,46 @@ impl Scheme for Eplog {
             }
     }
 
-    fn log_tail(&self, store: &Store) -> u64 {
-        self.log.oldest_position(&store.log)
+    fn memory(&self) -> SchemeMemory {
+        SchemeMemory {
+            fixed_bytes: self.dirty.fixed_bytes() + self.log.fixed_bytes(),
+            dynamic_bytes: self.dirty.dynamic_bytes() + self.log.dynamic_bytes(),
+            placement_bytes: 0,
+        }
     }
 
-    fn newest_log_block(&self) -> Option<ChunkIndex> {
-        self.log.live_ids().last().map(|id| self.log.block(id))
+    fn save(&self, store: &Store, words: &mut Vec<u32>) {
+        self.save_items(store, words);
+    }
+
+    fn load(&mut self, store: &mut Store, items: &[ListItem]) -> Result<(), Contradiction> {
+        self.load_items(store, items)
+    }
+
+    fn claim_space(&self, store: &mut Store) -> Result<(), Contradiction> {
+        self.claim_all(store)
+    }
+
+    fn commits(&self) -> Option<&dyn Commits> {
+        Some(self)
+    }
+
+    fn commits_mut(&mut self) -> Option<&mut dyn Commits> {
+        Some(self)
+    }
+}
+
+impl Commits for Eplog {
+    fn take_dirty(&mut self, _store: &Store, count: usize, out: &mut Vec<StripeId>) {
+        self.dirty.take(count, out);
+    }
+
+    fn return_dirty(&mut self, stripe: StripeId) {
+        self.dirty.put_back(stripe);
+    }
+
+    fn is_dirty(&self, stripe: StripeId) -> bool {
+        self.dirty.is_dirty(stripe)
     }
 
     fn pressure(&self, store: &Store) -> Pressure {
@@ -457,31 +456,26 @@ impl Scheme for Eplog {
         }
     }
 
-    fn is_dirty(&self, stripe: StripeId) -> bool {
-        self.dirty.is_dirty(stripe)
-    }
-
-    fn memory(&self) -> SchemeMemory {
-        SchemeMemory {
-            fixed_bytes: self.dirty.fixed_bytes() + self.log.fixed_bytes(),
-            dynamic_bytes: self.dirty.dynamic_bytes() + self.log.dynamic_bytes(),
-            placement_bytes: 0,
-        }
+    fn plan_commit(
+        &mut self,
+        store: &mut Store,
+        _health: &Health,
+        pool: &mut Pool,
+        stripe: StripeId,
+        plan: &mut Plan,
+    ) -> CommitOutcome {
+        self.plan_stripe_commit(store, pool, stripe, plan)
     }
 
     fn log_words(&self, out: &mut Vec<Word>) {
         out.extend(self.log.live_ids().map(Word::Log));
     }
 
-    fn save(&self, store: &Store, words: &mut Vec<u32>) {
-        self.save_items(store, words);
+    fn log_tail(&self, store: &Store) -> u64 {
+        self.log.oldest_position(&store.log)
     }
 
-    fn load(&mut self, store: &mut Store, items: &[ListItem]) -> Result<(), Contradiction> {
-        self.load_items(store, items)
-    }
-
-    fn claim_space(&self, store: &mut Store) -> Result<(), Contradiction> {
-        self.claim_all(store)
+    fn newest_log_block(&self) -> Option<ChunkIndex> {
+        self.log.live_ids().last().map(|id| self.log.block(id))
     }
 }

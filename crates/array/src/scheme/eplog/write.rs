@@ -141,7 +141,8 @@ fn plan_full_stripe(
     FullStripe::begin(&mut plan.records, stripe);
     for column in 0..k + m {
         let dev = store.layout.device(stripe, column);
-        let chunk = store.spaces[dev.index()].alloc(Demand::User).expect("checked: every device has space");
+        let lease = store.spaces[dev.index()].alloc(Demand::User).expect("checked: every device has space");
+        let chunk = plan.leases.hold(dev, lease);
         let crc = FullStripe::push(&mut plan.records, StripeChunk { chunk, crc: 0 });
         plan.writes.push(PlanWrite {
             addr: ChunkAddr::new(dev, chunk),
@@ -185,7 +186,8 @@ fn plan_log_stripe(
     let (inputs, columns) = (plan.slots.len(), plan.columns.len());
     for (index, write) in writes.enumerate() {
         let dev = store.layout.device_of(write.lcn);
-        let chunk = store.spaces[dev.index()].alloc(Demand::User).expect("checked: the device has space");
+        let lease = store.spaces[dev.index()].alloc(Demand::User).expect("checked: the device has space");
+        let chunk = plan.leases.hold(dev, lease);
         let crc = LogStripe::push(&mut plan.records, LogMember { lcn: write.lcn, chunk, crc: 0 });
         plan.slots.push(write.slot);
         plan.columns.push(index);

@@ -7,34 +7,16 @@ pub(super) mod redo;
 pub(super) mod resync;
 pub(super) mod unit;
 
-use super::{Contradiction, Journaling, Located};
-use crate::health::Health;
+use super::{Contradiction, Located};
 use crate::plan::{Piece, Word};
-use crate::restart::{AssembleError, Restart};
+use crate::restart::Restart;
 use crate::store::Store;
 use block::{ChunkAddr, ChunkIndex, DevIndex, Lcn, StripeId};
-use format::Consistency;
-
-/// What becomes of the records in either mode.
-pub(super) fn journaling(consistency: Consistency) -> Journaling {
-    match consistency {
-        Consistency::Resync => Journaling::Nothing,
-        Consistency::Journal => Journaling::BeforeWrites,
-    }
-}
+use format::{ArrayConfig, Consistency};
 
 /// Whether nothing tells what was being written when the array stopped.
-pub(super) fn needs_resync(consistency: Consistency, restart: Restart) -> bool {
-    consistency == Consistency::Resync && !restart.was_clean
-}
-
-/// Whether the array may be assembled with these members.
-pub(super) fn may_start(
-    consistency: Consistency,
-    health: &Health,
-    restart: Restart,
-) -> Result<(), AssembleError> {
-    if needs_resync(consistency, restart) { resync::may_start(health, restart) } else { Ok(()) }
+pub(super) fn needs_resync(config: &ArrayConfig, restart: Restart) -> bool {
+    config.scheme.is_in_place() && config.consistency == Consistency::Resync && !restart.was_clean
 }
 
 /// Without a journal a resync reads columns never written as well: they must hold zeros.

@@ -284,7 +284,7 @@ mod tests {
         let mut pending: Model = Vec::new();
         for step in 0..20_000u32 {
             match below(8) {
-                0..4 if pending.len() < 6 && ring.reserve_chunk(0) => {
+                0..4 if pending.len() < 6 && ring.reserve_chunk(0).is_some() => {
                     let (position, _) = ring.append_reserved();
                     // One write at a time is under way in a stripe.
                     let stripe = below(STRIPES);

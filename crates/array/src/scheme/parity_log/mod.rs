@@ -22,8 +22,8 @@ use super::in_place::{
 };
 use super::log_room::is_log_low;
 use super::{
-    ChunkWrite, CommitOutcome, Contradiction, InPlaceProgress, Journaling, Located, Pressure, Rejected,
-    Scheme, SchemeMemory, WriteLock,
+    ChunkWrite, CommitOutcome, Commits, Contradiction, InPlace, InPlaceProgress, Located, Pressure,
+    Registration, Rejected, Scheme, SchemeMemory,
 };
 use crate::health::Health;
 use crate::plan::{Codeword, Piece, Plan, Word};
@@ -34,12 +34,18 @@ use crate::table::Table;
 use block::{ChunkAddr, ChunkIndex, DeviceSet, Lcn, Pool, Seq, StripeId};
 use deltas::Deltas;
 use format::record::Delta;
-use format::{ArrayConfig, Consistency, ListItem, PAGE_WORDS, RecordRef, SchemeKind, delta_item_words};
+use format::{ArrayConfig, ListItem, PAGE_WORDS, RecordRef, delta_item_words};
 use std::collections::HashSet;
+
+pub(super) const REGISTRATION: Registration = Registration {
+    new: |store| Box::new(ParityLog::new(store)),
+    memory_max,
+    list_words_live,
+    list_words_max: list_words,
+};
 
 /// The scheme's state besides the table.
 pub struct ParityLog {
-    consistency: Consistency,
     deltas: Deltas,
     /// Live log chunks of a parity at most: what a checkpoint has room for.
     deltas_max: u64,
@@ -56,18 +62,18 @@ pub struct ParityLog {
 const STRIPE_DELTAS_MAX: usize = 32;
 
 /// Words of a full checkpoint's list that a new array has room for: two live log chunks a stripe, or what the log holds.
-pub fn list_words(config: &ArrayConfig) -> u64 {
+fn list_words(config: &ArrayConfig) -> u64 {
     let deltas = log_chunks(config).min(2 * config.stripe_count);
     deltas * delta_item_words(config.geometry.parity_count()) as u64
 }
 
 /// Words of the longest list that a full checkpoint of the array has room for.
-pub fn list_words_live(config: &ArrayConfig) -> u64 {
+fn list_words_live(config: &ArrayConfig) -> u64 {
     deltas_max(config) * delta_item_words(config.geometry.parity_count()) as u64
 }
 
 /// What the scheme takes of memory with as many live log chunks as there can be.
-pub fn memory_max(config: &ArrayConfig) -> SchemeMemory {
+fn memory_max(config: &ArrayConfig) -> SchemeMemory {
     let deltas = deltas_max(config);
     let dirty_stripes = deltas.min(config.stripe_count);
     let dynamic_bytes = Deltas::bytes_for(config.geometry.parity_count() as u64, deltas, dirty_stripes);
@@ -99,7 +105,6 @@ impl ParityLog {
     /// The empty scheme of an empty store.
     pub fn new(store: &Store) -> Self {
         Self {
-            consistency: store.config.consistency,
             deltas: Deltas::new(store.config.geometry.parity_count()),
             deltas_max: deltas_max(&store.config),
             growing: HashSet::new(),
@@ -162,18 +167,6 @@ impl ParityLog {
 }
 
 impl Scheme for ParityLog {
-    fn kind(&self) -> SchemeKind {
-        SchemeKind::ParityLog
-    }
-
-    fn write_lock(&self) -> WriteLock {
-        WriteLock::Exclusive
-    }
-
-    fn journaling(&self, _store: &Store) -> Journaling {
-        in_place::journaling(self.consistency)
-    }
-
     fn locate(&self, store: &Store, lcn: Lcn) -> Located {
         locate(store, lcn)
     }
@@ -204,45 +197,7 @@ impl Scheme for ParityLog {
         self.plan_write_batch(store, pool, writes, refused, plan);
     }
 
-    fn commit_would_help(&self) -> bool {
-        self.log_full
-    }
-
-    fn take_dirty(&mut self, _store: &Store, count: usize, out: &mut Vec<StripeId>) {
-        self.deltas.take(count, out);
-    }
-
-    fn return_dirty(&mut self, stripe: StripeId) {
-        self.deltas.put_back(stripe);
-    }
-
-    fn plan_commit(
-        &mut self,
-        store: &mut Store,
-        health: &Health,
-        pool: &mut Pool,
-        stripe: StripeId,
-        plan: &mut Plan,
-    ) -> CommitOutcome {
-        self.plan_stripe_commit(store, health, pool, stripe, plan)
-    }
-
-    fn commit_otherwise(&mut self, stripe: StripeId) -> bool {
-        self.encode_only.insert(stripe)
-    }
-
-    fn plan_settle(&mut self, store: &mut Store, pool: &mut Pool, stripe: StripeId, plan: &mut Plan) -> bool {
-        let dirty = self.deltas.is_dirty(stripe);
-        if dirty {
-            self.plan_encode(store, pool, stripe, plan);
-        }
-        dirty
-    }
-
-    #[expect(
-        clippy::wildcard_enum_match_arm,
-        reason = "other schemes' records, however many kinds there are"
-    )]
+    #[expect(clippy::wildcard_enum_match_arm, reason = "records of whatever other schemes there are")]
     fn apply(&mut self, store: &mut Store, _seq: Seq, record: RecordRef<'_>) -> Result<(), Rejected> {
         if !self.accepts(store, record) {
             return Err(Rejected);
@@ -265,10 +220,7 @@ impl Scheme for ParityLog {
         Ok(())
     }
 
-    #[expect(
-        clippy::wildcard_enum_match_arm,
-        reason = "other schemes' records, however many kinds there are"
-    )]
+    #[expect(clippy::wildcard_enum_match_arm, reason = "records of whatever other schemes there are")]
     fn accepts(&self, store: &Store, record: RecordRef<'_>) -> bool {
         record.fits(&store.config)
             && match record {
@@ -282,90 +234,9 @@ impl Scheme for ParityLog {
             }
     }
 
-    #[expect(
-        clippy::wildcard_enum_match_arm,
-        reason = "other schemes' records, however many kinds there are"
-    )]
-    fn redo(
-        &mut self,
-        store: &Store,
-        devices: &mut dyn DeviceSet,
-        health: &mut Health,
-        record: RecordRef<'_>,
-        progress: InPlaceProgress,
-        healed: &mut u64,
-    ) -> bool {
-        let members = redo::Members { store, devices, health };
-        match record {
-            RecordRef::InPlace(record) => {
-                let write = redo::Write { stripe: record.stripe(), pieces: record.pieces(), log: None };
-                redo::redo(members, write, progress, healed)
-            }
-            RecordRef::Delta(record) => {
-                let (stripe, mut rest) = (record.stripe(), Vec::new());
-                if !record.whole() {
-                    self.parity_pieces(store, stripe, &mut rest);
-                }
-                let (block, crcs) = (record.log_block(), record.log_crcs());
-                let log = (!planted(Planted::RedoWithoutLog)).then_some(redo::LogChunks {
-                    block,
-                    crcs,
-                    rest: &rest,
-                });
-                redo::redo(members, redo::Write { stripe, pieces: record.pieces(), log }, progress, healed)
-            }
-            _ => false,
-        }
-    }
-
-    fn may_start(&self, health: &Health, restart: Restart) -> Result<(), AssembleError> {
-        in_place::may_start(self.consistency, health, restart)
-    }
-
-    fn recover(
-        &mut self,
-        store: &mut Store,
-        devices: &mut dyn DeviceSet,
-        health: &mut Health,
-        restart: Restart,
-        report: &mut RecoveryReport,
-    ) -> Result<(), AssembleError> {
-        if !in_place::needs_resync(self.consistency, restart) {
-            return Ok(());
-        }
-        self.deltas = Deltas::new(store.config.geometry.parity_count());
-        resync::resync(store, devices, health, restart, resync::Parity::MayBeStale, report)
-    }
-
-    fn implied_zero(&self, store: &Store, stripe: StripeId, column: usize) -> Option<ChunkAddr> {
-        in_place::implied_zero(store, stripe, column)
-    }
-
-    fn log_tail(&self, store: &Store) -> u64 {
-        self.deltas.oldest_position(&store.log)
-    }
-
-    fn newest_log_block(&self) -> Option<ChunkIndex> {
-        self.deltas.newest_block()
-    }
-
-    fn pressure(&self, store: &Store) -> Pressure {
-        Pressure {
-            dirty_stripes: self.deltas.dirty_count(),
-            log_stripes: self.deltas.count(),
-            low_space: is_log_low(store),
-        }
-    }
-
-    fn is_dirty(&self, stripe: StripeId) -> bool {
-        self.deltas.is_dirty(stripe)
-    }
-
     fn memory(&self) -> SchemeMemory {
         SchemeMemory { fixed_bytes: 0, dynamic_bytes: self.deltas.memory_bytes(), placement_bytes: 0 }
     }
-
-    fn log_words(&self, _out: &mut Vec<Word>) {}
 
     fn save(&self, store: &Store, words: &mut Vec<u32>) {
         let item_words = delta_item_words(store.config.geometry.parity_count());
@@ -400,6 +271,122 @@ impl Scheme for ParityLog {
 
     fn claim_space(&self, store: &mut Store) -> Result<(), Contradiction> {
         claim_space(store)
+    }
+
+    fn commits(&self) -> Option<&dyn Commits> {
+        Some(self)
+    }
+
+    fn commits_mut(&mut self) -> Option<&mut dyn Commits> {
+        Some(self)
+    }
+
+    fn in_place(&mut self) -> Option<&mut dyn InPlace> {
+        Some(self)
+    }
+}
+
+impl Commits for ParityLog {
+    fn take_dirty(&mut self, _store: &Store, count: usize, out: &mut Vec<StripeId>) {
+        self.deltas.take(count, out);
+    }
+
+    fn return_dirty(&mut self, stripe: StripeId) {
+        self.deltas.put_back(stripe);
+    }
+
+    fn is_dirty(&self, stripe: StripeId) -> bool {
+        self.deltas.is_dirty(stripe)
+    }
+
+    fn pressure(&self, store: &Store) -> Pressure {
+        Pressure {
+            dirty_stripes: self.deltas.dirty_count(),
+            log_stripes: self.deltas.count(),
+            low_space: is_log_low(store),
+        }
+    }
+
+    fn commit_would_help(&self) -> bool {
+        self.log_full
+    }
+
+    fn plan_commit(
+        &mut self,
+        store: &mut Store,
+        health: &Health,
+        pool: &mut Pool,
+        stripe: StripeId,
+        plan: &mut Plan,
+    ) -> CommitOutcome {
+        self.plan_stripe_commit(store, health, pool, stripe, plan)
+    }
+
+    fn commit_otherwise(&mut self, stripe: StripeId) -> bool {
+        self.encode_only.insert(stripe)
+    }
+
+    fn plan_settle(&mut self, store: &mut Store, pool: &mut Pool, stripe: StripeId, plan: &mut Plan) -> bool {
+        let dirty = self.deltas.is_dirty(stripe);
+        if dirty {
+            self.plan_encode(store, pool, stripe, plan);
+        }
+        dirty
+    }
+
+    fn log_tail(&self, store: &Store) -> u64 {
+        self.deltas.oldest_position(&store.log)
+    }
+
+    fn newest_log_block(&self) -> Option<ChunkIndex> {
+        self.deltas.newest_block()
+    }
+}
+
+impl InPlace for ParityLog {
+    #[expect(clippy::wildcard_enum_match_arm, reason = "records of whatever other schemes there are")]
+    fn redo(
+        &mut self,
+        store: &Store,
+        devices: &mut dyn DeviceSet,
+        health: &mut Health,
+        record: RecordRef<'_>,
+        progress: InPlaceProgress,
+        healed: &mut u64,
+    ) -> bool {
+        let members = redo::Members { store, devices, health };
+        match record {
+            RecordRef::InPlace(record) => {
+                let write = redo::Write { stripe: record.stripe(), pieces: record.pieces(), log: None };
+                redo::redo(members, write, progress, healed)
+            }
+            RecordRef::Delta(record) => {
+                let (stripe, mut rest) = (record.stripe(), Vec::new());
+                if !record.whole() {
+                    self.parity_pieces(store, stripe, &mut rest);
+                }
+                let (block, crcs) = (record.log_block(), record.log_crcs());
+                let log = (!planted(Planted::RedoWithoutLog)).then_some(redo::LogChunks {
+                    block,
+                    crcs,
+                    rest: &rest,
+                });
+                redo::redo(members, redo::Write { stripe, pieces: record.pieces(), log }, progress, healed)
+            }
+            _ => false,
+        }
+    }
+
+    fn resync(
+        &mut self,
+        store: &mut Store,
+        devices: &mut dyn DeviceSet,
+        health: &mut Health,
+        restart: Restart,
+        report: &mut RecoveryReport,
+    ) -> Result<(), AssembleError> {
+        self.deltas = Deltas::new(store.config.geometry.parity_count());
+        resync::resync(store, devices, health, restart, resync::Parity::MayBeStale, report)
     }
 }
 

@@ -17,7 +17,7 @@ use crate::scheme::ChunkWrite;
 use crate::scheme::in_place::unit::{Unit, Units, encode, read};
 use crate::scheme::in_place::{has_data, is_written};
 use crate::scheme::log_room::LOG_SET_ASIDE_BLOCKS;
-use crate::store::Store;
+use crate::store::{LogLease, Store};
 use block::{Pool, Slot};
 
 /// Reused between batches.
@@ -49,8 +49,9 @@ impl ParityLog {
             old.clear();
             old.resize(store.config.geometry.data_count(), None);
             let updates = !unit.is_full(store) || has_data(store, unit.stripe);
-            if updates && store.log.reserve_chunk(LOG_SET_ASIDE_BLOCKS) {
-                self.plan_logged(store, pool, &mut old, unit, plan);
+            let room = updates.then(|| store.log.reserve_chunk(LOG_SET_ASIDE_BLOCKS)).flatten();
+            if let Some(room) = room {
+                self.plan_logged(store, pool, &mut old, unit, plan, room);
             } else if unit.is_full(store) {
                 let parities = encode(store, pool, &old, unit, plan);
                 unit.write_whole(store, parities, plan);
@@ -71,6 +72,7 @@ impl ParityLog {
         old: &mut [Option<Slot>],
         unit: Unit<'_>,
         plan: &mut Plan,
+        room: LogLease,
     ) {
         // Of a chunk that is lost nobody knows the change: the parity is computed anew.
         let lost = unit.writes.iter().any(|write| store.lost.contains(write.lcn));
@@ -90,7 +92,7 @@ impl ParityLog {
             false => changes(store, pool, old, unit, plan),
         };
         let crcs = unit.write_data(store, whole, plan);
-        plan.append_log_chunks(store, parities, crcs);
+        plan.append_log_chunks(store, parities, crcs, room);
         if !whole {
             self.growing.insert(unit.stripe);
         }

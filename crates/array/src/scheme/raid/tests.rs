@@ -4,8 +4,9 @@ use super::Raid;
 use crate::create::{CreateOptions, plan_config};
 use crate::health::Health;
 use crate::plan::Plan;
-use crate::scheme::{ChunkWrite, Scheme};
+use crate::scheme::{ChunkWrite, Origin, Scheme};
 use crate::store::Store;
+use block::slab::Key;
 use block::{DevIndex, Geometry, Lcn, Pool, Seq, StripeId};
 use format::record::{InPlace, Zero};
 use format::{
@@ -36,7 +37,7 @@ impl Bench {
         let config = plan_config(&options, 16 << 20, 0, 0).expect("fits");
         let entries = vec![MemberEntry { serial: 1, state: MemberState::Healthy }; k + m];
         let mut store = Store::new(config).expect("valid");
-        let mut scheme = Raid::new(&store);
+        let mut scheme = Raid::default();
         for stripe in 0..filled {
             write_all(&mut scheme, &mut store, stripe, 0..k);
         }
@@ -58,7 +59,14 @@ impl Bench {
                 let from = offset.saturating_sub(lcn * chunk).min(chunk) as u32;
                 let to = (offset + length - lcn * chunk).min(chunk) as u32;
                 let slot = self.pool.alloc().expect("enough slots");
-                writes.push(ChunkWrite { request, lcn: Lcn::new(lcn), slot, from, to, class: 0 });
+                writes.push(ChunkWrite {
+                    origin: Origin::Request(Key::from_index(request)),
+                    lcn: Lcn::new(lcn),
+                    slot,
+                    from,
+                    to,
+                    class: 0,
+                });
             }
         }
         let (mut plan, mut refused) = (Plan::default(), Vec::new());
