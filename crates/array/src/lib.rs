@@ -40,8 +40,9 @@ pub use create::{
     plan_config, unit_rows_for,
 };
 pub use engine::{
-    CommitPolicy, Content, Done, Durability, Engine, EngineError, EngineOptions, EngineStats, Finding,
-    Losses, MaintenanceReport, MemberTrouble, PatrolNotice, PatrolPolicy, Progress, SyncPolicy,
+    CommitPolicy, Content, Done, Durability, Engine, EngineError, EngineOptions, EngineStats, Event,
+    FailCause, Finding, HoldUp, Losses, MaintenanceReport, MemberTrouble, OpFault, PatrolPolicy, Progress,
+    SyncPolicy, WorkKind, WorkOrigin,
 };
 pub use health::{ArrayState, Health, Member, MemberErrors};
 pub use image::CheckpointPlace;

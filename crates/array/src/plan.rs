@@ -1,8 +1,9 @@
 //! Plans: what to read, compute, write and record for one piece of work, as data.
 //!
-//! A scheme fills a plan, the engine executes it, in this order: reads, computations, checksums, (for a scheme that
-//! writes in place with a journal: payload copies and a flush), writes and records, then the records are applied and the
-//! work is acknowledged. Plans are recycled: their vectors keep their capacity, so the hot path does not allocate.
+//! A scheme fills a plan, the engine executes it, in this order: reads, computations, checksums,
+//! (for a scheme that writes in place with a journal: payload copies and a flush), writes and
+//! records, then the records are applied and the work is acknowledged. Plans are recycled: their
+//! vectors keep their capacity, so the hot path does not allocate.
 
 use crate::space::Leases;
 use crate::store::{LogLease, Store};
@@ -36,8 +37,8 @@ pub struct Piece {
 
 /// The non-zero chunks of a code word. Columns that are not listed are zeros.
 ///
-/// Several pieces with one index, one after another, are a *sum*: what the code has there is their exclusive or, and it is at
-/// hand only if all of them are. Parities may be sums, data not.
+/// Several pieces with one index, one after another, are a *sum*: what the code has there is their
+/// exclusive or, and it is at hand only if all of them are. Parities may be sums, data not.
 #[derive(Clone, Debug, Default)]
 pub struct Codeword {
     /// Data chunks first, then parity or log chunks, those of one index together.
@@ -67,7 +68,8 @@ impl Codeword {
         self.pieces.windows(2).any(|pair| pair[0].index == pair[1].index)
     }
 
-    /// Whether what the word has at an index is a sum: its pieces cannot be told from the rest of the word one by one.
+    /// Whether what the word has at an index is a sum: its pieces cannot be told from the rest of
+    /// the word one by one.
     pub fn is_sum(&self, index: usize) -> bool {
         self.pieces.iter().filter(|piece| piece.index == index).nth(1).is_some()
     }
@@ -103,8 +105,9 @@ pub enum CrcAt {
     Known(u32),
 }
 
-/// Log chunks of a plan that have room in the log, but get their place in it only when their record gets its place in the
-/// journal: between planning and then the plan may have to read, and others may overtake it.
+/// Log chunks of a plan that have room in the log, but get their place in it only when their record
+/// gets its place in the journal: between planning and then the plan may have to read, and others
+/// may overtake it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Append {
     /// The record that describes them.
@@ -129,7 +132,8 @@ pub struct PlanWrite {
 /// A computation of a plan. Ranges point into [`Plan::columns`] and [`Plan::slots`].
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Compute {
-    /// Complete a chunk that a request covers in part: what is outside of `from..to` comes from the old version.
+    /// Complete a chunk that a request covers in part: what is outside of `from..to` comes from the
+    /// old version.
     Fill {
         /// Its old content; `None` stands for zeros.
         old: Option<Slot>,
@@ -179,7 +183,7 @@ pub enum Compute {
 }
 
 /// See the module's documentation.
-#[derive(Default, Clone)]
+#[derive(Default)]
 pub struct Plan {
     /// First stage.
     pub reads: Vec<PlanRead>,
@@ -189,7 +193,8 @@ pub struct Plan {
     pub writes: Vec<PlanWrite>,
     /// What the writes mean; applied when all of them have completed.
     pub records: RecordBuf,
-    /// Log chunks that have no place yet, in the order in which they get one; room for them is reserved in the log.
+    /// Log chunks that have no place yet, in the order in which they get one; room for them is
+    /// reserved in the log.
     pub appends: Vec<Append>,
     /// Code columns or indices, for the computations.
     pub columns: Vec<usize>,
@@ -203,8 +208,9 @@ pub struct Plan {
     pub compares: Vec<(Slot, Slot)>,
     /// Stripes held exclusively while the plan runs.
     pub stripes: Vec<StripeId>,
-    /// Log stripes and elastic stripes as they were when the plan was made. Nobody holds them still: one may end while the
-    /// plan runs, and its name pass to another; its chunks stay where they are until the plan has ended.
+    /// Log stripes and elastic stripes as they were when the plan was made. Nobody holds them
+    /// still: one may end while the plan runs, and its name pass to another; its chunks stay where
+    /// they are until the plan has ended.
     pub log_words: Vec<(Word, Codeword)>,
 }
 
@@ -232,8 +238,8 @@ impl Plan {
         slot
     }
 
-    /// Appends the parities that `slots` has from `from` on to the log devices, one log chunk on each, for the newest
-    /// record, whose checksums are at `crcs`.
+    /// Appends the parities that `slots` has from `from` on to the log devices, one log chunk on
+    /// each, for the newest record, whose checksums are at `crcs`.
     pub fn append_log_chunks(&mut self, store: &Store, from: usize, crcs: CrcOffsets, _room: LogLease) {
         let first = self.writes.len();
         for row in 0..store.config.geometry.parity_count() {
@@ -249,8 +255,8 @@ impl Plan {
         self.appends.push(Append { record: self.records.len() - 1, writes: first..self.writes.len() });
     }
 
-    /// Encodes what was pushed to [`Plan::columns`] from place `columns` and to [`Plan::slots`] from place `inputs` on; returns
-    /// where in `slots` the parities are.
+    /// Encodes what was pushed to [`Plan::columns`] from place `columns` and to [`Plan::slots`]
+    /// from place `inputs` on; returns where in `slots` the parities are.
     pub fn encode(&mut self, pool: &mut Pool, columns: usize, inputs: usize, parity_count: usize) -> usize {
         let outputs = self.slots.len();
         for _ in 0..parity_count {

@@ -1,13 +1,14 @@
 //! Free chunks of one main device: a bitmap and an append frontier; and what plans have taken of them.
 //!
-//! The frontier moves forward over free chunks and wraps, so that new versions are written as sequentially as the free
-//! space allows (A-03; this is what keeps the SSD's own garbage collection cheap, H-06). A freed chunk stays marked
-//! until [`Space::release`]: the engine calls that only when the record that freed it is durable and no read is under
-//! way.
+//! The frontier moves forward over free chunks and wraps, so that new versions are written as
+//! sequentially as the free space allows (A-03; this is what keeps the SSD's own garbage collection
+//! cheap, H-06). A freed chunk stays marked until [`Space::release`]: the engine calls that only
+//! when the record that freed it is durable and no read is under way.
 //!
-//! What is allocated is a lease, and tells where it is only when a plan holds it ([`Leases`]): nothing can be planned on
-//! space that nobody would give back. A plan ends in one of two ways: it is carried out, and its records say whose the space is
-//! from then on; or it is given up before it writes, and the space is free again.
+//! What is allocated is a lease, and tells where it is only when a plan holds it ([`Leases`]):
+//! nothing can be planned on space that nobody would give back. A plan ends in one of two ways: it
+//! is carried out, and its records say whose the space is from then on; or it is given up before it
+//! writes, and the space is free again.
 
 use block::{ChunkAddr, ChunkIndex, DevIndex};
 
@@ -157,7 +158,7 @@ impl Space {
 }
 
 /// The leases of a plan, those of log chunks aside, which are its appends.
-#[derive(Default, Clone)]
+#[derive(Default)]
 pub struct Leases {
     chunks: Vec<ChunkAddr>,
     rows: Vec<u32>,

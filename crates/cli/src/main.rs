@@ -11,6 +11,7 @@ mod control;
 mod describe;
 mod elastic;
 mod failure;
+mod faults;
 mod fresh;
 mod inspect;
 mod interrupt;

@@ -5,11 +5,12 @@ use crate::control::{Client, Request};
 use crate::failure::Failure;
 use crate::offline::Offline;
 use crate::open::{Candidate, Force, Incomplete, describe, look_at};
-use crate::operate::{Caution, Consent, Event};
+use crate::operate::{Caution, Consent, Event, Operator};
 use crate::output;
 use crate::progress::Progress;
 use crate::registry::{forget_dead, socket_path};
 use crate::status::{LastWork, Status, of_running};
+use array::WorkKind;
 use block::DevIndex;
 use format::CheckpointKind;
 use std::path::{Path, PathBuf};
@@ -289,13 +290,15 @@ impl Offline {
             |_, events, _| {
                 events.iter().find_map(|event| match event {
                     Event::NotReplaced { why, .. } => Some(Err(Failure::new(why))),
-                    Event::WorkEnded { lost, .. } if *lost > 0 => Some(Err(incomplete(*lost))),
+                    Event::WorkEnded { found, .. } if found.lost > 0 => Some(Err(incomplete(found.lost))),
                     Event::Rebuilt(rebuilt) if *rebuilt == dev => Some(Ok(())),
                     Event::WorkEnded { .. }
                     | Event::WorkBegan { .. }
                     | Event::Unfit { .. }
                     | Event::Rebuilt(_)
-                    | Event::Failed(_)
+                    | Event::Failed { .. }
+                    | Event::HeldUp { .. }
+                    | Event::HoldUpEnded { .. }
                     | Event::Replaced { .. } => None,
                 })
             },
@@ -305,14 +308,14 @@ impl Offline {
     }
 
     fn scrub(&mut self) -> Result<LastWork, Failure> {
-        let own = self.operator.scrub(&mut self.running).map_err(Failure::new)?;
+        Operator::scrub(&mut self.running).map_err(Failure::new)?;
         let mut progress = Progress::start();
         let end = self.run_until(
             |work| progress.show(work),
             |_, events, _| {
                 events.iter().find_map(|event| match event {
-                    Event::WorkEnded { tag, found, completed, .. } if *tag == own => Some(LastWork {
-                        completed: *completed || found.errors_left() > 0,
+                    Event::WorkEnded { kind: WorkKind::Scrub, found, .. } => Some(LastWork {
+                        completed: found.completed || found.errors_left() > 0,
                         ..LastWork::of_report(found)
                     }),
                     Event::WorkEnded { .. }
@@ -320,7 +323,9 @@ impl Offline {
                     | Event::Unfit { .. }
                     | Event::NotReplaced { .. }
                     | Event::Rebuilt(_)
-                    | Event::Failed(_)
+                    | Event::Failed { .. }
+                    | Event::HeldUp { .. }
+                    | Event::HoldUpEnded { .. }
                     | Event::Replaced { .. } => None,
                 })
             },

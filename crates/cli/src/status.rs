@@ -2,13 +2,14 @@
 
 use crate::elastic::{PlacementInfo, placement_info};
 use crate::failure::EXIT_CANNOT_LOOK;
+use crate::faults::{FailedBecause, Fault};
 use crate::losses::{self, Lost};
 use crate::open::{Devices, Found, Spare, member_name, state_name};
-use crate::operate::Operator;
+use crate::operate::{Operator, work_name};
 use crate::trouble;
 use crate::units::{show_count, show_seconds};
 use crate::volume::ServedArray;
-use array::{ArrayState, Engine, MaintenanceReport};
+use array::{ArrayState, Engine, MaintenanceReport, WorkKind};
 use block::DevIndex;
 use format::{MemberState, ScrubRecord, Superblock};
 use serde::{Deserialize, Serialize};
@@ -100,6 +101,12 @@ pub struct DeviceStatus {
     /// It has not answered for longer than it may, and the array cannot do without it.
     #[serde(default)]
     pub not_answering: bool,
+    /// The last operation that the device did not carry out since the array was assembled or the device took its place.
+    #[serde(default)]
+    pub last_fault: Option<Fault>,
+    /// Why it went out of service, if that was since the array was assembled.
+    #[serde(default)]
+    pub failed_because: Option<FailedBecause>,
 }
 
 /// Error counters of a member.
@@ -516,6 +523,8 @@ fn device(main_count: usize, dev: DevIndex, state: &str, path: Option<PathBuf>) 
         oldest_request_ms: None,
         lacks_room: false,
         not_answering: false,
+        last_fault: None,
+        failed_because: None,
     }
 }
 
@@ -531,6 +540,8 @@ fn push_spares(status: &mut Status, spares: &[Spare]) {
         oldest_request_ms: None,
         lacks_room: false,
         not_answering: false,
+        last_fault: None,
+        failed_because: None,
     }));
 }
 
@@ -564,7 +575,7 @@ pub fn of_running(served: &ServedArray<Devices>, operator: &Operator, stale: &[P
             read_bytes: counters.read_bytes_all(),
             written_bytes: counters.write_bytes_all(),
         });
-        trouble::describe(engine, dev, &mut device);
+        trouble::describe(engine, dev, served.now_ns(), &mut device);
         status.devices.push(device);
     }
     if trouble::holds_up(&status) && status.state != Condition::Failed {
@@ -673,8 +684,8 @@ pub fn work(engine: &Engine, now_ns: u64) -> Option<Work> {
     let rebuilding = members.filter(|(_, member)| member.state == MemberState::Rebuilding);
     let names = rebuilding.map(|(index, _)| member_name(engine.store().main_count(), DevIndex::new(index)));
     Some(Work {
-        kind: kind.to_owned(),
-        devices: if kind == "rebuild" { names.collect() } else { Vec::new() },
+        kind: work_name(kind).to_owned(),
+        devices: if kind == WorkKind::Rebuild { names.collect() } else { Vec::new() },
         done: progress.done.min(progress.total),
         total: progress.total,
         bytes_per_s: per_s(progress.done.saturating_mul(stripe_bytes)),

@@ -1,11 +1,12 @@
 //! Members in service that hold up requests: they lack room, or do not answer. What status and log say of them.
 
+use crate::faults::{FailedBecause, Fault};
 use crate::open::member_name;
 use crate::operate::Running;
 use crate::status::{DeviceStatus, Status};
 use crate::steward::log;
 use crate::units::show_seconds;
-use array::Engine;
+use array::{Engine, HoldUp};
 use block::DevIndex;
 use std::fmt::Write;
 
@@ -16,9 +17,11 @@ const LOOK_NS: u64 = 1_000_000_000;
 /// Operations older than this are worth a line.
 const OLD_MS: u64 = 1_000;
 
-/// Puts into a member's status what holds it up.
-pub fn describe(engine: &Engine, dev: DevIndex, device: &mut DeviceStatus) {
+/// Puts into a member's status what holds it up, and what its device did not do.
+pub fn describe(engine: &Engine, dev: DevIndex, now_ns: u64, device: &mut DeviceStatus) {
     let trouble = engine.member_trouble(dev);
+    device.last_fault = trouble.last_fault.map(|fault| Fault::of_engine(&fault, now_ns));
+    device.failed_because = trouble.failed.map(FailedBecause::of_engine);
     device.oldest_request_ms = Some(trouble.oldest_ns.unwrap_or(0) / 1_000_000);
     device.lacks_room = trouble.lacks_room_since_ns.is_some();
     device.not_answering = trouble.not_answering;
@@ -82,34 +85,49 @@ pub fn list_old(text: &mut String, status: &Status) {
     }
 }
 
+/// What holds up requests at a member.
+#[derive(Clone, Copy, PartialEq, Eq, Default)]
+struct Held {
+    lacks_room: bool,
+    not_answering: bool,
+}
+
 /// Says in the log when trouble begins and ends.
 #[derive(Default)]
 pub struct TroubleLog {
-    known: Vec<(bool, bool)>,
+    /// Of each member what the log knows, and what is so.
+    members: Vec<(Held, Held)>,
     next_ns: u64,
 }
 
 impl TroubleLog {
-    /// Whether something was said that has not ended: look again soon.
+    /// Whether something was said that has not ended, or is to be said: look again soon.
     pub fn is_waiting(&self) -> bool {
-        self.known.iter().any(|&(lacks, silent)| lacks || silent)
+        self.members.iter().any(|&(told, now)| told != Held::default() || told != now)
     }
 
-    /// Compares with the last look, at most once a second.
+    /// Takes note of what the engine told.
+    pub fn note(&mut self, dev: DevIndex, why: HoldUp, holds: bool) {
+        let count = self.members.len().max(dev.index() + 1);
+        self.members.resize(count, (Held::default(), Held::default()));
+        let now = &mut self.members[dev.index()].1;
+        match why {
+            HoldUp::LacksRoom => now.lacks_room = holds,
+            HoldUp::NotAnswering => now.not_answering = holds,
+        }
+    }
+
+    /// Says what has changed, at most once a second: room comes and goes.
     pub fn look(&mut self, running: &Running) {
-        let engine = running.engine_ref();
         let now_ns = running.now_ns();
-        if !engine.is_held_up() && !self.is_waiting() || now_ns < self.next_ns {
+        if !self.is_waiting() || now_ns < self.next_ns {
             return;
         }
         self.next_ns = now_ns.saturating_add(LOOK_NS);
-        let (count, main_count) = (engine.health().members().len(), engine.store().main_count());
-        self.known.resize(count, (false, false));
-        for (index, known) in (0u16..).zip(&mut self.known) {
-            let dev = DevIndex::new(index);
-            let (name, trouble) = (member_name(main_count, dev), engine.member_trouble(dev));
-            let now = (trouble.lacks_room_since_ns.is_some(), trouble.not_answering);
-            match (known.0, now.0) {
+        let main_count = running.engine_ref().store().main_count();
+        for (index, (told, now)) in (0u16..).zip(&mut self.members) {
+            let name = member_name(main_count, DevIndex::new(index));
+            match (told.lacks_room, now.lacks_room) {
                 (false, true) => log(&format!(
                     "{name}: there is no room where it lies; writes wait, and are refused when they have waited for long"
                 )),
@@ -118,7 +136,7 @@ impl TroubleLog {
                 }
                 (true, true) | (false, false) => {}
             }
-            match (known.1, now.1) {
+            match (told.not_answering, now.not_answering) {
                 (false, true) => {
                     log(&format!(
                         "{name} does not answer, and the array cannot do without it: requests wait"
@@ -127,7 +145,7 @@ impl TroubleLog {
                 (true, false) => log(&format!("{name} answers again, or is out of service")),
                 (true, true) | (false, false) => {}
             }
-            *known = now;
+            *told = *now;
         }
     }
 }

@@ -1,4 +1,5 @@
-//! The closed sets of the format: codes, states, and in `scheme.rs` the schemes. Each has a byte on disk (never 0) and a name in text.
+//! The closed sets of the format: codes, states, and in `scheme.rs` the schemes. Each has a byte on
+//! disk (never 0) and a name in text.
 
 use crate::{FormatError, ParseError};
 use std::fmt;
@@ -12,7 +13,9 @@ pub(crate) struct CodeTable {
 }
 
 macro_rules! codes {
-    ($(#[$doc:meta])* $name:ident, $title:literal { $($(#[$vdoc:meta])* $variant:ident = $code:literal, $text:literal;)+ }) => {
+    ($(#[$doc:meta])* $name:ident, $title:literal {
+        $($(#[$vdoc:meta])* $variant:ident = $code:literal, $text:literal;)+
+    }) => {
         $(#[$doc])*
         #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
         pub enum $name {
@@ -93,8 +96,8 @@ codes!(
 codes!(
     /// How the columns of a stripe map to devices.
     LayoutKind, "layout" {
-        /// Column c of stripe s is on entry s mod (n - c) of the devices that the stripe does not use yet: neighbouring
-        /// stripes collide on a device less often. Up to 10 devices; wider arrays rotate.
+        /// Column c of stripe s is on entry s mod (n - c) of the devices that the stripe does not use yet:
+        /// neighbouring stripes collide on a device less often. Up to 10 devices; wider arrays rotate.
         Spread = 1, "spread";
         /// Column c of stripe s is on device (s + c) mod n.
         Rotate = 2, "rotate";

@@ -37,8 +37,8 @@ pub enum NewVersions {
 pub enum LogContent {
     /// There are none.
     Nothing,
-    /// Parity of stripes of their own, whose data chunks are on any of the main devices. What supersedes those chunks needs
-    /// chunks set aside.
+    /// Parity of stripes of their own, whose data chunks are on any of the main devices. What
+    /// supersedes those chunks needs chunks set aside.
     LogStripes,
     /// Changes of the parity of data stripes.
     Deltas,
@@ -53,7 +53,8 @@ pub enum Waiting {
     Cache,
     /// In a group for each class of chunks, a stripe by default.
     Stripe,
-    /// The same, a unit of garbage collection by default; chunks are told apart by how often they are updated.
+    /// The same, a unit of garbage collection by default; chunks are told apart by how often they
+    /// are updated.
     Unit,
 }
 

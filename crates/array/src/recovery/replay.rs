@@ -64,7 +64,8 @@ pub(super) fn replay(
             replay.one(scheme, seq, record, seq <= flushed)?;
         }
     }
-    // What lies behind a gap, its frame on no member, is known durable only up to `flushed`: then the operator was asked.
+    // What lies behind a gap, its frame on no member, is known durable only up to `flushed`: then
+    // the operator was asked.
     replay.report.dropped += (last_seq.get() + 1).saturating_sub(next.get().max(flushed.get() + 1));
     flush_all(replay.devices, replay.health);
     Ok(Replayed { last_seq: last_seq.max(flushed), frontiers: replay.frontiers })
@@ -138,7 +139,8 @@ impl Replay<'_> {
         chunks.iter().enumerate().all(|(i, addr)| free(addr) && !chunks[..i].contains(addr))
     }
 
-    /// Keeps the space as it was live: what an applied record took is used, what it freed may be taken by a later one.
+    /// Keeps the space as it was live: what an applied record took is used, what it freed may be
+    /// taken by a later one.
     fn settle_space(&mut self, record: RecordRef<'_>, applied: bool) {
         if applied {
             for addr in self.taken_chunks(record) {

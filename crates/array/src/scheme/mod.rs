@@ -1,7 +1,8 @@
 //! The seam: a scheme says where chunks are and plans what to do; the engine does it.
 //!
-//! A scheme does no I/O. `apply` is its only mutation that lasts, identical live and in replay; planning may reserve
-//! space, which is given back by not applying (a crash) or by the records that supersede it.
+//! A scheme does no I/O. `apply` is its only mutation that lasts, identical live and in replay;
+//! planning may reserve space, which is given back by not applying (a crash) or by the records that
+//! supersede it.
 
 mod dirty_queue;
 pub mod elastic;
@@ -28,8 +29,9 @@ use block::slab::Key;
 use block::{ChunkAddr, ChunkIndex, DeviceSet, Lba, Lcn, Pool, Seq, Slot, StripeId};
 use format::{ArrayConfig, Consistency, ListItem, RecordRef, SchemeKind};
 
-/// One chunk to be written. Schemes with `WriteLock::Shared` get whole chunks: the engine has filled in the rest from the
-/// old version. Those with `WriteLock::Exclusive` get it as the request gave it, and plan that themselves.
+/// One chunk to be written. Schemes with `WriteLock::Shared` get whole chunks: the engine has
+/// filled in the rest from the old version. Those with `WriteLock::Exclusive` get it as the request
+/// gave it, and plan that themselves.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ChunkWrite {
     /// Whose it is.
@@ -95,8 +97,8 @@ pub struct SchemeMemory {
 pub enum WriteLock {
     /// Writes to one stripe run side by side.
     Shared,
-    /// One request at a time writes to a stripe. All its chunks in one stripe are planned together, one after the other in
-    /// the batch.
+    /// One request at a time writes to a stripe. All its chunks in one stripe are planned together,
+    /// one after the other in the batch.
     Exclusive,
 }
 
@@ -105,8 +107,8 @@ pub enum WriteLock {
 pub enum Journaling {
     /// They go to the journal together with the plan's writes; recovery verifies what was not known durable.
     WithWrites,
-    /// The plan overwrites: its records, and a copy of each of its chunks in the payload ring of the chunk's device, are
-    /// made durable before the first of its writes is issued.
+    /// The plan overwrites: its records, and a copy of each of its chunks in the payload ring of
+    /// the chunk's device, are made durable before the first of its writes is issued.
     BeforeWrites,
     /// They are only applied; after an unclean stop [`InPlace::recover`] finds out anew.
     Nothing,
@@ -170,13 +172,14 @@ pub trait Scheme: Send {
         store.config.stripe_count
     }
 
-    /// One of them, if it is in use. [`Word::Stripe`] is held still while it is looked at; others are taken as they are.
+    /// One of them, if it is in use. [`Word::Stripe`] is held still while it is looked at; others
+    /// are taken as they are.
     fn word_at(&self, _store: &Store, index: u64) -> Option<Word> {
         Some(Word::Stripe(StripeId::new(index)))
     }
 
-    /// Whether a stripe that [`Scheme::word_at`] names holds anything that rebuild or scrub must look at; not so if it was
-    /// never written, or all of it was discarded.
+    /// Whether a stripe that [`Scheme::word_at`] names holds anything that rebuild or scrub must
+    /// look at; not so if it was never written, or all of it was discarded.
     fn is_in_use(&self, _store: &Store, _stripe: StripeId) -> bool {
         true
     }
@@ -192,8 +195,8 @@ pub trait Scheme: Send {
         plan: &mut Plan,
     );
 
-    /// Whether [`Scheme::plan_writes`] takes the part of a batch that has room; if not, a smaller batch may have room where a
-    /// larger one is refused as a whole.
+    /// Whether [`Scheme::plan_writes`] takes the part of a batch that has room; if not, a smaller
+    /// batch may have room where a larger one is refused as a whole.
     fn takes_what_fits(&self) -> bool {
         true
     }
@@ -204,7 +207,8 @@ pub trait Scheme: Send {
     /// Whether [`Scheme::apply`] would accept the record.
     fn accepts(&self, store: &Store, record: RecordRef<'_>) -> bool;
 
-    /// What a checkpoint must hold besides the table: appends [`ListItem`]s as words. Everything else stands still meanwhile.
+    /// What a checkpoint must hold besides the table: appends [`ListItem`]s as words. Everything
+    /// else stands still meanwhile.
     fn save(&self, _store: &Store, _words: &mut Vec<u32>) {}
 
     /// Loads the items that [`Scheme::save`] gave; the table is already loaded.
@@ -342,8 +346,8 @@ pub fn journaling(config: &ArrayConfig) -> Journaling {
     }
 }
 
-/// The chunk of `column` (data, then parity) of a stripe, if no record speaks of it but its device must hold zeros there all the
-/// same; rebuild writes them.
+/// The chunk of `column` (data, then parity) of a stripe, if no record speaks of it but its device
+/// must hold zeros there all the same; rebuild writes them.
 pub fn implied_zero(store: &Store, stripe: StripeId, column: usize) -> Option<ChunkAddr> {
     store.config.scheme.is_in_place().then(|| in_place::implied_zero(store, stripe, column)).flatten()
 }

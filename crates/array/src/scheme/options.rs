@@ -8,12 +8,13 @@ use placement::{
 /// How long a chunk waits at most for others to make a whole stripe, by default: eSAP's `P_wait` (W-39).
 pub const P_WAIT_NS_DEFAULT: u64 = 200_000_000;
 
-/// Bytes of a group by default at most: more than twice the largest of the papers (7.5 MB with 16 devices and erase blocks of
-/// 128 pages, H-52). The units of large devices are larger, and every group waits in memory.
+/// Bytes of a group by default at most: more than twice the largest of the papers (7.5 MB with 16
+/// devices and erase blocks of 128 pages, H-52). The units of large devices are larger, and every
+/// group waits in memory.
 pub const GROUP_BYTES_MAX: u64 = 16 << 20;
 
-/// What elastic schemes do with chunks of unlike lifetime, and when and what they collect. `None` is what the scheme of the
-/// array does by itself.
+/// What elastic schemes do with chunks of unlike lifetime, and when and what they collect. `None`
+/// is what the scheme of the array does by itself.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct SchemeOptions {
     /// Which chunks are written together; `elastic`: all, `was`: those of one hotness.
@@ -28,11 +29,11 @@ pub struct SchemeOptions {
     pub gc: VictimKind,
     /// Share of units in use from which on garbage is collected (W-22, A-16).
     pub gc_threshold: GcThreshold,
-    /// Chunks of one class that wait to be written together; `elastic`: one stripe, `was`: one unit (W-16), or an equal
-    /// part of it that takes at most [`GROUP_BYTES_MAX`].
+    /// Chunks of one class that wait to be written together; `elastic`: one stripe, `was`: one unit
+    /// (W-16), or an equal part of it that takes at most [`GROUP_BYTES_MAX`].
     pub group_chunks: Option<u32>,
-    /// How long one waits at most, in nanoseconds, `u64::MAX` = until idle time; `elastic`: [`P_WAIT_NS_DEFAULT`], `was`: until
-    /// idle time.
+    /// How long one waits at most, in nanoseconds, `u64::MAX` = until idle time; `elastic`:
+    /// [`P_WAIT_NS_DEFAULT`], `was`: until idle time.
     pub p_wait_ns: Option<u64>,
     /// Chunks that the placement `sepbit` remembers of late; 0 = those of a unit suffice.
     pub recent_entries: u64,
@@ -145,8 +146,9 @@ mod tests {
         (group, config.unit_rows as usize * config.geometry.device_count())
     }
 
+    /// Requirements W-16, W-17, W-19, W-23 and H-52.
     #[test]
-    fn w16_w17_w19_w23_h52_groups_and_units_have_the_papers_sizes() {
+    fn groups_and_units_have_the_papers_sizes() {
         assert_eq!(sizes(&config(7, 1, None, 256 << 20)), (448, 512)); // 1,792 KiB
         assert_eq!(sizes(&config(6, 2, None, 256 << 20)), (384, 512)); // 1,536 KiB
         assert_eq!(sizes(&config(15, 1, Some(128), 256 << 20)), (1920, 2048)); // 7.5 MiB

@@ -46,8 +46,8 @@ pub enum CollectOutcome {
 pub enum InPlaceProgress {
     /// Its copies may not even have arrived.
     Unknown,
-    /// A later record speaks of the same stripe, which one request at a time writes to: it had ended, though perhaps not all
-    /// of it was durable.
+    /// A later record speaks of the same stripe, which one request at a time writes to: it had
+    /// ended, though perhaps not all of it was durable.
     Ended,
 }
 
@@ -76,8 +76,9 @@ pub trait Commits {
     /// How full things are.
     fn pressure(&self, store: &Store) -> Pressure;
 
-    /// Whether what [`plan_writes`](super::Scheme::plan_writes) refused last lacks space that a commit makes; if not, it lacks buffers or room
-    /// in the journal, which come back by themselves.
+    /// Whether what [`plan_writes`](super::Scheme::plan_writes) refused last lacks space that a
+    /// commit makes; if not, it lacks buffers or room in the journal, which come back by
+    /// themselves.
     fn commit_would_help(&self) -> bool {
         true
     }
@@ -92,14 +93,15 @@ pub trait Commits {
         plan: &mut Plan,
     ) -> CommitOutcome;
 
-    /// The commit of this stripe alone could not read what it needs; whether there is another way, which the next
-    /// [`Commits::plan_commit`] of it then takes.
+    /// The commit of this stripe alone could not read what it needs; whether there is another way,
+    /// which the next [`Commits::plan_commit`] of it then takes.
     fn commit_otherwise(&mut self, _stripe: StripeId) -> bool {
         false
     }
 
-    /// A dirty stripe whose parity is in sums cannot be rebuilt or scrubbed piece by piece: extends a plan by a commit of it
-    /// that reads every data column and replaces all parities. `false`, without effect, if the stripe needs no such thing.
+    /// A dirty stripe whose parity is in sums cannot be rebuilt or scrubbed piece by piece: extends
+    /// a plan by a commit of it that reads every data column and replaces all parities. `false`,
+    /// without effect, if the stripe needs no such thing.
     fn plan_settle(
         &mut self,
         _store: &mut Store,
@@ -143,8 +145,8 @@ pub trait Collects {
     /// Freed chunks may be used again.
     fn released(&mut self, run: Run);
 
-    /// Too much of a code word is lost, and which chunks of the volume those are is known: the others are going to be moved
-    /// to where they have redundancy.
+    /// Too much of a code word is lost, and which chunks of the volume those are is known: the
+    /// others are going to be moved to where they have redundancy.
     fn rescue(&mut self, store: &Store, word: Word);
 
     /// The journal was replayed: what is free, and what is partly written.
@@ -154,10 +156,11 @@ pub trait Collects {
     fn gc_stats(&self) -> GcStats;
 }
 
-/// Chunks are overwritten, so that a crash can tear a stripe apart; see [`format::Consistency`] for the two ways out.
+/// Chunks are overwritten, so that a crash can tear a stripe apart; see [`format::Consistency`] for
+/// the two ways out.
 pub trait InPlace {
-    /// Carries a recorded write out again if it had ended or its payload had arrived whole; `false` if not, and the stripe is
-    /// as before.
+    /// Carries a recorded write out again if it had ended or its payload had arrived whole; `false`
+    /// if not, and the stripe is as before.
     fn redo(
         &mut self,
         store: &Store,
@@ -187,8 +190,8 @@ pub trait Classes {
     /// A user's write request comes in; [`Classes::class_of_write`] follows for each of its chunks.
     fn begin_write(&mut self, first: Lba, sector_count: u64);
 
-    /// The class of a chunk that a user writes, below [`Classes::class_count`]; asked once per write, in the order in which
-    /// they come in.
+    /// The class of a chunk that a user writes, below [`Classes::class_count`]; asked once per
+    /// write, in the order in which they come in.
     fn class_of_write(&mut self, store: &Store, lcn: Lcn) -> u8;
 
     /// How many classes of chunks are written apart from each other.

@@ -305,7 +305,7 @@ fn serve(assembled: Assembled, sockets: Sockets, arguments: &Arguments) -> Resul
     let wake = array.devices().inner_mut().wake_fd().and_then(|fd| fd.try_clone_to_owned())?;
     let usage = if arguments.read_only { Use::ReadOnly } else { Use::ReadWrite };
     let mut running = ServedArray::new(array, Some(wake), usage);
-    let mut operator = Operator::new(&running, found.paths.clone(), found.unnamed());
+    let mut operator = Operator::new(found.paths.clone(), found.unnamed());
     operator.note_lost(warn_of_loss(&report));
     operator.adopt_spares(&mut running, &found.spares).iter().for_each(|why| log(why));
     operator.resume(&mut running);

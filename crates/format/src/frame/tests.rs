@@ -213,7 +213,8 @@ fn an_item_of_another_kind_is_a_bug() {
     FullStripe::push(&mut zero(0), chunk(1, 1));
 }
 
-/// a misdirected, stale, foreign or forged frame is not taken for the one asked for, and the error says which.
+/// a misdirected, stale, foreign or forged frame is not taken for the one asked for, and the
+/// error says which.
 #[test]
 fn a_frame_is_believed_only_where_it_belongs() {
     let block = sealed(&one_of_each());
@@ -251,7 +252,8 @@ fn damage_is_told_apart() {
     assert!(matches!(decode_frame(&[0; META_BYTES], &expect()), Err(FormatError::BadMagic { .. })));
 }
 
-/// The paper measures about 37 bytes per updated chunk for incremental metadata (M-13); ours must not exceed it.
+/// The paper measures about 37 bytes per updated chunk for incremental metadata (M-13); ours must
+/// not exceed it.
 #[test]
 fn a_single_chunk_update_costs_at_most_37_bytes() {
     let mut records = RecordBuf::default();

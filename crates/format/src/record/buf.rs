@@ -31,8 +31,9 @@ impl PieceOffset {
     }
 }
 
-/// Records, encoded. A record is begun, then its lists are filled item by item; its checksums may be set when they are
-/// known. Recycled buffers keep their capacity, so that the hot path does not allocate.
+/// Records, encoded. A record is begun, then its lists are filled item by item; its checksums may
+/// be set when they are known. Recycled buffers keep their capacity, so that the hot path does not
+/// allocate.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct RecordBuf {
     bytes: Vec<u8>,
@@ -97,8 +98,8 @@ impl RecordBuf {
         head
     }
 
-    /// Adds an item to a list of the newest record, which is of the kind `code` and counts the list's items in `count`;
-    /// returns where it is.
+    /// Adds an item to a list of the newest record, which is of the kind `code` and counts the
+    /// list's items in `count`; returns where it is.
     pub(super) fn append<T: Item>(&mut self, code: u8, count: &Field, item: T) -> u32 {
         let start = *self.starts.last().expect("a record was begun") as usize;
         assert!(self.bytes[start] == code, "the newest record is of kind {}, not {code}", self.bytes[start]);

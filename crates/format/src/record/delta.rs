@@ -1,4 +1,5 @@
-//! Data chunks of a stripe were written in place, and the change of each parity went to a log device (`parity-log`).
+//! Data chunks of a stripe were written in place, and the change of each parity went to a log
+//! device (`parity-log`).
 
 use super::buf::{CrcOffsets, PieceOffset, RecordBuf};
 use super::items::{InPlacePiece, List, crc_item, piece_item};
@@ -25,8 +26,9 @@ layout!(
 pub struct Delta<'a>(&'a [u8]);
 
 impl<'a> Delta<'a> {
-    /// Begins such a record, with room for a checksum on each of `log_count` log devices; the data chunks follow with
-    /// [`Delta::push`], and the log chunks get their place later. Returns where those checksums are.
+    /// Begins such a record, with room for a checksum on each of `log_count` log devices; the data
+    /// chunks follow with [`Delta::push`], and the log chunks get their place later. Returns where
+    /// those checksums are.
     pub fn begin(records: &mut RecordBuf, stripe: StripeId, whole: bool, log_count: usize) -> CrcOffsets {
         let head = records.begin(Self::CODE, &delta::LAYOUT);
         delta::WHOLE.put_u8(head, u8::from(whole));
@@ -44,7 +46,8 @@ impl<'a> Delta<'a> {
         StripeId::new(delta::STRIPE.get_u48(self.0))
     }
 
-    /// Whether the log chunk is the parity itself: the one on the main device and earlier log chunks no longer count.
+    /// Whether the log chunk is the parity itself: the one on the main device and earlier log
+    /// chunks no longer count.
     pub fn whole(self) -> bool {
         delta::WHOLE.get_u8(self.0) != 0
     }

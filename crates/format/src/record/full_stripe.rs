@@ -26,7 +26,8 @@ impl<'a> FullStripe<'a> {
         full_stripe::STRIPE.put_u48(records.begin(Self::CODE, &full_stripe::LAYOUT), stripe.get());
     }
 
-    /// Adds the chunk of the next column, data then parity, to the record just begun; returns where its checksum is.
+    /// Adds the chunk of the next column, data then parity, to the record just begun; returns where
+    /// its checksum is.
     pub fn push(records: &mut RecordBuf, chunk: StripeChunk) -> CrcOffset {
         records.append_crc(Self::CODE, &full_stripe::COLUMN_COUNT, chunk, &chunk_item::CRC)
     }

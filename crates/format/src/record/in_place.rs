@@ -1,5 +1,5 @@
-//! Chunks of a data stripe were written in place, among them all parities: these are current now, and what log chunks said
-//! of them is void.
+//! Chunks of a data stripe were written in place, among them all parities: these are current now,
+//! and what log chunks said of them is void.
 
 use super::buf::{PieceOffset, RecordBuf};
 use super::items::{InPlacePiece, List};

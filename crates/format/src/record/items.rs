@@ -49,7 +49,8 @@ layout!(
     }
 );
 
-/// A data chunk of a log stripe: which logical chunk, where its new version lies on its own device, and its checksum.
+/// A data chunk of a log stripe: which logical chunk, where its new version lies on its own device,
+/// and its checksum.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct LogMember {
     /// The logical chunk, below [`crate::LCN_LIMIT`].
@@ -85,8 +86,9 @@ pub struct InPlacePiece {
 pub struct ElasticMember {
     /// The logical chunk, below 2^32: an array of elastic stripes has no more.
     pub lcn: Lcn,
-    /// What it is a copy of: 0 for a new version; otherwise the place, counted as the map does, that garbage collection
-    /// moved it from. The move counts only if the newest version is still there.
+    /// What it is a copy of: 0 for a new version; otherwise the place, counted as the map does,
+    /// that garbage collection moved it from. The move counts only if the newest version is still
+    /// there.
     pub from: u32,
     /// Checksum of the chunk.
     pub crc: u32,

@@ -41,7 +41,8 @@ pub struct NewChunk {
 pub enum Evidence {
     /// The record itself: it speaks of no chunks.
     Record,
-    /// Its new chunks. They make up a code word, so that those that did not arrive can be computed from the others.
+    /// Its new chunks. They make up a code word, so that those that did not arrive can be computed
+    /// from the others.
     CodeWord,
     /// Each of its new chunks by itself.
     EachChunk,
@@ -83,8 +84,8 @@ impl Part {
     }
 }
 
-/// A kind of record, as its file declares it; `records!` makes [`RecordRef`](super::RecordRef) of all kinds. What a method
-/// says by default is what most kinds say.
+/// A kind of record, as its file declares it; `records!` makes [`RecordRef`](super::RecordRef) of
+/// all kinds. What a method says by default is what most kinds say.
 pub(super) trait RecordKind<'a>: Copy {
     /// The byte on disk that tells the kind from others, never 0.
     const CODE: u8;

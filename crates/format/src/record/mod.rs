@@ -1,12 +1,15 @@
-//! Journal records: each is one change of the array's metadata, together with the checksums of the chunks it names.
+//! Journal records: each is one change of the array's metadata, together with the checksums of the
+//! chunks it names.
 //!
-//! A record says what became true, not what to do, so replaying it twice does no harm. Together they are the metadata of
-//! EPLOG, section 3.5: data-stripe records (stripe and chunk locations) and log-stripe records (members and log
-//! chunks). Records have no padding and no length field of their own: their head determines it.
+//! A record says what became true, not what to do, so replaying it twice does no harm. Together
+//! they are the metadata of EPLOG, section 3.5: data-stripe records (stripe and chunk locations)
+//! and log-stripe records (members and log chunks). Records have no padding and no length field of
+//! their own: their head determines it.
 //!
-//! A record is owned as the bytes that are on disk ([`RecordBuf`]), and read through a view of its kind, which decodes a
-//! field when it is asked for. A kind is declared in one file here: its layout, its view, how it is written, and the
-//! facts that replay, journal, statistics and the printing programs go by (`kind.rs`). The list of kinds is below.
+//! A record is owned as the bytes that are on disk ([`RecordBuf`]), and read through a view of its
+//! kind, which decodes a field when it is asked for. A kind is declared in one file here: its
+//! layout, its view, how it is written, and the facts that replay, journal, statistics and the
+//! printing programs go by (`kind.rs`). The list of kinds is below.
 
 mod buf;
 mod commit;
@@ -113,7 +116,8 @@ impl<'a> RecordRef<'a> {
         with_view!(self, view => view.bytes())
     }
 
-    /// Whether its numbers are within what an array of this configuration has. A scheme accepts no other record.
+    /// Whether its numbers are within what an array of this configuration has. A scheme accepts no
+    /// other record.
     pub fn fits(self, config: &ArrayConfig) -> bool {
         with_view!(self, view => view.fits(config))
     }

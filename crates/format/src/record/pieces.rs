@@ -10,7 +10,8 @@ pub(super) fn chunk_blocks(config: &ArrayConfig) -> u32 {
     (config.geometry.chunk_bytes() / META_BYTES) as u32
 }
 
-/// Whether pieces of a stripe are columns below `columns`, each once and in order, with copies inside the payload ring.
+/// Whether pieces of a stripe are columns below `columns`, each once and in order, with copies
+/// inside the payload ring.
 pub(super) fn are_pieces(
     config: &ArrayConfig,
     stripe: StripeId,

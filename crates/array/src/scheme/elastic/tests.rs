@@ -161,8 +161,9 @@ fn same(found: &str, expected: &str) {
     assert_eq!(found, expected);
 }
 
+/// Requirement W-18.
 #[test]
-fn w18_chunks_of_a_batch_fill_stripes_and_the_rest_makes_a_short_one() {
+fn chunks_of_a_batch_fill_stripes_and_the_rest_makes_a_short_one() {
     let mut bench = Bench::new(3, 1, 4, 8, &SchemeOptions::default());
     same(
         &bench.write(&[5, 0, 9, 2]),
@@ -182,8 +183,9 @@ fn w18_chunks_of_a_batch_fill_stripes_and_the_rest_makes_a_short_one() {
     assert_eq!((word.pieces.len(), word.data_count), (2, 1), "columns never written are no part of it");
 }
 
+/// Requirement W-25.
 #[test]
-fn w25_collection_moves_what_is_valid_together_and_frees_the_unit() {
+fn collection_moves_what_is_valid_together_and_frees_the_unit() {
     let mut bench = Bench::new(2, 1, 2, 40, &SchemeOptions::default());
     bench.fill();
     let freed_before = bench.store.freed.len();

@@ -1,7 +1,8 @@
-//! What schemes that write in place share: where chunks lie, units of writes, carrying out writes again, resync.
+//! What schemes that write in place share: where chunks lie, units of writes, carrying out writes
+//! again, resync.
 //!
-//! Chunk `s + 1` of every device belongs to stripe `s`. The map only tells chunks that were written from those that were not
-//! and read as zeros.
+//! Chunk `s + 1` of every device belongs to stripe `s`. The map only tells chunks that were written
+//! from those that were not and read as zeros.
 
 pub(super) mod redo;
 pub(super) mod resync;
@@ -86,8 +87,8 @@ pub(super) fn locate(store: &Store, lcn: Lcn) -> Located {
     Located::At { piece: piece_of(store, stripe, column), word: Word::Stripe(stripe) }
 }
 
-/// Checks that the map, as loaded, is one that such a scheme makes. A dirty stripe has log chunks, which make up its parity with
-/// what is on the main devices or without.
+/// Checks that the map, as loaded, is one that such a scheme makes. A dirty stripe has log chunks,
+/// which make up its parity with what is on the main devices or without.
 pub(super) fn check_map(store: &Store, is_dirty: impl Fn(StripeId) -> bool) -> Result<(), Contradiction> {
     let is_sound = |stripe: StripeId| {
         let (dirty, data) = (is_dirty(stripe), has_data(store, stripe));
@@ -116,8 +117,8 @@ pub(super) fn has_data(store: &Store, stripe: StripeId) -> bool {
     (0..store.config.geometry.data_count()).any(|column| is_written(store, stripe, column))
 }
 
-/// Whether rebuild and scrub must look at a stripe. Without a journal a resync reads every stripe, so that all of it must be
-/// there, if only zeros.
+/// Whether rebuild and scrub must look at a stripe. Without a journal a resync reads every stripe,
+/// so that all of it must be there, if only zeros.
 pub(super) fn is_in_use(store: &Store, stripe: StripeId) -> bool {
     store.config.consistency == Consistency::Resync
         || has_data(store, stripe)

@@ -8,8 +8,8 @@ use block::{Pool, Slot, Stream, StripeId};
 use format::record::{CrcOffsets, Delta, InPlace, PieceOffset};
 use format::{InPlacePiece, RecordBuf};
 
-/// Bytes of records in one plan at most: they must fit what the journal keeps free for work under way, even if only one
-/// record fits a frame.
+/// Bytes of records in one plan at most: they must fit what the journal keeps free for work under
+/// way, even if only one record fits a frame.
 const RECORD_BYTES_MAX: usize = 16_000;
 /// Head of a record, the longest kind.
 const RECORD_HEAD_BYTES: usize = 14;
@@ -47,7 +47,8 @@ impl<'a> Unit<'a> {
         self.writes.iter().find(|write| write.lcn == lcn)
     }
 
-    /// Completes the chunks that the writes cover in part; `old` has the old version of each column that was read.
+    /// Completes the chunks that the writes cover in part; `old` has the old version of each column
+    /// that was read.
     pub fn fill(&self, store: &Store, old: &[Option<Slot>], plan: &mut Plan) {
         for write in self.writes.iter().filter(|write| self.is_partial(write)) {
             let old = old[store.config.geometry.column_of(write.lcn)];
@@ -61,8 +62,8 @@ impl<'a> Unit<'a> {
         self.write_columns(store, Some(parities), plan, InPlace::push);
     }
 
-    /// Writes the data in place; log chunks have the parities, or their change, see [`Delta::whole`]. Returns where the
-    /// checksums of those belong.
+    /// Writes the data in place; log chunks have the parities, or their change, see
+    /// [`Delta::whole`]. Returns where the checksums of those belong.
     pub fn write_data(&self, store: &Store, whole: bool, plan: &mut Plan) -> CrcOffsets {
         let m = store.config.geometry.parity_count();
         let crcs = Delta::begin(&mut plan.records, self.stripe, whole, m);
@@ -100,7 +101,8 @@ pub struct Units {
 }
 
 impl Units {
-    /// The writes to the stripe that `writes` begins with; `None` if there are none, or no room for their record.
+    /// The writes to the stripe that `writes` begins with; `None` if there are none, or no room for
+    /// their record.
     pub fn next<'a>(&mut self, store: &Store, writes: &'a [ChunkWrite]) -> Option<Unit<'a>> {
         let geometry = store.config.geometry;
         let stripe = geometry.stripe_of(writes.first()?.lcn);
