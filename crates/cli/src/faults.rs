@@ -1,11 +1,11 @@
-//! What a device did not do, and why a member went out of service: in a status, in its JSON, and in the words of log and screen.
+//! What a device did not do, and why a member went out of service: in a status, in its JSON, and in the words of
+//! log and screen.
 
-use crate::status::Status;
-use crate::units::{show_seconds, show_size};
+use crate::units::show_size;
 use array::{FailCause, Finding, OpFault};
 use block::{IoFault, OpKind, Stream};
 use serde::{Deserialize, Serialize};
-use std::fmt::{self, Write};
+use std::fmt;
 use std::io;
 
 /// What a device was to do.
@@ -174,19 +174,5 @@ pub fn describe_cause(cause: FailCause, now_ns: u64) -> String {
         FailCause::Asked | FailCause::Unfit(_) => String::new(),
         FailCause::Fault(fault) => format!(" ({})", Fault::of_engine(&fault, now_ns)),
         FailCause::Silent { .. } => " (it did not answer in time; see --device-timeout)".to_owned(),
-    }
-}
-
-/// Lines on what devices did not do.
-pub fn list(text: &mut String, status: &Status) {
-    for device in &status.devices {
-        let Some(fault) = device.last_fault else { continue };
-        let what = match device.failed_because {
-            Some(FailedBecause::Fault) => "it failed",
-            Some(_) | None => "its last error",
-        };
-        let ago = show_seconds(fault.seconds_ago);
-        writeln!(text, "  {}: {what}, {ago} ago: {fault}", device.name)
-            .expect("writing to a string cannot fail");
     }
 }

@@ -1,6 +1,5 @@
 //! A status as one screen of text, after `zpool status`: what it is, how it is, what that means, what to do.
 
-use crate::faults;
 use crate::losses;
 use crate::status::{Condition, DeviceStatus, Source, Status, Work};
 use crate::trouble;
@@ -35,7 +34,7 @@ pub fn render(status: &Status) -> String {
     text.push('\n');
     devices(&mut text, status);
     trouble::list_old(&mut text, status);
-    faults::list(&mut text, status);
+    troubles::list_faults(&mut text, status);
     for path in &status.stale {
         put(&mut text, format_args!("  {}: no member any more, it was replaced or failed", path.display()));
     }

@@ -1,8 +1,8 @@
 //! What happens to the array, told to whoever keeps a log, runs hooks or counts.
 //!
-//! The engine notes an [`Event`] where the thing happens, with its cause; [`Engine::take_events`] hands them out beside
-//! [`Engine::take_done`]. No decision of the engine depends on an event. None is noted per request, so the path of a request
-//! allocates nothing for them; and where nobody takes them the oldest are forgotten.
+//! The engine notes an [`Event`] where the thing happens, with its cause; [`Engine::take_events`] hands them out
+//! beside [`Engine::take_done`]. No decision of the engine depends on an event. None is noted per request, so the path
+//! of a request allocates nothing for them; and where nobody takes them the oldest are forgotten.
 
 use super::maintain::{MaintenanceReport, WorkKind};
 use super::request::Request;

@@ -261,8 +261,8 @@ impl Engine {
         flight
     }
 
-    /// A device did not carry out an operation. Not worth noting: what is said for a member out of service, that a chunk that
-    /// could be healed found no room, and that a device will not take a hint, unless it is gone.
+    /// A device did not carry out an operation. Not worth noting: what is said for a member out of service, that a
+    /// chunk that could be healed found no room, and that a device will not take a hint, unless it is gone.
     fn note_fault(&mut self, op: &DeviceOp, fault: IoFault) {
         let hint = op.kind == OpKind::Discard && fault != IoFault::Gone;
         if self.health.is_writable(op.dev) && !hint && fault != IoFault::NoSpace {

@@ -1,8 +1,8 @@
 //! The sans-I/O core: requests and completions in, device operations and answers out.
 //!
 //! No threads, no clock, no randomness, no I/O. A driver loop calls [`Engine::write`] and its like, [`Engine::pump`],
-//! carries out [`Engine::take_ops`], feeds [`Engine::complete`], and hands [`Engine::take_done`] to whoever asked. What happens
-//! to the array besides is told by [`Engine::take_events`].
+//! carries out [`Engine::take_ops`], feeds [`Engine::complete`], and hands [`Engine::take_done`] to whoever asked.
+//! What happens to the array besides is told by [`Engine::take_events`].
 //!
 //! A unit of work is a *job*: a plan and its progress. Jobs that record something retire in the order of their records,
 //! so that live state is always what replay of a prefix of the journal gives.

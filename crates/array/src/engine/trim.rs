@@ -56,7 +56,8 @@ impl Engine {
         }
     }
 
-    /// A device's discard ended; it is a hint, so only a device that is gone matters. Of a frozen array no device was asked.
+    /// A device's discard ended; it is a hint, so only a device that is gone matters. Of a frozen array no device was
+    /// asked.
     pub(super) fn trim_done(&mut self, dev: DevIndex, run: Key<Run>, result: Result<(), IoFault>) {
         let run = self.trims.remove(run);
         self.release_run(run);
