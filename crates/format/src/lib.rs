@@ -27,7 +27,8 @@ mod frame;
 mod layout;
 mod list;
 mod names;
-mod record;
+pub mod record;
+mod scheme;
 mod superblock;
 mod tables;
 mod uuid;
@@ -42,12 +43,11 @@ pub use config::{
 };
 pub use crc::{chunk_checksum, crc32c};
 pub use error::{FormatError, ParseError};
-pub use frame::{
-    FRAME_RECORD_BYTES, Frame, FrameBuilder, FrameExpect, FrameStamp, decode_frame, record_fits,
-};
+pub use frame::{FRAME_RECORD_BYTES, Frame, FrameBuilder, FrameExpect, FrameStamp, decode_frame};
 pub use list::{ListItem, decode_list, delta_item_words};
-pub use names::{CheckpointKind, CodeKind, Consistency, LayoutKind, MemberState, PageKind, Role, SchemeKind};
-pub use record::{ElasticMember, InPlacePiece, LogMember, Record, RecordRef};
+pub use names::{CheckpointKind, CodeKind, Consistency, LayoutKind, MemberState, PageKind, Role};
+pub use record::{ElasticMember, InPlacePiece, LogMember, RecordBuf, RecordRef, StripeChunk};
+pub use scheme::{LogContent, NewVersions, SchemeFacts, SchemeKind, Waiting};
 pub use superblock::{
     FaultRecord, MEMBERS_MAX, MemberEntry, NAME_BYTES_MAX, SUPERBLOCK_OFFSETS, ScrubRecord, Superblock,
     looks_like_member,

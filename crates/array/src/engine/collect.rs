@@ -4,7 +4,7 @@
 use super::job::Job;
 use super::wake::{Mark, mark};
 use super::{Activity, Core, Deadline, JobOwner};
-use crate::scheme::CollectOutcome;
+use crate::scheme::{CollectOutcome, Collects};
 use block::slab::Key;
 
 /// Steps in flight while there is room, and when there is none.
@@ -22,6 +22,10 @@ impl Collector {
     /// A step has retired, or could not read what it needs.
     pub(super) fn job_ended(&mut self, core: &mut Core, key: Key<Job>) {
         self.steps -= 1;
+        if core.jobs.table[key].lost {
+            let collects = core.scheme.collects_mut().expect("only such schemes plan steps");
+            collects.step_lost(&core.jobs.table[key].plan);
+        }
         core.board.short_of_space = false;
         core.give_job(key);
     }
@@ -29,8 +33,9 @@ impl Collector {
     /// Plans and starts a step; `false` if there is none now.
     fn start_step(&mut self, core: &mut Core) -> bool {
         let key = core.take_job(JobOwner::Collector);
+        let collects = core.scheme.collects_mut().expect("asked whether a step is wanted");
         let plan = &mut core.jobs.table[key].plan;
-        let outcome = core.scheme.plan_collect(&mut core.store, &mut core.pool, plan);
+        let outcome = collects.plan_collect(&mut core.store, &mut core.pool, plan);
         if core.options.sort_units {
             plan.reads.sort_unstable_by_key(|read| read.addr);
         }
@@ -51,12 +56,12 @@ impl Activity for Collector {
     fn drive(&mut self, core: &mut Core) {
         let steps_max = if core.board.short_of_space { STEPS_WHEN_SHORT } else { STEPS };
         while self.steps < steps_max
-            && core.scheme.wants_collection()
+            && core.scheme.collects().is_some_and(Collects::wants_collection)
             && core.accepts_writes()
             && core.may_record()
             && self.start_step(core)
         {}
-        if core.scheme.wants_released() && core.accepts_writes() {
+        if core.scheme.collects().is_some_and(Collects::wants_released) && core.accepts_writes() {
             core.board.flush.want_internal();
         }
     }

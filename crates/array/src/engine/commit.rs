@@ -65,10 +65,17 @@ impl Core {
         }
     }
 
+    /// A dirty stripe is not committed now.
+    fn return_dirty(&mut self, stripe: StripeId) {
+        if let Some(commits) = self.scheme.commits_mut() {
+            commits.return_dirty(stripe);
+        }
+    }
+
     /// Something that was lost may be at hand now: stripes that could not be committed are tried again.
     pub(super) fn retry_stuck_stripes(&mut self) {
         for stripe in std::mem::take(&mut self.board.commit.stuck) {
-            self.scheme.return_dirty(stripe);
+            self.return_dirty(stripe);
         }
     }
 
@@ -173,7 +180,9 @@ impl Commits {
     fn start_unit(&mut self, core: &mut Core) -> bool {
         let count = self.unit_size(core);
         self.candidates.clear();
-        core.scheme.take_dirty(&core.store, count, &mut self.candidates);
+        if let Some(commits) = core.scheme.commits_mut() {
+            commits.take_dirty(&core.store, count, &mut self.candidates);
+        }
         if self.candidates.is_empty() {
             core.board.commit.left = 0;
             return false;
@@ -182,7 +191,7 @@ impl Commits {
         let mut full = false;
         for &stripe in &self.candidates {
             if full {
-                core.scheme.return_dirty(stripe);
+                core.return_dirty(stripe);
             } else {
                 full = !take_into_unit(core, key, stripe);
             }
@@ -236,7 +245,7 @@ impl Commits {
         core.give_job(key);
         core.unlock(stripe, Mode::Exclusive);
         if outcome == CommitOutcome::NoSpace {
-            core.scheme.return_dirty(stripe);
+            core.return_dirty(stripe);
             core.board.commit.left += 1;
             core.board.flush.want_internal();
         }
@@ -253,16 +262,18 @@ impl Commits {
 
     /// One stripe of a unit cannot be read: find out which, the others must not suffer for it.
     fn try_singly(&mut self, core: &mut Core, key: Key<Job>) {
-        let stripes = &core.jobs.table[key].plan.stripes;
+        let Core { jobs, scheme, board, .. } = core;
+        let stripes = &jobs.table[key].plan.stripes;
+        let Some(commits) = scheme.commits_mut() else { return };
         if let &[stripe] = stripes.as_slice()
-            && !core.scheme.commit_otherwise(stripe)
+            && !commits.commit_otherwise(stripe)
         {
-            return core.board.commit.stuck.push(stripe);
+            return board.commit.stuck.push(stripe);
         }
         for &stripe in stripes {
-            core.scheme.return_dirty(stripe);
+            commits.return_dirty(stripe);
         }
-        core.board.commit.left += stripes.len() as u64;
+        board.commit.left += stripes.len() as u64;
         self.singly += stripes.len() as u64;
     }
 
@@ -291,7 +302,7 @@ fn take_into_unit(core: &mut Core, key: Key<Job>, stripe: StripeId) -> bool {
         CommitOutcome::Clean => core.unlock(stripe, Mode::Exclusive),
         CommitOutcome::NoSpace => {
             core.unlock(stripe, Mode::Exclusive);
-            core.scheme.return_dirty(stripe);
+            core.return_dirty(stripe);
             return false;
         }
     }
@@ -300,8 +311,9 @@ fn take_into_unit(core: &mut Core, key: Key<Job>, stripe: StripeId) -> bool {
 }
 
 fn plan_commit(core: &mut Core, key: Key<Job>, stripe: StripeId) -> CommitOutcome {
+    let Some(commits) = core.scheme.commits_mut() else { return CommitOutcome::Clean };
     let plan = &mut core.jobs.table[key].plan;
-    core.scheme.plan_commit(&mut core.store, &core.health, &mut core.pool, stripe, plan)
+    commits.plan_commit(&mut core.store, &core.health, &mut core.pool, stripe, plan)
 }
 
 impl Activity for Commits {

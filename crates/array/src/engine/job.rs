@@ -12,6 +12,8 @@ use crate::planted::{Planted, planted};
 use crate::scheme::{ChunkWrite, Journaling};
 use block::slab::Key;
 use block::{ChunkAddr, DevIndex, Geometry, IoFault, OpKind, Seq, Slot};
+use format::record::Zero;
+use format::{RecordBuf, RecordRef};
 
 /// How far a job is.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
@@ -292,9 +294,8 @@ impl Core {
                 CrcAt::Nowhere => {}
                 CrcAt::Known(crc) if chunk_checksum(self.pool.bytes(write.slot)) == crc => {}
                 CrcAt::Known(_) => judged = Judged::Bad,
-                CrcAt::Member(_) | CrcAt::Crc(_) | CrcAt::Piece(_) => {
-                    records.set_crc(write.crc_at, chunk_checksum(self.pool.bytes(write.slot)));
-                }
+                CrcAt::Record(at) => records.set_crc(at, chunk_checksum(self.pool.bytes(write.slot))),
+                CrcAt::Piece(at) => records.set_crc(at.crc(), chunk_checksum(self.pool.bytes(write.slot))),
             }
         }
         for &(one, other) in &*compares {
@@ -316,11 +317,15 @@ impl Core {
 
     /// `false` if the frame is full.
     fn try_record(&mut self, key: Key<Job>, index: usize) -> bool {
-        let mut record = self.jobs.table[key].plan.records.get(index);
-        if let (format::RecordRef::Zero { count, .. }, true) = (&mut record, planted(Planted::ForgetDiscard))
-        {
-            *count = 0;
-        }
+        let record = self.jobs.table[key].plan.records.get(index);
+        let mut nothing = RecordBuf::default();
+        let record = match record.discarded() {
+            Some((first, _)) if planted(Planted::ForgetDiscard) => {
+                Zero::push(&mut nothing, first, 0);
+                nothing.get(0)
+            }
+            Some(_) | None => record,
+        };
         self.journal.try_push(record, &self.store.log).is_some()
     }
 
@@ -368,11 +373,11 @@ impl Core {
     fn apply_records(&mut self, key: Key<Job>, mut seq: Seq) {
         for index in 0..self.jobs.table[key].plan.records.len() {
             let record = self.jobs.table[key].plan.records.get(index);
-            count_record(&mut self.stats, self.store.config.geometry, record);
+            count_record(&mut self.stats, &self.store.config.geometry, record);
             self.scheme
                 .apply(&mut self.store, seq, record)
                 .expect("a record fits the state it was planned on");
-            if let format::RecordRef::Zero { first, count } = record {
+            if let Some((first, count)) = record.discarded() {
                 self.note_rewritten(first, count);
             }
             seq = seq.next();
@@ -383,23 +388,34 @@ impl Core {
     /// as the present step is over, and the job stays until then.
     pub(super) fn end_job(&mut self, key: Key<Job>) {
         self.note_room();
+        self.settle_leases(key);
         self.acknowledge(key);
         for index in 0..self.jobs.table[key].plan.stripes.len() {
             let stripe = self.jobs.table[key].plan.stripes[index];
             self.unlock(stripe, Mode::Exclusive);
         }
-        let job = &self.jobs.table[key];
-        match job.owner {
+        match self.jobs.table[key].owner {
             JobOwner::Requests => return self.give_job(key),
             JobOwner::Zeros => {
                 let refusal = self.refusal();
                 self.discard_done(key, refusal);
             }
-            JobOwner::Commits if job.lost => self.scheme.undo_commit(&mut self.store, &job.plan),
-            JobOwner::Collector if job.lost => self.scheme.undo_collect(&mut self.store, &job.plan),
             JobOwner::Commits | JobOwner::Collector | JobOwner::Maintenance => {}
         }
         self.jobs.ended.push_back(key);
+    }
+
+    /// What a job had taken belongs to what its records say; it is free again if the job has come to nothing.
+    fn settle_leases(&mut self, key: Key<Job>) {
+        let Self { jobs, store, scheme, .. } = self;
+        let job = &mut jobs.table[key];
+        if !job.lost {
+            return job.plan.leases.keep();
+        }
+        let mut collects = scheme.collects_mut();
+        job.plan.leases.give_all_back(&mut store.spaces, |row| {
+            collects.as_mut().expect("only such schemes take rows").row_returned(row);
+        });
     }
 
     /// Tells whoever waits for a job's chunk writes, and gives back their stripes.
@@ -432,28 +448,11 @@ impl Core {
 }
 
 /// Counts what a record says was done.
-fn count_record(stats: &mut EngineStats, geometry: Geometry, record: format::RecordRef<'_>) {
-    match record {
-        format::RecordRef::LogStripe { members, .. } => {
-            stats.log_stripes += 1;
-            stats.log_members += members.len() as u64;
-        }
-        format::RecordRef::FullStripe { .. } => stats.full_stripes += 1,
-        format::RecordRef::Commit { .. } => stats.stripes_committed += 1,
-        format::RecordRef::InPlace { pieces, .. } => {
-            let parity_only = pieces.len() == geometry.parity_count();
-            stats.full_stripes += u64::from(pieces.len() == geometry.device_count());
-            stats.stripes_committed += u64::from(parity_only);
-        }
-        format::RecordRef::Delta { pieces, .. } => {
-            stats.log_stripes += 1;
-            stats.log_members += pieces.len() as u64;
-        }
-        format::RecordRef::Elastic { members, .. } => {
-            let is_short = members.len() < geometry.data_count();
-            stats.short_stripes += u64::from(is_short);
-            stats.full_stripes += u64::from(!is_short);
-        }
-        format::RecordRef::Zero { .. } => {}
-    }
+fn count_record(stats: &mut EngineStats, geometry: &Geometry, record: RecordRef<'_>) {
+    let tally = record.tally(geometry);
+    stats.log_stripes += tally.log_stripes;
+    stats.log_members += tally.log_members;
+    stats.full_stripes += tally.full_stripes;
+    stats.short_stripes += tally.short_stripes;
+    stats.stripes_committed += tally.stripes_committed;
 }

@@ -155,7 +155,9 @@ impl Core {
         self.board.losses.looking -= 1;
         if !self.board.losses.is_busy() {
             for word in std::mem::take(&mut self.board.losses.words) {
-                self.scheme.rescue(&self.store, word);
+                if let Some(collects) = self.scheme.collects_mut() {
+                    collects.rescue(&self.store, word);
+                }
             }
             self.publish_losses();
         }

@@ -21,7 +21,7 @@ use super::{
 use crate::health::ArrayState;
 use crate::plan::Codeword;
 use crate::planted::{Planted, planted};
-use crate::scheme::{Journaling, WriteLock};
+use crate::scheme::{self, Journaling, WriteLock};
 use block::slab::Slab;
 use block::{ChunkAddr, DevIndex, DeviceOp, IoFault, OpKind, Pool, Seq, Slot, Stream, StripeId};
 use std::collections::{BTreeSet, VecDeque};
@@ -43,7 +43,7 @@ impl Core {
         Self {
             cache: Cache::new(&options, &parts.store.config, parts.scheme.class_count()),
             rings: PayloadRings::new(&parts.store),
-            jobs: Jobs::new(parts.scheme.journaling(&parts.store), retired),
+            jobs: Jobs::new(scheme::journaling(&parts.store.config), retired),
             freed: Quarantine::new(parts.store.log.tail()),
             ops: Ops::new(members, &options),
             board: Board::new(members, parts.superblock, parts.checkpoint, retired),
@@ -182,7 +182,7 @@ impl Core {
     }
 
     pub fn write_mode(&self) -> Mode {
-        match self.scheme.write_lock() {
+        match scheme::write_lock(&self.store.config) {
             WriteLock::Shared => Mode::Shared,
             WriteLock::Exclusive => Mode::Exclusive,
         }

@@ -4,7 +4,7 @@ use super::job::Job;
 use super::lock::{Mode, Pending};
 use super::{Core, Engine, EngineError, JOBS_MAX, JobOwner, Work};
 use crate::planted::{Planted, planted};
-use crate::scheme::{ChunkWrite, Located, Origin, WriteLock};
+use crate::scheme::{self, ChunkWrite, Located, Origin, WriteLock};
 use block::StripeId;
 use std::collections::VecDeque;
 
@@ -303,7 +303,7 @@ impl Core {
         let joins = |before: &ChunkWrite| {
             before.origin == write.origin && geometry.stripe_of(before.lcn) == geometry.stripe_of(write.lcn)
         };
-        match self.scheme.write_lock() {
+        match scheme::write_lock(&self.store.config) {
             WriteLock::Shared if self.is_whole(write) || planted(Planted::PartialUnlocked) => Mode::Shared,
             WriteLock::Exclusive if before.is_some_and(joins) => Mode::Joined,
             WriteLock::Shared | WriteLock::Exclusive => Mode::Exclusive,

@@ -10,6 +10,7 @@ use crate::planted::{Planted, planted};
 use crate::scheme::{ChunkWrite, Located, Origin};
 use block::slab::{Key, Slab};
 use block::{Lcn, Slot, StripeId};
+use format::record::Zero;
 
 /// Chunks that one record of zeros covers at most.
 const STRETCH_CHUNKS_MAX: u64 = 2048;
@@ -124,7 +125,7 @@ impl Zeros {
         let key = core.take_job(JobOwner::Zeros);
         let stripe_of = |lcn: u64| geometry.stripe_of(Lcn::new(lcn)).get();
         let plan = &mut core.jobs.table[key].plan;
-        plan.records.zero(Lcn::new(range.next), count);
+        Zero::push(&mut plan.records, Lcn::new(range.next), count);
         plan.stripes.extend((stripe_of(range.next)..=stripe_of(range.next + count - 1)).map(StripeId::new));
         core.discard_cached(key, Lcn::new(range.next), count);
         self.running.push((key, ZeroRange { next: range.next + count, ..range }));

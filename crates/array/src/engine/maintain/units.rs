@@ -6,7 +6,7 @@ use crate::engine::lock::{Mode, Pending};
 use crate::engine::{Core, JobOwner, Work};
 use crate::plan::{Codeword, Compute, CrcAt, Piece, Plan, PlanRead, PlanWrite, Word};
 use crate::planted::{Planted, planted};
-use crate::scheme::Located;
+use crate::scheme::{Located, implied_zero};
 use block::slab::Key;
 use block::{Slot, Stream, StripeId};
 
@@ -26,7 +26,7 @@ impl Core {
         for column in 0..self.store.main_count() {
             let dev = self.store.layout.device(stripe, column);
             if self.health.is_rebuilding(dev)
-                && let Some(addr) = self.scheme.implied_zero(&self.store, stripe, column)
+                && let Some(addr) = implied_zero(&self.store, stripe, column)
                 && !self.health.is_readable(addr)
                 && plan.writes.iter().all(|write| write.addr != addr)
             {
@@ -196,7 +196,8 @@ impl Maintenance {
         };
         self.word = word;
         let first = plan.reads.len();
-        if !wanted || !core.scheme.plan_settle(&mut core.store, &mut core.pool, stripe, plan) {
+        let Some(commits) = core.scheme.commits_mut().filter(|_| wanted) else { return false };
+        if !commits.plan_settle(&mut core.store, &mut core.pool, stripe, plan) {
             return false;
         }
         for index in first..plan.reads.len() {
