@@ -19,7 +19,7 @@
 //! | state | what it means | leaves it |
 //! |---|---|---|
 //! | waiting | in a buffer | the buffer is full, a flush, a commit, or idle time |
-//! | queued | sent to be written, not planned yet: a newer version replaces it in place | the scheme plans it |
+//! | queued | sent to be written, not planned: a newer version replaces it in place | the scheme plans it |
 //! | planned | being written; a newer version is an entry of its own | its record retires |
 //! | discarded | a discard of it is under way | that retires |
 

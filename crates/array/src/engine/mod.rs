@@ -5,10 +5,10 @@
 //!
 //! | kind | methods | when |
 //! |---|---|---|
-//! | what happens outside | [`Engine::set_now`], requests ([`Engine::write`], [`Engine::scrub`], ..), [`Engine::complete`] | as it happens |
-//! | the turn | [`Engine::pump`] | after any of those, and at [`Engine::next_deadline_ns`] |
-//! | what comes out | [`Engine::take_ops`], [`Engine::take_given_up`], [`Engine::take_done`], [`Engine::take_events`] | after each turn, in this order |
-//! | looks | [`Engine::is_idle`], [`Engine::wants_pump`], [`Engine::stats`], .. | at any time; they change nothing |
+//! | what happens outside | `set_now`, requests (`write`, `scrub`, ..), `complete` | as it happens |
+//! | the turn | `pump` | after any of those, and at `next_deadline_ns` |
+//! | what comes out | `take_ops`, `take_given_up`, `take_done`, `take_events` | after each turn, in this order |
+//! | looks | `is_idle`, `wants_pump`, `stats`, .. | at any time; they change nothing |
 //!
 //! A driver loop tells the time, pumps, carries out the operations, and feeds the completions. It pumps again
 //! as long as the engine [wants to be pumped](Engine::wants_pump), and may sleep then until an operation ends
