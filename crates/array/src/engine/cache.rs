@@ -26,7 +26,7 @@
 use super::job::Job;
 use super::lock::{Mode, Pending};
 use super::request::Request;
-use super::wake::{Mark, mark};
+use super::wake::{Mark, count, mark};
 use super::{Activity, Core, Deadline, EngineError, EngineOptions};
 use crate::hash::StripeMap;
 use crate::planted::{Planted, planted};
@@ -541,7 +541,7 @@ impl Activity for CacheExpiry {
 
     /// But for what is in the core's queues.
     fn mark(&self, core: &Core) -> Mark {
-        mark([core.cache.entries.len() as u64, core.cache.generations.len() as u64])
+        mark([count(core.cache.entries.len()), count(core.cache.generations.len())])
     }
 
     fn waits_for_buffers(&self, _core: &Core) -> bool {

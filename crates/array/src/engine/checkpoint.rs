@@ -4,7 +4,7 @@
 //! checkpoint valid. Only then are the frames before it given up.
 
 use super::request::Request;
-use super::wake::{Mark, mark};
+use super::wake::{Mark, count, mark};
 use super::{Activity, Core, Deadline, EngineError};
 use super::{Purpose, Tag};
 use crate::image::{CheckpointPlace, Image};
@@ -346,9 +346,8 @@ impl Activity for Checkpointer {
             Stage::Seal { .. } => (4, 0, 0),
         };
         let CheckpointBoard { wanted, waiting, through, .. } = &core.board.checkpoint;
-        let queues = [device as u64, page as u64, waiting.len() as u64];
-        let [device, page, waiting] = queues;
-        mark([stage, device, page, u64::from(wanted.is_some()), waiting, through.get()])
+        let (wanted, waiting) = (u64::from(wanted.is_some()), count(waiting.len()));
+        mark([stage, count(device), count(page), wanted, waiting, through.get()])
     }
 
     fn waits_for_buffers(&self, core: &Core) -> bool {

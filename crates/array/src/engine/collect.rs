@@ -2,7 +2,7 @@
 //! for space.
 
 use super::job::Job;
-use super::wake::{Mark, mark};
+use super::wake::{Mark, count, mark};
 use super::{Activity, Core, Deadline, JobOwner};
 use crate::scheme::{CollectOutcome, Collects};
 use block::slab::Key;
@@ -81,7 +81,7 @@ impl Activity for Collector {
     }
 
     fn mark(&self, core: &Core) -> Mark {
-        mark([self.steps as u64, u64::from(core.scheme.can_gain_room())])
+        mark([count(self.steps), u64::from(core.scheme.can_gain_room())])
     }
 
     fn waits_for_buffers(&self, _core: &Core) -> bool {

@@ -4,7 +4,7 @@ use super::cache::After;
 use super::job::Job;
 use super::lock::{Mode, Pending};
 use super::request::Request;
-use super::wake::{Mark, mark};
+use super::wake::{Mark, count, mark};
 use super::{Activity, Core, Deadline, EngineError, JobOwner, Work};
 use crate::planted::{Planted, planted};
 use crate::scheme::CommitOutcome;
@@ -353,7 +353,7 @@ impl Activity for Commits {
 
     fn mark(&self, core: &Core) -> Mark {
         let CommitBoard { left, units, awaited, waiting, run_again, writes_due, .. } = &core.board.commit;
-        let [units, awaited, waiting] = [*units, *awaited, waiting.len()].map(|count| count as u64);
+        let [units, awaited, waiting] = [*units, *awaited, waiting.len()].map(count);
         mark([*left, units, awaited, waiting, u64::from(*run_again) + 2 * u64::from(*writes_due)])
     }
 

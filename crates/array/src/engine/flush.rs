@@ -4,7 +4,7 @@
 
 use super::request::Request;
 use super::tickets::Tickets;
-use super::wake::{Mark, mark};
+use super::wake::{Mark, count, mark};
 use super::{Activity, Core, Deadline, EngineError};
 use super::{Purpose, Tag};
 use crate::health::ArrayState;
@@ -357,7 +357,7 @@ impl Activity for Flusher {
             Some(FlushRound { step: Step::Frames, .. }) => 1,
             Some(FlushRound { step: Step::Devices { .. }, .. }) => 2,
         };
-        mark([step, core.board.flush.wanted.len() as u64, u64::from(core.board.flush.internal)])
+        mark([step, count(core.board.flush.wanted.len()), u64::from(core.board.flush.internal)])
     }
 
     fn waits_for_buffers(&self, _core: &Core) -> bool {

@@ -13,7 +13,7 @@
 use super::lock::{Mode, Pending};
 use super::maintain::WorkKind;
 use super::read::Wanted;
-use super::wake::{Mark, mark};
+use super::wake::{Mark, count, mark};
 use super::{Activity, Core, Deadline, Work};
 use crate::lost::LostChunks;
 use crate::plan::Word;
@@ -242,7 +242,7 @@ impl Activity for LossSearch {
 
     fn mark(&self, core: &Core) -> Mark {
         let losses = &core.board.losses;
-        mark([losses.suspects.len() as u64, losses.looking.into(), u64::from(losses.unfinished)])
+        mark([count(losses.suspects.len()), losses.looking.into(), u64::from(losses.unfinished)])
     }
 
     fn waits_for_buffers(&self, core: &Core) -> bool {

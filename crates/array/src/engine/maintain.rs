@@ -11,7 +11,7 @@ mod walk;
 
 use super::history::ScrubEnd;
 use super::request::Request;
-use super::wake::{Mark, mark};
+use super::wake::{Mark, count, mark};
 use super::{Activity, Core, Deadline, EngineError, Event};
 use crate::plan::{Codeword, Word};
 use crate::planted::{Planted, planted};
@@ -542,12 +542,12 @@ impl Activity for Maintenance {
             Phase::Commit { asked, .. } => (1, u64::from(*asked)),
             Phase::Survey { survey, .. } => (6, survey.next()),
             Phase::Stripes { left, .. } => (2, *left),
-            Phase::Words { left } => (3, left.len() as u64),
+            Phase::Words { left } => (3, count(left.len())),
             Phase::Settle { after } => (4, *after),
             Phase::Seal { after } => (5, *after),
         };
         let queues = [run.units, run.awaited.len(), run.again.len(), run.answers.len()];
-        let [units, awaited, again, answers] = queues.map(|count| count as u64);
+        let [units, awaited, again, answers] = queues.map(count);
         mark([phase, at, run.progress.done, units, awaited, again, answers, self.pace.mark() + 4 * wanted])
     }
 

@@ -15,7 +15,7 @@
 
 mod walk;
 
-use super::wake::{Mark, mark};
+use super::wake::{Mark, count, mark};
 use super::{Activity, Content, Core, Deadline, Event, FailCause};
 use crate::planted::{Planted, planted};
 use block::{DevIndex, Pool, Seq, Slot};
@@ -396,7 +396,7 @@ impl Activity for Patrol {
                     Stage::Sealing { .. } => 3,
                     Stage::Publishing { left } => 4 + u64::from(left),
                 };
-                (stage, round.next_member as u64, round.walkers.len() as u64)
+                (stage, count(round.next_member), count(round.walkers.len()))
             }
         };
         mark([self.begun, self.clean_since, stage, next, walkers, u64::from(core.board.metadata.wanted)])

@@ -8,7 +8,7 @@
 //! (group commit).
 
 use super::job::{Job, Stage, StepEnd};
-use super::wake::{Mark, mark};
+use super::wake::{Mark, count, mark};
 use super::{Activity, Core, Deadline};
 use super::{Purpose, Tag};
 use crate::health::Health;
@@ -222,7 +222,7 @@ impl Activity for Payloads {
     }
 
     fn mark(&self, core: &Core) -> Mark {
-        mark([core.rings.waiting.len() as u64, core.rings.settling.len() as u64])
+        mark([count(core.rings.waiting.len()), count(core.rings.settling.len())])
     }
 
     fn waits_for_buffers(&self, _core: &Core) -> bool {

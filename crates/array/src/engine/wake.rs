@@ -23,6 +23,11 @@ pub(super) fn mark<const N: usize>(numbers: [u64; N]) -> Mark {
     mark
 }
 
+/// A length, as a number of a mark.
+pub(super) fn count(length: usize) -> u64 {
+    length as u64
+}
+
 /// What decides what a pump can do, but for time. Two states with equal marks are the same to every activity.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(super) struct EngineMark {

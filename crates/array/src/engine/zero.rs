@@ -4,7 +4,7 @@
 use super::job::Job;
 use super::lock::{Mode, Pending};
 use super::request::Request;
-use super::wake::{Mark, mark};
+use super::wake::{Mark, count, mark};
 use super::{Activity, Core, Deadline, EngineError, JOBS_MAX, JobOwner, Work};
 use crate::planted::{Planted, planted};
 use crate::scheme::{ChunkWrite, Located, Origin};
@@ -211,7 +211,7 @@ impl Activity for Zeros {
     fn mark(&self, core: &Core) -> Mark {
         let zeros = &core.board.zeros;
         let next = zeros.front().map_or(0, |range| range.next);
-        mark([zeros.len() as u64, self.queued.len() as u64, next])
+        mark([count(zeros.len()), count(self.queued.len()), next])
     }
 
     fn waits_for_buffers(&self, core: &Core) -> bool {
