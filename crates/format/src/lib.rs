@@ -27,6 +27,7 @@ mod frame;
 mod layout;
 mod list;
 mod names;
+mod parse;
 pub mod record;
 mod scheme;
 mod superblock;
@@ -42,10 +43,11 @@ pub use config::{
     UNIT_ROWS_MAX, UNITS_SPARE,
 };
 pub use crc::{chunk_checksum, crc32c};
-pub use error::{FormatError, ParseError};
+pub use error::FormatError;
 pub use frame::{FRAME_RECORD_BYTES, Frame, FrameBuilder, FrameExpect, FrameStamp, decode_frame};
 pub use list::{ListItem, decode_list, delta_item_words};
 pub use names::{CheckpointKind, CodeKind, Consistency, LayoutKind, MemberState, PageKind, Role};
+pub use parse::ParseError;
 pub use record::{ElasticMember, InPlacePiece, LogMember, RecordBuf, RecordRef, StripeChunk};
 pub use scheme::{LogContent, NewVersions, SchemeFacts, SchemeKind, Waiting};
 pub use superblock::{
