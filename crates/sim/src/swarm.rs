@@ -7,13 +7,8 @@ use crate::world::Pace;
 use array::{
     CommitPolicy, CreateOptions, EngineOptions, PatrolPolicy, SchemeOptions, SyncPolicy, plan_config,
 };
-<<<<<<< HEAD
 use block::{Geometry, Random as _};
-use format::{ArrayConfig, CodeKind, Consistency, LayoutKind, SchemeKind};
-=======
-use block::Geometry;
 use format::{ArrayConfig, CodeKind, Consistency, LayoutKind, LogContent, NewVersions, SchemeKind};
->>>>>>> joints
 use placement::{GcGroup, GcThreshold, HotnessKind, PlacementKind, VictimKind};
 
 /// How often each kind of request is made, in parts of their sum.

@@ -139,63 +139,17 @@ impl Checkpointer {
         }
     }
 
-<<<<<<< HEAD
-    fn start_checkpoint(&mut self) {
-        if self.frozen {
-            return self.refuse_checkpoints();
-        }
-        let Some(wanted) = self.checkpoint_due() else { return };
-        self.checkpoint.wanted = None;
-        let mut image = self.checkpoint.place.choose(
-            wanted,
-            &self.store,
-            &*self.scheme,
-            &self.journal,
-            &self.health,
-            self.retired,
-        );
-        image.config_seq = self.published();
-        self.checkpoint.full_begun += u64::from(image.kind == CheckpointKind::Full);
-        self.store.table.clear_changed();
-        self.checkpoint.bodies.clear();
-        self.checkpoint.bodies.resize_with(image.devices.len(), BodyCrc::new);
-        self.checkpoint.image = Some(image);
-        self.checkpoint.stage = Stage::Pages { device: 0, page: 0 };
-        self.checkpoint.failed = false;
-        let mut waiting = std::mem::take(&mut self.checkpoint.waiting);
-        self.checkpoint.answering.append(&mut waiting);
-        self.checkpoint.waiting = waiting;
-        self.write_pages();
-=======
     fn start(&mut self, core: &mut Core) {
         let Some(wanted) = self.due(core) else { return };
         core.board.checkpoint.wanted = None;
-        let place = &core.board.checkpoint.place;
-        let copies = core.store.config.geometry.parity_count() + 1;
-        let n = core.store.main_count();
-        let same =
-            place.devices.len() == copies && place.devices.iter().all(|&dev| core.health.is_writable(dev));
-        let room = u64::from(core.store.config.incremental_blocks - place.incremental_next);
-        let kind = if same { wanted } else { CheckpointKind::Full };
-        let take = |kind, devices| {
-            let through = core.jobs.retired;
-            Image::take(&core.store, &*core.scheme, &core.journal, kind, place, devices, through)
-        };
-        // What is too large is let go before the full one is taken: each is a copy of much of the table.
-        let small = (kind == CheckpointKind::Incremental)
-            .then(|| take(kind, place.devices.clone()))
-            .filter(|image| image.block_count() <= room);
-        let mut image = small.unwrap_or_else(|| {
-            let first = (place.number as usize + 1) % n;
-            let ring = (0..n).map(|i| DevIndex::new(((first + i) % n) as u16));
-            let devices = ring.filter(|&dev| core.health.is_writable(dev)).take(copies).collect();
-            let image = take(CheckpointKind::Full, devices);
-            assert!(
-                image.block_count() <= u64::from(core.store.config.full_blocks),
-                "the full-checkpoint area is laid out for the largest state"
-            );
-            image
-        });
+        let mut image = core.board.checkpoint.place.choose(
+            wanted,
+            &core.store,
+            &*core.scheme,
+            &core.journal,
+            &core.health,
+            core.jobs.retired,
+        );
         image.config_seq = core.board.members.published();
         core.board.checkpoint.full_begun += u64::from(image.kind == CheckpointKind::Full);
         core.store.table.clear_changed();
@@ -209,7 +163,6 @@ impl Checkpointer {
         self.answering.append(&mut waiting);
         core.board.checkpoint.waiting = waiting;
         self.write_pages(core);
->>>>>>> joints
     }
 
     fn write_pages(&mut self, core: &mut Core) {

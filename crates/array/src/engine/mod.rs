@@ -136,12 +136,8 @@ pub use flights::MemberTrouble;
 pub use lost::Losses;
 pub use maintain::{MaintenanceReport, Progress, WorkKind};
 pub use patrol::{Finding, PatrolPolicy};
-<<<<<<< HEAD
 pub use request::{Done, EngineError, Request};
-=======
-pub use request::{Done, Durability, EngineError, Request};
 pub use stats::EngineStats;
->>>>>>> joints
 
 use crate::health::Health;
 use crate::journal::Journal;

@@ -10,13 +10,8 @@ use crate::open::{Candidate, look_at};
 use block::{ChunkIndex, DevIndex, Epoch, META_BYTES};
 use format::{
     ArrayConfig, ArrayUuid, BlockExpect, BodyCrc, CheckpointHeader, FormatError, Frame, FrameExpect,
-<<<<<<< HEAD
-    INCREMENTAL_AREA, ListItem, Page, PageExpect, PageKind, Record, Role, Superblock,
-    decode_checkpoint_header, decode_frame, decode_list, decode_page,
-=======
-    ListItem, Page, PageExpect, PageKind, Role, Superblock, decode_checkpoint_header, decode_frame,
-    decode_list, decode_page,
->>>>>>> joints
+    INCREMENTAL_AREA, ListItem, Page, PageExpect, PageKind, Role, Superblock, decode_checkpoint_header,
+    decode_frame, decode_list, decode_page,
 };
 use std::collections::HashSet;
 use std::fs::File;

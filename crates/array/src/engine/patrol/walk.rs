@@ -4,17 +4,10 @@
 //! Foreground work goes on meanwhile, and may make unnecessary, or overwrite, what is being read. So whatever
 //! was read is judged by what is needed at that moment, not by what was when it was asked for.
 
-<<<<<<< HEAD
-use super::super::Engine;
-use super::super::tag::{Purpose, Tag};
-use super::Finding;
-use crate::image::CheckpointPlace;
-=======
 use super::super::Core;
 use super::super::{Purpose, Tag};
 use super::{Finding, Patrol};
-use crate::image::{CheckpointPlace, INCREMENTAL_AREA};
->>>>>>> joints
+use crate::image::CheckpointPlace;
 use crate::planted::{Planted, planted};
 use block::{DevIndex, IoFault, META_BYTES, OpKind, Seq, Slot, Stream};
 use format::{

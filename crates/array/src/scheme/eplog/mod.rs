@@ -431,13 +431,6 @@ impl Scheme for Eplog {
     }
 }
 
-<<<<<<< HEAD
-/// Parity commit starts by itself when less than 1 / this of the spare chunks or of the log is left.
-const LOW_SPACE_DIVISOR: u32 = 4;
-
-#[cfg(test)]
-mod tests;
-=======
 impl Commits for Eplog {
     fn take_dirty(&mut self, _store: &Store, count: usize, out: &mut Vec<StripeId>) {
         self.dirty.take(count, out);
@@ -486,4 +479,6 @@ impl Commits for Eplog {
         self.log.live_ids().last().map(|id| self.log.block(id))
     }
 }
->>>>>>> joints
+
+#[cfg(test)]
+mod tests;

@@ -4,11 +4,12 @@ use super::Eplog;
 use crate::create::{CreateOptions, plan_config};
 use crate::health::Health;
 use crate::plan::Plan;
-use crate::scheme::{ChunkWrite, CommitOutcome, Origin, Scheme};
+use crate::scheme::{ChunkWrite, CommitOutcome, Commits, Origin, Scheme};
 use crate::store::Store;
 use block::slab::Key;
 use block::{ChunkIndex, Geometry, Lcn, Pool, Seq, StripeId};
-use format::{CodeKind, Consistency, LayoutKind, MemberEntry, MemberState, RecordRef, SchemeKind};
+use format::record::Zero;
+use format::{CodeKind, Consistency, LayoutKind, MemberEntry, MemberState, RecordBuf, SchemeKind};
 
 const CHUNK: u32 = 4096;
 
@@ -67,8 +68,9 @@ impl Bench {
     }
 
     fn discard(&mut self, first: u64, count: u64) {
-        let record = RecordRef::Zero { first: Lcn::new(first), count };
-        self.scheme.apply(&mut self.store, Seq::new(1), record).expect("fits");
+        let mut records = RecordBuf::default();
+        Zero::push(&mut records, Lcn::new(first), count);
+        self.scheme.apply(&mut self.store, Seq::new(1), records.get(0)).expect("fits");
     }
 
     fn plan_commit(&mut self, stripe: u64) -> (Plan, CommitOutcome) {
@@ -90,6 +92,7 @@ impl Bench {
         for index in 0..plan.records.len() {
             self.scheme.apply(&mut self.store, Seq::new(1), plan.records.get(index)).expect("fits");
         }
+        plan.leases.keep();
         plan.owned.drain(..).for_each(|slot| self.pool.free(slot));
         // As after a flush: what was freed may be used again.
         for run in std::mem::take(&mut self.store.freed) {
