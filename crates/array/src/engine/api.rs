@@ -1,15 +1,15 @@
 //! What drivers, front ends and operators ask of the engine; the turn itself is in the module above.
 
 use super::{
-    Done, Durability, Engine, EngineOptions, EngineStats, Event, FailCause, Losses, MaintenanceReport,
-    MemberTrouble, Progress, WorkKind,
+    Done, Engine, EngineOptions, EngineStats, Event, FailCause, Losses, MaintenanceReport, MemberTrouble,
+    Progress, WorkKind,
 };
 use crate::health::Health;
 use crate::image::CheckpointPlace;
 use crate::journal::Journal;
 use crate::scheme::Scheme;
 use crate::store::Store;
-use block::{DevIndex, DeviceOp, Pool, Seq, Slot, StripeId};
+use block::{DevIndex, DeviceOp, Durability, Pool, Seq, Slot, StripeId};
 use format::{CheckpointKind, ScrubRecord, Superblock};
 
 /// Requests. Each has a tag of the caller's, and one [`Done`] with that tag is its answer.
