@@ -1,9 +1,9 @@
 //! A status as one screen of text, after `zpool status`: what it is, how it is, what that means, what to do.
 
-use crate::losses;
-use crate::status::{Condition, DeviceStatus, Source, Status, Work};
-use crate::trouble;
-use crate::units::{show_count, show_rate, show_seconds, show_size, show_time};
+use node::losses;
+use node::status::{Condition, DeviceStatus, Source, Status, Work};
+use node::trouble;
+use node::units::{show_count, show_rate, show_seconds, show_size, show_time};
 use std::fmt::Write;
 
 /// The screen.

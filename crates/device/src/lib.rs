@@ -5,7 +5,6 @@
 //! | [`UringSet`] | block devices and regular files through one io_uring, O_DIRECT | the device's |
 //! | [`MemorySet`] | sparse anonymous memory, completes inside `submit` | a memcpy per operation |
 //! | [`NullSet`] | nothing is moved; for pure engine cost and write counts | nanoseconds per operation |
-//! | [`SimulatedSet`] | simulated SSDs and disks in virtual time, no content | what their flash needs in virtual time |
 //! | [`Counting`] | wraps any of them and counts operations and bytes per device and stream | two additions per operation |
 //!
 //! All obey the contract of [`block::DeviceSet`] and one more rule, the same for all: an operation that reaches past
@@ -23,7 +22,6 @@ mod member;
 mod memory;
 mod null;
 mod operation;
-mod simulated;
 mod uring;
 
 pub use counting::{Counting, DeviceCounters};
@@ -33,5 +31,4 @@ pub use member::{
 };
 pub use memory::{MemoryError, MemorySet};
 pub use null::{NullOptions, NullSet};
-pub use simulated::{SimulatedError, SimulatedSet};
 pub use uring::{RingError, UringOptions, UringSet};

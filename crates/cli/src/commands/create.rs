@@ -1,14 +1,6 @@
 //! `create`: a new array on empty devices or files.
 
 use super::Exit;
-use crate::elastic::GcUnit;
-use crate::failure::Failure;
-use crate::fresh;
-use crate::made::MadeFile;
-use crate::memory::{self, CHUNK_BYTES, MemoryLimit, ceil_size, show_need};
-use crate::open::{array_name, look_at, member_name, open_options};
-use crate::output;
-use crate::units::{parse_permille, parse_size, show_size};
 use array::{
     CreateError, CreateOptions, EngineOptions, MemoryNeed, NewArray, RESERVE_PERMILLE_DEFAULT,
     RESERVE_PERMILLE_ELASTIC, plan_config,
@@ -17,6 +9,14 @@ use block::{DevIndex, Geometry};
 use clap::{Args, ValueEnum};
 use device::{Access, Members, UringOptions, UringSet};
 use format::{ArrayConfig, CodeKind, Consistency, LayoutKind, NAME_BYTES_MAX, SchemeKind};
+use node::elastic::GcUnit;
+use node::failure::Failure;
+use node::fresh;
+use node::made::MadeFile;
+use node::memory::{self, CHUNK_BYTES, MemoryLimit, ceil_size, show_need};
+use node::open::{array_name, look_at, member_name, open_options};
+use node::output;
+use node::units::{parse_permille, parse_size, show_size};
 use serde_json::json;
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,11 +1,11 @@
 //! `inspect`: every structure on every named member, decoded. Never writes, takes no locks.
 
 use super::Exit;
-use crate::failure::{EXIT_FAILED, Failure};
-use crate::inspect::{Detail, inspect, text, to_json};
-use crate::output;
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
+use node::failure::{EXIT_FAILED, Failure};
+use node::inspect::{Detail, inspect, text, to_json};
+use node::output;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};

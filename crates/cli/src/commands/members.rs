@@ -1,14 +1,15 @@
 //! `fail`, `replace`, `add`: work on the members of an array, served or not.
 
 use super::Exit;
-use crate::failure::Failure;
-use crate::made::MadeFile;
-use crate::open::{Force, Incomplete, look_at};
-use crate::operate::{Caution, Consent};
-use crate::output;
-use crate::session::{Patience, Replacement, Session};
-use crate::units::{parse_rate, parse_size};
+use crate::progress::Progress;
 use clap::Args;
+use node::failure::Failure;
+use node::made::MadeFile;
+use node::open::{Force, Incomplete, look_at};
+use node::operate::{Caution, Consent};
+use node::output;
+use node::session::{Patience, Replacement, Session};
+use node::units::{parse_rate, parse_size};
 use std::path::{Path, PathBuf};
 
 /// Options of `fail`.
@@ -122,7 +123,9 @@ pub fn replace(arguments: &ReplaceArguments) -> Result<Exit, Failure> {
     let mut outcome = session.replace(&Replacement { device, path: &path, caution, consent, rate });
     keep_what_is_taken(&mut made, live, &outcome);
     if outcome.is_ok() {
-        outcome = session.await_rebuild(device, patience);
+        let mut progress = Progress::start();
+        outcome = session.await_rebuild(device, patience, &mut |work| progress.show(work));
+        progress.finish();
     }
     let (device, with) = (&arguments.device, arguments.with.display());
     let text = if live && !arguments.wait {

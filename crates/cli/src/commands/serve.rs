@@ -1,30 +1,30 @@
 //! `serve`: assembles an array and exports it over NBD until it is told to stop.
 
 use super::Exit;
-use crate::background::{Background, check_commits};
-use crate::cache::CacheSizes;
-use crate::control;
-use crate::elastic::ElasticChoices;
-use crate::failure::Failure;
-use crate::logbook::{self, Level, LogTime, log_as};
-use crate::memory::{self, MemoryLimit, show_need};
-use crate::notify::{self, notify};
-use crate::offline::warn_of_loss;
-use crate::open::{Assembled, Force, Incomplete, Locked, describe, lock, member_name, name_of};
-use crate::operate::Operator;
-use crate::output;
-use crate::reactions::Reactions;
-use crate::registry::{ControlSocket, Record};
-use crate::scan::members_of;
-use crate::signals::Signals;
-use crate::steward::{Steward, log};
-use crate::units::{parse_duration_or_off, parse_rate_or_off, parse_size, show_size};
-use crate::volume::{ServedArray, Use};
 use array::{
     CommitPolicy, EngineOptions, MemoryNeed, PatrolPolicy, RecoveryReport, SchemeOptions, SyncPolicy,
 };
 use clap::{Args, ValueEnum};
 use front::{Server, ServerOptions};
+use node::background::{Background, check_commits};
+use node::cache::CacheSizes;
+use node::control;
+use node::elastic::ElasticChoices;
+use node::failure::Failure;
+use node::logbook::{self, Level, LogTime, log_as};
+use node::memory::{self, MemoryLimit, show_need};
+use node::notify::{self, notify};
+use node::offline::warn_of_loss;
+use node::open::{Assembled, Force, Incomplete, Locked, describe, lock, member_name, name_of};
+use node::operate::Operator;
+use node::output;
+use node::reactions::Reactions;
+use node::registry::{ControlSocket, Record};
+use node::scan::members_of;
+use node::signals::Signals;
+use node::steward::{Steward, log};
+use node::units::{parse_duration_or_off, parse_rate_or_off, parse_size, show_size};
+use node::volume::{ServedArray, Use};
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::os::unix::process::ExitStatusExt;

@@ -3,16 +3,16 @@
 //! Exit codes: 0 healthy, 1 degraded, 2 failed, or its server is gone, 3 data is lost, 4 could not look. Of several arrays the worst counts.
 
 use super::Exit;
-use crate::failure::{EXIT_CANNOT_LOOK, Failure};
-use crate::losses;
-use crate::open::{Candidate, arrange_any_candidates, is_locked, look_at};
-use crate::output;
-use crate::registry::{Record, Trace, traces};
 use crate::screen::render;
-use crate::session::{Reach, reach};
-use crate::status::{Condition, Source, Status, of_superblocks};
 use clap::Args;
 use format::ArrayUuid;
+use node::failure::{EXIT_CANNOT_LOOK, Failure};
+use node::losses;
+use node::open::{Candidate, arrange_any_candidates, is_locked, look_at};
+use node::output;
+use node::registry::{Record, Trace, traces};
+use node::session::{Reach, reach};
+use node::status::{Condition, Source, Status, of_superblocks};
 use serde::Serialize;
 use std::path::PathBuf;
 

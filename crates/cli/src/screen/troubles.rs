@@ -1,9 +1,9 @@
 //! Devices that returned wrong data, and the last scrub.
 
-use crate::status::{Condition, Status};
-use crate::units::show_time;
-use crate::watch::{describe_errors, since};
 use array::MemberErrors;
+use node::status::{Condition, Status};
+use node::units::show_time;
+use node::watch::{describe_errors, since};
 
 /// What is added to the meaning of an array that works although devices made errors: redundancy made up for them.
 pub fn meaning(status: &Status) -> String {
