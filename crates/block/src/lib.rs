@@ -23,6 +23,7 @@
 mod address;
 mod device;
 mod pool;
+pub mod slab;
 
 pub use address::{ChunkAddr, ChunkIndex, DevIndex, Epoch, Geometry, GeometryError, Lba, Lcn, Seq, StripeId};
 pub use device::{Completion, DeviceOp, DeviceSet, IoFault, OpKind, Stream};
