@@ -19,6 +19,7 @@
 mod counting;
 mod mapping;
 mod member;
+mod membership;
 mod memory;
 mod null;
 mod operation;
@@ -29,6 +30,7 @@ pub use member::{
     Access, DirectIo, Existing, Identity, Kind, Member, Members, Note, OpenError, OpenOptions, Probe,
     Whereabouts, allocate_file, create_file, identity, probe,
 };
+pub use membership::Membership;
 pub use memory::{MemoryError, MemorySet};
 pub use null::{NullOptions, NullSet};
 pub use uring::{RingError, UringOptions, UringSet};

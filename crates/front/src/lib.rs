@@ -14,14 +14,18 @@
 //! - A slot belongs to exactly one of: the pool, a connection that fills or sends it, the engine.
 #![forbid(unsafe_code)]
 
+mod command;
 mod desk;
+mod export;
 mod limits;
 pub mod memory;
 pub mod nbd;
 mod server;
 mod volume;
 
+pub use command::Command;
 pub use desk::{ConnectionId, Context, Counters, Desk};
+pub use export::Export;
 pub use limits::Limits;
 pub use server::{Flow, Hooks, Interest, NoHooks, Server, ServerError, ServerOptions, Summary};
 pub use volume::{Done, Durability, Punch, Volume, VolumeError, VolumeRequest};

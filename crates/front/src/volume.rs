@@ -5,9 +5,10 @@ use std::fmt;
 use std::os::fd::BorrowedFd;
 
 /// Whether a finished write must already survive a power loss.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, Default)]
 pub enum Durability {
     /// Like a disk with a volatile cache: durable after the next completed flush.
+    #[default]
     Volatile,
     /// Durable when done (FUA).
     Durable,

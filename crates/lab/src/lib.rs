@@ -7,6 +7,7 @@
 )]
 
 pub mod bench;
+mod drive;
 pub mod flash;
 mod outfile;
 pub mod plot;
@@ -14,6 +15,7 @@ pub mod provenance;
 pub mod replay;
 pub mod simulate;
 pub mod simulated;
+mod subject;
 mod terms;
 pub mod trace;
 

@@ -1,9 +1,9 @@
 //! Options of rebuild, scrub and parity commit: how much they read at once, and how.
 
+use crate::driver::DriverOptions;
 use crate::failure::Failure;
 use array::EngineOptions;
 use clap::Args;
-use device::UringOptions;
 use format::SchemeKind;
 
 /// Refuses an option of parity commit, `given` with its value, for a scheme that has nothing to commit.
@@ -43,7 +43,7 @@ impl Background {
     }
 
     /// The driver's part.
-    pub fn ring(self) -> UringOptions {
-        UringOptions { merge: !self.no_merge, ..UringOptions::default() }
+    pub fn driver(self) -> DriverOptions {
+        DriverOptions { merge: !self.no_merge, ..DriverOptions::default() }
     }
 }

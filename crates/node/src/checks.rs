@@ -1,12 +1,53 @@
 //! What must hold before a member is failed, replaced or added: the same checks on a running array and, before a command
 //! assembles one for itself, on what its superblocks say, so that a refusal changes nothing.
 
-use crate::open::{Candidate, Devices, Found, array_name, look_at, member_name};
-use crate::operate::{Caution, Consent};
-use crate::volume::ServedArray;
+use crate::open::{Candidate, Found, array_name, look_at, member_name};
+use crate::volume::Running;
 use block::DevIndex;
 use format::{ArrayConfig, ArrayUuid, MemberState, Role};
 use std::path::{Path, PathBuf};
+
+/// Whether safety checks may be overridden.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Caution {
+    /// Refuse what may lose data.
+    Careful,
+    /// The operator insists.
+    Forced,
+}
+
+impl Caution {
+    /// From a `--force` flag.
+    pub fn of_flag(force: bool) -> Self {
+        if force { Self::Forced } else { Self::Careful }
+    }
+
+    /// Whether the operator insists.
+    pub fn is_forced(self) -> bool {
+        self == Self::Forced
+    }
+}
+
+/// Whether the operator agrees that the array goes without redundancy.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Consent {
+    /// Not said; it must be asked for.
+    Asked,
+    /// Yes.
+    Given,
+}
+
+impl Consent {
+    /// From a `--yes` flag.
+    pub fn of_flag(yes: bool) -> Self {
+        if yes { Self::Given } else { Self::Asked }
+    }
+
+    /// Whether the operator agrees.
+    pub fn is_given(self) -> bool {
+        self == Self::Given
+    }
+}
 
 /// An array as the checks see it.
 pub struct View {
@@ -22,7 +63,7 @@ pub struct View {
 
 impl View {
     /// A running array whose members are, or were, at `paths`.
-    pub fn of_running(running: &ServedArray<Devices>, paths: &[Option<PathBuf>]) -> Self {
+    pub fn of_running(running: &Running, paths: &[Option<PathBuf>]) -> Self {
         let engine = running.engine_ref();
         Self {
             config: engine.store().config,

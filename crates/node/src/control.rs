@@ -5,6 +5,7 @@
 //! polled with [`Request::Status`].
 
 use crate::failure::Failure;
+use crate::operate::Steering;
 use crate::status::Status;
 use serde::{Deserialize, Serialize};
 use std::fs;
@@ -95,18 +96,6 @@ pub enum Request {
         #[serde(default)]
         force: bool,
     },
-}
-
-/// What becomes of a scrub that is under way.
-#[derive(Serialize, Deserialize, Clone, Copy, PartialEq, Eq, Debug)]
-#[serde(rename_all = "snake_case")]
-pub enum Steering {
-    /// It waits.
-    Pause,
-    /// It goes on.
-    Resume,
-    /// It ends, and is not continued.
-    Stop,
 }
 
 /// What the server answers.

@@ -67,7 +67,12 @@ pub fn begin(time: LogTime) {
     STYLE.store(style, Ordering::Relaxed);
 }
 
-/// Adds a line.
+/// A line of the log.
+pub fn log(line: &str) {
+    log_as(Level::Info, line);
+}
+
+/// Adds a line that is so bad.
 pub fn log_as(level: Level, line: &str) {
     match STYLE.load(Ordering::Relaxed) {
         TIMED => {

@@ -1,19 +1,20 @@
 //! Arrays that nobody serves: a command assembles the array, does its work, and stops it in order.
 
 use crate::checks::View;
+use crate::driver::DriverOptions;
+use crate::event::Event;
 use crate::failure::Failure;
 use crate::interrupt::Interrupt;
+use crate::logbook::log;
 use crate::open::{Assembled, Force, Incomplete, lock, member_name};
-use crate::operate::{Event, Operator, Running};
+use crate::operate::Operator;
 use crate::output;
 use crate::status::{Work, work};
-use crate::steward::log;
 use crate::trouble::{DEVICE_TIMEOUT_NS, TroubleLog};
-use crate::volume::{ServedArray, Use};
+use crate::volume::{Running, ServedArray, Use};
 use crate::watch::describe_unfit;
 use array::{CommitPolicy, EngineOptions, RecoveryReport};
 use block::DeviceSet;
-use device::UringOptions;
 use format::Superblock;
 use front::Volume;
 use std::path::PathBuf;
@@ -50,7 +51,7 @@ impl Offline {
         check(&View::of_found(&locked.found)).map_err(Failure::new)?;
         // Until now, and while an array recovers that was not stopped in order, the process may simply die.
         let interrupt = Interrupt::watch(locked.superblock().clean)?;
-        let Assembled { array, found, report, .. } = locked.assemble(options, UringOptions::default())?;
+        let Assembled { array, found, report, .. } = locked.assemble(options, DriverOptions::default())?;
         interrupt.hold();
         let running = ServedArray::new(array, None, Use::ReadWrite);
         let mut operator = Operator::new(&running, found.paths.clone(), found.unnamed());

@@ -1,5 +1,6 @@
 //! From paths to members: reads the superblocks, finds out which device is which, opens and locks them, assembles.
 
+use crate::driver::{self, Devices, DriverOptions};
 use crate::failure::Failure;
 use crate::fresh;
 use crate::output;
@@ -9,9 +10,7 @@ use array::{
     arrange_any,
 };
 use block::{DevIndex, META_BYTES};
-use device::{
-    Access, Counting, DirectIo, Members, Note, OpenError, OpenOptions, UringOptions, UringSet, probe,
-};
+use device::{Access, DirectIo, Members, Membership as _, Note, OpenError, OpenOptions, probe};
 use format::{
     ArrayConfig, FormatError, MemberState, Role, SUPERBLOCK_OFFSETS, Superblock, looks_like_member,
 };
@@ -24,9 +23,6 @@ use std::time::{Duration, Instant};
 const LOCK_PATIENCE: Duration = Duration::from_secs(1);
 /// How often they are tried meanwhile.
 const LOCK_RETRY: Duration = Duration::from_millis(10);
-
-/// The devices of a running array.
-pub type Devices = Counting<UringSet>;
 
 /// What is known of one path.
 #[derive(Debug)]
@@ -443,14 +439,13 @@ impl Locked {
     }
 
     /// Assembles the array.
-    pub fn assemble(self, options: EngineOptions, ring: UringOptions) -> Result<Assembled, Failure> {
+    pub fn assemble(self, options: EngineOptions, driver: DriverOptions) -> Result<Assembled, Failure> {
         let Self { found, members } = self;
         let geometry = found.superblock().config.geometry;
-        let ring = UringSet::start(members, geometry.chunk_bytes(), ring)?;
-        let notes = ring.notes().to_vec();
-        let (array, report) =
-            Array::assemble(Counting::new(ring), &found.arrangement, fresh::number()?, options)
-                .map_err(|error| assembly_failure(&found, &error))?;
+        let devices = driver::start(members, geometry.chunk_bytes(), driver)?;
+        let notes = devices.notes().to_vec();
+        let (array, report) = Array::assemble(devices, &found.arrangement, fresh::number()?, options)
+            .map_err(|error| assembly_failure(&found, &error))?;
         Ok(Assembled { array, report, found, notes })
     }
 }
@@ -472,7 +467,7 @@ fn assembly_failure(found: &Found, error: &AssembleError) -> Failure {
 
 /// Opens and locks the members at `paths` and assembles the array.
 pub fn assemble(paths: &[PathBuf], options: EngineOptions) -> Result<Assembled, Failure> {
-    lock(paths, Force::Never, Incomplete::Refuse)?.assemble(options, UringOptions::default())
+    lock(paths, Force::Never, Incomplete::Refuse)?.assemble(options, DriverOptions::default())
 }
 
 /// An array in a line: `tank: eplog 6+2 with 2 log devices, code cauchy, 4 KiB chunks, volume 5.31 GiB`.

@@ -6,137 +6,27 @@
 //!
 //! [`Engine::in_flight`]: array::Engine::in_flight
 
-use crate::checks::{View, same_file};
-use crate::control::Steering;
-use crate::open::{Devices, Spare, look_at, open_options};
-use crate::volume::ServedArray;
+use crate::checks::{Caution, Consent, View, same_file};
+use crate::event::{Event, WorkKind};
+use crate::open::{Spare, look_at, open_options};
+use crate::volume::Running;
 use crate::watch::Watch;
-use array::MaintenanceReport;
 use block::{DevIndex, DeviceSet, META_BYTES};
-use device::{Access, Identity, Member, Members};
+use device::{Access, Identity, Member, Members, Membership as _};
 use format::{FaultRecord, MemberEntry, MemberState, Role, SUPERBLOCK_OFFSETS, Superblock};
+use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 
-/// A running array on real devices.
-pub type Running = ServedArray<Devices>;
-
-/// Whether safety checks may be overridden.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Caution {
-    /// Refuse what may lose data.
-    Careful,
-    /// The operator insists.
-    Forced,
-}
-
-impl Caution {
-    /// From a `--force` flag.
-    pub fn of_flag(force: bool) -> Self {
-        if force { Self::Forced } else { Self::Careful }
-    }
-
-    /// Whether the operator insists.
-    pub fn is_forced(self) -> bool {
-        self == Self::Forced
-    }
-}
-
-/// Whether the operator agrees that the array goes without redundancy.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Consent {
-    /// Not said; it must be asked for.
-    Asked,
-    /// Yes.
-    Given,
-}
-
-impl Consent {
-    /// From a `--yes` flag.
-    pub fn of_flag(yes: bool) -> Self {
-        if yes { Self::Given } else { Self::Asked }
-    }
-
-    /// Whether the operator agrees.
-    pub fn is_given(self) -> bool {
-        self == Self::Given
-    }
-}
-
-/// Something that happened, for the log and for whoever asked.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Event {
-    /// A member went out of service.
-    Failed(DevIndex),
-    /// A replacement took a place, and rebuilding began.
-    Replaced {
-        /// The place.
-        dev: DevIndex,
-        /// The new device.
-        path: PathBuf,
-    },
-    /// A replacement could not take its place.
-    NotReplaced {
-        /// The place.
-        dev: DevIndex,
-        /// The device.
-        path: PathBuf,
-        /// Why.
-        why: String,
-    },
-    /// A member is whole again.
-    Rebuilt(DevIndex),
-    /// A device is useless as the member it is.
-    Unfit {
-        /// The member.
-        dev: DevIndex,
-        /// What is wrong with it.
-        why: &'static str,
-        /// Whether it was taken out of service for it.
-        failed: bool,
-    },
-    /// A rebuild or scrub has begun, or goes on after a restart.
-    WorkBegan {
-        /// Which.
-        kind: WorkKind,
-        /// Whether it was begun before the restart.
-        resumed: bool,
-    },
-    /// A rebuild or scrub that was started here has ended.
-    WorkEnded {
-        /// The request's tag.
-        tag: u64,
-        /// Which.
-        kind: WorkKind,
-        /// What it found and did.
-        found: MaintenanceReport,
-        /// How long it took.
-        seconds: u64,
-        /// Code words that could not be read or rebuilt.
-        lost: u64,
-        /// Stripes whose parity did not match.
-        mismatches: u64,
-        /// Whether it came to its end.
-        completed: bool,
-    },
-}
-
-/// What works on all of the array.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum WorkKind {
-    /// Filling replacements.
-    Rebuild,
-    /// Checking everything.
-    Scrub,
-}
-
-impl WorkKind {
-    /// In a word.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Rebuild => "rebuild",
-            Self::Scrub => "scrub",
-        }
-    }
+/// What becomes of a scrub that is under way.
+#[derive(Serialize, Deserialize, Clone, Copy, PartialEq, Eq, Debug)]
+#[serde(rename_all = "snake_case")]
+pub enum Steering {
+    /// It waits.
+    Pause,
+    /// It goes on.
+    Resume,
+    /// It ends, and is not continued.
+    Stop,
 }
 
 /// A rebuild or scrub under way.
@@ -255,7 +145,7 @@ impl Operator {
         dev: DevIndex,
         serial: u32,
     ) -> Option<String> {
-        let members = running.devices_ref().inner().members();
+        let members = running.devices_ref().members();
         let held = self.spares.iter().map(|held| &held.lock).chain([members]);
         if held.flat_map(Members::identities).any(|own| own == identity) {
             return None;
@@ -323,7 +213,7 @@ impl Operator {
         if let Some(at) = self.spares.iter().position(|held| same_file(&held.spare.path, path)) {
             return Ok(Some(self.spares.remove(at).lock));
         }
-        let members = running.devices_ref().inner().members();
+        let members = running.devices_ref().members();
         let all = (0u16..).take(members.count()).filter_map(|index| members.get(DevIndex::new(index)));
         if all.into_iter().any(|member| same_file(member.path(), path)) {
             return Ok(None);
@@ -458,10 +348,10 @@ impl Operator {
         for (index, state) in (0u16..).zip(&self.known) {
             let dev = DevIndex::new(index);
             if *state == MemberState::Failed
-                && running.devices_ref().inner().members().get(dev).is_some()
+                && running.devices_ref().members().get(dev).is_some()
                 && running.engine_ref().in_flight(dev) == 0
             {
-                running.array().devices().inner_mut().remove(dev);
+                running.array().devices().remove(dev);
             }
         }
     }
@@ -530,8 +420,8 @@ fn install_device(
 ) -> Result<u32, String> {
     let devices = running.array().devices();
     let installed = match member {
-        Some(member) => devices.inner_mut().install(dev, member),
-        None => devices.inner_mut().replace(dev, path),
+        Some(member) => devices.install(dev, member),
+        None => devices.replace(dev, path),
     };
     installed.map_err(|error| error.to_string())?;
     let zeros = [0u8; META_BYTES];

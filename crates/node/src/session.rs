@@ -1,11 +1,11 @@
 //! A command's way to an array: through the server's control socket if it is being served, else by running it itself.
 
-use crate::checks::View;
+use crate::checks::{Caution, Consent, View};
 use crate::control::{Client, Request};
+use crate::event::Event;
 use crate::failure::Failure;
 use crate::offline::Offline;
 use crate::open::{Candidate, Force, Incomplete, describe, look_at};
-use crate::operate::{Caution, Consent, Event};
 use crate::output;
 use crate::registry::{forget_dead, socket_path};
 use crate::status::{LastWork, Status, Work, of_running};

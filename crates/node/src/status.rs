@@ -3,11 +3,10 @@
 use crate::elastic::{PlacementInfo, placement_info};
 use crate::failure::EXIT_CANNOT_LOOK;
 use crate::losses::{self, Lost};
-use crate::open::{Devices, Found, Spare, member_name, state_name};
+use crate::open::{Found, Spare, member_name, state_name};
 use crate::operate::Operator;
-use crate::trouble;
 use crate::units::{show_count, show_seconds};
-use crate::volume::ServedArray;
+use crate::volume::Running;
 use array::{ArrayState, Engine, MaintenanceReport};
 use block::DevIndex;
 use format::{MemberState, ScrubRecord, Superblock};
@@ -535,7 +534,7 @@ fn push_spares(status: &mut Status, spares: &[Spare]) {
 }
 
 /// A running array.
-pub fn of_running(served: &ServedArray<Devices>, operator: &Operator, stale: &[PathBuf]) -> Status {
+pub fn of_running(served: &Running, operator: &Operator, stale: &[PathBuf]) -> Status {
     let engine = served.engine_ref();
     let condition = match engine.health().array_state() {
         ArrayState::Healthy => Condition::Healthy,
@@ -564,10 +563,11 @@ pub fn of_running(served: &ServedArray<Devices>, operator: &Operator, stale: &[P
             read_bytes: counters.read_bytes_all(),
             written_bytes: counters.write_bytes_all(),
         });
-        trouble::describe(engine, dev, &mut device);
+        describe_trouble(engine, dev, &mut device);
         status.devices.push(device);
     }
-    if trouble::holds_up(&status) && status.state != Condition::Failed {
+    let holds_up = |device: &DeviceStatus| device.lacks_room || device.not_answering;
+    if status.devices.iter().any(holds_up) && status.state != Condition::Failed {
         status.state = Condition::Suspended;
     }
     status.lost = losses::of_engine(engine);
@@ -598,6 +598,14 @@ pub fn of_running(served: &ServedArray<Devices>, operator: &Operator, stale: &[P
     });
     status.scrub_cursor = engine.scrub_cursor();
     status
+}
+
+/// Puts into a member's status what holds it up.
+fn describe_trouble(engine: &Engine, dev: DevIndex, device: &mut DeviceStatus) {
+    let trouble = engine.member_trouble(dev);
+    device.oldest_request_ms = Some(trouble.oldest_ns.unwrap_or(0) / 1_000_000);
+    device.lacks_room = trouble.lacks_room_since_ns.is_some();
+    device.not_answering = trouble.not_answering;
 }
 
 fn space(engine: &Engine) -> Space {

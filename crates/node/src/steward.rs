@@ -1,14 +1,17 @@
 //! The server's side of everything but block I/O: signals, the control socket, the command of `--run`, spares, and the log.
 
+use crate::checks::{Caution, Consent};
 use crate::control::{LINE_BYTES_MAX, Reply, Request};
-use crate::logbook::{Level, log_as};
+use crate::event::{Event, WorkKind};
+use crate::logbook::{Level, log};
 use crate::open::member_name;
-use crate::operate::{Caution, Consent, Event, Operator, Running, WorkKind};
+use crate::operate::Operator;
 use crate::reactions::Reactions;
 use crate::signals::{Signals, Wish, name_of};
 use crate::status::{LastScrub, of_running};
 use crate::trouble::TroubleLog;
 use crate::units::show_seconds;
+use crate::volume::Running;
 use crate::watch::describe_unfit;
 use array::MaintenanceReport;
 use block::DevIndex;
@@ -469,11 +472,6 @@ fn still_connected(count: usize) -> String {
     format!(
         "{clients} connected to the volume and would lose it; unmount and disconnect first, or --force to stop all the same"
     )
-}
-
-/// A line of the log.
-pub fn log(line: &str) {
-    log_as(Level::Info, line);
 }
 
 impl Hooks<Running> for Steward {

@@ -1,86 +1,14 @@
-//! Members in service that hold up requests: they lack room, or do not answer. What status and log say of them.
+//! Members in service that hold up requests: they lack room, or do not answer. What the log says of them.
 
+use crate::logbook::log;
 use crate::open::member_name;
-use crate::operate::Running;
-use crate::status::{DeviceStatus, Status};
-use crate::steward::log;
-use crate::units::show_seconds;
-use array::Engine;
+use crate::volume::Running;
 use block::DevIndex;
-use std::fmt::Write;
 
 /// How long a device may take to answer, unless told otherwise.
 pub const DEVICE_TIMEOUT_NS: u64 = 30_000_000_000;
 /// How often the log looks.
 const LOOK_NS: u64 = 1_000_000_000;
-/// Operations older than this are worth a line.
-const OLD_MS: u64 = 1_000;
-
-/// Puts into a member's status what holds it up.
-pub fn describe(engine: &Engine, dev: DevIndex, device: &mut DeviceStatus) {
-    let trouble = engine.member_trouble(dev);
-    device.oldest_request_ms = Some(trouble.oldest_ns.unwrap_or(0) / 1_000_000);
-    device.lacks_room = trouble.lacks_room_since_ns.is_some();
-    device.not_answering = trouble.not_answering;
-}
-
-fn lacking(status: &Status) -> Option<&DeviceStatus> {
-    status.devices.iter().find(|device| device.lacks_room)
-}
-
-fn silent(status: &Status) -> Option<&DeviceStatus> {
-    status.devices.iter().find(|device| device.not_answering)
-}
-
-/// Whether some member holds up requests.
-pub fn holds_up(status: &Status) -> bool {
-    lacking(status).is_some() || silent(status).is_some()
-}
-
-/// What it means for clients.
-pub fn meaning(status: &Status) -> String {
-    match (silent(status), lacking(status)) {
-        (Some(device), _) => format!(
-            "{} has not answered for {}, and the array cannot do without it: requests that need it wait",
-            device.name,
-            show_seconds(device.oldest_request_ms.unwrap_or(0) / 1000)
-        ),
-        (None, Some(device)) => format!(
-            "there is no room where {} lies (a full file system, quota or pool): writes wait, new ones are refused; reads go on",
-            device.name
-        ),
-        (None, None) => "requests wait".to_owned(),
-    }
-}
-
-/// What to do.
-pub fn action(status: &Status) -> Option<String> {
-    let place = |device: &DeviceStatus| {
-        device.path.as_ref().map_or_else(|| device.name.clone(), |path| path.display().to_string())
-    };
-    match (silent(status), lacking(status)) {
-        (Some(device), _) => {
-            Some(format!("see to {}; when it answers, requests go on by themselves", place(device)))
-        }
-        (None, Some(device)) => Some(format!(
-            "make room where {} lies, writes then go on by themselves; or elastripe fail MEMBERS --device {}",
-            place(device),
-            device.name
-        )),
-        (None, None) => None,
-    }
-}
-
-/// Lines on members whose requests are old.
-pub fn list_old(text: &mut String, status: &Status) {
-    for device in &status.devices {
-        if let Some(ms) = device.oldest_request_ms.filter(|&ms| ms >= OLD_MS) {
-            let age = show_seconds(ms / 1000);
-            writeln!(text, "  {}: its oldest request is {age} old", device.name)
-                .expect("writing to a string cannot fail");
-        }
-    }
-}
 
 /// Says in the log when trouble begins and ends.
 #[derive(Default)]

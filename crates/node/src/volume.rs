@@ -1,5 +1,6 @@
 //! The array as the front end sees it, and the clock that drives it.
 
+use crate::driver::Devices;
 use array::{Array, Done as EngineDone, Durability as EngineDurability, Engine, EngineError, Located};
 use block::{DeviceSet, Lcn, Pool, Slot};
 use front::{Done, Durability, Volume, VolumeError, VolumeRequest};
@@ -20,6 +21,9 @@ pub enum Use {
     /// Reads; writes are refused.
     ReadOnly,
 }
+
+/// A running array on real devices.
+pub type Running = ServedArray<Devices>;
 
 /// An array that is being served.
 pub struct ServedArray<D> {

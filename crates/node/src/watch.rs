@@ -1,12 +1,13 @@
 //! Watching the members of a running array: what a round over the metadata found about a device, whether its path still
 //! leads to it, and how many errors it made.
 
+use crate::event::Event;
 use crate::open::member_name;
-use crate::operate::{Event, Running};
 use crate::units::{show_count, show_time};
+use crate::volume::Running;
 use array::{Finding, MemberErrors};
 use block::DevIndex;
-use device::Whereabouts;
+use device::{Membership as _, Whereabouts};
 use std::path::{Path, PathBuf};
 
 /// The log is told of errors at most this often,
@@ -45,7 +46,7 @@ impl Watch {
         }
         for index in (0u16..).take(running.engine_ref().health().members().len()) {
             let dev = DevIndex::new(index);
-            let why = match running.devices_ref().inner().members().whereabouts(dev) {
+            let why = match running.devices_ref().members().whereabouts(dev) {
                 Whereabouts::Here => continue,
                 Whereabouts::Deleted => "was deleted: what is written to it is gone when the server stops",
                 Whereabouts::Elsewhere => {

@@ -7,14 +7,13 @@ use array::{
 };
 use block::{DevIndex, Geometry};
 use clap::{Args, ValueEnum};
-use device::{Access, Members, UringOptions, UringSet};
 use format::{ArrayConfig, CodeKind, Consistency, LayoutKind, NAME_BYTES_MAX, SchemeKind};
 use node::elastic::GcUnit;
 use node::failure::Failure;
 use node::fresh;
 use node::made::MadeFile;
 use node::memory::{self, CHUNK_BYTES, MemoryLimit, ceil_size, show_need};
-use node::open::{array_name, look_at, member_name, open_options};
+use node::open::{array_name, look_at, member_name};
 use node::output;
 use node::units::{parse_permille, parse_size, show_size};
 use serde_json::json;
@@ -351,14 +350,9 @@ fn make_missing(
 }
 
 fn write(arguments: &Arguments, config: ArrayConfig, array: &NewArray) -> Result<(), Failure> {
-    let paths: Vec<Option<PathBuf>> =
-        arguments.data.iter().chain(&arguments.log).cloned().map(Some).collect();
-    let members = Members::open(&paths, open_options(Access::Exclusive))?;
-    // Now that nobody else can: another command may have been quicker.
-    check_paths(arguments)?;
-    let mut devices = UringSet::start(members, config.geometry.chunk_bytes(), UringOptions::default())?;
-    array::create(&mut devices, config, array)?;
-    Ok(())
+    let paths: Vec<PathBuf> = arguments.data.iter().chain(&arguments.log).cloned().collect();
+    // Looked at once more under the locks: another command may have been quicker.
+    node::create::create(&paths, config, array, || check_paths(arguments))
 }
 
 /// What carries a superblock is not taken away: it may have become part of another array.

@@ -3,10 +3,10 @@
 use super::Exit;
 use crate::progress::Progress;
 use clap::Args;
+use node::checks::{Caution, Consent};
 use node::failure::Failure;
 use node::made::MadeFile;
 use node::open::{Force, Incomplete, look_at};
-use node::operate::{Caution, Consent};
 use node::output;
 use node::session::{Patience, Replacement, Session};
 use node::units::{parse_rate, parse_size};

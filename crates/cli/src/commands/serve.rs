@@ -5,31 +5,21 @@ use array::{
     CommitPolicy, EngineOptions, MemoryNeed, PatrolPolicy, RecoveryReport, SchemeOptions, SyncPolicy,
 };
 use clap::{Args, ValueEnum};
-use front::{Server, ServerOptions};
 use node::background::{Background, check_commits};
 use node::cache::CacheSizes;
-use node::control;
 use node::elastic::ElasticChoices;
 use node::failure::Failure;
-use node::logbook::{self, Level, LogTime, log_as};
+use node::logbook::{self, Level, LogTime, log, log_as};
 use node::memory::{self, MemoryLimit, show_need};
-use node::notify::{self, notify};
-use node::offline::warn_of_loss;
-use node::open::{Assembled, Force, Incomplete, Locked, describe, lock, member_name, name_of};
-use node::operate::Operator;
+use node::open::{Assembled, Force, Incomplete, describe, lock, member_name};
 use node::output;
-use node::reactions::Reactions;
-use node::registry::{ControlSocket, Record};
 use node::scan::members_of;
-use node::signals::Signals;
-use node::steward::{Steward, log};
+use node::serve::{Address, Endpoints, Service, parse_address, serve};
 use node::units::{parse_duration_or_off, parse_rate_or_off, parse_size, show_size};
-use node::volume::{ServedArray, Use};
-use std::fmt;
-use std::net::{IpAddr, SocketAddr};
+use node::volume::Use;
 use std::os::unix::process::ExitStatusExt;
-use std::path::{Path, PathBuf};
-use std::process::{Command, ExitStatus};
+use std::path::PathBuf;
+use std::process::ExitStatus;
 use std::time::Duration;
 
 /// After so long without a request the superblocks name what the last flush made durable.
@@ -118,37 +108,6 @@ enum Sync {
     Flush,
 }
 
-#[derive(Clone, PartialEq, Eq, Debug)]
-enum Address {
-    Unix(PathBuf),
-    Tcp(String),
-}
-
-fn parse_address(text: &str) -> Result<Address, String> {
-    match text.split_once(':') {
-        Some(("unix", path)) if !path.is_empty() => Ok(Address::Unix(PathBuf::from(path))),
-        Some(("tcp", address))
-            if address.rsplit_once(':').is_some_and(|(_, port)| port.parse::<u16>().is_ok()) =>
-        {
-            Ok(Address::Tcp(address.to_owned()))
-        }
-        _ => Err(format!("found {text:?}, expected unix:PATH or tcp:HOST:PORT")),
-    }
-}
-
-impl fmt::Display for Address {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Unix(path) => write!(f, "unix:{}", absolute(path).display()),
-            Self::Tcp(address) => write!(f, "tcp:{address}"),
-        }
-    }
-}
-
-fn absolute(path: &Path) -> PathBuf {
-    std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
-}
-
 /// Runs `serve`.
 pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     logbook::begin(arguments.log_time);
@@ -166,11 +125,21 @@ pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     check_commits(arguments.commit_every.map(|writes| format!("--commit-every {writes}")), scheme)?;
     let options = engine_options(arguments);
     let need = arguments.memory.check(&locked.superblock().config, &options)?;
-    let sockets = Sockets::open(&locked, arguments)?;
-    let assembled = locked.assemble(options, arguments.background.ring())?;
+    let endpoints = Endpoints::open(&locked, &arguments.nbd)?;
+    let assembled = locked.assemble(options, arguments.background.driver())?;
     warn_of_memory(&need);
-    print_start(&assembled, Talk::of(arguments));
-    serve(assembled, sockets, arguments)
+    let talk = Talk::of(arguments);
+    print_start(&assembled, talk);
+    let usage = if arguments.read_only { Use::ReadOnly } else { Use::ReadWrite };
+    let service = Service { usage, on_event: arguments.on_event.clone(), run: arguments.run.clone() };
+    let served = serve(assembled, endpoints, &service, |uris| {
+        uris.iter().for_each(|uri| talk.say(format_args!("serving at {uri}")));
+    })?;
+    if arguments.run.is_none() {
+        let connections = served.summary.connections;
+        output::line(format_args!("stopped in order; {connections} connections were served"));
+    }
+    Ok(served.child.map_or(0, exit_of))
 }
 
 /// An array that would fit into the machine, but perhaps not beside what else runs there.
@@ -265,131 +234,8 @@ pub fn describe_recovery(report: &RecoveryReport) -> String {
     text
 }
 
-/// What clients connect to.
-struct Sockets {
-    server: Server,
-    uris: Vec<String>,
-    control: ControlSocket,
-    signals: Signals,
-}
-
-impl Sockets {
-    fn open(locked: &Locked, arguments: &Arguments) -> Result<Self, Failure> {
-        let superblock = locked.found.superblock();
-        let uuid = superblock.array;
-        let mut server = Server::new(ServerOptions {
-            export_name: superblock.name.clone(),
-            description: format!("elastripe array {}", name_of(superblock)),
-            ..ServerOptions::default()
-        });
-        let run_dir = control::make_run_dir()?;
-        let own = [Address::Unix(run_dir.join(format!("{uuid}.nbd")))];
-        let addresses = if arguments.nbd.is_empty() { &own[..] } else { &arguments.nbd };
-        let record = Record {
-            uuid: uuid.to_string(),
-            name: superblock.name.clone(),
-            pid: std::process::id(),
-            paths: locked.found.all_paths().iter().map(|path| absolute(path)).collect(),
-            addresses: addresses.iter().map(ToString::to_string).collect(),
-        };
-        let control = ControlSocket::listen(uuid, &record)?;
-        let signals = Signals::collect()?;
-        let uris = addresses.iter().map(|address| listen(&mut server, address)).collect::<Result<_, _>>()?;
-        Ok(Self { server, uris, control, signals })
-    }
-}
-
-fn serve(assembled: Assembled, sockets: Sockets, arguments: &Arguments) -> Result<Exit, Failure> {
-    let Assembled { mut array, found, report, .. } = assembled;
-    let Sockets { mut server, uris, control, signals } = sockets;
-    let wake = array.devices().inner_mut().wake_fd().and_then(|fd| fd.try_clone_to_owned())?;
-    let usage = if arguments.read_only { Use::ReadOnly } else { Use::ReadWrite };
-    let mut running = ServedArray::new(array, Some(wake), usage);
-    let mut operator = Operator::new(&running, found.paths.clone(), found.unnamed());
-    operator.note_lost(warn_of_loss(&report));
-    operator.adopt_spares(&mut running, &found.spares).iter().for_each(|why| log(why));
-    operator.resume(&mut running);
-    let listener = control.listener().try_clone()?;
-    let (uuid, name) = (found.superblock().array.to_string(), found.superblock().name.clone());
-    let reactions = Reactions::new(arguments.on_event.clone(), uuid, name);
-    let mut steward = Steward::new(signals, listener, operator, found.stale, uris.clone(), reactions);
-    let talk = Talk::of(arguments);
-    uris.iter().for_each(|uri| talk.say(format_args!("serving at {uri}")));
-    if let (Some(command), Some(uri)) = (&arguments.run, uris.first()) {
-        let child = Command::new("sh")
-            .arg("-c")
-            .arg(command)
-            .env("ELASTRIPE_URI", uri)
-            .env_remove(notify::VARIABLE)
-            .spawn();
-        steward.watch_child(child.map_err(|error| Failure::new(format!("--run: sh: {error}")))?);
-    }
-    notify(&format!("READY=1\nSTATUS=serving at {}", uris.join(" ")));
-    let summary = server.run(&mut running, &mut steward);
-    notify("STOPPING=1\nSTATUS=stopping the array in order");
-    let child = steward.finish_child();
-    running.engine().halt_maintenance();
-    let stopped = running.stop();
-    steward.say_stopped(stopped.as_ref().err().map(ToString::to_string).as_deref());
-    drop(control);
-    let summary = summary?;
-    stopped.map_err(|error| Failure::new(format!("stopping the array: {error}; the next start recovers")))?;
-    if summary.abandoned > 0 {
-        log(&format!("{} requests were not finished in time", summary.abandoned));
-    }
-    if arguments.run.is_none() {
-        output::line(format_args!("stopped in order; {} connections were served", summary.connections));
-    }
-    Ok(child.map_or(0, exit_of))
-}
-
 /// As a shell reports it: the code, or 128 plus the signal.
 fn exit_of(status: ExitStatus) -> Exit {
     let code = status.code().or_else(|| status.signal().map(|signal| 128 + signal)).unwrap_or(1);
     u8::try_from(code).unwrap_or(1)
-}
-
-/// Listens; the answer is what clients are told.
-fn listen(server: &mut Server, address: &Address) -> Result<String, Failure> {
-    match address {
-        Address::Unix(path) => {
-            server.listen_unix(path)?;
-            Ok(format!("nbd+unix:///?socket={}", escape(&absolute(path))))
-        }
-        Address::Tcp(address) => Ok(tcp_uri(server.listen_tcp(address)?)),
-    }
-}
-
-/// What clients are told of a TCP address; whoever can reach it from outside may read and write.
-fn tcp_uri(bound: SocketAddr) -> String {
-    if !bound.ip().to_canonical().is_loopback() {
-        let whence = if bound.ip().is_unspecified() { "every address of this machine" } else { "it" };
-        log_as(
-            Level::Warning,
-            &format!(
-                "tcp:{bound}: whoever reaches {whence} can read and write the volume: nothing asks for a password, nothing is \
-                 encrypted; use tcp:127.0.0.1:{0} and a tunnel, or a firewall",
-                bound.port()
-            ),
-        );
-    }
-    // Nobody can connect to the address that stands for all.
-    match bound.ip() {
-        IpAddr::V4(ip) if ip.is_unspecified() => format!("nbd://127.0.0.1:{}", bound.port()),
-        IpAddr::V6(ip) if ip.is_unspecified() => format!("nbd://[::1]:{}", bound.port()),
-        IpAddr::V4(_) | IpAddr::V6(_) => format!("nbd://{bound}"),
-    }
-}
-
-/// A path within a URI: everything but the plainest characters is escaped.
-fn escape(path: &Path) -> String {
-    let mut text = String::new();
-    for &byte in path.as_os_str().as_encoded_bytes() {
-        if byte.is_ascii_alphanumeric() || b"/-_.~".contains(&byte) {
-            text.push(char::from(byte));
-        } else {
-            text.push_str(&format!("%{byte:02X}"));
-        }
-    }
-    text
 }

@@ -3,11 +3,10 @@
 //! Exit codes: 0 healthy, 1 degraded, 2 failed, or its server is gone, 3 data is lost, 4 could not look. Of several arrays the worst counts.
 
 use super::Exit;
-use crate::screen::render;
+use crate::screen::{losses, render};
 use clap::Args;
 use format::ArrayUuid;
 use node::failure::{EXIT_CANNOT_LOOK, Failure};
-use node::losses;
 use node::open::{Candidate, arrange_any_candidates, is_locked, look_at};
 use node::output;
 use node::registry::{Record, Trace, traces};

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used)] // a test stops at the first surprise
 
 use super::*;
+use crate::Membership as _;
 use crate::member::{Existing, OpenOptions, create_file};
 use block::Stream;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};

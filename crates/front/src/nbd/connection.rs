@@ -269,7 +269,7 @@ impl Connection {
             | Phase::Finishing => return,
         };
         // Its pieces come back after the request is cut short; the answer would have nobody to read it.
-        cx.desk.requests[request].error = Some(Errno::Shutdown);
+        cx.desk.requests[request].error = Some(VolumeError::Shutdown);
         cx.desk.requests[request].all_started = true;
         if cx.desk.requests[request].pieces_open == 0 {
             cx.desk.close_request(request);

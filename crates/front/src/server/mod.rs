@@ -4,8 +4,8 @@ mod client;
 mod listener;
 mod reactor;
 
-use crate::nbd::{Export, Fault};
-use crate::{Counters, Limits, Volume};
+use crate::nbd::Fault;
+use crate::{Counters, Export, Limits, Volume};
 use listener::Listener;
 use std::net::SocketAddr;
 use std::os::fd::{BorrowedFd, RawFd};

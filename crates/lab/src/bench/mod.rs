@@ -11,7 +11,7 @@ mod workload;
 use crate::Exit;
 use crate::plot::options::PlotOptions;
 use crate::provenance;
-use crate::replay::build::{Columns, DeviceKind, Kind, code_or_default, parse_code};
+use crate::subject::build::{Columns, DeviceKind, Kind, code_or_default, parse_code};
 use block::Geometry;
 use clap::{Args, ValueEnum};
 use format::{CodeKind, Consistency, SchemeKind};

@@ -5,7 +5,7 @@ use super::workload::{Measured, Workload};
 use crate::plot::options::PlotOptions;
 use crate::plot::{Arrangement, Axis, Bars, Body, Figure, Panel, Scale, Series, Value};
 use crate::provenance;
-use crate::replay::build::DeviceKind;
+use crate::subject::build::DeviceKind;
 use node::failure::Failure;
 
 /// What can be shown.

@@ -4,7 +4,7 @@ use super::Arguments;
 use super::rig::AGE_PASSES;
 use super::workload::{Measured, Workload};
 use crate::provenance;
-use crate::replay::build::{DeviceKind, code_or_default};
+use crate::subject::build::{DeviceKind, code_or_default};
 use crate::terms::Terms;
 use format::SchemeKind;
 use hdrhistogram::Histogram;

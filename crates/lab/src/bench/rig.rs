@@ -3,8 +3,8 @@
 //! Every place in the queue owns its buffers for good, so a request costs the loop a few stores and one entry in the
 //! histogram. The clock is read once per turn.
 
-use crate::replay::build::{DeviceKind, Kind, LocalArray, LocalSet, Room, build, size};
-use crate::replay::fit;
+use crate::subject::build::{DeviceKind, Kind, LocalArray, LocalSet, Room, build, size};
+use crate::subject::fit;
 use array::{Done, Durability, EngineOptions, EngineStats, GcStats, SchemeOptions};
 use block::{DevIndex, DeviceSet as _, Pool, Slot, Stream};
 use format::{ArrayConfig, CLASSES_MAX, CheckpointKind};

@@ -7,7 +7,7 @@ mod workload;
 
 use crate::Exit;
 use crate::plot::options::PlotOptions;
-use crate::replay::fit::check_flash;
+use crate::subject::fit::check_flash;
 use clap::{Args, Subcommand};
 use config::DeviceOptions;
 use flash::{Queue, Run, RunOptions, Ssd};

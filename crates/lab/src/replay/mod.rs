@@ -3,45 +3,34 @@
 //! The array is made of the members named, of memory or null devices made for the run, or is somebody else's, reached over
 //! NBD. The trace is read and prepared first and lies in memory, so that reading it costs the replay nothing.
 
-pub mod build;
-pub mod driver;
-pub mod fit;
-pub mod load;
-mod nbd;
-pub mod progress;
-pub mod report;
-pub mod target;
-mod verify;
+mod report;
 
 use crate::Exit;
+use crate::drive::driver::{Driver, Pace};
+use crate::drive::load::{Loaded, TraceOptions};
+use crate::drive::phase::{bulk_bytes, fill_bytes, fill_requests, phase};
+use crate::drive::progress::Progress;
+use crate::drive::verify::{Initially, Verifier};
 use crate::outfile::OutFile;
+use crate::subject::array::{ArrayTarget, Payload};
+use crate::subject::build::{DeviceKind, build};
+use crate::subject::choices::{ArrayChoices, CommitEvery, parse_speed};
+use crate::subject::fit;
+use crate::subject::nbd::{NbdTarget, Uri};
+use crate::subject::target::Target;
 use crate::terms::Terms;
 use array::{EngineOptions, SyncPolicy};
-use block::Geometry;
-use build::{Columns, DeviceKind, Kind, code_or_default, log_count, parse_code};
 use clap::Args;
-use driver::{Driver, Pace};
-use format::{CodeKind, Consistency, SchemeKind};
-use load::{Loaded, TraceOptions};
-use nbd::{NbdTarget, Uri};
-use node::background::check_commits;
+use format::SchemeKind;
 use node::cache::CacheSizes;
-use node::consistency::ConsistencyChoice;
-use node::elastic::{ElasticChoices, GcUnit, placement_json, placement_text};
+use node::elastic::{ElasticChoices, placement_json, placement_text};
 use node::failure::Failure;
 use node::open;
 use node::output;
 use node::units::{parse_size, show_size};
-use progress::Progress;
-use report::{Phase, Report, since};
+use report::Report;
 use serde_json::{Value, json};
 use std::path::PathBuf;
-use target::{ArrayTarget, Payload, Snapshot, Target};
-use trace::{Op, Request};
-use verify::{Initially, Verifier};
-
-/// Chunks that a fill or the final reading back moves at once, at least.
-const BULK_BYTES: u64 = 1 << 20;
 
 /// Options of `replay`.
 #[derive(Args, Debug)]
@@ -57,24 +46,11 @@ pub struct Arguments {
     /// Replay through an NBD export: nbd+unix:///EXPORT?socket=PATH, nbd://HOST:PORT/EXPORT, unix:PATH or tcp:HOST:PORT.
     #[arg(long, value_name = "URI", conflicts_with = "members")]
     nbd: Option<Uri>,
-    /// Data and parity devices of the array made.
-    #[arg(long, default_value = "6+2", value_name = "K+M")]
-    geometry: Columns,
-    /// Update scheme of the array made: eplog, raid, parity-log, elastic or was.
-    #[arg(long, default_value = "eplog")]
-    scheme: SchemeKind,
+    #[command(flatten)]
+    array: ArrayChoices,
     /// Log devices of the array made: auto (as many as the scheme needs) or their number.
     #[arg(long, default_value = "auto", value_parser = parse_log_devices, value_name = "COUNT")]
     log_devices: LogDevices,
-    /// Erasure code of the array made: auto, xor, cauchy or rdp.
-    #[arg(long, default_value = "auto", value_parser = parse_code)]
-    code: CodeChoice,
-    #[command(flatten)]
-    consistency: ConsistencyChoice,
-    /// Bytes for chunks on each device of the array made, metadata aside: auto (what the trace needs), or a size; with the
-    /// schemes elastic and was exactly so many, and the volume is what they leave of it beside the spare space.
-    #[arg(long, default_value = "auto", value_parser = parse_auto_size, value_name = "SIZE")]
-    device_size: AutoSize,
     /// Bytes of a chunk, to which requests are rounded; the array's own if members are named.
     #[arg(long, value_parser = parse_size, value_name = "SIZE")]
     chunk_size: Option<u64>,
@@ -94,18 +70,6 @@ pub struct Arguments {
     /// Let every sector say which write it is of; check every read, and everything at the end.
     #[arg(long)]
     verify: bool,
-    /// Commit parity after so many writes, at the end, or never (but when space runs low).
-    #[arg(long, default_value = "never", value_parser = parse_commit, value_name = "N|end|never")]
-    commit_every: CommitEvery,
-    /// Acknowledge writes only when they are durable.
-    #[arg(long)]
-    sync: bool,
-    #[command(flatten)]
-    cache: CacheSizes,
-    #[command(flatten)]
-    elastic: ElasticChoices,
-    #[command(flatten)]
-    unit: GcUnit,
     /// Seed of the payload, and of the placement of elastic schemes.
     #[arg(long, default_value = "1")]
     seed: u64,
@@ -117,73 +81,10 @@ pub struct Arguments {
 // Aliases, because the command line treats a bare `Option` as an option without a default.
 /// Log devices asked for; `None` is as many as the scheme needs.
 type LogDevices = Option<usize>;
-/// Code asked for; `None` is the usual one for the number of parities.
-pub type CodeChoice = Option<CodeKind>;
-/// Size asked for; `None` is what the trace needs.
-pub type AutoSize = Option<u64>;
-
-/// When parity is committed.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum CommitEvery {
-    /// After so many writes.
-    Writes(u64),
-    /// At the end.
-    End,
-    /// When space runs low.
-    Never,
-}
-
-impl CommitEvery {
-    /// Refuses it for a scheme that has nothing to commit.
-    pub fn check(self, scheme: SchemeKind) -> Result<(), Failure> {
-        let given = match self {
-            Self::Writes(writes) => Some(format!("--commit-every {writes}")),
-            Self::End => Some("--commit-every end".to_owned()),
-            Self::Never => None,
-        };
-        check_commits(given, scheme)
-    }
-
-    /// Writes after which the engine commits by itself.
-    fn writes(self) -> Option<u64> {
-        match self {
-            Self::Writes(writes) => Some(writes),
-            Self::End | Self::Never => None,
-        }
-    }
-}
-
 fn parse_log_devices(text: &str) -> Result<LogDevices, String> {
     match text {
         "auto" => Ok(None),
         number => number.parse().map(Some).map_err(|_| format!("found {text:?}, expected auto or a number")),
-    }
-}
-
-/// `auto`, or a size.
-pub fn parse_auto_size(text: &str) -> Result<AutoSize, String> {
-    if text == "auto" { Ok(None) } else { parse_size(text).map(Some) }
-}
-
-/// How many times faster than recorded.
-pub fn parse_speed(text: &str) -> Result<f64, String> {
-    let speed: f64 = text.parse().map_err(|_| format!("found {text:?}, expected a number"))?;
-    if (1e-6..=1e9).contains(&speed) {
-        Ok(speed)
-    } else {
-        Err(format!("found {text:?}, expected 0.000001 to 1000000000"))
-    }
-}
-
-/// A number of writes, `end` or `never`.
-pub fn parse_commit(text: &str) -> Result<CommitEvery, String> {
-    match text {
-        "end" => Ok(CommitEvery::End),
-        "never" => Ok(CommitEvery::Never),
-        number => match number.parse() {
-            Ok(0) | Err(_) => Err(format!("found {text:?}, expected a number of writes, end or never")),
-            Ok(writes) => Ok(CommitEvery::Writes(writes)),
-        },
     }
 }
 
@@ -196,9 +97,9 @@ pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
         return run_made(arguments, devices);
     }
     if let Some(uri) = &arguments.nbd {
-        let cache = arguments.cache != CacheSizes::default();
-        let elastic = arguments.elastic != ElasticChoices::default();
-        if arguments.commit_every != CommitEvery::Never || arguments.sync || cache || elastic {
+        let cache = arguments.array.cache != CacheSizes::default();
+        let elastic = arguments.array.elastic != ElasticChoices::default();
+        if arguments.array.commit_every != CommitEvery::Never || arguments.array.sync || cache || elastic {
             return Err(Failure::new(
                 "--commit-every, --sync, the cache, placement and garbage collection are the server's affair; leave them out with --nbd",
             ));
@@ -216,14 +117,14 @@ pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     }
     let found = open::discover(&arguments.members)?;
     let scheme = found.superblock().config.scheme;
-    arguments.cache.check(scheme)?;
-    arguments.elastic.check(scheme)?;
-    arguments.consistency.check_any(&[scheme])?;
+    arguments.array.cache.check(scheme)?;
+    arguments.array.elastic.check(scheme)?;
+    arguments.array.consistency.check_any(&[scheme])?;
     let made_with = found.superblock().config.consistency;
-    if arguments.consistency.or(made_with) != made_with {
+    if arguments.array.consistency.or(made_with) != made_with {
         return Err(Failure::new(format!("--consistency: the array was made with {made_with}")));
     }
-    arguments.commit_every.check(scheme)?;
+    arguments.array.commit_every.check(scheme)?;
     refuse_unit(arguments)?;
     let chunk_bytes = found.superblock().config.geometry.chunk_bytes() as u64;
     if arguments.chunk_size.is_some_and(|bytes| bytes != chunk_bytes) {
@@ -241,7 +142,7 @@ pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
 
 /// Units have the size that the array was made with.
 fn refuse_unit(arguments: &Arguments) -> Result<(), Failure> {
-    match arguments.unit.gc_unit {
+    match arguments.array.unit.gc_unit {
         Some(rows) => Err(Failure::new(format!(
             "--gc-unit {rows}: only an array that is made for the run can have other units; use --device, or leave it out"
         ))),
@@ -254,34 +155,20 @@ fn run_made(arguments: &Arguments, devices: DeviceKind) -> Result<Exit, Failure>
     if arguments.verify && devices == DeviceKind::Null {
         return Err(Failure::new("null devices keep nothing that could be verified; use --device memory"));
     }
-    let scheme = arguments.scheme;
-    arguments.cache.check(scheme)?;
-    arguments.elastic.check(scheme)?;
-    arguments.consistency.check_any(&[scheme])?;
-    arguments.commit_every.check(scheme)?;
-    arguments.unit.check(scheme)?;
+    let scheme = arguments.array.scheme;
+    arguments.array.check()?;
     let chunk_bytes = arguments.chunk_size.unwrap_or(4096);
-    let columns = arguments.geometry;
-    let geometry = Geometry::new(columns.data_count, columns.parity_count, chunk_bytes)?;
-    let needed = log_count(arguments.scheme, columns.parity_count);
+    let needed = arguments.array.log_count();
     if let Some(given) = arguments.log_devices.filter(|&given| given != needed) {
         return Err(Failure::new(format!(
             "--log-devices {given}: scheme {scheme} with {} parities takes {needed}",
-            columns.parity_count
+            arguments.array.geometry.parity_count
         )));
     }
-    let code = code_or_default(arguments.code, columns.parity_count);
-    let unit_rows = arguments.unit.rows();
-    let kind = Kind {
-        scheme,
-        code,
-        consistency: arguments.consistency.or(Consistency::Resync),
-        geometry,
-        unit_rows,
-    };
+    let kind = arguments.array.kind(chunk_bytes)?;
     let options = engine_options(arguments);
     let loaded = arguments.trace.load(chunk_bytes)?;
-    let sized = match arguments.device_size {
+    let sized = match arguments.array.device_size {
         None => fit::fit(&kind, devices, &loaded.requests, options.sync, loaded.footprint_bytes)?,
         Some(bytes) if scheme.is_elastic() => {
             fit::given_elastic(&kind, loaded.footprint_bytes, bytes, options.scheme.gc_threshold)?
@@ -290,7 +177,7 @@ fn run_made(arguments: &Arguments, devices: DeviceKind) -> Result<Exit, Failure>
     };
     // Devices in memory hold what is written, which was looked at when they were sized.
     fit::check_made(&sized.config, &options, 0, "trace (--compact, --head), or larger chunks")?;
-    let array = build::build(devices, &sized, options)?;
+    let array = build(devices, &sized, options)?;
     let payload = match devices {
         DeviceKind::Memory => Payload::Any,
         DeviceKind::Null => Payload::Zeros,
@@ -302,37 +189,12 @@ fn engine_options(arguments: &Arguments) -> EngineOptions {
     let mut options = EngineOptions::default();
     options.commit.idle_ns = None;
     options.commit.every_requests = None;
-    if arguments.sync {
+    if arguments.array.sync {
         options.sync = SyncPolicy::Always;
     }
     // A long request shall not be cut into several log stripes more than it must.
     options.batch_max = 1 << 14;
-    arguments.elastic.apply(arguments.cache.apply(options), arguments.seed)
-}
-
-/// What the volume must hold for the fill to be whole stripes.
-pub fn fill_bytes(target: &dyn Target, footprint_bytes: u64) -> u64 {
-    let stripe = target
-        .config()
-        .map_or(1, |config| (config.geometry.data_count() * config.geometry.chunk_bytes()) as u64);
-    footprint_bytes.next_multiple_of(stripe).min(target.volume_bytes())
-}
-
-/// Bytes of a request of the fill: whole stripes, if the stripe is known, or what is whole stripes in most arrays.
-fn bulk_bytes(target: &dyn Target, chunk_bytes: u64) -> u64 {
-    let columns = target.config().map_or(12, |config| config.geometry.data_count()) as u64;
-    (columns * chunk_bytes).max(BULK_BYTES / (columns * chunk_bytes) * (columns * chunk_bytes))
-}
-
-/// The writes of a fill.
-pub fn fill_requests(covered: u64, bulk: u64) -> Result<impl Iterator<Item = Request>, Failure> {
-    Ok((0..covered).step_by(usize::try_from(bulk)?).map(move |offset_bytes| Request {
-        time_us: 0,
-        dev: 0,
-        op: Op::Write,
-        offset_bytes,
-        length_bytes: bulk.min(covered - offset_bytes),
-    }))
+    arguments.array.elastic.apply(arguments.array.cache.apply(options), arguments.seed)
 }
 
 fn replay(
@@ -359,8 +221,13 @@ fn replay(
     };
     let pace = if arguments.timed { Pace::Timed { speed: arguments.speed } } else { full_pace };
     let mut progress = Progress::new("replay", loaded.requests.len() as u64);
-    let replay =
-        phase(&mut driver, loaded.requests.iter().copied(), pace, arguments.commit_every, &mut progress)?;
+    let replay = phase(
+        &mut driver,
+        loaded.requests.iter().copied(),
+        pace,
+        arguments.array.commit_every,
+        &mut progress,
+    )?;
     drop(progress);
     driver.read_back(bulk, &mut Progress::new("verify", 0))?;
     let verified = driver.verifier().map(Verifier::checked);
@@ -402,39 +269,12 @@ fn simulates_time(arguments: &Arguments, target: &dyn Target) -> bool {
 /// That writes are acknowledged from memory, if they are and that is known.
 fn terms(arguments: &Arguments, target: &dyn Target) -> Option<String> {
     let scheme = target.config()?.scheme;
-    let cached = scheme == SchemeKind::Eplog && arguments.cache != CacheSizes::default();
+    let cached = scheme == SchemeKind::Eplog && arguments.array.cache != CacheSizes::default();
     let mut terms = Terms::default();
-    terms.add(scheme.name(), !arguments.sync && (scheme.is_elastic() || cached));
+    terms.add(scheme.name(), !arguments.array.sync && (scheme.is_elastic() || cached));
     terms.line("").map(|line| {
         format!("{line}; raid, parity-log and eplog without a cache acknowledge what the devices have, as does --sync")
     })
-}
-
-/// One phase, with what it did to the devices.
-pub fn phase(
-    driver: &mut Driver<'_>,
-    requests: impl IntoIterator<Item = Request>,
-    pace: Pace,
-    commit: CommitEvery,
-    progress: &mut Progress,
-) -> Result<Phase, Failure> {
-    // Counted from here: what was written before, such as a fill, brings no commit nearer.
-    driver.target().commit_every(commit.writes());
-    let before = driver.target().snapshot();
-    let outcome = driver.run(requests, pace, progress)?;
-    let commit = if commit == CommitEvery::End {
-        let (start_ns, before) = (driver.now_ns(), driver.target().snapshot());
-        driver.target().commit()?;
-        let seconds = (driver.now_ns() - start_ns) as f64 / 1e9;
-        difference(driver, before).map(|counted| (seconds, counted))
-    } else {
-        None
-    };
-    Ok(Phase { outcome, counted: difference(driver, before), commit })
-}
-
-fn difference(driver: &mut Driver<'_>, before: Option<Snapshot>) -> Option<Snapshot> {
-    Some(since(&driver.target().snapshot()?, &before?))
 }
 
 fn print(arguments: &Arguments, report: &Report) -> Result<(), Failure> {
@@ -498,13 +338,9 @@ fn config_json(
             Pace::Full | Pace::Timed { .. } => "wall",
         },
         "verify": arguments.verify,
-        "commit_every": match arguments.commit_every {
-            CommitEvery::Writes(writes) => Value::from(writes),
-            CommitEvery::End => "end".into(),
-            CommitEvery::Never => "never".into(),
-        },
-        "sync": arguments.sync,
-        "cache_stripes": arguments.cache.cache_stripes,
-        "cache_slots": arguments.cache.cache_slots,
+        "commit_every": arguments.array.commit_every.json(),
+        "sync": arguments.array.sync,
+        "cache_stripes": arguments.array.cache.cache_stripes,
+        "cache_slots": arguments.array.cache.cache_slots,
     })
 }

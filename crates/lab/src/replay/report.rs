@@ -1,27 +1,17 @@
 //! The result of a replay: for people and as JSON. `docs/replay.md` lists the keys; they are stable.
 
-use super::driver::Outcome;
-use super::target::Snapshot;
-use super::verify::Checked;
+use crate::drive::phase::Phase;
+use crate::drive::verify::Checked;
 use crate::provenance;
+use crate::subject::snapshot::Snapshot;
 use block::Stream;
 use comfy_table::{CellAlignment, Table, presets};
 use device::DeviceCounters;
 use hdrhistogram::Histogram;
-use node::elastic::{gc_json, gc_since};
+use node::elastic::gc_json;
 use node::status::Memory;
 use node::units::{show_count, show_size};
 use serde_json::{Map, Value, json};
-
-/// What a phase (the fill, or the replay) came to.
-pub struct Phase {
-    /// What the queue did.
-    pub outcome: Outcome,
-    /// What devices and engine did, where that is known.
-    pub counted: Option<Snapshot>,
-    /// The commit at the end: its time and what it did; part of `counted`.
-    pub commit: Option<(f64, Snapshot)>,
-}
 
 /// The whole run.
 pub struct Report {
@@ -51,42 +41,6 @@ pub struct Report {
     pub bad_lines: u64,
     /// What synthetic traces say of themselves; empty if none is.
     pub synthetic: Vec<String>,
-}
-
-/// The difference of two snapshots.
-pub fn since(now: &Snapshot, then: &Snapshot) -> Snapshot {
-    let devices = now.devices.iter().zip(&then.devices).map(|(now, then)| now.since(then)).collect();
-    let (a, b) = (now.stats, then.stats);
-    let mut stats = a;
-    stats.user_chunks_written -= b.user_chunks_written;
-    stats.user_chunks_read -= b.user_chunks_read;
-    stats.requests -= b.requests;
-    stats.log_stripes -= b.log_stripes;
-    stats.log_members -= b.log_members;
-    stats.full_stripes -= b.full_stripes;
-    stats.short_stripes -= b.short_stripes;
-    stats.stripes_committed -= b.stripes_committed;
-    stats.commits -= b.commits;
-    stats.checkpoints -= b.checkpoints;
-    stats.flushes -= b.flushes;
-    stats.covers -= b.covers;
-    stats.lost -= b.lost;
-    stats.cache_hits -= b.cache_hits;
-    stats.cache_absorbed -= b.cache_absorbed;
-    Snapshot { devices, stats, gc: gc_since(now.gc, then.gc) }
-}
-
-/// The copies that a scheme with a journal writes to the main devices are metadata: log chunks are what log devices hold.
-pub fn copies_as_metadata(mut snapshot: Snapshot, main_count: usize) -> Snapshot {
-    let (log, metadata) = (Stream::Log.index(), Stream::Metadata.index());
-    for device in snapshot.devices.iter_mut().take(main_count) {
-        for counts in
-            [&mut device.read_ops, &mut device.read_bytes, &mut device.write_ops, &mut device.write_bytes]
-        {
-            counts[metadata] += std::mem::take(&mut counts[log]);
-        }
-    }
-    snapshot
 }
 
 fn of(bytes: &[u64; 4], stream: Stream) -> u64 {

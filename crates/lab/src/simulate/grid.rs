@@ -124,7 +124,7 @@ mod tests {
         let cells = cells(&axes, &line).unwrap();
         let found: Vec<_> = cells
             .iter()
-            .map(|cell| (cell.arguments.depth(), cell.arguments.scheme.name(), cell.arguments.fill))
+            .map(|cell| (cell.arguments.depth(), cell.arguments.array.scheme.name(), cell.arguments.fill))
             .collect();
         let wanted = [(1, "raid", true), (1, "eplog", true), (8, "raid", true), (8, "eplog", true)];
         assert_eq!(found, wanted);

@@ -12,20 +12,17 @@ mod store;
 mod sweep;
 
 use crate::Exit;
+use crate::drive::load::TraceOptions;
 use crate::flash::config::{Choices, DeviceOptions, Streams, parse_cap, parse_gc};
 use crate::plot::options::PlotOptions;
-use crate::replay::build::{Columns, Kind, code_or_default, log_count, parse_code};
-use crate::replay::load::TraceOptions;
-use crate::replay::{AutoSize, CodeChoice, CommitEvery, parse_auto_size, parse_commit, parse_speed};
+use crate::subject::choices::{ArrayChoices, parse_speed};
 use crate::terms::Terms;
 use array::{Content, EngineOptions, SyncPolicy};
-use block::Geometry;
 use clap::Args;
 use flash::{DeviceConfig, GcPolicy, SlcCap, SsdConfig, presets};
-use format::{Consistency, SchemeKind};
+use format::SchemeKind;
 use node::cache::CacheSizes;
-use node::consistency::ConsistencyChoice;
-use node::elastic::{ElasticChoices, GcUnit};
+use node::elastic::ElasticChoices;
 use node::failure::Failure;
 use node::output;
 use node::units::parse_size;
@@ -41,21 +38,8 @@ const POOL_BYTES: u64 = 1 << 30;
 pub struct Arguments {
     #[command(flatten)]
     trace: TraceOptions,
-    /// Data and parity devices.
-    #[arg(long, default_value = "6+2", value_name = "K+M")]
-    geometry: Columns,
-    /// Update scheme: eplog, raid, parity-log, elastic or was.
-    #[arg(long, default_value = "eplog")]
-    scheme: SchemeKind,
-    /// Erasure code: auto, xor, cauchy or rdp.
-    #[arg(long, default_value = "auto", value_parser = parse_code)]
-    code: CodeChoice,
     #[command(flatten)]
-    consistency: ConsistencyChoice,
-    /// Bytes for chunks on each SSD, metadata aside: auto (what the trace needs, as far as the SSD has it), or a size; with the
-    /// schemes elastic and was exactly so many.
-    #[arg(long, default_value = "auto", value_parser = parse_auto_size, value_name = "SIZE")]
-    device_size: AutoSize,
+    array: ArrayChoices,
     /// Bytes of a chunk, to which requests are rounded; a multiple of the SSD's page.
     #[arg(long, value_parser = parse_size, default_value = "4KiB", value_name = "SIZE")]
     chunk_size: u64,
@@ -109,22 +93,10 @@ pub struct Arguments {
     /// Times faster than recorded.
     #[arg(long, default_value = "1", requires = "timed", value_parser = parse_speed)]
     speed: f64,
-    /// Commit parity after so many writes, at the end, or never (but when space runs low).
-    #[arg(long, default_value = "never", value_parser = parse_commit, value_name = "N|end|never")]
-    commit_every: CommitEvery,
-    /// Acknowledge writes only when they are durable.
-    #[arg(long)]
-    sync: bool,
     /// Memory for buffers [1GiB; with the schemes elastic and was 64MiB]. What these write in groups waits there, and what
     /// is acknowledged faster than the SSDs take it.
     #[arg(long, value_parser = parse_size, value_name = "SIZE")]
     buffers: Option<u64>,
-    #[command(flatten)]
-    cache: CacheSizes,
-    #[command(flatten)]
-    elastic: ElasticChoices,
-    #[command(flatten)]
-    unit: GcUnit,
     /// Same seed, same result.
     #[arg(long, default_value = "1", value_name = "N")]
     seed: u64,
@@ -162,11 +134,7 @@ pub fn run(arguments: &mut Arguments) -> Result<Exit, Failure> {
     arguments.name_traces();
     let alone = arguments.compare.is_empty() && arguments.sweep.is_empty();
     if alone && arguments.out.is_none() && !arguments.plot.wanted() {
-        arguments.cache.check(arguments.scheme)?;
-        arguments.elastic.check(arguments.scheme)?;
-        arguments.consistency.check_any(&[arguments.scheme])?;
-        arguments.unit.check(arguments.scheme)?;
-        arguments.commit_every.check(arguments.scheme)?;
+        arguments.array.check()?;
         let loaded = arguments.trace.load(arguments.chunk_size)?;
         let outcome = rig::simulate(arguments, &loaded, rig::Shown::Progress)?;
         if arguments.json {
@@ -193,40 +161,22 @@ impl Arguments {
     /// Whether anything depends on the seed: half of GLRU's tests, and victims drawn by lot.
     fn has_chance(&self) -> bool {
         let drawn = matches!(self.ssd_gc, Some(GcPolicy::DChoices(_)));
-        let was = self.scheme.is_elastic() && self.elastic.used_placement(self.scheme) == PlacementKind::Was;
-        drawn || (was && self.elastic.hotness != Some(HotnessKind::Hca))
+        let was = self.array.scheme.is_elastic()
+            && self.array.elastic.used_placement(self.array.scheme) == PlacementKind::Was;
+        drawn || (was && self.array.elastic.hotness != Some(HotnessKind::Hca))
     }
 
     /// That writes are acknowledged from memory, if they are.
     fn terms(&self) -> Option<String> {
         let mut terms = Terms::default();
-        terms.add(self.scheme.name(), self.answers_from_memory());
+        terms.add(self.array.scheme.name(), self.answers_from_memory());
         terms.line("")
     }
 
     /// Whether a write is acknowledged before a device has it.
     fn answers_from_memory(&self) -> bool {
-        let cached = self.scheme == SchemeKind::Eplog && self.cache != CacheSizes::default();
-        !self.sync && (self.scheme.is_elastic() || cached)
-    }
-
-    /// The array.
-    fn kind(&self) -> Result<Kind, Failure> {
-        let columns = self.geometry;
-        let geometry = Geometry::new(columns.data_count, columns.parity_count, self.chunk_size)?;
-        let code = code_or_default(self.code, columns.parity_count);
-        let unit_rows = self.unit.rows().filter(|_| self.scheme.is_elastic());
-        Ok(Kind {
-            scheme: self.scheme,
-            code,
-            consistency: self.consistency.or(Consistency::Resync),
-            geometry,
-            unit_rows,
-        })
-    }
-
-    fn log_count(&self) -> usize {
-        log_count(self.scheme, self.geometry.parity_count)
+        let cached = self.array.scheme == SchemeKind::Eplog && self.array.cache != CacheSizes::default();
+        !self.array.sync && (self.array.scheme.is_elastic() || cached)
     }
 
     fn depth(&self) -> u32 {
@@ -236,7 +186,7 @@ impl Arguments {
     /// The engine; options that mean nothing to the scheme are left out, so that schemes can be compared.
     fn engine_options(&self) -> EngineOptions {
         let mut options = EngineOptions { content: Content::Meaningless, ..EngineOptions::default() };
-        if !self.scheme.is_elastic() {
+        if !self.array.scheme.is_elastic() {
             options.pool_bytes = POOL_BYTES;
             // A long request shall not be cut into several log stripes more than it must.
             options.batch_max = 1 << 14;
@@ -245,14 +195,17 @@ impl Arguments {
             options.pool_bytes = bytes;
         }
         options.commit.idle_ns = None;
-        if self.sync {
+        if self.array.sync {
             options.sync = SyncPolicy::Always;
         }
-        if self.cache.check(self.scheme).is_ok() {
-            options = self.cache.apply(options);
+        if self.array.cache.check(self.array.scheme).is_ok() {
+            options = self.array.cache.apply(options);
         }
-        let elastic =
-            if self.elastic.check(self.scheme).is_ok() { self.elastic } else { ElasticChoices::default() };
+        let elastic = if self.array.elastic.check(self.array.scheme).is_ok() {
+            self.array.elastic
+        } else {
+            ElasticChoices::default()
+        };
         elastic.apply(options, self.seed)
     }
 

@@ -1,8 +1,8 @@
 //! What a run came to: for people and as JSON. `docs/simulate.md` lists the keys.
 
 use super::figures::NAMES;
+use crate::drive::phase::Phase;
 use crate::provenance;
-use crate::replay::report::Phase;
 use comfy_table::{CellAlignment, Table, presets};
 use flash::{Counters, WearSpread};
 use format::SchemeKind;

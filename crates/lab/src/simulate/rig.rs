@@ -1,16 +1,18 @@
 //! One run: devices, array, the fill, the trace.
 
+use super::Arguments;
 use super::outcome::{DeviceFigures, Outcome, Stretch};
-use super::{Arguments, CommitEvery};
+use crate::drive::driver::{Driver, Pace};
+use crate::drive::load::Loaded;
+use crate::drive::phase::{Phase, fill_bytes, fill_requests, phase};
+use crate::drive::progress::Progress;
 use crate::flash::config_json;
-use crate::replay::build::{Sized, build_on};
-use crate::replay::driver::{Driver, Pace};
-use crate::replay::load::Loaded;
-use crate::replay::progress::Progress;
-use crate::replay::report::Phase;
-use crate::replay::target::{ArrayTarget, Target as _};
-use crate::replay::{fill_bytes, fill_requests, fit, phase};
 use crate::simulated::SimulatedSet;
+use crate::subject::array::ArrayTarget;
+use crate::subject::build::{Sized, build_on};
+use crate::subject::choices::CommitEvery;
+use crate::subject::fit;
+use crate::subject::target::Target as _;
 use block::DevIndex;
 use flash::{Counters, Device, DeviceConfig, Tag};
 use node::elastic::{placement_json, placement_text};
@@ -49,7 +51,7 @@ pub fn simulate(arguments: &Arguments, loaded: &Loaded, shown: Shown) -> Result<
     loaded.check_footprint(target.volume_bytes())?;
     let covered = fill_bytes(&target, loaded.footprint_bytes);
     // Short requests: what an elastic scheme cannot place yet is offered to it again with every completion.
-    let bulk = arguments.geometry.data_count as u64 * arguments.chunk_size;
+    let bulk = arguments.array.geometry.data_count as u64 * arguments.chunk_size;
     let made = Marks::of(&target);
 
     let fill = if arguments.fill {
@@ -67,7 +69,7 @@ pub fn simulate(arguments: &Arguments, loaded: &Loaded, shown: Shown) -> Result<
     let mut progress = progress(shown, "simulate", loaded.requests.len() as u64);
     let mut driver = Driver::new(&mut target, arguments.depth() as usize, arguments.chunk_size, None);
     let requests = loaded.requests.iter().copied();
-    let phase = phase(&mut driver, requests, pace, arguments.commit_every, &mut progress)?;
+    let phase = phase(&mut driver, requests, pace, arguments.array.commit_every, &mut progress)?;
     drop(progress);
     let cpu_seconds = cpu_seconds() - cpu;
     let run = Marks::of(&target).since(&before).stretch(phase);
@@ -80,7 +82,7 @@ pub fn simulate(arguments: &Arguments, loaded: &Loaded, shown: Shown) -> Result<
         terms: arguments.terms(),
         placement: placement_json(&options.scheme, config),
         placement_line: placement_text(&options.scheme, config),
-        scheme: arguments.scheme,
+        scheme: arguments.array.scheme,
         seed: arguments.seed,
         chunk_bytes: arguments.chunk_size,
         page_bytes: u64::from(ssd.page_bytes()),
@@ -107,7 +109,7 @@ fn prefilled(arguments: &Arguments) -> Result<(Device, u64), Failure> {
     }
     let config = arguments.ssd_config()?;
     if let DeviceConfig::Ssd(config) = &config {
-        let columns = arguments.geometry;
+        let columns = arguments.array.geometry;
         fit::check_flash(
             config,
             columns.data_count.saturating_add(columns.parity_count),
@@ -129,13 +131,13 @@ fn prefilled(arguments: &Arguments) -> Result<(Device, u64), Failure> {
 }
 
 fn sized(arguments: &Arguments, loaded: &Loaded, ssd: &Device) -> Result<Sized, Failure> {
-    let kind = arguments.kind()?;
+    let kind = arguments.array.kind(arguments.chunk_size)?;
     let ssd_bytes = ssd.pages().saturating_mul(u64::from(ssd.page_bytes()));
     let options = arguments.engine_options();
     let threshold = options.scheme.gc_threshold;
-    let mut sized = match arguments.device_size {
+    let mut sized = match arguments.array.device_size {
         None => fit::fit_within(&kind, &loaded.requests, options.sync, loaded.footprint_bytes, ssd_bytes)?,
-        Some(bytes) if arguments.scheme.is_elastic() => {
+        Some(bytes) if arguments.array.scheme.is_elastic() => {
             fit::given_elastic(&kind, loaded.footprint_bytes, bytes, threshold)?
         }
         Some(bytes) => fit::given(&kind, loaded.footprint_bytes, bytes)?,
@@ -154,9 +156,9 @@ fn devices(
 ) -> Result<SimulatedSet, Failure> {
     let main_count = sized.config.geometry.device_count();
     let mut members = vec![(sized.main_bytes, ssd); main_count];
-    if arguments.log_count() > 0 {
+    if arguments.array.log_count() > 0 {
         let log = Device::new(arguments.log_config()?)?;
-        members.extend(vec![(sized.log_bytes, log); arguments.log_count()]);
+        members.extend(vec![(sized.log_bytes, log); arguments.array.log_count()]);
     }
     Ok(SimulatedSet::new(members, start_ns)?)
 }
@@ -229,7 +231,7 @@ fn describe(arguments: &Arguments, loaded: &Loaded, target: &SimulatedTarget, ss
         },
         "array": {
             "scheme": config.scheme.to_string(),
-            "geometry": arguments.geometry.to_string(),
+            "geometry": arguments.array.geometry.to_string(),
             "code": config.code.to_string(),
             "consistency": config.consistency.to_string(),
             "log_devices": config.log_count,
@@ -241,20 +243,16 @@ fn describe(arguments: &Arguments, loaded: &Loaded, target: &SimulatedTarget, ss
             "volume_bytes": target.volume_bytes(),
         },
         "ssd": { "preset": arguments.ssd, "config": ssd_json },
-        "log_device": (arguments.log_count() > 0).then_some(&arguments.log_device),
+        "log_device": (arguments.array.log_count() > 0).then_some(&arguments.log_device),
         "prefill": arguments.prefill.then_some(arguments.utilization),
         "stress_ratio": arguments.stress_ratio,
         "fill": arguments.fill,
         "queue_depth": arguments.depth(),
         "timed_speed": arguments.timed.then_some(arguments.speed),
-        "commit_every": match arguments.commit_every {
-            CommitEvery::Writes(writes) => Value::from(writes),
-            CommitEvery::End => "end".into(),
-            CommitEvery::Never => "never".into(),
-        },
-        "sync": arguments.sync,
+        "commit_every": arguments.array.commit_every.json(),
+        "sync": arguments.array.sync,
         "buffer_bytes": arguments.engine_options().pool_bytes,
-        "cache_stripes": arguments.cache.cache_stripes,
-        "cache_slots": arguments.cache.cache_slots,
+        "cache_stripes": arguments.array.cache.cache_stripes,
+        "cache_slots": arguments.array.cache.cache_slots,
     })
 }

@@ -266,8 +266,8 @@ fn option(arguments: &Arguments, name: &str) -> String {
             });
             names.collect::<Vec<_>>().join(" ")
         }
-        "geometry" => arguments.geometry.to_string(),
-        "scheme" => arguments.scheme.to_string(),
+        "geometry" => arguments.array.geometry.to_string(),
+        "scheme" => arguments.array.scheme.to_string(),
         "ssd" => arguments.ssd.clone(),
         _ => arguments.seed.to_string(),
     }

@@ -10,8 +10,9 @@ use super::picture::Picture;
 use super::rig::{Shown, simulate};
 use super::store::Store;
 use crate::Exit;
+use crate::drive::load::Loaded;
 use crate::provenance;
-use crate::replay::load::Loaded;
+use crate::subject::choices::ArrayChoices;
 use crate::terms::{ACCOUNTS, Terms};
 use comfy_table::{CellAlignment, Table, presets};
 use format::SchemeKind;
@@ -75,17 +76,17 @@ pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
 
 /// Options that mean nothing to any of the schemes are refused, as for a single run.
 fn check(arguments: &Arguments, cells: &[Cell]) -> Result<(), Failure> {
-    let schemes: Vec<SchemeKind> = cells.iter().map(|cell| cell.arguments.scheme).collect();
-    arguments.elastic.check_any(&schemes)?;
-    arguments.consistency.check_any(&schemes)?;
+    let schemes: Vec<SchemeKind> = cells.iter().map(|cell| cell.arguments.array.scheme).collect();
+    arguments.array.elastic.check_any(&schemes)?;
+    arguments.array.consistency.check_any(&schemes)?;
     let any = |result: fn(&Arguments, SchemeKind) -> Result<(), Failure>| {
         let mut results = schemes.iter().map(|&scheme| result(arguments, scheme));
         let first = results.next().unwrap_or(Ok(()));
         if first.is_ok() || results.any(|result| result.is_ok()) { Ok(()) } else { first }
     };
-    any(|arguments, scheme| arguments.commit_every.check(scheme))?;
-    any(|arguments, scheme| arguments.cache.check(scheme))?;
-    any(|arguments, scheme| arguments.unit.check(scheme))
+    any(|arguments, scheme| arguments.array.commit_every.check(scheme))?;
+    any(|arguments, scheme| arguments.array.cache.check(scheme))?;
+    any(|arguments, scheme| arguments.array.unit.check(scheme))
 }
 
 /// Traces that were read, by how; each is read once.
@@ -112,11 +113,7 @@ fn key(arguments: &Arguments, loaded: &Loaded) -> String {
     // How cells are run is no part of what they are; nor is where the trace lies.
     let Arguments {
         trace,
-        geometry,
-        scheme,
-        code,
-        consistency,
-        device_size,
+        array,
         chunk_size,
         ssd,
         ssd_size,
@@ -134,12 +131,7 @@ fn key(arguments: &Arguments, loaded: &Loaded) -> String {
         queue_depth: _,
         timed,
         speed,
-        commit_every,
-        sync,
         buffers,
-        cache,
-        elastic,
-        unit,
         seed,
         check: _,
         compare: _,
@@ -151,6 +143,18 @@ fn key(arguments: &Arguments, loaded: &Loaded) -> String {
         plot: _,
         json: _,
     } = arguments;
+    let ArrayChoices {
+        geometry,
+        scheme,
+        code,
+        consistency,
+        device_size,
+        commit_every,
+        sync,
+        cache,
+        elastic,
+        unit,
+    } = array;
     let text = format!(
         "{} {:016x} {} {geometry} {scheme} {code:?} {consistency:?} {device_size:?} {chunk_size} {ssd} {ssd_size:?} {ssd_gc:?} \
          {log_device} {untimed} {streams:?} {stream_limit:?} {parity_classes:?} {slc_cap:?} {stress_ratio} {prefill} \
@@ -263,14 +267,14 @@ pub struct Row {
 /// The baseline of a cell is the one that differs from it in the scheme alone.
 fn rows(cells: impl Iterator<Item = (Cell, Figures)>, baseline: Option<SchemeKind>) -> Vec<Row> {
     let cells: Vec<(Cell, Figures)> = cells.collect();
-    let baseline = baseline.or_else(|| cells.first().map(|(cell, _)| cell.arguments.scheme));
+    let baseline = baseline.or_else(|| cells.first().map(|(cell, _)| cell.arguments.array.scheme));
     let others = |cell: &Cell| -> Vec<String> {
-        let name = cell.arguments.scheme.to_string();
+        let name = cell.arguments.array.scheme.to_string();
         cell.values.iter().filter(|value| **value != name).cloned().collect()
     };
     let lifespan = |cell: &Cell, figures: &Figures| {
         let same = |(other, _): &&(Cell, Figures)| {
-            Some(other.arguments.scheme) == baseline && others(other) == others(cell)
+            Some(other.arguments.array.scheme) == baseline && others(other) == others(cell)
         };
         let (_, base) = cells.iter().find(same)?;
         let wear = figures.get("wear_max");
@@ -294,8 +298,8 @@ fn seeds_without_effect(axes: &[Axis], cells: &[Cell], line: &[OsString]) -> Opt
     let swept = axes.iter().any(|axis| axis.option == "seed" && axis.values.len() > 1);
     let mut alike: Vec<&str> = Vec::new();
     for cell in cells.iter().filter(|cell| !cell.arguments.has_chance()) {
-        if !alike.contains(&cell.arguments.scheme.name()) {
-            alike.push(cell.arguments.scheme.name());
+        if !alike.contains(&cell.arguments.array.scheme.name()) {
+            alike.push(cell.arguments.array.scheme.name());
         }
     }
     (swept && !alike.is_empty()).then(|| {
@@ -311,7 +315,7 @@ fn seeds_without_effect(axes: &[Axis], cells: &[Cell], line: &[OsString]) -> Opt
 fn terms(cells: &[Cell]) -> Vec<String> {
     let mut terms = Terms::default();
     for cell in cells {
-        terms.add(cell.arguments.scheme.name(), cell.arguments.answers_from_memory());
+        terms.add(cell.arguments.array.scheme.name(), cell.arguments.answers_from_memory());
     }
     let line = terms.line("--sync has all of them acknowledge what is durable.");
     line.into_iter().chain([ACCOUNTS.to_owned()]).collect()

@@ -2,7 +2,8 @@
 //! finishes requests late, in any order, some with errors.
 
 use super::super::wire::{self, Command, RequestHeader, option};
-use super::super::{Connection, Export, Wants, spans};
+use super::super::{Connection, Wants, spans};
+use crate::Export;
 use crate::memory::MemoryVolume;
 use crate::{ConnectionId, Context, Desk, Done, Limits, Volume, VolumeError, VolumeRequest};
 use block::{Pool, Slot};

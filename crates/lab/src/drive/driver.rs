@@ -5,8 +5,8 @@
 //! flight leave behind is for a device to choose.
 
 use super::progress::Progress;
-use super::target::{Finished, Part, Target};
 use super::verify::{Initially, Verifier};
+use crate::subject::target::{Finished, Part, Target};
 use hdrhistogram::Histogram;
 use node::failure::Failure;
 use std::collections::VecDeque;

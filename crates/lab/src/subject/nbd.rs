@@ -3,8 +3,10 @@
 //! The socket never blocks: requests wait in a buffer until the server takes them, replies are taken as they come, and
 //! waiting is done by `poll`. Source: NetworkBlockDevice/nbd, `doc/proto.md`.
 
-use super::target::{Finished, Part, Sink, Snapshot, Source, Target};
+use super::snapshot::Snapshot;
+use super::target::{Finished, Part, Sink, Source, Target};
 use format::ArrayConfig;
+use front::nbd::wire::{self, Command, RequestHeader, handshake_flag, option, reply, transmission_flag};
 use node::failure::Failure;
 use node::status::Memory;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -13,25 +15,6 @@ use std::net::TcpStream;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
-
-const GREETING: u64 = 0x4e42_444d_4147_4943;
-const OPTION: u64 = 0x4948_4156_454f_5054;
-const OPTION_REPLY: u64 = 0x0003_e889_0455_65a9;
-const REQUEST: u32 = 0x2560_9513;
-const REPLY: u32 = 0x6744_6698;
-const OPTION_GO: u32 = 7;
-const REPLY_ACK: u32 = 1;
-const REPLY_INFO: u32 = 3;
-const INFO_EXPORT: u16 = 0;
-const FIXED_NEWSTYLE: u32 = 1;
-const NO_ZEROES: u32 = 2;
-const READ: u16 = 0;
-const WRITE: u16 = 1;
-const DISCONNECT: u16 = 2;
-const FLUSH: u16 = 3;
-const TRIM: u16 = 4;
-const CAN_FLUSH: u16 = 1 << 2;
-const CAN_TRIM: u16 = 1 << 5;
 
 /// Longest read or write; the protocol allows 32 MiB without asking.
 const PART_BYTES: u64 = 4 << 20;
@@ -197,7 +180,7 @@ pub struct NbdTarget {
     out: Vec<u8>,
     out_sent: usize,
     /// Header of the reply being read.
-    header: [u8; 16],
+    header: [u8; wire::SIMPLE_REPLY_BYTES],
     header_len: usize,
     /// The read whose payload is being taken, and how much of it is there.
     filling: Option<(usize, usize)>,
@@ -229,7 +212,7 @@ impl NbdTarget {
             flags,
             out: Vec::new(),
             out_sent: 0,
-            header: [0; 16],
+            header: [0; wire::SIMPLE_REPLY_BYTES],
             header_len: 0,
             filling: None,
             places: Vec::new(),
@@ -242,7 +225,7 @@ impl NbdTarget {
         self.out.len() - self.out_sent <= OUT_BYTES_MAX
     }
 
-    fn request(&mut self, kind: u16, cookie: u64, offset: u64, length: u64) {
+    fn request(&mut self, command: Command, cookie: u64, offset: u64, length: u64) {
         if self.out_sent == self.out.len() {
             self.out.clear();
             self.out_sent = 0;
@@ -250,12 +233,10 @@ impl NbdTarget {
             self.out.drain(..self.out_sent);
             self.out_sent = 0;
         }
-        self.out.extend_from_slice(&REQUEST.to_be_bytes());
-        self.out.extend_from_slice(&[0, 0]);
-        self.out.extend_from_slice(&kind.to_be_bytes());
-        self.out.extend_from_slice(&cookie.to_be_bytes());
-        self.out.extend_from_slice(&offset.to_be_bytes());
-        self.out.extend_from_slice(&u32::try_from(length).unwrap_or(u32::MAX).to_be_bytes());
+        let length_bytes = u32::try_from(length).unwrap_or(u32::MAX);
+        let header =
+            RequestHeader { flags: 0, code: command.code(), cookie, offset_bytes: offset, length_bytes };
+        wire::put_request(&mut self.out, &header);
     }
 
     fn lost(&self, what: impl std::fmt::Display) -> Failure {
@@ -315,14 +296,14 @@ impl NbdTarget {
             return Ok(());
         }
         self.header_len = 0;
-        let [m0, m1, m2, m3, e0, e1, e2, e3, cookie @ ..] = self.header;
-        let magic = u32::from_be_bytes([m0, m1, m2, m3]);
-        let error = u32::from_be_bytes([e0, e1, e2, e3]);
-        let cookie = u64::from_be_bytes(cookie);
-        if magic != REPLY {
-            return Err(self.lost(format!("a reply begins with {magic:#x}, expected {REPLY:#x}")));
-        }
-        let result = if error == 0 { Ok(()) } else { Err(format!("the server answered with error {error}")) };
+        let reply = wire::simple_reply(&self.header).map_err(|wrong| {
+            self.lost(format!("a reply begins with {:#x}, expected {:#x}", wrong.found, wrong.expected))
+        })?;
+        let cookie = reply.cookie;
+        let result = match reply.error {
+            0 => Ok(()),
+            error => Err(format!("the server answered with error {error}")),
+        };
         if cookie == OWN_COOKIE {
             self.own_flush = Some(result);
             return Ok(());
@@ -364,50 +345,34 @@ impl NbdTarget {
 /// The size and flags of the export, and the connection ready for requests.
 fn handshake(socket: &mut Socket, export: &str) -> Result<(u64, u16), String> {
     let io = |error: std::io::Error| format!("during the NBD handshake: {error}");
-    let mut greeting = [0u8; 18];
+    let mut greeting = [0u8; wire::GREETING_BYTES];
     socket.read_exact(&mut greeting).map_err(io)?;
-    let begins = [GREETING.to_be_bytes(), OPTION.to_be_bytes()].concat();
-    if !greeting.starts_with(&begins) {
-        return Err("not an NBD server of the fixed newstyle".to_owned());
-    }
-    let flags = u32::from(u16::from_be_bytes([greeting[16], greeting[17]]));
-    if flags & FIXED_NEWSTYLE == 0 {
+    let flags = wire::greeting(&greeting).ok_or("not an NBD server of the fixed newstyle")?;
+    if flags & handshake_flag::FIXED_NEWSTYLE == 0 {
         return Err("the NBD server does not speak the fixed newstyle".to_owned());
     }
-    let mut message = (flags & (FIXED_NEWSTYLE | NO_ZEROES)).to_be_bytes().to_vec();
-    let name_len =
-        u32::try_from(export.len()).map_err(|_| "the name of the export is too long".to_owned())?;
-    message.extend_from_slice(&OPTION.to_be_bytes());
-    message.extend_from_slice(&OPTION_GO.to_be_bytes());
-    message.extend_from_slice(&name_len.saturating_add(6).to_be_bytes());
-    message.extend_from_slice(&name_len.to_be_bytes());
-    message.extend_from_slice(export.as_bytes());
-    message.extend_from_slice(&[0, 0]);
+    if export.len() > wire::NAME_BYTES_MAX {
+        return Err("the name of the export is too long".to_owned());
+    }
+    let mut message = Vec::new();
+    let known = handshake_flag::FIXED_NEWSTYLE | handshake_flag::NO_ZEROES;
+    wire::put_client_flags(&mut message, flags & known);
+    wire::put_option(&mut message, option::GO, &wire::go_data(export));
     socket.write_all(&message).map_err(io)?;
     let mut found = None;
     loop {
-        let mut header = [0u8; 20];
+        let mut header = [0u8; wire::OPTION_REPLY_HEADER_BYTES];
         socket.read_exact(&mut header).map_err(io)?;
-        let field =
-            |at: usize| u32::from_be_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]]);
-        let (kind, length) = (field(12), field(16));
-        if !header.starts_with(&OPTION_REPLY.to_be_bytes()) || length > OPTION_BYTES_MAX {
-            return Err("the NBD server answered an option with something else".to_owned());
-        }
-        let mut data = vec![0u8; length as usize];
+        let header = wire::option_reply_header(&header)
+            .filter(|header| header.length_bytes <= OPTION_BYTES_MAX)
+            .ok_or("the NBD server answered an option with something else")?;
+        let mut data = vec![0u8; header.length_bytes as usize];
         socket.read_exact(&mut data).map_err(io)?;
-        match kind {
-            REPLY_ACK => {
+        match header.kind {
+            reply::ACK => {
                 return found.ok_or_else(|| "the NBD server did not say how large the export is".to_owned());
             }
-            REPLY_INFO => {
-                if let [k0, k1, size @ .., f0, f1] = data.as_slice()
-                    && u16::from_be_bytes([*k0, *k1]) == INFO_EXPORT
-                    && let Ok(size) = <[u8; 8]>::try_from(size)
-                {
-                    found = Some((u64::from_be_bytes(size), u16::from_be_bytes([*f0, *f1])));
-                }
-            }
+            reply::INFO => found = wire::export_info(&data).or(found),
             refused => {
                 let said = String::from_utf8_lossy(&data);
                 return Err(format!("the NBD server refused export {export:?} (reply {refused:#x}) {said}"));
@@ -441,7 +406,7 @@ impl Target for NbdTarget {
         if !self.has_room() {
             return false;
         }
-        self.request(WRITE, part.tag as u64, part.offset_bytes, part.length_bytes);
+        self.request(Command::Write, part.tag as u64, part.offset_bytes, part.length_bytes);
         let start = self.out.len();
         // A part fits memory.
         self.out.resize(start + part.length_bytes as usize, 0);
@@ -454,7 +419,7 @@ impl Target for NbdTarget {
         if !self.has_room() {
             return false;
         }
-        self.request(READ, part.tag as u64, part.offset_bytes, part.length_bytes);
+        self.request(Command::Read, part.tag as u64, part.offset_bytes, part.length_bytes);
         let place = &mut self.places[part.tag];
         (place.waiting, place.offset_bytes) = (Waiting::Payload, part.offset_bytes);
         place.payload.resize(part.length_bytes as usize, 0);
@@ -462,22 +427,22 @@ impl Target for NbdTarget {
     }
 
     fn start_flush(&mut self, tag: usize) -> bool {
-        if self.flags & CAN_FLUSH == 0 {
+        if self.flags & transmission_flag::SEND_FLUSH == 0 {
             self.finished.push(Finished { tag, result: Ok(()) });
             return true;
         }
-        self.request(FLUSH, tag as u64, 0, 0);
+        self.request(Command::Flush, tag as u64, 0, 0);
         self.places[tag].waiting = Waiting::Answer;
         true
     }
 
     fn start_trim(&mut self, part: Part) -> bool {
-        if self.flags & CAN_TRIM == 0 || u32::try_from(part.length_bytes).is_err() {
+        if self.flags & transmission_flag::SEND_TRIM == 0 || u32::try_from(part.length_bytes).is_err() {
             // A hint that cannot be given.
             self.finished.push(Finished { tag: part.tag, result: Ok(()) });
             return true;
         }
-        self.request(TRIM, part.tag as u64, part.offset_bytes, part.length_bytes);
+        self.request(Command::Trim, part.tag as u64, part.offset_bytes, part.length_bytes);
         self.places[part.tag].waiting = Waiting::Answer;
         true
     }
@@ -506,10 +471,10 @@ impl Target for NbdTarget {
     }
 
     fn settle(&mut self) -> Result<(), Failure> {
-        if self.flags & CAN_FLUSH == 0 {
+        if self.flags & transmission_flag::SEND_FLUSH == 0 {
             return Ok(());
         }
-        self.request(FLUSH, OWN_COOKIE, 0, 0);
+        self.request(Command::Flush, OWN_COOKIE, 0, 0);
         loop {
             self.turn(0, 1_000_000_000)?;
             match self.own_flush.take() {
@@ -537,7 +502,7 @@ impl Target for NbdTarget {
     }
 
     fn stop(&mut self) -> Result<(), Failure> {
-        self.request(DISCONNECT, 0, 0, 0);
+        self.request(Command::Disconnect, 0, 0, 0);
         self.push().map(|_| ())
     }
 }

@@ -1,0 +1,9 @@
+//! What is measured: arrays made for a run, sized to fit it, or somebody else's volume.
+
+pub mod array;
+pub mod build;
+pub mod choices;
+pub mod fit;
+pub mod nbd;
+pub mod snapshot;
+pub mod target;
