@@ -7,13 +7,14 @@
 )]
 
 mod commands;
+mod memory;
 mod progress;
 mod screen;
 
 use clap::error::ErrorKind;
 use clap::{CommandFactory, Parser};
+use lab::failure::{EXIT_CANNOT_LOOK, EXIT_FAILED, EXIT_MISUSED};
 use lab::provenance;
-use node::failure::{EXIT_CANNOT_LOOK, EXIT_FAILED, EXIT_MISUSED};
 use node::output;
 use std::process::ExitCode;
 

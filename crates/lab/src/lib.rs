@@ -8,7 +8,9 @@
 
 pub mod bench;
 mod drive;
+pub mod failure;
 pub mod flash;
+pub mod options;
 mod outfile;
 pub mod plot;
 pub mod provenance;

@@ -8,7 +8,7 @@
 //! | a character device, a FIFO, an open file handed over (`/dev/stdout`, `/dev/fd/3`) | written through; what it answers is reported |
 //! | a block device, a socket, a folder | refused |
 
-use node::failure::Failure;
+use crate::failure::Failure;
 use rustix::fs::{Access, access};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind, IsTerminal as _, Write as _};

@@ -37,7 +37,7 @@ pub fn run(directory: &Path) -> Result<String, Box<dyn Error>> {
     let config = plan_config(&options, FILE_BYTES, 0, 0)?;
     let (uuid, nonce) = (fresh::uuid()?, fresh::number()?);
     let new = NewArray { uuid, name: "mine".into(), nonce, created_unix_s: 0 };
-    create::create(&paths, config, &new, || Ok(()))?;
+    create::create(&paths, config, &new, || Ok::<_, node::error::Error>(()))?;
 
     let mut array = open::assemble(&paths, EngineOptions::default())?.array;
     let mut slots = Vec::new(); // one for each chunk that a request touches

@@ -1,6 +1,7 @@
 //! What must hold before a member is failed, replaced or added: the same checks on a running array and, before a command
 //! assembles one for itself, on what its superblocks say, so that a refusal changes nothing.
 
+use crate::error::{Error, Refusal};
 use crate::open::{Candidate, Found, array_name, look_at, member_name};
 use crate::volume::Running;
 use block::DevIndex;
@@ -102,36 +103,33 @@ impl View {
     }
 
     /// The member that a name (`data3`, `log0`) or a path stands for.
-    pub fn find(&self, wanted: &str) -> Result<DevIndex, String> {
+    pub fn find(&self, wanted: &str) -> Result<DevIndex, Refusal> {
         let by_name = self.members().find(|dev| self.name_of(*dev) == wanted);
         let has_path = |dev: &DevIndex| {
             self.paths[dev.index()].as_deref().is_some_and(|path| same_file(path, Path::new(wanted)))
         };
         match (by_name, self.members().find(has_path)) {
             // Files may be called as other members are. The wrong one must not be taken out of service.
-            (Some(named), Some(other)) if named != other => Err(format!(
-                "{wanted}: is the name of one member and the path of another one ({}); for that one write ./{wanted}, \
-                 for {} its path",
-                self.name_of(other),
-                self.name_of(named)
-            )),
+            (Some(named), Some(other)) if named != other => Err(Refusal::Ambiguous {
+                wanted: wanted.to_owned(),
+                named: self.name_of(named),
+                other: self.name_of(other),
+            }),
             (Some(dev), _) | (None, Some(dev)) => Ok(dev),
             (None, None) => {
                 let names = self.members().map(|dev| self.name_of(dev)).collect::<Vec<_>>().join(", ");
-                Err(format!(
-                    "{wanted}: not a member of this array; expected one of {names} or the path of a member"
-                ))
+                Err(Refusal::Unknown { wanted: wanted.to_owned(), names })
             }
         }
     }
 
     /// Whether a member may be taken out of service.
-    pub fn check_fail(&self, dev: DevIndex, caution: Caution, consent: Consent) -> Result<(), String> {
+    pub fn check_fail(&self, dev: DevIndex, caution: Caution, consent: Consent) -> Result<(), Refusal> {
         if self.unnamed.contains(&dev) {
             return Ok(()); // the array is going to be started without it
         }
         if !self.is_in_service(dev) {
-            return Err(format!("{}: has failed already; replace it", self.name_of(dev)));
+            return Err(Refusal::FailedAlready { name: self.name_of(dev) });
         }
         self.check_tolerated(dev, caution)?;
         if caution == Caution::Forced { Ok(()) } else { self.check_redundancy(dev, consent) }
@@ -144,22 +142,22 @@ impl View {
         path: &Path,
         caution: Caution,
         consent: Consent,
-    ) -> Result<(), String> {
+    ) -> Result<(), Error> {
         if !self.accepts_writes {
-            return Err("the array has failed: a replacement cannot be filled any more".to_owned());
+            return Err(Refusal::ArrayFailed.into());
         }
-        let candidate = look_at(path).map_err(|failure| failure.to_string())?;
+        let candidate = look_at(path)?;
         self.check_unused(&candidate, caution)?;
         let needed = self.place_bytes(dev);
         if candidate.size_bytes < needed {
-            return Err(too_small(path, candidate.size_bytes, needed));
+            return Err(too_small(path, candidate.size_bytes, needed).into());
         }
         self.check_tolerated(dev, Caution::Careful)?;
-        self.check_redundancy(dev, consent)
+        Ok(self.check_redundancy(dev, consent)?)
     }
 
     /// Whether a device may become a spare; whether it is one already.
-    pub fn check_spare(&self, candidate: &Candidate, caution: Caution) -> Result<bool, String> {
+    pub fn check_spare(&self, candidate: &Candidate, caution: Caution) -> Result<bool, Refusal> {
         let already = candidate.superblock().is_some_and(|s| s.array == self.array && s.role == Role::Spare);
         if !already {
             self.check_unused(candidate, caution)?;
@@ -172,16 +170,13 @@ impl View {
     }
 
     /// A member that works is not taken out without a question if nothing else may fail then.
-    fn check_redundancy(&self, dev: DevIndex, consent: Consent) -> Result<(), String> {
+    fn check_redundancy(&self, dev: DevIndex, consent: Consent) -> Result<(), Refusal> {
         let works = self.states[dev.index()] == MemberState::Healthy && !self.unnamed.contains(&dev);
         let left = self.config.geometry.parity_count().saturating_sub(self.missing_beside(dev).len() + 1);
         if !works || left > 0 || consent.is_given() {
             return Ok(());
         }
-        Err(format!(
-            "{}: works, and without it one more failure loses data; --yes if it is to go out of service all the same",
-            self.name_of(dev)
-        ))
+        Err(Refusal::LastRedundancy { name: self.name_of(dev) })
     }
 
     /// Members but `dev` that are not whole.
@@ -192,44 +187,36 @@ impl View {
     }
 
     /// Another loss must be within what the code can make up for.
-    fn check_tolerated(&self, dev: DevIndex, caution: Caution) -> Result<(), String> {
+    fn check_tolerated(&self, dev: DevIndex, caution: Caution) -> Result<(), Refusal> {
         let missing = self.missing_beside(dev);
         let tolerated = self.config.geometry.parity_count();
         if missing.len() < tolerated || caution == Caution::Forced || !self.is_in_service(dev) {
             return Ok(());
         }
-        Err(format!(
-            "{}: cannot be spared, {} already out of service or being rebuilt and the array bears {tolerated}; replace first what has failed",
-            self.name_of(dev),
-            match missing.as_slice() {
-                [one] => format!("{one} is"),
-                several => format!("{} are", several.join(" and ")),
-            }
-        ))
+        let missing = match missing.as_slice() {
+            [one] => format!("{one} is"),
+            several => format!("{} are", several.join(" and ")),
+        };
+        Err(Refusal::CannotBeSpared { name: self.name_of(dev), missing, tolerated })
     }
 
     /// Refuses a device that works for an array or holds somebody's content. A former member of this array is welcome
     /// back.
-    fn check_unused(&self, candidate: &Candidate, caution: Caution) -> Result<(), String> {
-        let path = candidate.path.display();
+    fn check_unused(&self, candidate: &Candidate, caution: Caution) -> Result<(), Refusal> {
+        let path = candidate.path.clone();
         for dev in self.members().filter(|&dev| self.is_in_service(dev)) {
-            if self.paths[dev.index()].as_deref().is_some_and(|path| same_file(path, &candidate.path)) {
-                return Err(format!("{path}: is {} of this array; use another device", self.name_of(dev)));
+            if self.paths[dev.index()].as_deref().is_some_and(|own| same_file(own, &candidate.path)) {
+                return Err(Refusal::OwnMember { path, name: self.name_of(dev) });
             }
         }
         if caution == Caution::Forced {
             return Ok(());
         }
         if let Some(superblock) = candidate.superblock().filter(|superblock| superblock.array != self.array) {
-            let array = array_name(superblock);
-            return Err(format!(
-                "{path}: is a member of array {array}; use another device, or --force to overwrite it"
-            ));
+            return Err(Refusal::OthersMember { path, array: array_name(superblock) });
         }
         match candidate.signature {
-            Some(signature) => {
-                Err(format!("{path}: holds {signature}; use another device, or --force to overwrite it"))
-            }
+            Some(signature) => Err(Refusal::Foreign { path, signature }),
             None => Ok(()),
         }
     }
@@ -246,8 +233,8 @@ impl View {
     }
 }
 
-fn too_small(path: &Path, found: u64, needed: u64) -> String {
-    format!("{}: holds {found} bytes, expected at least {needed}; use a larger device", path.display())
+fn too_small(path: &Path, found_bytes: u64, needed_bytes: u64) -> Refusal {
+    Refusal::TooSmall { path: path.to_owned(), found_bytes, needed_bytes }
 }
 
 /// Whether two paths lead to one file.

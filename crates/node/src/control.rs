@@ -4,7 +4,7 @@
 //! The server answers when the thing asked for has happened or, for rebuild and scrub, has begun; their progress is
 //! polled with [`Request::Status`].
 
-use crate::failure::Failure;
+use crate::error::{Error, Silence};
 use crate::operate::Steering;
 use crate::status::Status;
 use serde::{Deserialize, Serialize};
@@ -139,21 +139,16 @@ pub fn run_dir() -> PathBuf {
 
 /// Makes the directory, for this user alone, unless it is there. Somebody else's is refused: whoever owns it could
 /// answer in the array's name.
-pub fn make_run_dir() -> Result<PathBuf, Failure> {
+pub fn make_run_dir() -> Result<PathBuf, Error> {
     let dir = run_dir();
-    let at = |error: std::io::Error| {
-        Failure::new(format!("{}: {error}; set ELASTRIPE_RUN_DIR to a directory of yours", dir.display()))
-    };
+    let at = |source| Error::RunDir { path: dir.clone(), source };
     if !dir.is_dir() {
         fs::DirBuilder::new().recursive(true).mode(0o700).create(&dir).map_err(at)?;
     }
     let owner = fs::metadata(&dir).map_err(at)?.uid();
     let own = rustix::process::geteuid().as_raw();
     if owner != own && owner != 0 {
-        return Err(Failure::new(format!(
-            "{}: belongs to user {owner}, expected {own}; set ELASTRIPE_RUN_DIR to a directory of yours",
-            dir.display()
-        )));
+        return Err(Error::RunDirOwner { path: dir, owner, expected: own });
     }
     Ok(dir)
 }
@@ -171,37 +166,35 @@ impl Client {
     }
 
     /// Asks, and waits for the answer.
-    pub fn ask(&mut self, request: &Request) -> Result<Reply, Failure> {
-        let at = |what: &str| {
-            Failure::new(format!("{}: {what}; did the server stop?", self.path.display()))
-                .with_unknown_outcome()
-        };
-        let mut line = serde_json::to_vec(request)?;
+    pub fn ask(&mut self, request: &Request) -> Result<Reply, Error> {
+        let at = |silence| Error::Unanswered { path: self.path.clone(), silence };
+        let mut line = serde_json::to_vec(request).map_err(Error::Unwritable)?;
         line.push(b'\n');
-        self.stream.get_mut().write_all(&line).map_err(|error| at(&error.to_string()))?;
+        let sent = self.stream.get_mut().write_all(&line);
+        sent.map_err(|error| at(Silence::Broken(error)))?;
         let mut answer = String::new();
-        let length = self.stream.read_line(&mut answer).map_err(|error| at(&error.to_string()))?;
-        if length == 0 {
-            return Err(at("the server closed the connection"));
+        let received = self.stream.read_line(&mut answer);
+        if received.map_err(|error| at(Silence::Broken(error)))? == 0 {
+            return Err(at(Silence::Closed));
         }
-        serde_json::from_str(&answer).map_err(|error| at(&format!("found {answer:?}: {error}")))
+        serde_json::from_str(&answer).map_err(|source| at(Silence::Nonsense { found: answer, source }))
     }
 
     /// Asks for something to be done.
-    pub fn order(&mut self, request: &Request) -> Result<(), Failure> {
+    pub fn order(&mut self, request: &Request) -> Result<(), Error> {
         match self.ask(request)?.error {
-            Some(why) => Err(Failure::new(why)),
+            Some(why) => Err(Error::ServerRefuses(why)),
             None => Ok(()),
         }
     }
 
     /// Asks how the array is.
-    pub fn status(&mut self) -> Result<Status, Failure> {
+    pub fn status(&mut self) -> Result<Status, Error> {
         let reply = self.ask(&Request::Status)?;
-        reply.status.map(|status| *status).ok_or_else(|| {
-            Failure::new(
-                reply.error.unwrap_or_else(|| format!("{}: an answer without a status", self.path.display())),
-            )
-        })
+        match (reply.status, reply.error) {
+            (Some(status), _) => Ok(*status),
+            (None, Some(why)) => Err(Error::ServerRefuses(why)),
+            (None, None) => Err(Error::NoStatus { path: self.path.clone() }),
+        }
     }
 }

@@ -1,16 +1,15 @@
 //! Fresh random numbers from the operating system.
 
-use crate::failure::Failure;
+use crate::error::Error;
 use format::ArrayUuid;
 
 /// A number nobody can guess.
-pub fn number() -> Result<u64, Failure> {
-    getrandom::u64()
-        .map_err(|error| Failure::new(format!("no random numbers from the operating system: {error}")))
+pub fn number() -> Result<u64, Error> {
+    getrandom::u64().map_err(Error::Random)
 }
 
 /// A random (version 4) UUID.
-pub fn uuid() -> Result<ArrayUuid, Failure> {
+pub fn uuid() -> Result<ArrayUuid, Error> {
     let (high, low) = (number()?, number()?);
     let mut bytes = [0u8; 16];
     bytes[..8].copy_from_slice(&high.to_be_bytes());

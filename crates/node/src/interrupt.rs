@@ -1,12 +1,9 @@
 //! SIGINT and SIGTERM while this command runs an array: the work is given up and the array stopped in order.
 
-use crate::failure::Failure;
+use crate::error::Error;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-
-/// What a shell adds to the number of the signal that ended a process.
-const EXIT_SIGNAL: u8 = 128;
 
 /// See the module's documentation.
 pub struct Interrupt {
@@ -19,12 +16,12 @@ pub struct Interrupt {
 impl Interrupt {
     /// Watches for signals. Until [`Interrupt::hold`], one ends the process at once unless the array is `clean`: it cannot
     /// make an array worse that was not stopped in order, and recovery may take long.
-    pub fn watch(clean: bool) -> Result<Self, Failure> {
+    pub fn watch(clean: bool) -> Result<Self, Error> {
         let (deadly, signal) = (Arc::new(AtomicBool::new(!clean)), Arc::new(AtomicUsize::new(0)));
         for (number, name) in [(SIGINT, 2), (SIGTERM, 15)] {
             signal_hook::flag::register_conditional_default(number, Arc::clone(&deadly))
                 .and_then(|_| signal_hook::flag::register_usize(number, Arc::clone(&signal), name))
-                .map_err(|error| Failure::new(format!("signals: {error}")))?;
+                .map_err(Error::Signals)?;
         }
         Ok(Self { deadly, signal })
     }
@@ -35,13 +32,11 @@ impl Interrupt {
     }
 
     /// An error if a signal came.
-    pub fn check(&self) -> Result<(), Failure> {
-        let number = match self.signal.load(Ordering::SeqCst) {
+    pub fn check(&self) -> Result<(), Error> {
+        let signal = match self.signal.load(Ordering::SeqCst) {
             0 => return Ok(()),
             number => u8::try_from(number).unwrap_or(0),
         };
-        let what = "interrupted: the work is given up, and the array stopped in order (a rebuild goes on with the next \
-                    start)";
-        Err(Failure::new(what).with_exit(EXIT_SIGNAL + number))
+        Err(Error::Interrupted { signal })
     }
 }

@@ -3,17 +3,13 @@
 #![forbid(unsafe_code)]
 #![deny(clippy::print_stdout, clippy::print_stderr, reason = "they panic when nobody reads: see `output`")]
 
-pub mod background;
-pub mod cache;
 pub mod checks;
-pub mod consistency;
 pub mod control;
 pub mod create;
 pub mod describe;
 pub mod driver;
-pub mod elastic;
+pub mod error;
 pub mod event;
-pub mod failure;
 pub mod fresh;
 pub mod inspect;
 pub mod interrupt;
@@ -26,6 +22,7 @@ pub mod offline;
 pub mod open;
 pub mod operate;
 pub mod output;
+pub mod placement;
 pub mod reactions;
 pub mod registry;
 pub mod scan;

@@ -2,7 +2,6 @@
 
 use crate::output;
 use crate::units::show_moment;
-use clap::ValueEnum;
 use std::io::IsTerminal;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -38,7 +37,7 @@ impl Level {
 }
 
 /// Whether lines of the log begin with the time.
-#[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum LogTime {
     /// Unless standard error is a terminal, or the journal, which has the time anyway.
     #[default]

@@ -5,7 +5,7 @@
 //! superblock: another command, or a server, may have taken it meanwhile. A file that a server was asked to take is kept
 //! even if no answer came ([`MadeFile::keep`]).
 
-use crate::failure::Failure;
+use crate::error::Error;
 use crate::open::look_at;
 use device::{Existing, allocate_file, create_file};
 use std::fs::{self, File};
@@ -32,7 +32,7 @@ pub struct MadeFile {
 
 impl MadeFile {
     /// Makes a file where there is nothing yet, or an empty file: sparse, or with all its room.
-    pub fn make(path: &Path, size_bytes: u64, allocate: bool) -> Result<Self, Failure> {
+    pub fn make(path: &Path, size_bytes: u64, allocate: bool) -> Result<Self, Error> {
         let made = Self::make_sparse(path, size_bytes)?;
         if allocate {
             allocate_file(path)?;
@@ -40,8 +40,8 @@ impl MadeFile {
         Ok(made)
     }
 
-    fn make_sparse(path: &Path, size_bytes: u64) -> Result<Self, Failure> {
-        let at = |error: io::Error| Failure::new(format!("{}: {error}", path.display()));
+    fn make_sparse(path: &Path, size_bytes: u64) -> Result<Self, Error> {
+        let at = |source| Error::At { path: path.to_owned(), source };
         match File::options().write(true).create_new(true).open(path) {
             Ok(file) => {
                 let identity = identity_of(&file.metadata().map_err(at)?);

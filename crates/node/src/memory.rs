@@ -1,72 +1,17 @@
 //! How much memory an array may take on this machine, and what is said of it.
 
-use crate::failure::Failure;
-use crate::units::{parse_size, show_size};
-use array::{EngineOptions, MemoryNeed};
-use clap::Args;
-use format::ArrayConfig;
+use crate::units::show_size;
+use array::MemoryNeed;
 use serde_json::{Value, json};
 use std::fs;
 use std::path::{Path, PathBuf};
 
 /// A modest guess where the system does not say.
 const GUESS_BYTES: u64 = 2 << 30;
-/// An array whose chunk size is chosen takes at most one in so many bytes of the machine's memory: others want some, too.
-const SHARE_DIVISOR: u64 = 2;
-/// Chunk sizes that can be chosen.
-pub const CHUNK_BYTES: std::ops::RangeInclusive<u64> = 4 << 10..=1 << 20;
-
-/// The option by which an operator says what an array may take.
-#[derive(Args, Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct MemoryLimit {
-    /// Memory that the array may take once all of it is written; instead of what this machine has.
-    #[arg(long, value_parser = parse_size, value_name = "SIZE")]
-    memory: Option<u64>,
-}
-
-impl MemoryLimit {
-    /// Bytes that an array may take at most.
-    pub fn bytes(self) -> u64 {
-        self.memory.unwrap_or_else(machine_bytes)
-    }
-
-    /// Bytes that an array whose chunk size is chosen may take at most.
-    pub fn bytes_if_chosen(self) -> u64 {
-        self.memory.unwrap_or_else(|| machine_bytes() / SHARE_DIVISOR)
-    }
-
-    /// `--memory 1 GiB`, or `this machine has 23.43 GiB`.
-    pub fn show(self) -> String {
-        match self.memory {
-            Some(bytes) => format!("--memory allows {}", show_size(bytes)),
-            None => format!("this machine has {}", show_size(machine_bytes())),
-        }
-    }
-
-    /// Refuses an array that can never be served with as much memory.
-    pub fn check(self, config: &ArrayConfig, options: &EngineOptions) -> Result<MemoryNeed, Failure> {
-        let need = MemoryNeed::of(config, options)?;
-        if need.total_bytes() > self.bytes() {
-            return Err(Failure::new(format!(
-                "the array takes {}, {}: serve it where there is more, or, if much of it is not written, go on at the \
-                 risk of running out of memory with --memory {}",
-                show_need(&need),
-                self.show(),
-                ceil_size(need.total_bytes())
-            )));
-        }
-        Ok(need)
-    }
-}
 
 /// `4.35 GiB of memory when all of it is written`.
 pub fn show_need(need: &MemoryNeed) -> String {
     format!("{} of memory when all of it is written", show_size(need.total_bytes()))
-}
-
-/// As an option takes it, and not less: whole MiB.
-pub fn ceil_size(bytes: u64) -> String {
-    format!("{}MiB", bytes.div_ceil(1 << 20))
 }
 
 /// For output in JSON.

@@ -2,8 +2,8 @@
 
 use crate::checks::View;
 use crate::driver::DriverOptions;
+use crate::error::Error;
 use crate::event::Event;
-use crate::failure::Failure;
 use crate::interrupt::Interrupt;
 use crate::logbook::log;
 use crate::open::{Assembled, Force, Incomplete, lock, member_name};
@@ -41,14 +41,14 @@ impl Offline {
         force: Force,
         incomplete: Incomplete<'_>,
         rebuild_bytes_per_s: Option<u64>,
-        check: impl FnOnce(&View) -> Result<(), String>,
-    ) -> Result<Self, Failure> {
+        check: impl FnOnce(&View) -> Result<(), Error>,
+    ) -> Result<Self, Error> {
         let commit = CommitPolicy { every_requests: None, idle_ns: None };
         let device_timeout_ns = Some(DEVICE_TIMEOUT_NS);
         let options =
             EngineOptions { commit, rebuild_bytes_per_s, device_timeout_ns, ..EngineOptions::default() };
         let locked = lock(paths, force, incomplete)?;
-        check(&View::of_found(&locked.found)).map_err(Failure::new)?;
+        check(&View::of_found(&locked.found))?;
         // Until now, and while an array recovers that was not stopped in order, the process may simply die.
         let interrupt = Interrupt::watch(locked.superblock().clean)?;
         let Assembled { array, found, report, .. } = locked.assemble(options, DriverOptions::default())?;
@@ -71,7 +71,7 @@ impl Offline {
         &mut self,
         mut show: impl FnMut(&Work),
         mut over: impl FnMut(&mut Running, &[Event], &[array::Done]) -> Option<T>,
-    ) -> Result<T, Failure> {
+    ) -> Result<T, Error> {
         let mut done = Vec::new();
         loop {
             self.running.drive(&mut done);
@@ -113,20 +113,20 @@ impl Offline {
     }
 
     /// Runs one control request of the engine to its end.
-    pub fn request(&mut self, start: impl FnOnce(&mut array::Engine, u64)) -> Result<(), Failure> {
+    pub fn request(&mut self, start: impl FnOnce(&mut array::Engine, u64)) -> Result<(), Error> {
         let tag = self.running.control(start);
         let result = self.run_until(
             |_| {},
             |_, _, answers| answers.iter().find(|done| done.tag == tag).map(|done| done.result),
         );
-        result?.map_err(Failure::new)
+        Ok(result??)
     }
 
     /// Stops the array in order.
-    pub fn stop(mut self) -> Result<(), Failure> {
+    pub fn stop(mut self) -> Result<(), Error> {
         self.running.engine().halt_maintenance();
         let stopped = self.running.stop();
-        stopped.map_err(|error| Failure::new(format!("stopping the array: {error}; the next start recovers")))
+        stopped.map_err(Error::Stopping)
     }
 }
 

@@ -1,7 +1,7 @@
 //! From paths to members: reads the superblocks, finds out which device is which, opens and locks them, assembles.
 
 use crate::driver::{self, Devices, DriverOptions};
-use crate::failure::Failure;
+use crate::error::{Error, NoMember, Truncation};
 use crate::fresh;
 use crate::output;
 use crate::units::show_size;
@@ -46,29 +46,22 @@ impl Candidate {
     }
 
     /// The superblock, or a line that says what is there instead.
-    pub fn require_superblock(&self) -> Result<&Superblock, Failure> {
-        self.superblock().ok_or_else(|| Failure::new(self.why_no_member()))
+    pub fn require_superblock(&self) -> Result<&Superblock, Error> {
+        self.superblock().ok_or_else(|| self.why_no_member().into())
     }
 
-    fn why_no_member(&self) -> String {
-        let path = self.path.display();
-        let least = SUPERBLOCK_OFFSETS[1] + META_BYTES as u64;
-        if self.size_bytes < least {
-            let found = self.size_bytes;
-            return format!(
-                "{path}: holds {found} bytes, no member of an array has less than {least}; name another path"
-            );
+    fn why_no_member(&self) -> NoMember {
+        let (path, found_bytes) = (self.path.clone(), self.size_bytes);
+        let least_bytes = SUPERBLOCK_OFFSETS[1] + META_BYTES as u64;
+        if found_bytes < least_bytes {
+            return NoMember::TooSmall { path, found_bytes, least_bytes };
         }
-        if let (true, Err(error)) = (self.looks_like_member, &self.copies[0]) {
-            return format!(
-                "{path}: both superblocks are damaged ({error}); leave this device out, the array may do without it"
-            );
+        if let (true, Err(source)) = (self.looks_like_member, &self.copies[0]) {
+            return NoMember::Damaged { path, source: source.clone() };
         }
         match self.signature {
-            Some(found) => format!("{path}: holds {found}, expected a member of an array; name another path"),
-            None => format!(
-                "{path}: not a member of an array (no superblock); name another path, or see `create`"
-            ),
+            Some(found) => NoMember::Foreign { path, found },
+            None => NoMember::NoSuperblock { path },
         }
     }
 }
@@ -87,19 +80,18 @@ impl Candidate {
     }
 
     /// What is wrong with a member that lost its end.
-    pub fn truncation(&self) -> Option<String> {
-        let (name, needed) = self.layout()?;
-        let (path, found) = (self.path.display(), self.size_bytes);
-        (found < needed).then(|| {
-            format!("{path}: {name} holds {found} bytes, the array's layout needs {needed}: it was truncated")
-        })
+    pub fn truncation(&self) -> Option<Truncation> {
+        let (name, needed_bytes) = self.layout()?;
+        let found_bytes = self.size_bytes;
+        let truncation = || Truncation { path: self.path.clone(), name, found_bytes, needed_bytes };
+        (found_bytes < needed_bytes).then(truncation)
     }
 }
 
 /// Reads what a path holds, without a lock and without changing it.
-pub fn look_at(path: &Path) -> Result<Candidate, Failure> {
+pub fn look_at(path: &Path) -> Result<Candidate, Error> {
     let probe = probe(path)?;
-    let file = File::open(path).map_err(|error| Failure::new(format!("{}: {error}", path.display())))?;
+    let file = File::open(path).map_err(|source| Error::At { path: path.to_owned(), source })?;
     let mut looks_like = false;
     let copies = [0, 1].map(|slot| {
         let mut bytes = [0u8; META_BYTES];
@@ -163,13 +155,13 @@ impl Found {
 }
 
 /// Looks at every path and finds out which member it is.
-pub fn discover(paths: &[PathBuf]) -> Result<Found, Failure> {
+pub fn discover(paths: &[PathBuf]) -> Result<Found, Error> {
     let candidates = paths.iter().map(|path| look_at(path)).collect::<Result<Vec<_>, _>>()?;
     arrange_candidates(&candidates)
 }
 
 /// The same, insisting on every member in service but `dispensable`.
-fn discover_all(paths: &[PathBuf], dispensable: Option<&str>) -> Result<Found, Failure> {
+fn discover_all(paths: &[PathBuf], dispensable: Option<&str>) -> Result<Found, Error> {
     let mut candidates = paths.iter().map(|path| look_at(path)).collect::<Result<Vec<_>, _>>()?;
     candidates.retain(|candidate| {
         let name = candidate.layout().map(|(name, _)| name);
@@ -179,7 +171,7 @@ fn discover_all(paths: &[PathBuf], dispensable: Option<&str>) -> Result<Found, F
     let (candidates, damaged): (Vec<_>, Vec<_>) =
         candidates.into_iter().partition(|candidate| candidate.superblock().is_some());
     let why = damaged.iter().map(Candidate::why_no_member).next();
-    let found = match (arrange_candidates(&candidates), &why) {
+    let found = match (arrange_candidates(&candidates), why) {
         (Ok(found), None) => found,
         (Ok(found), Some(why))
             if found.unnamed().is_empty() && damaged.iter().all(|one| one.looks_like_member) =>
@@ -187,48 +179,45 @@ fn discover_all(paths: &[PathBuf], dispensable: Option<&str>) -> Result<Found, F
             output::warn(format_args!("elastripe: left out: {why}"));
             found
         }
-        (Ok(_) | Err(_), Some(why)) => return Err(Failure::new(why)),
+        (Ok(_) | Err(_), Some(why)) => return Err(why.into()),
         (Err(failure), None) => return Err(failure),
     };
     let main_count = found.superblock().config.geometry.device_count();
     let mut names = found.unnamed().into_iter().map(|dev| member_name(main_count, dev));
     match names.find(|name| Some(name.as_str()) != dispensable) {
         None => Ok(found),
-        Some(name) => Err(Failure::new(format!(
-            "{name}: not among the named paths, although it was in service; name it, or `replace` it, or start without \
-             it with `serve --degraded`"
-        ))),
+        Some(name) => Err(Error::Unnamed { name }),
     }
 }
 
 /// The same, leaving out paths that are no members.
-fn discover_some(paths: &[PathBuf]) -> Result<Found, Failure> {
+fn discover_some(paths: &[PathBuf]) -> Result<Found, Error> {
     let (mut candidates, mut skipped) = (Vec::new(), Vec::new());
     for path in paths {
         match look_at(path)
             .and_then(|candidate| candidate.require_superblock().map(|_| ()).map(|()| candidate))
         {
             Ok(candidate) => match candidate.truncation() {
-                Some(why) => skipped.push(Failure::new(why)),
+                Some(why) => skipped.push(Error::Truncated(why)),
                 None => candidates.push(candidate),
             },
             Err(failure) => skipped.push(failure),
         }
     }
     if candidates.is_empty() {
-        return Err(skipped.pop().unwrap_or_else(|| Failure::new("no member was named")));
+        return Err(skipped.pop().unwrap_or(Error::NoneNamed));
     }
     skipped.iter().for_each(|failure| output::warn(format_args!("elastripe: left out: {failure}")));
     arrange_candidates(&candidates)
 }
 
 /// Finds out which candidate is which member of an array that can be assembled.
-pub fn arrange_candidates(candidates: &[Candidate]) -> Result<Found, Failure> {
+pub fn arrange_candidates(candidates: &[Candidate]) -> Result<Found, Error> {
     arrange_with(&candidates.iter().collect::<Vec<_>>(), arrange)
 }
 
 /// The same however many members are missing, to look at the array. Members that lost their end count as missing.
-pub fn arrange_any_candidates(candidates: &[Candidate]) -> Result<Found, Failure> {
+pub fn arrange_any_candidates(candidates: &[Candidate]) -> Result<Found, Error> {
     let whole = candidates.iter().filter(|candidate| candidate.truncation().is_none());
     let whole: Vec<&Candidate> = whole.collect();
     if whole.is_empty() {
@@ -240,7 +229,7 @@ pub fn arrange_any_candidates(candidates: &[Candidate]) -> Result<Found, Failure
 fn arrange_with(
     candidates: &[&Candidate],
     arrange: fn(&[Superblock]) -> Result<Arrangement, AssembleError>,
-) -> Result<Found, Failure> {
+) -> Result<Found, Error> {
     let superblocks =
         candidates.iter().map(|candidate| candidate.require_superblock()).collect::<Result<Vec<_>, _>>()?;
     let is_spare = |superblock: &Superblock| match superblock.role {
@@ -256,15 +245,15 @@ fn arrange_with(
             given.push(candidate);
         }
     }
-    let arrangement = arrange(&members).map_err(|error| explain(&error, &given))?;
+    let arrangement = arrange(&members).map_err(|error| explain(error, &given))?;
     let array = arrangement.newest.array;
     for (candidate, superblock) in &spares {
         if superblock.array != array {
-            return Err(Failure::new(format!(
-                "{}: spare of array {}, the others belong to {array}; leave it out",
-                candidate.path.display(),
-                superblock.array
-            )));
+            return Err(Error::OthersSpare {
+                path: candidate.path.clone(),
+                found: superblock.array,
+                expected: array,
+            });
         }
     }
     let path_of = |&index: &usize| given[index].path.clone();
@@ -282,22 +271,16 @@ fn arrange_with(
 }
 
 /// Says which paths an arrangement error is about.
-fn explain(error: &AssembleError, given: &[&Candidate]) -> Failure {
-    let path = |index: &usize| given.get(*index).map_or_else(String::new, |c| c.path.display().to_string());
+fn explain(error: AssembleError, given: &[&Candidate]) -> Error {
+    let path = |index: usize| given.get(index).map_or_else(PathBuf::new, |found| found.path.clone());
     match error {
-        AssembleError::OtherArray { index, found, expected } => Failure::new(format!(
-            "{}: belongs to array {found}, {} to {expected}; name the members of one array",
-            path(index),
-            path(&0)
-        )),
-        AssembleError::Duplicate { first, second, dev } => Failure::new(format!(
-            "{} and {}: both are device {dev} of the array, one is a copy of the other; leave one out",
-            path(first),
-            path(second)
-        )),
-        AssembleError::TooManyMissing { .. } => {
-            Failure::new(format!("{error}; name the paths of more members"))
+        AssembleError::OtherArray { index, found, expected } => {
+            Error::OtherArray { path: path(index), found, first: path(0), expected }
         }
+        AssembleError::Duplicate { first, second, dev } => {
+            Error::Copies { first: path(first), second: path(second), dev }
+        }
+        AssembleError::TooManyMissing { .. } => Error::TooManyMissing(error),
         AssembleError::Option(_)
         | AssembleError::Buffers { .. }
         | AssembleError::Memory { .. }
@@ -309,17 +292,15 @@ fn explain(error: &AssembleError, given: &[&Candidate]) -> Failure {
         | AssembleError::TooManyFaults
         | AssembleError::Inconsistent(_)
         | AssembleError::Unsupported
-        | AssembleError::DirtyDegraded => Failure::new(error),
+        | AssembleError::DirtyDegraded => Error::Arrange(error),
     }
 }
 
 /// A member that lost its end would be read as a failing device, chunk by chunk; better to say so at once.
-fn check_sizes(found: &Found, given: &[&Candidate]) -> Result<(), Failure> {
+fn check_sizes(found: &Found, given: &[&Candidate]) -> Result<(), Error> {
     let places = found.arrangement.places.iter().flatten();
     match places.filter_map(|&place| given.get(place)).find_map(|candidate| candidate.truncation()) {
-        Some(why) => {
-            Err(Failure::new(format!("{why}; `serve --degraded` does without it, `replace` it then")))
-        }
+        Some(truncation) => Err(Error::TruncatedMember(truncation)),
         None => Ok(()),
     }
 }
@@ -377,7 +358,7 @@ pub enum Incomplete<'a> {
 }
 
 /// Opens and locks the members at `paths`.
-pub fn lock(paths: &[PathBuf], force: Force, incomplete: Incomplete<'_>) -> Result<Locked, Failure> {
+pub fn lock(paths: &[PathBuf], force: Force, incomplete: Incomplete<'_>) -> Result<Locked, Error> {
     let mut found = match incomplete {
         Incomplete::Refuse => discover_all(paths, None)?,
         Incomplete::RefuseBut(name) => discover_all(paths, Some(name))?,
@@ -419,16 +400,14 @@ pub fn is_locked(candidate: &Candidate) -> bool {
     false
 }
 
-fn in_use(error: OpenError) -> Failure {
-    match &error {
-        OpenError::InUse { .. } => {
-            Failure::new(format!("{error}; is the array being served? see `elastripe status`"))
-        }
+fn in_use(error: OpenError) -> Error {
+    match error {
+        OpenError::InUse { .. } => Error::InUse(error),
         OpenError::Io { .. }
         | OpenError::Duplicate { .. }
         | OpenError::WrongKind { .. }
         | OpenError::LogicalBlock { .. }
-        | OpenError::Exists { .. } => Failure::new(error),
+        | OpenError::Exists { .. } => Error::Device(error),
     }
 }
 
@@ -439,34 +418,30 @@ impl Locked {
     }
 
     /// Assembles the array.
-    pub fn assemble(self, options: EngineOptions, driver: DriverOptions) -> Result<Assembled, Failure> {
+    pub fn assemble(self, options: EngineOptions, driver: DriverOptions) -> Result<Assembled, Error> {
         let Self { found, members } = self;
         let geometry = found.superblock().config.geometry;
         let devices = driver::start(members, geometry.chunk_bytes(), driver)?;
         let notes = devices.notes().to_vec();
         let (array, report) = Array::assemble(devices, &found.arrangement, fresh::number()?, options)
-            .map_err(|error| assembly_failure(&found, &error))?;
+            .map_err(|error| not_assembled(&found, error))?;
         Ok(Assembled { array, report, found, notes })
     }
 }
 
-fn assembly_failure(found: &Found, error: &AssembleError) -> Failure {
+fn not_assembled(found: &Found, error: AssembleError) -> Error {
     let array = name_of(found.superblock());
-    if let AssembleError::MemberFull { dev } = *error
+    if let AssembleError::MemberFull { dev } = error
         && let Some(Some(path)) = found.paths.get(dev.index())
     {
         let name = member_name(found.superblock().config.geometry.device_count(), dev);
-        return Failure::new(format!(
-            "array {array}: {name}: there is no room where {} lies (a full file system, quota or pool), and recovery has to \
-             write; nothing is lost, no member is out of service: make room and start again",
-            path.display()
-        ));
+        return Error::NoRoom { array, name, path: path.clone() };
     }
-    Failure::new(format!("array {array}: {error}"))
+    Error::Assemble { array, source: error }
 }
 
 /// Opens and locks the members at `paths` and assembles the array.
-pub fn assemble(paths: &[PathBuf], options: EngineOptions) -> Result<Assembled, Failure> {
+pub fn assemble(paths: &[PathBuf], options: EngineOptions) -> Result<Assembled, Error> {
     lock(paths, Force::Never, Incomplete::Refuse)?.assemble(options, DriverOptions::default())
 }
 
@@ -510,7 +485,7 @@ pub fn name_of(superblock: &Superblock) -> String {
 }
 
 /// Under the lock, the superblocks must be those that were looked at before it.
-fn confirm(members: &mut Members, found: &Found) -> Result<(), Failure> {
+fn confirm(members: &mut Members, found: &Found) -> Result<(), Error> {
     for (index, path) in found.paths.iter().enumerate() {
         let (Some(path), dev) = (path, DevIndex::new(index as u16)) else { continue };
         let newest = read_superblock(members, dev);
@@ -521,10 +496,7 @@ fn confirm(members: &mut Members, found: &Found) -> Result<(), Failure> {
                 && superblock.dev == dev
         });
         if !same {
-            return Err(Failure::new(format!(
-                "{}: its superblock changed while it was being opened; another process works on the array, try again",
-                path.display()
-            )));
+            return Err(Error::Changed { path: path.clone() });
         }
     }
     Ok(())

@@ -7,6 +7,7 @@
 //! [`Engine::in_flight`]: array::Engine::in_flight
 
 use crate::checks::{Caution, Consent, View, same_file};
+use crate::error::{Error, Refusal};
 use crate::event::{Event, WorkKind};
 use crate::open::{Spare, look_at, open_options};
 use crate::volume::Running;
@@ -81,7 +82,9 @@ impl Operator {
 
     /// Takes the spares among the given paths; those that cannot be had are reported.
     pub fn adopt_spares(&mut self, running: &mut Running, spares: &[Spare]) -> Vec<String> {
-        let adopt = |spare: &Spare| self.add_spare(running, &spare.path, Caution::Careful).err();
+        let adopt = |spare: &Spare| {
+            self.add_spare(running, &spare.path, Caution::Careful).err().map(|error| error.to_string())
+        };
         spares.iter().filter_map(adopt).collect()
     }
 
@@ -182,7 +185,7 @@ impl Operator {
         dev: DevIndex,
         caution: Caution,
         consent: Consent,
-    ) -> Result<(), String> {
+    ) -> Result<(), Error> {
         self.view(running).check_fail(dev, caution, consent)?;
         running.engine().fail_device(dev);
         Ok(())
@@ -196,10 +199,10 @@ impl Operator {
         path: &Path,
         caution: Caution,
         consent: Consent,
-    ) -> Result<(), String> {
+    ) -> Result<(), Error> {
         let view = self.view(running);
         if self.pending.iter().any(|pending| pending.dev == dev) {
-            return Err(format!("{}: is being replaced already", view.name_of(dev)));
+            return Err(Refusal::ReplacedAlready { name: view.name_of(dev) }.into());
         }
         view.check_replace(dev, path, caution, consent)?;
         let lock = self.lock_replacement(running, path)?;
@@ -209,7 +212,7 @@ impl Operator {
     }
 
     /// Locks what is to take a place. A spare is locked already, and so is a member that has just failed.
-    fn lock_replacement(&mut self, running: &Running, path: &Path) -> Result<Option<Members>, String> {
+    fn lock_replacement(&mut self, running: &Running, path: &Path) -> Result<Option<Members>, Error> {
         if let Some(at) = self.spares.iter().position(|held| same_file(&held.spare.path, path)) {
             return Ok(Some(self.spares.remove(at).lock));
         }
@@ -219,19 +222,18 @@ impl Operator {
             return Ok(None);
         }
         let lock = Members::open(&[Some(path.to_owned())], open_options(Access::Exclusive));
-        lock.map(Some).map_err(|error| error.to_string())
+        Ok(Some(lock?))
     }
 
     /// Keeps a device at hand for the next failure. Writes a superblock that says so, unless it is one already.
-    pub fn add_spare(&mut self, running: &mut Running, path: &Path, caution: Caution) -> Result<(), String> {
-        let candidate = look_at(path).map_err(|failure| failure.to_string())?;
+    pub fn add_spare(&mut self, running: &mut Running, path: &Path, caution: Caution) -> Result<(), Error> {
+        let candidate = look_at(path)?;
         let already = self.view(running).check_spare(&candidate, caution)?;
         if self.spares.iter().any(|held| same_file(&held.spare.path, path)) {
-            return Err(format!("{}: is a spare of this array already", path.display()));
+            return Err(Refusal::SpareAlready { path: path.to_owned() }.into());
         }
         // Locking refuses members of this array, too: they are locked by us.
-        let mut lock = Members::open(&[Some(path.to_owned())], open_options(Access::Exclusive))
-            .map_err(|error| error.to_string())?;
+        let mut lock = Members::open(&[Some(path.to_owned())], open_options(Access::Exclusive))?;
         if !already {
             let superblock = running.engine_ref().superblock_of(DevIndex::new(0));
             write_spare(&mut lock, path, superblock)?;
@@ -242,7 +244,7 @@ impl Operator {
     }
 
     /// Lets go of a spare, by name or path, and erases its superblock; its path.
-    pub fn remove_spare(&mut self, wanted: &Path) -> Result<PathBuf, String> {
+    pub fn remove_spare(&mut self, wanted: &Path) -> Result<PathBuf, Error> {
         let is_it = |(index, held): (usize, &HeldSpare)| {
             wanted == Path::new(&format!("spare{index}")) || same_file(&held.spare.path, wanted)
         };
@@ -251,7 +253,7 @@ impl Operator {
             let known = paths.collect::<Vec<_>>().join(", ");
             let known =
                 if known.is_empty() { "it has none".to_owned() } else { format!("these are {known}") };
-            format!("{}: not a spare of this array; {known}", wanted.display())
+            Refusal::NotASpare { wanted: wanted.to_owned(), known }
         })?;
         let path = self.spares[at].spare.path.clone();
         wipe_spare(&mut self.spares[at].lock, &path)?;
@@ -260,11 +262,9 @@ impl Operator {
     }
 
     /// Starts a scrub.
-    pub fn scrub(&mut self, running: &mut Running) -> Result<u64, String> {
+    pub fn scrub(&mut self, running: &mut Running) -> Result<u64, Error> {
         if let Some((kind, _, _)) = running.engine_ref().maintenance() {
-            return Err(format!(
-                "a {kind} is under way; wait for its end (`elastripe wait`), or see `status`"
-            ));
+            return Err(Refusal::UnderWay { kind: kind.to_string() }.into());
         }
         let tag = running.control(|engine, tag| engine.scrub(tag, 0));
         self.note_work(running, tag, WorkKind::Scrub, false);
@@ -272,7 +272,7 @@ impl Operator {
     }
 
     /// Lets a scrub wait, go on, or end; what it does now.
-    pub fn steer(running: &mut Running, steering: Steering) -> Result<&'static str, String> {
+    pub fn steer(running: &mut Running, steering: Steering) -> Result<&'static str, Error> {
         let engine = running.engine();
         let (done, what) = match steering {
             Steering::Pause => (engine.pause_scrub(), "waits until it is told to go on"),
@@ -281,8 +281,8 @@ impl Operator {
         };
         match (done, steering) {
             (true, _) => Ok(what),
-            (false, Steering::Resume) => Err("no scrub is paused".to_owned()),
-            (false, Steering::Pause | Steering::Stop) => Err("no scrub is under way".to_owned()),
+            (false, Steering::Resume) => Err(Refusal::NoScrubPaused.into()),
+            (false, Steering::Pause | Steering::Stop) => Err(Refusal::NoScrub.into()),
         }
     }
 
@@ -357,8 +357,8 @@ impl Operator {
     }
 
     /// The member that a name (`data3`, `log0`) or a path stands for.
-    pub fn find(&self, running: &Running, wanted: &str) -> Result<DevIndex, String> {
-        self.view(running).find(wanted)
+    pub fn find(&self, running: &Running, wanted: &str) -> Result<DevIndex, Error> {
+        Ok(self.view(running).find(wanted)?)
     }
 
     /// Where the members are, or were before they failed.
@@ -402,7 +402,7 @@ impl Operator {
                 self.paths[dev.index()] = Some(path.clone());
                 events.push(Event::Replaced { dev, path });
             }
-            Err(why) => events.push(Event::NotReplaced { dev, path, why }),
+            Err(error) => events.push(Event::NotReplaced { dev, path, why: error.to_string() }),
         }
     }
 }
@@ -417,52 +417,53 @@ fn install_device(
     dev: DevIndex,
     path: &Path,
     member: Option<Member>,
-) -> Result<u32, String> {
+) -> Result<u32, Error> {
     let devices = running.array().devices();
     let installed = match member {
         Some(member) => devices.install(dev, member),
         None => devices.replace(dev, path),
     };
-    installed.map_err(|error| error.to_string())?;
+    installed?;
+    let at = |fault| Refusal::Fault { path: path.to_owned(), fault };
     let zeros = [0u8; META_BYTES];
     for offset in SUPERBLOCK_OFFSETS {
-        devices.write_now(dev, offset, &zeros).map_err(|fault| format!("{}: {fault}", path.display()))?;
+        devices.write_now(dev, offset, &zeros).map_err(at)?;
     }
-    devices.flush_now(dev).map_err(|fault| format!("{}: {fault}", path.display()))?;
+    devices.flush_now(dev).map_err(at)?;
     let highest =
         running.engine_ref().health().members().iter().map(|member| member.serial).max().unwrap_or(0);
-    highest.checked_add(1).ok_or_else(|| "the array has used up its serial numbers".to_owned())
+    Ok(highest.checked_add(1).ok_or(Refusal::NoSerialsLeft)?)
 }
 
 /// Makes a spare forget that it is one.
-pub fn wipe_spare(lock: &mut Members, path: &Path) -> Result<(), String> {
+pub fn wipe_spare(lock: &mut Members, path: &Path) -> Result<(), Error> {
     let own = DevIndex::new(0);
-    let at = |fault: block::IoFault| format!("{}: {fault}", path.display());
+    let at = |fault| Refusal::Fault { path: path.to_owned(), fault };
     for offset in SUPERBLOCK_OFFSETS {
         lock.write_now(own, offset, &[0u8; META_BYTES]).map_err(at)?;
     }
-    lock.flush_now(own).map_err(at)
+    Ok(lock.flush_now(own).map_err(at)?)
 }
 
 /// Makes a device say that it is a spare of the array. Its update counter is the lowest, so that whatever the array
 /// writes later counts.
-fn write_spare(lock: &mut Members, path: &Path, mut superblock: Superblock) -> Result<(), String> {
+fn write_spare(lock: &mut Members, path: &Path, mut superblock: Superblock) -> Result<(), Error> {
     let place = superblock.config.geometry.device_count() + usize::from(superblock.config.log_count);
     superblock.members.truncate(place);
     superblock.members.push(MemberEntry { serial: 0, state: MemberState::Absent });
-    superblock.dev =
-        u16::try_from(place).map(DevIndex::new).map_err(|_| "the array has no room for spares".to_owned())?;
+    superblock.dev = u16::try_from(place).map(DevIndex::new).map_err(|_| Refusal::NoRoomForSpares)?;
     superblock.role = Role::Spare;
     superblock.serial = 0;
     superblock.clean = true;
     superblock.faults = FaultRecord::default();
     let own = DevIndex::new(0);
+    let at = |fault| Refusal::Fault { path: path.to_owned(), fault };
     for (copy, offset) in SUPERBLOCK_OFFSETS.into_iter().enumerate() {
         superblock.config_seq = copy as u64;
-        superblock.check().map_err(|error| format!("{}: {error}", path.display()))?;
+        superblock.check().map_err(|source| Refusal::Superblock { path: path.to_owned(), source })?;
         let mut bytes = [0u8; META_BYTES];
         superblock.encode(copy, &mut bytes);
-        lock.write_now(own, offset, &bytes).map_err(|fault| format!("{}: {fault}", path.display()))?;
+        lock.write_now(own, offset, &bytes).map_err(at)?;
     }
-    lock.flush_now(own).map_err(|fault| format!("{}: {fault}", path.display()))
+    Ok(lock.flush_now(own).map_err(at)?)
 }

@@ -3,14 +3,14 @@
 //! nobody has locked is news, not rubbish.
 
 use crate::control::{Client, make_run_dir, run_dir};
-use crate::failure::Failure;
+use crate::error::Error;
 use format::ArrayUuid;
 use serde::{Deserialize, Serialize};
 use std::fs::{self, File, TryLockError};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 /// Whoever looks at a record holds it for a moment.
@@ -68,7 +68,7 @@ pub enum Trace {
     /// It begins or ends just now.
     Passing,
     /// It cannot be asked.
-    Unreachable(Failure),
+    Unreachable(Error),
 }
 
 /// Arrays that have a control socket here, with what is known of their servers.
@@ -95,7 +95,7 @@ fn trace_of(array: ArrayUuid) -> Trace {
                 Err(_) => Trace::Dead(read_record(io::empty(), array)),
             }
         }
-        Err(error) => Trace::Unreachable(Failure::new(format!("{}: {error}", path.display()))),
+        Err(error) => Trace::Unreachable(Error::At { path, source: error }),
     }
 }
 
@@ -122,9 +122,9 @@ struct RecordFile {
 
 impl RecordFile {
     /// Locks the record, or says who has it.
-    fn lock(array: ArrayUuid) -> Result<Self, Failure> {
+    fn lock(array: ArrayUuid) -> Result<Self, Error> {
         let path = record_path(array);
-        let at = |error: io::Error| advised(&path, &error);
+        let at = |source| Error::RunDir { path: path.clone(), source };
         let started = Instant::now();
         loop {
             let mut options = File::options();
@@ -179,10 +179,10 @@ pub struct ControlSocket {
 impl ControlSocket {
     /// Listens, in the place of a server that is gone. Members with this UUID that another process serves are others:
     /// ours are locked, so one is a copy of the other.
-    pub fn listen(array: ArrayUuid, record: &Record) -> Result<Self, Failure> {
+    pub fn listen(array: ArrayUuid, record: &Record) -> Result<Self, Error> {
         make_run_dir()?;
         let path = socket_path(array);
-        let at = |error: io::Error| advised(&path, &error);
+        let at = |source| Error::RunDir { path: path.clone(), source };
         let mut file = RecordFile::lock(array)?;
         if UnixStream::connect(&path).is_ok() {
             let unknown = Record { uuid: array.to_string(), ..Record::default() };
@@ -211,14 +211,7 @@ impl Drop for ControlSocket {
     }
 }
 
-fn served_already(array: ArrayUuid, record: &Record) -> Failure {
+fn served_already(array: ArrayUuid, record: &Record) -> Error {
     let who = if record.pid == 0 { "another process".to_owned() } else { record.describe() };
-    Failure::new(format!(
-        "array {array} is being served by {who}, so the members named here are a copy of it, with its UUID; stop that \
-         server first, or serve the copy from a run directory of its own (ELASTRIPE_RUN_DIR)"
-    ))
-}
-
-fn advised(path: &Path, error: &io::Error) -> Failure {
-    Failure::new(format!("{}: {error}; set ELASTRIPE_RUN_DIR to a directory of yours", path.display()))
+    Error::ServedAlready { array, who }
 }

@@ -1,6 +1,6 @@
 //! Finding the members of arrays among devices and files.
 
-use crate::failure::Failure;
+use crate::error::{Error, Search};
 use crate::open::{Candidate, look_at, name_of};
 use crate::output;
 use format::ArrayUuid;
@@ -23,11 +23,11 @@ pub struct Sight {
     /// Arrays, in the order of their first device.
     pub arrays: Vec<Sighted>,
     /// Paths named one by one that are no members, and why.
-    pub strangers: Vec<Failure>,
+    pub strangers: Vec<Error>,
 }
 
 /// Looks at `places`: devices and files, and what is in directories. Without any, at every block device.
-pub fn look_around(places: &[PathBuf]) -> Result<Sight, Failure> {
+pub fn look_around(places: &[PathBuf]) -> Result<Sight, Error> {
     let mut sight = Sight { arrays: Vec::new(), strangers: Vec::new() };
     let mut seen = HashSet::new();
     let everywhere = if places.is_empty() { block_devices()? } else { Vec::new() };
@@ -46,7 +46,7 @@ pub fn look_around(places: &[PathBuf]) -> Result<Sight, Failure> {
 
 impl Sight {
     /// Takes note of a path; if it is no member, why.
-    fn add(&mut self, path: &Path, seen: &mut HashSet<device::Identity>) -> Option<Failure> {
+    fn add(&mut self, path: &Path, seen: &mut HashSet<device::Identity>) -> Option<Error> {
         let candidate = match look_at(path) {
             Ok(candidate) => candidate,
             Err(failure) => return Some(failure),
@@ -67,29 +67,18 @@ impl Sight {
     }
 
     /// The array of this name or UUID; if none is wanted, the only one.
-    fn choose(self, wanted: Option<&str>) -> Result<Sighted, Failure> {
-        let names = || {
-            let names = self.arrays.iter().map(|found| format!("{} ({})", show(&found.name), found.array));
-            names.collect::<Vec<_>>().join(", ")
-        };
+    fn choose(self, wanted: Option<&str>) -> Result<Sighted, Error> {
         let fits = |found: &&Sighted| {
             wanted.is_none_or(|wanted| found.name == wanted || found.array.to_string() == wanted)
         };
-        let count = self.arrays.iter().filter(fits).count();
-        let what = wanted.map_or_else(String::new, |wanted| format!("{wanted}: "));
-        match (count, self.arrays.is_empty()) {
-            (1, _) => {}
-            (_, true) => return Err(Failure::new(format!("{what}no member of an array was found"))),
-            (0, false) => return Err(Failure::new(format!("{what}not found; found {}", names()))),
-            (_, false) => {
-                return Err(Failure::new(format!(
-                    "{what}several arrays were found: {}; choose with --array UUID",
-                    names()
-                )));
-            }
+        let fitting = self.arrays.iter().filter(fits).count();
+        let names = self.arrays.iter().map(|found| format!("{} ({})", show(&found.name), found.array));
+        let found = names.collect();
+        let mut chosen = self.arrays.into_iter().filter(|found| fits(&found));
+        match (chosen.next(), chosen.next()) {
+            (Some(one), None) => Ok(one),
+            (_, _) => Err(Search { wanted: wanted.map(str::to_owned), found, fitting }.into()),
         }
-        let chosen = self.arrays.into_iter().find(|found| fits(&found));
-        chosen.ok_or_else(|| Failure::new("no member of an array was found"))
     }
 }
 
@@ -98,7 +87,7 @@ fn show(name: &str) -> &str {
 }
 
 /// The paths of an array's devices among `places`; strangers that were named one by one are mentioned.
-pub fn members_of(places: &[PathBuf], wanted: Option<&str>) -> Result<Vec<PathBuf>, Failure> {
+pub fn members_of(places: &[PathBuf], wanted: Option<&str>) -> Result<Vec<PathBuf>, Error> {
     let mut sight = look_around(places)?;
     let strangers = std::mem::take(&mut sight.strangers);
     let named: Vec<PathBuf> = places.to_vec();
@@ -121,8 +110,8 @@ pub fn members_of(places: &[PathBuf], wanted: Option<&str>) -> Result<Vec<PathBu
 }
 
 /// Files and block devices in a directory, by name.
-fn files_in(directory: &Path) -> Result<Vec<PathBuf>, Failure> {
-    let at = |error: std::io::Error| Failure::new(format!("{}: {error}", directory.display()));
+fn files_in(directory: &Path) -> Result<Vec<PathBuf>, Error> {
+    let at = |source| Error::At { path: directory.to_owned(), source };
     let mut paths = Vec::new();
     for entry in fs::read_dir(directory).map_err(at)? {
         let path = entry.map_err(at)?.path();
@@ -135,9 +124,9 @@ fn files_in(directory: &Path) -> Result<Vec<PathBuf>, Failure> {
 }
 
 /// All block devices that the kernel knows, but those that hold nothing.
-fn block_devices() -> Result<Vec<PathBuf>, Failure> {
+fn block_devices() -> Result<Vec<PathBuf>, Error> {
     const LIST: &str = "/proc/partitions";
-    let text = fs::read_to_string(LIST).map_err(|error| Failure::new(format!("{LIST}: {error}")))?;
+    let text = fs::read_to_string(LIST).map_err(|source| Error::At { path: LIST.into(), source })?;
     let names = text.lines().skip(2).filter_map(|line| line.split_whitespace().nth(3));
     let usable =
         |name: &&str| !name.starts_with("ram") && !name.starts_with("zram") && !name.starts_with("sr");

@@ -3,7 +3,7 @@
 //! Whatever can fail without the array being touched comes first ([`Endpoints::open`]), so that nothing is assembled in vain.
 
 use crate::control;
-use crate::failure::Failure;
+use crate::error::Error;
 use crate::logbook::{Level, log, log_as};
 use crate::notify::{self, notify};
 use crate::offline::warn_of_loss;
@@ -86,7 +86,7 @@ pub struct Endpoints {
 
 impl Endpoints {
     /// Listens at `addresses`; without any, at a socket of the array's own.
-    pub fn open(locked: &Locked, addresses: &[Address]) -> Result<Self, Failure> {
+    pub fn open(locked: &Locked, addresses: &[Address]) -> Result<Self, Error> {
         let superblock = locked.found.superblock();
         let uuid = superblock.array;
         let mut server = Server::new(ServerOptions {
@@ -117,7 +117,7 @@ pub fn serve(
     endpoints: Endpoints,
     service: &Service,
     ready: impl FnOnce(&[String]),
-) -> Result<Served, Failure> {
+) -> Result<Served, Error> {
     let Assembled { mut array, found, report, .. } = assembled;
     let Endpoints { mut server, uris, control, signals } = endpoints;
     let wake = array.devices().wake_fd().and_then(|fd| fd.try_clone_to_owned())?;
@@ -138,7 +138,7 @@ pub fn serve(
             .env("ELASTRIPE_URI", uri)
             .env_remove(notify::VARIABLE)
             .spawn();
-        steward.watch_child(child.map_err(|error| Failure::new(format!("--run: sh: {error}")))?);
+        steward.watch_child(child.map_err(Error::Child)?);
     }
     notify(&format!("READY=1\nSTATUS=serving at {}", uris.join(" ")));
     let summary = server.run(&mut running, &mut steward);
@@ -149,7 +149,7 @@ pub fn serve(
     steward.say_stopped(stopped.as_ref().err().map(ToString::to_string).as_deref());
     drop(control);
     let summary = summary?;
-    stopped.map_err(|error| Failure::new(format!("stopping the array: {error}; the next start recovers")))?;
+    stopped.map_err(Error::Stopping)?;
     if summary.abandoned > 0 {
         log(&format!("{} requests were not finished in time", summary.abandoned));
     }
@@ -157,7 +157,7 @@ pub fn serve(
 }
 
 /// Listens; the answer is what clients are told.
-fn listen(server: &mut Server, address: &Address) -> Result<String, Failure> {
+fn listen(server: &mut Server, address: &Address) -> Result<String, Error> {
     match address {
         Address::Unix(path) => {
             server.listen_unix(path)?;

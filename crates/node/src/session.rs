@@ -2,8 +2,8 @@
 
 use crate::checks::{Caution, Consent, View};
 use crate::control::{Client, Request};
+use crate::error::Error;
 use crate::event::Event;
-use crate::failure::Failure;
 use crate::offline::Offline;
 use crate::open::{Candidate, Force, Incomplete, describe, look_at};
 use crate::output;
@@ -64,7 +64,7 @@ pub enum Reach {
 }
 
 /// The server of the array that a member belongs to.
-pub fn reach(candidate: &Candidate) -> Result<Reach, Failure> {
+pub fn reach(candidate: &Candidate) -> Result<Reach, Error> {
     let superblock = candidate.require_superblock()?;
     let Ok(mut client) = Client::connect_to(&socket_path(superblock.array)) else { return Ok(Reach::Nobody) };
     let identity = device::identity(&candidate.path)?.numbers();
@@ -79,7 +79,7 @@ pub fn reach(candidate: &Candidate) -> Result<Reach, Failure> {
 }
 
 /// The server of the array that the first readable one of the paths belongs to.
-pub fn server_of(paths: &[PathBuf]) -> Result<Reach, Failure> {
+pub fn server_of(paths: &[PathBuf]) -> Result<Reach, Error> {
     let mut unreadable = None;
     for path in paths {
         match look_at(path)
@@ -89,7 +89,7 @@ pub fn server_of(paths: &[PathBuf]) -> Result<Reach, Failure> {
             Err(failure) => unreadable = unreadable.or(Some(failure)),
         }
     }
-    Err(unreadable.unwrap_or_else(|| Failure::new("no member was named")))
+    Err(unreadable.unwrap_or(Error::NoneNamed))
 }
 
 impl Session {
@@ -99,8 +99,8 @@ impl Session {
         force: Force,
         incomplete: Incomplete<'_>,
         rebuild_bytes_per_s: Option<u64>,
-        check: impl FnOnce(&View) -> Result<(), String>,
-    ) -> Result<Self, Failure> {
+        check: impl FnOnce(&View) -> Result<(), Error>,
+    ) -> Result<Self, Error> {
         if let Reach::Server(client) = server_of(paths)? {
             return Ok(Self::Live(client));
         }
@@ -110,7 +110,7 @@ impl Session {
     }
 
     /// How the array is.
-    pub fn status(&mut self) -> Result<Status, Failure> {
+    pub fn status(&mut self) -> Result<Status, Error> {
         match self {
             Self::Live(client) => client.status(),
             Self::Offline(offline) => Ok(of_running(&offline.running, &offline.operator, &[])),
@@ -118,7 +118,7 @@ impl Session {
     }
 
     /// Takes a member out of service; returns when the other members know.
-    pub fn fail(&mut self, device: &str, caution: Caution, consent: Consent) -> Result<(), Failure> {
+    pub fn fail(&mut self, device: &str, caution: Caution, consent: Consent) -> Result<(), Error> {
         match self {
             Self::Live(client) => {
                 let (force, yes) = (caution.is_forced(), consent.is_given());
@@ -129,7 +129,7 @@ impl Session {
                 if offline.operator.was_left_out(dev) {
                     return Ok(()); // it is out of service since the array was assembled without it
                 }
-                offline.operator.fail(&mut offline.running, dev, caution, consent).map_err(Failure::new)?;
+                offline.operator.fail(&mut offline.running, dev, caution, consent)?;
                 if offline.running.engine_ref().accepts_writes() {
                     return offline.request(|engine, tag| engine.flush(tag));
                 }
@@ -139,7 +139,7 @@ impl Session {
     }
 
     /// Puts another device in a member's place; [`Session::await_rebuild`] sees to it that it is filled.
-    pub fn replace(&mut self, replacement: &Replacement<'_>) -> Result<(), Failure> {
+    pub fn replace(&mut self, replacement: &Replacement<'_>) -> Result<(), Error> {
         let Replacement { device, path, caution, consent, rate } = *replacement;
         match self {
             Self::Live(client) => {
@@ -156,13 +156,13 @@ impl Session {
             Self::Offline(offline) => {
                 let dev = offline.find(device)?;
                 let Offline { operator, running, .. } = offline.as_mut();
-                operator.replace(running, dev, path, caution, consent).map_err(Failure::new)
+                operator.replace(running, dev, path, caution, consent)
             }
         }
     }
 
     /// Stays until what took the place of `device` is filled.
-    pub fn await_rebuild(&mut self, device: &str, patience: Patience, show: Show<'_>) -> Result<(), Failure> {
+    pub fn await_rebuild(&mut self, device: &str, patience: Patience, show: Show<'_>) -> Result<(), Error> {
         match (self, patience) {
             (Self::Live(_), Patience::Start) => Ok(()),
             (Self::Live(client), Patience::Wait) => wait_for_work(client, "rebuild", show).map(|_| ()),
@@ -174,14 +174,12 @@ impl Session {
     }
 
     /// Keeps a device at hand for the next failure.
-    pub fn add_spare(&mut self, path: &Path, caution: Caution) -> Result<(), Failure> {
+    pub fn add_spare(&mut self, path: &Path, caution: Caution) -> Result<(), Error> {
         match self {
             Self::Live(client) => {
                 client.order(&Request::AddSpare { path: path.to_owned(), force: caution.is_forced() })
             }
-            Self::Offline(offline) => {
-                offline.operator.add_spare(&mut offline.running, path, caution).map_err(Failure::new)
-            }
+            Self::Offline(offline) => offline.operator.add_spare(&mut offline.running, path, caution),
         }
     }
 
@@ -191,7 +189,7 @@ impl Session {
         rate: Option<u64>,
         patience: Patience,
         show: Show<'_>,
-    ) -> Result<Option<LastWork>, Failure> {
+    ) -> Result<Option<LastWork>, Error> {
         match self {
             Self::Live(client) => {
                 if rate.is_some() {
@@ -208,7 +206,7 @@ impl Session {
     }
 
     /// Counts the errors of one member, or of every one, anew.
-    pub fn clear(&mut self, device: Option<&str>) -> Result<(), Failure> {
+    pub fn clear(&mut self, device: Option<&str>) -> Result<(), Error> {
         match self {
             Self::Live(client) => client.order(&Request::Clear { device: device.map(for_server) }),
             Self::Offline(offline) => {
@@ -219,7 +217,7 @@ impl Session {
     }
 
     /// Parity commit.
-    pub fn commit(&mut self) -> Result<(), Failure> {
+    pub fn commit(&mut self) -> Result<(), Error> {
         match self {
             Self::Live(client) => client.order(&Request::Commit),
             Self::Offline(offline) => offline.request(|engine, tag| engine.commit(tag)),
@@ -227,7 +225,7 @@ impl Session {
     }
 
     /// Writes a checkpoint.
-    pub fn checkpoint(&mut self, kind: CheckpointKind) -> Result<(), Failure> {
+    pub fn checkpoint(&mut self, kind: CheckpointKind) -> Result<(), Error> {
         match self {
             Self::Live(client) => client.order(&Request::Checkpoint { full: kind == CheckpointKind::Full }),
             Self::Offline(offline) => offline.request(|engine, tag| engine.write_checkpoint(tag, kind)),
@@ -235,7 +233,7 @@ impl Session {
     }
 
     /// Ends the session; an array that this command runs is stopped in order.
-    pub fn close(self) -> Result<(), Failure> {
+    pub fn close(self) -> Result<(), Error> {
         match self {
             Self::Live(_) => Ok(()),
             Self::Offline(offline) => {
@@ -249,7 +247,7 @@ impl Session {
 }
 
 /// Follows rebuild or scrub on a server to its end.
-pub fn wait_for_work(client: &mut Client, kind: &str, show: Show<'_>) -> Result<LastWork, Failure> {
+pub fn wait_for_work(client: &mut Client, kind: &str, show: Show<'_>) -> Result<LastWork, Error> {
     loop {
         let status = client.status()?;
         match status.work {
@@ -257,12 +255,10 @@ pub fn wait_for_work(client: &mut Client, kind: &str, show: Show<'_>) -> Result<
             Some(_) | None => {
                 let last = status.last_work.unwrap_or_default();
                 if !last.completed {
-                    return Err(Failure::new(format!(
-                        "the {kind} was given up before its end; see `status`"
-                    )));
+                    return Err(Error::GivenUp { kind: kind.to_owned() });
                 }
                 if kind == "rebuild" && last.lost > 0 {
-                    return Err(incomplete(last.lost));
+                    return Err(Error::NotRebuilt { lost: last.lost });
                 }
                 return Ok(last);
             }
@@ -281,20 +277,16 @@ fn for_server(device: &str) -> String {
     std::path::absolute(path).map_or_else(|_| device.to_owned(), |whole| whole.to_string_lossy().into_owned())
 }
 
-fn incomplete(lost: u64) -> Failure {
-    Failure::new(format!("{lost} code words cannot be rebuilt, too much of them is lost; see `status`"))
-}
-
 impl Offline {
-    fn find(&self, device: &str) -> Result<DevIndex, Failure> {
-        self.operator.find(&self.running, device).map_err(Failure::new)
+    fn find(&self, device: &str) -> Result<DevIndex, Error> {
+        self.operator.find(&self.running, device)
     }
 
-    fn rebuild(&mut self, dev: DevIndex, show: Show<'_>) -> Result<(), Failure> {
+    fn rebuild(&mut self, dev: DevIndex, show: Show<'_>) -> Result<(), Error> {
         self.run_until(show, |_, events, _| {
             events.iter().find_map(|event| match event {
-                Event::NotReplaced { why, .. } => Some(Err(Failure::new(why))),
-                Event::WorkEnded { lost, .. } if *lost > 0 => Some(Err(incomplete(*lost))),
+                Event::NotReplaced { why, .. } => Some(Err(Error::NotReplaced(why.clone()))),
+                Event::WorkEnded { lost, .. } if *lost > 0 => Some(Err(Error::NotRebuilt { lost: *lost })),
                 Event::Rebuilt(rebuilt) if *rebuilt == dev => Some(Ok(())),
                 Event::WorkEnded { .. }
                 | Event::WorkBegan { .. }
@@ -306,8 +298,8 @@ impl Offline {
         })?
     }
 
-    fn scrub(&mut self, show: Show<'_>) -> Result<LastWork, Failure> {
-        let own = self.operator.scrub(&mut self.running).map_err(Failure::new)?;
+    fn scrub(&mut self, show: Show<'_>) -> Result<LastWork, Error> {
+        let own = self.operator.scrub(&mut self.running)?;
         self.run_until(show, |_, events, _| {
             events.iter().find_map(|event| match event {
                 Event::WorkEnded { tag, found, completed, .. } if *tag == own => Some(LastWork {

@@ -1,7 +1,7 @@
 //! Signals of a server: each becomes a readable descriptor, and none ends the process before the array is stopped in order,
 //! but those that say that the program itself is broken (SIGSEGV, SIGABRT and the like) and SIGKILL.
 
-use crate::failure::Failure;
+use crate::error::Error;
 use signal_hook::consts::{
     SIGALRM, SIGCHLD, SIGHUP, SIGINT, SIGIO, SIGPROF, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGVTALRM, SIGXCPU,
     SIGXFSZ,
@@ -9,7 +9,6 @@ use signal_hook::consts::{
 use signal_hook::iterator::backend::SignalDelivery;
 use signal_hook::iterator::exfiltrator::SignalOnly;
 use std::fs::{self, File};
-use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 
@@ -41,8 +40,8 @@ pub struct Signals {
 
 impl Signals {
     /// From now on signals are collected here.
-    pub fn collect() -> Result<Self, Failure> {
-        let failed = |error: io::Error| Failure::new(format!("signals: {error}"));
+    pub fn collect() -> Result<Self, Error> {
+        let failed = Error::Signals;
         let (receiver, sender) = UnixStream::pair().map_err(failed)?;
         receiver.set_nonblocking(true).map_err(failed)?;
         let mut wanted = vec![SIGCHLD];

@@ -1,10 +1,9 @@
 //! What is known of an array: gathered from a running engine or from superblocks, shown as text or JSON.
 
-use crate::elastic::{PlacementInfo, placement_info};
-use crate::failure::EXIT_CANNOT_LOOK;
 use crate::losses::{self, Lost};
 use crate::open::{Found, Spare, member_name, state_name};
 use crate::operate::Operator;
+use crate::placement::{PlacementInfo, placement_info};
 use crate::units::{show_count, show_seconds};
 use crate::volume::Running;
 use array::{ArrayState, Engine, MaintenanceReport};
@@ -34,17 +33,6 @@ pub enum Condition {
 }
 
 impl Condition {
-    /// The exit code of `status`.
-    pub fn exit(self) -> u8 {
-        match self {
-            Self::Healthy => 0,
-            Self::Degraded | Self::Suspended => 1,
-            Self::Failed | Self::Down => 2,
-            Self::Lost => 3,
-            Self::Incomplete => EXIT_CANNOT_LOOK,
-        }
-    }
-
     /// In capitals, as the screen shows it.
     pub fn shown(self) -> &'static str {
         match self {

@@ -2,6 +2,7 @@
 
 use crate::checks::{Caution, Consent};
 use crate::control::{LINE_BYTES_MAX, Reply, Request};
+use crate::error::Error;
 use crate::event::{Event, WorkKind};
 use crate::logbook::{Level, log};
 use crate::open::member_name;
@@ -156,18 +157,18 @@ impl Steward {
             let request = serde_json::from_slice::<Request>(&line);
             let outcome = match request {
                 Ok(request) => self.carry_out(request, running),
-                Err(error) => Err(format!("not a request: {error}")),
+                Err(error) => Err(Error::NotARequest(error)),
             };
             let client = &mut self.clients[index];
             match outcome {
                 Ok(Outcome::Answer(reply)) => client.answer(&reply),
                 Ok(Outcome::Later(wait)) => client.wait = Some(wait),
-                Err(why) => client.answer(&Reply::refused(why)),
+                Err(error) => client.answer(&Reply::refused(error.to_string())),
             }
         }
     }
 
-    fn carry_out(&mut self, request: Request, running: &mut Running) -> Result<Outcome, String> {
+    fn carry_out(&mut self, request: Request, running: &mut Running) -> Result<Outcome, Error> {
         match request {
             Request::Status => {
                 let mut status = of_running(running, &self.operator, &self.stale);
@@ -230,7 +231,7 @@ impl Steward {
                 let identity = Identity::from_numbers(identity);
                 match self.operator.original_of(running, identity, DevIndex::new(dev), serial) {
                     None => Ok(Outcome::Answer(Reply::done())),
-                    Some(original) => Err(original),
+                    Some(original) => Ok(Outcome::Answer(Reply::refused(original))),
                 }
             }
             Request::Stop { force } => Ok(Outcome::Later(Wait::StopAsked { force })),

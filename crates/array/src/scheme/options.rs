@@ -76,15 +76,20 @@ impl SchemeOptions {
         self.placement_options(config).build()
     }
 
-    /// What that policy is built from.
-    pub(crate) fn placement_options(&self, config: &ArrayConfig) -> PlacementOptions {
-        let chunk_count = config.stripe_count * config.geometry.data_count() as u64;
-        let kind = self.placement.unwrap_or(match config.scheme {
+    /// The kind of policy that a scheme places chunks by.
+    pub fn placement_of(&self, scheme: SchemeKind) -> PlacementKind {
+        self.placement.unwrap_or(match scheme {
             SchemeKind::Was => PlacementKind::Was,
             SchemeKind::Elastic | SchemeKind::Raid | SchemeKind::Eplog | SchemeKind::ParityLog => {
                 PlacementKind::Single
             }
-        });
+        })
+    }
+
+    /// What that policy is built from.
+    pub(crate) fn placement_options(&self, config: &ArrayConfig) -> PlacementOptions {
+        let chunk_count = config.stripe_count * config.geometry.data_count() as u64;
+        let kind = self.placement_of(config.scheme);
         PlacementOptions {
             hotness: self.hotness,
             groups: self.groups,

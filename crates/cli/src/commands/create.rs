@@ -1,6 +1,7 @@
 //! `create`: a new array on empty devices or files.
 
 use super::Exit;
+use crate::memory::{MemoryLimit, ceil_size};
 use array::{
     CreateError, CreateOptions, EngineOptions, MemoryNeed, NewArray, RESERVE_PERMILLE_DEFAULT,
     RESERVE_PERMILLE_ELASTIC, plan_config,
@@ -8,11 +9,11 @@ use array::{
 use block::{DevIndex, Geometry};
 use clap::{Args, ValueEnum};
 use format::{ArrayConfig, CodeKind, Consistency, LayoutKind, NAME_BYTES_MAX, SchemeKind};
-use node::elastic::GcUnit;
-use node::failure::Failure;
+use lab::failure::Failure;
+use lab::options::placement::GcUnit;
 use node::fresh;
 use node::made::MadeFile;
-use node::memory::{self, CHUNK_BYTES, MemoryLimit, ceil_size, show_need};
+use node::memory::{show_need, to_json};
 use node::open::{array_name, look_at, member_name};
 use node::output;
 use node::units::{parse_permille, parse_size, show_size};
@@ -23,6 +24,9 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Widest array whose stripes are spread; wider ones rotate.
 const SPREAD_DEVICES_MAX: usize = 10;
+
+/// Chunk sizes that can be chosen.
+const CHUNK_BYTES: std::ops::RangeInclusive<u64> = 4 << 10..=1 << 20;
 
 /// Options of `create`.
 #[derive(Args, Debug)]
@@ -386,7 +390,7 @@ fn report(arguments: &Arguments, config: &ArrayConfig, need: &MemoryNeed, array:
             "chunk_bytes": geometry.chunk_bytes(),
             "unit_rows": config.unit_rows,
             "volume_bytes": config.volume_bytes(),
-            "memory": memory::to_json(need),
+            "memory": to_json(need),
             "devices": devices,
         });
         return output::line(format_args!("{report:#}"));

@@ -3,8 +3,8 @@
 use super::Exit;
 use clap::Args;
 use format::Superblock;
+use lab::failure::Failure;
 use node::describe::{role_of, superblock_json};
-use node::failure::Failure;
 use node::open::{Candidate, look_at, member_name, shape, state_name};
 use node::output;
 use node::units::{show_size, show_time};

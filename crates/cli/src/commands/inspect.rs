@@ -3,7 +3,7 @@
 use super::Exit;
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
-use node::failure::{EXIT_FAILED, Failure};
+use lab::failure::{EXIT_FAILED, Failure};
 use node::inspect::{Detail, inspect, text, to_json};
 use node::output;
 use std::io::IsTerminal;

@@ -3,8 +3,9 @@
 use super::Exit;
 use crate::progress::Progress;
 use clap::Args;
+use lab::failure::Failure;
 use node::checks::{Caution, Consent};
-use node::failure::Failure;
+use node::error::Error;
 use node::made::MadeFile;
 use node::open::{Force, Incomplete, look_at};
 use node::output;
@@ -155,15 +156,16 @@ pub fn add(arguments: &AddArguments) -> Result<Exit, Failure> {
 /// Reports, and closes the session whatever the outcome: an array that this command runs is stopped in order.
 pub fn finish(
     mut session: Session,
-    outcome: Result<(), Failure>,
+    outcome: Result<(), Error>,
     json: bool,
     text: &str,
 ) -> Result<Exit, Failure> {
     let status = if json && outcome.is_ok() { Some(session.status()?) } else { None };
     match (outcome, session.close()) {
         (Ok(()), closed) => closed?,
-        (Err(failure), Ok(())) => return Err(failure),
-        (Err(failure), Err(stopping)) => {
+        (Err(error), Ok(())) => return Err(error.into()),
+        (Err(error), Err(stopping)) => {
+            let failure = Failure::from(error);
             let exit = failure.exit();
             return Err(Failure::new(format!("{failure}; {stopping}")).with_exit(exit));
         }
@@ -195,8 +197,8 @@ fn make_missing(path: &Path, size_bytes: Option<u64>, allocate: bool) -> Result<
 
 /// What a server has taken is its own from now on, and so is what it may have taken: the connection broke before it
 /// answered. If this command runs the array, the file itself says whether it has become part of it.
-fn keep_what_is_taken(made: &mut Option<MadeFile>, live: bool, outcome: &Result<(), Failure>) {
-    let taken = outcome.as_ref().err().is_none_or(Failure::may_have_been_done);
+fn keep_what_is_taken(made: &mut Option<MadeFile>, live: bool, outcome: &Result<(), Error>) {
+    let taken = outcome.as_ref().err().is_none_or(Error::may_have_been_done);
     if let Some(made) = made.as_mut().filter(|_| live && taken) {
         made.keep();
     }

@@ -11,8 +11,8 @@ mod serve;
 mod status;
 
 use clap::Subcommand;
+use lab::failure::Failure;
 use lab::{bench, flash, plot, replay, simulate, trace};
-use node::failure::Failure;
 
 /// How a command ended: the process's exit code.
 pub type Exit = u8;

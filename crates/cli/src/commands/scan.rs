@@ -2,8 +2,8 @@
 
 use super::Exit;
 use clap::Args;
+use lab::failure::{EXIT_FAILED, Failure};
 use node::describe::role_of;
-use node::failure::{EXIT_FAILED, Failure};
 use node::open::{arrange_any_candidates, is_locked, shape};
 use node::output;
 use node::scan::{Sighted, look_around};

@@ -1,16 +1,17 @@
 //! `serve`: assembles an array and exports it over NBD until it is told to stop.
 
 use super::Exit;
+use crate::memory::MemoryLimit;
 use array::{
     CommitPolicy, EngineOptions, MemoryNeed, PatrolPolicy, RecoveryReport, SchemeOptions, SyncPolicy,
 };
 use clap::{Args, ValueEnum};
-use node::background::{Background, check_commits};
-use node::cache::CacheSizes;
-use node::elastic::ElasticChoices;
-use node::failure::Failure;
+use lab::failure::Failure;
+use lab::options::batches::{Batches, check_commits};
+use lab::options::cache::CacheSizes;
+use lab::options::placement::ElasticChoices;
 use node::logbook::{self, Level, LogTime, log, log_as};
-use node::memory::{self, MemoryLimit, show_need};
+use node::memory::{available_bytes, show_need};
 use node::open::{Assembled, Force, Incomplete, describe, lock, member_name};
 use node::output;
 use node::scan::members_of;
@@ -73,7 +74,7 @@ pub struct Arguments {
     #[command(flatten)]
     elastic: ElasticChoices,
     #[command(flatten)]
-    background: Background,
+    batches: Batches,
     /// Assemble an array although newer durable state is on none of its members (it starts in the newest state that there
     /// is, what came after it is lost), or one that writes in place without a journal, was not stopped in order and lacks
     /// members (data may be silently wrong).
@@ -88,7 +89,7 @@ pub struct Arguments {
     read_only: bool,
     /// Whether lines of the log begin with the time.
     #[arg(long, value_enum, default_value = "auto", value_name = "WHEN")]
-    log_time: LogTime,
+    log_time: LogTimeName,
     /// Run this shell command whenever something happens to the array, with ELASTRIPE_EVENT, _DEVICE, _MESSAGE, _NAME and
     /// _UUID in its environment.
     #[arg(long, value_name = "COMMAND")]
@@ -102,6 +103,27 @@ pub struct Arguments {
 type MaybeDuration = std::option::Option<Duration>;
 type MaybeRate = std::option::Option<u64>;
 
+/// Whether lines of the log begin with the time.
+#[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
+enum LogTimeName {
+    /// Unless standard error is a terminal, or the journal, which has the time anyway.
+    Auto,
+    /// Always.
+    Always,
+    /// Never.
+    Never,
+}
+
+impl From<LogTimeName> for LogTime {
+    fn from(name: LogTimeName) -> Self {
+        match name {
+            LogTimeName::Auto => Self::Auto,
+            LogTimeName::Always => Self::Always,
+            LogTimeName::Never => Self::Never,
+        }
+    }
+}
+
 #[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
 enum Sync {
     Always,
@@ -110,7 +132,7 @@ enum Sync {
 
 /// Runs `serve`.
 pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
-    logbook::begin(arguments.log_time);
+    logbook::begin(arguments.log_time.into());
     let paths = if arguments.scan || arguments.array.is_some() {
         members_of(&arguments.paths, arguments.array.as_deref())?
     } else {
@@ -126,7 +148,7 @@ pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     let options = engine_options(arguments);
     let need = arguments.memory.check(&locked.superblock().config, &options)?;
     let endpoints = Endpoints::open(&locked, &arguments.nbd)?;
-    let assembled = locked.assemble(options, arguments.background.driver())?;
+    let assembled = locked.assemble(options, arguments.batches.driver())?;
     warn_of_memory(&need);
     let talk = Talk::of(arguments);
     print_start(&assembled, talk);
@@ -144,7 +166,7 @@ pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
 
 /// An array that would fit into the machine, but perhaps not beside what else runs there.
 fn warn_of_memory(need: &MemoryNeed) {
-    let available = memory::available_bytes();
+    let available = available_bytes();
     if need.total_bytes() > available {
         log(&format!(
             "the array takes up to {}, and {} are available now",
@@ -157,7 +179,7 @@ fn warn_of_memory(need: &MemoryNeed) {
 fn engine_options(arguments: &Arguments) -> EngineOptions {
     let nanoseconds = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
     let idle_ns = arguments.commit_idle.map(nanoseconds);
-    let options = arguments.background.apply(EngineOptions::default());
+    let options = arguments.batches.apply(EngineOptions::default());
     let options = arguments.elastic.apply(options, SchemeOptions::default().seed);
     arguments.cache.apply(EngineOptions {
         commit: CommitPolicy { every_requests: arguments.commit_every, idle_ns },

@@ -6,7 +6,7 @@ use super::Exit;
 use crate::screen::{losses, render};
 use clap::Args;
 use format::ArrayUuid;
-use node::failure::{EXIT_CANNOT_LOOK, Failure};
+use lab::failure::{EXIT_CANNOT_LOOK, Failure};
 use node::open::{Candidate, arrange_any_candidates, is_locked, look_at};
 use node::output;
 use node::registry::{Record, Trace, traces};
@@ -49,7 +49,7 @@ fn look(arguments: &Arguments) -> Result<Exit, Failure> {
         }
         output::print(text);
     }
-    Ok(status.state.exit())
+    Ok(exit_of(status.state))
 }
 
 fn look_at_served(json: bool) -> Result<Exit, Failure> {
@@ -79,6 +79,16 @@ fn look_at_served(json: bool) -> Result<Exit, Failure> {
     Ok(worst.unwrap_or(0))
 }
 
+fn exit_of(condition: Condition) -> Exit {
+    match condition {
+        Condition::Healthy => 0,
+        Condition::Degraded | Condition::Suspended => 1,
+        Condition::Failed | Condition::Down => 2,
+        Condition::Lost => 3,
+        Condition::Incomplete => EXIT_CANNOT_LOOK,
+    }
+}
+
 /// Which of several exit codes is the worst: an array that has failed gives less than one that has lost something.
 fn severity(exit: Exit) -> usize {
     [0, 1, 3, 2, EXIT_CANNOT_LOOK].iter().position(|&code| code == exit).unwrap_or(usize::MAX)
@@ -104,8 +114,8 @@ enum Shown {
 impl Shown {
     fn exit(&self) -> Exit {
         match self {
-            Self::Array(status) => status.state.exit(),
-            Self::Traces { state, .. } => state.exit(),
+            Self::Array(status) => exit_of(status.state),
+            Self::Traces { state, .. } => exit_of(*state),
         }
     }
 

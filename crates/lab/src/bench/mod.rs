@@ -9,17 +9,17 @@ mod rig;
 mod workload;
 
 use crate::Exit;
+use crate::failure::Failure;
+use crate::options::batches::Batches;
+use crate::options::cache::CacheSizes;
+use crate::options::consistency::ConsistencyChoice;
+use crate::options::placement::{ElasticChoices, GcUnit};
 use crate::plot::options::PlotOptions;
 use crate::provenance;
 use crate::subject::build::{Columns, DeviceKind, Kind, code_or_default, parse_code};
 use block::Geometry;
 use clap::{Args, ValueEnum};
 use format::{CodeKind, Consistency, SchemeKind};
-use node::background::Background;
-use node::cache::CacheSizes;
-use node::consistency::ConsistencyChoice;
-use node::elastic::{ElasticChoices, GcUnit};
-use node::failure::Failure;
 use node::output;
 use node::units::parse_size;
 use rig::{Rig, RigOptions};
@@ -80,7 +80,7 @@ pub struct Arguments {
     #[command(flatten)]
     unit: GcUnit,
     #[command(flatten)]
-    background: Background,
+    batches: Batches,
     #[command(flatten)]
     plot: PlotOptions,
     /// Print JSON.
@@ -204,7 +204,7 @@ impl Arguments {
             seed: self.seed,
             cache: self.cache,
             elastic: self.elastic,
-            background: self.background,
+            batches: self.batches,
         })
     }
 }

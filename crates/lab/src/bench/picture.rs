@@ -2,11 +2,11 @@
 
 use super::report::{micros, spread};
 use super::workload::{Measured, Workload};
+use crate::failure::Failure;
 use crate::plot::options::PlotOptions;
 use crate::plot::{Arrangement, Axis, Bars, Body, Figure, Panel, Scale, Series, Value};
 use crate::provenance;
 use crate::subject::build::DeviceKind;
-use node::failure::Failure;
 
 /// What can be shown.
 const KEYS: [&str; 8] = [

@@ -3,13 +3,13 @@
 use super::Arguments;
 use super::rig::AGE_PASSES;
 use super::workload::{Measured, Workload};
+use crate::options::cache::CacheSizes;
 use crate::provenance;
 use crate::subject::build::{DeviceKind, code_or_default};
+use crate::subject::gc::gc_json;
 use crate::terms::Terms;
 use format::SchemeKind;
 use hdrhistogram::Histogram;
-use node::cache::CacheSizes;
-use node::elastic::gc_json;
 use node::output;
 use node::units::show_count;
 use serde_json::{Value, json};

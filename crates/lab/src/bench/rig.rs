@@ -3,19 +3,21 @@
 //! Every place in the queue owns its buffers for good, so a request costs the loop a few stores and one entry in the
 //! histogram. The clock is read once per turn.
 
+use crate::failure::Failure;
+use crate::options::batches::Batches;
+use crate::options::cache::CacheSizes;
+use crate::options::placement::ElasticChoices;
 use crate::subject::build::{DeviceKind, Kind, LocalArray, LocalSet, Room, build, size};
 use crate::subject::fit;
+use crate::subject::gc::gc_since;
 use array::{Done, Durability, EngineOptions, EngineStats, GcStats, SchemeOptions};
 use block::{DevIndex, DeviceSet as _, Pool, Slot, Stream};
 use format::{ArrayConfig, CLASSES_MAX, CheckpointKind};
 use hdrhistogram::Histogram;
-use node::background::Background;
-use node::cache::CacheSizes;
-use node::elastic::{ElasticChoices, gc_since, placement_json};
-use node::failure::Failure;
+use node::placement::placement_info;
 use node::status::{self, Memory};
 use rustix::time::{ClockId, clock_gettime};
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::time::Instant;
 
 /// Longer latencies count as this: an hour.
@@ -171,7 +173,7 @@ pub struct RigOptions {
     /// Placement and garbage collection of elastic schemes.
     pub elastic: ElasticChoices,
     /// Rebuild and commit.
-    pub background: Background,
+    pub batches: Batches,
 }
 
 /// See the module's documentation.
@@ -239,7 +241,7 @@ impl Rig {
             sized_by: "--volume-size or --device-size",
         };
         let sized = size(&options.kind, &room)?;
-        let mut engine = options.background.apply(EngineOptions::default());
+        let mut engine = options.batches.apply(EngineOptions::default());
         if options.cache.check(options.kind.scheme).is_ok() {
             engine = options.cache.apply(engine);
         }
@@ -331,7 +333,7 @@ impl Rig {
 
     /// What an elastic scheme runs with; null for others.
     pub fn placement(&self) -> Value {
-        placement_json(&self.options, &self.array.engine_ref().store().config)
+        json!(placement_info(&self.options, &self.array.engine_ref().store().config))
     }
 
     /// Memory of the maps.

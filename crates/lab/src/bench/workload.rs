@@ -1,9 +1,9 @@
 //! The workloads: what is prepared, what is measured.
 
 use super::rig::{Access, Rig, Slice, Until, latency_histogram};
+use crate::failure::Failure;
 use format::SchemeKind;
 use hdrhistogram::Histogram;
-use node::failure::Failure;
 use node::status::Memory;
 use serde_json::Value;
 

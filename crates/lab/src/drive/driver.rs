@@ -6,9 +6,9 @@
 
 use super::progress::Progress;
 use super::verify::{Initially, Verifier};
+use crate::failure::Failure;
 use crate::subject::target::{Finished, Part, Target};
 use hdrhistogram::Histogram;
-use node::failure::Failure;
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 use trace::{Op, Request};

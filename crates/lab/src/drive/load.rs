@@ -1,8 +1,8 @@
 //! Which trace, how it is read and prepared; the same for `replay` and `simulate`.
 
+use crate::failure::{EXIT_MISUSED, Failure};
 use crate::trace::{Reading, describe_labels};
 use clap::Args;
-use node::failure::{EXIT_MISUSED, Failure};
 use node::units::show_size;
 use std::cell::Cell;
 use std::path::PathBuf;

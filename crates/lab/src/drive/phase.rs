@@ -2,10 +2,10 @@
 
 use super::driver::{Driver, Outcome, Pace};
 use super::progress::Progress;
+use crate::failure::Failure;
 use crate::subject::choices::CommitEvery;
 use crate::subject::snapshot::{Snapshot, since};
 use crate::subject::target::Target;
-use node::failure::Failure;
 use trace::{Op, Request};
 
 /// Chunks that a fill or the final reading back moves at once, at least.

@@ -1,12 +1,12 @@
 //! The SSD that the options describe.
 
+use crate::failure::Failure;
 use clap::{Args, ValueEnum};
 use flash::presets;
 use flash::{
     ConfigError, DeviceConfig, DynamicCap, FreeOrder, GcFrontier, GcPolicy, Geometry, MappingOptions,
     Separation, SlcCap, SlcOptions, SsdConfig, StreamOptions, WearLevelling,
 };
-use node::failure::Failure;
 use node::units::{parse_permille, parse_size};
 
 /// Bytes of a mapping entry: a physical page number with some flags.

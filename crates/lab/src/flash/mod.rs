@@ -6,13 +6,13 @@ mod report;
 mod workload;
 
 use crate::Exit;
+use crate::failure::Failure;
 use crate::plot::options::PlotOptions;
 use crate::subject::fit::check_flash;
 use clap::{Args, Subcommand};
 use config::DeviceOptions;
 use flash::{Queue, Run, RunOptions, Ssd};
 use hdrhistogram::Histogram;
-use node::failure::Failure;
 use node::output;
 use report::Report;
 pub use report::config_json;

@@ -1,11 +1,11 @@
 //! A run of one SSD as curves: how unevenly its blocks wear, how many requests take how long.
 
+use crate::failure::Failure;
 use crate::plot::options::PlotOptions;
 use crate::plot::{Axis, Body, Figure, Lines, Marks, Panel, Scale, Series, Value, Width};
 use crate::provenance;
 use flash::{Ssd, SsdConfig};
 use hdrhistogram::Histogram;
-use node::failure::Failure;
 use std::collections::BTreeMap;
 
 /// What can be shown.

@@ -1,8 +1,8 @@
 //! What is written to the SSD: a random pattern, or a block trace.
 
 use super::{Measured, cpu_seconds};
+use crate::failure::Failure;
 use flash::{Pattern, Queue, Ssd, Tag};
-use node::failure::Failure;
 use std::path::{Path, PathBuf};
 use trace::{Op, ReadOptions, Request, TraceSequence};
 

@@ -1,13 +1,13 @@
 //! `plot`: columns of a CSV file as SVG or PNG.
 
 use crate::Exit;
+use crate::failure::Failure;
 use crate::plot::figure::{Kind, Order, Spec, of_table};
 use crate::plot::file::Target;
 use crate::plot::table::{CSV_BYTES_MAX, Table};
 use crate::plot::{Band, Scale, Width};
 use crate::provenance;
 use clap::Args;
-use node::failure::Failure;
 use std::fs::File;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};

@@ -6,8 +6,8 @@ use super::{
     Arrangement, Axis, Band, Bars, Body, Figure, Lines, Marks, Panel, Scale, Series, TIMES, Value, Width,
     labels, scale,
 };
+use crate::failure::Failure;
 use clap::ValueEnum;
-use node::failure::Failure;
 use node::units::parse_size;
 use std::cmp::Ordering;
 use std::collections::HashMap;

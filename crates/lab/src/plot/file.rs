@@ -1,8 +1,8 @@
 //! Where a plot goes: found out before the run that it shows.
 
 use super::Figure;
+use crate::failure::Failure;
 use crate::outfile::OutFile;
-use node::failure::Failure;
 use std::path::{Path, PathBuf};
 
 /// The formats, by the file's ending.

@@ -22,8 +22,8 @@ pub mod table;
 mod tests;
 mod text;
 
+use crate::failure::Failure;
 use clap::ValueEnum;
-use node::failure::Failure;
 
 /// Most series of a panel: as many as there are styles.
 pub const SERIES_MAX: usize = style::STYLES.len();

@@ -2,8 +2,8 @@
 
 use super::Width;
 use super::file::Target;
+use crate::failure::Failure;
 use clap::Args;
-use node::failure::Failure;
 use std::path::PathBuf;
 
 /// Whether and how a command draws its table.

@@ -1,6 +1,6 @@
 //! From SVG to PNG, with the bundled font and no other: the same pixels on every machine.
 
-use node::failure::Failure;
+use crate::failure::Failure;
 use resvg::{tiny_skia, usvg};
 use std::sync::Arc;
 

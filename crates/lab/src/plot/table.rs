@@ -1,6 +1,6 @@
 //! A table of texts with named columns: what plots are made of, read from CSV or filled by a command.
 
-use node::failure::Failure;
+use crate::failure::Failure;
 
 /// Most bytes of a CSV file: a plot shows a few hundred lines.
 pub const CSV_BYTES_MAX: u64 = 64 << 20;

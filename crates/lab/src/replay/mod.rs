@@ -11,6 +11,9 @@ use crate::drive::load::{Loaded, TraceOptions};
 use crate::drive::phase::{bulk_bytes, fill_bytes, fill_requests, phase};
 use crate::drive::progress::Progress;
 use crate::drive::verify::{Initially, Verifier};
+use crate::failure::Failure;
+use crate::options::cache::CacheSizes;
+use crate::options::placement::ElasticChoices;
 use crate::outfile::OutFile;
 use crate::subject::array::{ArrayTarget, Payload};
 use crate::subject::build::{DeviceKind, build};
@@ -22,11 +25,9 @@ use crate::terms::Terms;
 use array::{EngineOptions, SyncPolicy};
 use clap::Args;
 use format::SchemeKind;
-use node::cache::CacheSizes;
-use node::elastic::{ElasticChoices, placement_json, placement_text};
-use node::failure::Failure;
 use node::open;
 use node::output;
+use node::placement::{PlacementInfo, placement_info};
 use node::units::{parse_size, show_size};
 use report::Report;
 use serde_json::{Value, json};
@@ -234,12 +235,12 @@ fn replay(
     let memory = target.memory();
     target.stop()?;
     let scheme_options = engine_options(arguments).scheme;
-    let placement = target.config().map_or(Value::Null, |config| placement_json(&scheme_options, config));
+    let placement = target.config().and_then(|config| placement_info(&scheme_options, config));
     let report = Report {
         config,
         terms: terms(arguments, &*target),
-        placement,
-        placement_line: target.config().and_then(|config| placement_text(&scheme_options, config)),
+        placement: json!(placement),
+        placement_line: placement.as_ref().map(PlacementInfo::line),
         memory,
         seed: arguments.seed,
         chunk_bytes,

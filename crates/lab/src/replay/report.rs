@@ -3,12 +3,12 @@
 use crate::drive::phase::Phase;
 use crate::drive::verify::Checked;
 use crate::provenance;
+use crate::subject::gc::gc_json;
 use crate::subject::snapshot::Snapshot;
 use block::Stream;
 use comfy_table::{CellAlignment, Table, presets};
 use device::DeviceCounters;
 use hdrhistogram::Histogram;
-use node::elastic::gc_json;
 use node::status::Memory;
 use node::units::{show_count, show_size};
 use serde_json::{Map, Value, json};

@@ -1,8 +1,8 @@
 //! The cells of a grid: the command line again, with other values of some options.
 
 use super::Arguments;
+use crate::failure::Failure;
 use clap::{Args as _, Command, FromArgMatches as _};
-use node::failure::Failure;
 use std::ffi::OsString;
 use std::path::PathBuf;
 

@@ -3,10 +3,10 @@
 use super::figures::NAMES;
 use crate::drive::phase::Phase;
 use crate::provenance;
+use crate::subject::gc::gc_json;
 use comfy_table::{CellAlignment, Table, presets};
 use flash::{Counters, WearSpread};
 use format::SchemeKind;
-use node::elastic::gc_json;
 use node::status::Memory;
 use node::units::{show_count, show_size};
 use serde_json::{Map, Value, json};

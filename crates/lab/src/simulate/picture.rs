@@ -5,12 +5,12 @@ use super::Arguments;
 use super::figures::{Figures, NAMES};
 use super::grid::Axis;
 use super::sweep::Row;
+use crate::failure::Failure;
 use crate::plot::figure::{Kind, Spec, number, of_table};
 use crate::plot::file::Target;
 use crate::plot::options::PlotOptions;
 use crate::plot::table::Table;
 use crate::provenance;
-use node::failure::Failure;
 
 /// Columns that are no figure of their own: what users write, so far as it is not overwritten in memory, what RAID and what the
 /// SSDs' GC add to that.

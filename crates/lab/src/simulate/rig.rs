@@ -6,6 +6,7 @@ use crate::drive::driver::{Driver, Pace};
 use crate::drive::load::Loaded;
 use crate::drive::phase::{Phase, fill_bytes, fill_requests, phase};
 use crate::drive::progress::Progress;
+use crate::failure::Failure;
 use crate::flash::config_json;
 use crate::simulated::SimulatedSet;
 use crate::subject::array::ArrayTarget;
@@ -15,8 +16,7 @@ use crate::subject::fit;
 use crate::subject::target::Target as _;
 use block::DevIndex;
 use flash::{Counters, Device, DeviceConfig, Tag};
-use node::elastic::{placement_json, placement_text};
-use node::failure::Failure;
+use node::placement::placement_info;
 use node::status;
 use rustix::time::{ClockId, clock_gettime};
 use serde_json::{Value, json};
@@ -80,8 +80,8 @@ pub fn simulate(arguments: &Arguments, loaded: &Loaded, shown: Shown) -> Result<
     Ok(Outcome {
         config: describe(arguments, loaded, &target, &ssd),
         terms: arguments.terms(),
-        placement: placement_json(&options.scheme, config),
-        placement_line: placement_text(&options.scheme, config),
+        placement: json!(placement_info(&options.scheme, config)),
+        placement_line: placement_info(&options.scheme, config).map(|info| info.line()),
         scheme: arguments.array.scheme,
         seed: arguments.seed,
         chunk_bytes: arguments.chunk_size,

@@ -9,10 +9,10 @@
 use super::Arguments;
 use super::figures::{Figures, NAMES};
 use super::grid::{Axis, Cell};
+use crate::failure::Failure;
 use crate::outfile::OutFile;
 use crate::plot::table::{quoted, split};
 use crate::provenance;
-use node::failure::Failure;
 use node::output;
 use rustix::fs::{FlockOperation, flock};
 use serde_json::Value;

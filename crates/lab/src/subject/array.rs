@@ -2,11 +2,11 @@
 
 use super::snapshot::{Snapshot, copies_as_metadata};
 use super::target::{Finished, Part, Sink, Source, Target};
+use crate::failure::Failure;
 use array::{Array, Done, Durability};
 use block::{DevIndex, DeviceSet, Slot};
 use device::Counting;
 use format::{ArrayConfig, CheckpointKind};
-use node::failure::Failure;
 use node::status::{self, Memory};
 
 /// What the payload of unverified writes is.

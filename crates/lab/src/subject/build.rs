@@ -3,6 +3,7 @@
 //! Null devices keep metadata and give zeros for everything else, so whoever writes to them writes zeros: then every
 //! checksum holds and reads, commits and rebuilds run as they would on real devices.
 
+use crate::failure::Failure;
 use array::{
     Array, CreateError, CreateOptions, EngineOptions, NewArray, arrange, create, plan_config, unit_rows_for,
 };
@@ -13,7 +14,6 @@ use format::{
     ArrayConfig, ArrayUuid, CodeKind, Consistency, LayoutKind, SUPERBLOCK_OFFSETS, SchemeKind, Superblock,
     UNITS_SPARE,
 };
-use node::failure::Failure;
 use std::fmt;
 use std::str::FromStr;
 

@@ -1,14 +1,14 @@
 //! Options of an array that is made for a run, the same wherever one is made.
 
 use super::build::{Columns, Kind, code_or_default, log_count, parse_code};
+use crate::failure::Failure;
+use crate::options::batches::check_commits;
+use crate::options::cache::CacheSizes;
+use crate::options::consistency::ConsistencyChoice;
+use crate::options::placement::{ElasticChoices, GcUnit};
 use block::Geometry;
 use clap::Args;
 use format::{CodeKind, Consistency, SchemeKind};
-use node::background::check_commits;
-use node::cache::CacheSizes;
-use node::consistency::ConsistencyChoice;
-use node::elastic::{ElasticChoices, GcUnit};
-use node::failure::Failure;
 use node::units::parse_size;
 use serde_json::Value;
 

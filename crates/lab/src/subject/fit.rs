@@ -4,11 +4,11 @@
 //! the papers' experiments (B-06). Where memory does not hold that, there is less room and commits come when it runs out.
 
 use super::build::{DeviceKind, Kind, Room, Sized, size, size_exactly};
+use crate::failure::Failure;
 use array::{EngineOptions, Layout, MemoryNeed, SyncPolicy};
 use block::{Lcn, META_BYTES};
 use flash::SsdConfig;
 use format::{ArrayConfig, LayoutKind, SchemeKind};
-use node::failure::Failure;
 use node::memory::available_bytes;
 use node::units::show_size;
 use placement::GcThreshold;

@@ -4,6 +4,7 @@ pub mod array;
 pub mod build;
 pub mod choices;
 pub mod fit;
+pub mod gc;
 pub mod nbd;
 pub mod snapshot;
 pub mod target;

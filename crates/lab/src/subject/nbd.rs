@@ -5,9 +5,9 @@
 
 use super::snapshot::Snapshot;
 use super::target::{Finished, Part, Sink, Source, Target};
+use crate::failure::Failure;
 use format::ArrayConfig;
 use front::nbd::wire::{self, Command, RequestHeader, handshake_flag, option, reply, transmission_flag};
-use node::failure::Failure;
 use node::status::Memory;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::io::{ErrorKind, Read, Write};

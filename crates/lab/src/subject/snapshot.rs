@@ -1,9 +1,9 @@
 //! What an array in this process has counted, at one moment and between two.
 
+use crate::subject::gc::gc_since;
 use array::{EngineStats, GcStats};
 use block::Stream;
 use device::DeviceCounters;
-use node::elastic::gc_since;
 
 /// Counters at one moment.
 #[derive(Clone, Debug, Default)]

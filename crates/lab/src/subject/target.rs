@@ -1,8 +1,8 @@
 //! What is measured, whatever it is: takes parts of requests, and says when they have ended.
 
 use super::snapshot::Snapshot;
+use crate::failure::Failure;
 use format::ArrayConfig;
-use node::failure::Failure;
 use node::status::Memory;
 
 /// The end of a part of a request.

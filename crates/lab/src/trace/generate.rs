@@ -2,8 +2,8 @@
 
 use super::write_whole;
 use crate::Exit;
+use crate::failure::Failure;
 use clap::Args;
-use node::failure::Failure;
 use node::units::parse_size;
 use std::path::PathBuf;
 use trace::{GenerateOptions, Generator, OutputFormat, Profile};

@@ -4,9 +4,9 @@ mod generate;
 mod synthetic;
 
 use crate::Exit;
+use crate::failure::Failure;
 use crate::outfile::OutFile;
 use clap::{Args, Subcommand, ValueEnum};
-use node::failure::Failure;
 use node::output;
 use node::units::parse_size;
 use serde_json::{Value, json};

@@ -5,7 +5,7 @@ mod show;
 
 pub use show::{Detail, text, to_json};
 
-use crate::failure::Failure;
+use crate::error::Error;
 use crate::open::{Candidate, look_at};
 use block::{ChunkIndex, DevIndex, Epoch, META_BYTES};
 use format::{
@@ -97,7 +97,7 @@ pub fn inspect(
     path: &Path,
     secrets: &mut Secrets,
     progress: &mut dyn FnMut(u64, u64),
-) -> Result<Inspection, Failure> {
+) -> Result<Inspection, Error> {
     let candidate = look_at(path)?;
     let Some(superblock) = candidate.superblock().cloned() else {
         return Ok(Inspection { candidate, checkpoints: Vec::new(), journal: None });

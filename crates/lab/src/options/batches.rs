@@ -1,10 +1,10 @@
 //! Options of rebuild, scrub and parity commit: how much they read at once, and how.
 
-use crate::driver::DriverOptions;
 use crate::failure::Failure;
 use array::EngineOptions;
 use clap::Args;
 use format::SchemeKind;
+use node::driver::DriverOptions;
 
 /// Refuses an option of parity commit, `given` with its value, for a scheme that has nothing to commit.
 pub fn check_commits(given: Option<String>, scheme: SchemeKind) -> Result<(), Failure> {
@@ -18,7 +18,7 @@ pub fn check_commits(given: Option<String>, scheme: SchemeKind) -> Result<(), Fa
 
 /// Sizes of background work (EPLOG, section 3.4: batches, merged operations, prefetch; ).
 #[derive(Args, Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Background {
+pub struct Batches {
     /// Stripes that rebuild, scrub and commit take at once.
     #[arg(long, default_value = "100", value_parser = clap::value_parser!(u32).range(1..=65536), value_name = "STRIPES")]
     pub batch: u32,
@@ -31,7 +31,7 @@ pub struct Background {
     pub no_merge: bool,
 }
 
-impl Background {
+impl Batches {
     /// The same options with these.
     pub fn apply(self, options: EngineOptions) -> EngineOptions {
         EngineOptions {

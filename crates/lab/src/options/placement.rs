@@ -1,13 +1,11 @@
-//! Options of the elastic schemes, the same wherever an array is run, and what became of them.
+//! Options of the elastic schemes, the same wherever an array is run.
 
 use crate::failure::Failure;
-use crate::units::parse_duration;
-use array::{EngineOptions, GcStats, SchemeOptions};
+use array::{EngineOptions, SchemeOptions};
 use clap::Args;
-use format::{ArrayConfig, SchemeKind, UNIT_ROWS_MAX};
+use format::{SchemeKind, UNIT_ROWS_MAX};
+use node::units::parse_duration;
 use placement::{GcGroup, GcThreshold, HotnessKind, PlacementKind, VictimKind};
-use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
 
 /// What elastic schemes write together, how long a chunk waits for that, and what they collect when.
 #[derive(Args, Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -138,7 +136,7 @@ impl ElasticChoices {
                 "scheme {scheme} has no groups of chunks and collects no garbage; only elastic and was do"
             ));
         }
-        let kind = used_placement(self.placement, scheme);
+        let kind = self.used_placement(scheme);
         match (concern, kind) {
             (Concern::Was, PlacementKind::Single | PlacementKind::SepBit) => Some(format!(
                 "scheme {scheme} is to place chunks by {kind}; this is an option of --placement was"
@@ -155,7 +153,7 @@ impl ElasticChoices {
 
     /// The placement that an elastic scheme will use.
     pub fn used_placement(self, scheme: SchemeKind) -> PlacementKind {
-        used_placement(self.placement, scheme)
+        SchemeOptions { placement: self.placement, ..SchemeOptions::default() }.placement_of(scheme)
     }
 
     /// The same options with these; `seed` is that of the placement.
@@ -190,113 +188,8 @@ enum Concern {
     SepBit,
 }
 
-fn used_placement(chosen: Option<PlacementKind>, scheme: SchemeKind) -> PlacementKind {
-    chosen.unwrap_or(match scheme {
-        SchemeKind::Was => PlacementKind::Was,
-        SchemeKind::Elastic | SchemeKind::Raid | SchemeKind::Eplog | SchemeKind::ParityLog => {
-            PlacementKind::Single
-        }
-    })
-}
-
 fn show_ms(ns: u64) -> String {
     if ns.is_multiple_of(1_000_000) { format!("{}ms", ns / 1_000_000) } else { format!("{ns}ns") }
-}
-
-/// What an array of an elastic scheme runs with. The keys are stable.
-#[derive(Serialize, Deserialize, Clone, PartialEq, Debug)]
-pub struct PlacementInfo {
-    /// Which chunks are written together.
-    pub policy: String,
-    /// Classes of chunks that are written apart, those of garbage collection included.
-    pub classes: u64,
-    /// How hot chunks are told from cold ones; only of the placement was.
-    pub hotness: Option<String>,
-    /// Groups; only of the placement was.
-    pub groups: Option<u64>,
-    /// Which unit is collected.
-    pub gc: String,
-    /// Share of units in use from which on garbage is collected.
-    pub gc_threshold_percent: u64,
-    /// Where chunks go that garbage collection moves; not of the placement sepbit.
-    pub gc_group: Option<String>,
-    /// Chunks that wait for each other.
-    pub group_chunks: u64,
-    /// How long one waits at most; `None` is until idle time.
-    pub p_wait_ms: Option<f64>,
-    /// Rows of a unit.
-    pub unit_rows: u32,
-    /// Chunks that the placement sepbit remembers; only of that.
-    pub recent_entries: Option<u64>,
-    /// Seed of the placement.
-    pub seed: u64,
-}
-
-/// What an array of an elastic scheme runs with; `None` for others.
-pub fn placement_info(options: &SchemeOptions, config: &ArrayConfig) -> Option<PlacementInfo> {
-    if !config.scheme.is_elastic() {
-        return None;
-    }
-    let kind = used_placement(options.placement, config.scheme);
-    let (was, sepbit) = (kind == PlacementKind::Was, kind == PlacementKind::SepBit);
-    Some(PlacementInfo {
-        policy: kind.name().to_owned(),
-        // Options that no array runs with have none.
-        classes: options.build_placement(config).map_or(0, |policy| policy.classes() as u64),
-        hotness: was.then(|| options.hotness.name().to_owned()),
-        groups: was.then_some(options.groups),
-        gc: options.gc.name().to_owned(),
-        gc_threshold_percent: options.gc_threshold.percent(),
-        gc_group: (!sepbit).then(|| options.gc_group.name().to_owned()),
-        group_chunks: options.waiting_chunks(config) as u64,
-        p_wait_ms: options.wait_ns(config.scheme).map(|ns| ns as f64 / 1e6),
-        unit_rows: config.unit_rows,
-        recent_entries: sepbit.then_some(options.recent_entries),
-        seed: options.seed,
-    })
-}
-
-/// The same as JSON; null for other schemes.
-pub fn placement_json(options: &SchemeOptions, config: &ArrayConfig) -> Value {
-    json!(placement_info(options, config))
-}
-
-/// The same in a line.
-pub fn placement_text(options: &SchemeOptions, config: &ArrayConfig) -> Option<String> {
-    placement_info(options, config).map(|info| info.line())
-}
-
-impl PlacementInfo {
-    /// In a line.
-    pub fn line(&self) -> String {
-        let how = match (&self.hotness, self.groups) {
-            (Some(hotness), Some(groups)) => format!("{}, {groups} groups by {hotness}", self.policy),
-            (None, _) | (_, None) => self.policy.clone(),
-        };
-        let wait = self.p_wait_ms.map_or(String::new(), |ms| format!(", {ms}ms at most"));
-        format!(
-            "{how}; {} chunks wait for each other{wait}; gc {} of units of {} rows from {} % in use",
-            self.group_chunks, self.gc, self.unit_rows, self.gc_threshold_percent
-        )
-    }
-}
-
-/// Garbage collection as JSON.
-pub fn gc_json(gc: &GcStats) -> Value {
-    json!({
-        "units_collected": gc.units_collected,
-        "chunks_rewritten": gc.chunks_rewritten,
-        "chunks_read": gc.chunks_read,
-    })
-}
-
-/// What garbage collection did between two moments.
-pub fn gc_since(now: GcStats, then: GcStats) -> GcStats {
-    GcStats {
-        units_collected: now.units_collected - then.units_collected,
-        chunks_rewritten: now.chunks_rewritten - then.chunks_rewritten,
-        chunks_read: now.chunks_read - then.chunks_read,
-    }
 }
 
 #[cfg(test)]

@@ -1,0 +1,59 @@
+//! How much memory the operator lets an array take.
+
+use array::{EngineOptions, MemoryNeed};
+use clap::Args;
+use format::ArrayConfig;
+use lab::failure::Failure;
+use node::memory::{machine_bytes, show_need};
+use node::units::{parse_size, show_size};
+
+/// An array whose chunk size is chosen takes at most one in so many bytes of the machine's memory: others want some, too.
+const SHARE_DIVISOR: u64 = 2;
+
+/// The option by which an operator says what an array may take.
+#[derive(Args, Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct MemoryLimit {
+    /// Memory that the array may take once all of it is written; instead of what this machine has.
+    #[arg(long, value_parser = parse_size, value_name = "SIZE")]
+    memory: Option<u64>,
+}
+
+impl MemoryLimit {
+    /// Bytes that an array may take at most.
+    pub fn bytes(self) -> u64 {
+        self.memory.unwrap_or_else(machine_bytes)
+    }
+
+    /// Bytes that an array whose chunk size is chosen may take at most.
+    pub fn bytes_if_chosen(self) -> u64 {
+        self.memory.unwrap_or_else(|| machine_bytes() / SHARE_DIVISOR)
+    }
+
+    /// `--memory 1 GiB`, or `this machine has 23.43 GiB`.
+    pub fn show(self) -> String {
+        match self.memory {
+            Some(bytes) => format!("--memory allows {}", show_size(bytes)),
+            None => format!("this machine has {}", show_size(machine_bytes())),
+        }
+    }
+
+    /// Refuses an array that can never be served with as much memory.
+    pub fn check(self, config: &ArrayConfig, options: &EngineOptions) -> Result<MemoryNeed, Failure> {
+        let need = MemoryNeed::of(config, options)?;
+        if need.total_bytes() > self.bytes() {
+            return Err(Failure::new(format!(
+                "the array takes {}, {}: serve it where there is more, or, if much of it is not written, go on at the \
+                 risk of running out of memory with --memory {}",
+                show_need(&need),
+                self.show(),
+                ceil_size(need.total_bytes())
+            )));
+        }
+        Ok(need)
+    }
+}
+
+/// As an option takes it, and not less: whole MiB.
+pub fn ceil_size(bytes: u64) -> String {
+    format!("{}MiB", bytes.div_ceil(1 << 20))
+}
