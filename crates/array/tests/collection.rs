@@ -110,8 +110,9 @@ fn settle_and_look(array: &mut Array<MemorySet>, discards: &mut Vec<u64>) {
 }
 
 /// Units that are large enough are discarded on each device when they are free; smaller ones are not worth it.
+/// Requirement L-05.
 #[test]
-fn l05_large_units_are_discarded_when_they_are_free() {
+fn large_units_are_discarded_when_they_are_free() {
     for (least, expected) in [(None, false), (Some(8 * CHUNK + 1), false), (Some(8 * CHUNK), true)] {
         let engine = EngineOptions { discard_unit_bytes: least, ..options() };
         let mut array = smallest(SchemeKind::Elastic, 8, 8, engine);

@@ -30,8 +30,9 @@ fn get(array: &mut Array<MemorySet>, lcn: u64) -> u8 {
     read(array, lcn * CHUNK, CHUNK).unwrap()[17]
 }
 
+/// Requirement W-39.
 #[test]
-fn w39_a_chunk_waits_for_its_stripe_or_for_p_wait() {
+fn a_chunk_waits_for_its_stripe_or_for_p_wait() {
     let mut array = elastic(SchemeKind::Elastic, SchemeOptions::default());
     array.engine().set_now(1_000);
     put(&mut array, 1, Durability::Volatile);
@@ -54,8 +55,9 @@ fn w39_a_chunk_waits_for_its_stripe_or_for_p_wait() {
     assert_eq!((get(&mut array, 2), get(&mut array, 5)), (2, 5));
 }
 
+/// Requirement L-11.
 #[test]
-fn l11_a_flush_writes_what_waits_in_a_short_stripe_at_once() {
+fn a_flush_writes_what_waits_in_a_short_stripe_at_once() {
     let mut array = elastic(SchemeKind::Was, SchemeOptions::default());
     put(&mut array, 9, Durability::Volatile);
     array.settle();
@@ -73,8 +75,9 @@ fn l11_a_flush_writes_what_waits_in_a_short_stripe_at_once() {
     assert_eq!([9, 10, 12, 14].map(|lcn| get(&mut array, lcn)), [9, 10, 12, 14]);
 }
 
+/// Requirement A-15.
 #[test]
-fn a15_an_update_of_what_waits_replaces_it() {
+fn an_update_of_what_waits_replaces_it() {
     let mut array = elastic(SchemeKind::Was, SchemeOptions::default());
     for _ in 0..100 {
         put(&mut array, 5, Durability::Volatile);
@@ -120,8 +123,9 @@ fn more_buffers_than_memory_are_refused_when_the_array_starts() {
 }
 
 /// What devices are told: chunks of one class share units, and say so.
+/// Requirement W-15.
 #[test]
-fn w15_writes_say_which_class_they_belong_to() {
+fn writes_say_which_class_they_belong_to() {
     let mut array =
         elastic(SchemeKind::Was, SchemeOptions { p_wait_ns: Some(0), ..SchemeOptions::default() });
     let mut classes = std::collections::BTreeSet::new();

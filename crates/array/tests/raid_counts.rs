@@ -1,5 +1,6 @@
-//! What conventional RAID costs, against closed forms (requirements B-01, A-12, section 8.4): every request writes its chunks
-//! and the m parities of each stripe it touches, and reads what the cheaper of the two ways needs.
+//! What conventional RAID costs, against closed forms (B-01, A-12; `docs/requirements.md`, "Closed forms"):
+//! every request writes its chunks and the m parities of each stripe it touches, and reads what the cheaper of
+//! the two ways needs.
 #![allow(clippy::unwrap_used, reason = "tests may panic")]
 
 mod common;

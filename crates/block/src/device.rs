@@ -1,7 +1,8 @@
 //! The seam to the outside world: a set of member devices that takes batches of operations.
 //!
-//! The engine's core emits [`DeviceOp`]s and is told of [`Completion`]s; whoever implements [`DeviceSet`] carries them
-//! out: io_uring on real devices, memory, null (counts only), simulated flash, and the fault-injecting world.
+//! The engine's core emits [`DeviceOp`]s and is told of [`Completion`]s; whoever implements [`DeviceSet`]
+//! carries them out: io_uring on real devices, memory, null (counts only), simulated flash, and the
+//! fault-injecting world.
 
 use crate::{DevIndex, Pool, Slot};
 use std::fmt;
@@ -53,8 +54,9 @@ pub struct DeviceOp {
     pub kind: OpKind,
     /// What the bytes are.
     pub stream: Stream,
-    /// Of data and parity written: which class of chunks they belong to, 0 the one expected to live longest or where schemes
-    /// tell none apart. For drivers that keep classes apart (NVMe streams, flash simulation).
+    /// Of data and parity written: which class of chunks they belong to, 0 the one expected to
+    /// live longest or where schemes tell none apart. For drivers that keep classes apart (NVMe
+    /// streams, flash simulation).
     pub class: u8,
     /// Where on the device, a multiple of 4096.
     pub offset_bytes: u64,
@@ -76,8 +78,9 @@ pub enum IoFault {
     Short,
     /// The device is not there.
     Gone,
-    /// A write was not carried out because what the device lies on has no room (a sparse file on a full file system, a thinly
-    /// provisioned volume, a quota). Nothing is wrong with the device: the same write may succeed later.
+    /// A write was not carried out because what the device lies on has no room (a sparse file on a full file
+    /// system, a thinly provisioned volume, a quota). Nothing is wrong with the device: the same write may
+    /// succeed later.
     NoSpace,
 }
 
@@ -105,24 +108,25 @@ pub struct Completion {
 
 /// A set of member devices, addressed by index.
 ///
-/// Between `submit` and the completion of an operation nobody else touches its slot. Operations of one batch may be
-/// carried out in any order and side by side; a driver may merge neighbours (same device and kind, adjacent offsets,
-/// next to each other in the batch) into one larger transfer.
+/// Between `submit` and the completion of an operation nobody else touches its slot. Operations of one batch
+/// may be carried out in any order and side by side; a driver may merge neighbours (same device and kind,
+/// adjacent offsets, next to each other in the batch) into one larger transfer.
 pub trait DeviceSet {
-    /// Starts a batch. Every operation gets exactly one completion, in any order, from a later [`DeviceSet::poll`].
+    /// Starts a batch. Every operation gets exactly one completion, in any order, from
+    /// a later [`DeviceSet::poll`].
     fn submit(&mut self, pool: &mut Pool, ops: &[DeviceOp]);
 
     /// Moves what has completed to the end of `completions`; never blocks.
     fn poll(&mut self, pool: &mut Pool, completions: &mut Vec<Completion>);
 
-    /// Blocks until at least one operation has completed or `timeout_ns` has passed; returns at once if nothing is in
-    /// flight. Drivers that complete everything within `submit` need not do anything.
+    /// Blocks until at least one operation has completed or `timeout_ns` has passed; returns at once if
+    /// nothing is in flight. Drivers that complete everything within `submit` need not do anything.
     fn wait(&mut self, timeout_ns: u64);
 
     /// The member is out of service: what is under way on it ends now, with [`IoFault::Gone`] from the next
-    /// [`DeviceSet::poll`], and its slots are the caller's again. Whether a write given up takes effect, now or much later,
-    /// nobody knows, so the device must not be trusted again; what takes the member's place is not touched by it. Drivers
-    /// that complete everything within `submit` need not do anything.
+    /// [`DeviceSet::poll`], and its slots are the caller's again. Whether a write given up takes effect, now
+    /// or much later, nobody knows, so the device must not be trusted again; what takes the member's place is
+    /// not touched by it. Drivers that complete everything within `submit` need not do anything.
     fn give_up(&mut self, _dev: DevIndex) {}
 
     /// Size of a member in bytes; 0 if it is absent.

@@ -1,9 +1,9 @@
 //! A fixed pool of aligned buffers, each one chunk long.
 //!
-//! All payload lives here: front ends fill slots, the core names them in actions, drivers hand them to devices.
-//! The memory never moves, so a driver may keep a slot's address while an operation on it is in flight. Which piece of it
-//! a slot names changes only where two slots exchange their content ([`Pool::swap`]). Slots are 4096-byte aligned as O_DIRECT
-//! wants.
+//! All payload lives here: front ends fill slots, the core names them in actions, drivers hand them to
+//! devices. The memory never moves, so a driver may keep a slot's address while an operation on it is in
+//! flight. Which piece of it a slot names changes only where two slots exchange their content
+//! ([`Pool::swap`]). Slots are 4096-byte aligned as O_DIRECT wants.
 
 /// One buffer of a [`Pool`].
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]

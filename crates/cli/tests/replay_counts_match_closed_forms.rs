@@ -1,5 +1,5 @@
-//! Write counts on null devices against closed forms computed from the traces (requirements section 8.4, acceptance 4),
-//! and against the counts of the authors' prototype. The forms here know nothing of the engine.
+//! Write counts on null devices against closed forms computed from the traces (`docs/requirements.md`, "Closed
+//! forms"), and against the counts of the authors' prototype. The forms here know nothing of the engine.
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 mod replay_common;

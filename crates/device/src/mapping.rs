@@ -1,7 +1,7 @@
 //! Anonymous memory of one in-memory device: page-aligned, zero, resident only where it was touched.
 //!
 //! Also the home of [`stream_copy`], the copy that does not pull its destination into the cache.
-#![allow(unsafe_code)]
+#![allow(unsafe_code, reason = "mapped memory, and stores that bypass the cache")]
 
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
 use std::io;

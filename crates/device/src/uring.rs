@@ -22,7 +22,7 @@
 //! [`DeviceSet::give_up`] answers them; from then on a request is the kernel's alone: its buffers are of the set's own and
 //! stay untouched, others take their place, its file stays locked, and its end, whenever it comes, concerns nobody. A set
 //! with shared buffers cannot do that: what is in the kernel ends there.
-#![allow(unsafe_code)]
+#![allow(unsafe_code, reason = "the kernel reads and writes memory that it is given by address")]
 
 mod buffers;
 mod membership;

@@ -1,5 +1,5 @@
 //! Every set of members keeps the promises of `DeviceSet`.
-#![allow(missing_docs, clippy::unwrap_used)] // a test stops at the first surprise
+#![allow(missing_docs, clippy::unwrap_used, reason = "tests stop at the first surprise")]
 
 mod common;
 
@@ -64,7 +64,7 @@ fn uring_at_every_depth_with_and_without_direct_io() {
 }
 
 #[test]
-#[allow(unsafe_code)]
+#[allow(unsafe_code, reason = "the ring on the pool itself has an unsafe constructor")]
 fn uring_on_the_pool_itself() {
     for directory in directories() {
         for queue_depth in [1, 64] {

@@ -1,7 +1,8 @@
 //! Speed of the codes: GB/s of data, hot buffers, one thread.
 //!
-//! `cargo bench -p elastripe-erasure [-- FILTER...]`: rows whose label contains every FILTER. Every measurement is
-//! repeated in many interleaved rounds, so that a disturbance of the machine spoils a round and not an operation.
+//! `cargo bench -p elastripe-erasure [-- FILTER...]`: rows whose label contains every FILTER. Every
+//! measurement is repeated in many interleaved rounds, so that a disturbance of the machine spoils a round
+//! and not an operation.
 #![allow(clippy::unwrap_used, reason = "a benchmark that cannot go on fails")]
 
 use erasure::{Backend, Code, CodeKind};

@@ -5,7 +5,8 @@ use crate::{Backend, CodeError, matrix, rdp, rebuild};
 use std::fmt;
 use std::sync::Arc;
 
-/// Which code. A kind that is not a matrix of byte coefficients has its own arm in the operations of [`Code`].
+/// Which code. A kind that is not a matrix of byte coefficients has its own arm in the
+/// operations of [`Code`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 pub enum CodeKind {
     /// One parity, the XOR of all columns.
@@ -28,8 +29,8 @@ impl fmt::Display for CodeKind {
 
 /// A code: turns data columns into parities, and pieces of a codeword into the missing ones.
 ///
-/// Pieces of a codeword are numbered: `0..width_max` are data columns, `width_max + r` is parity `r`. Columns that a
-/// codeword does not have are zeros (crate documentation, "stable prefix").
+/// Pieces of a codeword are numbered: `0..width_max` are data columns, `width_max + r` is parity `r`. Columns
+/// that a codeword does not have are zeros (crate documentation, "stable prefix").
 ///
 /// The functions ending in `_in` work on pieces of one region, named by byte offset; the others on slices.
 #[derive(Clone, Debug)]
@@ -38,14 +39,14 @@ pub struct Code {
     width_max: usize,
     parity_count: usize,
     kernels: &'static Kernels,
-    /// The coefficients of column 0 for every parity, then those of column 1, and so on; [`TARGETS_MAX`] - 1 zeros at
-    /// the end, so that a full group can be taken from anywhere. None for row-diagonal parity.
+    /// The coefficients of column 0 for every parity, then those of column 1, and so on; [`TARGETS_MAX`] - 1
+    /// zeros at the end, so that a full group can be taken from anywhere. None for row-diagonal parity.
     coefficients: Arc<[u8]>,
 }
 
 impl Code {
-    /// A code of up to `width_max` data columns and `parity_count` parities: at least 1 of each and at most 255 in all;
-    /// row-diagonal parity has 2 parities and up to 256 data columns.
+    /// A code of up to `width_max` data columns and `parity_count` parities: at least 1 of each and at most
+    /// 255 in all; row-diagonal parity has 2 parities and up to 256 data columns.
     pub fn new(kind: CodeKind, width_max: usize, parity_count: usize) -> Result<Self, CodeError> {
         let in_all = width_max.saturating_add(parity_count) <= matrix::PIECE_COUNT_MAX;
         let possible = match kind {
@@ -104,7 +105,8 @@ impl Code {
     /// Whether the code works on pieces of `len` bytes.
     ///
     /// # Errors
-    /// [`CodeError::Length`] if `len` is not a multiple of [`Code::length_unit`]; then encode and update panic.
+    /// [`CodeError::Length`] if `len` is not a multiple of [`Code::length_unit`]; then encode
+    /// and update panic.
     pub fn check_length(&self, len: usize) -> Result<(), CodeError> {
         let unit = self.length_unit();
         if len.is_multiple_of(unit) { Ok(()) } else { Err(CodeError::Length { kind: self.kind, len, unit }) }
@@ -127,13 +129,13 @@ impl Code {
         *self.coefficients[start..].first_chunk().expect("the table ends with zeros")
     }
 
-    /// Encodes: overwrites the pieces at `outputs` (one for each parity, in order) with the parities of the codeword
-    /// whose data column `columns[i]` lies at `inputs[i]`. Every piece is `len` bytes of `region`. Columns come in any
-    /// order; those not listed are zeros. Never allocates.
+    /// Encodes: overwrites the pieces at `outputs` (one for each parity, in order) with the parities of the
+    /// codeword whose data column `columns[i]` lies at `inputs[i]`. Every piece is `len` bytes of `region`.
+    /// Columns come in any order; those not listed are zeros. Never allocates.
     ///
     /// # Panics
-    /// If a piece reaches beyond the region, an output overlaps any other piece, a column is listed twice or beyond
-    /// `width_max`, the lists do not match, or `len` does not suit the code ([`Code::check_length`]).
+    /// If a piece reaches beyond the region, an output overlaps any other piece, a column is listed twice or
+    /// beyond `width_max`, the lists do not match, or `len` does not suit the code ([`Code::check_length`]).
     pub fn encode_in(
         &self,
         region: &mut [u8],
@@ -186,12 +188,14 @@ impl Code {
         }
     }
 
-    /// Updates all parities (pieces at `parities`, in order) for a change of data column `column`: adds the column's
-    /// coefficient times (`old` + `new`). `None` stands for zeros, as of a column that joins or leaves the codeword.
+    /// Updates all parities (pieces at `parities`, in order) for a change of data column `column`: adds the
+    /// column's coefficient times (`old` + `new`). `None` stands for zeros, as of a column that joins or
+    /// leaves the codeword.
     ///
     /// # Panics
-    /// If a piece reaches beyond the region, a parity overlaps any other piece, `column` is beyond `width_max`,
-    /// there are not as many offsets as parities, or `len` does not suit the code ([`Code::check_length`]).
+    /// If a piece reaches beyond the region, a parity overlaps any other piece, `column` is
+    /// beyond `width_max`, there are not as many offsets as parities, or `len` does not suit
+    /// the code ([`Code::check_length`]).
     pub fn update_in(
         &self,
         region: &mut [u8],
@@ -242,19 +246,19 @@ impl Code {
 
     /// Rebuilds pieces of a codeword.
     ///
-    /// `columns` are the data columns the codeword has; all others are zeros. `present` are the pieces at hand and
-    /// `wanted` those to be produced (data or parity), each with its number and its byte offset in `region`; every
-    /// piece is `len` bytes. Parities of low number are preferred if more are present than needed: give all. Does not
-    /// allocate unless more than 8 data columns are missing, or one of two missing pieces of more than 4 KiB is wanted
-    /// without the other from row-diagonal parity.
+    /// `columns` are the data columns the codeword has; all others are zeros. `present` are the pieces at
+    /// hand and `wanted` those to be produced (data or parity), each with its number and its byte offset in
+    /// `region`; every piece is `len` bytes. Parities of low number are preferred if more are present than
+    /// needed: give all. Does not allocate unless more than 8 data columns are missing, or one of two missing
+    /// pieces of more than 4 KiB is wanted without the other from row-diagonal parity.
     ///
     /// # Errors
-    /// Nothing is written then. [`CodeError::TooManyLosses`] if the pieces present do not determine the codeword,
-    /// [`CodeError::Length`] if `len` does not suit the code.
+    /// Nothing is written then. [`CodeError::TooManyLosses`] if the pieces present do not determine the
+    /// codeword, [`CodeError::Length`] if `len` does not suit the code.
     ///
     /// # Panics
-    /// If a piece reaches beyond the region, a wanted piece overlaps any other piece, a number is listed twice or is
-    /// none of the code, or a data column is present that the codeword does not have.
+    /// If a piece reaches beyond the region, a wanted piece overlaps any other piece, a number is listed
+    /// twice or is none of the code, or a data column is present that the codeword does not have.
     pub fn rebuild_in(
         &self,
         region: &mut [u8],

@@ -4,15 +4,15 @@
 /// x^8 + x^4 + x^3 + x^2 + 1.
 const POLYNOMIAL: u16 = 0x11D;
 
-/// Powers of 2, twice over so that the sum of two logarithms needs no reduction; then zeros, where every sum with the
-/// logarithm of 0 ends up.
+/// Powers of 2, twice over so that the sum of two logarithms needs no reduction; then zeros, where every sum
+/// with the logarithm of 0 ends up.
 static EXP: [u8; 2 * LOG_OF_ZERO + 1] = build_exp();
 /// Logarithm to base 2.
 static LOG: [u16; 256] = build_log();
 /// Stands for the logarithm of 0: beyond every sum of two true logarithms, so that a product needs no branch.
 const LOG_OF_ZERO: usize = 510;
-/// For each factor, the 8x8 bit matrix that multiplies by it, as GF2P8AFFINEQB wants it: the mask of the input bits
-/// that make up output bit `i` is byte `7 - i`.
+/// For each factor, the 8x8 bit matrix that multiplies by it, as GF2P8AFFINEQB wants it: the mask of the
+/// input bits that make up output bit `i` is byte `7 - i`.
 pub(crate) static AFFINE: [u64; 256] = build_affine();
 /// For each factor, its products with 0..16 and with 0, 16, 32, ... 240, for byte shuffles.
 pub(crate) static NIBBLES: [[u8; 32]; 256] = build_nibbles();

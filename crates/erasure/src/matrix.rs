@@ -1,4 +1,5 @@
-//! The coefficients of the code (formula and reasons in the crate documentation), and inversion of small matrices.
+//! The coefficients of the code (formula and reasons in the crate documentation), and inversion
+//! of small matrices.
 
 use crate::field;
 
@@ -24,8 +25,8 @@ pub(crate) fn coefficient(row: usize, column: usize) -> u8 {
     }
 }
 
-/// Inverts the `size` x `size` matrix `matrix` (row-major) into `inverse` by Gauss-Jordan elimination; `matrix` becomes
-/// the identity.
+/// Inverts the `size` x `size` matrix `matrix` (row-major) into `inverse` by Gauss-Jordan elimination;
+/// `matrix` becomes the identity.
 ///
 /// # Panics
 /// If the matrix is singular, which no square submatrix of the code is.
@@ -71,7 +72,8 @@ mod tests {
         assert_eq!(row, [1, 2, 4, 8, 16, 32, 64, 128, 0x1D]);
     }
 
-    /// No coefficient is 0 and no two columns are proportional in any two rows: any two pieces of any code may be lost.
+    /// No coefficient is 0 and no two columns are proportional in any two rows: any two pieces of any code
+    /// may be lost.
     #[test]
     fn every_minor_of_order_two_of_the_whole_table_is_nonzero() {
         for a in 0..254 {

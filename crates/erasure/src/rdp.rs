@@ -1,13 +1,14 @@
 //! Row-diagonal parity (Corbett et al., "Row-Diagonal Parity for Double Disk Failure Correction", FAST 2004).
 //!
-//! In the paper's terms there are p + 1 disks with p - 1 rows of symbols: data disks 0 to p - 2, the row parity disk
-//! p - 1, and the diagonal parity disk. Data column `c` is disk `c`; the data disks that a codeword does not have are
-//! zeros. Symbol `r` of disk `d` lies on diagonal `(r + d) mod p`, and symbol `i` of the diagonal parity is the sum of
-//! diagonal `i` over the other p disks; diagonal p - 1 is not stored. So the sums over diagonals are sums of pieces that
-//! are turned on a ring of p places ([`ring`]): by `-d` for disk `d`.
+//! In the paper's terms there are p + 1 disks with p - 1 rows of symbols: data disks 0 to p - 2, the row
+//! parity disk p - 1, and the diagonal parity disk. Data column `c` is disk `c`; the data disks that a
+//! codeword does not have are zeros. Symbol `r` of disk `d` lies on diagonal `(r + d) mod p`, and symbol `i`
+//! of the diagonal parity is the sum of diagonal `i` over the other p disks; diagonal p - 1 is not stored. So
+//! the sums over diagonals are sums of pieces that are turned on a ring of p places ([`ring`]): by `-d` for
+//! disk `d`.
 //!
-//! Without the row parity disk itself its symbols are replaced by what they are, sums over rows: then every data disk
-//! is in the diagonal parity twice, turned by `-c` and by `-(p - 1) = 1`.
+//! Without the row parity disk itself its symbols are replaced by what they are, sums over rows: then every
+//! data disk is in the diagonal parity twice, turned by `-c` and by `-(p - 1) = 1`.
 
 use crate::code::PieceSet;
 use crate::kernel::ring::{self, Place, Ring, SPARE, Stretch, Turned, WithSpare};
@@ -193,8 +194,9 @@ impl Job<'_> {
         }
     }
 
-    /// Produces the diagonal parity, if it is wanted, with at most one other disk unknown, which is there already if
-    /// it is wanted as well. If not, it is replaced by what it is, the sum of the known ones over rows.
+    /// Produces the diagonal parity, if it is wanted, with at most one other disk unknown, which is
+    /// there already if it is wanted as well. If not, it is replaced by what it is, the sum of the known
+    /// ones over rows.
     fn rebuild_diagonal<M: Memory>(&self, memory: &mut M, unknown: Unknown) {
         let piece = self.code.width_max() + 1;
         let Some(&(_, target)) = self.wanted.iter().find(|(wanted, _)| *wanted == piece) else { return };
@@ -238,13 +240,13 @@ impl Job<'_> {
         self.solve_two(&mut WithSpare::new(memory, spare), (x, rows), (y, diagonals));
     }
 
-    /// The paper's reconstruction (section 5): what is known of all rows and diagonals is taken off them; what is left
-    /// is solved from the two diagonals that have a symbol of one unknown disk only, and by turns from row to diagonal,
-    /// to the diagonal that is not stored.
+    /// The paper's reconstruction (section 5): what is known of all rows and diagonals is taken off them;
+    /// what is left is solved from the two diagonals that have a symbol of one unknown disk only, and by
+    /// turns from row to diagonal, to the diagonal that is not stored.
     ///
-    /// Both targets have a symbol for each row. That of `x` takes the row; that of `y` takes the diagonal on which
-    /// its symbol lies, but for the symbol on the diagonal that is not stored: this one takes diagonal y - 1, which
-    /// misses disk y.
+    /// Both targets have a symbol for each row. That of `x` takes the row; that of `y` takes the diagonal on
+    /// which its symbol lies, but for the symbol on the diagonal that is not stored: this one takes diagonal
+    /// y - 1, which misses disk y.
     fn solve_two<M: Memory>(
         &self,
         memory: &mut M,

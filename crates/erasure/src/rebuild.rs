@@ -1,9 +1,10 @@
-//! Rebuilding pieces: every wanted piece is one sum over the pieces at hand, so one kernel pass makes them all.
+//! Rebuilding pieces: every wanted piece is one sum over the pieces at hand, so one kernel pass
+//! makes them all.
 //!
-//! Let E be the missing columns and R as many parities at hand, and M the matrix of the coefficients of E in R.
-//! The *syndrome* of a parity in R is it plus what the columns at hand contribute to it, and M x (data of E) = syndromes.
-//! A wanted piece is therefore weights x syndromes, plus, if it is a parity, its own sum over the columns at hand; the
-//! weights are a row of M^-1 for a column, and coefficients x M^-1 for a parity.
+//! Let E be the missing columns and R as many parities at hand, and M the matrix of the coefficients of E in
+//! R. The *syndrome* of a parity in R is it plus what the columns at hand contribute to it, and M x (data of
+//! E) = syndromes. A wanted piece is therefore weights x syndromes, plus, if it is a parity, its own sum over
+//! the columns at hand; the weights are a row of M^-1 for a column, and coefficients x M^-1 for a parity.
 
 use crate::code::PieceSet;
 use crate::kernel::{self, Memory, Shape, TARGETS_MAX};

@@ -1,4 +1,5 @@
-//! The code on disk must never change: known answers, computed by a program that shares nothing with this crate.
+//! The code on disk must never change: known answers, computed by a program that shares nothing
+//! with this crate.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod common;

@@ -43,7 +43,8 @@ proptest! {
         let mut pieces = columns.clone();
         pieces.extend(width..width + parity_count);
         let lost_count = ((losses * parity_count as f64) as usize).min(parity_count);
-        let lost: Vec<_> = choose(seed ^ 1, pieces.len(), lost_count).into_iter().map(|i| pieces[i]).collect();
+        let lost: Vec<_> =
+            choose(seed ^ 1, pieces.len(), lost_count).into_iter().map(|i| pieces[i]).collect();
         for code in codes(width, parity_count) {
             Layout::new(&code, &columns, len, seed).check_rebuild(&lost, &lost);
         }
@@ -63,7 +64,8 @@ proptest! {
             let columns: Vec<&[u8]> = data.chunks(len).collect();
             code.encode(&columns, &mut parities.chunks_mut(len).collect::<Vec<_>>());
             for (row, i) in [(0, 0), (parity_count - 1, 74), (parity_count / 2, 63)] {
-                let sum = (0..width).fold(0, |sum, c| sum ^ multiply(code.coefficient(row, c), columns[c][i]));
+                let term = |c: usize| multiply(code.coefficient(row, c), columns[c][i]);
+                let sum = (0..width).fold(0, |sum, c| sum ^ term(c));
                 prop_assert_eq!(parities[row * len + i], sum, "{} parity {} byte {}", backend, row, i);
             }
         }

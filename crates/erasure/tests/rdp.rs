@@ -1,4 +1,5 @@
-//! Row-diagonal parity against a plain version of the paper's definition, all double losses, updates, narrow codewords.
+//! Row-diagonal parity against a plain version of the paper's definition, all double losses,
+//! updates, narrow codewords.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod common;
@@ -7,8 +8,8 @@ use common::{Layout, backends, bytes};
 use erasure::{Backend, Code, CodeError, CodeKind};
 use proptest::prelude::*;
 
-/// Row and diagonal parity of `columns` (all of them, from 0), as section 3 of the paper (Corbett et al., FAST 2004)
-/// defines them on an array of p + 1 disks and p - 1 rows, byte by byte.
+/// Row and diagonal parity of `columns` (all of them, from 0), as section 3 of the paper (Corbett et al.,
+/// FAST 2004) defines them on an array of p + 1 disks and p - 1 rows, byte by byte.
 fn golden(prime: usize, columns: &[Vec<u8>]) -> [Vec<u8>; 2] {
     let len = columns[0].len();
     let symbol = len / (prime - 1);
@@ -59,7 +60,8 @@ fn encode(code: &Code, filled: &[usize], columns: &[Vec<u8>]) -> [Vec<u8>; 2] {
 
 #[test]
 fn the_example_of_a_small_array_by_hand() {
-    // One byte in column 2, row 15: diagonal 17 mod 17 = 0. Its row parity is on disk 16, diagonal 31 mod 17 = 14.
+    // One byte in column 2, row 15: diagonal 17 mod 17 = 0. Its row parity is on disk 16,
+    // diagonal 31 mod 17 = 14.
     let mut column = vec![0; 16];
     column[15] = 0x5A;
     let code = rdp(4, Backend::detected());
@@ -279,8 +281,8 @@ proptest! {
         }
     }
 
-    /// Columns that join, change and leave one after another end in the parities of what is left, also the diagonal
-    /// parity while the row parity is not kept.
+    /// Columns that join, change and leave one after another end in the parities of what is left, also the
+    /// diagonal parity while the row parity is not kept.
     #[test]
     fn updates_lead_to_the_parities_of_a_fresh_encode(
         width in prop_oneof![1..=16usize, 17..=256usize],
@@ -290,7 +292,8 @@ proptest! {
         let seed = seed / 2;
         let len = if width <= 16 { symbol * 16 } else { (symbol / 8 + 1) * 256 };
         let filled = part_of(width, seed);
-        let (before, after) = (columns_of(width, &filled, len, seed), columns_of(width, &filled, len, seed + 1000));
+        let before = columns_of(width, &filled, len, seed);
+        let after = columns_of(width, &filled, len, seed + 1000);
         for backend in backends() {
             let code = rdp(width, backend);
             let (mut rows, mut diagonals, mut junk) = (vec![0; len], vec![0; len], bytes(3, len));

@@ -1,7 +1,8 @@
 //! Does it help the SSD if `eplog` keeps a frontier for each class of chunks (requirement L-09)?
 //!
-//! One SSD of an `eplog` array: updates go to free chunks, old versions are free again after a commit. Hot chunks are told
-//! from cold ones without error, which is more than any policy can. Prints the SSD's own write amplification.
+//! One SSD of an `eplog` array: updates go to free chunks, old versions are free again after a commit. Hot
+//! chunks are told from cold ones without error, which is more than any policy can. Prints the SSD's own
+//! write amplification.
 //!
 //! `cargo run --release -p elastripe-flash --example frontier`
 

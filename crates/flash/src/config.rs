@@ -12,8 +12,8 @@ use crate::wear::WearLevelling;
 /// Where GC writes the pages it copies.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum GcFrontier {
-    /// Into the blocks that are open for the host's writes of the same slot: one write frontier, as most closed forms
-    /// assume.
+    /// Into the blocks that are open for the host's writes of the same slot: one write frontier, as most
+    /// closed forms assume.
     #[default]
     Shared,
     /// Into open blocks of their own, per slot.
@@ -27,14 +27,14 @@ pub struct SsdConfig {
     pub geometry: Geometry,
     /// Pages the host sees.
     pub logical_pages: u64,
-    /// Free blocks below which the host's writes do not take the number: GC runs when a new block is needed and taking
-    /// it would leave fewer. The effective spare factor is what is left without them.
+    /// Free blocks below which the host's writes do not take the number: GC runs when a new block is needed
+    /// and taking it would leave fewer. The effective spare factor is what is left without them.
     pub free_blocks_min: u32,
-    /// Independent parts, each with its own share of dies, blocks, free blocks and GC; logical page `p` belongs to part
-    /// `p % domains`. DiskSim's flash elements are such parts; drives of today are one.
+    /// Independent parts, each with its own share of dies, blocks, free blocks and GC; logical page `p`
+    /// belongs to part `p % domains`. DiskSim's flash elements are such parts; drives of today are one.
     pub domains: u32,
-    /// Open blocks of each stream, on dies of their own, filled round-robin; that many pages of a stream are programmed
-    /// side by side.
+    /// Open blocks of each stream, on dies of their own, filled round-robin; that many pages of a stream are
+    /// programmed side by side.
     pub ways: u32,
     /// How GC chooses its victim.
     pub gc: GcPolicy,
@@ -55,8 +55,9 @@ pub struct SsdConfig {
 }
 
 impl SsdConfig {
-    /// Counts only: one die, greedy GC, one stream, the whole map in memory, nothing else. `spare` is the spare factor a:
-    /// pages of the flash, without the free blocks that GC keeps (three here), per logical page.
+    /// Counts only: one die, greedy GC, one stream, the whole map in memory, nothing else. `spare` is
+    /// the spare factor a: pages of the flash, without the free blocks that GC keeps (three here),
+    /// per logical page.
     pub fn counting(
         logical_pages: u64,
         spare: f64,
@@ -165,8 +166,8 @@ impl SsdConfig {
         self.check_space()
     }
 
-    /// Blocks without which GC would not always find one with an invalid page: those that are neither free nor open must
-    /// hold more than the logical and translation pages.
+    /// Blocks without which GC would not always find one with an invalid page: those that are neither free
+    /// nor open must hold more than the logical and translation pages.
     pub(crate) fn blocks_needed(&self) -> u64 {
         let pages = self.domain_pages() + self.translation_pages();
         pages / u64::from(self.geometry.pages_per_block) + 1 + self.blocks_kept()

@@ -53,8 +53,9 @@ impl Counters {
         self.flash_pages_written() as f64 / self.host_pages_written as f64
     }
 
-    /// Accumulated programming stress in pages programmed in SLC mode: SLC counts 1, MLC `ratio` (P-12, A-25). Erases are
-    /// not charged separately, copies are charged as writes. The expected lifespan is inversely proportional (P-13).
+    /// Accumulated programming stress in pages programmed in SLC mode: SLC counts 1, MLC `ratio` (P-12,
+    /// Erases are not charged separately, copies are charged as writes. The expected lifespan is
+    /// inversely proportional (P-13).
     pub fn wear(&self, ratio: f64) -> f64 {
         self.programs_slc as f64 + ratio * self.programs_mlc as f64
     }

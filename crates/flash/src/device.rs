@@ -1,4 +1,5 @@
-//! Any simulated device behind one interface: flash, hard disk, or a drive of which only bandwidths are known.
+//! Any simulated device behind one interface: flash, hard disk, or a drive of which only
+//! bandwidths are known.
 
 use crate::config::SsdConfig;
 use crate::counters::Counters;
@@ -7,10 +8,11 @@ use crate::hdd::{Hdd, HddOptions};
 use crate::ssd::Ssd;
 use crate::stream::Tag;
 
-/// A drive seen from outside: bandwidths for sequential and random requests, and how many requests it serves at once.
+/// A drive seen from outside: bandwidths for sequential and random requests, and how many requests it serves
+/// at once.
 ///
-/// Bandwidths are for `parallel` requests under way. A request takes one of that many lanes; it takes `parallel` times
-/// as long as its share of the bandwidth, and all lanes together reach the bandwidth.
+/// Bandwidths are for `parallel` requests under way. A request takes one of that many lanes; it takes
+/// `parallel` times as long as its share of the bandwidth, and all lanes together reach the bandwidth.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct BlackBoxOptions {
     /// Pages and bandwidths.
@@ -170,8 +172,9 @@ mod tests {
     use super::*;
     use crate::presets;
 
+    /// Requirement X-02.
     #[test]
-    fn x02_the_plextor_as_a_black_box() {
+    fn the_plextor_as_a_black_box() {
         let config = DeviceConfig::BlackBox(presets::plextor_m5pro());
         let mut drive = Device::new(config).expect("valid");
         let megabytes_per_s = |ns: u64, pages: u64| (pages * 4096) as f64 / (ns as f64 / 1e9) / 1e6;

@@ -8,16 +8,18 @@ use crate::stream::Separation;
 
 /// The cap chosen online (L-17; left to future work by the paper), for any workload.
 ///
-/// Small copies of the SSD (*ghosts*) simulate a sample of the host's writes, each with another cap. So there is a curve of
-/// write amplification and wear over the cap at any time. The cap with the least wear is taken among those that keep the
-/// limit: write amplification at most `slack` above that without SLC mode. It is chosen anew after each *interval*, in which
-/// as many pages are written as are mapped.
+/// Small copies of the SSD (*ghosts*) simulate a sample of the host's writes, each with another cap. So there
+/// is a curve of write amplification and wear over the cap at any time. The cap with the least wear is taken
+/// among those that keep the limit: write amplification at most `slack` above that without SLC mode. It is
+/// chosen anew after each *interval*, in which as many pages are written as are mapped.
 ///
-/// Ghosts are small, so they are right to a few hundredths only. What the limit counts from, and whether it is kept, is
-/// therefore measured on the SSD itself. It works without SLC mode at first, in batches of eight intervals, until two
-/// batches agree; their mean is the *base*. From then on the ghost without SLC mode tells how much the base has changed, and
-/// the largest cap allowed follows the SSD's own write amplification, and its wear corrects what the ghosts say of wear. SLC
-/// mode that may pay as far as the ghosts can tell is tried; if it does not on the SSD, it ends. When the mapped pages or the ghost's write amplification change by a tenth, all of this begins anew.
+/// Ghosts are small, so they are right to a few hundredths only. What the limit counts from, and whether it
+/// is kept, is therefore measured on the SSD itself. It works without SLC mode at first, in batches of eight
+/// intervals, until two batches agree; their mean is the *base*. From then on the ghost without SLC mode
+/// tells how much the base has changed, and the largest cap allowed follows the SSD's own write
+/// amplification, and its wear corrects what the ghosts say of wear. SLC mode that may pay as far as the
+/// ghosts can tell is tried; if it does not on the SSD, it ends. When the mapped pages or the ghost's write
+/// amplification change by a tenth, all of this begins anew.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct DynamicCap {
     /// How much more write amplification than without SLC mode is acceptable; infinite for the least wear.
@@ -130,7 +132,8 @@ struct Governor {
     ceiling: f64,
     /// The share chosen.
     share: f64,
-    /// By how much the SSD's wear differs from what the ghosts say, as a logarithm, in proportion to the share.
+    /// By how much the SSD's wear differs from what the ghosts say, as a logarithm, in proportion
+    /// to the share.
     tilt: f64,
     /// By how many there were more intervals in which SLC mode did not pay than others; never below 0.
     worse: u32,

@@ -42,8 +42,8 @@ impl List {
     }
 }
 
-/// The free blocks of a domain, by the mode they were programmed in last, and by way: block `b` belongs to way
-/// `b % ways`.
+/// The free blocks of a domain, by the mode they were programmed in last, and by way: block `b` belongs to
+/// way `b % ways`.
 #[derive(Clone, Debug)]
 pub(crate) struct FreeBlocks {
     /// At way * 2 + mode.

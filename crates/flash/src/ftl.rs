@@ -1,15 +1,15 @@
 //! The flash translation layer of one domain: page map, open blocks, invalidation.
 //!
 //! # Arrays
-//! `map` has the physical page of each logical page, `owners` the logical page last written to each physical page. A
-//! physical page is valid if the map says so: `map[owners[p]] == p`. So invalidating a page costs one counter of its
-//! block, and there is no bitmap. Behind the host's logical pages the map has the translation pages (DFTL), and one
-//! entry that is never mapped, the owner of pages that were never written. That is 4 bytes per logical and 4 per physical
-//! page; per block there are 20 bytes and some more.
+//! `map` has the physical page of each logical page, `owners` the logical page last written to each physical
+//! page. A physical page is valid if the map says so: `map[owners[p]] == p`. So invalidating a page costs one
+//! counter of its block, and there is no bitmap. Behind the host's logical pages the map has the translation
+//! pages (DFTL), and one entry that is never mapped, the owner of pages that were never written. That is 4
+//! bytes per logical and 4 per physical page; per block there are 20 bytes and some more.
 //!
 //! # Frontiers
-//! A *frontier* is a set of open blocks, one per way, for one slot, one mode and one purpose. Blocks are opened when
-//! their frontier has no room, and closed when full.
+//! A *frontier* is a set of open blocks, one per way, for one slot, one mode and one purpose. Blocks are
+//! opened when their frontier has no room, and closed when full.
 
 use crate::config::{GcFrontier, SsdConfig};
 use crate::counters::Counters;
@@ -109,7 +109,8 @@ pub(crate) struct Ftl {
     parity_life: f64,
     pub(crate) levelling_spread: Option<u32>,
     pub(crate) erases_since_levelling: u32,
-    /// Pages programmed before their blocks were last erased, and pages of open blocks not programmed yet: for the laws.
+    /// Pages programmed before their blocks were last erased, and pages of open blocks not programmed yet:
+    /// for the laws.
     pub(crate) programmed_before: u64,
     /// The counters' base: programs before they were last reset.
     pub(crate) programs_before_reset: u64,
@@ -260,8 +261,8 @@ impl Ftl {
 
     /// Loads what writing these pages will need, so that the caches have it; a number that means nothing.
     ///
-    /// Memory takes a hundred times as long as an instruction, and writes depend on what they load, one after the other.
-    /// These loads depend on nothing, so a processor has them under way together.
+    /// Memory takes a hundred times as long as an instruction, and writes depend on what they load, one after
+    /// the other. These loads depend on nothing, so a processor has them under way together.
     pub(crate) fn warm(&self, lpns: impl Iterator<Item = u32> + Clone) -> u32 {
         const LINE_PAGES: usize = 16;
         let mut sum = lpns.clone().fold(0u32, |sum, lpn| sum ^ self.map[lpn as usize]);
@@ -398,7 +399,8 @@ impl Ftl {
 
     /// Writes a translation page. Takes a free block if need be, which the caller has made sure of.
     pub(crate) fn write_translation<M: Media>(&mut self, page: u32, media: &mut M) {
-        // One open block at a time, so that a victim's translation pages take few free blocks; the next on another way.
+        // One open block at a time, so that a victim's translation pages take few free blocks; the next on
+        // another way.
         let frontier = self.frontier(Purpose::Host, TRANSLATION_SLOT, Mode::Mlc, 0);
         if self.open[frontier].is_full() {
             let way = self.turn(TRANSLATION_SLOT);
@@ -409,8 +411,8 @@ impl Ftl {
         media.map_program(block, mode);
     }
 
-    /// The slot for a parity page by how long its last version lived: short-lived parity in low classes. Boundaries are
-    /// the mean life, and powers of four of it, as for ages in SepBIT.
+    /// The slot for a parity page by how long its last version lived: short-lived parity in low classes.
+    /// Boundaries are the mean life, and powers of four of it, as for ages in SepBIT.
     fn classify_parity(&mut self, lpn: u32) -> u8 {
         let page = self.map[lpn as usize];
         let last = self.parity_classes - 1;
@@ -457,7 +459,8 @@ impl Ftl {
         self.open[frontier] = Open { next, end: next + self.capacity(mode), block };
     }
 
-    /// A free block to be programmed in this mode (P-07: one that was in this mode already, else a converted one).
+    /// A free block to be programmed in this mode (P-07: one that was in this mode already, else
+    /// a converted one).
     fn take_free(&mut self, mode: Mode, way: u32) -> u32 {
         if let Some(block) = self.free.take(way, mode) {
             return block;

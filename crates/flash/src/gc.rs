@@ -1,11 +1,12 @@
 //! Making room: GC, the choice of mode for new blocks, static wear levelling.
 //!
 //! # Why it never runs out
-//! A configuration has more blocks than its logical and translation pages, its free blocks and its open blocks can
-//! fill (`SsdConfig::check`). So whenever free blocks are few, some closed block has an invalid page, or, if it is in SLC
-//! mode, fills fewer pages than a block in MLC mode. Collecting the block with the lowest key frees a block, and copies
-//! take at most one: room only grows, until the host's write finds a block. A key of a full block frees nothing; then a
-//! block in SLC mode is turned into MLC mode, whatever its stream.
+//! A configuration has more blocks than its logical and translation pages, its free blocks and its open
+//! blocks can fill (`SsdConfig::check`). So whenever free blocks are few, some closed block has an invalid
+//! page, or, if it is in SLC mode, fills fewer pages than a block in MLC mode. Collecting the block with
+//! the lowest key frees a block, and copies take at most one: room only grows, until the host's write
+//! finds a block. A key of a full block frees nothing; then a block in SLC mode is turned into MLC mode,
+//! whatever its stream.
 
 use crate::config::GcFrontier;
 use crate::ftl::{Ftl, NONE, Purpose, State};
@@ -59,8 +60,9 @@ impl Ftl {
         }
     }
 
-    /// Whether making room has taken so long that every victim must free something now. Policies that take full blocks, and
-    /// translation pages that GC writes, can otherwise go in circles on an SSD with hardly any spare space.
+    /// Whether making room has taken so long that every victim must free something now. Policies that take
+    /// full blocks, and translation pages that GC writes, can otherwise go in circles on an SSD with hardly
+    /// any spare space.
     fn must_gain(&self) -> bool {
         self.effort > (self.blocks.len() as u32 / 4).max(64)
     }
@@ -143,8 +145,8 @@ impl Ftl {
         }
     }
 
-    /// Copies valid pages until the frontier's block is full or `left` are moved; says how many pages it looked at and how
-    /// many it moved. There is room for one, and one is left.
+    /// Copies valid pages until the frontier's block is full or `left` are moved; says how many pages it
+    /// looked at and how many it moved. There is room for one, and one is left.
     #[inline]
     fn copy_run(&mut self, owners: &[u32], first: u32, frontier: usize, left: u32) -> (usize, u32) {
         let open = &mut self.open[frontier];
@@ -269,8 +271,8 @@ impl Ftl {
         if below && !self.slc_state.denied { Mode::Slc } else { Mode::Mlc }
     }
 
-    /// Whether one more block in SLC mode leaves enough space, whatever the cap says: for the pages mapped, and one
-    /// invalid page in each block so that GC gains something.
+    /// Whether one more block in SLC mode leaves enough space, whatever the cap says: for the pages mapped,
+    /// and one invalid page in each block so that GC gains something.
     fn slc_has_space(&self) -> bool {
         let Some(slc) = &self.slc else { return false };
         let blocks = self.blocks.len() as u64;

@@ -7,8 +7,8 @@ const PAGES_MAX: u64 = u32::MAX as u64 - 1;
 
 /// The shape of the flash memory.
 ///
-/// Blocks are numbered round-robin over the planes: block `b` lies on plane `b % planes`, and plane `p` on channel
-/// `p % channels`, so that neighbours can work side by side.
+/// Blocks are numbered round-robin over the planes: block `b` lies on plane `b % planes`, and plane `p` on
+/// channel `p % channels`, so that neighbours can work side by side.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Geometry {
     /// Buses between controller and flash.
@@ -21,7 +21,8 @@ pub struct Geometry {
     pub blocks_per_plane: u32,
     /// Pages of a block that take data; with convertible programming, in the mode with more bits per cell.
     pub pages_per_block: u32,
-    /// Pages of a block beside those, for the device's own summary. They count as pages of the flash, never hold data.
+    /// Pages of a block beside those, for the device's own summary. They count as pages of the flash, never
+    /// hold data.
     pub summary_pages_per_block: u32,
     /// Bytes of a page.
     pub page_bytes: u32,

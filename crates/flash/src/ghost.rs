@@ -1,18 +1,19 @@
 //! Miniature simulations of the SSD itself, from which the dynamic cap is chosen (L-17).
 //!
-//! A *ghost* is a small FTL with the GC and the streams of the real one, that sees a sample of the host's pages: of every
-//! `stride` neighbouring pages one, which one a hash decides. So parity and data, used and unused space, hot and cold pages
-//! are all there in proportion. (Sampling the addresses to simulate a cache in miniature is due to Waldspurger and
-//! others, "Cache Modeling and Optimization using Miniature Simulations", USENIX ATC 2017.) One ghost has no block in
-//! SLC mode, the last one as many as there is parity for, those between them some: what they find is a curve of write
-//! amplification and wear over the cap, for the workload as it is. All see the same sample, so what differs between them
-//! is the cap alone.
+//! A *ghost* is a small FTL with the GC and the streams of the real one, that sees a sample of the host's
+//! pages: of every `stride` neighbouring pages one, which one a hash decides. So parity and data, used and
+//! unused space, hot and cold pages are all there in proportion. (Sampling the addresses to simulate a cache
+//! in miniature is due to Waldspurger and others, "Cache Modeling and Optimization using Miniature
+//! Simulations", USENIX ATC 2017.) One ghost has no block in SLC mode, the last one as many as there is
+//! parity for, those between them some: what they find is a curve of write amplification and wear over the
+//! cap, for the workload as it is. All see the same sample, so what differs between them is the cap alone.
 //!
 //! # Size
-//! One page in 16 is sampled, or more on SSDs so small that this would be fewer than [`PAGES_MIN`], or fewer on large ones, down
-//! to [`PAGES`] pages: so memory and time hardly depend on the size of the SSD. Blocks are smaller than the real ones,
-//! so that there are about [`BLOCKS`] of them. Both make a ghost's write amplification differ from the SSD's by some
-//! hundredths; see [`crate::DynamicCap`] for what is done about it.
+//! One page in 16 is sampled, or more on SSDs so small that this would be fewer than [`PAGES_MIN`], or
+//! fewer on large ones, down to [`PAGES`] pages: so memory and time hardly depend on the size of the SSD.
+//! Blocks are smaller than the real ones, so that there are about [`BLOCKS`] of them. Both make a ghost's
+//! write amplification differ from the SSD's by some hundredths; see [`crate::DynamicCap`] for what is
+//! done about it.
 
 use crate::config::SsdConfig;
 use crate::counters::Counters;
@@ -25,8 +26,8 @@ use crate::wear::WearLevelling;
 
 /// Ghosts.
 pub(crate) const KNOTS: usize = 4;
-/// Caps of the ghosts, as shares of the blocks that the last one has in SLC mode. Write amplification bends most where it
-/// is low.
+/// Caps of the ghosts, as shares of the blocks that the last one has in SLC mode. Write amplification bends
+/// most where it is low.
 const SHARES: [f64; KNOTS] = [0.0, 1.0 / 9.0, 4.0 / 9.0, 1.0];
 /// Logical pages of a ghost at least, if one page in 16 suffices for that, and
 const PAGES_MIN: u64 = 2048;
@@ -150,7 +151,8 @@ impl Ghosts {
         self.slc_share
     }
 
-    /// Relative changes of write amplification up to this may be chance: the inverse root of the pages sampled.
+    /// Relative changes of write amplification up to this may be chance: the inverse root of
+    /// the pages sampled.
     pub(crate) fn chance(&self) -> f64 {
         1.0 / f64::from(self.ftls[0].logical_pages).sqrt()
     }

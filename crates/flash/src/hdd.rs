@@ -1,8 +1,8 @@
 //! A hard disk as a log device: one arm, sequential and random requests.
 //!
-//! A request that begins where the one before ended takes its transfer alone; any other also takes a move of the arm and
-//! half a turn. Reads and writes have their own positioning time, fitted to measured bandwidth, since a disk's write cache
-//! sorts writes. No zones, no cache hits.
+//! A request that begins where the one before ended takes its transfer alone; any other also takes a move of
+//! the arm and half a turn. Reads and writes have their own positioning time, fitted to measured bandwidth,
+//! since a disk's write cache sorts writes. No zones, no cache hits.
 
 use crate::error::{ConfigError, OutOfRange, within};
 
@@ -122,8 +122,9 @@ mod tests {
         (pages * 4096) as f64 / (ns as f64 / 1e9) / 1e6
     }
 
+    /// Requirement X-02.
     #[test]
-    fn x02_the_seagate_reaches_the_bandwidths_that_the_paper_measured() {
+    fn the_seagate_reaches_the_bandwidths_that_the_paper_measured() {
         let options = presets::seagate_st1000dm003();
         let mut disk = Hdd::new(options).expect("valid");
         let (mut now, mut place) = (0, 0);

@@ -1,8 +1,8 @@
 //! One SSD in virtual time: page-mapped flash with garbage collection, streams, wear and service times.
 //!
-//! The product's engine can run over any number of these; one can also be run alone, as the papers ran DiskSim and
-//! FlashSim. There are no globals, no I/O, no content, no clock and no randomness but from a seed: the same calls give
-//! the same counts and times.
+//! The product's engine can run over any number of these; one can also be run alone, as the papers ran
+//! DiskSim and FlashSim. There are no globals, no I/O, no content, no clock and no randomness but from a
+//! seed: the same calls give the same counts and times.
 //!
 //! # Words
 //! | word | meaning |

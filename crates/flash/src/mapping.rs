@@ -1,11 +1,11 @@
-//! DFTL's cached mapping table (Gupta, Kim, Urgaonkar, "DFTL: a flash translation layer employing demand-based
-//! selective caching of page-level address mappings", ASPLOS 2009; P-04, A-42).
+//! DFTL's cached mapping table (Gupta, Kim, Urgaonkar, "DFTL: a flash translation layer employing
+//! demand-based selective caching of page-level address mappings", ASPLOS 2009; P-04, A-42).
 //!
-//! The map lies in *translation pages* on flash; single entries of it are cached. A miss reads a translation page; an
-//! evicted entry that was changed has its page read and written, and all other changed entries of that page go along
-//! (batch update, section 3.3). Differences: entries are replaced by CLOCK, whose hand goes over the logical pages in
-//! order, instead of a segmented LRU, which takes one byte per logical page; where the translation pages lie is always in
-//! memory, as there.
+//! The map lies in *translation pages* on flash; single entries of it are cached. A miss reads a translation
+//! page; an evicted entry that was changed has its page read and written, and all other changed entries of
+//! that page go along (batch update, section 3.3). Differences: entries are replaced by CLOCK, whose hand
+//! goes over the logical pages in order, instead of a segmented LRU, which takes one byte per logical page;
+//! where the translation pages lie is always in memory, as there.
 
 use crate::error::{ConfigError, within};
 
@@ -152,8 +152,8 @@ impl MappingCache {
         }
     }
 
-    /// GC has moved these pages. Changes cached entries; the others' translation pages are to be updated, each once, and
-    /// are given out by [`Self::take_changed_page`].
+    /// GC has moved these pages. Changes cached entries; the others' translation pages are to be updated,
+    /// each once, and are given out by [`Self::take_changed_page`].
     pub(crate) fn moved(&mut self, lpns: &[u32]) {
         for &lpn in lpns {
             let Some(flags) = self.flags.get_mut(lpn as usize) else { continue }; // a translation page itself
@@ -212,7 +212,8 @@ mod tests {
         assert_eq!(cache.look_up(0, Change::Yes), MISS);
         assert_eq!(cache.look_up(1, Change::Yes), MISS);
         assert_eq!(cache.look_up(25, Change::No), MISS);
-        // All have been used once; after a turn of the hand 0 goes; its page 0 is written, with the change of entry 1.
+        // All have been used once; after a turn of the hand 0 goes; its page 0 is written, with the change of
+        // entry 1.
         assert_eq!(cache.look_up(30, Change::No), Lookup::Miss { write_back: Some(0) });
         assert_eq!(cache.look_up(1, Change::No), Lookup::Hit);
         // 1 was used since, so 25 goes, which was not changed.

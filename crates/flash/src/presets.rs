@@ -1,5 +1,5 @@
-//! Named devices, each with the source of its figures. The table in docs/flash.md says what is published, what derived and
-//! what assumed.
+//! Named devices, each with the source of its figures. The table in docs/flash.md says what is published,
+//! what derived and what assumed.
 
 use crate::config::{GcFrontier, SsdConfig};
 use crate::device::{BlackBoxOptions, DeviceConfig};
@@ -48,8 +48,9 @@ fn plain(geometry: Geometry, logical_pages: u64, free_blocks_min: u32, timing: T
     }
 }
 
-/// DiskSim's SSD extension as DiskSim ships it, with 4 KiB pages: read 25 us, program 200 us, erase 1.5 ms, 25 ns per byte
-/// on the bus (Agrawal and others, "Design Tradeoffs for SSD Performance", USENIX ATC 2008, table 3).
+/// DiskSim's SSD extension as DiskSim ships it, with 4 KiB pages: read 25 us, program 200 us, erase 1.5 ms,
+/// 25 ns per byte on the bus (Agrawal and others, "Design Tradeoffs for SSD Performance", USENIX ATC 2008,
+/// table 3).
 const DISKSIM_TIMING: Timing = Timing {
     read_ns: [25_000, 25_000],
     program_ns: [200_000, 200_000],
@@ -60,8 +61,8 @@ const DISKSIM_TIMING: Timing = Timing {
     buffering: Buffering::None,
 };
 
-/// The SSD of EPLOG's GC experiment: 20 GiB raw, 5 elements of 16,384 blocks of 64 pages of 4 KiB, 15 %
-/// over-provisioning of raw, GC below 5 % free blocks, greedy, no wear levelling.
+/// The SSD of EPLOG's GC experiment: 20 GiB raw, 5 elements of 16,384 blocks of 64 pages of 4
+/// KiB, 15 % over-provisioning of raw, GC below 5 % free blocks, greedy, no wear levelling.
 pub fn eplog_disksim() -> SsdConfig {
     let geometry = Geometry {
         channels: 5,
@@ -75,8 +76,8 @@ pub fn eplog_disksim() -> SsdConfig {
     SsdConfig { domains: 5, ..config }
 }
 
-/// The SSD of the WAS paper's experiments: 64-page blocks, 4 KiB pages, a working area of 256 MiB. The paper says no
-/// more; over-provisioning and GC threshold as in [`eplog_disksim`].
+/// The SSD of the WAS paper's experiments: 64-page blocks, 4 KiB pages, a working area of 256 MiB. The
+/// paper says no more; over-provisioning and GC threshold as in [`eplog_disksim`].
 pub fn was_ssd() -> SsdConfig {
     let geometry = Geometry {
         channels: 4,
@@ -89,8 +90,8 @@ pub fn was_ssd() -> SsdConfig {
     SsdConfig { ways: 4, ..plain(geometry, (256 << 20) / 4096, blocks / 20, DISKSIM_TIMING) }
 }
 
-/// The SSD of the parity-stream paper (P-14, P-15, A-24): 2,048 blocks of 256 pages of 16 KiB (128 in SLC mode),
-/// over-provisioning 28 % of nameplate.
+/// The SSD of the parity-stream paper (P-14, P-15, A-24): 2,048 blocks of 256 pages of 16 KiB (128 in SLC
+/// mode), over-provisioning 28 % of nameplate.
 pub fn ps_vnand() -> SsdConfig {
     let geometry = Geometry::single_die(2048, 256, 16_384);
     let timing = Timing {
@@ -110,8 +111,8 @@ pub fn ps_vnand_slc(cap: SlcCap, stress_ratio: f64) -> SlcOptions {
     SlcOptions { cap, pages_per_block: 128, stress_ratio }
 }
 
-/// An NVMe drive with TLC flash, 64 GB of it: latencies of FEMU's TLC table (from SimpleSSD), averaged over the three page
-/// types, and one program for a word line's three pages.
+/// An NVMe drive with TLC flash, 64 GB of it: latencies of FEMU's TLC table (from SimpleSSD), averaged over
+/// the three page types, and one program for a word line's three pages.
 pub fn nvme_tlc() -> SsdConfig {
     let timing = Timing {
         read_ns: [80_000, 40_000],
@@ -125,8 +126,8 @@ pub fn nvme_tlc() -> SsdConfig {
     nvme(384, 128, timing)
 }
 
-/// An NVMe drive with QLC flash: latencies measured by Chen and others ("PACA", ICCD 2022) on 96-layer QLC, as FEMU has
-/// them, averaged over the four page types.
+/// An NVMe drive with QLC flash: latencies measured by Chen and others ("PACA", ICCD 2022) on 96-layer QLC,
+/// as FEMU has them, averaged over the four page types.
 pub fn nvme_qlc() -> SsdConfig {
     let timing = Timing {
         read_ns: [121_700, 40_000],
@@ -157,8 +158,8 @@ fn nvme(pages_per_block: u32, blocks_per_plane: u32, timing: Timing) -> SsdConfi
     SsdConfig { ways: 16, streams, ..plain(geometry, logical_pages, 32, timing) }
 }
 
-/// EPLOG's SSDs by their bandwidths: sequential and random writes 93.4 and 93.1 MB/s, reads 99.23 and 32.8 MB/s,
-/// of 4 KiB direct; 128 GB.
+/// EPLOG's SSDs by their bandwidths: sequential and random writes 93.4 and 93.1 MB/s, reads 99.23 and
+/// 32.8 MB/s, of 4 KiB direct; 128 GB.
 pub fn plextor_m5pro() -> BlackBoxOptions {
     let rates = HddOptions {
         pages: 128_000_000_000 / 4096,
@@ -169,8 +170,8 @@ pub fn plextor_m5pro() -> BlackBoxOptions {
     BlackBoxOptions { rates, parallel: 32 }
 }
 
-/// EPLOG's log disks by their bandwidths: sequential and random writes 91.6 and 1.1 MB/s, reads 94.2 and 0.6 MB/s;
-/// 1 TB.
+/// EPLOG's log disks by their bandwidths: sequential and random writes 91.6 and 1.1 MB/s, reads 94.2
+/// and 0.6 MB/s; 1 TB.
 pub fn seagate_st1000dm003() -> HddOptions {
     HddOptions {
         pages: 1_000_000_000_000 / 4096,

@@ -1,5 +1,5 @@
-//! Random numbers from a seed: xoshiro256++ (Blackman, Vigna, "Scrambled Linear Pseudorandom Number Generators", ACM
-//! TOMS 2021), seeded by SplitMix64. The same seed gives the same numbers on every platform.
+//! Random numbers from a seed: xoshiro256++ (Blackman, Vigna, "Scrambled Linear Pseudorandom Number
+//! Generators", ACM TOMS 2021), seeded by SplitMix64. The same seed gives the same numbers on every platform.
 
 /// See the module's documentation.
 #[derive(Clone, Debug)]

@@ -21,7 +21,8 @@ pub struct RunOptions {
     pub warmup: f64,
     /// Drive writes counted.
     pub drive_writes: f64,
-    /// Share of the writes that is parity, uniform over the first `parity_space` of the pages used; 0 for none.
+    /// Share of the writes that is parity, uniform over the first `parity_space` of the pages used;
+    /// 0 for none.
     pub parity_writes: f64,
     /// See `parity_writes`.
     pub parity_space: f64,
@@ -71,7 +72,8 @@ impl Run {
                 return Err(ConfigError::new(field, value, format_args!("{min} to {max}")));
             }
         }
-        let share = |part: f64, of: u64| (part * of as f64).round() as u64; // neither negative nor above `of` x 1e6
+        // The product is neither negative nor above `of` x 1e6.
+        let share = |part: f64, of: u64| (part * of as f64).round() as u64;
         let pages = share(options.utilization, logical_pages).max(1);
         let first_data = if options.parity_writes > 0.0 { share(options.parity_space, pages) } else { 0 };
         if options.parity_writes > 0.0 && (first_data == 0 || first_data == pages) {
@@ -119,8 +121,9 @@ impl Run {
         }
     }
 
-    /// Writes at most `pages` pages through the queue; false at the end. The SSD's counters are reset when counting begins.
-    /// `note` hears of the latency in nanoseconds of each write that counts, if the SSD has service times.
+    /// Writes at most `pages` pages through the queue; false at the end. The SSD's counters are reset when
+    /// counting begins. `note` hears of the latency in nanoseconds of each write that counts, if the SSD has
+    /// service times.
     pub fn step(
         &mut self,
         ssd: &mut Ssd,

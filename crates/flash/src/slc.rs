@@ -1,7 +1,7 @@
 //! SLC/MLC convertible programming: which blocks parity may use in SLC mode (P-06 to P-11).
 //!
-//! A block in SLC mode stores one bit per cell: it takes fewer pages, and each page wears the cells less. What that
-//! costs in space comes out of over-provisioning, so it is capped.
+//! A block in SLC mode stores one bit per cell: it takes fewer pages, and each page wears the cells less.
+//! What that costs in space comes out of over-provisioning, so it is capped.
 
 use crate::dynamic::DynamicCap;
 use crate::error::{ConfigError, within};
@@ -29,8 +29,8 @@ impl Mode {
 /// The most blocks that may be in SLC mode at once.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum SlcCap {
-    /// A share of the over-provisioned space, 0 to 1: at 1 it may be used up (P-11). With half the pages in SLC mode, 1 is
-    /// twice as many blocks as there are over-provisioned.
+    /// A share of the over-provisioned space, 0 to 1: at 1 it may be used up (P-11). With half the pages in
+    /// SLC mode, 1 is twice as many blocks as there are over-provisioned.
     Share(f64),
     /// Chosen while running; see [`DynamicCap`].
     Dynamic(DynamicCap),

@@ -8,13 +8,14 @@ use crate::stream::Tag;
 use crate::timing::{Clock, Untimed};
 use crate::wear::WearSpread;
 
-/// Pages whose mapping is brought into the caches at once: enough to hide memory's latency, few enough to stay there.
+/// Pages whose mapping is brought into the caches at once: enough to hide memory's latency, few enough to
+/// stay there.
 const WARM_PAGES: usize = 32;
 
 /// A simulated SSD: no content, only what happens to its flash, and when.
 ///
-/// Requests are given in the order in which the device takes them, each with its time; answers are completion times.
-/// Times may not go back. Without [`SsdConfig::timing`] everything completes at once.
+/// Requests are given in the order in which the device takes them, each with its time; answers are completion
+/// times. Times may not go back. Without [`SsdConfig::timing`] everything completes at once.
 #[derive(Clone, Debug)]
 pub struct Ssd {
     config: SsdConfig,
@@ -63,8 +64,8 @@ impl Ssd {
         })
     }
 
-    /// Writes single pages, in this order, as one request; the time when all are acknowledged. For many pages this is
-    /// faster than one write for each.
+    /// Writes single pages, in this order, as one request; the time when all are acknowledged. For many pages
+    /// this is faster than one write for each.
     pub fn write_scattered(&mut self, pages: &[(u64, Tag)], now_ns: u64) -> Result<u64, OutOfRange> {
         for &(page, _) in pages {
             OutOfRange::check(page, 1, self.config.logical_pages)?;
@@ -182,8 +183,8 @@ impl Ssd {
         self.domains.iter().map(Ftl::bytes).sum()
     }
 
-    /// Recounts everything from the arrays: valid + invalid + free pages are all pages, host pages and copies are the pages
-    /// programmed, wear is the erases. Takes time in proportion to the flash.
+    /// Recounts everything from the arrays: valid + invalid + free pages are all pages, host pages and copies
+    /// are the pages programmed, wear is the erases. Takes time in proportion to the flash.
     pub fn check(&self) -> Result<(), BrokenLaw> {
         self.domains.iter().try_for_each(Ftl::check)?;
         let worn = self.domains.iter().flat_map(|ftl| &ftl.erases).map(|&erases| u64::from(erases)).sum();

@@ -1,13 +1,13 @@
 //! Streams: what the host says of a write, and which writes share blocks.
 //!
-//! The host tags each write ([`Tag`]); the device keeps tags apart as far as its [`StreamOptions`] say. A *slot* is
-//! what the device really has: a set of open blocks. Pages of different slots never share a block, also when they are
-//! copied by GC, where they stay in their slot (P-02, P-05, A-23).
+//! The host tags each write ([`Tag`]); the device keeps tags apart as far as its [`StreamOptions`] say. A
+//! *slot* is what the device really has: a set of open blocks. Pages of different slots never share a block,
+//! also when they are copied by GC, where they stay in their slot (P-02, P-05, A-23).
 //!
 //! # When the device has too few slots
 //! Slots are handed out when a tag is first written, as hosts open NVMe streams on demand. Slot 0 belongs to
-//! `Data(0)` from the start. A tag that finds none left shares the slot of the next lower class of its kind that has
-//! one (`Parity(2)` with `Parity(1)`, else `Parity(0)`), and if there is none, slot 0.
+//! `Data(0)` from the start. A tag that finds none left shares the slot of the next lower class of its kind
+//! that has one (`Parity(2)` with `Parity(1)`, else `Parity(0)`), and if there is none, slot 0.
 
 use crate::error::{ConfigError, within};
 
@@ -19,7 +19,8 @@ const TAGS: usize = 2 * CLASSES as usize + 2;
 /// What a write is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 pub enum Tag {
-    /// User data of a hotness class; 0 if the host knows none. Classes from [`CLASSES`] on count as the last one.
+    /// User data of a hotness class; 0 if the host knows none. Classes from [`CLASSES`] on count as
+    /// the last one.
     Data(u8),
     /// Parity of an update-pattern class (L-18).
     Parity(u8),
@@ -101,8 +102,8 @@ pub struct StreamOptions {
     pub separation: Separation,
     /// Slots the device has; drives of today have 8 or 16.
     pub limit: u8,
-    /// Classes into which the device itself sorts parity that comes as `Parity(0)`, by how long the page's version
-    /// before lived (L-18); 1 is off.
+    /// Classes into which the device itself sorts parity that comes as `Parity(0)`, by how long the page's
+    /// version before lived (L-18); 1 is off.
     pub parity_classes: u8,
 }
 

@@ -19,8 +19,9 @@ fn write_all(ssd: &mut Ssd, tags: &[Tag], rounds: u64) {
     ssd.check().unwrap();
 }
 
+/// Requirements P-02 and P-05.
 #[test]
-fn p02_p05_pages_of_different_streams_never_share_a_block_not_even_after_gc() {
+fn pages_of_different_streams_never_share_a_block_not_even_after_gc() {
     let tags = [Tag::Data(0), Tag::Parity(0), Tag::Log, Tag::Metadata, Tag::Parity(1)];
     for frontier in [GcFrontier::Shared, GcFrontier::Separate] {
         let mut config = small(1.2);
@@ -55,8 +56,9 @@ fn separate_streams_copy_less_and_do_not_help_uniform_data() {
     assert!(apart < 0.9 * together, "{together} {apart}");
 }
 
+/// Requirement L-18.
 #[test]
-fn l18_the_device_sorts_parity_by_how_long_it_lives() {
+fn the_device_sorts_parity_by_how_long_it_lives() {
     let run = |parity_classes| {
         let mut config = small(1.3);
         config.streams = StreamOptions { separation: Separation::Class, limit: 8, parity_classes };
@@ -81,8 +83,9 @@ fn l18_the_device_sorts_parity_by_how_long_it_lives() {
     assert!(two < 0.9 * one, "{one} {two}");
 }
 
+/// Requirements P-06 to P-11.
 #[test]
-fn p06_to_p11_parity_blocks_are_in_slc_mode_up_to_the_cap() {
+fn parity_blocks_are_in_slc_mode_up_to_the_cap() {
     for share in [0.0, 0.3, 1.0] {
         let mut config = small(1.5);
         config.streams = StreamOptions { separation: Separation::Parity, ..StreamOptions::default() };
@@ -102,8 +105,9 @@ fn p06_to_p11_parity_blocks_are_in_slc_mode_up_to_the_cap() {
     }
 }
 
+/// Requirement A-24.
 #[test]
-fn a24_the_cap_of_the_paper_is_896_blocks() {
+fn the_cap_of_the_paper_is_896_blocks() {
     let mut config = presets::ps_vnand();
     config.streams.separation = Separation::Parity;
     config.slc = Some(presets::ps_vnand_slc(SlcCap::Share(1.0), 2.5));
@@ -204,7 +208,8 @@ fn gc_delays_what_comes_after_it() {
     assert_eq!(latencies[0], 407_000, "a write with nothing before it");
     let worst = latencies[latencies.len() - 1];
     assert!(worst > 4_407_000, "an erase at least, and copies: {worst}");
-    // Time is conserved: one plane, so no more than its programs, reads and erases, and what overlaps with nothing.
+    // Time is conserved: one plane, so no more than its programs, reads and erases, and what
+    // overlaps with nothing.
     let counters = ssd.counters();
     let busy = counters.flash_pages_written() * 390_000
         + counters.page_copies * 35_000

@@ -1,12 +1,13 @@
 //! Service times in virtual time: when flash operations begin and end.
 //!
-//! Each plane does one operation after the other, and each channel one transfer. An operation is put at the end of its
-//! plane's and channel's line when it is issued, so GC delays whatever comes later on the same plane. Times are
-//! nanoseconds; nothing is random.
+//! Each plane does one operation after the other, and each channel one transfer. An operation is put at the
+//! end of its plane's and channel's line when it is issued, so GC delays whatever comes later on the same
+//! plane. Times are nanoseconds; nothing is random.
 //!
-//! A copy by GC is a read, two transfers and a program; reads of a victim and programs elsewhere overlap. Planes of a
-//! die are taken as independent. Planes have cache registers, so a page crosses the channel while the plane still works; a
-//! channel is charged for its transfers, never for waiting. Reads do not overtake, and nothing is suspended.
+//! A copy by GC is a read, two transfers and a program; reads of a victim and programs elsewhere overlap.
+//! Planes of a die are taken as independent. Planes have cache registers, so a page crosses the channel while
+//! the plane still works; a channel is charged for its transfers, never for waiting. Reads do not overtake,
+//! and nothing is suspended.
 
 use crate::error::{ConfigError, within};
 use crate::geometry::Geometry;
@@ -20,7 +21,8 @@ pub enum Buffering {
     /// A write completes when it is programmed.
     #[default]
     None,
-    /// It completes when it is in a buffer of so many pages that survives power loss; a flush has nothing to do.
+    /// It completes when it is in a buffer of so many pages that survives power loss; a flush has
+    /// nothing to do.
     Protected(u32),
     /// It completes when it is in a buffer of so many pages; a flush waits for their programming.
     Volatile(u32),
@@ -112,7 +114,8 @@ pub(crate) struct Clock {
     buffer: BinaryHeap<Reverse<u64>>,
     buffer_pages: usize,
     last_program_ns: u64,
-    /// Of the request under way: when the flash may be asked next, when all of it is done, its domain's first plane.
+    /// Of the request under way: when the flash may be asked next, when all of it is done, its
+    /// domain's first plane.
     ready_ns: u64,
     done_ns: u64,
     first_plane: u32,

@@ -7,11 +7,12 @@
 //! | FIFO | one list | O(1) |
 //! | d-choices | an array | O(d) |
 //!
-//! A block's *key* is its share of valid pages, in pages of a full-density block: its valid pages, times two for a block
-//! in SLC mode, which has half as many pages. It is what copying its pages costs in space of the mode they came from.
+//! A block's *key* is its share of valid pages, in pages of a full-density block: its valid pages, times two
+//! for a block in SLC mode, which has half as many pages. It is what copying its pages costs in space of the
+//! mode they came from.
 //!
-//! The lists are circular and doubly linked, with a sentinel for each key after the links of the blocks, so that moving
-//! a block from one list to another takes no branch.
+//! The lists are circular and doubly linked, with a sentinel for each key after the links of the blocks, so
+//! that moving a block from one list to another takes no branch.
 
 use crate::random::Random;
 
@@ -21,14 +22,15 @@ pub enum GcPolicy {
     /// Fewest valid pages; of equals the one that came to that number first.
     #[default]
     Greedy,
-    /// Highest (1 - u) x age / 2u, u the share of valid pages and age the time, in host page writes, since a page of the
-    /// block was last invalidated (Kawaguchi, Nishioka, Motoda, "A Flash-Memory Based File System", USENIX 1995). With
-    /// this age the lists of equal u are sorted by age as they are, so the best of all blocks is among their heads.
+    /// Highest (1 - u) x age / 2u, u the share of valid pages and age the time, in host page writes, since a
+    /// page of the block was last invalidated (Kawaguchi, Nishioka, Motoda, "A Flash-Memory Based File
+    /// System", USENIX 1995). With this age the lists of equal u are sorted by age as they are, so the best
+    /// of all blocks is among their heads.
     CostBenefit,
     /// The block closed first.
     Fifo,
-    /// The best of `d` blocks drawn at random with replacement (Van Houdt, "A Mean Field Model for a Class of Garbage
-    /// Collection Algorithms in Flash-based Solid State Drives", SIGMETRICS 2013); 1 is random GC.
+    /// The best of `d` blocks drawn at random with replacement (Van Houdt, "A Mean Field Model for a Class of
+    /// Garbage Collection Algorithms in Flash-based Solid State Drives", SIGMETRICS 2013); 1 is random GC.
     DChoices(u32),
 }
 
@@ -186,7 +188,8 @@ impl Victims {
         }
     }
 
-    /// The block to collect, still in the structure; `None` if there is no closed block. `key_of` tells a block's key.
+    /// The block to collect, still in the structure; `None` if there is no closed block. `key_of` tells a
+    /// block's key.
     pub(crate) fn choose(&mut self, now: u64, key_of: impl Fn(u32) -> u32) -> Option<u32> {
         if self.count == 0 {
             return None;

@@ -7,8 +7,9 @@ use crate::error::{ConfigError, within};
 pub struct WearLevelling {
     /// Which free block is taken.
     pub dynamic: FreeOrder,
-    /// Static levelling: when the erase counts of two blocks differ by more than this, the closed block with the fewest
-    /// erases is emptied into the most worn free one, so that cold data rests on worn blocks. `None` is off.
+    /// Static levelling: when the erase counts of two blocks differ by more than this, the closed block with
+    /// the fewest erases is emptied into the most worn free one, so that cold data rests on worn blocks.
+    /// `None` is off.
     pub static_spread: Option<u32>,
 }
 

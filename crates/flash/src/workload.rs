@@ -17,8 +17,8 @@ pub enum Pattern {
 pub struct Workload {
     pages: u32,
     random: Random,
-    /// For Zipf: Walker's alias method. A draw takes a column at random, and in it either the column's own page or the
-    /// other one.
+    /// For Zipf: Walker's alias method. A draw takes a column at random, and in it either the column's own
+    /// page or the other one.
     columns: Vec<Column>,
 }
 
@@ -70,7 +70,8 @@ fn scattered_weights(pages: u32, theta: f64, random: &mut Random) -> Vec<f64> {
     weights
 }
 
-/// Walker's columns (Vose, "A linear algorithm for generating random numbers with a given distribution", 1991).
+/// Walker's columns (Vose, "A linear algorithm for generating random numbers with a
+/// given distribution", 1991).
 fn alias(mut weights: Vec<f64>) -> Vec<Column> {
     let count = weights.len() as u32;
     let mut columns: Vec<Column> = (0..count).map(|other| Column { own: u32::MAX, other }).collect();

@@ -1,5 +1,5 @@
-//! Write amplification of the simulator beside closed forms and public simulators, at sizes that take a second; the
-//! full-length figures are in docs/measurements.md, by `elastripe flash run`.
+//! Write amplification of the simulator beside closed forms and public simulators, at sizes that take a
+//! second; the full-length figures are in docs/measurements.md, by `elastripe flash run`.
 #![allow(clippy::unwrap_used, reason = "tests may panic")]
 
 use flash::{GcFrontier, GcPolicy, Pattern, Run, RunOptions, Ssd, SsdConfig, theory};
@@ -83,14 +83,15 @@ fn skew_hurts_unseparated_greedy_and_fifo_follows_its_closed_form() {
 
 #[test]
 fn the_papers_simulators_with_their_quirks() {
-    // FlashSim of the parity-stream paper: 1,024 blocks, over-provisioning 28 % of nameplate, GC at 90 % of blocks used.
+    // FlashSim of the parity-stream paper: 1,024 blocks, over-provisioning 28 % of nameplate, GC at 90 % of
+    // blocks used.
     let mut lim = uniform(1, 1.5);
     lim.geometry = flash::Geometry::single_die(1024, 64, 4096);
     lim.logical_pages = 1024 * 64 * 100 / 128;
     lim.free_blocks_min = 1024 / 10;
     near(amplification(lim, RunOptions { drive_writes: 20.0, ..RunOptions::default() }), 3.7605, 1.5);
-    // DiskSim with the SSD add-on: 2,048 blocks, reserve 15 %, GC below 5 % free, one of 64 pages a summary; 400,000
-    // random writes counted from the first, mapped from the start.
+    // DiskSim with the SSD add-on: 2,048 blocks, reserve 15 %, GC below 5 % free, one of 64 pages a summary;
+    // 400,000 random writes counted from the first, mapped from the start.
     let mut disksim = uniform(1, 1.5);
     disksim.geometry = flash::Geometry::single_die(2048, 63, 4096);
     disksim.geometry.summary_pages_per_block = 1;

@@ -1,5 +1,5 @@
-//! The dynamic cap (L-17) beside static caps, on uniform and on skewed writes: it keeps its limit, and no static cap within
-//! the same limit wears less.
+//! The dynamic cap (L-17) beside static caps, on uniform and on skewed writes: it keeps its limit, and no
+//! static cap within the same limit wears less.
 #![allow(clippy::unwrap_used, reason = "tests may panic")]
 
 use flash::{
@@ -9,7 +9,8 @@ use flash::{
 const SLACK: f64 = 0.05;
 const RATIO: f64 = 2.5;
 const SEEDS: [u64; 3] = [1, 2, 3];
-/// How closely wear is met with SSDs as small as this, whose ghosts have 2,048 pages. (docs/measurements.md has larger ones: 0.5 %.)
+/// How closely wear is met with SSDs as small as this, whose ghosts have 2,048 pages. (docs/measurements.md
+/// has larger ones: 0.5 %.)
 const NOISE: f64 = 0.01;
 /// What the mean write amplification of three runs is uncertain by.
 const AMPLIFICATION_NOISE: f64 = 0.001;
@@ -64,22 +65,25 @@ fn compare(pattern: Pattern, utilization: f64) {
     }
 }
 
+/// Requirement L-17.
 #[test]
-fn l17_uniform_writes() {
+fn the_dynamic_cap_keeps_up_with_the_best_fixed_one_under_uniform_writes() {
     for utilization in [0.3, 0.5, 0.7, 0.9] {
         compare(Pattern::Uniform, utilization);
     }
 }
 
+/// Requirement L-17.
 #[test]
-fn l17_zipf_writes() {
+fn the_dynamic_cap_keeps_up_with_the_best_fixed_one_under_zipf_writes() {
     for utilization in [0.3, 0.5, 0.7, 0.9] {
         compare(Pattern::Zipf(0.99), utilization);
     }
 }
 
+/// Requirement L-17.
 #[test]
-fn l17_the_cap_follows_when_the_load_changes() {
+fn the_dynamic_cap_follows_when_the_load_changes() {
     let mut ssd = ssd(SlcCap::Dynamic(DynamicCap { slack: SLACK }));
     let mut caps = Vec::new();
     // Filled little, it takes all parity into SLC mode; filled up, a few blocks.

@@ -1,9 +1,9 @@
 //! Checkpoints: a header block and the pages that follow it.
 //!
-//! A full checkpoint (EPLOG, section 3.5) fills one of two areas, which take turns, so that the previous one stays whole
-//! until the new one is complete. An incremental checkpoint is appended to the incremental area. The pages are written
-//! and flushed before the header, and the header carries a checksum over the checksums of all pages, so a checkpoint
-//! exists entirely or not at all.
+//! A full checkpoint (EPLOG, section 3.5) fills one of two areas, which take turns, so that the previous one
+//! stays whole until the new one is complete. An incremental checkpoint is appended to the incremental area.
+//! The pages are written and flushed before the header, and the header carries a checksum over the checksums
+//! of all pages, so a checkpoint exists entirely or not at all.
 
 use crate::layout::{BlockKind, CRC_OFFSET, check_counter, check_place, check_zero, common, layout};
 use crate::{ArrayUuid, CheckpointKind, FormatError, PageKind};
@@ -101,15 +101,15 @@ pub struct CheckpointHeader {
     pub list_words: u64,
     /// Pages that follow the header.
     pub page_count: u32,
-    /// Block of the log region from which on records behind `through` are looked for: the append position, unless
-    /// frames with later records lie before it.
+    /// Block of the log region from which on records behind `through` are looked for: the append position,
+    /// unless frames with later records lie before it.
     pub log_head: u32,
     /// Oldest block of the log region that is still needed.
     pub log_tail: u32,
     /// [`body_crc`] of the pages.
     pub body_crc: u32,
-    /// Update of the superblocks that every working member had when this was written; 0 says nothing, as in checkpoints
-    /// that were written before the field had a meaning.
+    /// Update of the superblocks that every working member had when this was written; 0 says nothing, as in
+    /// checkpoints that were written before the field had a meaning.
     pub config_seq: u64,
 }
 
@@ -155,8 +155,9 @@ impl CheckpointHeader {
         }
     }
 
-    /// Writes the header to the 4096 bytes of `out`. Area, kind, number and base must fit together: area 0 or 1 and
-    /// `base == number` if full, area 2 and `1 <= base < number` if incremental; anything else is a bug.
+    /// Writes the header to the 4096 bytes of `out`. Area, kind, number and base must fit together: area
+    /// 0 or 1 and `base == number` if full, area 2 and `1 <= base < number` if incremental; anything else
+    /// is a bug.
     pub fn encode(&self, out: &mut [u8]) {
         if let Err(error) = self.check() {
             panic!("a checkpoint header that cannot be read back must not be written: {error}");
@@ -181,8 +182,8 @@ impl CheckpointHeader {
     }
 }
 
-/// Reads a checkpoint header. Epoch and nonce are reported, not checked: they tell the caller which frames continue the
-/// checkpoint.
+/// Reads a checkpoint header. Epoch and nonce are reported, not checked: they tell the caller which frames
+/// continue the checkpoint.
 pub fn decode_checkpoint_header(bytes: &[u8], expect: &BlockExpect) -> Result<CheckpointHeader, FormatError> {
     HEADER.check(bytes)?;
     HEADER.check_array(bytes, expect.array)?;
@@ -263,7 +264,8 @@ pub struct Page {
 
 /// Writes a page of at most [`PAGE_WORDS`] words to the 4096 bytes of `out` and returns its checksum.
 ///
-/// The checksum covers the page's own address, so the copies of one checkpoint on different devices have different ones.
+/// The checksum covers the page's own address, so the copies of one checkpoint on different devices have
+/// different ones.
 pub fn encode_page(stamp: &PageStamp, words: &[u32], out: &mut [u8]) -> u32 {
     assert!(words.len() <= PAGE_WORDS, "{} words in a page of {PAGE_WORDS}", words.len());
     assert!(stamp.area <= INCREMENTAL_AREA, "there is no checkpoint area {}", stamp.area);
@@ -311,8 +313,8 @@ pub fn decode_page(bytes: &[u8], expect: &PageExpect) -> Result<Page, FormatErro
     })
 }
 
-/// The checksum over the checksums of a checkpoint's pages, as it goes into the header: CRC-32C of their little-endian
-/// bytes, in page order.
+/// The checksum over the checksums of a checkpoint's pages, as it goes into the header: CRC-32C of their
+/// little-endian bytes, in page order.
 pub fn body_crc(page_crcs: &[u32]) -> u32 {
     let mut body = BodyCrc::new();
     for &crc in page_crcs {

@@ -14,8 +14,8 @@
 //!               1 MiB    log region, blocks 1..=log_blocks
 //! ```
 //!
-//! The order is that of EPLOG, section 3.5 (superblock, full-checkpoint area of two sub-areas, incremental area), with
-//! the journal and payload rings behind it.
+//! The order is that of EPLOG, section 3.5 (superblock, full-checkpoint area of two sub-areas, incremental
+//! area), with the journal and payload rings behind it.
 
 use crate::{CodeKind, Consistency, FormatError, LayoutKind, SchemeKind};
 use block::{ChunkIndex, Geometry, META_BYTES};
@@ -58,11 +58,11 @@ pub struct ArrayConfig {
     pub incremental_blocks: u32,
     /// 4 KiB blocks of the journal ring on each main device.
     pub journal_blocks: u32,
-    /// 4 KiB blocks of the payload ring on each main device, indices 1..=`payload_blocks`; 0 unless the scheme writes in
-    /// place with a journal.
+    /// 4 KiB blocks of the payload ring on each main device, indices 1..=`payload_blocks`; 0 unless the
+    /// scheme writes in place with a journal.
     pub payload_blocks: u32,
-    /// Rows of a unit of garbage collection: chunks of each main device that are collected together (W-23, there the chunks of
-    /// an erase block); 0 unless the scheme is elastic.
+    /// Rows of a unit of garbage collection: chunks of each main device that are collected together (W-23,
+    /// there the chunks of an erase block); 0 unless the scheme is elastic.
     pub unit_rows: u32,
 }
 
@@ -158,8 +158,8 @@ impl ArrayConfig {
         self.geometry.chunk_bytes() as u64
     }
 
-    /// Checks that everything fits together. Sizes cannot overflow once this has succeeded: at most 255 x 2^32 chunks of
-    /// 1 MiB are 2^60 bytes.
+    /// Checks that everything fits together. Sizes cannot overflow once this has succeeded: at most 255 x
+    /// 2^32 chunks of 1 MiB are 2^60 bytes.
     pub fn validate(&self) -> Result<(), FormatError> {
         let rule = |holds: bool, what: &'static str, found: u64, expected: &'static str| {
             if holds { Ok(()) } else { Err(FormatError::Config { what, found, expected }) }
@@ -254,8 +254,9 @@ impl ArrayConfig {
         )
     }
 
-    /// Stripes that a volume of elastic stripes may have at most: when users may no longer write, some units free and some
-    /// not yet full, collecting the emptiest of the others must gain a row (docs/decisions/0011).
+    /// Stripes that a volume of elastic stripes may have at most: when users may no longer
+    /// write, some units free and some not yet full, collecting the emptiest of the others must
+    /// gain a row (docs/decisions/0011).
     pub fn stripes_max(&self) -> u64 {
         let units = u64::from(self.chunks_per_device / self.unit_rows.max(1));
         units.saturating_sub(UNITS_SPARE).saturating_mul(u64::from(self.unit_rows.saturating_sub(1)))
@@ -266,8 +267,8 @@ impl ArrayConfig {
 pub const UNIT_ROWS_MAX: u64 = 1 << 16;
 /// Classes of chunks that an elastic scheme tells apart at most, those of garbage collection included.
 pub const CLASSES_MAX: usize = 8;
-/// Units besides those that hold data: one being filled for each class, as many and two more kept free for garbage
-/// collection.
+/// Units besides those that hold data: one being filled for each class, as many and two more kept free for
+/// garbage collection.
 pub const UNITS_SPARE: u64 = 2 * CLASSES_MAX as u64 + 2;
 
 #[cfg(test)]

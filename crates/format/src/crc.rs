@@ -1,15 +1,17 @@
 //! The two checksums of the format: CRC-32C for metadata blocks, CRC-64/NVME folded to 32 bits for chunks.
 //!
-//! Users' data often carries a CRC-32C of itself (ext4 and XFS metadata, database pages, fio), and a message followed by its own
-//! CRC has the same CRC whatever it says: two versions of such a chunk would not be told apart by CRC-32C, nor would their
-//! XOR parities. CRC-64/NVME is used inside devices, not in what is stored on them (`docs/decisions/0008-chunk-checksum.md`).
+//! Users' data often carries a CRC-32C of itself (ext4 and XFS metadata, database pages, fio), and a message
+//! followed by its own CRC has the same CRC whatever it says: two versions of such a chunk would not be told
+//! apart by CRC-32C, nor would their XOR parities. CRC-64/NVME is used inside devices, not in what is stored
+//! on them (`docs/decisions/0008-chunk-checksum.md`).
 
 /// CRC-32C (Castagnoli, as in iSCSI, Btrfs and ext4) of a metadata block up to its checksum field.
 pub fn crc32c(bytes: &[u8]) -> u32 {
     crc_fast::crc32_iscsi(bytes)
 }
 
-/// The checksum of a chunk, data, parity or log, as recorded in the metadata: both halves of its CRC-64/NVME combined.
+/// The checksum of a chunk, data, parity or log, as recorded in the metadata: both halves of
+/// its CRC-64/NVME combined.
 pub fn chunk_checksum(bytes: &[u8]) -> u32 {
     let crc = crc_fast::crc64_nvme(bytes);
     (crc >> 32) as u32 ^ crc as u32

@@ -47,7 +47,8 @@ pub enum FormatError {
         /// The checksum of the block's content.
         expected: u32,
     },
-    /// An intact block in the wrong place: a misdirected read or write, or a left-over of an earlier use of the place.
+    /// An intact block in the wrong place: a misdirected read or write, or a left-over of an earlier use of
+    /// the place.
     #[error("{what}: found {found}, expected {expected}")]
     Misplaced {
         /// Which structure and which part of its address.
@@ -77,8 +78,8 @@ pub enum FormatError {
         /// The epoch asked for.
         expected: Epoch,
     },
-    /// A block that does not carry the secret of this epoch: user data made to look like metadata. The nonces are not
-    /// shown, so that a log file does not give them away.
+    /// A block that does not carry the secret of this epoch: user data made to look like metadata. The nonces
+    /// are not shown, so that a log file does not give them away.
     #[error("{what}: found another nonce than that of the epoch: not written by this array")]
     OtherNonce {
         /// Which structure.

@@ -1,9 +1,9 @@
 //! Journal frames: blocks of records with consecutive sequence numbers.
 //!
-//! A frame lies in the journal ring of a main device, or in the log region of a log device behind the log chunks that its
-//! records describe. It is found there by its magic and believed only if its checksum, array, epoch, nonce and address
-//! are right: the log region also holds log chunks, which are computed from user data, and a user who wrote a block
-//! that looks like a frame does not know the nonce.
+//! A frame lies in the journal ring of a main device, or in the log region of a log device behind the log
+//! chunks that its records describe. It is found there by its magic and believed only if its checksum, array,
+//! epoch, nonce and address are right: the log region also holds log chunks, which are computed from user
+//! data, and a user who wrote a block that looks like a frame does not know the nonce.
 
 use crate::layout::{BlockKind, CRC_OFFSET, check_counter, check_place, check_zero, layout};
 use crate::record::{Record, RecordReader, RecordRef};
@@ -103,7 +103,8 @@ impl FrameBuilder {
         (!self.is_empty()).then_some(self.next_seq)
     }
 
-    /// Appends a record; `false`, without effect, if there is no room. `seq` must follow that of the record before.
+    /// Appends a record; `false`, without effect, if there is no room. `seq` must follow that of
+    /// the record before.
     #[inline]
     pub fn try_push(&mut self, seq: Seq, record: RecordRef<'_>) -> bool {
         assert!(
@@ -128,8 +129,8 @@ impl FrameBuilder {
         true
     }
 
-    /// Writes the frame, with its checksum, to the 4096 bytes of `out`. The builder keeps its records, so that copies for
-    /// other devices can be written with other stamps.
+    /// Writes the frame, with its checksum, to the 4096 bytes of `out`. The builder keeps its records, so
+    /// that copies for other devices can be written with other stamps.
     #[inline]
     pub fn seal_into(&self, stamp: &FrameStamp, out: &mut [u8]) {
         let first_seq = self.first_seq().unwrap_or(stamp.next_seq);
@@ -197,8 +198,8 @@ pub struct Frame {
     pub records: Vec<Record>,
 }
 
-/// Reads a frame. Any error means that the block is not the frame asked for: in a scan, the end of the journal, a log
-/// chunk, or damage that another copy may make good.
+/// Reads a frame. Any error means that the block is not the frame asked for: in a scan, the end of the
+/// journal, a log chunk, or damage that another copy may make good.
 pub fn decode_frame(bytes: &[u8], expect: &FrameExpect) -> Result<Frame, FormatError> {
     KIND.check(bytes)?;
     KIND.check_array(bytes, expect.array)?;

@@ -1,7 +1,8 @@
-//! Byte layouts as data: the encoder, the decoder and the tables of `docs/format.md` share one list of fields.
+//! Byte layouts as data: the encoder, the decoder and the tables of `docs/format.md` share one
+//! list of fields.
 //!
-//! `layout!` takes fields with explicit offsets and checks at compile time that they follow one another without gap or
-//! overlap and end at the size given.
+//! `layout!` takes fields with explicit offsets and checks at compile time that they follow one another
+//! without gap or overlap and end at the size given.
 
 use crate::{ArrayUuid, COUNTER_LIMIT, FORMAT_VERSION, FormatError, crc32c};
 use block::META_BYTES;
@@ -22,7 +23,9 @@ pub(crate) struct Layout {
 }
 
 macro_rules! layout {
-    ($(#[$doc:meta])* $module:ident, $title:literal, $size:expr, { $($field:ident: $offset:expr, $bytes:expr, $meaning:literal;)+ }) => {
+    ($(#[$doc:meta])* $module:ident, $title:literal, $size:expr, {
+        $($field:ident: $offset:expr, $bytes:expr, $meaning:literal;)+
+    }) => {
         $(#[$doc])*
         pub(crate) mod $module {
             #[allow(unused_imports, reason = "a layout may need no constant of its module's parent")]
@@ -137,7 +140,8 @@ impl Field {
     }
 }
 
-/// Where the checksum of every block is: its last four bytes, so that one call over what precedes them computes it.
+/// Where the checksum of every block is: its last four bytes, so that one call over what precedes them
+/// computes it.
 pub(crate) const CRC_OFFSET: usize = META_BYTES - 4;
 
 layout!(

@@ -1,19 +1,21 @@
 //! On-disk bytes to types and back. The only crate that encodes or decodes metadata; it does no I/O.
 //!
 //! Format version 1: superblocks, journal frames, checkpoint headers and pages. Each is one block of
-//! [`block::META_BYTES`] bytes, little-endian, with explicit offsets, and each carries a magic, the format version, the
-//! array's UUID, its own address (device, block), a sequence of its kind and a CRC-32C over everything before it.
-//! `docs/format.md` at the root of the repository explains how they are laid out on the devices and why; its byte tables
-//! are printed by [`layout_tables`].
+//! [`block::META_BYTES`] bytes, little-endian, with explicit offsets, and each carries a magic, the format
+//! version, the array's UUID, its own address (device, block), a sequence of its kind and a CRC-32C over
+//! everything before it. `docs/format.md` at the root of the repository explains how they are laid out on the
+//! devices and why; its byte tables are printed by [`layout_tables`].
 //!
 //! Invariants:
-//! - A decoder returns an error for bytes it does not accept; it never panics and never allocates more than a small
-//!   multiple of the block it was given.
-//! - Whatever a decoder accepts, the encoder reproduces bit for bit: unused bytes are zero and are checked to be zero.
-//! - A block is handed out only after magic, version, checksum, array and address have been verified, so a block that
-//!   was misdirected, or belongs to another array, is never mistaken for the one asked for.
+//! - A decoder returns an error for bytes it does not accept; it never panics and never allocates more than a
+//!   small multiple of the block it was given.
+//! - Whatever a decoder accepts, the encoder reproduces bit for bit: unused bytes are zero and are checked to
+//!   be zero.
+//! - A block is handed out only after magic, version, checksum, array and address have been verified, so a
+//!   block that was misdirected, or belongs to another array, is never mistaken for the one asked for.
 //!
-//! It is not a place for policy: which devices get a copy, when to flush, and what to replay is the engine's business.
+//! It is not a place for policy: which devices get a copy, when to flush, and what to replay is
+//! the engine's business.
 #![forbid(unsafe_code)]
 #![cfg_attr(test, allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test"))]
 
@@ -55,6 +57,6 @@ pub use uuid::ArrayUuid;
 
 /// The format version that this code reads and writes; it reads no other.
 pub const FORMAT_VERSION: u16 = 1;
-/// Counters (sequence numbers, epochs, checkpoint numbers, updates of the superblocks) are below this on disk, so that a
-/// reader of any device's bytes can count on from them without overflow.
+/// Counters (sequence numbers, epochs, checkpoint numbers, updates of the superblocks) are below this on
+/// disk, so that a reader of any device's bytes can count on from them without overflow.
 pub const COUNTER_LIMIT: u64 = 1 << 63;

@@ -1,7 +1,7 @@
 //! The list of a checkpoint: what it holds besides the flat per-chunk table.
 //!
-//! Items are runs of 32-bit words, one after another; an item may cross from one list page to the next. The first word
-//! has the item's kind in its highest byte and its counts below.
+//! Items are runs of 32-bit words, one after another; an item may cross from one list page to the next. The
+//! first word has the item's kind in its highest byte and its counts below.
 
 use crate::layout::check_counter;
 use crate::names::CodeTable;
@@ -63,8 +63,8 @@ pub enum ListItem {
     DirtyStripe {
         /// The stripe.
         stripe: StripeId,
-        /// For each data column what the parity covers: `u32::MAX` = the current chunk, 0 = a column of zeros, else a
-        /// chunk index.
+        /// For each data column what the parity covers: `u32::MAX` = the current chunk, 0 = a column of
+        /// zeros, else a chunk index.
         committed: Vec<u32>,
     },
     /// A log stripe that is still needed.
@@ -110,8 +110,8 @@ impl ListItem {
         }
     }
 
-    /// Appends the item's words. At most 65535 columns or members and 255 log devices, stripe and logical chunk numbers
-    /// below [`LCN_LIMIT`]; more is a bug.
+    /// Appends the item's words. At most 65535 columns or members and 255 log devices, stripe and logical
+    /// chunk numbers below [`LCN_LIMIT`]; more is a bug.
     pub fn encode(&self, words: &mut Vec<u32>) {
         if let Err(error) = self.check() {
             panic!("a list item that cannot be read back must not be written: {error}");

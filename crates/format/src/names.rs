@@ -1,4 +1,5 @@
-//! The closed sets of the format: schemes, codes, states. Each has a byte on disk (never 0) and a name in text.
+//! The closed sets of the format: schemes, codes, states. Each has a byte on disk (never 0) and a
+//! name in text.
 
 use crate::{FormatError, ParseError};
 use std::fmt;
@@ -12,7 +13,9 @@ pub(crate) struct CodeTable {
 }
 
 macro_rules! codes {
-    ($(#[$doc:meta])* $name:ident, $title:literal { $($(#[$vdoc:meta])* $variant:ident = $code:literal, $text:literal;)+ }) => {
+    ($(#[$doc:meta])* $name:ident, $title:literal {
+        $($(#[$vdoc:meta])* $variant:ident = $code:literal, $text:literal;)+
+    }) => {
         $(#[$doc])*
         #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
         pub enum $name {
@@ -92,7 +95,8 @@ codes!(
 );
 
 impl SchemeKind {
-    /// Whether data is written in place, so that a crash can tear a stripe apart: such a scheme has a [`Consistency`].
+    /// Whether data is written in place, so that a crash can tear a stripe apart: such a scheme
+    /// has a [`Consistency`].
     pub const fn is_in_place(self) -> bool {
         match self {
             Self::Raid | Self::ParityLog => true,
@@ -132,8 +136,8 @@ codes!(
 codes!(
     /// How the columns of a stripe map to devices.
     LayoutKind, "layout" {
-        /// Column c of stripe s is on entry s mod (n - c) of the devices that the stripe does not use yet: neighbouring
-        /// stripes collide on a device less often. Up to 10 devices; wider arrays rotate.
+        /// Column c of stripe s is on entry s mod (n - c) of the devices that the stripe does not use yet:
+        /// neighbouring stripes collide on a device less often. Up to 10 devices; wider arrays rotate.
         Spread = 1, "spread";
         /// Column c of stripe s is on device (s + c) mod n.
         Rotate = 2, "rotate";

@@ -1,7 +1,8 @@
 //! The superblock: who the device is, what the array looks like, and how its members are.
 //!
-//! Every device has two copies, in its first two 4 KiB blocks. An update writes one copy, flushes, writes the other and
-//! flushes again, so one of them is whole at every instant; the one with the higher `config_seq` counts.
+//! Every device has two copies, in its first two 4 KiB blocks. An update writes one copy, flushes,
+//! writes the other and flushes again, so one of them is whole at every instant; the one with the
+//! higher `config_seq` counts.
 
 use crate::config::ArrayConfig;
 use crate::layout::{BlockKind, CRC_OFFSET, check_counter, check_place, check_zero, common, layout};
@@ -108,7 +109,8 @@ pub struct Superblock {
     pub dev: DevIndex,
     /// What the device is for.
     pub role: Role,
-    /// This device's serial: a device whose serial is not that of its entry in the newest member table was replaced.
+    /// This device's serial: a device whose serial is not that of its entry in the newest member
+    /// table was replaced.
     pub serial: u32,
     /// Counts updates; of several superblocks of an array the highest counts.
     pub config_seq: u64,
@@ -118,8 +120,8 @@ pub struct Superblock {
     pub nonce: u64,
     /// Whether the array was stopped in order.
     pub clean: bool,
-    /// Number of the newest checkpoint that was durable when this was written, of the assembly `epoch`; 0 says nothing, as
-    /// in superblocks that were written before the field had a meaning.
+    /// Number of the newest checkpoint that was durable when this was written, of the assembly `epoch`; 0
+    /// says nothing, as in superblocks that were written before the field had a meaning.
     pub checkpoint: u64,
     /// Records up to this were durable when this was written; 0 says nothing.
     pub durable_through: Seq,
@@ -137,7 +139,8 @@ pub struct Superblock {
     pub scrub: ScrubRecord,
     /// What this device did wrong; of the device, not of its place.
     pub faults: FaultRecord,
-    /// How many chunks of the volume were known to be lost when this was written, or 1 if it was only known that some are.
+    /// How many chunks of the volume were known to be lost when this was written, or 1 if it was only known
+    /// that some are.
     pub lost_chunks: u64,
 }
 
@@ -177,8 +180,8 @@ pub fn looks_like_member(bytes: &[u8]) -> bool {
 }
 
 impl Superblock {
-    /// Checks everything that a reader will check. What comes from an operator (the name, sizes) must pass here before
-    /// [`Superblock::encode`].
+    /// Checks everything that a reader will check. What comes from an operator (the name, sizes) must pass
+    /// here before [`Superblock::encode`].
     pub fn check(&self) -> Result<(), FormatError> {
         let rule = |holds: bool, what: &'static str, found: usize, expected: &'static str| {
             if holds { Ok(()) } else { Err(FormatError::Malformed { what, found: found as u64, expected }) }
@@ -208,7 +211,8 @@ impl Superblock {
         rule(places.contains(&dev), "index of the device", dev, "a place in the member table for its role")
     }
 
-    /// Writes copy `slot`, 0 or 1. The superblock must pass [`Superblock::check`]; one that does not is a bug.
+    /// Writes copy `slot`, 0 or 1. The superblock must pass [`Superblock::check`]; one that does not
+    /// is a bug.
     pub fn encode(&self, slot: usize, out: &mut [u8; META_BYTES]) {
         assert!(slot < 2, "there are two copies of a superblock, not a copy {slot}");
         if let Err(error) = self.check() {
@@ -244,8 +248,8 @@ impl Superblock {
         KIND.finish(out);
     }
 
-    /// Reads copy `slot`, 0 or 1. Errors: everything but [`FormatError::OtherArray`], [`FormatError::OtherEpoch`] and
-    /// [`FormatError::OtherNonce`], which only the caller can judge.
+    /// Reads copy `slot`, 0 or 1. Errors: everything but [`FormatError::OtherArray`],
+    /// [`FormatError::OtherEpoch`] and [`FormatError::OtherNonce`], which only the caller can judge.
     pub fn decode(bytes: &[u8], slot: usize) -> Result<Self, FormatError> {
         KIND.check(bytes)?;
         check_place("copy of the superblock", fields::SLOT.get_u32(bytes), slot as u64)?;

@@ -1,4 +1,5 @@
-//! Whatever bytes a device returns, a decoder gives an answer; and what it accepts, the encoder writes identically.
+//! Whatever bytes a device returns, a decoder gives an answer; and what it accepts, the
+//! encoder writes identically.
 //!
 //! Mutated blocks get a right checksum most of the time, so that the mutation reaches the decoder behind it.
 //! `SEED=n cargo test -p elastripe-format --test hostile_bytes` replays a failure; the default seed is fixed.

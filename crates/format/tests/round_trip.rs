@@ -92,7 +92,8 @@ fn elastic() -> impl Strategy<Value = Record> {
     )
 }
 
-/// As many units as there is room for with 32 bits for a chunk, at least those that collection needs and one of data.
+/// As many units as there is room for with 32 bits for a chunk, at least those that collection needs and one
+/// of data.
 fn with_units(config: ArrayConfig, stripes: u64, unit_rows: u32) -> ArrayConfig {
     let chunks_max = (u32::MAX - 1) / u32::try_from(config.geometry.data_count()).unwrap();
     let chunks_per_device = config.chunks_per_device.clamp(unit_rows * 19, chunks_max);
@@ -302,7 +303,8 @@ proptest! {
         let mut block = [0xff; 4096];
         header.encode(&mut block);
         let CheckpointHeader { array, dev, area, block: number, .. } = header;
-        prop_assert_eq!(decode_checkpoint_header(&block, &BlockExpect { array, dev, area, block: number }), Ok(header));
+        let expect = BlockExpect { array, dev, area, block: number };
+        prop_assert_eq!(decode_checkpoint_header(&block, &expect), Ok(header));
     }
 
     #[test]
@@ -313,7 +315,8 @@ proptest! {
     ) {
         let (array, dev, area, block, number, index) = ids;
         let mut bytes = [0xff; 4096];
-        let crc = encode_page(&PageStamp { array, dev, area, block, number, kind, index }, &words, &mut bytes);
+        let stamp = PageStamp { array, dev, area, block, number, kind, index };
+        let crc = encode_page(&stamp, &words, &mut bytes);
         let page = decode_page(&bytes, &PageExpect { array, dev, area, block, number }).unwrap();
         prop_assert_eq!((page.kind, page.index, page.words, page.crc), (kind, index, words, crc));
     }
@@ -342,7 +345,8 @@ proptest! {
             regions.push((config.payload_offset(1), config.payload_offset(config.payload_blocks) + block));
         }
         let last_chunk = ChunkIndex::new(config.chunks_per_device);
-        regions.push((config.chunk_offset(ChunkIndex::new(1)), config.chunk_offset(last_chunk) + chunk_bytes));
+        let chunks_end = config.chunk_offset(last_chunk) + chunk_bytes;
+        regions.push((config.chunk_offset(ChunkIndex::new(1)), chunks_end));
         for pair in regions.windows(2) {
             prop_assert!(pair[0].1 <= pair[1].0, "{:?} overlaps or follows {:?}", pair[0], pair[1]);
         }

@@ -1,5 +1,5 @@
-//! An array of files in a directory of its own: its members, the commands that work on them, and what has been done to
-//! them that the array has not yet made good.
+//! An array of files in a directory of its own: its members, the commands that work on them, and what has
+//! been done to them that the array has not yet made good.
 
 use crate::canary::Canary;
 use crate::members::{Layout, Member};
@@ -22,8 +22,8 @@ pub struct Harm {
     pub out: bool,
     /// Its newest records may be gone.
     pub records: bool,
-    /// A replacement is in its place, of which it is not known whether it was rebuilt: a kill came in between. If the array says
-    /// so, that is believed, and put to the test by the next harm.
+    /// A replacement is in its place, of which it is not known whether it was rebuilt: a kill came in
+    /// between. If the array says so, that is believed, and put to the test by the next harm.
     pub replaced: bool,
 }
 
@@ -152,7 +152,8 @@ impl Array {
         Ok(ran)
     }
 
-    /// Files of the members that are there, in some order; now and then the ones that are gone are named, too.
+    /// Files of the members that are there, in some order; now and then the ones that are gone
+    /// are named, too.
     pub fn paths(&self, rng: &mut Rng, with_gone: bool) -> Vec<String> {
         let mut paths: Vec<String> = (0..self.members.len())
             .filter(|index| with_gone || !self.harmed.get(index).is_some_and(|harm| harm.gone))
@@ -245,7 +246,8 @@ impl Array {
     }
 }
 
-/// The file of a member. It is not called as the member, so that the two cannot be confused when files swap their names.
+/// The file of a member. It is not called as the member, so that the two cannot be confused when files swap
+/// their names.
 fn file_of(name: &str) -> String {
     name.replace("data", "ssd").replace("log", "hdd")
 }

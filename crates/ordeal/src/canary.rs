@@ -1,5 +1,5 @@
-//! Lies of the harness about what it does. Each imitates a fault of the product, and some check must find it out: a check
-//! that lets its canary pass would let the fault pass, too.
+//! Lies of the harness about what it does. Each imitates a fault of the product, and some check must find it
+//! out: a check that lets its canary pass would let the fault pass, too.
 
 use crate::verdict::Check;
 

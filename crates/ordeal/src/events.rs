@@ -1,4 +1,5 @@
-//! What happens to the array of a round: commands beside the traffic, damage, losses, and what an operator does about them.
+//! What happens to the array of a round: commands beside the traffic, damage, losses, and what an operator
+//! does about them.
 
 use crate::array::Harm;
 use crate::canary::Canary;
@@ -85,8 +86,8 @@ impl Round {
         Ok(())
     }
 
-    /// Whom it hits: never more members than the array bears, unless the round goes beyond; rather not those that were
-    /// healed, so that what the healing overlooked is missed.
+    /// Whom it hits: never more members than the array bears, unless the round goes beyond; rather not those
+    /// that were healed, so that what the healing overlooked is missed.
     fn victim(&mut self) -> Option<usize> {
         if self.array.shape.resync && !self.clean {
             return None;
@@ -168,7 +169,8 @@ impl Round {
         self.array.check_status(any, true).map(|_| ())
     }
 
-    /// What an operator does about harm while the array is served: replace what is out of service, scrub the rest.
+    /// What an operator does about harm while the array is served: replace what is out of service,
+    /// scrub the rest.
     pub(crate) fn heal(&mut self, server: &Running) -> Result<(), Verdict> {
         for _ in 0..3 {
             let out: Vec<usize> = self
@@ -195,7 +197,8 @@ impl Round {
         Ok(())
     }
 
-    /// The array says that it is whole after it was asked to look. That is believed, and put to the test by the next harm.
+    /// The array says that it is whole after it was asked to look. That is believed, and put to the test by
+    /// the next harm.
     fn trust(&mut self) -> Result<(), Verdict> {
         for &index in self.array.harmed.keys() {
             let size_bytes = self.array.path(index).metadata()?.len();
@@ -234,8 +237,8 @@ impl Round {
         self.healed.push(index);
     }
 
-    /// Puts a new file in a member's place and waits until it is rebuilt: by the command, or by the server's words alone, as
-    /// asking would wake it.
+    /// Puts a new file in a member's place and waits until it is rebuilt: by the command, or by the server's
+    /// words alone, as asking would wake it.
     fn replace(&mut self, server: &Running, index: usize) -> Result<(), Verdict> {
         let any = vec![self.array.any_path()];
         let (mut args, new) = self.replace_args(any, index);
@@ -288,7 +291,8 @@ impl Round {
         Ok(())
     }
 
-    /// The command that was under way when the server was killed ends, too, and takes nothing away that is in service.
+    /// The command that was under way when the server was killed ends, too, and takes nothing away that
+    /// is in service.
     pub(crate) fn finish_command(&mut self) -> Result<(), Verdict> {
         let Some((running, replaced)) = self.commands_left.take() else { return Ok(()) };
         let in_service = |round: &Self, new: &str| members::has_superblock(&round.array.dir.join(new));
@@ -436,8 +440,8 @@ impl Round {
         Ok(())
     }
 
-    /// Members that were taken away and that the array has not gone on without come back. Whether so few are harmed now that
-    /// the array must start.
+    /// Members that were taken away and that the array has not gone on without come back. Whether so few are
+    /// harmed now that the array must start.
     pub(crate) fn give_back(&mut self) -> Result<bool, Verdict> {
         let gone: Vec<usize> = self
             .array

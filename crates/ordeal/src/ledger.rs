@@ -1,13 +1,14 @@
 //! What each sector of the volume may hold, and the judgement of what was read. The rules are those of
 //! `docs/crash-model.md`, written down anew.
 //!
-//! Requests in flight never overlap (the ledger refuses to begin one that would), so the versions of a sector are in an
-//! order: the one that it certainly has had, its *base*, and those that came later. Of a running array a read gives the
-//! newest that was answered before the read began, or one still in flight beside it. After a kill a sector may hold its
-//! newest durable version or any later one. What was read after a start is what the sector holds from then on.
+//! Requests in flight never overlap (the ledger refuses to begin one that would), so the versions of a sector
+//! are in an order: the one that it certainly has had, its *base*, and those that came later. Of a running
+//! array a read gives the newest that was answered before the read began, or one still in flight beside it.
+//! After a kill a sector may hold its newest durable version or any later one. What was read after a start is
+//! what the sector holds from then on.
 //!
-//! A sector names its version and its address, and the rest of its 512 bytes follows from both, so that nothing but a
-//! version written to this very sector passes.
+//! A sector names its version and its address, and the rest of its 512 bytes follows from both, so that
+//! nothing but a version written to this very sector passes.
 
 use crate::rng::mix;
 use std::fmt;
@@ -63,7 +64,8 @@ pub struct Promise {
     pub chunk_sectors: Option<u64>,
     /// Units of so many sectors have a change wholly or not at all.
     pub stripe_sectors: Option<u64>,
-    /// All copies of the newest metadata may be gone without a trace: any version that was ever written passes.
+    /// All copies of the newest metadata may be gone without a trace: any version that was
+    /// ever written passes.
     pub older: bool,
 }
 
@@ -255,7 +257,8 @@ impl Ledger {
         })
     }
 
-    /// The server ended, in order (then what was answered is durable) or not. What is not durable may be there or not.
+    /// The server ended, in order (then what was answered is durable) or not. What is not durable may be
+    /// there or not.
     pub fn ended(&mut self, orderly: bool) {
         if orderly {
             let now = self.now();

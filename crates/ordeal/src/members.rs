@@ -1,8 +1,8 @@
-//! The files of an array, where each structure lies in them (read from the superblock by the tables of `docs/format.md`),
-//! and how they are damaged.
+//! The files of an array, where each structure lies in them (read from the superblock by the tables of
+//! `docs/format.md`), and how they are damaged.
 //!
-//! Damage goes past the page cache, as the server's own writes do: the kernel calls it an I/O error if buffered and direct
-//! writes of one file meet.
+//! Damage goes past the page cache, as the server's own writes do: the kernel calls it an I/O error if
+//! buffered and direct writes of one file meet.
 
 use crate::rng::Rng;
 use rustix::fs::OFlags;

@@ -1,5 +1,5 @@
-//! As much of an NBD client as a round needs: fixed newstyle, NBD_OPT_GO, simple replies, many requests in flight. It
-//! is written from the protocol's document and shares no code with the server.
+//! As much of an NBD client as a round needs: fixed newstyle, NBD_OPT_GO, simple replies, many requests in
+//! flight. It is written from the protocol's document and shares no code with the server.
 
 use std::io::{self, Read, Write};
 use std::os::unix::net::UnixStream;

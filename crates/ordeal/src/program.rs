@@ -1,5 +1,5 @@
-//! The shipped binary, run as an operator would run it: every command has an end within its time, no command panics, and
-//! what it said is kept beside the members.
+//! The shipped binary, run as an operator would run it: every command has an end within its time, no command
+//! panics, and what it said is kept beside the members.
 
 use crate::nbd::Deadline;
 use crate::verdict::{Check, Verdict};

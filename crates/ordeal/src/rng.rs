@@ -19,8 +19,8 @@ impl Rng {
         Self { state: mix(seed ^ 0x6f72_6465_616c) }
     }
 
-    /// A stream of its own for a part of the round, so that what one part draws does not depend on how often another
-    /// one, whose course depends on time, has drawn.
+    /// A stream of its own for a part of the round, so that what one part draws does not depend on how often
+    /// another one, whose course depends on time, has drawn.
     pub fn fork(&self, part: u64) -> Self {
         Self::new(self.state ^ mix(part))
     }

@@ -1,10 +1,10 @@
-//! One round: an array is made, served, written to, hurt and looked at, as its seed says. After every event what the
-//! array holds and says is judged.
+//! One round: an array is made, served, written to, hurt and looked at, as its seed says. After every event
+//! what the array holds and says is judged.
 //!
-//! What was done to members is noted (`Array::harmed`). While no more members are harmed than the array bears, nothing may
-//! fail: no read, no start, no command. A harm is forgotten when the array says that it is whole again: a rebuild has
-//! ended, or a scrub has, and `status` says healthy. From then on others may be harmed, so a scrub that overlooks
-//! something is found out by the next loss.
+//! What was done to members is noted (`Array::harmed`). While no more members are harmed than the array
+//! bears, nothing may fail: no read, no start, no command. A harm is forgotten when the array says that it is
+//! whole again: a rebuild has ended, or a scrub has, and `status` says healthy. From then on others may be
+//! harmed, so a scrub that overlooks something is found out by the next loss.
 
 use crate::array::{Array, Harm, Patience};
 use crate::canary::Canary;
@@ -216,8 +216,9 @@ impl Round {
         self.array.dir.join("nbd")
     }
 
-    /// Whether a server or command may be killed. Without a journal a kill beside a loss may cost data, as documented; and
-    /// what was never written reads after a kill as what the members hold there, damage included.
+    /// Whether a server or command may be killed. Without a journal a kill beside a loss may cost
+    /// data, as documented; and what was never written reads after a kill as what the members hold
+    /// there, damage included.
     pub(crate) fn may_kill(&self) -> bool {
         !self.array.shape.resync || (self.array.harmed.is_empty() && self.healed.is_empty())
     }
@@ -285,7 +286,8 @@ impl Round {
             if !server.has_ended() {
                 let recovery = server.said().0;
                 let line = recovery.lines().find(|line| line.contains("recovery")).unwrap_or_default();
-                // The newest records may be dropped, said so, if what they name is damaged beyond what the array bears.
+                // The newest records may be dropped, said so, if what they name is damaged beyond what the
+                // array bears.
                 self.older = self.array.beyond && line.contains("dropped");
                 self.array.tell(format!("  serving; {line}"));
                 return Ok(Ok(server));
@@ -402,7 +404,8 @@ impl Round {
 
 fn join(lanes: Vec<JoinHandle<()>>) {
     for lane in lanes {
-        let _ = lane.join(); // a thread that panicked has left a request without an answer, which is found out
+        // A thread that panicked has left a request without an answer, which is found out.
+        let _ = lane.join();
     }
 }
 

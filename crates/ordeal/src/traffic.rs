@@ -1,5 +1,6 @@
-//! Clients of a served array: each connection sends bursts of requests and waits for all answers of a burst. Nothing
-//! else wakes the server in between, so a request that is forgotten stays forgotten until it is found out.
+//! Clients of a served array: each connection sends bursts of requests and waits for all answers of a
+//! burst. Nothing else wakes the server in between, so a request that is forgotten stays forgotten until it
+//! is found out.
 
 use crate::canary::Canary;
 use crate::ledger::{Change, Instant as Tick, Ledger, Promise, SECTOR, Version};

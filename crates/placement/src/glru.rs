@@ -1,4 +1,5 @@
-//! GLRU, the hot data table of WAS (section III-A, Algorithm 1): K short LRU lists of chunk numbers and counters.
+//! GLRU, the hot data table of WAS (section III-A, Algorithm 1): K short LRU lists of chunk
+//! numbers and counters.
 //!
 //! The table's memory does not depend on the size of the array: 128 lists of 8 items are 4.5 KiB (W-06).
 
@@ -15,7 +16,8 @@ pub struct GlruOptions {
     pub items_per_list: u32,
     /// Counts from which on a chunk is hotter.
     pub thresholds: Thresholds,
-    /// Probability that a chunk not in the table evicts the tail of its full list, in parts of 2^32: 0 to 2^32.
+    /// Probability that a chunk not in the table evicts the tail of its full list, in parts of 2^32:
+    /// 0 to 2^32.
     pub insert_probability: u64,
     /// Seed of the probability test (W-12).
     pub seed: u64,
@@ -40,11 +42,12 @@ impl Default for GlruOptions {
 
 /// The hot data table.
 ///
-/// An item is the low 32 bits of a logical chunk number and a 4-bit write counter (W-02), kept in two arrays so that
-/// an item takes 36 bits. Chunks whose numbers differ by a multiple of 2^32 (16 TiB of 4 KiB chunks apart) share an
-/// item; that may misjudge a chunk's heat and nothing else.
+/// An item is the low 32 bits of a logical chunk number and a 4-bit write counter (W-02), kept in two arrays
+/// so that an item takes 36 bits. Chunks whose numbers differ by a multiple of 2^32 (16 TiB of 4 KiB chunks
+/// apart) share an item; that may misjudge a chunk's heat and nothing else.
 ///
-/// Items of a list lie in LRU order, head first. Counter 0 marks an item that was never used; those are at the end.
+/// Items of a list lie in LRU order, head first. Counter 0 marks an item that was never used; those are at
+/// the end.
 #[derive(Clone, Debug)]
 pub struct Glru {
     lpns: Box<[u32]>,

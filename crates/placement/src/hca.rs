@@ -1,18 +1,19 @@
 //! HCA, the direct counting rival of GLRU (WAS, section V-G; W-40).
 //!
-//! Hotness of a chunk: H = W_F / N_F + W_C / dAge, where W_C counts the chunk's writes, dAge is the time between its
-//! last two writes, W_F counts the writes of its file and N_F the file's chunks. A group's similarity S is the mean
-//! of the hotness of what was assigned to it; a chunk joins the group whose S is closest.
+//! Hotness of a chunk: H = W_F / N_F + W_C / dAge, where W_C counts the chunk's writes, dAge is the
+//! time between its last two writes, W_F counts the writes of its file and N_F the file's chunks. A
+//! group's similarity S is the mean of the hotness of what was assigned to it; a chunk joins the group
+//! whose S is closest.
 //!
 //! What the paper leaves open, and how it is read here:
-//! - A block device knows no files: an aligned extent of the volume, 1 MiB by default, stands for one; or the
-//!   term is left out.
+//! - A block device knows no files: an aligned extent of the volume, 1 MiB by default, stands for one;
+//!   or the term is left out.
 //! - A chunk's first write has no interval: its second term is 0.
-//! - S is the mean over assignments. The mean over present members would need each chunk's group and hotness, and the
-//!   paper's 10 bytes per chunk (8 for time, 2 for count) have no room for them.
-//! - A group without chunks has no mean: the first chunk goes to the coldest group, and a chunk hotter than all means
-//!   so far opens the next hotter group while there is one. Means keep their order from then on, because a mean moves
-//!   towards a hotness it is the closest to.
+//! - S is the mean over assignments. The mean over present members would need each chunk's group and hotness,
+//!   and the paper's 10 bytes per chunk (8 for time, 2 for count) have no room for them.
+//! - A group without chunks has no mean: the first chunk goes to the coldest group, and a chunk hotter than
+//!   all means so far opens the next hotter group while there is one. Means keep their order from then on,
+//!   because a mean moves towards a hotness it is the closest to.
 
 use crate::error::within;
 use crate::{Hotness, OptionError, Tier};
@@ -32,7 +33,8 @@ pub struct HcaOptions {
 impl HcaOptions {
     /// 1 MiB of 4 KiB chunks.
     pub const EXTENT_CHUNKS: u64 = 256;
-    /// Bytes remembered of a chunk: when it was written last, how often, and its share of what is noted of extents.
+    /// Bytes remembered of a chunk: when it was written last, how often, and its share of what is
+    /// noted of extents.
     pub const BYTES_PER_CHUNK: u64 = 11;
 }
 
@@ -156,8 +158,9 @@ mod tests {
         hca.similarities().collect()
     }
 
+    /// Requirement W-40.
     #[test]
-    fn w40_hotness_and_groups_by_hand() {
+    fn hotness_and_groups_by_hand() {
         // Extents of 4 chunks; chunks 0 to 3 are one "file".
         let mut hca = hca(8, 2, Some(4));
         // Chunk 0, first write: H = 1/4. The first chunk goes to the coldest group.
@@ -177,8 +180,9 @@ mod tests {
         assert_eq!(similarities(&hca)[1], Some(2.0));
     }
 
+    /// Requirement A-20.
     #[test]
-    fn a20_without_the_files_term() {
+    fn the_term_of_files_can_be_left_out() {
         let mut hca = hca(8, 2, None);
         assert_eq!(hca.identify(Lcn::new(0), 0), Tier::COLD); // H = 0
         assert_eq!(hca.identify(Lcn::new(1), 1), Tier::COLD); // H = 0
@@ -189,15 +193,17 @@ mod tests {
         assert!((reached[0] - 0.1 / 3.0).abs() < 1e-12 && (reached[1] - 0.425).abs() < 1e-12, "{reached:?}");
     }
 
+    /// Requirement A-20.
     #[test]
-    fn a20_the_last_extent_may_be_short() {
+    fn the_last_extent_may_be_short() {
         let mut hca = hca(6, 2, Some(4));
         hca.identify(Lcn::new(5), 0); // H = 1/2: two chunks are left
         assert_eq!(similarities(&hca), [Some(0.5), None]);
     }
 
+    /// Requirement W-40.
     #[test]
-    fn w40_groups_keep_their_order() {
+    fn groups_keep_their_order() {
         let mut hca = hca(1000, 4, Some(10));
         for now in 0..50_000_u64 {
             // Low chunks far more often than high ones.
@@ -208,8 +214,9 @@ mod tests {
         assert!(reached.is_sorted(), "{reached:?}");
     }
 
+    /// Requirement W-40.
     #[test]
-    fn w40_ten_bytes_per_chunk_and_counts_that_do_not_wrap() {
+    fn ten_bytes_per_chunk_and_counts_that_do_not_wrap() {
         let mut hca = hca(1 << 20, 2, Some(256));
         let per_chunk = hca.memory_bytes() as f64 / f64::from(1 << 20);
         assert!((10.0..10.1).contains(&per_chunk), "{per_chunk}");

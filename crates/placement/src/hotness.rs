@@ -28,7 +28,8 @@ pub trait Hotness: Send {
     /// How many tiers it tells apart, 2 to 4.
     fn tiers(&self) -> u8;
 
-    /// A user writes `lcn`; `now` is the number of user chunk writes before this one. Answers how hot the chunk is.
+    /// A user writes `lcn`; `now` is the number of user chunk writes before this one. Answers how hot the
+    /// chunk is.
     fn identify(&mut self, lcn: Lcn, now: u64) -> Tier;
 
     /// Memory held, in bytes, this value included.
@@ -60,8 +61,8 @@ impl Thresholds {
         }
     }
 
-    /// 2 for two groups as WAS evaluates it (section V-B); 2/4 and 2/4/8 for three and four, which the paper leaves
-    /// open.
+    /// 2 for two groups as WAS evaluates it (section V-B); 2/4 and 2/4/8 for three and four, which the paper
+    /// leaves open.
     pub fn for_groups(groups: u64) -> Result<Self, OptionError> {
         let count = within("groups", groups, 2, 4)? - 1;
         Self::new(&[2, 4, 8][..usize::try_from(count).expect("at most 3")])

@@ -1,14 +1,14 @@
 //! Which chunks of a log-structured array belong together, and which unit is collected next: pure policies.
 //!
-//! The engine writes chunks into *open groups*. A full group becomes one *unit* of stripes; units whose chunks have
-//! mostly been overwritten are collected. Two decisions are left open, and each is a trait here:
+//! The engine writes chunks into *open groups*. A full group becomes one *unit* of stripes; units whose
+//! chunks have mostly been overwritten are collected. Two decisions are left open, and each is a trait here:
 //! - [`Placement`]: which group ([`Class`]) does this chunk join, written by a user or rewritten by gc?
 //! - [`VictimPolicy`]: which unit is collected?
 //!
 //! # Time
-//! All times are **user chunk writes so far**, the clock of log-structured stores: it stands still when nobody
-//! writes, and a lifespan in it is the space that was written meanwhile. Gc rewrites do not advance it. It may start
-//! anew at each assembly; what was written before has no known time then.
+//! All times are **user chunk writes so far**, the clock of log-structured stores: it stands still when
+//! nobody writes, and a lifespan in it is the space that was written meanwhile. Gc rewrites do not advance
+//! it. It may start anew at each assembly; what was written before has no known time then.
 //!
 //! # Words of the papers
 //! | here | in the papers |

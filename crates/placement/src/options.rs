@@ -18,8 +18,8 @@ pub struct PlacementOptions {
     pub gc_group: GcGroup,
     /// Logical chunks of the volume, for `hca`.
     pub chunk_count: u64,
-    /// Entries of the table of recent writes, for `sepbit`: 0 if the engine always knows when a replaced version was
-    /// written.
+    /// Entries of the table of recent writes, for `sepbit`: 0 if the engine always knows when a replaced
+    /// version was written.
     pub recent_entries: u64,
     /// Seed of the probability test of `glru`.
     pub seed: u64,

@@ -2,24 +2,25 @@
 //!
 //! # What the engine does
 //! 1. It keeps one open group (buffer, later unit) per class, [`Placement::classes`] in all.
-//! 2. It asks [`Placement::place_user`] once for **every** chunk that a user writes, in the order of the requests,
-//!    also when the old version still waits in an open group. The old version is dropped (in a group) or marked
-//!    invalid (in a unit); the new one joins the group of the class answered. If that is the group where the old
-//!    version waits, it is overwritten in place.
+//! 2. It asks [`Placement::place_user`] once for **every** chunk that a user writes, in the order of the
+//!    requests, also when the old version still waits in an open group. The old version is dropped (in a
+//!    group) or marked invalid (in a unit); the new one joins the group of the class answered. If that is the
+//!    group where the old version waits, it is overwritten in place.
 //! 3. A group that has reached its capacity, which the engine knows, is written as full stripes, a unit.
-//!    Before that, while space is scarce ([`crate::GcThreshold`]), units are collected (W-22): their valid chunks are
-//!    read, [`Placement::place_gc`] is asked for each, and [`Placement::note_collected`] is told once per unit
-//!    **before** that unit's first chunk is placed, as in SepBIT's Algorithm 1.
+//!    Before that, while space is scarce ([`crate::GcThreshold`]), units are collected (W-22): their valid
+//!    chunks are read, [`Placement::place_gc`] is asked for each, and [`Placement::note_collected`] is told
+//!    once per unit **before** that unit's first chunk is placed, as in SepBIT's Algorithm 1.
 //!
 //! # Where times come from
 //! A policy may ask when a version was written by its user: of the version that a user write replaces
-//! ([`UserWrite::previous`]), and of the version that gc moves ([`GcWrite::written`]; moving does not change it). 8
-//! more bytes per chunk would break the memory limit of 12. The engine has three ways:
-//! - *unit stamps*: one [`crate::UnitStamp`] per unit, the mean time of the chunks in it; a chunk's time is its
-//!   unit's. Less than 0.1 byte per chunk. Chunks that users wrote lie in a unit in order of time, so the error is at
-//!   most the time it was open; gc classes hold chunks of like age by construction. **To be preferred.**
-//! - `None` for `previous`: the policy falls back on what it remembers itself ([`crate::RecentWrites`], the paper's
-//!   bounded queue of recent writes). `None` for `written`: counts as older than everything.
+//! ([`UserWrite::previous`]), and of the version that gc moves ([`GcWrite::written`]; moving does not change
+//! it). 8 more bytes per chunk would break the memory limit of 12. The engine has three ways:
+//! - *unit stamps*: one [`crate::UnitStamp`] per unit, the mean time of the chunks in it; a chunk's time
+//!   is its unit's. Less than 0.1 byte per chunk. Chunks that users wrote lie in a unit in order of time,
+//!   so the error is at most the time it was open; gc classes hold chunks of like age by construction.
+//!   **To be preferred.**
+//! - `None` for `previous`: the policy falls back on what it remembers itself ([`crate::RecentWrites`], the
+//!   paper's bounded queue of recent writes). `None` for `written`: counts as older than everything.
 //! - exact times, where the metadata has them.
 //!
 //! `tests/validation.rs` compares all three.
@@ -27,8 +28,8 @@
 use crate::Sequence;
 use block::Lcn;
 
-/// An open group that chunks join; below [`Placement::classes`]. Low classes hold what is expected to be overwritten
-/// soon.
+/// An open group that chunks join; below [`Placement::classes`]. Low classes hold what is expected to be
+/// overwritten soon.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Class(u8);
 
@@ -58,8 +59,8 @@ pub struct UserWrite {
     pub sequence: Sequence,
     /// User chunk writes before this one.
     pub now: u64,
-    /// When the version that is replaced was written, as far as the engine knows; `None` if there is no such version
-    /// or its time is unknown.
+    /// When the version that is replaced was written, as far as the engine knows; `None` if there is no such
+    /// version or its time is unknown.
     pub previous: Option<u64>,
 }
 
@@ -134,9 +135,9 @@ impl Placement for SingleGroup {
 
 /// Another policy, with one more class, the last, for all gc writes.
 ///
-/// What is collected has outlived its unit; kept apart from fresh writes it is not collected again soon. WAS has gc
-/// writes "treated as the coldest", which reads either way: joined with the coldest group of user writes, or in
-/// a coldest group of their own, as here.
+/// What is collected has outlived its unit; kept apart from fresh writes it is not collected again soon. WAS
+/// has gc writes "treated as the coldest", which reads either way: joined with the coldest group of
+/// user writes, or in a coldest group of their own, as here.
 #[derive(Clone, Copy, Debug)]
 pub struct GcApart<P>(
     /// Places user writes.
@@ -173,8 +174,9 @@ impl<P: Placement> Placement for GcApart<P> {
 mod tests {
     use super::*;
 
+    /// Requirement A-17.
     #[test]
-    fn a17_gc_joins_the_users_or_stays_apart() {
+    fn gc_joins_the_users_or_stays_apart() {
         let user = UserWrite { lcn: Lcn::new(1), sequence: Sequence::Random, now: 0, previous: None };
         let gc = GcWrite { lcn: Lcn::new(1), class: Class(0), written: None, now: 0 };
         let (mut joined, mut apart) = (SingleGroup, GcApart(SingleGroup));

@@ -1,9 +1,9 @@
 //! When chunks were last written, for as many as fit: a bounded stand-in for a time per chunk.
 //!
-//! SepBIT (FAST 2022, section 3) avoids the full map by a FIFO queue of the last l written addresses and an index into
-//! it: what is not in the queue lives longer than l. Here the index alone does: an entry holds its time, so it
-//! expires by itself, and where a bucket is full its oldest entry makes room, as it would leave a queue. 8 bytes per
-//! entry, no chains, no deletions; looking up and noting touch one bucket, 64 bytes.
+//! SepBIT (FAST 2022, section 3) avoids the full map by a FIFO queue of the last l written addresses and an
+//! index into it: what is not in the queue lives longer than l. Here the index alone does: an entry holds its
+//! time, so it expires by itself, and where a bucket is full its oldest entry makes room, as it would leave a
+//! queue. 8 bytes per entry, no chains, no deletions; looking up and noting touch one bucket, 64 bytes.
 
 use crate::OptionError;
 use crate::error::within;
@@ -13,8 +13,8 @@ const WAYS: usize = 8;
 /// An entry is a chunk number (low 32 bits) above a time (low 32 bits).
 const EMPTY: u64 = u64::MAX;
 
-/// A table of recent writes. Remembers the low 32 bits of chunk numbers and times: after 2^32 further user chunk
-/// writes a leftover entry looks young again, which may misplace a chunk and nothing else.
+/// A table of recent writes. Remembers the low 32 bits of chunk numbers and times: after 2^32 further user
+/// chunk writes a leftover entry looks young again, which may misplace a chunk and nothing else.
 #[derive(Clone, Debug)]
 pub struct RecentWrites {
     buckets: Box<[[u64; WAYS]]>,
@@ -32,14 +32,15 @@ impl RecentWrites {
         Ok(Self { buckets: vec![[EMPTY; WAYS]; buckets].into() })
     }
 
-    /// How long ago (in user chunk writes) `lcn` was written before, if that is known; from now on it was written
-    /// `now`.
+    /// How long ago (in user chunk writes) `lcn` was written before, if that is known; from now on it was
+    /// written `now`.
     pub fn note(&mut self, lcn: Lcn, now: u64) -> Option<u64> {
         if self.buckets.is_empty() {
             return None;
         }
         let low = lcn.get() & u64::from(u32::MAX);
-        // A multiplicative hash spreads neighbours; the upper half of the product with the count picks the bucket.
+        // A multiplicative hash spreads neighbours; the upper half of the product with the count
+        // picks the bucket.
         let hash = (low.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) * self.buckets.len() as u64;
         let bucket = &mut self.buckets[usize::try_from(hash >> 32).expect("below the number of buckets")];
         let age = |entry: u64| u64::from((now as u32).wrapping_sub(entry as u32));

@@ -1,8 +1,8 @@
-//! SepBIT (Wang, Li, Lee, Ouyang, Shi, Huang: "Separating Data via Block Invalidation Time Inference for Write
-//! Amplification Reduction in Log-Structured Storage", FAST 2022, section 3).
+//! SepBIT (Wang, Li, Lee, Ouyang, Shi, Huang: "Separating Data via Block Invalidation Time Inference for
+//! Write Amplification Reduction in Log-Structured Storage", FAST 2022, section 3).
 //!
-//! It infers when a chunk will be overwritten: of a user write, from how long the version lived that it replaces; of
-//! a gc write, from how old it is already. Six classes, 1 to 6 in the paper:
+//! It infers when a chunk will be overwritten: of a user write, from how long the version lived that it
+//! replaces; of a gc write, from how old it is already. Six classes, 1 to 6 in the paper:
 //!
 //! | class here | paper | what joins |
 //! |--:|--:|---|
@@ -11,8 +11,8 @@
 //! | 2 | 3 | gc writes out of class 0 |
 //! | 3, 4, 5 | 4, 5, 6 | other gc writes of age below 4 l, below 16 l, and older |
 //!
-//! l is the mean lifespan (creation to collection) of the last 16 collected units of class 0, replaced after each 16;
-//! infinite before the first 16.
+//! l is the mean lifespan (creation to collection) of the last 16 collected units of class 0, replaced after
+//! each 16; infinite before the first 16.
 
 use crate::{Class, CollectedUnit, GcWrite, Placement, RecentWrites, UserWrite};
 
@@ -123,15 +123,17 @@ mod tests {
         assert_eq!(policy.lifespan(), Some(98));
     }
 
+    /// Requirement L-09.
     #[test]
-    fn l09_user_writes_before_any_unit_was_collected() {
+    fn user_writes_before_any_unit_was_collected() {
         let mut policy = sepbit(0);
         assert_eq!(user(&mut policy, 1, 0, None), 1); // new
         assert_eq!(user(&mut policy, 1, 1_000_000, Some(0)), 0); // any life is below infinity
     }
 
+    /// Requirement L-09.
     #[test]
-    fn l09_user_writes_by_the_life_of_their_predecessor() {
+    fn user_writes_by_the_life_of_their_predecessor() {
         let mut policy = sepbit(0);
         collect_sixteen(&mut policy);
         assert_eq!(user(&mut policy, 1, 2000, Some(2000 - 97)), 0);
@@ -140,8 +142,9 @@ mod tests {
         assert_eq!(user(&mut policy, 1, 2000, Some(2001)), 0); // a clock that went back is no panic
     }
 
+    /// Requirement L-09.
     #[test]
-    fn l09_gc_writes_by_origin_and_age() {
+    fn gc_writes_by_origin_and_age() {
         let mut policy = sepbit(0);
         assert_eq!(gc(&mut policy, 1, Some(0), 1 << 40), 3); // l is infinite
         collect_sixteen(&mut policy);
@@ -156,8 +159,9 @@ mod tests {
         }
     }
 
+    /// Requirement L-09.
     #[test]
-    fn l09_the_threshold_is_replaced_after_each_16_units_of_the_first_class() {
+    fn the_threshold_is_replaced_after_each_16_units_of_the_first_class() {
         let mut policy = sepbit(0);
         collect_sixteen(&mut policy);
         for class in 1..6 {
@@ -173,8 +177,9 @@ mod tests {
         assert_eq!(policy.lifespan(), Some(10));
     }
 
+    /// Requirement L-09.
     #[test]
-    fn l09_without_times_the_recent_writes_answer() {
+    fn without_times_the_recent_writes_answer() {
         let mut policy = sepbit(64);
         collect_sixteen(&mut policy);
         assert_eq!(user(&mut policy, 7, 2000, None), 1);

@@ -30,8 +30,9 @@ impl SequenceDetector {
 mod tests {
     use super::*;
 
+    /// Requirement W-08.
     #[test]
-    fn w08_only_the_very_next_sector_continues() {
+    fn only_the_very_next_sector_continues() {
         let mut detector = SequenceDetector::default();
         let mut request = |first, count| detector.request(Lba::new(first), count);
         assert_eq!(request(0, 8), Sequence::Random); // nothing came before

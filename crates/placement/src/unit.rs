@@ -3,8 +3,8 @@
 use crate::OptionError;
 use crate::error::within;
 
-/// The share of units in use above which gc runs before a group is written (W-22). In use is everything not free,
-/// units full of invalid chunks included, else gc would never start.
+/// The share of units in use above which gc runs before a group is written (W-22). In use is everything not
+/// free, units full of invalid chunks included, else gc would never start.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct GcThreshold {
     percent: u64,
@@ -61,8 +61,9 @@ mod tests {
 
     use super::*;
 
+    /// Requirements W-22 and A-16.
     #[test]
-    fn w22_a16_gc_runs_above_ninety_percent_of_units_in_use() {
+    fn gc_runs_above_ninety_percent_of_units_in_use() {
         let threshold = GcThreshold::default();
         assert_eq!(threshold.percent(), 90);
         assert!(!threshold.exceeded(921, 1024));

@@ -1,13 +1,14 @@
 //! Which unit is collected next.
 //!
-//! Both policies look at every unit, once per unit freed: 3 to 4 ns each (measured over 1,024 to 5 million units),
-//! against the milliseconds that moving a unit's chunks takes. In return the engine keeps no ordered structure up to
-//! date with each overwritten chunk, and nothing is allocated. The 1,024 units of WAS's set-up cost 3 us a pick;
-//! 50,000, which is 10 TB on 8 SSDs in erase blocks of 24 MiB, 0.2 ms. 10 TB in the paper's blocks of 256 KiB would be
-//! 5 million units and 14 ms for each 2 MiB freed: large arrays want large units, as large SSDs have large blocks.
+//! Both policies look at every unit, once per unit freed: 3 to 4 ns each (measured over 1,024 to 5 million
+//! units), against the milliseconds that moving a unit's chunks takes. In return the engine keeps no ordered
+//! structure up to date with each overwritten chunk, and nothing is allocated. The 1,024 units of WAS's
+//! set-up cost 3 us a pick; 50,000, which is 10 TB on 8 SSDs in erase blocks of 24 MiB, 0.2 ms. 10 TB in the
+//! paper's blocks of 256 KiB would be 5 million units and 14 ms for each 2 MiB freed: large arrays want large
+//! units, as large SSDs have large blocks.
 //!
-//! A unit whose collection would free no space (as many valid chunks as a group takes) is never chosen: gc that
-//! rewrites without gain would not end.
+//! A unit whose collection would free no space (as many valid chunks as a group takes) is never chosen: gc
+//! that rewrites without gain would not end.
 
 use crate::Class;
 use std::cmp::Ordering;
@@ -45,7 +46,8 @@ impl fmt::Display for UnitId {
 pub struct UnitState {
     /// Data chunks that are the newest version: what collecting it would read and write.
     pub valid: u32,
-    /// Data chunks it was closed with, superseded ones included; fewer than a group takes if it has short stripes.
+    /// Data chunks it was closed with, superseded ones included; fewer than a group takes if it
+    /// has short stripes.
     pub written: u32,
     /// When it was closed, in user chunk writes.
     pub closed: u64,
@@ -67,11 +69,13 @@ pub trait Units {
 
 /// Chooses the unit to collect.
 pub trait VictimPolicy: Send {
-    /// The best unit, `None` if collecting would free no space. `now` is the number of user chunk writes so far.
+    /// The best unit, `None` if collecting would free no space. `now` is the number of user chunk
+    /// writes so far.
     fn pick(&mut self, units: &dyn Units, now: u64) -> Option<UnitId>;
 }
 
-/// The unit for which `better` is `Greater` against all others; of equals the one closed first, then the lowest.
+/// The unit for which `better` is `Greater` against all others; of equals the one closed first,
+/// then the lowest.
 fn best(units: &dyn Units, better: impl Fn(&UnitState, &UnitState) -> Ordering) -> Option<UnitId> {
     let capacity = units.capacity();
     let candidates = (0..units.count())
@@ -94,14 +98,15 @@ impl VictimPolicy for Greedy {
     }
 }
 
-/// Highest benefit per cost, (1 - u) x age / 2u, where u is the valid share of the unit and age the time since it was
-/// closed (L-14).
+/// Highest benefit per cost, (1 - u) x age / 2u, where u is the valid share of the unit and age the time
+/// since it was closed (L-14).
 ///
-/// The idea is LFS's (Rosenblum and Ousterhout, "The Design and Implementation of a Log-Structured File System", ACM
-/// TOCS 1992, section 3.5): space that stays free for long is worth more. LFS divides by 1 + u, as it reads
-/// whole segments and writes the live part. Here gc reads the valid chunks only (W-25), so reading and writing cost u
-/// each, and 2u is right, the form used for flash by Kawaguchi, Nishioka and Motoda ("A Flash-Memory Based File
-/// System", USENIX 1995). A unit without valid chunks costs nothing and goes first.
+/// The idea is LFS's (Rosenblum and Ousterhout, "The Design and Implementation of a Log-Structured File
+/// System", ACM TOCS 1992, section 3.5): space that stays free for long is worth more. LFS divides by 1 + u,
+/// as it reads whole segments and writes the live part. Here gc reads the valid chunks only (W-25), so
+/// reading and writing cost u each, and 2u is right, the form used for flash by Kawaguchi, Nishioka and
+/// Motoda ("A Flash-Memory Based File System", USENIX 1995). A unit without valid chunks costs nothing and
+/// goes first.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct CostBenefit;
 
@@ -153,14 +158,16 @@ mod tests {
         CostBenefit.pick(&table(units), 1000).map(UnitId::get)
     }
 
+    /// Requirement W-24.
     #[test]
-    fn w24_greedy_takes_the_fewest_valid_chunks() {
+    fn greedy_takes_the_fewest_valid_chunks() {
         assert_eq!(greedy(&[Some((50, 1)), Some((20, 900)), Some((21, 0))]), Some(1));
         assert_eq!(greedy(&[None, Some((99, 5)), None]), Some(1));
     }
 
+    /// Requirement W-24.
     #[test]
-    fn w24_of_equals_the_oldest_then_the_first() {
+    fn of_equals_the_oldest_then_the_first() {
         assert_eq!(greedy(&[Some((20, 30)), Some((20, 10)), Some((20, 20))]), Some(1));
         assert_eq!(greedy(&[None, Some((20, 10)), Some((20, 10))]), Some(1));
     }
@@ -175,8 +182,9 @@ mod tests {
         }
     }
 
+    /// Requirement L-14.
     #[test]
-    fn l14_cost_benefit_by_hand() {
+    fn cost_benefit_by_hand() {
         // (1 - u) age / 2u: 0.5 x 100 / 1 = 50 against 0.2 x 900 / 1.6 = 112.5: the older one, though fuller.
         assert_eq!(cost_benefit(&[Some((50, 900)), Some((80, 100))]), Some(1));
         // 0.8 x 100 / 0.4 = 200 against the same 112.5; LFS's 1 + u would say 66.7 against 100.
@@ -186,8 +194,9 @@ mod tests {
         assert_eq!(cost_benefit(&[Some((30, 500)), Some((30, 499))]), Some(1));
     }
 
+    /// Requirement L-14.
     #[test]
-    fn l14_empty_units_come_first_and_ages_may_be_zero_or_huge() {
+    fn empty_units_come_first_and_ages_may_be_zero_or_huge() {
         assert_eq!(cost_benefit(&[Some((1, 0)), Some((0, 1000))]), Some(1));
         assert_eq!(cost_benefit(&[Some((0, 7)), Some((0, 6))]), Some(1));
         assert_eq!(cost_benefit(&[Some((10, 2000)), Some((11, 2000))]), Some(0)); // closed in the future

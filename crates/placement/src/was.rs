@@ -26,8 +26,9 @@ impl<H: Hotness> Placement for Was<H> {
         usize::from(self.hotness.tiers())
     }
 
-    /// WAS, section IV-A (W-08): chunks of a request that continues the last one get that one's verdict without a
-    /// lookup. If the chunks of that request differed, the verdict of its last chunk counts, the one next to them.
+    /// WAS, section IV-A (W-08): chunks of a request that continues the last one get that one's verdict
+    /// without a lookup. If the chunks of that request differed, the verdict of its last chunk counts, the
+    /// one next to them.
     fn place_user(&mut self, write: UserWrite) -> Class {
         let class = match (write.sequence, self.last) {
             (Sequence::Continues, Some(last)) => last,
@@ -66,8 +67,9 @@ mod tests {
         was.place_user(UserWrite { lcn: Lcn::new(lcn), sequence, now: 0, previous: None }).get()
     }
 
+    /// Requirements W-10 and W-14.
     #[test]
-    fn w10_w14_as_many_groups_as_tiers_hottest_first() {
+    fn as_many_groups_as_tiers_hottest_first() {
         for groups in 2..=4 {
             let mut was = was(groups);
             assert_eq!(was.classes() as u64, groups);
@@ -81,8 +83,9 @@ mod tests {
         }
     }
 
+    /// Requirement W-08.
     #[test]
-    fn w08_a_continuing_request_gets_the_last_verdict_without_a_lookup() {
+    fn a_continuing_request_gets_the_last_verdict_without_a_lookup() {
         let mut was = was(2);
         // A first request that claims to continue is looked up like any other.
         assert_eq!(write(&mut was, 9, Sequence::Continues), 1);
@@ -98,8 +101,9 @@ mod tests {
         assert_eq!(write(&mut was, 11, Sequence::Continues), 1);
     }
 
+    /// Requirements W-25 and A-17.
     #[test]
-    fn w25_a17_gc_writes_join_the_coldest_and_leave_the_last_verdict_alone() {
+    fn gc_writes_join_the_coldest_and_leave_the_last_verdict_alone() {
         let mut was = was(3);
         for _ in 0..4 {
             write(&mut was, 1, Sequence::Random);
@@ -109,8 +113,9 @@ mod tests {
         assert_eq!(write(&mut was, 2, Sequence::Continues), 0);
     }
 
+    /// Requirement W-06.
     #[test]
-    fn w06_memory_is_the_tables() {
+    fn memory_is_that_of_the_table() {
         assert!(was(2).memory_bytes() <= 5000, "{}", was(2).memory_bytes());
     }
 }

@@ -1,7 +1,7 @@
 //! What a hot data table of a fixed size can see of WAS Synthetic, and what separation by it is worth.
 //!
-//! `cargo test --release -p elastripe-placement --test glru_limits -- --nocapture` prints the tables; `--include-ignored`
-//! adds the full length.
+//! `cargo test --release -p elastripe-placement --test glru_limits -- --nocapture` prints the tables;
+//! `--include-ignored` adds the full length.
 #![allow(clippy::unwrap_used, reason = "tests may panic")]
 
 #[allow(dead_code, reason = "other tests use the rest")]
@@ -78,10 +78,11 @@ fn percent(part: u64, whole: u64) -> f64 {
     100.0 * part as f64 / whole as f64
 }
 
-/// An item comes into the table with probability p(i) / 2 a write and stays for 2 x items writes; so a write is found with
-/// probability items x sum p(i)^2, where p is normal: items / (2 sqrt(pi) deviation).
+/// An item comes into the table with probability p(i) / 2 a write and stays for 2 x items writes; so a write
+/// is found with probability items x sum p(i)^2, where p is normal: items / (2 sqrt(pi) deviation).
+/// Requirements W-04 and W-06.
 #[test]
-fn w04_w06_the_table_sees_what_chance_lets_it_see() {
+fn the_table_sees_what_chance_lets_it_see() {
     let (chunks, requests) = (360_000, 250_000);
     for lists in [64, 128, 256] {
         let mut glru = glru(lists, 2);
@@ -104,7 +105,8 @@ fn w04_w06_the_table_sees_what_chance_lets_it_see() {
     }
 }
 
-/// (title, rewritten, verdicts) for what could be blamed: the table's size, the threshold, where gc writes go, locality.
+/// (title, rewritten, verdicts) for what could be blamed: the table's size, the threshold, where gc writes
+/// go, locality.
 fn table(shape: Shape, requests: usize) -> impl Fn(&str) -> u64 {
     let mut rows: Vec<(String, u64)> = Vec::new();
     println!("WAS Synthetic, {requests} requests, seed {SEED}, {shape:?}");
@@ -155,14 +157,16 @@ fn check(shape: Shape, requests: usize) {
     assert!(rewritten("0.5 again, 1024 items, threshold 2") * 10 < local * 8);
 }
 
+/// Requirements W-06, A-14 and A-17.
 #[test]
-fn w06_a14_a17_sizes_and_thresholds_at_a_quarter() {
+fn sizes_and_thresholds_at_a_quarter() {
     check(Shape { units: 256, group_chunks: 448, chunks: 90_000 }, 250_000);
 }
 
+/// Requirements W-06, A-14 and A-17.
 #[test]
 #[ignore = "takes a minute"]
-fn w06_a14_a17_sizes_and_thresholds_at_full_length() {
+fn sizes_and_thresholds_at_full_length() {
     for group_chunks in [448, 384] {
         check(Shape { units: 1024, group_chunks, chunks: 360_000 }, 1_000_000);
     }

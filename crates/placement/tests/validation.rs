@@ -1,7 +1,7 @@
 //! The policies at work: do the orderings hold that theory demands?
 //!
-//! `cargo test -p elastripe-placement --test validation -- --nocapture` prints the tables; `--include-ignored` adds WAS
-//! Synthetic at full length.
+//! `cargo test -p elastripe-placement --test validation -- --nocapture` prints the tables;
+//! `--include-ignored` adds WAS Synthetic at full length.
 #![allow(clippy::unwrap_used, reason = "tests may panic")]
 
 mod store;
@@ -40,7 +40,8 @@ fn setups(chunks: usize) -> [(&'static str, Times, Option<PlacementOptions>); 10
     ]
 }
 
-/// Runs every placement under both victim policies and prints the table. `is_hot(chunk, chunks)` tells the oracle.
+/// Runs every placement under both victim policies and prints the table. `is_hot(chunk, chunks)`
+/// tells the oracle.
 fn table(
     title: &str,
     shape: Shape,
@@ -76,8 +77,9 @@ fn table(
     move |name, victims| rows.iter().find(|(key, _)| *key == (name, victims)).unwrap().1
 }
 
+/// Requirements W-37, L-09 and L-14.
 #[test]
-fn w37_l09_l14_under_80_20_separation_pays() {
+fn under_80_20_separation_pays() {
     // Valid data take 39 % and 83 % of the space that gc leaves in use.
     for (chunks, writes) in [(40_070, 300_000), (86_000, 400_000)] {
         let shape = Shape { units: 256, group_chunks: 448, chunks };
@@ -121,22 +123,25 @@ fn was_synthetic_orderings(shape: Shape, requests: usize) {
     }
 }
 
+/// Requirements W-10, W-15 and L-09.
 #[test]
-fn w10_w15_l09_was_synthetic_at_a_quarter() {
+fn separation_pays_on_was_synthetic_at_a_quarter() {
     was_synthetic_orderings(Shape { units: 256, group_chunks: 448, chunks: 90_000 }, 250_000);
 }
 
 /// The working area of X-13, 2 GB. A range of 360,000 chunks gives the 160,282 unique chunks of X-14.
+/// Requirements W-10, W-15 and L-09.
 #[test]
 #[ignore = "takes some ten seconds for 40 runs of 2.9 million writes"]
-fn w10_w15_l09_was_synthetic_at_full_length() {
+fn separation_pays_on_was_synthetic_at_full_length() {
     for group_chunks in [448, 384] {
         was_synthetic_orderings(Shape { units: 1024, group_chunks, chunks: 360_000 }, 1_000_000);
     }
 }
 
+/// Requirements W-24 and W-27.
 #[test]
-fn w24_w27_uniform_writes_cost_what_the_closed_form_says() {
+fn uniform_writes_cost_what_the_closed_form_says() {
     let shape = Shape { units: 256, group_chunks: 448, chunks: 72_000 };
     let run = |kind| {
         let policy = PlacementOptions::new(kind, shape.chunks as u64).build().unwrap();
@@ -150,9 +155,9 @@ fn w24_w27_uniform_writes_cost_what_the_closed_form_says() {
         (store.rewritten, store.collected)
     };
     let (single, collected) = run(PlacementKind::Single);
-    // A share f of the space in use is valid, u of a victim. All that space is written anew between a unit's birth
-    // and its collection, 1 - u of it by users; so u = exp(-(1 - u) / f) if the oldest unit is collected. Greedy
-    // picks somewhat better than the oldest.
+    // A share f of the space in use is valid, u of a victim. All that space is written anew between a unit's
+    // birth and its collection, 1 - u of it by users; so u = exp(-(1 - u) / f) if the oldest unit is
+    // collected. Greedy picks somewhat better than the oldest.
     let space = f64::from(shape.group_chunks);
     let f = shape.chunks as f64 / (space * (shape.units as f64 * 0.9).floor());
     let u = (0..200).fold(0.5_f64, |u, _| (-(1.0 - u) / f).exp());

@@ -1,6 +1,12 @@
 //! Rules of the house that no compiler checks, as functions on the source tree; `tests/tidy.rs` runs them.
 #![forbid(unsafe_code)]
 
+pub mod circles;
+pub mod ids;
+pub mod mask;
+pub mod ratchet;
+pub mod sizes;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -16,7 +22,8 @@ pub const LAYERS: [&[&str]; 8] = [
     &["cli"],
 ];
 
-/// Crates that judge the product from outside. They use none of its crates: a mistake that both share is not found.
+/// Crates that judge the product from outside. They use none of its crates: a mistake that both share
+/// is not found.
 pub const OUTSIDE: [&str; 1] = ["ordeal"];
 
 /// The layer of a crate; `None` for tools outside the product.
@@ -45,6 +52,31 @@ pub fn files(dir: &Path, endings: &[&str]) -> Vec<PathBuf> {
     }
     found.sort();
     found
+}
+
+/// The directories of all crates with their names, sorted.
+pub fn crates() -> Vec<(String, PathBuf)> {
+    let entries = fs::read_dir(root().join("crates")).into_iter().flatten().flatten();
+    let mut found: Vec<(String, PathBuf)> = entries
+        .filter(|entry| entry.path().join("Cargo.toml").exists())
+        .map(|entry| (entry.file_name().to_string_lossy().into_owned(), entry.path()))
+        .collect();
+    found.sort();
+    found
+}
+
+/// The source files of a crate's product, relative to its `src`: tests that have files of their own
+/// are left out.
+pub fn product_files(krate: &Path) -> Vec<PathBuf> {
+    let src = krate.join("src");
+    let is_test = |path: &Path| {
+        path.components().any(|part| matches!(part.as_os_str().to_str(), Some("tests" | "tests.rs")))
+    };
+    files(&src, &[".rs"])
+        .into_iter()
+        .filter_map(|path| Some(path.strip_prefix(&src).ok()?.to_owned()))
+        .filter(|path| !is_test(path))
+        .collect()
 }
 
 /// The elastripe crates that a crate's manifest names as ordinary (not test) dependencies.

@@ -1,5 +1,5 @@
-//! Converts a trace: `cargo run --example convert -- FROM TO csv|spc|msr|fio`. The input's format is detected, the
-//! output is compressed as its name says.
+//! Converts a trace: `cargo run --example convert -- FROM TO csv|spc|msr|fio`. The input's format is
+//! detected, the output is compressed as its name says.
 
 use trace::{OutputFormat, ReadOptions, TraceReader, TraceWriter, convert};
 

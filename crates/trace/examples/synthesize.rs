@@ -1,6 +1,6 @@
-//! Makes a synthetic trace: `cargo run --example synthesize -- OUT [REQUESTS [VOLUME_MIB [SEED]]]`, in the common CSV
-//! form, compressed as the name of `OUT` says; the rest is [`SyntheticOptions::default`]. Results on it must be
-//! labelled as synthetic.
+//! Makes a synthetic trace: `cargo run --example synthesize -- OUT [REQUESTS [VOLUME_MIB [SEED]]]`, in the
+//! common CSV form, compressed as the name of `OUT` says; the rest is [`SyntheticOptions::default`]. Results
+//! on it must be labelled as synthetic.
 
 use trace::{OutputFormat, Synthetic, SyntheticOptions, TraceWriter};
 

@@ -1,7 +1,8 @@
 //! Where the segments of a trace's devices go in the one volume that a replay uses.
 //!
-//! Both layouts are monotone: of two positions of the trace, the later one (by device, then offset) never comes
-//! first in the volume. A segment that was dropped has no room; positions in it become the start of the next one.
+//! Both layouts are monotone: of two positions of the trace, the later one (by device, then offset) never
+//! comes first in the volume. A segment that was dropped has no room; positions in it become the start of the
+//! next one.
 
 use crate::prepare::PrepareError;
 use crate::{DevMode, PrepareOptions, Request, TouchedBy};
@@ -46,8 +47,8 @@ impl Layout {
         self.segment_bytes
     }
 
-    /// Where the bytes `offset_bytes..+length_bytes` of a device went, as start and length; shorter, perhaps 0, by
-    /// what was dropped.
+    /// Where the bytes `offset_bytes..+length_bytes` of a device went, as start and length; shorter, perhaps
+    /// 0, by what was dropped.
     pub fn place(&self, dev: u32, offset_bytes: u64, length_bytes: u64) -> (u64, u64) {
         let dev = self.dev_mode.space_of(dev);
         let at = self.spaces.partition_point(|space| space.dev < dev);

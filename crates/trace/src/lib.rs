@@ -1,15 +1,17 @@
-//! Block traces: reading the published formats, statistics, preparation for replay, writing, and a small generator.
+//! Block traces: reading the published formats, statistics, preparation for replay, writing, and
+//! a small generator.
 //!
 //! - [`TraceReader`] streams [`Request`]s out of a trace file in bounded memory, plain or compressed, in any
 //!   [`Format`], detected from its content; [`TraceSequence`] joins several files.
 //! - [`StatsCollector`] counts what the papers print of a trace (requirements ).
-//! - [`prepare()`] drops untouched segments and shifts the rest together, the preparation of every experiment.
+//! - [`prepare()`] drops untouched segments and shifts the rest together, the preparation
+//!   of every experiment.
 //! - [`TraceWriter`] writes a trace in four formats; [`Synthetic`] makes a small one from a seed.
-//! - [`Generator`] makes a trace by [`Profile`]: the papers' synthetic one, and stand-ins calibrated to the figures that
-//!   they print of traces that cannot be had; [`compare`] holds one against those figures.
+//! - [`Generator`] makes a trace by [`Profile`]: the papers' synthetic one, and stand-ins calibrated to the
+//!   figures that they print of traces that cannot be had; [`compare`] holds one against those figures.
 //!
-//! Nothing a file contains makes this crate panic: a line that is not understood is an error that names the file
-//! and the line, or is counted, as [`SkipPolicy`] says.
+//! Nothing a file contains makes this crate panic: a line that is not understood is an error that names the
+//! file and the line, or is counted, as [`SkipPolicy`] says.
 #![forbid(unsafe_code)]
 
 mod error;

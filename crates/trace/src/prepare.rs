@@ -1,17 +1,17 @@
 //! Preparation of a trace for replay.
 //!
-//! The defaults are the compact preparation under which the reference counts of the EPLOG prototype hold to the
-//! chunk:
-//! 1. The 1 MB segments that *any* read or write of the *whole* trace touches remain; the others are dropped and the
-//!    remaining ones shifted together, in order. (Segments touched by writes only, or by the head that is replayed
-//!    only, give other counts.)
+//! The defaults are the compact preparation under which the reference counts of the EPLOG prototype hold to
+//! the chunk:
+//! 1. The 1 MB segments that *any* read or write of the *whole* trace touches remain; the others are dropped
+//!    and the remaining ones shifted together, in order. (Segments touched by writes only, or by the head
+//!    that is replayed only, give other counts.)
 //! 2. Devices are laid end to end.
 //! 3. Only writes are replayed, in the order of the trace, the first `write_limit` of them.
 //! 4. Their starts are rounded down and their ends up to chunks, after the shift.
 //! 5. The volume is filled sequentially first, so that every traced write is an update.
 //!
-//! Requests of length 0 touch nothing and are dropped. Trims and, if reads do not keep segments, reads lose the parts
-//! that lie in dropped segments.
+//! Requests of length 0 touch nothing and are dropped. Trims and, if reads do not keep segments, reads lose
+//! the parts that lie in dropped segments.
 
 use crate::layout::{Layout, Survey};
 use crate::{DevMode, Op, Request, TraceError};
@@ -106,7 +106,8 @@ pub struct Prepared<I> {
     failed: bool,
 }
 
-/// Prepares a trace in two passes: `source` is called once for each and must yield the same requests both times.
+/// Prepares a trace in two passes: `source` is called once for each and must yield the same
+/// requests both times.
 pub fn prepare<I, F>(mut source: F, options: &PrepareOptions) -> Result<Prepared<I>, PrepareError>
 where
     F: FnMut() -> Result<I, TraceError>,

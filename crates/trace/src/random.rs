@@ -6,8 +6,8 @@ fn gcd(a: u64, b: u64) -> u64 {
     if b == 0 { a } else { gcd(b, a % b) }
 }
 
-/// What to multiply ranks with to scatter them over `count` places (at least 1): coprime to their number, and about
-/// `count` / golden ratio.
+/// What to multiply ranks with to scatter them over `count` places (at least 1): coprime to their number, and
+/// about `count` / golden ratio.
 pub(crate) fn scatter_stride(count: u64) -> u64 {
     // count - 1 is coprime, so the search ends.
     let mut stride = (count as f64 * 0.618_033_988_749_895) as u64 | 1;

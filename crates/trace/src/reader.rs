@@ -108,7 +108,8 @@ impl TraceReader {
         self.format
     }
 
-    /// What the file says of itself if it is synthetic, or made of such: the labels at its beginning, at most 64.
+    /// What the file says of itself if it is synthetic, or made of such: the labels at its beginning,
+    /// at most 64.
     pub fn labels(&self) -> &[Label] {
         &self.labels
     }

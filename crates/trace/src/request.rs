@@ -4,8 +4,8 @@ use crate::LineFault;
 
 /// The longest read or write a trace may contain, in bytes; longer ones are malformed lines.
 ///
-/// The longest seen in a published trace is 44 MB. The bound keeps one line of a hostile file from costing memory in
-/// proportion to a 64-bit number.
+/// The longest seen in a published trace is 44 MB. The bound keeps one line of a hostile file from costing
+/// memory in proportion to a 64-bit number.
 pub const MAX_TRANSFER_BYTES: u64 = 1 << 30;
 
 /// No request ends beyond this byte, so that ends and their rounding up never overflow.
@@ -53,8 +53,8 @@ impl Request {
         }
     }
 
-    /// The chunks it touches, first to one past the last: start rounded down, end rounded up. A request of
-    /// length 0 touches none.
+    /// The chunks it touches, first to one past the last: start rounded down, end rounded up. A
+    /// request of length 0 touches none.
     pub fn chunks(&self, chunk_bytes: u64) -> std::ops::Range<u64> {
         let first = self.offset_bytes / chunk_bytes;
         if self.length_bytes == 0 { first..first } else { first..self.end_bytes().div_ceil(chunk_bytes) }
@@ -79,8 +79,8 @@ impl Request {
 /// What to make of several devices in one trace.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, Default)]
 pub enum DevMode {
-    /// Devices have address spaces of their own, laid end to end in the order of their numbers (as in the EPLOG
-    /// papers).
+    /// Devices have address spaces of their own, laid end to end in the order of their numbers (as in the
+    /// EPLOG papers).
     #[default]
     Concatenate,
     /// The device is ignored, all share one address space (as in the WAS paper).

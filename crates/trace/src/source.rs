@@ -10,7 +10,8 @@ pub const MAX_LINE_BYTES: usize = 64 << 10;
 
 const BUFFER_BYTES: usize = 256 << 10;
 
-/// How far a reader has come in its file, as stored (compressed). Clones follow the same reader, from any thread.
+/// How far a reader has come in its file, as stored (compressed). Clones follow the same reader,
+/// from any thread.
 #[derive(Clone, Debug)]
 pub struct Progress {
     consumed: Arc<AtomicU64>,
@@ -125,7 +126,8 @@ impl Lines {
         if self.line_number == 1 { line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line) } else { line }
     }
 
-    /// The content from here on as far as the buffer reaches, without taking it, and whether that is all of it.
+    /// The content from here on as far as the buffer reaches, without taking it, and whether that is
+    /// all of it.
     pub(crate) fn peek(&mut self) -> io::Result<(&[u8], bool)> {
         while !self.at_end && self.end - self.start < BUFFER_BYTES {
             self.fill()?;

@@ -1,13 +1,15 @@
 //! What the papers print of a trace.
 //!
-//! Both papers count every chunk that a write touches: starts rounded down, ends rounded up. The WAS paper's figures
-//! ignore the device ([`DevMode::Ignore`]), the EPLOG paper's working set is the segment footprint.
+//! Both papers count every chunk that a write touches: starts rounded down, ends rounded up. The WAS
+//! paper's figures ignore the device ([`DevMode::Ignore`]), the EPLOG paper's working set is the
+//! segment footprint.
 
 use crate::{DevMode, Op, Request, SEGMENT_BYTES};
 use std::collections::HashMap;
 use std::fmt;
 
-/// A write is random if it starts at least this far from the end of the write before it, on either side.
+/// A write is random if it starts at least this far from the end of the write before it, on
+/// either side.
 pub const RANDOM_DISTANCE_BYTES: u64 = 64 << 10;
 
 const KIB: f64 = 1024.0;
@@ -23,8 +25,8 @@ const SEGMENTS_MAX: usize = 1 << 27;
 pub struct StatsOptions {
     /// Bytes in a chunk: a power of two from 512 bytes to 1 MiB.
     pub chunk_bytes: u64,
-    /// What to make of several devices. If they are kept apart, a write to another device than the one before it is
-    /// random.
+    /// What to make of several devices. If they are kept apart, a write to another device than the one before
+    /// it is random.
     pub dev_mode: DevMode,
 }
 
@@ -48,8 +50,8 @@ pub enum StatsError {
     TooLarge,
 }
 
-/// Counts requests one at a time. Memory: about 4 bytes per chunk written where writes lie together, up to 280 bytes
-/// where they do not, and 30 bytes per segment touched.
+/// Counts requests one at a time. Memory: about 4 bytes per chunk written where writes lie together, up to
+/// 280 bytes where they do not, and 30 bytes per segment touched.
 pub struct StatsCollector {
     options: StatsOptions,
     stats: Stats,
@@ -87,7 +89,8 @@ pub struct Stats {
     pub unique_chunk_count: u64,
     /// Chunk writes that went to the fifth of the unique chunks that is written most.
     pub top_fifth_write_count: u64,
-    /// Writes that start [`RANDOM_DISTANCE_BYTES`] or more from the end of the one before; the first one counts too.
+    /// Writes that start [`RANDOM_DISTANCE_BYTES`] or more from the end of the one before; the first one
+    /// counts too.
     pub random_write_count: u64,
     /// Segments of 1 MiB touched by writes.
     pub segment_written_count: u64,

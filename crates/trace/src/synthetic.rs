@@ -1,8 +1,8 @@
 //! A small generator: Zipf addresses mixed with sequential runs, from a seed.
 //!
-//! It stands in where no real trace is at hand (a first run, examples, tests). It is calibrated to no published trace;
-//! results on it must be labelled as synthetic. The same options give the same requests on the same platform (the
-//! Zipf sampler uses the platform's `exp` and `ln`).
+//! It stands in where no real trace is at hand (a first run, examples, tests). It is calibrated to no
+//! published trace; results on it must be labelled as synthetic. The same options give the same requests on
+//! the same platform (the Zipf sampler uses the platform's `exp` and `ln`).
 
 use crate::random::{SplitMix, Zipf, scatter, scatter_stride};
 use crate::{Op, Request};

@@ -200,8 +200,8 @@ impl TraceWriter {
         Ok(Self { file, sink, format, text, summary, fio_devices: BTreeSet::new(), fio_time_us: 0 })
     }
 
-    /// Puts a label in front of the header, before any request is written; `details`, one line, follows it. Only the
-    /// common form has room for one: `false` if the format has none, or requests came before.
+    /// Puts a label in front of the header, before any request is written; `details`, one line, follows it.
+    /// Only the common form has room for one: `false` if the format has none, or requests came before.
     pub fn label(&mut self, label: &Label, details: &str) -> bool {
         let begun = self.summary != WriteSummary::default();
         if self.format != OutputFormat::Common || begun {
@@ -210,7 +210,8 @@ impl TraceWriter {
         let mut text = Vec::new();
         line(&mut text, format_args!("{label}"));
         if !details.is_empty() {
-            // Without commas: programs that take the first line for the names of columns see one column, and say so.
+            // Without commas: programs that take the first line for the names of columns see one column, and
+            // say so.
             let details = details.replace(", ", "; ").replace(',', ";").replace(['\n', '\r'], " ");
             line(&mut text, format_args!("# {details}"));
         }

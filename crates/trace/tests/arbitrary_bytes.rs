@@ -7,7 +7,8 @@ use trace::{
     SkipPolicy, StatsCollector, StatsOptions, TraceReader, prepare_slice,
 };
 
-/// Reads everything in every way; checks bounds; returns the requests that skipping bad lines gives, per format.
+/// Reads everything in every way; checks bounds; returns the requests that skipping bad lines
+/// gives, per format.
 fn read_all_ways(content: &[u8]) -> Vec<Vec<Request>> {
     let mut all = Vec::new();
     let formats = Format::ALL.into_iter().map(Some).chain([None]);

@@ -1,8 +1,10 @@
-//! How many log chunks elastic log stripes save against one for each stripe touched (H-16), and what decides it: not the mean
-//! size of the writes alone, which is all that the EPLOG paper prints, but their lengths and the placement of columns.
+//! How many log chunks elastic log stripes save against one for each stripe touched (H-16), and what decides
+//! it: not the mean size of the writes alone, which is all that the EPLOG paper prints, but their lengths and
+//! the placement of columns.
 //!
-//! A model, independent of the engine: requests for whole chunks, each packed into as few log stripes as possible, of which
-//! none has two chunks of one SSD. Under the prototype's placement it gives what `replay` counts.
+//! A model, independent of the engine: requests for whole chunks, each packed into as few log stripes
+//! as possible, of which none has two chunks of one SSD. Under the prototype's placement it gives
+//! what `replay` counts.
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 use trace::{GenerateOptions, Generator, Op, Profile};
@@ -66,7 +68,8 @@ fn everywhere(placement: Placement, writes: &[Write]) -> [f64; 4] {
     GEOMETRIES.map(|at| (10.0 * saved(at, placement, writes)).round() / 10.0)
 }
 
-/// The writes of the FIN stand-in. Segments are not moved together as for a replay: neighbours stay neighbours either way.
+/// The writes of the FIN stand-in. Segments are not moved together as for a replay: neighbours stay
+/// neighbours either way.
 fn fin() -> Vec<Write> {
     let options = GenerateOptions {
         profile: Profile::Fin,

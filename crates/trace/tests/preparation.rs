@@ -119,7 +119,9 @@ proptest! {
     ) {
         let requests: Vec<_> = raw
             .iter()
-            .map(|&(dev, write, offset, length)| at(dev, if write { Op::Write } else { Op::Read }, offset, length))
+            .map(|&(dev, write, offset, length)| {
+                at(dev, if write { Op::Write } else { Op::Read }, offset, length)
+            })
             .collect();
         let mut touched: Vec<(u32, u64)> = requests
             .iter()
@@ -131,7 +133,8 @@ proptest! {
             let rank = touched.iter().position(|&key| key == (dev, byte / MIB)).unwrap() as u64;
             rank * MIB + byte % MIB
         };
-        let options = PrepareOptions { writes_only: false, round_to_chunk: false, ..PrepareOptions::default() };
+        let options =
+            PrepareOptions { writes_only: false, round_to_chunk: false, ..PrepareOptions::default() };
         let prepared = prepare_slice(&requests, &options).unwrap();
         prop_assert_eq!(prepared.footprint_bytes(), touched.len() as u64 * MIB);
         for (placed, request) in prepared.zip(&requests) {

@@ -1,5 +1,5 @@
-//! Generated traces: stand-ins at full length against every published figure, shares and counts of shorter ones, labels,
-//! same seed same bytes.
+//! Generated traces: stand-ins at full length against every published figure, shares and counts of shorter
+//! ones, labels, same seed same bytes.
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 use trace::{
@@ -78,8 +78,8 @@ fn was_synthetic_reaches_table_1_but_for_one_named_figure() {
     assert_eq!(stats.write_count, 1_000_000);
 }
 
-/// X-15, looked at request by request: 8 KiB, whole sectors, all phases alike, and a normal distribution whose middle
-/// fifth of the range gets 80 %.
+/// X-15, looked at request by request: 8 KiB, whole sectors, all phases alike, and a normal distribution
+/// whose middle fifth of the range gets 80 %.
 #[test]
 fn was_synthetic_is_as_derived() {
     let generator = Generator::new(&options(Profile::WasSynthetic, Some(400_000), 3)).unwrap();

@@ -1,4 +1,5 @@
-//! The real traces: their statistics to the printed digit, and their original formats against the common form.
+//! The real traces: their statistics to the printed digit, and their original formats against
+//! the common form.
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 mod common;
@@ -18,7 +19,8 @@ fn stats(paths: &[PathBuf]) -> Stats {
     collector.finish()
 }
 
-/// A row as the traces' README prints it: requests, W%, size KB, rnd %, WSS GiB, upd; "" where it prints none.
+/// A row as the traces' README prints it: requests, W%, size KB, rnd %, WSS GiB, upd; "" where
+/// it prints none.
 #[track_caller]
 fn check(names: &[&str], expected: [&str; 6]) {
     let paths: Option<Vec<_>> = names.iter().map(|name| shared_trace(&format!("{name}.csv.zst"))).collect();
@@ -89,8 +91,9 @@ fn read(path: &Path, format: Format) -> Vec<Request> {
     reader.map(Result::unwrap).collect()
 }
 
-/// A published file and its common form must be the same requests. The times of the common forms were made with
-/// floating-point numbers (a file time of today has a resolution of 1.6 us in one), ours with integers: 1 us apart.
+/// A published file and its common form must be the same requests. The times of the common forms were made
+/// with floating-point numbers (a file time of today has a resolution of 1.6 us in one), ours with integers:
+/// 1 us apart.
 #[track_caller]
 fn same(original: &str, format: Format, common: &str) {
     // Without the real ones, the bundled trace alone has to do; its test is below.

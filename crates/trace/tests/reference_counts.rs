@@ -1,8 +1,8 @@
 //! The default preparation is the one under which the EPLOG prototype's counts hold.
 //!
-//! A model of its rules for (6+2), independent of our engine: chunk i of stripe s goes to entry (s mod (n-i)) of the
-//! ascending list of SSDs that s does not use yet; each log stripe costs m log chunks and has at most one chunk of each
-//! SSD. On real traces it must give the prototype's counts exactly.
+//! A model of its rules for (6+2), independent of our engine: chunk i of stripe s goes to entry (s mod (n-i))
+//! of the ascending list of SSDs that s does not use yet; each log stripe costs m log chunks and has at most
+//! one chunk of each SSD. On real traces it must give the prototype's counts exactly.
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 mod common;
@@ -26,7 +26,8 @@ fn device_of(chunk: u64) -> u64 {
     device
 }
 
-/// The bundled trace, and its first 5,000 writes: writes, chunks, log chunks packed best, and ended at conflicts.
+/// The bundled trace, and its first 5,000 writes: writes, chunks, log chunks packed best, and
+/// ended at conflicts.
 const BUNDLED: [u64; 4] = [15_031, 40_288, 35_564, 35_940];
 const BUNDLED_HEAD: [u64; 4] = [5_000, 13_412, 11_828, 11_970];
 
@@ -80,7 +81,8 @@ fn check_at(path: &Path, write_limit: Option<u64>, expected: [u64; 4]) {
     assert_eq!(found, Counts { writes, chunks, packed, first_conflict }, "{}", path.display());
 }
 
-/// Counted by a script that shares nothing with this code, from the requests as they are: every segment is touched.
+/// Counted by a script that shares nothing with this code, from the requests as they are: every
+/// segment is touched.
 #[test]
 fn bundled() {
     check_at(&bundled_trace(), None, BUNDLED);

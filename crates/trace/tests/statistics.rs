@@ -21,9 +21,10 @@ fn sample() -> Vec<Request> {
     vec![
         at(10, 0, Op::Write, 4095, 2),      // chunks 0, 1; the first write is random
         at(20, 0, Op::Read, 5 << 20, 4096), // touches segment 5
-        at(30, 0, Op::Write, 4097 + 65535, 4096), // 65,535 bytes ahead: not random; chunks 16, 17, 18 end exactly
-        at(5, 1, Op::Write, 0, 4096),             // another device
-        at(40, 1, Op::Write, 4096 + 65536, 0),    // random, touches nothing
+        // 65,535 bytes ahead: not random; chunks 16, 17, 18 end exactly.
+        at(30, 0, Op::Write, 4097 + 65535, 4096),
+        at(5, 1, Op::Write, 0, 4096),          // another device
+        at(40, 1, Op::Write, 4096 + 65536, 0), // random, touches nothing
         at(50, 1, Op::Flush, 0, 0),
         at(60, 1, Op::Trim, 0, 1 << 40),
     ]
@@ -91,8 +92,8 @@ fn unaligned_requests_count_every_chunk_they_touch() {
     assert_eq!(stats.write_kib_mean(), 11.5);
 }
 
-/// describe the same trace: 4,110,563 writes of 7.19 KB in whole chunks and 7,384,396 chunk writes agree to
-/// 0.06 %, which holds only if both count the chunks as we do.
+/// describe the same trace: 4,110,563 writes of 7.19 KB in whole chunks and 7,384,396 chunk
+/// writes agree to 0.06 %, which holds only if both count the chunks as we do.
 #[test]
 fn chunk_size_changes_what_is_counted() {
     let requests = || (0..1000).map(|i| at(i, 0, Op::Write, 1536 * i, 1536));
@@ -100,7 +101,8 @@ fn chunk_size_changes_what_is_counted() {
         let stats = collect(requests(), StatsOptions { chunk_bytes, ..StatsOptions::default() });
         (stats.chunk_write_count, stats.unique_chunk_count)
     });
-    // Of eight neighbours, 8 x 1536 = 3 x 4096 bytes, two straddle a chunk boundary; and 1,536,000 bytes are 375 chunks.
+    // Of eight neighbours, 8 x 1536 = 3 x 4096 bytes, two straddle a chunk boundary; and 1,536,000 bytes are
+    // 375 chunks.
     assert_eq!(counts, [(3000, 3000), (1250, 375), (1001, 2)]);
 }
 

@@ -2,11 +2,13 @@
 
 use super::cache::After;
 use super::job::JobKind;
-use super::{Engine, EngineError, Mode, PendingKind};
+use super::request::Request;
+use super::{Engine, EngineError, Mode, Pending, Work};
 use crate::plan::Plan;
 use crate::planted::{Planted, planted};
 use crate::scheme::CommitOutcome;
 use block::StripeId;
+use block::slab::Key;
 
 /// A request this recently means that somebody waits: commit in smaller units, which hold up a turn less.
 const FOREGROUND_NS: u64 = 1_000_000;
@@ -30,8 +32,8 @@ pub(super) struct Background {
     /// Stripes of this run that were busy and are waited for.
     awaited: usize,
     /// Requests to be answered when a run that began after them has ended.
-    waiting: Vec<u32>,
-    answering: Vec<u32>,
+    waiting: Vec<Key<Request>>,
+    answering: Vec<Key<Request>>,
     run_again: bool,
     /// After a unit failed, this many stripes are committed one by one.
     singly: u64,
@@ -98,7 +100,7 @@ impl Engine {
         self.background.writes = 0;
     }
 
-    pub(super) fn queue_commit(&mut self, request: u32) {
+    pub(super) fn queue_commit(&mut self, request: Key<Request>) {
         self.background.waiting.push(request);
     }
 
@@ -142,21 +144,19 @@ impl Engine {
     /// The same for what will be over some day; rounds of the patrol begin again and again.
     pub fn work_deadline_ns(&self) -> Option<u64> {
         let round = self.patrol_deadline_ns().filter(|_| self.patrol.is_open());
-        self.own_deadline_ns().into_iter().chain(round).min()
+        let others = self.cache_deadline_ns().into_iter().chain(self.confirmation_deadline_ns());
+        self.room_deadline_ns().into_iter().chain(others).chain(round).min()
     }
 
-    /// The same without the patrol.
-    pub(super) fn own_deadline_ns(&self) -> Option<u64> {
+    /// When something begins that may make room for writes: the patrol, the cache and a confirmation make none.
+    pub(super) fn room_deadline_ns(&self) -> Option<u64> {
         let paced = self.maintenance_waits() && !self.is_scrub_paused();
         let paced = paced.then(|| self.now_ns.saturating_add(PACE_NS));
         let idle = self.options.commit.idle_ns.filter(|_| self.wants_idle_commit());
         let idle = idle.filter(|_| !planted(Planted::SleepPastIdle));
         let idle = idle.map(|ns| self.background.last_request_ns.saturating_add(ns));
-        let own = paced.into_iter().chain(idle).chain(self.cache_deadline_ns());
-        own.chain(self.members_deadline_ns())
-            .chain(self.losses_deadline_ns())
-            .chain(self.confirmation_deadline_ns())
-            .min()
+        let own = paced.into_iter().chain(idle).chain(self.members_deadline_ns());
+        own.chain(self.losses_deadline_ns()).min()
     }
 
     /// Whether there is anything to commit when no requests come. What a run left dirty is tried again when there is more room.
@@ -282,8 +282,8 @@ impl Engine {
             self.background.candidates = candidates;
             return false;
         }
-        let place = self.take_job(JobKind::Commit);
-        let mut plan = std::mem::take(&mut self.jobs[place].plan);
+        let key = self.take_job(JobKind::Commit);
+        let mut plan = std::mem::take(&mut self.jobs[key].plan);
         let mut full = false;
         for &stripe in &candidates {
             if full {
@@ -291,7 +291,7 @@ impl Engine {
                 continue;
             }
             if !self.locks.try_lock(stripe, Mode::Exclusive) {
-                self.queue_for_stripe(stripe, PendingKind::Commit);
+                self.locks.wait(stripe, Pending { mode: Mode::Exclusive, work: Work::Commit(stripe) });
                 self.background.awaited += 1;
                 self.background.left -= 1;
                 continue;
@@ -318,9 +318,9 @@ impl Engine {
         if self.options.sort_units {
             plan.reads.sort_unstable_by_key(|read| read.addr);
         }
-        self.jobs[place].plan = plan;
+        self.jobs[key].plan = plan;
         if !planned {
-            self.give_job(place);
+            self.give_job(key);
             if full && self.background.units == 0 {
                 self.flush.want_internal();
             }
@@ -328,7 +328,7 @@ impl Engine {
         }
         self.background.singly = self.background.singly.saturating_sub(tried as u64);
         self.background.units += 1;
-        self.start_job(place);
+        self.start_job(key);
         true
     }
 
@@ -342,18 +342,18 @@ impl Engine {
             return self.unlock(stripe, Mode::Exclusive);
         }
         self.background.awaited -= 1;
-        let place = self.take_job(JobKind::Commit);
-        let mut plan = std::mem::take(&mut self.jobs[place].plan);
+        let key = self.take_job(JobKind::Commit);
+        let mut plan = std::mem::take(&mut self.jobs[key].plan);
         let outcome =
             if self.accepts_writes() { self.plan_commit(stripe, &mut plan) } else { CommitOutcome::Clean };
         if outcome == CommitOutcome::Planned {
             plan.stripes.push(stripe);
-            self.jobs[place].plan = plan;
+            self.jobs[key].plan = plan;
             self.background.units += 1;
-            return self.start_job(place);
+            return self.start_job(key);
         }
-        self.jobs[place].plan = plan;
-        self.give_job(place);
+        self.jobs[key].plan = plan;
+        self.give_job(key);
         self.unlock(stripe, Mode::Exclusive);
         if outcome == CommitOutcome::NoSpace {
             self.scheme.return_dirty(stripe);

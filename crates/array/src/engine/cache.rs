@@ -20,31 +20,29 @@
 //! | planned | being written; a newer version is an entry of its own | its record retires |
 //! | discarded | a discard of it is under way | that retires |
 
-use super::slab::Slab;
-use super::{Engine, EngineError, EngineOptions, Mode, Pending, PendingKind};
+use super::job::Job;
+use super::request::Request;
+use super::{Engine, EngineError, EngineOptions, Mode, Pending};
 use crate::hash::StripeMap;
 use crate::planted::{Planted, planted};
-use crate::scheme::ChunkWrite;
+use crate::scheme::{ChunkWrite, Origin};
+use block::slab::{Key, Slab};
 use block::{Lcn, Slot, StripeId};
 use format::ArrayConfig;
 use std::collections::VecDeque;
 
-/// Marks the request of a chunk write as an entry of the cache.
-const ENTRY: u32 = 1 << 31;
-
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum State {
-    #[default]
     Waiting,
     Queued,
     Planned,
     Discarded,
 }
 
-#[derive(Default)]
-struct Entry {
-    lcn: u64,
-    slot: Option<Slot>,
+/// A chunk that was acknowledged and is not written, or being written.
+pub struct Entry {
+    lcn: Lcn,
+    slot: Slot,
     state: State,
     /// Which buffer it waits in: 0 = stripe buffer, then those of the devices; or the group of its class.
     buffer: usize,
@@ -53,16 +51,23 @@ struct Entry {
     since_ns: u64,
     generation: u64,
     /// Durable requests that wait for it.
-    requests: Vec<u32>,
+    requests: Vec<Key<Request>>,
+}
+
+impl Entry {
+    fn new(lcn: Lcn, slot: Slot) -> Self {
+        let (state, requests) = (State::Waiting, Vec::new());
+        Self { lcn, slot, state, buffer: 0, class: 0, since_ns: 0, generation: 0, requests }
+    }
 }
 
 /// What happens when everything sent before has been written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum After {
     /// The request gets its flush.
-    Flush(u32),
+    Flush(Key<Request>),
     /// The request gets its parity commit.
-    Commit(u32),
+    Commit(Key<Request>),
 }
 
 /// Entries sent to be written between two flushes.
@@ -99,14 +104,14 @@ enum Shape {
 pub(super) struct Cache {
     entries: Slab<Entry>,
     /// The newest entry of each chunk.
-    newest: StripeMap<u32>,
+    newest: StripeMap<Key<Entry>>,
     /// Entries that wait, by age: the stripe buffer, then the buffer of each device; or the group of each class.
-    buffers: Vec<VecDeque<u32>>,
+    buffers: Vec<VecDeque<Key<Entry>>>,
     shape: Shape,
     generations: VecDeque<Generation>,
     first_generation: u64,
     /// Discards under way, with the entries they make obsolete.
-    discards: Vec<(u32, u32)>,
+    discards: Vec<(Key<Job>, Key<Entry>)>,
 }
 
 impl Cache {
@@ -148,7 +153,7 @@ impl Cache {
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.entries.len() == 0
+        self.entries.is_empty()
     }
 
     /// What decides how the cache goes on, but for what is in the engine's queues.
@@ -171,21 +176,21 @@ impl Cache {
         if self.is_empty() {
             return None;
         }
-        self.newest.get(&lcn.get()).and_then(|&entry| self.entries[entry].slot)
+        self.newest.get(&lcn.get()).map(|&entry| self.entries[entry].slot)
     }
 
     fn generation_mut(&mut self, number: u64) -> &mut Generation {
         &mut self.generations[(number - self.first_generation) as usize]
     }
 
-    fn take_from_buffer(&mut self, entry: u32) {
+    fn take_from_buffer(&mut self, entry: Key<Entry>) {
         let buffer = &mut self.buffers[self.entries[entry].buffer];
         let at = buffer.iter().position(|&other| other == entry);
         buffer.remove(at.expect("an entry that waits is in its buffer"));
     }
 
     /// The entry is on its way: flushes from now on wait for it.
-    fn send(&mut self, entry: u32, state: State) {
+    fn send(&mut self, entry: Key<Entry>, state: State) {
         let number = self.first_generation + self.generations.len() as u64 - 1;
         self.entries[entry].state = state;
         self.entries[entry].generation = number;
@@ -194,14 +199,12 @@ impl Cache {
 }
 
 impl Engine {
-    /// Whether a write is the cache's own, on its way to the scheme.
-    pub(super) fn is_cached(write: &ChunkWrite) -> bool {
-        write.request != u32::MAX && write.request & ENTRY != 0
-    }
-
     /// A whole chunk whose stripe is locked comes into the cache, and its request is answered unless it must be durable;
     /// `false` if there is no buffer for it now.
     pub(super) fn absorb(&mut self, write: ChunkWrite, mode: Mode) -> bool {
+        let Origin::Request(request) = write.origin else {
+            unreachable!("what the cache sends does not come back")
+        };
         let newest = self.cache.newest.get(&write.lcn.get()).copied();
         let replaced =
             newest.filter(|&e| matches!(self.cache.entries[e].state, State::Waiting | State::Queued));
@@ -217,46 +220,43 @@ impl Engine {
                 self.enter(&write, slot)
             }
         };
-        let slot = self.cache_slot(entry);
+        let slot = self.cache.entries[entry].slot;
         self.pool.swap(write.slot, slot);
         self.unlock(self.store.config.geometry.stripe_of(write.lcn), mode);
-        if self.requests[write.request].durable && !planted(Planted::CacheForgetsFua) {
-            self.cache.entries[entry].requests.push(write.request);
+        if self.requests[request].durable && !planted(Planted::CacheForgetsFua) {
+            self.cache.entries[entry].requests.push(request);
             if self.cache.entries[entry].state == State::Waiting {
                 self.leave_in_company(entry);
             }
         } else {
-            self.chunk_done(write.request, None);
+            self.chunk_done(request, None);
         }
         self.make_room_in_cache();
         true
     }
 
-    fn cache_slot(&self, entry: u32) -> Slot {
-        self.cache.entries[entry].slot.expect("an entry in use has a buffer")
-    }
-
     /// A new entry, in the buffer it belongs to.
-    fn enter(&mut self, write: &ChunkWrite, slot: Slot) -> u32 {
+    fn enter(&mut self, write: &ChunkWrite, slot: Slot) -> Key<Entry> {
         let buffer = self.buffer_of(write.lcn, write.class);
-        let entry = self.cache.entries.take();
-        let place = &mut self.cache.entries[entry];
-        (place.lcn, place.slot, place.state) = (write.lcn.get(), Some(slot), State::Waiting);
-        (place.buffer, place.class, place.since_ns) = (buffer, write.class, self.now_ns);
-        self.cache.newest.insert(write.lcn.get(), entry);
-        self.cache.buffers[buffer].push_back(entry);
-        entry
+        let (lcn, class, since_ns) = (write.lcn, write.class, self.now_ns);
+        let key = self.cache.entries.reuse(|| Entry::new(lcn, slot));
+        let entry = &mut self.cache.entries[key];
+        (entry.lcn, entry.slot, entry.state) = (lcn, slot, State::Waiting);
+        (entry.buffer, entry.class, entry.since_ns) = (buffer, class, since_ns);
+        self.cache.newest.insert(lcn.get(), key);
+        self.cache.buffers[buffer].push_back(key);
+        key
     }
 
     /// What waits was overwritten by something of another class: it waits with that one now.
-    fn change_class(&mut self, entry: u32, class: u8) {
+    fn change_class(&mut self, entry: Key<Entry>, class: u8) {
         if self.cache.entries[entry].state != State::Waiting || self.cache.entries[entry].class == class {
             return;
         }
         self.cache.take_from_buffer(entry);
-        let buffer = self.buffer_of(Lcn::new(self.cache.entries[entry].lcn), class);
-        let place = &mut self.cache.entries[entry];
-        (place.buffer, place.class, place.since_ns) = (buffer, class, self.now_ns);
+        let buffer = self.buffer_of(self.cache.entries[entry].lcn, class);
+        let waiting = &mut self.cache.entries[entry];
+        (waiting.buffer, waiting.class, waiting.since_ns) = (buffer, class, self.now_ns);
         self.cache.buffers[buffer].push_back(entry);
     }
 
@@ -269,18 +269,18 @@ impl Engine {
     }
 
     /// Sends an entry that waits to be written.
-    fn leave(&mut self, entry: u32) {
-        let lcn = Lcn::new(self.cache.entries[entry].lcn);
+    fn leave(&mut self, entry: Key<Entry>) {
+        let lcn = self.cache.entries[entry].lcn;
         self.cache.take_from_buffer(entry);
         self.cache.send(entry, State::Queued);
-        let (slot, to) = (self.cache_slot(entry), self.store.config.geometry.chunk_bytes() as u32);
+        let (slot, to) = (self.cache.entries[entry].slot, self.store.config.geometry.chunk_bytes() as u32);
         let class = self.cache.entries[entry].class;
-        let write = ChunkWrite { request: ENTRY | entry, lcn, slot, from: 0, to, class };
-        self.pending.push_back(Pending { write, mode: Mode::Shared, kind: PendingKind::Write });
+        let write = ChunkWrite { origin: Origin::Entry(entry), lcn, slot, from: 0, to, class };
+        self.pending.push_back(Pending::of_write(write, Mode::Shared));
     }
 
     /// Sends an entry that must be written at once; with it others that fit into its stripe, which must be written anyway.
-    fn leave_in_company(&mut self, entry: u32) {
+    fn leave_in_company(&mut self, entry: Key<Entry>) {
         let buffer = self.cache.entries[entry].buffer;
         self.leave(entry);
         if let Shape::Groups { stripe_chunks, .. } = self.cache.shape {
@@ -348,7 +348,7 @@ impl Engine {
     /// Writes the stripes of the stripe buffer that are whole, or the oldest.
     fn write_stripe_buffer(&mut self) {
         let geometry = self.store.config.geometry;
-        let stripe_of = |&entry: &u32| geometry.stripe_of(Lcn::new(self.cache.entries[entry].lcn));
+        let stripe_of = |&entry: &Key<Entry>| geometry.stripe_of(self.cache.entries[entry].lcn);
         let Some(oldest) = self.cache.buffers[0].front().map(stripe_of) else { return };
         let mut whole: Vec<StripeId> = self.cache.buffers[0].iter().map(stripe_of).collect();
         whole.sort_unstable();
@@ -358,7 +358,7 @@ impl Engine {
             whole.push(oldest);
         }
         for stripe in whole {
-            let entries: Vec<u32> = self.waiting_of(stripe).collect();
+            let entries: Vec<Key<Entry>> = self.waiting_of(stripe).collect();
             for entry in entries {
                 self.leave(entry);
             }
@@ -366,7 +366,7 @@ impl Engine {
     }
 
     /// The entries of a stripe that wait in the stripe buffer.
-    fn waiting_of(&self, stripe: StripeId) -> impl Iterator<Item = u32> + '_ {
+    fn waiting_of(&self, stripe: StripeId) -> impl Iterator<Item = Key<Entry>> + '_ {
         let geometry = self.store.config.geometry;
         (0..geometry.data_count()).filter_map(move |column| {
             let entry = *self.cache.newest.get(&geometry.lcn_at(stripe, column).get())?;
@@ -396,7 +396,7 @@ impl Engine {
     /// What is on its way to the devices goes before what still has to be copied, which may wait for its buffers; `false`: it
     /// does already, or there is none.
     pub(super) fn put_cached_first(&mut self) -> bool {
-        let is_cached = |pending: &Pending| Self::is_cached(&pending.write);
+        let is_cached = |pending: &Pending| pending.write().is_some_and(ChunkWrite::is_cached);
         let found = self.pending.iter().skip_while(|pending| is_cached(pending)).any(is_cached);
         if found {
             self.pending.make_contiguous().sort_by_key(|pending| !is_cached(pending));
@@ -434,19 +434,17 @@ impl Engine {
 
     /// The scheme has planned a write. From now on a newer version is an entry of its own, planned later.
     pub(super) fn note_planned(&mut self, write: &ChunkWrite) {
-        if Self::is_cached(write) {
-            self.cache.entries[write.request & !ENTRY].state = State::Planned;
+        match write.origin {
+            Origin::Entry(entry) => self.cache.entries[entry].state = State::Planned,
+            Origin::Request(_) => {}
         }
     }
 
     /// There is no room for what left the cache: it is kept, and whoever waits for it is told.
     pub(super) fn refuse_cached(&mut self, error: EngineError) {
         for index in 0..self.pending.len() {
-            let write = self.pending[index].write;
-            if Self::is_cached(&write) {
-                let mut requests = std::mem::take(&mut self.cache.entries[write.request & !ENTRY].requests);
-                requests.drain(..).for_each(|request| self.chunk_done(request, Some(error)));
-                self.cache.entries[write.request & !ENTRY].requests = requests;
+            if let Some(Origin::Entry(entry)) = self.pending[index].write().map(|write| write.origin) {
+                self.answer_entry(entry, Some(error));
             }
         }
         for index in 0..self.cache.generations.len() {
@@ -457,38 +455,31 @@ impl Engine {
         }
     }
 
-    /// A chunk write has ended, the cache's own or a request's.
-    pub(super) fn write_done(&mut self, write: &ChunkWrite, error: Option<EngineError>) {
-        if Self::is_cached(write) {
-            self.entry_done(write.request & !ENTRY, error);
-        } else {
-            self.chunk_done(write.request, error);
-        }
+    /// Tells the durable requests that wait for an entry.
+    fn answer_entry(&mut self, entry: Key<Entry>, error: Option<EngineError>) {
+        let mut requests = std::mem::take(&mut self.cache.entries[entry].requests);
+        requests.drain(..).for_each(|request| self.chunk_done(request, error));
+        self.cache.entries[entry].requests = requests;
     }
 
     /// An entry was written, or discarded. If that failed it is kept for readers: the array takes no writes any more.
-    fn entry_done(&mut self, entry: u32, error: Option<EngineError>) {
+    pub(super) fn entry_done(&mut self, entry: Key<Entry>, error: Option<EngineError>) {
         let number = self.cache.entries[entry].generation;
         self.cache.generation_mut(number).count -= 1;
-        let mut requests = std::mem::take(&mut self.cache.entries[entry].requests);
-        for request in requests.drain(..) {
-            self.chunk_done(request, error);
-        }
-        self.cache.entries[entry].requests = requests;
+        self.answer_entry(entry, error);
         if error.is_none() {
-            let lcn = self.cache.entries[entry].lcn;
-            if self.cache.newest.get(&lcn) == Some(&entry) {
-                self.cache.newest.remove(&lcn);
+            let Entry { lcn, slot, .. } = self.cache.entries[entry];
+            if self.cache.newest.get(&lcn.get()) == Some(&entry) {
+                self.cache.newest.remove(&lcn.get());
             }
-            let slot = self.cache.entries[entry].slot.take().expect("an entry in use has a buffer");
             self.pool.free(slot);
-            self.cache.entries.give(entry);
+            self.cache.entries.release(entry);
         }
         self.end_generations();
     }
 
     /// A job discards chunks, whose stripes it holds alone: what the cache has of them will not be written.
-    pub(super) fn discard_cached(&mut self, job: u32, first: Lcn, count: u64) {
+    pub(super) fn discard_cached(&mut self, job: Key<Job>, first: Lcn, count: u64) {
         if self.cache.is_empty() || planted(Planted::DiscardForgetsCache) {
             return;
         }
@@ -501,9 +492,12 @@ impl Engine {
                 }
                 State::Queued => {
                     self.cache.entries[entry].state = State::Discarded;
-                    self.pending.retain(|pending| pending.write.request != ENTRY | entry);
+                    let is_it = |pending: &Pending| {
+                        pending.write().is_some_and(|write| write.origin == Origin::Entry(entry))
+                    };
+                    self.pending.retain(|pending| !is_it(pending));
                     let stripe = self.store.config.geometry.stripe_of(Lcn::new(lcn));
-                    self.locks.forget(stripe, |pending| pending.write.request == ENTRY | entry);
+                    self.locks.forget(stripe, is_it);
                 }
                 State::Planned | State::Discarded => continue,
             }
@@ -512,7 +506,7 @@ impl Engine {
     }
 
     /// A discard has retired.
-    pub(super) fn discard_done(&mut self, job: u32, error: Option<EngineError>) {
+    pub(super) fn discard_done(&mut self, job: Key<Job>, error: Option<EngineError>) {
         while let Some(at) = self.cache.discards.iter().position(|&(of, _)| of == job) {
             let (_, entry) = self.cache.discards.swap_remove(at);
             self.entry_done(entry, error);

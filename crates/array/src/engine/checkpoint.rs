@@ -3,10 +3,12 @@
 //! The state is copied at one instant; the header, written when everything it speaks of is durable, makes the
 //! checkpoint valid. Only then are the frames before it given up.
 
+use super::request::Request;
 use super::tag::{Purpose, Tag};
 use super::{Engine, EngineError};
 use crate::image::{CheckpointPlace, Image};
 use crate::planted::{Planted, planted};
+use block::slab::Key;
 use block::{DevIndex, IoFault, META_BYTES, OpKind, Seq, Slot, Stream};
 use format::{BodyCrc, CheckpointKind};
 
@@ -41,10 +43,9 @@ pub(super) struct Checkpointer {
     image: Option<Image>,
     bodies: Vec<BodyCrc>,
     outstanding: u32,
-    slots: Vec<Option<Slot>>,
     wanted: Option<CheckpointKind>,
-    waiting: Vec<u32>,
-    answering: Vec<u32>,
+    waiting: Vec<Key<Request>>,
+    answering: Vec<Key<Request>>,
     failed: bool,
     /// Full checkpoints begun in this assembly.
     full_begun: u64,
@@ -62,7 +63,6 @@ impl Checkpointer {
             image: None,
             bodies: Vec::new(),
             outstanding: 0,
-            slots: Vec::new(),
             wanted: None,
             waiting: Vec::new(),
             answering: Vec::new(),
@@ -235,38 +235,31 @@ impl Engine {
     }
 
     fn push_checkpoint_op(&mut self, dev: DevIndex, offset: u64, slot: Slot) {
-        let id = self.checkpoint.slots.iter().position(Option::is_none).unwrap_or_else(|| {
-            self.checkpoint.slots.push(None);
-            self.checkpoint.slots.len() - 1
-        });
-        self.checkpoint.slots[id] = Some(slot);
         self.checkpoint.outstanding += 1;
-        let tag = Tag { purpose: Purpose::Checkpoint, dev, id: id as u32, step: 0 };
+        let tag = Tag { purpose: Purpose::Checkpoint { slot }, dev };
         if self.health.is_writable(dev) {
             self.push_op(tag, OpKind::Write, Stream::Metadata, offset, META_BYTES as u64, Some(slot));
         } else {
-            self.end_checkpoint_op(tag.id);
+            self.end_checkpoint_op(slot);
             self.checkpoint.failed = true;
         }
     }
 
-    fn end_checkpoint_op(&mut self, id: u32) {
-        let slot =
-            self.checkpoint.slots[id as usize].take().expect("a completion belongs to a block in flight");
+    fn end_checkpoint_op(&mut self, slot: Slot) {
         self.give_metadata_slot(slot);
         self.checkpoint.outstanding -= 1;
     }
 
     /// A block of the checkpoint was written.
-    pub(super) fn checkpoint_done(&mut self, tag: Tag, result: Result<(), IoFault>) {
+    pub(super) fn checkpoint_done(&mut self, dev: DevIndex, slot: Slot, result: Result<(), IoFault>) {
         match result {
-            Ok(()) => self.flush.wrote(tag.dev),
+            Ok(()) => self.flush.wrote(dev),
             Err(fault) => {
                 self.checkpoint.failed = true;
-                self.write_fault(tag.dev, fault);
+                self.write_fault(dev, fault);
             }
         }
-        self.end_checkpoint_op(tag.id);
+        self.end_checkpoint_op(slot);
         match self.checkpoint.stage {
             Stage::Pages { .. } => self.write_pages(),
             Stage::Headers if self.checkpoint.outstanding == 0 && planted(Planted::CheckpointUnsealed) => {

@@ -35,19 +35,19 @@ impl Engine {
             && self.accepts_writes()
             && self.may_record()
         {
-            let place = self.take_job(JobKind::Collect);
-            let mut plan = std::mem::take(&mut self.jobs[place].plan);
+            let key = self.take_job(JobKind::Collect);
+            let mut plan = std::mem::take(&mut self.jobs[key].plan);
             let outcome = self.scheme.plan_collect(&mut self.store, &mut self.pool, &mut plan);
             if self.options.sort_units {
                 plan.reads.sort_unstable_by_key(|read| read.addr);
             }
-            self.jobs[place].plan = plan;
+            self.jobs[key].plan = plan;
             if outcome != CollectOutcome::Planned {
-                self.give_job(place);
+                self.give_job(key);
                 break;
             }
             self.collection.steps += 1;
-            self.start_job(place);
+            self.start_job(key);
         }
         if self.scheme.wants_released() && self.accepts_writes() {
             self.flush.want_internal();

@@ -4,22 +4,29 @@
 //! pieces is one: it is good if all of them are. The result is checked against the chunk's own checksum, and written back
 //! where the chunk was bad on a working device.
 
+use super::job::{Job, Judged, StepEnd};
+use super::read::ReadOp;
 use super::tag::{Purpose, Tag};
 use super::{Content, Engine};
-use crate::plan::{Codeword, Piece, Word};
-use block::{IoFault, OpKind, Slot, Stream};
+use crate::plan::{Codeword, Piece, Plan, Word};
+use block::slab::Key;
+use block::{DevIndex, IoFault, OpKind, Slot, Stream};
 use std::ops::Range;
 
 /// Who wants the chunk.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Parent {
-    /// Nobody yet.
-    #[default]
-    Nobody,
     /// A single read.
-    Read { place: u32 },
+    Read { read: Key<ReadOp> },
     /// A read of a job's plan.
-    Job { place: u32, step: u32 },
+    Job { job: Key<Job>, step: u32 },
+}
+
+/// Whether what was rebuilt is written back to its device, where it was bad.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Heal {
+    Yes,
+    No,
 }
 
 /// What the code has at one index: one piece, or the sum of several.
@@ -44,23 +51,34 @@ struct Part {
 }
 
 /// A cover in flight.
-#[derive(Default)]
 pub(super) struct Cover {
     word: Codeword,
     parts: Vec<Part>,
     /// For each piece the slot that it is being read into.
     reads: Vec<Option<Slot>>,
     in_flight: usize,
-    target: Option<Piece>,
-    out: Option<Slot>,
-    parent: Parent,
-    heal: bool,
-    ticket: Option<u64>,
+    want: Want,
+    ticket: u64,
     /// Waits in the queue of covers that lack buffers.
     stalled: bool,
 }
 
+/// What a cover is to rebuild, and for whom.
+#[derive(Clone, Copy)]
+struct Want {
+    target: Piece,
+    /// Where to.
+    out: Slot,
+    parent: Parent,
+    heal: Heal,
+}
+
 impl Cover {
+    fn new(want: Want, ticket: u64) -> Self {
+        let (word, parts, reads) = (Codeword::default(), Vec::new(), Vec::new());
+        Self { word, parts, reads, in_flight: 0, want, ticket, stalled: false }
+    }
+
     fn count(&self, is: impl Fn(&PartState) -> bool) -> usize {
         self.parts.iter().filter(|part| is(&part.state)).count()
     }
@@ -68,10 +86,15 @@ impl Cover {
 
 impl Engine {
     /// Starts to rebuild `target`, a piece of `word`, into `out`.
-    pub(super) fn start_cover(&mut self, parent: Parent, word: Word, target: Piece, out: Slot, heal: bool) {
-        let place = self.covers.take();
-        let mut cover = std::mem::take(&mut self.covers[place]);
-        match self.planned_word(parent, word) {
+    pub(super) fn start_cover(&mut self, parent: Parent, word: Word, target: Piece, out: Slot, heal: Heal) {
+        let (want, ticket) = (Want { target, out, parent, heal }, self.tickets.issue());
+        let key = self.covers.reuse(|| Cover::new(want, ticket));
+        let cover = &mut self.covers[key];
+        let planned = match parent {
+            Parent::Job { job, .. } => planned_word(&self.jobs[job].plan, word),
+            Parent::Read { .. } => None,
+        };
+        match planned {
             Some(planned) => cover.word.clone_from(planned),
             None => self.scheme.codeword(&self.store, word, &mut cover.word),
         }
@@ -80,46 +103,37 @@ impl Engine {
         cover.parts.extend(cover.word.parts().map(untried));
         cover.reads.clear();
         cover.reads.resize(cover.word.pieces.len(), None);
-        cover.in_flight = 0;
-        (cover.target, cover.out, cover.parent, cover.heal) = (Some(target), Some(out), parent, heal);
-        cover.ticket = Some(self.tickets.issue());
-        self.covers[place] = cover;
+        (cover.want, cover.ticket, cover.in_flight, cover.stalled) = (want, ticket, 0, false);
         self.stats.covers += 1;
-        self.advance_cover(place);
-    }
-
-    /// A log stripe as the plan that asks for it knows it.
-    fn planned_word(&self, parent: Parent, word: Word) -> Option<&Codeword> {
-        let Parent::Job { place, .. } = parent else { return None };
-        self.jobs[place].plan.log_words.iter().find(|(name, _)| *name == word).map(|(_, pieces)| pieces)
+        self.advance_cover(key);
     }
 
     /// Tries again what lacked buffers.
     pub(super) fn retry_stalled_covers(&mut self) {
         for _ in 0..self.stalled_covers.len() {
-            if let Some(place) = self.stalled_covers.pop_front() {
-                self.covers[place].stalled = false;
-                self.advance_cover(place);
+            if let Some(key) = self.stalled_covers.pop_front() {
+                self.covers[key].stalled = false;
+                self.advance_cover(key);
             }
         }
     }
 
     /// Asks for what is still needed: the other pieces of sums that were begun, then further indices.
-    fn advance_cover(&mut self, place: u32) {
-        let index = self.covers[place].target.expect("a cover in flight has a target").index;
-        let needed = self.covers[place].word.data_count;
-        for part in 0..self.covers[place].parts.len() {
-            if !self.ask_for_rest(place, part) {
-                return self.stall_cover(place);
+    fn advance_cover(&mut self, key: Key<Cover>) {
+        let index = self.covers[key].want.target.index;
+        let needed = self.covers[key].word.data_count;
+        for part in 0..self.covers[key].parts.len() {
+            if !self.ask_for_rest(key, part) {
+                return self.stall_cover(key);
             }
         }
         loop {
-            let cover = &self.covers[place];
+            let cover = &self.covers[key];
             let good = cover.count(|state| matches!(state, PartState::Good(_)));
             let reading = cover.count(|state| matches!(state, PartState::Reading { .. }));
             if good == needed {
                 if cover.in_flight == 0 {
-                    self.rebuild_cover(place);
+                    self.rebuild_cover(key);
                 }
                 return;
             }
@@ -133,45 +147,46 @@ impl Engine {
             });
             let Some(next) = next else {
                 if cover.in_flight == 0 {
-                    self.end_cover(place, true);
+                    self.end_cover(key, StepEnd::Lost);
                 }
                 return;
             };
-            self.covers[place].parts[next].state = PartState::Reading { asked: 0, added: 0, sum: None };
-            if !self.ask_for_rest(place, next) {
-                return self.stall_cover(place);
+            self.covers[key].parts[next].state = PartState::Reading { asked: 0, added: 0, sum: None };
+            if !self.ask_for_rest(key, next) {
+                return self.stall_cover(key);
             }
         }
     }
 
-    fn stall_cover(&mut self, place: u32) {
-        if !std::mem::replace(&mut self.covers[place].stalled, true) {
-            self.stalled_covers.push_back(place);
+    fn stall_cover(&mut self, key: Key<Cover>) {
+        if !std::mem::replace(&mut self.covers[key].stalled, true) {
+            self.stalled_covers.push_back(key);
         }
     }
 
     /// Asks for pieces of an index that is being read: one at least is always under way, the others too if buffers are
     /// plenty. `false` if there is no buffer for the one.
-    fn ask_for_rest(&mut self, place: u32, part: usize) -> bool {
-        let pieces = self.covers[place].parts[part].pieces.clone();
-        while let PartState::Reading { asked, added, sum } = self.covers[place].parts[part].state {
+    fn ask_for_rest(&mut self, key: Key<Cover>, part: usize) -> bool {
+        let pieces = self.covers[key].parts[part].pieces.clone();
+        while let PartState::Reading { asked, added, sum } = self.covers[key].parts[part].state {
             let spare = self.pool.free_count() > self.store.slots_kept();
             if asked == pieces.len() || (asked > added && !spare) {
                 break;
             }
             let Some(slot) = self.pool.alloc() else { return asked > added };
-            self.covers[place].parts[part].state = PartState::Reading { asked: asked + 1, added, sum };
-            self.read_piece(place, pieces.start + asked, slot);
+            self.covers[key].parts[part].state = PartState::Reading { asked: asked + 1, added, sum };
+            self.read_piece(key, pieces.start + asked, slot);
         }
         true
     }
 
-    fn read_piece(&mut self, place: u32, step: usize, slot: Slot) {
-        let cover = &mut self.covers[place];
+    fn read_piece(&mut self, key: Key<Cover>, step: usize, slot: Slot) {
+        let cover = &mut self.covers[key];
         cover.reads[step] = Some(slot);
         cover.in_flight += 1;
         let piece = cover.word.pieces[step];
-        let tag = Tag { purpose: Purpose::CoverRead, dev: piece.addr.dev, id: place, step: step as u32 };
+        let purpose = Purpose::CoverRead { cover: key, step: step as u32 };
+        let tag = Tag { purpose, dev: piece.addr.dev };
         let stream = if piece.index < self.store.code.width_max() {
             Stream::Data
         } else if self.store.is_log(piece.addr.dev) {
@@ -183,25 +198,25 @@ impl Engine {
     }
 
     /// A piece was read.
-    pub(super) fn cover_read_done(&mut self, tag: Tag, result: Result<(), IoFault>) {
-        let (place, step) = (tag.id, tag.step as usize);
-        let slot = self.covers[place].reads[step].take().expect("a completion belongs to a piece being read");
-        self.covers[place].in_flight -= 1;
-        let piece = self.covers[place].word.pieces[step];
-        let good = self.verify_read(piece.addr, piece.crc, slot, result);
-        let parts = &self.covers[place].parts;
+    pub(super) fn cover_read_done(&mut self, key: Key<Cover>, step: u32, result: Result<(), IoFault>) {
+        let step = step as usize;
+        let slot = self.covers[key].reads[step].take().expect("a completion belongs to a piece being read");
+        self.covers[key].in_flight -= 1;
+        let piece = self.covers[key].word.pieces[step];
+        let judged = self.verify_read(piece.addr, piece.crc, slot, result);
+        let parts = &self.covers[key].parts;
         let part = parts.iter().position(|part| part.pieces.contains(&step)).expect("it lists its pieces");
-        self.piece_came(place, part, slot, good);
-        self.advance_cover(place);
+        self.piece_came(key, part, slot, judged);
+        self.advance_cover(key);
     }
 
-    fn piece_came(&mut self, place: u32, part: usize, slot: Slot, good: bool) {
-        let part = &mut self.covers[place].parts[part];
+    fn piece_came(&mut self, key: Key<Cover>, part: usize, slot: Slot, judged: Judged) {
+        let part = &mut self.covers[key].parts[part];
         let PartState::Reading { asked, added, sum } = part.state else {
             // Another piece of the sum was bad.
             return self.pool.free(slot);
         };
-        if !good {
+        if judged == Judged::Bad {
             part.state = PartState::Bad;
             sum.into_iter().for_each(|sum| self.pool.free(sum));
             return self.pool.free(slot);
@@ -218,9 +233,9 @@ impl Engine {
     }
 
     /// Enough pieces are at hand.
-    fn rebuild_cover(&mut self, place: u32) {
-        let cover = &self.covers[place];
-        let (target, out) = (cover.target.expect("in flight"), cover.out.expect("in flight"));
+    fn rebuild_cover(&mut self, key: Key<Cover>) {
+        let cover = &self.covers[key];
+        let Want { target, out, heal, .. } = cover.want;
         let len = self.pool.slot_bytes();
         let columns: Vec<usize> =
             cover.word.pieces[..cover.word.data_count].iter().map(|p| p.index).collect();
@@ -239,30 +254,30 @@ impl Engine {
         let meaningless = self.options.content == Content::Meaningless;
         let good = rebuilt.is_ok()
             && (meaningless || crate::checksum::chunk_checksum(self.pool.bytes(out)) == target.crc);
-        if good && self.covers[place].heal && self.health.is_writable(target.addr.dev) {
-            let tag = Tag { purpose: Purpose::Heal, dev: target.addr.dev, id: place, step: 0 };
+        if good && heal == Heal::Yes && self.health.is_writable(target.addr.dev) {
+            let tag = Tag { purpose: Purpose::Heal { cover: key }, dev: target.addr.dev };
             let stream =
                 if target.index < self.store.code.width_max() { Stream::Data } else { Stream::Parity };
             return self.push_chunk_op(tag, OpKind::Write, stream, target.addr, out);
         }
-        self.end_cover(place, !good);
+        self.end_cover(key, if good { StepEnd::Done } else { StepEnd::Lost });
     }
 
     /// The repaired chunk was written back.
-    pub(super) fn heal_done(&mut self, tag: Tag, result: Result<(), IoFault>) {
+    pub(super) fn heal_done(&mut self, dev: DevIndex, key: Key<Cover>, result: Result<(), IoFault>) {
         match result {
             Ok(()) => {
-                self.flush.wrote(tag.dev);
-                self.health.errors_mut(tag.dev).healed += 1;
+                self.flush.wrote(dev);
+                self.health.errors_mut(dev).healed += 1;
                 self.stats.healed += 1;
             }
-            Err(fault) => self.write_fault(tag.dev, fault),
+            Err(fault) => self.write_fault(dev, fault),
         }
-        self.end_cover(tag.id, false);
+        self.end_cover(key, StepEnd::Done);
     }
 
-    fn end_cover(&mut self, place: u32, lost: bool) {
-        let mut cover = std::mem::take(&mut self.covers[place]);
+    fn end_cover(&mut self, key: Key<Cover>, end: StepEnd) {
+        let cover = &mut self.covers[key];
         debug_assert_eq!(cover.in_flight, 0, "no piece is on its way any more");
         for part in cover.parts.drain(..) {
             match part.state {
@@ -270,20 +285,21 @@ impl Engine {
                 PartState::Untried | PartState::Reading { sum: None, .. } | PartState::Bad => {}
             }
         }
-        if let Some(ticket) = cover.ticket.take() {
-            self.tickets.finish(ticket);
-        }
+        self.tickets.finish(cover.ticket);
         if std::mem::take(&mut cover.stalled) {
-            self.stalled_covers.retain(|&other| other != place);
+            self.stalled_covers.retain(|&other| other != key);
         }
-        let parent = std::mem::take(&mut cover.parent);
-        self.covers[place] = cover;
-        self.covers.give(place);
-        self.stats.lost += u64::from(lost);
+        let parent = cover.want.parent;
+        self.covers.release(key);
+        self.stats.lost += u64::from(end == StepEnd::Lost);
         match parent {
-            Parent::Nobody => unreachable!("a cover in flight is wanted by somebody"),
-            Parent::Read { place } => self.read_covered(place, lost),
-            Parent::Job { place, .. } => self.job_step_done(place, lost),
+            Parent::Read { read } => self.read_covered(read, end),
+            Parent::Job { job, .. } => self.job_step_done(job, end),
         }
     }
+}
+
+/// A log stripe as the plan that asks for it knows it.
+fn planned_word(plan: &Plan, word: Word) -> Option<&Codeword> {
+    plan.log_words.iter().find(|(name, _)| *name == word).map(|(_, pieces)| pieces)
 }

@@ -8,10 +8,10 @@
 //! Whoever goes out of service is given up: everything under way on it ends at once, and the driver sees to it that the late
 //! ends of what the device still has do no harm.
 
-use super::slab::Slab;
 use super::tag::{Purpose, Tag};
 use super::{Engine, EngineError, EngineOptions};
 use crate::planted::{Planted, planted};
+use block::slab::{Key, Slab};
 use block::{Completion, DevIndex, DeviceOp, IoFault, OpKind};
 use format::MemberState;
 
@@ -62,14 +62,14 @@ struct Watch {
 
 /// See the module's documentation.
 pub(super) struct Flights {
-    table: Slab<Option<Flight>>,
+    table: Slab<Flight>,
     members: Vec<Watch>,
     /// Places of operations that wait to be asked again, oldest first.
-    parked: Vec<u32>,
+    parked: Vec<Key<Flight>>,
     ask_again_ns: u64,
     ask_interval_ns: u64,
     /// Places of operations that end as if the device were gone, with the next turn.
-    lost: Vec<u32>,
+    lost: Vec<Key<Flight>>,
     /// Members that went out of service: the driver is to be told.
     given_up: Vec<DevIndex>,
     now_ns: u64,
@@ -110,33 +110,32 @@ impl Flights {
 
     /// A new operation; its place is the tag that the driver knows it by.
     pub(super) fn begin(&mut self, tag: Tag, mut op: DeviceOp) -> DeviceOp {
-        let place = self.table.take();
-        op.tag = place.into();
         let (since_ns, since_awake_ns) = (self.now_ns, self.awake_ns);
-        self.table[place] =
-            Some(Flight { tag, op, since_ns, since_awake_ns, lacked_room: false, asked: true });
+        let key =
+            self.table.insert(Flight { tag, op, since_ns, since_awake_ns, lacked_room: false, asked: true });
+        op.tag = key.index().into();
+        self.table[key].op = op;
         self.members[tag.dev.index()].in_flight += 1;
         op
     }
 
     /// An operation ended; what it was for.
-    fn end(&mut self, place: u32) -> Tag {
-        let flight = self.table[place].take().expect("an operation ends once");
-        self.table.give(place);
+    fn end(&mut self, key: Key<Flight>) -> Tag {
+        let flight = self.table.remove(key);
         let member = &mut self.members[flight.tag.dev.index()];
         member.in_flight -= 1;
         member.lacking -= u32::from(flight.lacked_room);
         flight.tag
     }
 
-    fn flight(&mut self, place: u32) -> &mut Flight {
-        self.table[place].as_mut().expect("a place in use holds an operation")
+    fn flight(&mut self, key: Key<Flight>) -> &mut Flight {
+        &mut self.table[key]
     }
 
     /// A write found no room: it is asked again later.
-    fn park(&mut self, place: u32) {
+    fn park(&mut self, key: Key<Flight>) {
         let now_ns = self.now_ns;
-        let flight = self.flight(place);
+        let flight = self.flight(key);
         let first = !std::mem::replace(&mut flight.lacked_room, true);
         flight.asked = false;
         let dev = flight.tag.dev;
@@ -148,7 +147,7 @@ impl Flights {
         if self.parked.is_empty() {
             self.ask_again_ns = now_ns.saturating_add(self.ask_interval_ns);
         }
-        self.parked.push(place);
+        self.parked.push(key);
     }
 
     /// Takes the operations that are to be asked again now.
@@ -156,9 +155,9 @@ impl Flights {
         if self.parked.is_empty() || self.now_ns < self.ask_again_ns {
             return;
         }
-        for place in std::mem::take(&mut self.parked) {
+        for key in std::mem::take(&mut self.parked) {
             let awake_ns = self.awake_ns;
-            let flight = self.flight(place);
+            let flight = self.flight(key);
             (flight.asked, flight.since_awake_ns) = (true, awake_ns);
             out.push(flight.op);
         }
@@ -167,10 +166,10 @@ impl Flights {
     /// What waits to be asked again, on one member or all, is given up.
     fn lose_parked(&mut self, dev: Option<DevIndex>) {
         let mut parked = std::mem::take(&mut self.parked);
-        parked.retain(|&place| {
-            let is_lost = dev.is_none_or(|dev| self.flight(place).tag.dev == dev);
+        parked.retain(|&key| {
+            let is_lost = dev.is_none_or(|dev| self.flight(key).tag.dev == dev);
             if is_lost {
-                self.lost.push(place);
+                self.lost.push(key);
             }
             !is_lost
         });
@@ -186,7 +185,7 @@ impl Flights {
     /// The oldest operation that the driver has of each member, as the age in waking time.
     fn oldest_asked_ns(&self) -> Vec<u64> {
         let mut oldest = vec![0; self.members.len()];
-        for flight in self.table.iter().flatten().filter(|flight| flight.asked) {
+        for flight in self.table.iter().filter(|flight| flight.asked) {
             let age = &mut oldest[flight.tag.dev.index()];
             *age = self.awake_ns.saturating_sub(flight.since_awake_ns).max(*age);
         }
@@ -195,7 +194,7 @@ impl Flights {
 
     /// Whether anything is under way.
     pub(super) fn any(&self) -> bool {
-        self.table.len() > 0
+        !self.table.is_empty()
     }
 
     /// Something ends, or the driver is to be told something, with the next turn.
@@ -215,27 +214,27 @@ impl Engine {
         let op = self.flights.begin(tag, op);
         self.issued += 1;
         if self.frozen && op.kind != OpKind::Read {
-            let place = u32::try_from(op.tag).expect("tags are places");
-            return self.flights.lost.push(place);
+            let key = key_of(op.tag);
+            return self.flights.lost.push(key);
         }
         self.ops.push(op);
     }
 
     /// A device operation ended.
     pub fn complete(&mut self, completion: Completion) {
-        let place = u32::try_from(completion.tag).expect("tags are places");
-        if completion.result == Err(IoFault::NoSpace) && self.waits_for_room(place) {
-            return self.flights.park(place);
+        let key = key_of(completion.tag);
+        if completion.result == Err(IoFault::NoSpace) && self.waits_for_room(key) {
+            return self.flights.park(key);
         }
-        let tag = self.flights.end(place);
+        let tag = self.flights.end(key);
         self.ended(tag, completion.result);
     }
 
     /// Whether an operation that found no room is to be asked again. What a frozen array or a member out of service does not
     /// write is never written; a chunk that is only healed can be read without.
-    fn waits_for_room(&mut self, place: u32) -> bool {
-        let tag = self.flights.flight(place).tag;
-        let droppable = matches!(tag.purpose, Purpose::Heal | Purpose::Trim);
+    fn waits_for_room(&mut self, key: Key<Flight>) -> bool {
+        let tag = self.flights.flight(key).tag;
+        let droppable = matches!(tag.purpose, Purpose::Heal { .. } | Purpose::Trim { .. });
         !self.frozen && !droppable && self.health.is_writable(tag.dev) && !planted(Planted::RoomForgotten)
     }
 
@@ -255,8 +254,8 @@ impl Engine {
 
     /// Ends what was given up, asks again what found no room, and looks for members that do not answer.
     pub(super) fn watch_members(&mut self) {
-        while let Some(place) = self.flights.lost.pop() {
-            let tag = self.flights.end(place);
+        while let Some(key) = self.flights.lost.pop() {
+            let tag = self.flights.end(key);
             self.ended(tag, Err(IoFault::Gone));
         }
         self.flights.ask_again(&mut self.ops);
@@ -299,7 +298,7 @@ impl Engine {
     /// What is wrong with a member.
     pub fn member_trouble(&self, dev: DevIndex) -> MemberTrouble {
         let Some(member) = self.flights.members.get(dev.index()) else { return MemberTrouble::default() };
-        let own = self.flights.table.iter().flatten().filter(|flight| flight.tag.dev == dev);
+        let own = self.flights.table.iter().filter(|flight| flight.tag.dev == dev);
         let oldest = own.map(|flight| flight.since_ns).min();
         MemberTrouble {
             oldest_ns: oldest.map(|since_ns| self.now_ns.saturating_sub(since_ns)),
@@ -331,4 +330,9 @@ impl Engine {
         let member = &mut self.flights.members[dev.index()];
         (member.not_answering, member.timed_out) = (false, false);
     }
+}
+
+/// The operation that the driver knows by a tag.
+fn key_of(tag: u64) -> Key<Flight> {
+    Key::from_index(u32::try_from(tag).expect("tags are numbers of places"))
 }

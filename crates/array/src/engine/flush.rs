@@ -2,13 +2,16 @@
 //!
 //! One flush runs at a time; whoever asks meanwhile joins the next one (group commit).
 
-use super::slab::Tickets;
+use super::request::Request;
 use super::tag::{Purpose, Tag};
+use super::tickets::Tickets;
 use super::{Engine, EngineError};
 use crate::health::ArrayState;
 use crate::journal::CopyAt;
 use crate::planted::{Planted, planted};
+use block::slab::Key;
 use block::{DevIndex, IoFault, META_BYTES, OpKind, Seq, Slot, Stream};
+use std::collections::VecDeque;
 
 /// Records that may be not yet durable before a flush starts by itself: bounds what recovery must verify.
 const UNFLUSHED_RECORDS_MAX: u64 = 16 * 1024;
@@ -16,7 +19,7 @@ const UNFLUSHED_RECORDS_MAX: u64 = 16 * 1024;
 struct Run {
     number: u64,
     /// Requests that this flush answers.
-    answers: Vec<u32>,
+    answers: Vec<Key<Request>>,
     /// Records up to here had retired when the flush began: they are durable when it ends.
     through: Seq,
     /// What the last frame of this flush says is durable.
@@ -32,18 +35,12 @@ enum Stage {
     Devices { outstanding: u32 },
 }
 
-/// A frame being written.
-struct FrameCopy {
-    slot: Slot,
-    frame: u64,
-}
-
 /// See the module's documentation.
 pub(super) struct Flusher {
-    wanted: Vec<u32>,
+    wanted: Vec<Key<Request>>,
     internal: bool,
     run: Option<Run>,
-    spare_answers: Vec<u32>,
+    spare_answers: Vec<Key<Request>>,
     /// Devices written to since their last flush.
     unflushed: Vec<bool>,
     durable: Seq,
@@ -51,11 +48,9 @@ pub(super) struct Flusher {
     persisted: Seq,
     stamped: Seq,
     frames: Tickets,
-    frame_copies: Vec<u32>,
-    copies: Vec<Option<FrameCopy>>,
-    free_copies: Vec<u32>,
+    /// Copies still to be written, of every frame from the oldest that is not written on.
+    copies_left: VecDeque<u32>,
     places: Vec<CopyAt>,
-    frame_base: u64,
     begun: u64,
 }
 
@@ -71,17 +66,14 @@ impl Flusher {
             persisted: durable,
             stamped: durable,
             frames: Tickets::default(),
-            frame_copies: Vec::new(),
-            copies: Vec::new(),
-            free_copies: Vec::new(),
+            copies_left: VecDeque::new(),
             places: Vec::new(),
-            frame_base: 0,
             begun: 0,
         }
     }
 
     /// A request waits for durability.
-    pub(super) fn want(&mut self, request: u32) {
+    pub(super) fn want(&mut self, request: Key<Request>) {
         self.wanted.push(request);
     }
 
@@ -157,7 +149,7 @@ impl Engine {
         self.journal.place_copies(&mut self.store, &self.health, &mut places);
         let frame = self.flush.frames.issue();
         self.flush.stamped = self.flush.durable;
-        self.flush.frame_copies.push(places.len() as u32);
+        self.flush.copies_left.push_back(places.len() as u32);
         for &at in &places {
             let slot = self.take_metadata_slot();
             let stamp = if planted(Planted::StampTooHigh) { self.retired } else { self.flush.durable };
@@ -169,12 +161,7 @@ impl Engine {
                     (dev, self.store.config.log_offset(block))
                 }
             };
-            let id = self.flush.free_copies.pop().unwrap_or_else(|| {
-                self.flush.copies.push(None);
-                self.flush.copies.len() as u32 - 1
-            });
-            self.flush.copies[id as usize] = Some(FrameCopy { slot, frame });
-            let tag = Tag { purpose: Purpose::Frame, dev, id, step: 0 };
+            let tag = Tag { purpose: Purpose::Frame { frame, slot }, dev };
             self.push_op(tag, OpKind::Write, Stream::Metadata, offset, META_BYTES as u64, Some(slot));
         }
         if places.is_empty() {
@@ -185,27 +172,30 @@ impl Engine {
     }
 
     fn end_frame(&mut self, frame: u64) {
+        let oldest = self.flush.frames.oldest();
         self.flush.frames.finish(frame);
-        while self.flush.frame_base < self.flush.frames.oldest() {
-            self.flush.frame_copies.remove(0);
-            self.flush.frame_base += 1;
+        for _ in oldest..self.flush.frames.oldest() {
+            self.flush.copies_left.pop_front();
         }
     }
 
     /// A copy of a frame was written.
-    pub(super) fn frame_done(&mut self, tag: Tag, result: Result<(), IoFault>) {
-        let copy =
-            self.flush.copies[tag.id as usize].take().expect("a completion belongs to a copy in flight");
-        self.flush.free_copies.push(tag.id);
-        self.give_metadata_slot(copy.slot);
+    pub(super) fn frame_done(
+        &mut self,
+        dev: DevIndex,
+        (frame, slot): (u64, Slot),
+        result: Result<(), IoFault>,
+    ) {
+        self.give_metadata_slot(slot);
         match result {
-            Ok(()) => self.flush.wrote(tag.dev),
-            Err(fault) => self.write_fault(tag.dev, fault),
+            Ok(()) => self.flush.wrote(dev),
+            Err(fault) => self.write_fault(dev, fault),
         }
-        let left = &mut self.flush.frame_copies[(copy.frame - self.flush.frame_base) as usize];
+        let index = frame - self.flush.frames.oldest();
+        let left = self.flush.copies_left.get_mut(index as usize).expect("a frame is written once");
         *left -= 1;
         if *left == 0 {
-            self.end_frame(copy.frame);
+            self.end_frame(frame);
         }
         self.advance_flush();
     }
@@ -247,7 +237,7 @@ impl Engine {
             let skip = planted(Planted::SkipDeviceFlush) && dev.get() == 1;
             if std::mem::take(&mut self.flush.unflushed[dev.index()]) && !skip {
                 outstanding += 1;
-                ops.push(Tag { purpose: Purpose::Flush, dev, id: 0, step: 0 });
+                ops.push(Tag { purpose: Purpose::Flush, dev });
             }
         }
         run.stage = Stage::Devices { outstanding };
@@ -260,9 +250,9 @@ impl Engine {
     }
 
     /// A device was flushed.
-    pub(super) fn device_flush_done(&mut self, tag: Tag, result: Result<(), IoFault>) {
+    pub(super) fn device_flush_done(&mut self, dev: DevIndex, result: Result<(), IoFault>) {
         if let Err(fault) = result {
-            self.write_fault(tag.dev, fault);
+            self.write_fault(dev, fault);
         }
         let Some(Run { stage: Stage::Devices { outstanding }, .. }) = &mut self.flush.run else {
             unreachable!("device flushes belong to the running flush");

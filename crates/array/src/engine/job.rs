@@ -1,14 +1,15 @@
 //! Carrying out plans: reads, computations, checksums, records and writes, then retirement in record order.
 
-use super::cover::Parent;
+use super::cover::{Heal, Parent};
 use super::tag::{Purpose, Tag};
-use super::zero::ZeroRun;
+use super::zero::ZeroRange;
 use super::{Content, Engine, EngineError, Freed, Mode};
 use crate::checksum::chunk_checksum;
 use crate::plan::{CrcAt, Plan, PlanRead, Word};
 use crate::planted::{Planted, planted};
 use crate::scheme::{ChunkWrite, Journaling};
-use block::{ChunkAddr, IoFault, OpKind, Seq, Slot};
+use block::slab::Key;
+use block::{ChunkAddr, DevIndex, IoFault, OpKind, Seq, Slot};
 
 /// What a job is for.
 #[derive(Clone, Copy, Default, Debug)]
@@ -16,8 +17,8 @@ pub(super) enum JobKind {
     /// A batch of chunk writes.
     #[default]
     Write,
-    /// A stretch of a discard; the run as it continues.
-    Zero(ZeroRun),
+    /// A stretch of a discard; the range as it continues.
+    Zero(ZeroRange),
     /// Parity commit of some stripes.
     Commit,
     /// A step of garbage collection.
@@ -36,6 +37,21 @@ pub(super) enum Stage {
     Staging,
     /// The plan's writes are under way.
     Writing,
+}
+
+/// How a step of a plan ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum StepEnd {
+    Done,
+    /// What it was to read cannot be had.
+    Lost,
+}
+
+/// Whether a read gave what it should.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Judged {
+    Good,
+    Bad,
 }
 
 /// A plan and its progress.
@@ -59,22 +75,22 @@ pub(super) struct Job {
 
 impl Engine {
     /// A fresh job.
-    pub(super) fn take_job(&mut self, kind: JobKind) -> u32 {
-        let place = self.jobs.take();
-        let job = &mut self.jobs[place];
+    pub(super) fn take_job(&mut self, kind: JobKind) -> Key<Job> {
+        let key = self.jobs.reuse(Job::default);
+        let job = &mut self.jobs[key];
         job.plan.clear();
         job.acks.clear();
         (job.kind, job.outstanding, job.ticket, job.lost) = (kind, 0, None, false);
         (job.unwritten, job.stage) = (false, Stage::Reading);
-        place
+        key
     }
 
     /// Ends a job: its slots go back.
-    pub(super) fn give_job(&mut self, place: u32) {
-        if let Some(ticket) = self.jobs[place].ticket.take() {
+    pub(super) fn give_job(&mut self, key: Key<Job>) {
+        if let Some(ticket) = self.jobs[key].ticket.take() {
             self.tickets.finish(ticket);
         }
-        let job = &mut self.jobs[place];
+        let job = &mut self.jobs[key];
         job.plan.appends.drain(..).for_each(|_| self.store.log.forget_chunk());
         job.appended.drain(..).for_each(|position| {
             self.appending.remove(&position);
@@ -82,166 +98,162 @@ impl Engine {
         for slot in job.plan.owned.drain(..) {
             self.pool.free(slot);
         }
-        self.jobs.give(place);
+        self.jobs.release(key);
     }
 
     /// Starts a planned job.
-    pub(super) fn start_job(&mut self, place: u32) {
-        let count = self.jobs[place].plan.reads.len();
+    pub(super) fn start_job(&mut self, key: Key<Job>) {
+        let count = self.jobs[key].plan.reads.len();
         if count == 0 {
-            return self.compute_and_write(place);
+            return self.compute_and_write(key);
         }
-        self.jobs[place].ticket = Some(self.tickets.issue());
-        self.jobs[place].outstanding = count as u32;
+        self.jobs[key].ticket = Some(self.tickets.issue());
+        self.jobs[key].outstanding = count as u32;
         for step in 0..count {
-            let read = self.jobs[place].plan.reads[step];
+            let read = self.jobs[key].plan.reads[step];
             if self.health.is_readable(read.addr) {
-                let tag = Tag { purpose: Purpose::JobRead, dev: read.addr.dev, id: place, step: step as u32 };
+                let purpose = Purpose::JobRead { job: key, step: step as u32 };
+                let tag = Tag { purpose, dev: read.addr.dev };
                 self.push_chunk_op(tag, OpKind::Read, read.stream, read.addr, read.slot);
             } else {
-                self.cover_for_job(place, step as u32, read, false);
+                self.cover_for_job(key, step as u32, read, Heal::No);
             }
         }
     }
 
-    fn cover_for_job(&mut self, place: u32, step: u32, read: PlanRead, heal: bool) {
+    fn cover_for_job(&mut self, key: Key<Job>, step: u32, read: PlanRead, heal: Heal) {
         let mut word = std::mem::take(&mut self.scratch_word);
         self.scheme.codeword(&self.store, read.word, &mut word);
         let alone = !word.is_sum(read.index);
         self.scratch_word = word;
         if !alone {
             // Nothing covers an addend by itself; the planner has another way.
-            return self.job_step_done(place, true);
+            return self.job_step_done(key, StepEnd::Lost);
         }
         let target = crate::plan::Piece { index: read.index, addr: read.addr, crc: read.crc };
-        self.start_cover(Parent::Job { place, step }, read.word, target, read.slot, heal);
+        self.start_cover(Parent::Job { job: key, step }, read.word, target, read.slot, heal);
     }
 
     /// A read of a plan ended.
-    pub(super) fn job_read_done(&mut self, tag: Tag, result: Result<(), IoFault>) {
-        let read = self.jobs[tag.id].plan.reads[tag.step as usize];
+    pub(super) fn job_read_done(&mut self, key: Key<Job>, step: u32, result: Result<(), IoFault>) {
+        let read = self.jobs[key].plan.reads[step as usize];
         match self.verify_read(read.addr, read.crc, read.slot, result) {
-            true => self.job_step_done(tag.id, false),
-            false => self.cover_for_job(tag.id, tag.step, read, true),
+            Judged::Good => self.job_step_done(key, StepEnd::Done),
+            Judged::Bad => self.cover_for_job(key, step, read, Heal::Yes),
         }
     }
 
-    /// Whether a read gave what it should; counts what it did not.
+    /// Judges a read by its checksum; counts what is bad.
     pub(super) fn verify_read(
         &mut self,
         addr: ChunkAddr,
         crc: u32,
         slot: Slot,
         result: Result<(), IoFault>,
-    ) -> bool {
+    ) -> Judged {
         match result {
-            Ok(()) if self.options.content == Content::Meaningless || planted(Planted::SkipChecksum) => true,
-            Ok(()) if chunk_checksum(self.pool.bytes(slot)) == crc => true,
-            Ok(()) => {
-                self.health.errors_mut(addr.dev).checksum += 1;
-                false
+            Ok(()) if self.options.content == Content::Meaningless || planted(Planted::SkipChecksum) => {
+                return Judged::Good;
             }
-            Err(IoFault::Gone) => {
-                self.fail_device(addr.dev);
-                false
-            }
+            Ok(()) if chunk_checksum(self.pool.bytes(slot)) == crc => return Judged::Good,
+            Ok(()) => self.health.errors_mut(addr.dev).checksum += 1,
+            Err(IoFault::Gone) => self.fail_device(addr.dev),
             Err(IoFault::Device { .. } | IoFault::Short | IoFault::NoSpace) => {
                 self.health.errors_mut(addr.dev).read += 1;
-                false
             }
         }
+        Judged::Bad
     }
 
     /// One step of a job's present stage ended.
-    pub(super) fn job_step_done(&mut self, place: u32, lost: bool) {
-        let job = &mut self.jobs[place];
-        job.lost |= lost;
+    pub(super) fn job_step_done(&mut self, key: Key<Job>, end: StepEnd) {
+        let job = &mut self.jobs[key];
+        job.lost |= end == StepEnd::Lost;
         job.outstanding -= 1;
         if job.outstanding > 0 {
             return;
         }
         match job.stage {
-            Stage::Reading => self.compute_and_write(place),
-            Stage::Staging => self.payload_written(place),
-            Stage::Writing => self.writes_done(place),
+            Stage::Reading => self.compute_and_write(key),
+            Stage::Staging => self.payload_written(key),
+            Stage::Writing => self.writes_done(key),
         }
     }
 
-    fn compute_and_write(&mut self, place: u32) {
-        if self.jobs[place].lost {
-            return self.end_job(place);
+    fn compute_and_write(&mut self, key: Key<Job>) {
+        if self.jobs[key].lost {
+            return self.end_job(key);
         }
-        let mut plan = std::mem::take(&mut self.jobs[place].plan);
+        let mut plan = std::mem::take(&mut self.jobs[key].plan);
         if self.options.content == Content::Checked {
             self.computer.run(&plan, &mut self.pool, &self.store.code);
         }
         if !self.check_results(&mut plan) {
-            self.jobs[place].plan = plan;
-            self.jobs[place].lost = true;
-            return self.end_job(place);
+            self.jobs[key].plan = plan;
+            self.jobs[key].lost = true;
+            return self.end_job(key);
         }
         let journaling = if plan.records.is_empty() { Journaling::Nothing } else { self.journaling };
         if journaling == Journaling::WithWrites {
-            self.record(place, &mut plan);
-            self.retiring.push_back(place);
+            self.record(key, &mut plan);
+            self.retiring.push_back(key);
         }
         if journaling == Journaling::Nothing {
-            self.place_appends(place, &mut plan);
+            self.place_appends(key, &mut plan);
         }
-        self.jobs[place].plan = plan;
+        self.jobs[key].plan = plan;
         match journaling {
-            Journaling::BeforeWrites => self.stage(place),
-            Journaling::WithWrites | Journaling::Nothing => self.issue_writes(place),
+            Journaling::BeforeWrites => self.stage(key),
+            Journaling::WithWrites | Journaling::Nothing => self.issue_writes(key),
         }
     }
 
     /// The plan's log chunks get their places: from now on their order is that of the records.
-    fn place_appends(&mut self, place: u32, plan: &mut Plan) {
+    fn place_appends(&mut self, key: Key<Job>, plan: &mut Plan) {
         for append in plan.appends.drain(..) {
             let (position, block) = self.store.log.append_reserved();
             self.appending.insert(position);
-            self.jobs[place].appended.push(position);
+            self.jobs[key].appended.push(position);
             plan.records.set_log_block(append.record, block);
             plan.writes[append.writes].iter_mut().for_each(|write| write.addr.chunk = block);
         }
     }
 
     /// Starts a job's writes.
-    pub(super) fn issue_writes(&mut self, place: u32) {
-        self.jobs[place].stage = Stage::Writing;
-        self.jobs[place].unwritten = self.frozen;
-        let plan = std::mem::take(&mut self.jobs[place].plan);
+    pub(super) fn issue_writes(&mut self, key: Key<Job>) {
+        self.jobs[key].stage = Stage::Writing;
+        self.jobs[key].unwritten = self.frozen;
         let mut outstanding = 0;
         let staged = self.journaling == Journaling::BeforeWrites && !planted(Planted::OverwriteBeforeLog);
-        for (step, write) in plan.writes.iter().enumerate() {
+        for step in 0..self.jobs[key].plan.writes.len() {
+            let write = self.jobs[key].plan.writes[step];
             let written = staged && self.store.is_log(write.addr.dev);
             if self.health.is_writable(write.addr.dev) && !written {
                 outstanding += 1;
-                let tag =
-                    Tag { purpose: Purpose::JobWrite, dev: write.addr.dev, id: place, step: step as u32 };
+                let purpose = Purpose::JobWrite { job: key, step: step as u32 };
+                let tag = Tag { purpose, dev: write.addr.dev };
                 self.push_chunk_op(tag, OpKind::Write, write.stream, write.addr, write.slot);
             }
         }
-        self.jobs[place].plan = plan;
-        self.jobs[place].outstanding = outstanding;
+        self.jobs[key].outstanding = outstanding;
         if outstanding == 0 {
-            self.writes_done(place);
+            self.writes_done(key);
         }
     }
 
     /// All writes of a job have ended.
-    fn writes_done(&mut self, place: u32) {
-        if self.jobs[place].plan.records.is_empty() {
-            return self.end_job(place);
+    fn writes_done(&mut self, key: Key<Job>) {
+        if self.jobs[key].plan.records.is_empty() {
+            return self.end_job(key);
         }
         match self.journaling {
             Journaling::WithWrites | Journaling::BeforeWrites => self.retire(),
             Journaling::Nothing => {
-                if !self.jobs[place].unwritten {
-                    self.apply_records(place, self.retired);
+                if !self.jobs[key].unwritten {
+                    self.apply_records(key, self.retired);
                 }
                 self.quarantine_freed(self.retired, Freed::Chunks);
-                self.end_job(place);
+                self.end_job(key);
             }
         }
     }
@@ -272,9 +284,9 @@ impl Engine {
     }
 
     /// Puts a plan's records into the journal.
-    pub(super) fn record(&mut self, place: u32, plan: &mut Plan) {
-        self.place_appends(place, plan);
-        self.jobs[place].first_seq = self.journal.next_seq();
+    pub(super) fn record(&mut self, key: Key<Job>, plan: &mut Plan) {
+        self.place_appends(key, plan);
+        self.jobs[key].first_seq = self.journal.next_seq();
         for index in 0..plan.records.len() {
             let mut record = plan.records.get(index);
             if let (format::RecordRef::Zero { count, .. }, true) =
@@ -289,42 +301,47 @@ impl Engine {
     }
 
     /// A write of a plan ended.
-    pub(super) fn job_write_done(&mut self, tag: Tag, result: Result<(), IoFault>) {
+    pub(super) fn job_write_done(
+        &mut self,
+        dev: DevIndex,
+        (key, step): (Key<Job>, u32),
+        result: Result<(), IoFault>,
+    ) {
         match result {
             Ok(()) => {
-                self.flush.wrote(tag.dev);
-                if self.health.is_rebuilding(tag.dev) {
-                    let addr = self.jobs[tag.id].plan.writes[tag.step as usize].addr;
+                self.flush.wrote(dev);
+                if self.health.is_rebuilding(dev) {
+                    let addr = self.jobs[key].plan.writes[step as usize].addr;
                     let blocks = if self.store.is_log(addr.dev) { self.store.chunk_blocks() } else { 1 };
                     self.health.mark_fresh_blocks(addr.dev, addr.chunk, blocks);
                 }
             }
-            Err(fault) => self.write_fault(tag.dev, fault),
+            Err(fault) => self.write_fault(dev, fault),
         }
-        self.job_step_done(tag.id, false);
+        self.job_step_done(key, StepEnd::Done);
     }
 
     /// Applies the records of every job whose writes have ended, in record order, and acknowledges.
     pub(super) fn retire(&mut self) {
-        while let Some(&place) = self.retiring.front() {
-            if self.jobs[place].outstanding > 0 || self.jobs[place].stage != Stage::Writing {
+        while let Some(&key) = self.retiring.front() {
+            if self.jobs[key].outstanding > 0 || self.jobs[key].stage != Stage::Writing {
                 return;
             }
             self.retiring.pop_front();
-            let first = self.jobs[place].first_seq;
-            self.retired = Seq::new(first.get() + self.jobs[place].plan.records.len() as u64 - 1);
-            if !self.jobs[place].unwritten {
-                self.apply_records(place, first);
+            let first = self.jobs[key].first_seq;
+            self.retired = Seq::new(first.get() + self.jobs[key].plan.records.len() as u64 - 1);
+            if !self.jobs[key].unwritten {
+                self.apply_records(key, first);
             }
-            let discard = matches!(self.jobs[place].kind, JobKind::Zero(_));
+            let discard = matches!(self.jobs[key].kind, JobKind::Zero(_));
             self.quarantine_freed(self.retired, if discard { Freed::Discarded } else { Freed::Chunks });
-            self.end_job(place);
+            self.end_job(key);
         }
     }
 
     /// What a job's records say becomes true, from record number `seq` on.
-    fn apply_records(&mut self, place: u32, mut seq: Seq) {
-        let plan = std::mem::take(&mut self.jobs[place].plan);
+    fn apply_records(&mut self, key: Key<Job>, mut seq: Seq) {
+        let plan = std::mem::take(&mut self.jobs[key].plan);
         for index in 0..plan.records.len() {
             let record = plan.records.get(index);
             self.count_record(record);
@@ -336,7 +353,7 @@ impl Engine {
             }
             seq = seq.next();
         }
-        self.jobs[place].plan = plan;
+        self.jobs[key].plan = plan;
     }
 
     fn count_record(&mut self, record: format::RecordRef<'_>) {
@@ -367,12 +384,12 @@ impl Engine {
     }
 
     /// Everything a job does is done: answers, locks, slots.
-    pub(super) fn end_job(&mut self, place: u32) {
+    pub(super) fn end_job(&mut self, key: Key<Job>) {
         self.note_room();
-        let lost = self.jobs[place].lost;
+        let lost = self.jobs[key].lost;
         let failed = !self.accepts_writes();
         let geometry = self.store.config.geometry;
-        let acks = std::mem::take(&mut self.jobs[place].acks);
+        let acks = std::mem::take(&mut self.jobs[key].acks);
         for (i, write) in acks.iter().enumerate() {
             let mode = self.mode_of(i.checked_sub(1).map(|before| &acks[before]), write);
             self.unlock(geometry.stripe_of(write.lcn), mode);
@@ -384,33 +401,33 @@ impl Engine {
             let unreadable = lost.then_some(EngineError::Unreadable { lcn: write.lcn });
             self.write_done(write, unreadable.or(failed.then_some(EngineError::ArrayFailed)));
         }
-        self.jobs[place].acks = acks;
-        let stripes = std::mem::take(&mut self.jobs[place].plan.stripes);
+        self.jobs[key].acks = acks;
+        let stripes = std::mem::take(&mut self.jobs[key].plan.stripes);
         for &stripe in &stripes {
             self.unlock(stripe, Mode::Exclusive);
         }
-        let kind = self.jobs[place].kind;
+        let kind = self.jobs[key].kind;
         match kind {
             JobKind::Write => {}
-            JobKind::Zero(run) => {
-                self.discard_done(place, failed.then_some(EngineError::ArrayFailed));
-                self.continue_zero(run);
+            JobKind::Zero(range) => {
+                self.discard_done(key, failed.then_some(EngineError::ArrayFailed));
+                self.continue_zero(range);
             }
             JobKind::Commit => {
                 if lost {
-                    self.scheme.undo_commit(&mut self.store, &self.jobs[place].plan);
+                    self.scheme.undo_commit(&mut self.store, &self.jobs[key].plan);
                 }
                 self.commit_unit_done(&stripes, lost);
             }
             JobKind::Collect => {
                 if lost {
-                    self.scheme.undo_collect(&mut self.store, &self.jobs[place].plan);
+                    self.scheme.undo_collect(&mut self.store, &self.jobs[key].plan);
                 }
                 self.collection_step_done();
             }
-            JobKind::Maintain => self.maintenance_job_done(place, &stripes, lost),
+            JobKind::Maintain => self.maintenance_job_done(key, &stripes, lost),
         }
-        self.jobs[place].plan.stripes = stripes;
-        self.give_job(place);
+        self.jobs[key].plan.stripes = stripes;
+        self.give_job(key);
     }
 }

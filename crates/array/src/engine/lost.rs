@@ -11,11 +11,11 @@
 
 use super::maintain::UnitKind;
 use super::read::Wanted;
-use super::{Engine, Mode, Pending, PendingKind};
+use super::{Engine, Mode, Pending, Work};
 use crate::lost::LostChunks;
 use crate::plan::Word;
 use crate::planted::{Planted, planted};
-use crate::scheme::{ChunkWrite, Located};
+use crate::scheme::Located;
 use block::{ChunkAddr, Lcn, Slot};
 use std::collections::VecDeque;
 
@@ -163,14 +163,13 @@ impl Engine {
 
     fn start_look(&mut self, lcn: Lcn, slot: Slot) {
         let locked = self.write_mode() == Mode::Exclusive;
-        let place = self.take_read(lcn, slot, Wanted::Look { locked });
+        let key = self.take_read(lcn, slot, Wanted::Look { locked });
         let stripe = self.store.config.geometry.stripe_of(lcn);
         if locked && !self.locks.try_lock(stripe, Mode::Shared) {
-            let write = ChunkWrite { request: u32::MAX, lcn, slot, from: 0, to: 0, class: 0 };
-            let pending = Pending { write, mode: Mode::Shared, kind: PendingKind::Read(place) };
-            return self.locks.wait(stripe, pending);
+            let work = Work::Read { read: key, stripe };
+            return self.locks.wait(stripe, Pending { mode: Mode::Shared, work });
         }
-        self.issue_read(place);
+        self.issue_read(key);
     }
 
     /// A chunk that may be lost was looked at.

@@ -7,14 +7,16 @@
 mod walk;
 
 use super::history::ScrubEnd;
-use super::job::JobKind;
+use super::job::{Job, JobKind};
 use super::pace::Pace;
 use super::patrol::MetadataReport;
+use super::request::Request;
 use super::tag::{Purpose, Tag};
-use super::{Engine, EngineError, Mode, PendingKind};
+use super::{Engine, EngineError, Mode, Pending, Work};
 use crate::plan::{Codeword, Compute, CrcAt, Piece, Plan, PlanRead, PlanWrite, Word};
 use crate::planted::{Planted, planted};
 use crate::scheme::Located;
+use block::slab::Key;
 use block::{DevIndex, IoFault, META_BYTES, OpKind, Seq, Stream, StripeId};
 use format::{MemberState, Superblock};
 use std::collections::VecDeque;
@@ -106,7 +108,7 @@ struct Run {
     report: MaintenanceReport,
     /// Chunks healed before it began.
     healed_before: u64,
-    answers: Vec<u32>,
+    answers: Vec<Key<Request>>,
 }
 
 /// See the module's documentation.
@@ -115,7 +117,7 @@ pub(super) struct Maintenance {
     run: Option<Run>,
     last: MaintenanceReport,
     publishing: Option<Publishing>,
-    clean_wanted: Vec<u32>,
+    clean_wanted: Vec<Key<Request>>,
     clean: bool,
     read_only: bool,
     halted: bool,
@@ -130,7 +132,6 @@ pub(super) struct Maintenance {
 struct Publishing {
     flushing: bool,
     config_seq: u64,
-    slots: Vec<Option<block::Slot>>,
 }
 
 impl Maintenance {
@@ -175,7 +176,10 @@ impl Maintenance {
 
     /// Ends a scrub that has nothing in flight, to be continued never: what it found, when it began, and the answers that wait for
     /// its end. `healed`: chunks healed since assembly.
-    pub(super) fn take_idle_run(&mut self, healed: u64) -> Option<(MaintenanceReport, u64, Vec<u32>)> {
+    pub(super) fn take_idle_run(
+        &mut self,
+        healed: u64,
+    ) -> Option<(MaintenanceReport, u64, Vec<Key<Request>>)> {
         let run = self.run.take_if(|run| run.units == 0 && run.awaited.is_empty())?;
         self.last = MaintenanceReport { chunks_repaired: healed - run.healed_before, ..run.report };
         self.superblock.scrub_cursor = 0;
@@ -205,7 +209,7 @@ impl Maintenance {
 
     /// A request waits for superblocks that say the array was stopped in order. A write after this would run under
     /// superblocks that say there was none.
-    pub(super) fn want_clean(&mut self, request: u32) {
+    pub(super) fn want_clean(&mut self, request: Key<Request>) {
         self.clean_wanted.push(request);
         self.read_only = true;
     }
@@ -340,7 +344,7 @@ impl Engine {
         self.maintain.superblock.scrub_cursor
     }
 
-    pub(super) fn start_run(&mut self, kind: UnitKind, request: Option<u32>) {
+    pub(super) fn start_run(&mut self, kind: UnitKind, request: Option<Key<Request>>) {
         let after = Seq::new(self.journal.next_seq().get() - 1);
         let done = self.maintain.run.as_ref().map_or(0, |run| run.progress.done);
         self.maintain.pace.begin(self.now_ns, done);
@@ -485,8 +489,8 @@ impl Engine {
     /// Starts the next unit of the present phase; `false` if there is none or it cannot start now.
     fn start_unit(&mut self) -> bool {
         let kind = run_mut(&mut self.maintain).kind;
-        let place = self.take_job(JobKind::Maintain);
-        let mut plan = std::mem::take(&mut self.jobs[place].plan);
+        let key = self.take_job(JobKind::Maintain);
+        let mut plan = std::mem::take(&mut self.jobs[key].plan);
         let mut looked_at = 0;
         for _ in 0..self.options.unit_stripes {
             let full = plan.records.len() as u64 >= self.store.in_place_stripes_max();
@@ -505,7 +509,7 @@ impl Engine {
             }
         }
         run_mut(&mut self.maintain).progress.done += looked_at;
-        self.start_planned_unit(place, plan) || looked_at > 0
+        self.start_planned_unit(key, plan) || looked_at > 0
     }
 
     /// Whether there are buffers for one more stripe, whatever has to be read for it.
@@ -514,10 +518,10 @@ impl Engine {
     }
 
     /// Starts a unit's job, or gives it back if there is nothing to do in it.
-    fn start_planned_unit(&mut self, place: u32, mut plan: Plan) -> bool {
+    fn start_planned_unit(&mut self, key: Key<Job>, mut plan: Plan) -> bool {
         if plan.reads.is_empty() && plan.writes.is_empty() {
-            self.jobs[place].plan = plan;
-            self.give_job(place);
+            self.jobs[key].plan = plan;
+            self.give_job(key);
             return false;
         }
         if self.options.sort_units {
@@ -528,15 +532,15 @@ impl Engine {
         let run = run_mut(&mut self.maintain);
         run.progress.rebuilt_bytes += plan.writes.len() as u64 * chunk;
         run.units += 1;
-        self.jobs[place].plan = plan;
-        self.start_job(place);
+        self.jobs[key].plan = plan;
+        self.start_job(key);
         true
     }
 
     /// `false` if the stripe is busy: it is looked at later, not again and again in this turn.
     fn plan_stripe_unit(&mut self, kind: UnitKind, stripe: StripeId, plan: &mut Plan) -> bool {
         if !self.locks.try_lock(stripe, Mode::Exclusive) {
-            self.queue_for_stripe(stripe, PendingKind::Maintain);
+            self.locks.wait(stripe, Pending { mode: Mode::Exclusive, work: Work::Maintain(stripe) });
             run_mut(&mut self.maintain).awaited.push(stripe);
             return false;
         }
@@ -621,10 +625,10 @@ impl Engine {
             return self.unlock(stripe, Mode::Exclusive);
         }
         run_mut(&mut self.maintain).progress.done += 1;
-        let place = self.take_job(JobKind::Maintain);
-        let mut plan = std::mem::take(&mut self.jobs[place].plan);
+        let key = self.take_job(JobKind::Maintain);
+        let mut plan = std::mem::take(&mut self.jobs[key].plan);
         self.plan_locked_stripe(kind, stripe, &mut plan);
-        self.start_planned_unit(place, plan);
+        self.start_planned_unit(key, plan);
     }
 
     /// Writes zeros where the replacement must hold some although no code word says so.
@@ -769,11 +773,11 @@ impl Engine {
     }
 
     /// A unit has ended. If something in it was lost, its code words are looked at one by one: the others must not suffer.
-    pub(super) fn maintenance_job_done(&mut self, place: u32, stripes: &[StripeId], lost: bool) {
+    pub(super) fn maintenance_job_done(&mut self, key: Key<Job>, stripes: &[StripeId], lost: bool) {
         let Some(run) = &mut self.maintain.run else { return };
         run.units -= 1;
         // With the stripes, the log stripes of their newest versions are looked at again.
-        let words = if stripes.is_empty() { self.jobs[place].plan.log_words.as_slice() } else { &[] };
+        let words = if stripes.is_empty() { self.jobs[key].plan.log_words.as_slice() } else { &[] };
         if lost && stripes.len() + words.len() > 1 {
             run.again.extend(stripes.iter().map(|&stripe| Word::Stripe(stripe)));
             run.again.extend(words.iter().map(|&(word, _)| word));
@@ -911,37 +915,41 @@ impl Engine {
             return;
         }
         let devices: Vec<DevIndex> = self.health.writable().collect();
-        let mut slots = Vec::new();
         for dev in devices {
             let superblock = self.superblock_of(dev);
             let copy = (superblock.config_seq % 2) as usize;
             let slot = self.take_metadata_slot();
             let bytes = self.pool.bytes_mut(slot)[..META_BYTES].as_mut();
             superblock.encode(copy, bytes.try_into().expect("a slot holds a metadata block"));
-            let tag = Tag { purpose: Purpose::Superblock, dev, id: slots.len() as u32, step: 0 };
-            slots.push(Some(slot));
+            let tag = Tag { purpose: Purpose::Superblock { slot }, dev };
             self.fence += 1;
             let offset = format::SUPERBLOCK_OFFSETS[copy];
             self.push_op(tag, OpKind::Write, Stream::Metadata, offset, META_BYTES as u64, Some(slot));
         }
         self.maintain.confirmed_through = self.durable_through();
-        self.maintain.publishing =
-            Some(Publishing { flushing: false, config_seq: self.health.config_seq, slots });
+        self.maintain.publishing = Some(Publishing { flushing: false, config_seq: self.health.config_seq });
         if self.fence == 0 {
             self.end_publishing();
         }
     }
 
-    /// A superblock was written, or its device flushed.
-    pub(super) fn superblock_done(&mut self, tag: Tag, result: Result<(), IoFault>) {
+    /// A superblock was written.
+    pub(super) fn superblock_written(
+        &mut self,
+        dev: DevIndex,
+        slot: block::Slot,
+        result: Result<(), IoFault>,
+    ) {
+        self.give_metadata_slot(slot);
+        self.superblock_flushed(dev, result);
+    }
+
+    /// A superblock was written, or its member flushed.
+    pub(super) fn superblock_flushed(&mut self, dev: DevIndex, result: Result<(), IoFault>) {
         self.fence -= 1;
-        let publishing = self.maintain.publishing.as_mut().expect("superblocks are in flight");
-        if let Some(slot) = publishing.slots.get_mut(tag.id as usize).and_then(Option::take) {
-            self.give_metadata_slot(slot);
-        }
         if let Err(fault) = result {
             self.fence += 1; // Keep answers held while the failure is noted.
-            self.write_fault(tag.dev, fault);
+            self.write_fault(dev, fault);
             self.fence -= 1;
         }
         if self.fence > 0 {
@@ -952,7 +960,7 @@ impl Engine {
             let devices: Vec<DevIndex> = self.health.writable().collect();
             for dev in devices {
                 self.fence += 1;
-                let tag = Tag { purpose: Purpose::Superblock, dev, id: 0xff_ffff, step: 0 };
+                let tag = Tag { purpose: Purpose::SuperblockFlush, dev };
                 self.push_op(tag, OpKind::Flush, Stream::Metadata, 0, 0, None);
             }
         }

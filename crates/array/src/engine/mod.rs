@@ -27,20 +27,21 @@ mod patrol;
 mod payload;
 mod read;
 mod request;
-mod slab;
 mod stop;
 mod tag;
+mod tickets;
 mod trim;
 mod wake;
 mod write;
 mod zero;
 
+pub use cache::Entry;
 pub use config::{CommitPolicy, Content, EngineOptions, SyncPolicy};
 pub use flights::MemberTrouble;
 pub use lost::Losses;
 pub use maintain::{MaintenanceReport, Progress};
 pub use patrol::{Finding, PatrolNotice, PatrolPolicy};
-pub use request::{Done, Durability, EngineError};
+pub use request::{Done, Durability, EngineError, Request};
 
 use crate::health::{ArrayState, Health};
 use crate::journal::Journal;
@@ -48,32 +49,46 @@ use crate::plan::Codeword;
 use crate::planted::{Planted, planted};
 use crate::scheme::{ChunkWrite, Journaling, Scheme, WriteLock};
 use crate::store::{Run, Store};
+use block::slab::{Key, Slab};
 use block::{ChunkAddr, DevIndex, DeviceOp, IoFault, OpKind, Pool, Seq, Slot, Stream, StripeId};
 use lock::{Locks, Mode};
-use slab::{Slab, Tickets};
 use std::collections::{BTreeSet, VecDeque};
 use tag::{Purpose, Tag};
+use tickets::Tickets;
 
-/// A chunk write on its way into a batch.
+/// Work that waits for a stripe, or has it and waits for its turn.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Pending {
-    write: ChunkWrite,
     mode: Mode,
-    kind: PendingKind,
+    work: Work,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum PendingKind {
+enum Work {
     /// A chunk write.
-    Write,
-    /// A healthy read of an in-place scheme, which must not see a write half done; by its place.
-    Read(u32),
-    /// A discard that waits for its first stripe; by its place.
-    Zero(u32),
+    Write(ChunkWrite),
+    /// A healthy read of an in-place scheme, which must not see a write half done.
+    Read { read: Key<read::ReadOp>, stripe: StripeId },
+    /// A discard that waits for its first stripe.
+    Zero { range: Key<zero::ZeroRange>, stripe: StripeId },
     /// Parity commit of the stripe.
-    Commit,
+    Commit(StripeId),
     /// Rebuild or scrub of the stripe.
-    Maintain,
+    Maintain(StripeId),
+}
+
+impl Pending {
+    fn of_write(write: ChunkWrite, mode: Mode) -> Self {
+        Self { mode, work: Work::Write(write) }
+    }
+
+    /// The chunk write, if it is one.
+    fn write(&self) -> Option<&ChunkWrite> {
+        match &self.work {
+            Work::Write(write) => Some(write),
+            Work::Read { .. } | Work::Zero { .. } | Work::Commit(_) | Work::Maintain(_) => None,
+        }
+    }
 }
 
 /// Figures since assembly.
@@ -146,10 +161,10 @@ pub struct Engine {
     granted: VecDeque<Pending>,
     jobs: Slab<job::Job>,
     /// Jobs with records, in record order.
-    retiring: VecDeque<u32>,
+    retiring: VecDeque<Key<job::Job>>,
     reads: Slab<read::ReadOp>,
     covers: Slab<cover::Cover>,
-    stalled_covers: VecDeque<u32>,
+    stalled_covers: VecDeque<Key<cover::Cover>>,
     tickets: Tickets,
     quarantine: VecDeque<Quarantined>,
     log_tail_noted: u64,
@@ -185,10 +200,10 @@ pub struct Engine {
     refence: bool,
     stats: EngineStats,
     /// Partial writes whose chunk is complete now; they hold their stripe.
-    filled: Vec<ChunkWrite>,
-    zeros: VecDeque<zero::ZeroRun>,
+    filled: VecDeque<ChunkWrite>,
+    zeros: VecDeque<zero::ZeroRange>,
     /// Discards that wait for a stripe.
-    queued_zeros: Slab<zero::ZeroRun>,
+    queued_zeros: Slab<zero::ZeroRange>,
     /// Operations begun and ended since assembly.
     issued: u64,
     completed: u64,
@@ -201,7 +216,6 @@ pub struct Engine {
     /// What there was when writes found no room last.
     refusal: Option<write::Room>,
     room_made: u64,
-    spare_jobs_limit: usize,
     /// Buffers that only frames, superblocks and checkpoint headers get: these must never have to wait.
     metadata_slots: Vec<Slot>,
     metadata_slots_max: usize,
@@ -209,6 +223,9 @@ pub struct Engine {
 
 /// Frames whose copies always have buffers.
 const FRAMES_SET_ASIDE: usize = 16;
+/// With so many jobs under way no batch of writes and no stretch of a discard begins: devices have enough to choose from then,
+/// and what comes meanwhile makes larger batches.
+const JOBS_MAX: usize = 64;
 
 impl Engine {
     pub(crate) fn new(mut parts: crate::recovery::Parts, options: EngineOptions) -> Self {
@@ -267,7 +284,7 @@ impl Engine {
             fence: 0,
             refence: false,
             stats: EngineStats::default(),
-            filled: Vec::new(),
+            filled: VecDeque::new(),
             zeros: VecDeque::new(),
             queued_zeros: Slab::default(),
             issued: 0,
@@ -278,7 +295,6 @@ impl Engine {
             refused: Vec::new(),
             refusal: None,
             room_made: 0,
-            spare_jobs_limit: 64,
             metadata_slots,
             metadata_slots_max,
         }
@@ -376,15 +392,15 @@ impl Engine {
 
     /// Whether nothing is in flight or queued (background work that waits for its time aside).
     pub fn is_idle(&self) -> bool {
-        self.requests.len() == 0
-            && self.jobs.len() == 0
+        self.requests.is_empty()
+            && self.jobs.is_empty()
             && self.retiring.is_empty()
-            && self.covers.len() == 0
+            && self.covers.is_empty()
             && !self.flush.is_busy()
             && !self.cache.is_busy()
             && !self.checkpoint.is_busy()
             && self.fence == 0
-            && self.trims.len() == 0
+            && self.trims.is_empty()
             && self.ops.is_empty()
             && !self.flights.wants_turn()
             && !self.lost.is_busy()
@@ -421,19 +437,21 @@ impl Engine {
     /// What an operation was for goes on.
     fn ended(&mut self, tag: Tag, result: Result<(), IoFault>) {
         self.completed += 1;
+        let dev = tag.dev;
         match tag.purpose {
-            Purpose::JobRead => self.job_read_done(tag, result),
-            Purpose::JobWrite => self.job_write_done(tag, result),
-            Purpose::Payload => self.payload_done(tag, result),
-            Purpose::Read => self.read_done(tag, result),
-            Purpose::CoverRead => self.cover_read_done(tag, result),
-            Purpose::Heal => self.heal_done(tag, result),
-            Purpose::Frame => self.frame_done(tag, result),
-            Purpose::Flush => self.device_flush_done(tag, result),
-            Purpose::Superblock => self.superblock_done(tag, result),
-            Purpose::Checkpoint => self.checkpoint_done(tag, result),
-            Purpose::Trim => self.trim_done(tag, result),
-            Purpose::Patrol => self.patrol_done(tag, result),
+            Purpose::JobRead { job, step } => self.job_read_done(job, step, result),
+            Purpose::JobWrite { job, step } => self.job_write_done(dev, (job, step), result),
+            Purpose::Payload { job } => self.payload_done(dev, job, result),
+            Purpose::Read { read } => self.read_done(read, result),
+            Purpose::CoverRead { cover, step } => self.cover_read_done(cover, step, result),
+            Purpose::Heal { cover } => self.heal_done(dev, cover, result),
+            Purpose::Frame { frame, slot } => self.frame_done(dev, (frame, slot), result),
+            Purpose::Flush => self.device_flush_done(dev, result),
+            Purpose::Superblock { slot } => self.superblock_written(dev, slot, result),
+            Purpose::SuperblockFlush => self.superblock_flushed(dev, result),
+            Purpose::Checkpoint { slot } => self.checkpoint_done(dev, slot, result),
+            Purpose::Trim { run } => self.trim_done(dev, run, result),
+            Purpose::Patrol => self.patrol_done(dev, result),
         }
     }
 

@@ -5,14 +5,15 @@
 //! Plans wait here in order of arrival until the rings and the journal have room, so the rings are filled in the order of
 //! the records and emptied in the same order. Whatever is staged when a flush begins shares it (group commit).
 
-use super::job::Stage;
+use super::job::{Job, Stage, StepEnd};
 use super::tag::{Purpose, Tag};
 use super::{Engine, OpKind};
 use crate::health::Health;
 use crate::plan::{CrcAt, Plan, PlanWrite};
 use crate::planted::{Planted, planted};
 use crate::store::Store;
-use block::{IoFault, Seq, Stream};
+use block::slab::Key;
+use block::{DevIndex, IoFault, Seq, Stream};
 use std::collections::VecDeque;
 
 /// One main device's ring. Positions count chunks since assembly and never wrap.
@@ -31,9 +32,9 @@ pub(super) struct Payloads {
     capacity: u64,
     chunk_blocks: u32,
     /// Planned jobs that wait for room.
-    waiting: VecDeque<u32>,
+    waiting: VecDeque<Key<Job>>,
     /// Jobs whose copies are written, each with the number of the flush after which it may go on.
-    settling: VecDeque<(u64, u32)>,
+    settling: VecDeque<(u64, Key<Job>)>,
     /// Chunks that a plan wants of each ring.
     wanted: Vec<u64>,
 }
@@ -110,23 +111,23 @@ impl Payloads {
 
 impl Engine {
     /// A computed job of a scheme that writes in place with a journal: its copies go first.
-    pub(super) fn stage(&mut self, place: u32) {
-        self.jobs[place].stage = Stage::Staging;
-        if !self.payload.waiting.is_empty() || !self.try_stage(place) {
-            self.payload.waiting.push_back(place);
+    pub(super) fn stage(&mut self, key: Key<Job>) {
+        self.jobs[key].stage = Stage::Staging;
+        if !self.payload.waiting.is_empty() || !self.try_stage(key) {
+            self.payload.waiting.push_back(key);
         }
     }
 
     /// Stages what has waited for room, and sees to it that room comes.
     pub(super) fn drive_payload(&mut self) {
-        while let Some(&place) = self.payload.waiting.front() {
+        while let Some(&key) = self.payload.waiting.front() {
             if self.frozen {
                 self.payload.waiting.pop_front();
-                self.jobs[place].lost = true;
-                self.end_job(place);
+                self.jobs[key].lost = true;
+                self.end_job(key);
                 continue;
             }
-            if !self.try_stage(place) {
+            if !self.try_stage(key) {
                 if self.retired > self.flush.persisted() {
                     self.flush.want_internal();
                 }
@@ -137,32 +138,32 @@ impl Engine {
     }
 
     /// Records the plan and writes its copies; `false`, without effect, if there is no room.
-    fn try_stage(&mut self, place: u32) -> bool {
+    fn try_stage(&mut self, key: Key<Job>) -> bool {
         self.payload.release(self.flush.persisted());
-        let mut plan = std::mem::take(&mut self.jobs[place].plan);
+        let mut plan = std::mem::take(&mut self.jobs[key].plan);
         let fits = self.journal.has_room(&self.health) && self.payload.reserve(&mut plan, &self.health);
         if fits {
-            self.record(place, &mut plan);
-            self.retiring.push_back(place);
+            self.record(key, &mut plan);
+            self.retiring.push_back(key);
             self.payload.hold(Seq::new(self.journal.next_seq().get() - 1));
-            self.jobs[place].outstanding = self.write_copies(place, &plan);
+            self.jobs[key].outstanding = self.write_copies(key, &plan);
         }
-        self.jobs[place].plan = plan;
-        if fits && self.jobs[place].outstanding == 0 {
-            self.payload_written(place);
+        self.jobs[key].plan = plan;
+        if fits && self.jobs[key].outstanding == 0 {
+            self.payload_written(key);
         }
         fits
     }
 
     /// Writes the copies of what the plan overwrites, and its log chunks, which overwrite nothing.
-    fn write_copies(&mut self, place: u32, plan: &Plan) -> u32 {
+    fn write_copies(&mut self, key: Key<Job>, plan: &Plan) -> u32 {
         let mut outstanding = 0;
         for (step, write) in plan.writes.iter().enumerate() {
             if self.store.is_log(write.addr.dev) {
                 if self.health.is_writable(write.addr.dev) && !planted(Planted::OverwriteBeforeLog) {
                     outstanding += 1;
-                    let purpose = Purpose::JobWrite;
-                    let tag = Tag { purpose, dev: write.addr.dev, id: place, step: step as u32 };
+                    let purpose = Purpose::JobWrite { job: key, step: step as u32 };
+                    let tag = Tag { purpose, dev: write.addr.dev };
                     self.push_chunk_op(tag, OpKind::Write, write.stream, write.addr, write.slot);
                 }
                 continue;
@@ -173,7 +174,7 @@ impl Engine {
                 continue; // The device is out of service.
             }
             outstanding += 1;
-            let tag = Tag { purpose: Purpose::Payload, dev: write.addr.dev, id: place, step: step as u32 };
+            let tag = Tag { purpose: Purpose::Payload { job: key }, dev: write.addr.dev };
             let offset = self.store.config.payload_offset(block);
             self.push_op(
                 tag,
@@ -188,30 +189,30 @@ impl Engine {
     }
 
     /// A copy was written.
-    pub(super) fn payload_done(&mut self, tag: Tag, result: Result<(), IoFault>) {
+    pub(super) fn payload_done(&mut self, dev: DevIndex, key: Key<Job>, result: Result<(), IoFault>) {
         match result {
-            Ok(()) => self.flush.wrote(tag.dev),
-            Err(fault) => self.write_fault(tag.dev, fault),
+            Ok(()) => self.flush.wrote(dev),
+            Err(fault) => self.write_fault(dev, fault),
         }
-        self.job_step_done(tag.id, false);
+        self.job_step_done(key, StepEnd::Done);
     }
 
     /// All copies of a job are written: the next flush makes them durable.
-    pub(super) fn payload_written(&mut self, place: u32) {
+    pub(super) fn payload_written(&mut self, key: Key<Job>) {
         if planted(Planted::OverwriteUnflushed) {
-            return self.issue_writes(place);
+            return self.issue_writes(key);
         }
         let after = self.flush.want_after();
-        self.payload.settling.push_back((after, place));
+        self.payload.settling.push_back((after, key));
     }
 
     /// Flush number `number` has ended: what it made durable may be written in place.
     pub(super) fn payload_flushed(&mut self, number: u64) {
-        while let Some(&(after, place)) = self.payload.settling.front()
+        while let Some(&(after, key)) = self.payload.settling.front()
             && after < number
         {
             self.payload.settling.pop_front();
-            self.issue_writes(place);
+            self.issue_writes(key);
         }
     }
 }

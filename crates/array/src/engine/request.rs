@@ -4,7 +4,8 @@ use super::cache::After;
 use super::zero::Edge;
 use super::{Engine, SyncPolicy};
 use crate::planted::{Planted, planted};
-use crate::scheme::{ChunkWrite, Journaling};
+use crate::scheme::{ChunkWrite, Journaling, Origin};
+use block::slab::Key;
 use block::{DevIndex, Lba, Lcn, SECTOR_BYTES, Slot};
 
 /// Why a request failed.
@@ -72,7 +73,7 @@ pub enum EngineError {
     Busy,
     /// A rebuild onto a member that works, that still has operations under way, or of an array that takes no writes.
     #[error(
-        "the member works or is not free yet, or the array takes no writes: nothing can take its place now"
+        "the member works or is not free yet, or the array takes no writes: nothing can take its key now"
     )]
     NotReplaceable,
 }
@@ -87,16 +88,15 @@ pub struct Done {
 }
 
 /// A request in flight.
-#[derive(Default)]
-pub(super) struct Request {
-    pub tag: u64,
+pub struct Request {
+    pub(super) tag: u64,
     /// Chunks still to be done.
-    pub remaining: u32,
-    pub error: Option<EngineError>,
+    pub(super) remaining: u32,
+    pub(super) error: Option<EngineError>,
     /// Whether it must be durable before it is answered.
-    pub durable: bool,
+    pub(super) durable: bool,
     /// When it came.
-    pub since_ns: u64,
+    pub(super) since_ns: u64,
 }
 
 impl Engine {
@@ -127,11 +127,9 @@ impl Engine {
         })
     }
 
-    fn open(&mut self, tag: u64, remaining: usize, durable: bool) -> u32 {
-        let place = self.requests.take();
+    fn open(&mut self, tag: u64, remaining: usize, durable: bool) -> Key<Request> {
         let since_ns = self.now_ns;
-        self.requests[place] = Request { tag, remaining: remaining as u32, error: None, durable, since_ns };
-        place
+        self.requests.insert(Request { tag, remaining: remaining as u32, error: None, durable, since_ns })
     }
 
     /// Writes `length_bytes` at `offset_bytes`. `slots` holds one slot per chunk touched, the payload at the place it
@@ -157,7 +155,7 @@ impl Engine {
         self.scheme.begin_write(Lba::new(offset_bytes / SECTOR_BYTES), length_bytes / SECTOR_BYTES);
         for ((lcn, from, to), &slot) in self.chunks_of(offset_bytes, length_bytes).zip(slots) {
             let class = self.scheme.class_of_write(&self.store, lcn);
-            self.queue_write(ChunkWrite { request, lcn, slot, from, to, class });
+            self.queue_write(ChunkWrite { origin: Origin::Request(request), lcn, slot, from, to, class });
         }
         self.stats.user_chunks_written += slots.len() as u64;
     }
@@ -231,8 +229,8 @@ impl Engine {
     }
 
     /// One chunk of a request is done.
-    pub(super) fn chunk_done(&mut self, place: u32, error: Option<EngineError>) {
-        let request = &mut self.requests[place];
+    pub(super) fn chunk_done(&mut self, key: Key<Request>, error: Option<EngineError>) {
+        let request = &mut self.requests[key];
         request.remaining -= 1;
         request.error = request.error.or(error);
         if request.remaining > 0 {
@@ -240,22 +238,22 @@ impl Engine {
         }
         match (request.error, request.durable) {
             // Payload and record were durable before anything was written in place.
-            (None, true) if self.journaling == Journaling::BeforeWrites => self.close(place, Ok(())),
-            (None, true) if !planted(Planted::AnswerBeforeFlush) => self.flush.want(place),
-            (None, _) => self.close(place, Ok(())),
-            (Some(error), _) => self.close(place, Err(error)),
+            (None, true) if self.journaling == Journaling::BeforeWrites => self.close(key, Ok(())),
+            (None, true) if !planted(Planted::AnswerBeforeFlush) => self.flush.want(key),
+            (None, _) => self.close(key, Ok(())),
+            (Some(error), _) => self.close(key, Err(error)),
         }
     }
 
     /// Answers a request.
-    pub(super) fn close(&mut self, place: u32, result: Result<(), EngineError>) {
-        let tag = self.requests[place].tag;
-        self.requests.give(place);
+    pub(super) fn close(&mut self, key: Key<Request>, result: Result<(), EngineError>) {
+        let tag = self.requests[key].tag;
+        self.requests.release(key);
         self.finish(Done { tag, result });
     }
 
     /// Opens a request for maintenance work.
-    pub(super) fn open_control(&mut self, tag: u64) -> u32 {
+    pub(super) fn open_control(&mut self, tag: u64) -> Key<Request> {
         self.open(tag, 1, false)
     }
 }

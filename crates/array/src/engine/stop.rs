@@ -15,7 +15,7 @@ impl Engine {
 
     /// Waits for what is under way, has what no checkpoint holds written, then says that all is in order.
     pub(super) fn drive_stop(&mut self) {
-        let busy = self.jobs.len() > 0 || (self.checkpoint.is_busy() && !self.frozen);
+        let busy = !self.jobs.is_empty() || (self.checkpoint.is_busy() && !self.frozen);
         if !self.maintain.is_stopping() || busy {
             return;
         }

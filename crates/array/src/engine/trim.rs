@@ -8,7 +8,8 @@
 use super::Engine;
 use super::tag::{Purpose, Tag};
 use crate::store::Run;
-use block::{IoFault, OpKind, Stream};
+use block::slab::Key;
+use block::{DevIndex, IoFault, OpKind, Stream};
 
 impl Engine {
     /// Releases what user discards freed, now or when the device has discarded it.
@@ -43,9 +44,7 @@ impl Engine {
         if !worth || !self.health.is_writable(run.first.dev) {
             return self.release_run(run);
         }
-        let id = self.trims.take();
-        self.trims[id] = run;
-        let tag = Tag { purpose: Purpose::Trim, dev: run.first.dev, id, step: 0 };
+        let tag = Tag { purpose: Purpose::Trim { run: self.trims.insert(run) }, dev: run.first.dev };
         let length = u64::from(run.count) * self.pool.slot_bytes() as u64;
         self.push_op(tag, OpKind::Discard, Stream::Data, self.store.offset_of(run.first), length, None);
     }
@@ -56,12 +55,12 @@ impl Engine {
     }
 
     /// A device's discard ended; it is a hint, so only a device that is gone matters.
-    pub(super) fn trim_done(&mut self, tag: Tag, result: Result<(), IoFault>) {
-        self.release_run(self.trims[tag.id]);
-        self.trims.give(tag.id);
+    pub(super) fn trim_done(&mut self, dev: DevIndex, run: Key<Run>, result: Result<(), IoFault>) {
+        let run = self.trims.remove(run);
+        self.release_run(run);
         self.note_room();
         if result == Err(IoFault::Gone) {
-            self.fail_device(tag.dev);
+            self.fail_device(dev);
         }
     }
 }

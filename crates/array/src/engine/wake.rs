@@ -11,7 +11,7 @@
 //! ask in debug builds, the simulator always.
 
 use super::Engine;
-use super::zero::ZeroRun;
+use super::zero::ZeroRange;
 use crate::planted::{Planted, planted};
 
 /// What decides what a pump can do, but for time. Two states with equal marks are the same to every activity.
@@ -73,7 +73,7 @@ impl Engine {
                 self.collection.steps(),
                 usize::from(self.maintain.is_read_only()),
             ],
-            zeros_at: self.zeros.front().map_or(0, ZeroRun::next),
+            zeros_at: self.zeros.front().map_or(0, ZeroRange::next),
             slots: if self.waits_for_slots() {
                 [self.pool.free_count(), self.metadata_slots.len()]
             } else {
@@ -125,14 +125,14 @@ impl Engine {
         let hopeless = self.is_hopeless();
         let left = [
             (deadline.is_some_and(|at_ns| at_ns <= self.now_ns), "work whose time has come"),
-            (self.jobs.len() > 0 || !self.retiring.is_empty(), "a job"),
-            (self.reads.len() > 0, "a read"),
-            (self.covers.len() > 0 || !self.stalled_covers.is_empty(), "a cover"),
+            (!self.jobs.is_empty() || !self.retiring.is_empty(), "a job"),
+            (!self.reads.is_empty(), "a read"),
+            (!self.covers.is_empty() || !self.stalled_covers.is_empty(), "a cover"),
             (!self.granted.is_empty(), "work whose stripe was granted"),
             ((!self.pending.is_empty() || !self.filled.is_empty()) && !hopeless, "a write"),
-            (!self.zeros.is_empty() || self.queued_zeros.len() > 0, "a discard"),
+            (!self.zeros.is_empty() || !self.queued_zeros.is_empty(), "a discard"),
             (!self.locks.is_empty(), "a stripe that is held"),
-            (self.trims.len() > 0, "a trim"),
+            (!self.trims.is_empty(), "a trim"),
             (self.payload.is_busy(), "a write that waits for its copies"),
             (self.fence > 0 || self.refence || !self.held.is_empty(), "an answer that is held back"),
             (self.flush.is_busy(), "a flush"),

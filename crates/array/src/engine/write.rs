@@ -1,9 +1,9 @@
 //! From pending chunk writes to running jobs.
 
 use super::job::JobKind;
-use super::{Engine, EngineError, Mode, Pending, PendingKind};
+use super::{Engine, EngineError, JOBS_MAX, Mode, Pending, Work};
 use crate::planted::{Planted, planted};
-use crate::scheme::{ChunkWrite, Located, WriteLock};
+use crate::scheme::{ChunkWrite, Located, Origin, WriteLock};
 use block::StripeId;
 use std::collections::VecDeque;
 
@@ -38,23 +38,23 @@ impl Engine {
             if self.batch.is_empty() {
                 return;
             }
-            let place = self.take_job(JobKind::Write);
-            let mut plan = std::mem::take(&mut self.jobs[place].plan);
+            let key = self.take_job(JobKind::Write);
+            let mut plan = std::mem::take(&mut self.jobs[key].plan);
             let (mut batch, mut refused) =
                 (std::mem::take(&mut self.batch), std::mem::take(&mut self.refused));
             let (store, pool) = (&mut self.store, &mut self.pool);
             self.scheme.plan_writes(store, &self.health, pool, &mut batch, &mut refused, &mut plan);
-            self.jobs[place].plan = plan;
-            self.jobs[place].acks.extend_from_slice(&batch);
+            self.jobs[key].plan = plan;
+            self.jobs[key].acks.extend_from_slice(&batch);
             batch.iter().for_each(|write| self.note_planned(write));
             let (took, left) = (!batch.is_empty(), !refused.is_empty());
             self.put_back(&mut refused);
             batch.clear();
             (self.batch, self.refused) = (batch, refused);
             if took {
-                self.start_job(place);
+                self.start_job(key);
             } else {
-                self.give_job(place);
+                self.give_job(key);
             }
             if left {
                 self.want_space();
@@ -94,7 +94,7 @@ impl Engine {
     /// While writes wait for room, what else was granted a stripe goes on; the writes give theirs back.
     fn start_others(&mut self) {
         while let Some(first) = self.granted.pop_front() {
-            if first.kind != PendingKind::Write {
+            if first.write().is_none() {
                 self.dispatch(first);
                 continue;
             }
@@ -130,29 +130,30 @@ impl Engine {
     pub(super) fn is_hopeless(&self) -> bool {
         let any_lost = self.store.lost.count() > 0 || !self.stuck_stripes().is_empty();
         let has_buffers = self.pool.free_count() > self.store.slots_kept() + self.health.members().len();
-        any_lost && has_buffers && self.refusal_would_repeat() && self.own_deadline_ns().is_none()
+        any_lost && has_buffers && self.refusal_would_repeat() && self.room_deadline_ns().is_none()
     }
 
     /// Writes that were not begun are refused, but for those that the cache has acknowledged.
     fn refuse_waiting(&mut self, error: EngineError) {
         let geometry = self.store.config.geometry;
-        while let Some(write) = self.filled.pop() {
+        while let Some(write) = self.filled.pop_back() {
             self.unlock(geometry.stripe_of(write.lcn), Mode::Exclusive);
-            self.chunk_done(write.request, Some(error));
+            self.write_done(&write, Some(error));
         }
-        let refused =
-            |pending: &Pending| pending.kind == PendingKind::Write && !Self::is_cached(&pending.write);
+        let refused = |pending: &Pending| pending.write().is_some_and(|write| !write.is_cached());
         let (refused, kept): (VecDeque<Pending>, VecDeque<Pending>) =
             std::mem::take(&mut self.pending).into_iter().partition(refused);
         self.pending = kept;
         for pending in refused {
-            self.chunk_done(pending.write.request, Some(error));
+            if let Work::Write(write) = pending.work {
+                self.write_done(&write, Some(error));
+            }
         }
     }
 
     fn may_start(&self) -> bool {
         let waiting = !self.pending.is_empty() || !self.granted.is_empty() || !self.filled.is_empty();
-        waiting && self.jobs.len() < self.spare_jobs_limit && self.may_record()
+        waiting && self.jobs.len() < JOBS_MAX && self.may_record()
     }
 
     /// Moves up to `limit` writes whose locks are granted into the batch, or a few more to keep a unit together; starts base
@@ -160,7 +161,7 @@ impl Engine {
     fn gather_batch(&mut self, limit: usize) {
         self.batch.clear();
         for _ in 0..self.filled.len().min(limit) {
-            let write = self.filled.remove(0);
+            let Some(write) = self.filled.pop_front() else { break };
             self.complete_write(write);
         }
         while self.batch.len() < limit || self.next_joins() {
@@ -168,7 +169,7 @@ impl Engine {
                 Some(pending) => pending,
                 None => {
                     let Some(pending) = self.pending.pop_front() else { return };
-                    let stripe = self.store.config.geometry.stripe_of(pending.write.lcn);
+                    let stripe = self.stripe_of(&pending);
                     if pending.mode != Mode::Joined && !self.locks.try_lock(stripe, pending.mode) {
                         self.wait_for(stripe, pending);
                         continue;
@@ -198,43 +199,40 @@ impl Engine {
 
     /// Queues a chunk write of a request.
     pub(super) fn queue_write(&mut self, write: ChunkWrite) {
-        let before = self.pending.back().filter(|p| p.kind == PendingKind::Write).map(|p| p.write);
-        let mode = self.mode_of(before.as_ref(), &write);
-        self.pending.push_back(Pending { write, mode, kind: PendingKind::Write });
+        let before = self.pending.back().and_then(Pending::write);
+        let mode = self.mode_of(before, &write);
+        self.pending.push_back(Pending::of_write(write, mode));
     }
 
     /// Sends granted work on its way: a read, a base read, or into the batch; `false` if buffers ran out.
     fn dispatch(&mut self, pending: Pending) -> bool {
-        match pending.kind {
-            PendingKind::Read(place) => self.issue_read(place),
-            PendingKind::Write if Self::is_cached(&pending.write) => self.batch.push(pending.write),
-            PendingKind::Write if self.is_whole(&pending.write) && self.caches_writes() => {
-                if !self.absorb(pending.write, Mode::Shared) {
+        match pending.work {
+            Work::Read { read, .. } => self.issue_read(read),
+            Work::Write(write) if write.is_cached() => self.batch.push(write),
+            Work::Write(write) if self.is_whole(&write) && self.caches_writes() => {
+                if !self.absorb(write, Mode::Shared) {
                     self.unlock(self.stripe_of(&pending), Mode::Shared);
                     self.pending.push_front(pending);
                     return self.wait_for_buffers();
                 }
             }
-            PendingKind::Write if self.is_whole(&pending.write) || self.write_mode() == Mode::Exclusive => {
-                self.batch.push(pending.write);
+            Work::Write(write) if self.is_whole(&write) || self.write_mode() == Mode::Exclusive => {
+                self.batch.push(write);
             }
-            PendingKind::Write => return self.start_base_read(pending.write),
-            PendingKind::Zero(place) => self.zero_granted(place),
-            PendingKind::Commit => self.commit_granted(self.stripe_of(&pending)),
-            PendingKind::Maintain => self.maintain_granted(self.stripe_of(&pending)),
+            Work::Write(write) => return self.start_base_read(write),
+            Work::Zero { range, .. } => self.zero_granted(range),
+            Work::Commit(stripe) => self.commit_granted(stripe),
+            Work::Maintain(stripe) => self.maintain_granted(stripe),
         }
         true
     }
 
     fn stripe_of(&self, pending: &Pending) -> StripeId {
-        self.store.config.geometry.stripe_of(pending.write.lcn)
-    }
-
-    /// Engine work that needs a stripe alone, and found it busy, waits its turn among the writers.
-    pub(super) fn queue_for_stripe(&mut self, stripe: StripeId, kind: PendingKind) {
-        let lcn = self.store.config.geometry.lcn_at(stripe, 0);
-        let write = ChunkWrite { request: u32::MAX, lcn, slot: self.zero_slot, from: 0, to: 0, class: 0 };
-        self.locks.wait(stripe, Pending { write, mode: Mode::Exclusive, kind });
+        match pending.work {
+            Work::Write(write) => self.store.config.geometry.stripe_of(write.lcn),
+            Work::Read { stripe, .. } | Work::Zero { stripe, .. } => stripe,
+            Work::Commit(stripe) | Work::Maintain(stripe) => stripe,
+        }
     }
 
     pub(super) fn is_whole(&self, write: &ChunkWrite) -> bool {
@@ -245,7 +243,7 @@ impl Engine {
     pub(super) fn mode_of(&self, before: Option<&ChunkWrite>, write: &ChunkWrite) -> Mode {
         let geometry = self.store.config.geometry;
         let joins = |before: &ChunkWrite| {
-            before.request == write.request && geometry.stripe_of(before.lcn) == geometry.stripe_of(write.lcn)
+            before.origin == write.origin && geometry.stripe_of(before.lcn) == geometry.stripe_of(write.lcn)
         };
         match self.scheme.write_lock() {
             WriteLock::Shared if self.is_whole(write) || planted(Planted::PartialUnlocked) => Mode::Shared,
@@ -266,7 +264,7 @@ impl Engine {
         if !self.caches_writes() {
             self.batch.push(write);
         } else if !self.absorb(write, Mode::Exclusive) {
-            self.filled.push(write);
+            self.filled.push_back(write);
             self.wait_for_buffers();
         }
     }
@@ -290,11 +288,7 @@ impl Engine {
                 let spare = self.pool.free_count() > self.store.slots_kept_by_copies();
                 let Some(base) = spare.then(|| self.pool.alloc()).flatten() else {
                     // Buffers come back as other work ends; until then the write keeps its place and its lock.
-                    self.pending.push_front(Pending {
-                        write,
-                        mode: Mode::Exclusive,
-                        kind: PendingKind::Write,
-                    });
+                    self.pending.push_front(Pending::of_write(write, Mode::Exclusive));
                     let stripe = self.store.config.geometry.stripe_of(write.lcn);
                     self.unlock(stripe, Mode::Exclusive);
                     return self.wait_for_buffers();
@@ -316,11 +310,11 @@ impl Engine {
             self.pool.free(base);
             let stripe = self.store.config.geometry.stripe_of(write.lcn);
             self.unlock(stripe, Mode::Exclusive);
-            return self.chunk_done(write.request, Some(error));
+            return self.write_done(&write, Some(error));
         }
         self.fill_around(&write, base);
         self.pool.free(base);
-        self.filled.push(write);
+        self.filled.push_back(write);
     }
 
     /// Copies what a partial write leaves of its chunk from `base`.
@@ -338,42 +332,49 @@ impl Engine {
             let mode = self.mode_of(refused.last(), &write);
             let stripe = self.store.config.geometry.stripe_of(write.lcn);
             self.unlock(stripe, mode);
-            self.pending.push_front(Pending { write, mode, kind: PendingKind::Write });
+            self.pending.push_front(Pending::of_write(write, mode));
         }
     }
 
     /// The array takes no writes any more: everything queued is answered with an error.
     fn refuse_pending(&mut self) {
         let geometry = self.store.config.geometry;
-        while let Some(write) = self.filled.pop() {
+        while let Some(write) = self.filled.pop_back() {
             self.unlock(geometry.stripe_of(write.lcn), Mode::Exclusive);
-            self.chunk_done(write.request, Some(EngineError::ArrayFailed));
+            self.write_done(&write, Some(EngineError::ArrayFailed));
         }
         while let Some(pending) = self.granted.pop_front().map(|p| (p, true)).or_else(|| {
             let pending = self.pending.pop_front()?;
             Some((pending, false))
         }) {
             let (pending, locked) = pending;
-            match pending.kind {
-                PendingKind::Read(place) if locked => self.issue_read(place),
-                PendingKind::Read(place) => {
-                    let stripe = geometry.stripe_of(pending.write.lcn);
+            match pending.work {
+                Work::Read { read, .. } if locked => self.issue_read(read),
+                Work::Read { read, stripe } => {
                     if self.locks.try_lock(stripe, pending.mode) {
-                        self.issue_read(place);
+                        self.issue_read(read);
                     } else {
                         self.locks.wait(stripe, pending);
                     }
                 }
-                PendingKind::Zero(place) => self.zero_granted(place),
-                PendingKind::Commit => self.commit_granted(self.stripe_of(&pending)),
-                PendingKind::Maintain => self.maintain_granted(self.stripe_of(&pending)),
-                PendingKind::Write => {
+                Work::Zero { range, .. } => self.zero_granted(range),
+                Work::Commit(stripe) => self.commit_granted(stripe),
+                Work::Maintain(stripe) => self.maintain_granted(stripe),
+                Work::Write(write) => {
                     if locked {
-                        self.unlock(geometry.stripe_of(pending.write.lcn), pending.mode);
+                        self.unlock(geometry.stripe_of(write.lcn), pending.mode);
                     }
-                    self.write_done(&pending.write, Some(EngineError::ArrayFailed));
+                    self.write_done(&write, Some(EngineError::ArrayFailed));
                 }
             }
+        }
+    }
+
+    /// A chunk write has ended: for its request, or for the entry of the cache that it was.
+    pub(super) fn write_done(&mut self, write: &ChunkWrite, error: Option<EngineError>) {
+        match write.origin {
+            Origin::Request(request) => self.chunk_done(request, error),
+            Origin::Entry(entry) => self.entry_done(entry, error),
         }
     }
 }

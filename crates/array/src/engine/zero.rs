@@ -2,13 +2,15 @@
 //! discard does not hold up other work.
 
 use super::job::JobKind;
-use super::{Engine, EngineError, Mode, Pending, PendingKind};
+use super::request::Request;
+use super::{Engine, EngineError, JOBS_MAX, Mode, Pending, Work};
 use crate::planted::{Planted, planted};
-use crate::scheme::{ChunkWrite, Located};
+use crate::scheme::{ChunkWrite, Located, Origin};
+use block::slab::Key;
 use block::{Lcn, Slot, StripeId};
 
 /// Chunks that one record of zeros covers at most.
-const ZERO_RUN_MAX: u64 = 2048;
+const STRETCH_CHUNKS_MAX: u64 = 2048;
 
 /// Chunks of zeros queued at a time by an in-place scheme.
 const ZERO_WRITES_MAX: usize = 64;
@@ -26,16 +28,16 @@ pub(super) struct Edge {
 }
 
 /// A discard in progress: chunks `next..end` of a request are still to be done.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct ZeroRun {
-    request: u32,
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ZeroRange {
+    request: Key<Request>,
     next: u64,
     end: u64,
     /// What of them is not whole (in-place schemes).
     edges: [Option<Edge>; 2],
 }
 
-impl ZeroRun {
+impl ZeroRange {
     /// The chunk that comes next.
     pub(super) fn next(&self) -> u64 {
         self.next
@@ -46,76 +48,72 @@ impl Engine {
     /// Starts freeing the chunks `from..to`; the request's own share is done when all are. The edges are chunks before and after
     /// these. An in-place scheme takes them together with the rest of their stripes, so that a discard of one stripe is all or
     /// nothing as a write is; the others write them by themselves.
-    pub(super) fn start_zero(&mut self, request: u32, from: u64, to: u64, edges: [Option<Edge>; 2]) {
+    pub(super) fn start_zero(&mut self, request: Key<Request>, from: u64, to: u64, edges: [Option<Edge>; 2]) {
         let together = self.write_mode() == Mode::Exclusive && !planted(Planted::DiscardEdgesApart);
         if together {
             let (mut next, mut end) = (from, to);
             for edge in edges.iter().flatten() {
                 (next, end) = (next.min(edge.lcn.get()), end.max(edge.lcn.get() + 1));
             }
-            return self.zeros.push_back(ZeroRun { request, next, end, edges });
+            return self.zeros.push_back(ZeroRange { request, next, end, edges });
         }
         for Edge { lcn, slot, from, to } in edges.into_iter().flatten() {
             let class = self.scheme.class_of_write(&self.store, lcn);
-            self.queue_write(ChunkWrite { request, lcn, slot, from, to, class });
+            self.queue_write(ChunkWrite { origin: Origin::Request(request), lcn, slot, from, to, class });
             self.requests[request].remaining += 1;
         }
-        self.zeros.push_back(ZeroRun { request, next: from, end: to, edges: [None; 2] });
+        self.zeros.push_back(ZeroRange { request, next: from, end: to, edges: [None; 2] });
     }
 
     /// A stretch has retired: the rest goes on.
-    pub(super) fn continue_zero(&mut self, run: ZeroRun) {
-        self.zeros.push_back(run);
+    pub(super) fn continue_zero(&mut self, range: ZeroRange) {
+        self.zeros.push_back(range);
     }
 
     /// Issues the next stretch of each discard.
     pub(super) fn drive_zeros(&mut self) {
-        while let Some(run) = self.zeros.pop_front() {
-            if run.next >= run.end {
-                self.chunk_done(run.request, None);
+        while let Some(range) = self.zeros.pop_front() {
+            if range.next >= range.end {
+                self.chunk_done(range.request, None);
                 continue;
             }
             if !self.accepts_writes() {
-                self.chunk_done(run.request, Some(EngineError::ArrayFailed));
+                self.chunk_done(range.request, Some(EngineError::ArrayFailed));
                 continue;
             }
-            if !self.may_record() || self.jobs.len() >= self.spare_jobs_limit {
-                self.zeros.push_front(run);
+            if !self.may_record() || self.jobs.len() >= JOBS_MAX {
+                self.zeros.push_front(range);
                 return;
             }
             if self.write_mode() == Mode::Exclusive {
-                return self.write_zeros(run);
+                return self.write_zeros(range);
             }
-            match self.lock_run(&run, run.next) {
-                0 => self.queue_zero(run),
-                count => self.start_stretch(run, count),
+            match self.lock_stretch(&range, range.next) {
+                0 => self.queue_zero(range),
+                count => self.start_stretch(range, count),
             }
         }
     }
 
     /// The first stripe is busy: the discard waits for it like any other work, or it might never get it.
-    fn queue_zero(&mut self, run: ZeroRun) {
-        let place = self.queued_zeros.take();
-        self.queued_zeros[place] = run;
-        let lcn = Lcn::new(run.next);
-        let write = ChunkWrite { request: run.request, lcn, slot: self.zero_slot, from: 0, to: 0, class: 0 };
-        let pending = Pending { write, mode: Mode::Exclusive, kind: PendingKind::Zero(place) };
-        self.locks.wait(self.store.config.geometry.stripe_of(lcn), pending);
+    fn queue_zero(&mut self, range: ZeroRange) {
+        let stripe = self.store.config.geometry.stripe_of(Lcn::new(range.next));
+        let work = Work::Zero { range: self.queued_zeros.insert(range), stripe };
+        self.locks.wait(stripe, Pending { mode: Mode::Exclusive, work });
     }
 
     /// The stripe that a queued discard waited for is its own now.
-    pub(super) fn zero_granted(&mut self, place: u32) {
-        let run = self.queued_zeros[place];
-        self.queued_zeros.give(place);
+    pub(super) fn zero_granted(&mut self, key: Key<ZeroRange>) {
+        let range = self.queued_zeros.remove(key);
         let geometry = self.store.config.geometry;
-        let stripe = geometry.stripe_of(Lcn::new(run.next));
+        let stripe = geometry.stripe_of(Lcn::new(range.next));
         if !self.accepts_writes() {
             self.unlock(stripe, Mode::Exclusive);
-            return self.chunk_done(run.request, Some(EngineError::ArrayFailed));
+            return self.chunk_done(range.request, Some(EngineError::ArrayFailed));
         }
-        let first = self.stripe_end(stripe).min(run.end) - run.next;
-        let rest = self.lock_run(&run, run.next + first);
-        self.start_stretch(run, first + rest);
+        let first = self.stripe_end(stripe).min(range.end) - range.next;
+        let rest = self.lock_stretch(&range, range.next + first);
+        self.start_stretch(range, first + rest);
     }
 
     fn stripe_end(&self, stripe: StripeId) -> u64 {
@@ -123,8 +121,8 @@ impl Engine {
     }
 
     /// Locks the stripes of a bounded stretch of a discard from chunk `from` on; how many chunks that is.
-    fn lock_run(&mut self, run: &ZeroRun, from: u64) -> u64 {
-        let end = run.end.min(run.next + ZERO_RUN_MAX);
+    fn lock_stretch(&mut self, range: &ZeroRange, from: u64) -> u64 {
+        let end = range.end.min(range.next + STRETCH_CHUNKS_MAX);
         let mut at = from;
         while at < end {
             let stripe = self.store.config.geometry.stripe_of(Lcn::new(at));
@@ -137,40 +135,41 @@ impl Engine {
     }
 
     /// Records `count` chunks, whose stripes are locked, as zeros.
-    fn start_stretch(&mut self, run: ZeroRun, count: u64) {
+    fn start_stretch(&mut self, range: ZeroRange, count: u64) {
         let geometry = self.store.config.geometry;
-        let place = self.take_job(JobKind::Zero(ZeroRun { next: run.next + count, ..run }));
+        let key = self.take_job(JobKind::Zero(ZeroRange { next: range.next + count, ..range }));
         let stripe_of = |lcn: u64| geometry.stripe_of(Lcn::new(lcn)).get();
-        let plan = &mut self.jobs[place].plan;
-        plan.records.zero(Lcn::new(run.next), count);
-        plan.stripes.extend((stripe_of(run.next)..=stripe_of(run.next + count - 1)).map(StripeId::new));
-        self.discard_cached(place, Lcn::new(run.next), count);
-        self.start_job(place);
+        let plan = &mut self.jobs[key].plan;
+        plan.records.zero(Lcn::new(range.next), count);
+        plan.stripes.extend((stripe_of(range.next)..=stripe_of(range.next + count - 1)).map(StripeId::new));
+        self.discard_cached(key, Lcn::new(range.next), count);
+        self.start_job(key);
     }
 
     /// In-place schemes cannot free a chunk of a stripe: zeros are written, a bounded stretch at a time. A stripe is not cut: it
     /// would be written twice, and not at once.
-    fn write_zeros(&mut self, mut run: ZeroRun) {
+    fn write_zeros(&mut self, mut range: ZeroRange) {
         let geometry = self.store.config.geometry;
-        let looked_from = run.next;
-        while run.next < run.end {
-            let lcn = Lcn::new(run.next);
-            let enough = self.pending.len() >= ZERO_WRITES_MAX || run.next - looked_from >= ZERO_LOOKS_MAX;
+        let looked_from = range.next;
+        while range.next < range.end {
+            let lcn = Lcn::new(range.next);
+            let enough = self.pending.len() >= ZERO_WRITES_MAX || range.next - looked_from >= ZERO_LOOKS_MAX;
             if enough && geometry.column_of(lcn) == 0 {
                 break;
             }
             // What was never written, or is being written just now, needs no zeros after that.
             if self.scheme.locate(&self.store, lcn) != Located::Zero {
-                let edge = run.edges.iter().flatten().find(|edge| edge.lcn == lcn);
+                let edge = range.edges.iter().flatten().find(|edge| edge.lcn == lcn);
                 let (slot, from, to) = match edge {
                     Some(edge) => (edge.slot, edge.from, edge.to),
                     None => (self.zero_slot, 0, geometry.chunk_bytes() as u32),
                 };
-                self.queue_write(ChunkWrite { request: run.request, lcn, slot, from, to, class: 0 });
-                self.requests[run.request].remaining += 1;
+                let origin = Origin::Request(range.request);
+                self.queue_write(ChunkWrite { origin, lcn, slot, from, to, class: 0 });
+                self.requests[range.request].remaining += 1;
             }
-            run.next += 1;
+            range.next += 1;
         }
-        self.zeros.push_front(run);
+        self.zeros.push_front(range);
     }
 }

@@ -14,10 +14,12 @@ pub mod raid;
 pub use options::{GROUP_BYTES_MAX, P_WAIT_NS_DEFAULT, SchemeOptions};
 pub use parity_log::full_blocks_min;
 
+use crate::engine::{Entry, Request};
 use crate::health::Health;
 use crate::plan::{Codeword, Piece, Plan, Word};
 use crate::restart::{AssembleError, RecoveryReport, Restart};
 use crate::store::{Run, Store};
+use block::slab::Key;
 use block::{ChunkAddr, ChunkIndex, DeviceSet, Lba, Lcn, Pool, Seq, Slot, StripeId};
 use format::{ArrayConfig, ListItem, RecordRef, SchemeKind};
 
@@ -25,8 +27,8 @@ use format::{ArrayConfig, ListItem, RecordRef, SchemeKind};
 /// old version. Those with `WriteLock::Exclusive` get it as the request gave it, and plan that themselves.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ChunkWrite {
-    /// The request it belongs to.
-    pub request: u32,
+    /// Whose it is.
+    pub origin: Origin,
     /// Which chunk.
     pub lcn: Lcn,
     /// Its content.
@@ -37,6 +39,25 @@ pub struct ChunkWrite {
     pub to: u32,
     /// The class of chunks that it is written together with, for schemes that have several.
     pub class: u8,
+}
+
+impl ChunkWrite {
+    /// Whether it was acknowledged long ago and comes from the write cache.
+    pub(crate) fn is_cached(&self) -> bool {
+        match self.origin {
+            Origin::Request(_) => false,
+            Origin::Entry(_) => true,
+        }
+    }
+}
+
+/// Who is told when a chunk write has ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Origin {
+    /// The request that it is part of.
+    Request(Key<Request>),
+    /// The entry of the write cache that it was.
+    Entry(Key<Entry>),
 }
 
 /// Where the newest version of a chunk is.

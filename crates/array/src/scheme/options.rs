@@ -147,8 +147,9 @@ mod tests {
         (group, config.unit_rows as usize * config.geometry.device_count())
     }
 
+    /// Requirements W-16, W-17, W-19, W-23 and H-52.
     #[test]
-    fn w16_w17_w19_w23_h52_groups_and_units_have_the_papers_sizes() {
+    fn groups_and_units_have_the_papers_sizes() {
         assert_eq!(sizes(&config(7, 1, None, 256 << 20)), (448, 512)); // 1,792 KiB
         assert_eq!(sizes(&config(6, 2, None, 256 << 20)), (384, 512)); // 1,536 KiB
         assert_eq!(sizes(&config(15, 1, Some(128), 256 << 20)), (1920, 2048)); // 7.5 MiB

@@ -1,6 +1,6 @@
 //! Opening, probing and closing members.
 
-#![allow(clippy::unwrap_used, clippy::wildcard_enum_match_arm)] // tests stop at the first surprise
+#![allow(clippy::unwrap_used, clippy::wildcard_enum_match_arm, reason = "tests stop at the first surprise")]
 
 use super::*;
 use std::os::unix::fs::symlink;

@@ -2,7 +2,7 @@
 //!
 //! Either the set's own ([`Buffers::own`]): operations copy between it and the caller's pool, and it lives as long as
 //! the set. Or the caller's pool itself ([`Buffers::shared`]): nothing is copied, and the caller has promised that the
-//! pool's memory outlives the set. See `docs/decisions/uring-buffers.md`.
+//! pool's memory outlives the set. See `docs/decisions/0012-uring-buffers.md`.
 
 use crate::member::Note;
 use block::{Pool, Slot};

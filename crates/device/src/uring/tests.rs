@@ -1,5 +1,5 @@
 //! What cannot be seen from outside: how operations are merged, and what follows from results the kernel seldom gives.
-#![allow(clippy::unwrap_used)] // a test stops at the first surprise
+#![allow(clippy::unwrap_used, reason = "tests stop at the first surprise")]
 
 use super::*;
 use crate::Membership as _;

@@ -5,8 +5,8 @@ use std::marker::PhantomData;
 /// Turns the names of pieces into pointers.
 ///
 /// # Safety
-/// While the value lives, a pointer from [`Memory::source`] is readable, and one from [`Memory::target`] readable and
-/// writable, for [`Memory::len`] bytes.
+/// While the value lives, a pointer from [`Memory::source`] is readable, and one from [`Memory::target`]
+/// readable and writable, for [`Memory::len`] bytes.
 pub(crate) unsafe trait Memory {
     /// Bytes in every piece.
     fn len(&self) -> usize;
@@ -38,7 +38,8 @@ impl<'a> Region<'a> {
             self.len,
             self.size
         );
-        // JUSTIFICATION: sources and targets are pieces of the same region; one slice each would need allocation.
+        // JUSTIFICATION: sources and targets are pieces of the same region; one slice each
+        // would need allocation.
         // SAFETY: just checked to lie within the region.
         unsafe { self.base.add(offset) }
     }

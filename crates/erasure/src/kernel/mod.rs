@@ -3,7 +3,7 @@
 //! [`combine`] and [`update`] cut a job into what one kernel call takes (up to [`TARGETS_MAX`] targets and
 //! [`TERMS_MAX`] terms) and hand out pointers; a [`Memory`] guarantees that those are in bounds. Nothing here
 //! allocates.
-#![allow(unsafe_code)]
+#![allow(unsafe_code, reason = "vector instructions; this folder is the only one of the crate that has any")]
 
 mod memory;
 mod portable;
@@ -133,11 +133,11 @@ pub(crate) enum Mode {
 /// The functions of a back end; [`Backend::kernels`] only hands out those that this CPU can run.
 pub(crate) struct Kernels {
     backend: Backend,
-    /// `targets[t] (+)= sum over terms of coefficients[t] * source`, for 1 to [`TARGETS_MAX`] targets and 1 to
-    /// [`TERMS_MAX`] terms.
+    /// `targets[t] (+)= sum over terms of coefficients[t] * source`, for 1 to [`TARGETS_MAX`] targets and 1
+    /// to [`TERMS_MAX`] terms.
     ///
-    /// SAFETY contract: every source is readable and every target readable and writable for `len` bytes, and the CPU
-    /// has the instructions of the back end. (Overlap is not unsound, merely wrong.)
+    /// SAFETY contract: every source is readable and every target readable and writable for `len` bytes, and
+    /// the CPU has the instructions of the back end. (Overlap is not unsound, merely wrong.)
     sum: unsafe fn(terms: &[Term], targets: &[*mut u8], len: usize, mode: Mode),
     /// `targets[t] += coefficients[t] * (old + new)`; same contract.
     update: unsafe fn(
@@ -149,8 +149,8 @@ pub(crate) struct Kernels {
     ),
     /// Solves along a walk over two pieces, rows and diagonals.
     ///
-    /// SAFETY contract: both pieces are readable and writable for all symbols of the ring, and the CPU has the
-    /// instructions of the back end.
+    /// SAFETY contract: both pieces are readable and writable for all symbols of the ring, and the CPU has
+    /// the instructions of the back end.
     solve: unsafe fn(pieces: (*mut u8, *mut u8), ring: ring::Ring, walk: walk::Walk),
 }
 
@@ -174,8 +174,9 @@ pub(crate) struct Shape {
     pub(crate) targets: usize,
 }
 
-/// Sets every target to the sum of all sources times their coefficients. `source` and `target` name pieces of `memory`
-/// by their position in the job; `coefficients(s, t)` are those of source `s` for the targets from position `t` on.
+/// Sets every target to the sum of all sources times their coefficients. `source` and `target` name pieces of
+/// `memory` by their position in the job; `coefficients(s, t)` are those of source `s` for the targets from
+/// position `t` on.
 pub(crate) fn combine<M: Memory>(
     kernels: &Kernels,
     memory: &mut M,
@@ -210,9 +211,10 @@ pub(crate) fn combine<M: Memory>(
             // SAFETY: the loop wrote the first `term_count`.
             let terms = unsafe { std::slice::from_raw_parts(terms.as_ptr().cast::<Term>(), term_count) };
             let mode = if first_source == 0 { Mode::Overwrite } else { Mode::Add };
-            // JUSTIFICATION: kernels use vector instructions on pieces of one region, some read and some written.
-            // SAFETY: `Memory` promises `len` readable bytes behind each source and `len` readable and writable ones
-            // behind each target; `Kernels` are only handed out if the CPU can run them.
+            // JUSTIFICATION: kernels use vector instructions on pieces of one region, some read
+            // and some written.
+            // SAFETY: `Memory` promises `len` readable bytes behind each source and `len` readable and
+            // writable ones behind each target; `Kernels` are only handed out if the CPU can run them.
             unsafe { (kernels.sum)(terms, targets, len, mode) };
         }
     }

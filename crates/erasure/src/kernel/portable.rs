@@ -1,4 +1,5 @@
-//! The lane of CPUs without a lane of their own: plain integers, which the compiler turns into what vectors there are.
+//! The lane of CPUs without a lane of their own: plain integers, which the compiler turns into what vectors
+//! there are.
 
 use super::ring::Ring;
 use super::vector::{self, Lane};

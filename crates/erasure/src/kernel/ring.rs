@@ -1,5 +1,5 @@
-//! Sums of pieces that are cut in symbols and turned on a ring of a prime number of places, as row-diagonal parity has
-//! them.
+//! Sums of pieces that are cut in symbols and turned on a ring of a prime number of places, as row-diagonal
+//! parity has them.
 //!
 //! A piece has a symbol on every place of the ring but the last, the *hole*, which counts as zeros.
 
@@ -44,9 +44,9 @@ pub(crate) struct Stretch {
     pub(crate) at: usize,
 }
 
-/// Pieces summed at a time. Each breaks the ring at its hole into runs, and every run is a call for all pieces of the
-/// round: with many pieces a round there are many small calls, with few the target is read and written more often.
-/// On a small ring all pieces fit one round; measured best on the large one.
+/// Pieces summed at a time. Each breaks the ring at its hole into runs, and every run is a call for all
+/// pieces of the round: with many pieces a round there are many small calls, with few the target is read and
+/// written more often. On a small ring all pieces fit one round; measured best on the large one.
 fn round_terms(ring: Ring) -> usize {
     if ring.prime <= TERMS_MAX { TERMS_MAX } else { 8 }
 }
@@ -90,8 +90,8 @@ pub(crate) fn sum<M: Memory>(
     }
 }
 
-/// One round of [`sum`]: up to [`TERMS_MAX`] pieces. Between two places where a piece has its hole, all pieces are
-/// contiguous, which is one call of a kernel.
+/// One round of [`sum`]: up to [`TERMS_MAX`] pieces. Between two places where a piece has its hole, all
+/// pieces are contiguous, which is one call of a kernel.
 fn sum_round(kernels: &Kernels, ring: Ring, stretch: Stretch, mode: Mode, target: *mut u8, bases: &[Base]) {
     let mut breaks = Breaks::default();
     for &(_, turn) in bases {
@@ -120,8 +120,8 @@ fn sum_round(kernels: &Kernels, ring: Ring, stretch: Stretch, mode: Mode, target
         }
         let bytes = (end - place) * ring.symbol;
         // JUSTIFICATION: as above.
-        // SAFETY: the loop wrote the first `count` terms; `sum` checked that the stretch lies within the target; the
-        // kernels are those of this CPU.
+        // SAFETY: the loop wrote the first `count` terms; `sum` checked that the stretch lies within the
+        // target; the kernels are those of this CPU.
         unsafe {
             let terms = std::slice::from_raw_parts(terms.as_ptr().cast::<Term>(), count);
             let into = target.add((stretch.at + place - stretch.first) * ring.symbol);

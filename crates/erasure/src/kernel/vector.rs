@@ -1,7 +1,7 @@
 //! The vector kernels, written once for any [`Lane`].
 //!
-//! Everything here is `inline(always)` and only ever called from a function with the lane's `target_feature`, into which
-//! it melts together with the intrinsics.
+//! Everything here is `inline(always)` and only ever called from a function with the lane's `target_feature`,
+//! into which it melts together with the intrinsics.
 #![allow(
     clippy::needless_range_loop,
     reason = "blocks of registers are indexed by target and position alike"
@@ -13,7 +13,8 @@ use std::mem::MaybeUninit;
 
 /// A vector register and what the kernels do with it.
 ///
-/// SAFETY contract of all functions: the CPU has the instructions of the lane, and pointers are good for `BYTES` bytes.
+/// SAFETY contract of all functions: the CPU has the instructions of the lane, and pointers are good for
+/// `BYTES` bytes.
 pub(super) trait Lane: Copy {
     /// Width.
     const BYTES: usize;
@@ -89,7 +90,8 @@ unsafe fn sum_fixed<V: Lane, const R: usize, const PLAIN: bool, const UNROLL: us
         unsafe { std::slice::from_raw_parts(prepared.as_ptr().cast::<Prepared<V, R>>(), terms.len()) };
     let into: [*mut u8; R] = array::from_fn(|t| targets[t]);
     let mut at = 0;
-    // JUSTIFICATION: vectors cannot be loaded from or stored to slices without bounds checks in the inner loop.
+    // JUSTIFICATION: vectors cannot be loaded from or stored to slices without bounds checks in
+    // the inner loop.
     // SAFETY: every access is below `at + n * BYTES <= len`, for which the caller vouches.
     unsafe {
         while at + UNROLL * V::BYTES <= len {
@@ -137,8 +139,8 @@ unsafe fn xor_narrow<V: Lane, const R: usize>(
     }
 }
 
-/// Loads all coefficients of a term. A plain loop: a closure passed to the standard library need not be inlined, and
-/// outside of the function with the `target_feature` every vector goes through memory.
+/// Loads all coefficients of a term. A plain loop: a closure passed to the standard library need not be
+/// inlined, and outside of the function with the `target_feature` every vector goes through memory.
 #[inline(always)]
 unsafe fn multipliers<V: Lane, const R: usize>(factors: &[V::Factor; R]) -> [V::Multiplier; R] {
     // JUSTIFICATION and SAFETY: the contract of `Lane`.

@@ -1,5 +1,5 @@
-//! The recurrence of row-diagonal parity that solves for two lost disks: from symbol to symbol, by turns along a row and
-//! along a diagonal.
+//! The recurrence of row-diagonal parity that solves for two lost disks: from symbol to symbol, by turns
+//! along a row and along a diagonal.
 
 use super::ring::Ring;
 use super::vector::Lane;
@@ -7,10 +7,10 @@ use super::{Kernels, Memory};
 
 /// A walk over the symbols of two unknown pieces, each solved from the one before.
 ///
-/// Before the walk, symbol `r` of the piece `rows` is the sum of both pieces' symbols `r`, and symbol `r` of the piece
-/// `diagonals` is the symbol `r` of `diagonals` to be, plus the symbol of `rows` that lies on the same diagonal: the one
-/// of the step before, or the one of the step after if the walk starts from a known symbol. Afterwards both have their
-/// own symbols.
+/// Before the walk, symbol `r` of the piece `rows` is the sum of both pieces' symbols `r`, and symbol `r` of
+/// the piece `diagonals` is the symbol `r` of `diagonals` to be, plus the symbol of `rows` that lies on the
+/// same diagonal: the one of the step before, or the one of the step after if the walk starts from a known
+/// symbol. Afterwards both have their own symbols.
 #[derive(Clone, Copy)]
 pub(crate) struct Walk {
     /// The names of the targets.
@@ -89,8 +89,8 @@ impl<V: Lane> Word for V {
     }
 }
 
-/// Symbols of at least so many bytes are walked over [`Wide`]: they fall on few sets of the first-level cache, so the
-/// neighbours of a vector would be gone when their turn comes.
+/// Symbols of at least so many bytes are walked over [`Wide`]: they fall on few sets of the first-level
+/// cache, so the neighbours of a vector would be gone when their turn comes.
 const WIDE_SYMBOL_BYTES: usize = 2048;
 
 /// Several vectors of a symbol at once.
@@ -140,8 +140,8 @@ impl Word for u8 {
 
 /// [`solve`] for one word at byte `at` of every symbol.
 ///
-/// SAFETY contract: the word lies within a symbol, both pieces are readable and writable for all symbols of the ring,
-/// and the CPU has the instructions of the word.
+/// SAFETY contract: the word lies within a symbol, both pieces are readable and writable for all symbols of
+/// the ring, and the CPU has the instructions of the word.
 #[inline(always)]
 unsafe fn solve_words<W: Word>(pieces: (*mut u8, *mut u8), ring: Ring, walk: Walk, at: usize) {
     let offset_of = |symbol: usize| {

@@ -23,10 +23,11 @@ struct Gfni256(__m256i);
 #[derive(Clone, Copy)]
 struct Gfni512(__m512i);
 
-// JUSTIFICATION of every block in this file: multiplying 16 to 64 bytes in one to seven instructions needs intrinsics;
-// the scalar version is 20 to 200 times slower. All of it is checked against the scalar version byte for byte.
-// SAFETY of every block in this file: the contract of `Lane`: the CPU has the instructions, pointers are good for
-// `BYTES` bytes. No load or store needs alignment.
+// JUSTIFICATION of every block in this file: multiplying 16 to 64 bytes in one to seven instructions needs
+// intrinsics; the scalar version is 20 to 200 times slower. All of it is checked against the scalar version
+// byte for byte.
+// SAFETY of every block in this file: the contract of `Lane`: the CPU has the instructions, pointers are good
+// for `BYTES` bytes. No load or store needs alignment.
 
 impl Lane for Ssse3 {
     const BYTES: usize = 16;

@@ -2,19 +2,20 @@
 
 use std::collections::BTreeMap;
 
-/// Valid pages of the blocks that are neither open nor free, sorted; pages written and valid of the open block.
+/// Valid pages of the blocks that are neither open nor free, sorted; pages written and valid of
+/// the open block.
 type State = (Vec<u8>, u8, u8);
 
 /// Most states that are looked at.
 const STATES_MAX: usize = 200_000;
 
-/// The exact write amplification of greedy GC under uniform writes with one frontier: `blocks` blocks, free ones that GC
-/// keeps not counted, of which `logical_pages` pages are mapped. `None` if there are too many states, or if there is no spare
-/// page.
+/// The exact write amplification of greedy GC under uniform writes with one frontier: `blocks` blocks, free
+/// ones that GC keeps not counted, of which `logical_pages` pages are mapped. `None` if there are too many
+/// states, or if there is no spare page.
 ///
-/// State of the chain (Bux and Iliadis 2010 call it the number of blocks with so many valid pages): how many valid pages
-/// each block has. Exact up to the last digits: states are followed from the one of a filled SSD until the distribution
-/// moves no more.
+/// State of the chain (Bux and Iliadis 2010 call it the number of blocks with so many valid pages): how many
+/// valid pages each block has. Exact up to the last digits: states are followed from the one of a filled SSD
+/// until the distribution moves no more.
 pub fn greedy_finite(blocks: u32, pages_per_block: u8, logical_pages: u32) -> Option<f64> {
     let capacity = blocks * u32::from(pages_per_block);
     if logical_pages == 0 || blocks < 2 || logical_pages >= capacity {

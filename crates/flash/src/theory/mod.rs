@@ -1,9 +1,9 @@
 //! Write amplification in closed form, to hold simulations against.
 //!
-//! All formulas are for a page-mapped SSD, every logical page mapped, steady state. `a` is the spare factor: pages of the
-//! flash per logical page, without the blocks that GC keeps free; `pages_per_block` is N_p. Where an SSD has infinitely
-//! many blocks, the number of valid pages of its blocks follows a *mean field*: a deterministic distribution instead
-//! of a random one.
+//! All formulas are for a page-mapped SSD, every logical page mapped, steady state. `a` is the spare factor:
+//! pages of the flash per logical page, without the blocks that GC keeps free; `pages_per_block` is N_p.
+//! Where an SSD has infinitely many blocks, the number of valid pages of its blocks follows a *mean field*: a
+//! deterministic distribution instead of a random one.
 //!
 //! | function | policy | blocks | pages per block | source |
 //! |---|---|---|---|---|
@@ -16,10 +16,10 @@
 //! | [`greedy_split`] | greedy, temperatures kept apart, each with its own spare factor | infinite | any | Desnoyers 2012, section 6 |
 //!
 //! - P. Desnoyers, "Analytic Modeling of SSD Write Performance", SYSTOR 2012.
-//! - B. Van Houdt, "A Mean Field Model for a Class of Garbage Collection Algorithms in Flash-based Solid State Drives",
-//!   SIGMETRICS 2013.
-//! - W. Bux, I. Iliadis, "Performance of greedy garbage collection in flash-based solid-state drives", Performance
-//!   Evaluation 67 (2010).
+//! - B. Van Houdt, "A Mean Field Model for a Class of Garbage Collection Algorithms in Flash-based Solid
+//!   State Drives", SIGMETRICS 2013.
+//! - W. Bux, I. Iliadis, "Performance of greedy garbage collection in flash-based solid-state drives",
+//!   Performance Evaluation 67 (2010).
 
 mod finite;
 
@@ -41,10 +41,11 @@ fn lambert(z: f64) -> f64 {
 
 /// Greedy GC, uniform writes, mean field; infinite if `a` is 1 or less.
 ///
-/// A block at j valid pages loses one at a rate proportional to j, so as many blocks pass every level per unit of time:
-/// there are c/j blocks at level j, above the level k from which victims are taken. Of the victims a share f has got to
-/// k - 1, the others are taken at k; x = k - f pages are copied on average. All blocks together, and their valid pages, give
-/// N_p (H(N_p) - H(k) + f/k) = a (N_p - x), H the harmonic numbers.
+/// A block at j valid pages loses one at a rate proportional to j, so as many blocks pass every level
+/// per unit of time: there are c/j blocks at level j, above the level k from which victims are taken. Of
+/// the victims a share f has got to k - 1, the others are taken at k; x = k - f pages are copied on
+/// average. All blocks together, and their valid pages, give N_p (H(N_p) - H(k) + f/k) = a (N_p - x), H
+/// the harmonic numbers.
 pub fn greedy(pages_per_block: u32, a: f64) -> f64 {
     if a <= 1.0 {
         return f64::INFINITY;
@@ -91,9 +92,10 @@ pub struct Temperature {
 
 /// FIFO GC over one frontier into which pages of several temperatures go.
 ///
-/// A page written is looked at again when T logical pages' worth of host writes have passed. A page of rate r (writes in
-/// relation to the mean) is still valid with e^(-rT), so it is programmed r / (1 - e^(-rT)) times as often; all programs
-/// in T are all pages of the flash: sum of space x rT / (1 - e^(-rT)) = a, and the write amplification is a / T.
+/// A page written is looked at again when T logical pages' worth of host writes have passed. A page of rate r
+/// (writes in relation to the mean) is still valid with e^(-rT), so it is programmed r / (1 - e^(-rT)) times
+/// as often; all programs in T are all pages of the flash: sum of space x rT / (1 - e^(-rT)) = a, and the
+/// write amplification is a / T.
 pub fn fifo_mixed(a: f64, temperatures: &[Temperature]) -> f64 {
     if a <= 1.0 {
         return f64::INFINITY;
@@ -110,8 +112,9 @@ pub fn fifo_mixed(a: f64, temperatures: &[Temperature]) -> f64 {
 
 /// Victims are the best of `choices` blocks drawn at random, uniform writes, mean field.
 ///
-/// With S(j) the share of blocks with j or more valid pages, the best of d has that many with S(j)^d. Per victim
-/// n = N_p - (copies) pages are written; blocks pass level j at n a j m(j) / N_p, which must be 1 - S(j)^d.
+/// With S(j) the share of blocks with j or more valid pages, the best of d has that many with S(j)^d.
+/// Per victim n = N_p - (copies) pages are written; blocks pass level j at n a j m(j) / N_p, which must
+/// be 1 - S(j)^d.
 pub fn d_choices(pages_per_block: u32, a: f64, choices: u32) -> f64 {
     if a <= 1.0 {
         return f64::INFINITY;
@@ -143,9 +146,10 @@ pub fn d_choices(pages_per_block: u32, a: f64, choices: u32) -> f64 {
     np / n
 }
 
-/// The least write amplification of greedy GC when two temperatures are kept apart and the spare space is divided between
-/// them at best: the minimum of the sum of writes x greedy(a of each). Global greedy GC over separate streams does not
-/// reach it: it takes victims at one level from both, which gives both the same `a`, and so `greedy(a)`.
+/// The least write amplification of greedy GC when two temperatures are kept apart and the spare space is
+/// divided between them at best: the minimum of the sum of writes x greedy(a of each). Global greedy GC over
+/// separate streams does not reach it: it takes victims at one level from both, which gives both the same
+/// `a`, and so `greedy(a)`.
 pub fn greedy_split(pages_per_block: u32, a: f64, first: Temperature) -> f64 {
     let second = Temperature { space: 1.0 - first.space, writes: 1.0 - first.writes };
     let spare = a - 1.0;
@@ -204,7 +208,8 @@ mod tests {
 
     #[test]
     fn d_choices_lie_between_random_and_greedy() {
-        // Random GC for large blocks: 1 / (1 - e^-something) has no simple form for small ones; what must hold is the order.
+        // Random GC for large blocks: 1 / (1 - e^-something) has no simple form for small ones; what must
+        // hold is the order.
         for a in [1.07, 1.15, 1.28] {
             let values = [1, 2, 4, 10, 200].map(|d| d_choices(64, a, d));
             assert!(values.windows(2).all(|pair| pair[0] > pair[1]), "{values:?}");

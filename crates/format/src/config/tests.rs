@@ -132,8 +132,8 @@ fn good_configurations_pass() {
     }
 }
 
-/// W-23: what is left over of a device behind its last whole unit counts for nothing; of each unit a row may be lost to
-/// garbage, and 18 units are kept to fill and to collect into.
+/// W-23: what is left over of a device behind its last whole unit counts for nothing; of each unit a row may
+/// be lost to garbage, and 18 units are kept to fill and to collect into.
 #[test]
 fn a_volume_of_elastic_stripes_leaves_room_for_garbage_collection() {
     assert_eq!(elastic().stripes_max(), (20 - 18) * 63);

@@ -186,7 +186,8 @@ fn records_beyond_a_frame_do_not_fit() {
     assert!(!record_fits(elastic(&members[..3], &crcs[..2])), "a member without a checksum");
 }
 
-/// a misdirected, stale, foreign or forged frame is not taken for the one asked for, and the error says which.
+/// a misdirected, stale, foreign or forged frame is not taken for the one asked for, and the
+/// error says which.
 #[test]
 fn a_frame_is_believed_only_where_it_belongs() {
     let block = sealed(&one_of_each());
@@ -224,7 +225,8 @@ fn damage_is_told_apart() {
     assert!(matches!(decode_frame(&[0; META_BYTES], &expect()), Err(FormatError::BadMagic { .. })));
 }
 
-/// The paper measures about 37 bytes per updated chunk for incremental metadata (M-13); ours must not exceed it.
+/// The paper measures about 37 bytes per updated chunk for incremental metadata (M-13); ours must
+/// not exceed it.
 #[test]
 fn a_single_chunk_update_costs_at_most_37_bytes() {
     let member = LogMember { lcn: Lcn::new(0), chunk: ChunkIndex::new(1), crc: 0 };

@@ -76,7 +76,6 @@ fn checksums_of_members_are_not_stored() {
         members: vec![member],
     };
     let read = decode_list(&words(&[item])).unwrap();
-    assert!(
-        matches!(&read[..], [ListItem::LogStripe { members, .. }] if members[..] == [LogMember { crc: 0, ..member }])
-    );
+    assert!(matches!(&read[..], [ListItem::LogStripe { members, .. }]
+            if members[..] == [LogMember { crc: 0, ..member }]));
 }

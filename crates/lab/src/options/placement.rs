@@ -137,17 +137,17 @@ impl ElasticChoices {
             ));
         }
         let kind = self.used_placement(scheme);
-        match (concern, kind) {
-            (Concern::Was, PlacementKind::Single | PlacementKind::SepBit) => Some(format!(
+        match concern {
+            Concern::Was if kind != PlacementKind::Was => Some(format!(
                 "scheme {scheme} is to place chunks by {kind}; this is an option of --placement was"
             )),
-            (Concern::NotSepBit, PlacementKind::SepBit) => Some(
+            Concern::NotSepBit if kind == PlacementKind::SepBit => Some(
                 "the placement sepbit has classes of its own for what garbage collection moves".to_owned(),
             ),
-            (Concern::SepBit, PlacementKind::Single | PlacementKind::Was) => Some(format!(
+            Concern::SepBit if kind != PlacementKind::SepBit => Some(format!(
                 "scheme {scheme} is to place chunks by {kind}; this is an option of --placement sepbit"
             )),
-            (Concern::Elastic | Concern::Was | Concern::NotSepBit | Concern::SepBit, _) => None,
+            Concern::Elastic | Concern::Was | Concern::NotSepBit | Concern::SepBit => None,
         }
     }
 

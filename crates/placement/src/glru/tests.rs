@@ -17,8 +17,9 @@ fn list(glru: &Glru, index: u32) -> Vec<(u32, u8)> {
     glru.list(index).collect()
 }
 
+/// Requirement W-01.
 #[test]
-fn w01_the_list_is_the_number_modulo_k() {
+fn the_list_is_the_number_modulo_k() {
     let mut glru = table(4, 4, GlruOptions::CERTAIN);
     for lcn in [0, 5, 10, 15, 8] {
         touch(&mut glru, lcn);
@@ -29,8 +30,9 @@ fn w01_the_list_is_the_number_modulo_k() {
     assert_eq!(list(&glru, 3), [(15, 1)]);
 }
 
+/// Requirement W-02.
 #[test]
-fn w02_counters_saturate_at_15() {
+fn counters_saturate_at_15() {
     let mut glru = table(1, 3, 0);
     for written in 1..=40_u8 {
         touch(&mut glru, 7);
@@ -43,16 +45,18 @@ fn w02_counters_saturate_at_15() {
     assert_eq!(list(&glru, 0), [(7, 15), (9, 1), (8, 1)]);
 }
 
+/// Requirement W-02.
 #[test]
-fn w02_the_low_32_bits_are_known() {
+fn the_low_32_bits_are_known() {
     let mut glru = table(128, 8, 0);
     assert_eq!(touch(&mut glru, 5), Tier::COLD);
     assert_eq!(touch(&mut glru, (1 << 32) + 5), HOT);
     assert_eq!(list(&glru, 5), [(5, 2)]);
 }
 
+/// Requirements W-03 and W-04.
 #[test]
-fn w03_w04_hits_misses_and_evictions_by_hand() {
+fn hits_misses_and_evictions_by_hand() {
     // One list of three items; every eviction test passes.
     let mut glru = table(1, 3, GlruOptions::CERTAIN);
     assert_eq!(touch(&mut glru, 1), Tier::COLD); // miss, room
@@ -71,16 +75,18 @@ fn w03_w04_hits_misses_and_evictions_by_hand() {
     assert_eq!(list(&glru, 0), [(3, 1), (4, 1), (1, 3)]);
 }
 
+/// Requirement W-03.
 #[test]
-fn w03_the_verdict_follows_the_threshold() {
+fn the_verdict_follows_the_threshold() {
     let thresholds = Thresholds::new(&[3]).unwrap();
     let mut glru = Glru::new(GlruOptions { thresholds, ..GlruOptions::default() }).unwrap();
     let verdicts: Vec<_> = (0..4).map(|_| touch(&mut glru, 1)).collect();
     assert_eq!(verdicts, [Tier::COLD, Tier::COLD, HOT, HOT]);
 }
 
+/// Requirement W-04.
 #[test]
-fn w04_a_failed_test_changes_nothing() {
+fn a_chance_not_taken_changes_nothing() {
     let mut glru = table(1, 2, 0);
     for lcn in [1, 2, 1] {
         touch(&mut glru, lcn);
@@ -92,8 +98,9 @@ fn w04_a_failed_test_changes_nothing() {
     assert_eq!(list(&glru, 0), before);
 }
 
+/// Requirement A-13.
 #[test]
-fn a13_a_list_with_room_takes_everything() {
+fn a_list_with_room_takes_everything() {
     let mut glru = table(2, 8, 0);
     for lcn in 0..100 {
         touch(&mut glru, lcn);
@@ -101,8 +108,9 @@ fn a13_a_list_with_room_takes_everything() {
     assert_eq!(list(&glru, 0), [14, 12, 10, 8, 6, 4, 2, 0].map(|lpn| (lpn, 1)));
 }
 
+/// Requirement W-04.
 #[test]
-fn w04_half_of_the_tests_pass() {
+fn half_of_the_chances_are_taken() {
     for (insert, expected) in [(GlruOptions::CERTAIN / 2, 5000), (GlruOptions::CERTAIN / 10, 1000)] {
         let mut glru = table(1, 1, insert);
         touch(&mut glru, 0);
@@ -117,8 +125,9 @@ fn w04_half_of_the_tests_pass() {
     }
 }
 
+/// Requirements W-01, W-02, W-03 and W-04.
 #[test]
-fn w01_w02_w03_w04_like_plain_lists_of_pairs() {
+fn the_table_behaves_like_plain_lists_of_pairs() {
     // Odd and even lengths: counters share bytes. With p = 1 the plain lists need no coin.
     for (lists, items) in [(3, 5), (4, 8), (1, 1), (7, 2)] {
         let mut glru = table(lists, items, GlruOptions::CERTAIN);
@@ -146,8 +155,9 @@ fn w01_w02_w03_w04_like_plain_lists_of_pairs() {
     }
 }
 
+/// Requirement W-12.
 #[test]
-fn w12_the_same_seed_gives_the_same_table() {
+fn the_same_seed_gives_the_same_table() {
     let run = |seed| {
         let mut glru = Glru::new(GlruOptions { seed, ..GlruOptions::default() }).unwrap();
         let verdicts: Vec<_> = (0..20_000_u64).map(|i| touch(&mut glru, i * i % 7919)).collect();
@@ -157,8 +167,9 @@ fn w12_the_same_seed_gives_the_same_table() {
     assert_ne!(run(3), run(4));
 }
 
+/// Requirements W-05 and W-06.
 #[test]
-fn w05_w06_memory_is_about_5_kb_whatever_was_written() {
+fn memory_is_about_5_kb_whatever_was_written() {
     let mut glru = Glru::new(GlruOptions::default()).unwrap();
     assert_eq!(size_of_val(&*glru.lpns) + size_of_val(&*glru.counters), 4608); // 1,024 items of 36 bits
     assert!(glru.memory_bytes() <= 5000, "{}", glru.memory_bytes());
@@ -169,8 +180,9 @@ fn w05_w06_memory_is_about_5_kb_whatever_was_written() {
     assert_eq!(glru.memory_bytes(), before);
 }
 
+/// Requirements W-07 and A-14.
 #[test]
-fn w07_a14_two_to_four_tiers() {
+fn two_to_four_tiers() {
     for (groups, values, by_write) in [
         (2, &[2][..], [0, 1, 1, 1, 1, 1, 1, 1, 1]),
         (3, &[2, 4], [0, 1, 1, 2, 2, 2, 2, 2, 2]),

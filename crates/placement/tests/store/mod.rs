@@ -1,7 +1,8 @@
 //! A small log-structured store to validate policies in, and what is written to it.
 //!
-//! The store keeps one open group per class in memory, writes full groups as units, and collects units above 90 %
-//! of space in use, as WAS does (Algorithms 2 and 3). It knows no stripes and no devices: a unit is a list of chunks.
+//! The store keeps one open group per class in memory, writes full groups as units, and collects units above
+//! 90 % of space in use, as WAS does (Algorithms 2 and 3). It knows no stripes and no devices: a unit is a
+//! list of chunks.
 
 use block::{Lba, Lcn};
 use placement::*;
@@ -235,8 +236,8 @@ pub fn was_synthetic(store: &mut Store, requests: usize) {
     for_was_synthetic(chunks, requests, 0.0, |chunk, sequence| store.write(chunk, sequence));
 }
 
-/// Calls `write` for each chunk of WAS Synthetic. With probability `again` a request repeats one of the 256 before it: the
-/// distribution over addresses stays, temporal locality comes in.
+/// Calls `write` for each chunk of WAS Synthetic. With probability `again` a request repeats one of the 256
+/// before it: the distribution over addresses stays, temporal locality comes in.
 pub fn for_was_synthetic(chunks: usize, requests: usize, again: f64, mut write: impl FnMut(usize, Sequence)) {
     let (mut random, mut detector) = (Random(SEED), SequenceDetector::default());
     let sectors = chunks as f64 * 8.0;
@@ -260,7 +261,8 @@ pub fn for_was_synthetic(chunks: usize, requests: usize, again: f64, mut write: 
     }
 }
 
-/// 20 % of the chunks, every fifth, get 80 % of the writes (W-37); all were written once before, in random order.
+/// 20 % of the chunks, every fifth, get 80 % of the writes (W-37); all were written once before,
+/// in random order.
 pub fn eighty_twenty(store: &mut Store, writes: usize) {
     let mut random = Random(SEED);
     let chunks = store.place.len();

@@ -1,8 +1,9 @@
 //! blkparse text in its default format: `maj,min cpu seq seconds pid action rwbs sector + sectors [process]`.
 //!
-//! Only one kind of event is a request (see [`BlkparseAction`]); the others, passthrough commands (`n (bytes)`), and
-//! the summary at the end are passed over. RWBS: a leading F is a flush, alone or with no data; D is a trim; N (no
-//! data) is passed over. The preflush of a write that carries one (`FWS` with data) is not reported.
+//! Only one kind of event is a request (see [`BlkparseAction`]); the others, passthrough commands (`n
+//! (bytes)`), and the summary at the end are passed over. RWBS: a leading F is a flush, alone or with no
+//! data; D is a trim; N (no data) is passed over. The preflush of a write that carries one (`FWS` with data)
+//! is not reported.
 
 use crate::error::excerpt;
 use crate::fields::{seconds_us, sectors, words};

@@ -1,5 +1,5 @@
-//! The common CSV form: `ts_us,dev,op,offset,len`, with or without that header. Lines that begin with `#` are comments
-//! if they come before the header and the first request; a synthetic trace is labelled there.
+//! The common CSV form: `ts_us,dev,op,offset,len`, with or without that header. Lines that begin with `#` are
+//! comments if they come before the header and the first request; a synthetic trace is labelled there.
 
 use crate::error::excerpt;
 use crate::fields::{exact_fields, number, small};

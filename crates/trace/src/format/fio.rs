@@ -8,9 +8,9 @@
 //! dev0 write 4096 8192         9000 dev0 close
 //! dev0 close
 //! ```
-//! Version 3 begins each line with microseconds since the start. Version 2 has waits in microseconds; the time is
-//! their sum. A file named `dev` + number has that device number, other names are numbered from 0 in order of
-//! appearance; two names with one number are an error.
+//! Version 3 begins each line with microseconds since the start. Version 2 has waits in microseconds; the
+//! time is their sum. A file named `dev` + number has that device number, other names are numbered from 0 in
+//! order of appearance; two names with one number are an error.
 
 use crate::error::excerpt;
 use crate::fields::{number, words};

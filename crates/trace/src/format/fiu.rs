@@ -1,6 +1,7 @@
 //! FIU (SyLab) text: `ns pid process lba sectors R|W major minor md5...`, LBA in 512-byte sectors.
 //!
-//! A process name may contain blanks, so the operation is found as the first R or W with two numbers on either side.
+//! A process name may contain blanks, so the operation is found as the first R or W with two numbers on
+//! either side.
 
 use crate::error::excerpt;
 use crate::fields::{number, sectors, words};

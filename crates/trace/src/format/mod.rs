@@ -9,9 +9,9 @@
 //! | `blkparse` | blkparse's default text | cut to us | major, minor |
 //! | `fio` | fio iolog version 2 or 3 | us; version 2 from its waits | file name; see below |
 //!
-//! MSR: in a file with several hosts the disks of the later hosts are numbered from 2^31 in order of appearance. fio: a
-//! file named `dev` + number has that number, others are numbered from 0 in order of appearance.
-//! A major and a minor number make the device number as in Linux: major x 2^20 + minor.
+//! MSR: in a file with several hosts the disks of the later hosts are numbered from 2^31 in order of
+//! appearance. fio: a file named `dev` + number has that number, others are numbered from 0 in order of
+//! appearance. A major and a minor number make the device number as in Linux: major x 2^20 + minor.
 
 mod blkparse;
 mod common;
@@ -27,8 +27,8 @@ use std::str::FromStr;
 /// Which events of a blkparse text are the requests.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, Default)]
 pub enum BlkparseAction {
-    /// Queue events if the beginning of the file has one, else issue events. A file whose first queue event comes
-    /// later than that, after issue events, is an error rather than a mixture.
+    /// Queue events if the beginning of the file has one, else issue events. A file whose first queue event
+    /// comes later than that, after issue events, is an error rather than a mixture.
     #[default]
     Auto,
     /// Q: what the file system or application asked for.
@@ -94,7 +94,8 @@ impl Format {
                 .take(LINES)
                 .filter(|line| match parser.parse(line) {
                     Ok(Some(_)) => true,
-                    // These two know their own lines that are not requests; the others pass over headers only.
+                    // These two know their own lines that are not requests; the others pass
+                    // over headers only.
                     Ok(None) => matches!(format, Self::Blkparse | Self::Fio),
                     Err(_) => false,
                 })
@@ -141,8 +142,8 @@ fn first_lines(prefix: &[u8], whole: bool) -> impl Iterator<Item = &[u8]> {
         .filter(|line| !line.trim_ascii().is_empty())
 }
 
-/// The state of reading one file in one format. `Ok(None)` is a line that is no request: a header, an event of
-/// another kind, a summary.
+/// The state of reading one file in one format. `Ok(None)` is a line that is no request: a header, an event
+/// of another kind, a summary.
 pub(crate) enum Parser {
     Common(common::Parser),
     Spc,

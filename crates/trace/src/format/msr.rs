@@ -1,8 +1,8 @@
 //! MSR Cambridge CSV: `Timestamp,Hostname,DiskNumber,Type,Offset,Size,ResponseTime`.
 //!
-//! Timestamps are Windows file times (100 ns); the trace starts with its first line, and a line with an earlier
-//! time counts as time 0. The device is the disk number. In a file with several hosts the disks of the later hosts
-//! are numbered from 2^31 in order of appearance, so that no two share a number.
+//! Timestamps are Windows file times (100 ns); the trace starts with its first line, and a line with an
+//! earlier time counts as time 0. The device is the disk number. In a file with several hosts the disks of
+//! the later hosts are numbered from 2^31 in order of appearance, so that no two share a number.
 
 use crate::error::excerpt;
 use crate::fields::{exact_fields, number, small};

@@ -1,9 +1,9 @@
 //! Stand-ins for Online and Webmail: requests of one chunk, on hot and on cold blocks.
 //!
-//! The hot blocks are a fifth of the unique chunks and get the published share; the cold ones are as many as it takes
-//! for the published number to be met by the writes left. Popularity has these two levels because the papers' own
-//! figures ask for it: of a more uneven hot fifth, merging both traces would raise the top-20 % share above the
-//! 80.88 % printed for Online+Webmail.
+//! The hot blocks are a fifth of the unique chunks and get the published share; the cold ones are as many as
+//! it takes for the published number to be met by the writes left. Popularity has these two levels because
+//! the papers' own figures ask for it: of a more uneven hot fifth, merging both traces would raise the top-20
+//! % share above the 80.88 % printed for Online+Webmail.
 
 use super::published::{WAS_ONLINE, WAS_ONLINE_WEBMAIL, WAS_WEBMAIL, WasRow};
 use super::solve::places_for;
@@ -42,8 +42,9 @@ impl Level {
     }
 }
 
-/// Cold blocks that both write, so that the merged trace has the published unique chunks: with a, b and c the shares of
-/// blocks met that only the first, only the second, and both write, each shared block takes a + b - c off the sum.
+/// Cold blocks that both write, so that the merged trace has the published unique chunks: with a, b and c the
+/// shares of blocks met that only the first, only the second, and both write, each shared block takes a + b -
+/// c off the sum.
 fn shared_count(first: Level, second: Level, row: &WasRow) -> u64 {
     let (a, b) = (first.met(), second.met());
     let c = -(-first.cold_writes_mean - second.cold_writes_mean).exp_m1();
@@ -104,8 +105,8 @@ impl Blocks {
         Self::new(vec![stream], 0, WEEK_US / row.request_count as f64, seed)
     }
 
-    /// Online and Webmail over the same week. Ranks: Online's hot and cold blocks, the last of which are the first of
-    /// Webmail's cold ones, and Webmail's hot ones.
+    /// Online and Webmail over the same week. Ranks: Online's hot and cold blocks, the last of which are the
+    /// first of Webmail's cold ones, and Webmail's hot ones.
     pub(super) fn merged(request_count: u64, seed: u64) -> Self {
         let (online, webmail) = (Level::of(&WAS_ONLINE), Level::of(&WAS_WEBMAIL));
         let row = &WAS_ONLINE_WEBMAIL;

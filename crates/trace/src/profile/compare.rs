@@ -30,8 +30,8 @@ pub struct Comparison {
     pub verdict: Verdict,
 }
 
-/// Holds counted figures against the targets of the label's profile. `None` if they were counted with chunks of another
-/// size than the papers'. `collector` is the one that `stats` come from.
+/// Holds counted figures against the targets of the label's profile. `None` if they were counted with chunks
+/// of another size than the papers'. `collector` is the one that `stats` come from.
 pub fn compare(label: &Label, collector: StatsCollector) -> (Stats, Option<Vec<Comparison>>) {
     let options =
         GenerateOptions { profile: label.profile, request_count: Some(1), seed: 0, range_bytes: None };

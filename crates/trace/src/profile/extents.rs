@@ -1,9 +1,9 @@
 //! Stand-ins for EPLOG's traces: one extent of written chunks in every 1 MiB segment of the footprint.
 //!
-//! A random write draws an extent and a place in it; a near one continues where the write before ended, or, if it
-//! does not fit there, lies anywhere in the same extent that is near. So segments give the working set, extents the
-//! unique chunks, the extents of a hot fifth their share of the chunk writes, and counters the share of random
-//! writes. Reads are like random writes.
+//! A random write draws an extent and a place in it; a near one continues where the write before ended, or,
+//! if it does not fit there, lies anywhere in the same extent that is near. So segments give the working set,
+//! extents the unique chunks, the extents of a hot fifth their share of the chunk writes, and counters the
+//! share of random writes. Reads are like random writes.
 
 use super::published::{EPLOG_FIN, EplogRow, WAS_FINANCIAL1};
 use super::solve::SizeMix;
@@ -18,10 +18,12 @@ const SEGMENTS_PER_GIB: f64 = 1024.0;
 /// A write no longer than this stays near the one before anywhere at an extent's end.
 const CHUNKS_PER_WRITE_MAX: u32 = 15;
 const HOUR_US: f64 = 3600e6;
-/// Draws of a random place before one that happens to be near is taken; a draw is near with odds below 1 in 1,000.
+/// Draws of a random place before one that happens to be near is taken; a draw is near with odds below
+/// 1 in 1,000.
 const DRAWS_MAX: u32 = 100;
 
-/// Write lengths in sectors among the first 10,000 requests of Financial1, and how often; those seen 60 times or more.
+/// Write lengths in sectors among the first 10,000 requests of Financial1, and how often; those seen 60 times
+/// or more.
 const FIN_HEAD_WRITES: [(u32, f64); 13] = [
     (1, 772.0),
     (2, 1019.0),
@@ -63,8 +65,8 @@ fn segments(row: &EplogRow) -> u64 {
     (row.working_set_gib * SEGMENTS_PER_GIB).round() as u64
 }
 
-/// FIN satisfies both papers at once. Of a write of s sectors at any sector, (s + 7) / 8 chunks are touched on
-/// average, so the chunk writes give the mean write; the mean of all requests gives the mean read.
+/// FIN satisfies both papers at once. Of a write of s sectors at any sector, (s + 7) / 8 chunks are touched
+/// on average, so the chunk writes give the mean write; the mean of all requests gives the mean read.
 fn plan_fin() -> Plan {
     let was = &WAS_FINANCIAL1;
     let write_count = was.request_count as f64 * was.write_share;
@@ -87,8 +89,9 @@ fn plan_fin() -> Plan {
     }
 }
 
-/// Of the others only the mean of whole chunks is published: lengths of 1 to 15 chunks, as even as the mean allows. How
-/// much of a segment is written is not: as much as in FIN, the one trace of which both figures are known.
+/// Of the others only the mean of whole chunks is published: lengths of 1 to 15 chunks, as even as the mean
+/// allows. How much of a segment is written is not: as much as in FIN, the one trace of which both figures
+/// are known.
 fn plan_of(row: &EplogRow) -> Plan {
     let even: Vec<_> = (1..=CHUNKS_PER_WRITE_MAX).map(|chunks| (chunks, 1.0)).collect();
     let segment_count = segments(row);
@@ -177,7 +180,8 @@ impl Extents {
         self.extent(scatter(rank, self.stride, segment_count))
     }
 
-    /// A place for `units` in the extent, from its unit `first` on; all sectors of a chunk are equally likely starts.
+    /// A place for `units` in the extent, from its unit `first` on; all sectors of a chunk are
+    /// equally likely starts.
     fn place(&mut self, extent: Extent, first: u64, units: u64) -> u64 {
         let chunk_units = CALIBRATED_CHUNK_BYTES / self.plan.unit_bytes;
         // Longest lengths are a third of an extent, so there is room.

@@ -1,5 +1,5 @@
-//! The line that labels a generated trace as synthetic: a comment at its beginning that the reader of the common form
-//! passes over, and from which everything can be generated again.
+//! The line that labels a generated trace as synthetic: a comment at its beginning that the reader of the
+//! common form passes over, and from which everything can be generated again.
 
 use super::{Profile, RANGE_BYTES_MAX};
 use std::fmt;
@@ -8,8 +8,8 @@ const BEGIN: &str = "# elastripe synthetic:";
 
 /// What a synthetic trace says of itself.
 ///
-/// `# elastripe synthetic: profile=zipf:0.99 requests=1000000 seed=7 range=1073741824`; `range` with `zipf` and `uniform`
-/// only.
+/// `# elastripe synthetic: profile=zipf:0.99 requests=1000000 seed=7 range=1073741824`; `range` with `zipf`
+/// and `uniform` only.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Label {
     /// The kind of trace.

@@ -1,11 +1,12 @@
-//! Synthetic traces by profile (`trace generate`): the WAS paper's own Synthetic, Zipf and uniform writes, and stand-ins
-//! for the papers' traces, which cannot be had whole.
+//! Synthetic traces by profile (`trace generate`): the WAS paper's own Synthetic, Zipf and uniform writes,
+//! and stand-ins for the papers' traces, which cannot be had whole.
 //!
 //! # What a stand-in is
-//! A stand-in reaches every figure that the papers print of a trace, and nothing else of it. All parameters follow from
-//! those figures when the generator is made (`solve.rs` has the equations); what is not published is filled in by the
-//! assumption that says least, and listed here. A stand-in has no locality in time (each request is drawn afresh), no
-//! daily rhythm, and two levels of popularity at most; results that depend on such things are not results on the trace.
+//! A stand-in reaches every figure that the papers print of a trace, and nothing else of it. All parameters
+//! follow from those figures when the generator is made (`solve.rs` has the equations); what is not published
+//! is filled in by the assumption that says least, and listed here. A stand-in has no locality in time (each
+//! request is drawn afresh), no daily rhythm, and two levels of popularity at most; results that depend on
+//! such things are not results on the trace.
 //!
 //! | profile | figures from | solved | assumed |
 //! |---|---|---|---|
@@ -17,11 +18,12 @@
 //! | `zipf:THETA`, `uniform` | none | nothing | one-chunk writes at 4 KiB boundaries |
 //!
 //! # Definitions
-//! Those of [`crate::Stats`], with chunks of 4096 bytes: a write touches every chunk between its start rounded down and
-//! its end rounded up; it is random if it starts 64 KiB or more from the end of the write before; the working set of
-//! EPLOG's Table 2 is the footprint in 1 MiB segments, its KB and GB are 2^10 and 2^30 bytes; the unique chunks of
-//! WAS's Table I are those written. Times: 12 hours for `fin` and a week for `web`, `usr`, `mds` as EPLOG says; a week
-//! for `online` and `webmail`, 1 ms between requests for the others, which no paper says.
+//! Those of [`crate::Stats`], with chunks of 4096 bytes: a write touches every chunk between its start
+//! rounded down and its end rounded up; it is random if it starts 64 KiB or more from the end of the write
+//! before; the working set of EPLOG's Table 2 is the footprint in 1 MiB segments, its KB and GB are
+//! 2^10 and 2^30 bytes; the unique chunks of WAS's Table I are those written. Times: 12 hours for `fin` and a
+//! week for `web`, `usr`, `mds` as EPLOG says; a week for `online` and `webmail`, 1 ms between requests for
+//! the others, which no paper says.
 
 mod blocks;
 mod compare;
@@ -54,9 +56,9 @@ const ZIPF_EXPONENT_MAX: f64 = 5.0;
 /// What kind of trace to generate.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Profile {
-    /// The WAS paper's Synthetic workload as X-15 derives it: 8 KiB writes at 512-byte boundaries, their addresses
-    /// normally distributed with deviation 0.078 x range, so that the middle fifth of the range gets 80 % of the
-    /// requests. The range is what makes the unique chunks come out.
+    /// The WAS paper's Synthetic workload as X-15 derives it: 8 KiB writes at 512-byte boundaries, their
+    /// addresses normally distributed with deviation 0.078 x range, so that the middle fifth of the range
+    /// gets 80 % of the requests. The range is what makes the unique chunks come out.
     WasSynthetic,
     /// Stand-in for Financial1 (SPC), EPLOG's FIN.
     Fin,
@@ -143,7 +145,8 @@ impl Profile {
         "uniform",
     ];
 
-    /// Requests at full length: the published number (EPLOG's Table 2 has writes only). `None` if nothing is published.
+    /// Requests at full length: the published number (EPLOG's Table 2 has writes only). `None` if
+    /// nothing is published.
     pub fn published_request_count(self) -> Option<u64> {
         match self {
             Self::WasSynthetic => Some(published::WAS_SYNTHETIC.request_count),

@@ -1,9 +1,9 @@
 //! The WAS paper's Synthetic workload as X-15 derives it.
 //!
-//! The paper says: normally distributed addresses, a fifth of them accessed by 80 % of the requests, writes only. Table
-//! I adds 8,192-byte requests that touch 2.875 chunks each: 1/8 x 2 + 7/8 x 3, so they start at any of the eight sectors
-//! of a chunk. The middle fifth of the range gets 80 % if the range's tenth is 1.2816 deviations: deviation = 0.078 x
-//! range. What remains, the range, is solved from the unique chunks.
+//! The paper says: normally distributed addresses, a fifth of them accessed by 80 % of the requests, writes
+//! only. Table I adds 8,192-byte requests that touch 2.875 chunks each: 1/8 x 2 + 7/8 x 3, so they start at
+//! any of the eight sectors of a chunk. The middle fifth of the range gets 80 % if the range's tenth is
+//! 1.2816 deviations: deviation = 0.078 x range. What remains, the range, is solved from the unique chunks.
 
 use super::CALIBRATED_CHUNK_BYTES;
 use super::published::WAS_SYNTHETIC;
@@ -19,8 +19,8 @@ const DEVIATION: f64 = 0.078;
 const CHUNKS_PER_REQUEST: f64 = 2.875;
 const INTERVAL_US_MEAN: f64 = 1000.0;
 
-/// Unique chunks expected of `request_count` requests if a deviation is so many chunks: the sum over the range of the
-/// probabilities 1 - exp(-expected writes of the chunk), as an integral by Simpson's rule.
+/// Unique chunks expected of `request_count` requests if a deviation is so many chunks: the sum over the
+/// range of the probabilities 1 - exp(-expected writes of the chunk), as an integral by Simpson's rule.
 fn unique_expected(deviation_chunks: f64, request_count: f64) -> f64 {
     const STEPS: u32 = 2000;
     let half = 0.5 / DEVIATION;
@@ -47,7 +47,8 @@ fn unique_expected(deviation_chunks: f64, request_count: f64) -> f64 {
 fn solve_range_chunks() -> u64 {
     let row = &WAS_SYNTHETIC;
     let unique = row.unique_chunk_count as f64;
-    // A range of as many chunks is too small, one a hundred times as large gives more unique chunks than wanted.
+    // A range of as many chunks is too small, one a hundred times as large gives more unique
+    // chunks than wanted.
     let deviation = rising_zero(DEVIATION * unique, 100.0 * DEVIATION * unique, |deviation| {
         unique_expected(deviation, row.request_count as f64) - unique
     });

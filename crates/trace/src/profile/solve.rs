@@ -14,8 +14,8 @@ pub(super) fn rising_zero(mut low: f64, mut high: f64, function: impl Fn(f64) ->
     low + (high - low) / 2.0
 }
 
-/// How many equally likely places there must be for `draws` of them to meet `distinct` different ones on average:
-/// n (1 - exp(-draws / n)) = distinct, which needs more draws than distinct places.
+/// How many equally likely places there must be for `draws` of them to meet `distinct` different ones on
+/// average: n (1 - exp(-draws / n)) = distinct, which needs more draws than distinct places.
 pub(super) fn places_for(distinct: f64, draws: f64) -> f64 {
     rising_zero(distinct, distinct * 1e6, |places| places * -(-draws / places).exp_m1() - distinct)
 }
@@ -28,9 +28,10 @@ pub(super) struct SizeMix {
 }
 
 impl SizeMix {
-    /// The mix nearest to `base` (length in units, weight) whose mean is `mean`: every weight times exp(t x length),
-    /// with the t that gives the mean. This is the least change in relative entropy; of equal weights it makes the mix
-    /// of largest entropy. `mean` must lie between the shortest and the longest length.
+    /// The mix nearest to `base` (length in units, weight) whose mean is `mean`: every weight times
+    /// exp(t x length), with the t that gives the mean. This is the least change in relative entropy;
+    /// of equal weights it makes the mix of largest entropy. `mean` must lie between the shortest and
+    /// the longest length.
     pub(super) fn tilted(base: &[(u32, f64)], mean: f64) -> Self {
         let longest = base.iter().map(|&(units, _)| f64::from(units)).fold(1.0, f64::max);
         let weights = |tilt: f64| {

@@ -5,8 +5,8 @@ use std::io::Write;
 use std::path::PathBuf;
 use trace::{ReadOptions, Request, TraceReader};
 
-/// A file of the collection of real traces, which is not part of the repository. Absent: says so on the terminal, past
-/// the test harness's capture, and returns `None`.
+/// A file of the collection of real traces, which is not part of the repository. Absent: says so on the
+/// terminal, past the test harness's capture, and returns `None`.
 pub fn shared_trace(name: &str) -> Option<PathBuf> {
     let root = std::env::var_os("ELASTRIPE_TRACES").map_or_else(
         || PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/traces")),
@@ -24,7 +24,8 @@ pub fn shared_trace(name: &str) -> Option<PathBuf> {
     None
 }
 
-/// The trace that is part of the repository: what is shown with real traces is shown with it too, wherever the tests run.
+/// The trace that is part of the repository: what is shown with real traces is shown with it too, wherever
+/// the tests run.
 pub fn bundled_trace() -> PathBuf {
     PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../fixtures/traces/synthetic.csv.zst"))
 }

@@ -139,7 +139,7 @@ impl Engine {
                 }
             };
             walker.reading = Some(reading);
-            let tag = Tag { purpose: Purpose::Patrol, dev: walker.dev, id: 0, step: 0 };
+            let tag = Tag { purpose: Purpose::Patrol, dev: walker.dev };
             let length = u64::from(blocks) * META_BYTES as u64;
             self.patrol.round.iter_mut().for_each(|round| round.read_bytes += length);
             self.push_op(tag, OpKind::Read, Stream::Metadata, offset, length, Some(walker.slot));
@@ -209,9 +209,9 @@ impl Engine {
     }
 
     /// A walker's stretch was read.
-    pub(in super::super) fn patrol_done(&mut self, tag: Tag, result: Result<(), IoFault>) {
+    pub(in super::super) fn patrol_done(&mut self, dev: DevIndex, result: Result<(), IoFault>) {
         let Some(round) = &mut self.patrol.round else { return };
-        let at = round.walkers.iter().position(|walker| walker.dev == tag.dev && walker.is_reading());
+        let at = round.walkers.iter().position(|walker| walker.dev == dev && walker.is_reading());
         let mut walker = round.walkers.swap_remove(at.expect("a walker waits for what it reads"));
         let reading = walker.reading.take().expect("a walker waits for what it reads");
         if self.is_there(&walker) {

@@ -5,8 +5,9 @@ use super::rows::RowWord;
 use crate::create::{CreateOptions, plan_config};
 use crate::health::Health;
 use crate::plan::{Codeword, Plan, Word};
-use crate::scheme::{ChunkWrite, CollectOutcome, Located, Scheme, SchemeOptions};
+use crate::scheme::{ChunkWrite, CollectOutcome, Located, Origin, Scheme, SchemeOptions};
 use crate::store::Store;
+use block::slab::Key;
 use block::{Geometry, Lba, Lcn, Pool, Seq};
 use format::{
     CodeKind, Consistency, ElasticMember, LayoutKind, MemberEntry, MemberState, RecordRef, SchemeKind,
@@ -57,7 +58,14 @@ impl Bench {
             self.scheme.begin_write(Lba::new(lcn * 8), 8);
             let class = self.scheme.class_of_write(&self.store, Lcn::new(lcn));
             let slot = self.pool.alloc().expect("enough slots");
-            writes.push(ChunkWrite { request: 0, lcn: Lcn::new(lcn), slot, from: 0, to: CHUNK, class });
+            writes.push(ChunkWrite {
+                origin: Origin::Request(Key::from_index(0)),
+                lcn: Lcn::new(lcn),
+                slot,
+                from: 0,
+                to: CHUNK,
+                class,
+            });
         }
         let (mut plan, mut refused) = (Plan::default(), Vec::new());
         let pool = &mut self.pool;
@@ -136,8 +144,9 @@ fn same(found: &str, expected: &str) {
     assert_eq!(found, expected);
 }
 
+/// Requirement W-18.
 #[test]
-fn w18_chunks_of_a_batch_fill_stripes_and_the_rest_makes_a_short_one() {
+fn chunks_of_a_batch_fill_stripes_and_the_rest_makes_a_short_one() {
     let mut bench = Bench::new(3, 1, 4, 8, &SchemeOptions::default());
     same(
         &bench.write(&[5, 0, 9, 2]),
@@ -157,8 +166,9 @@ fn w18_chunks_of_a_batch_fill_stripes_and_the_rest_makes_a_short_one() {
     assert_eq!((word.pieces.len(), word.data_count), (2, 1), "columns never written are no part of it");
 }
 
+/// Requirement W-25.
 #[test]
-fn w25_collection_moves_what_is_valid_together_and_frees_the_unit() {
+fn collection_moves_what_is_valid_together_and_frees_the_unit() {
     let mut bench = Bench::new(2, 1, 2, 40, &SchemeOptions::default());
     bench.fill();
     let freed_before = bench.store.freed.len();

@@ -4,8 +4,9 @@ use super::{ParityLog, STRIPE_DELTAS_MAX, deltas_max};
 use crate::create::{CreateOptions, plan_config};
 use crate::health::Health;
 use crate::plan::{Codeword, Plan, Word};
-use crate::scheme::{ChunkWrite, CommitOutcome, Scheme};
+use crate::scheme::{ChunkWrite, CommitOutcome, Origin, Scheme};
 use crate::store::Store;
+use block::slab::Key;
 use block::{ChunkIndex, DevIndex, Geometry, Lcn, Pool, Seq, StripeId};
 use format::{
     CodeKind, Consistency, InPlacePiece, LayoutKind, ListItem, MemberEntry, MemberState, RecordRef,
@@ -56,7 +57,14 @@ impl Bench {
             let from = offset.saturating_sub(lcn * chunk).min(chunk) as u32;
             let to = (offset + length - lcn * chunk).min(chunk) as u32;
             let slot = self.pool.alloc().expect("enough slots");
-            writes.push(ChunkWrite { request: 0, lcn: Lcn::new(lcn), slot, from, to, class: 0 });
+            writes.push(ChunkWrite {
+                origin: Origin::Request(Key::from_index(0)),
+                lcn: Lcn::new(lcn),
+                slot,
+                from,
+                to,
+                class: 0,
+            });
         }
         let (mut plan, mut refused) = (Plan::default(), Vec::new());
         let pool = &mut self.pool;
@@ -348,7 +356,14 @@ fn a_full_log_is_refused_and_says_that_a_commit_helps() {
     let mut bench = Bench::new(2, 1, 0);
     while bench.store.log.reserve_chunk(64) {}
     let slot = bench.pool.alloc().expect("enough slots");
-    let write = ChunkWrite { request: 0, lcn: Lcn::new(0), slot, from: 0, to: CHUNK, class: 0 };
+    let write = ChunkWrite {
+        origin: Origin::Request(Key::from_index(0)),
+        lcn: Lcn::new(0),
+        slot,
+        from: 0,
+        to: CHUNK,
+        class: 0,
+    };
     let (mut writes, mut refused, mut plan) = (vec![write], Vec::new(), Plan::default());
     let (store, pool) = (&mut bench.store, &mut bench.pool);
     bench.scheme.plan_writes(store, &bench.health, pool, &mut writes, &mut refused, &mut plan);

@@ -4,8 +4,9 @@ use super::Raid;
 use crate::create::{CreateOptions, plan_config};
 use crate::health::Health;
 use crate::plan::Plan;
-use crate::scheme::{ChunkWrite, Scheme};
+use crate::scheme::{ChunkWrite, Origin, Scheme};
 use crate::store::Store;
+use block::slab::Key;
 use block::{DevIndex, Geometry, Lcn, Pool, Seq, StripeId};
 use format::{
     CodeKind, Consistency, InPlacePiece, LayoutKind, MemberEntry, MemberState, RecordRef, SchemeKind,
@@ -57,7 +58,14 @@ impl Bench {
                 let from = offset.saturating_sub(lcn * chunk).min(chunk) as u32;
                 let to = (offset + length - lcn * chunk).min(chunk) as u32;
                 let slot = self.pool.alloc().expect("enough slots");
-                writes.push(ChunkWrite { request, lcn: Lcn::new(lcn), slot, from, to, class: 0 });
+                writes.push(ChunkWrite {
+                    origin: Origin::Request(Key::from_index(request)),
+                    lcn: Lcn::new(lcn),
+                    slot,
+                    from,
+                    to,
+                    class: 0,
+                });
             }
         }
         let (mut plan, mut refused) = (Plan::default(), Vec::new());
