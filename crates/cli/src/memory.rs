@@ -7,7 +7,8 @@ use lab::failure::Failure;
 use node::memory::{machine_bytes, show_need};
 use node::units::{parse_size, show_size};
 
-/// An array whose chunk size is chosen takes at most one in so many bytes of the machine's memory: others want some, too.
+/// An array whose chunk size is chosen takes at most one in so many bytes of the machine's memory: others
+/// want some, too.
 const SHARE_DIVISOR: u64 = 2;
 
 /// The option by which an operator says what an array may take.

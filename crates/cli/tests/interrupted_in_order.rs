@@ -1,4 +1,5 @@
-//! SIGINT and SIGTERM in a command that runs an array by itself: the work is given up, and the array is stopped in order.
+//! SIGINT and SIGTERM in a command that runs an array by itself: the work is given up, and the array is
+//! stopped in order.
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
 mod common;

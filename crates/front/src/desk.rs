@@ -1,8 +1,8 @@
-//! The front desk: requests that were taken in and are being carried out, of all connections together, and the slots
-//! they hold.
+//! The front desk: requests that were taken in and are being carried out, of all connections together, and
+//! the slots they hold.
 //!
-//! A *request* is what a client sent; a *piece* is a part of it that went to the volume under its own tag. Entries are
-//! reused together with their vectors, so a running server allocates nothing per request.
+//! A *request* is what a client sent; a *piece* is a part of it that went to the volume under its own tag.
+//! Entries are reused together with their vectors, so a running server allocates nothing per request.
 
 use crate::command::Command;
 use crate::export::Export;
@@ -233,8 +233,9 @@ impl Desk {
         index
     }
 
-    /// Makes a piece with its slots, all at once: nobody waits for slots while sitting on half a piece, so no two
-    /// connections can wait for each other. The first piece of a request finds its slots under the same rule.
+    /// Makes a piece with its slots, all at once: nobody waits for slots while sitting on half a piece, so
+    /// no two connections can wait for each other. The first piece of a request finds its slots under the
+    /// same rule.
     pub(crate) fn open_piece(
         &mut self,
         volume: &mut dyn Volume,

@@ -16,8 +16,8 @@ thread_local! {
     static COUNT: Cell<usize> = const { Cell::new(0) };
 }
 
-// SAFETY: every call goes to the system allocator unchanged; counting touches only a thread-local integer without a
-// destructor, which neither allocates nor unwinds.
+// SAFETY: every call goes to the system allocator unchanged; counting touches only a thread-local integer
+// without a destructor, which neither allocates nor unwinds.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         COUNT.set(COUNT.get() + 1);

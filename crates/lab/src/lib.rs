@@ -1,4 +1,5 @@
-//! The laboratory: traces replayed through arrays, schemes measured side by side, SSDs simulated, results drawn.
+//! The laboratory: traces replayed through arrays, schemes measured side by side, SSDs simulated, results
+//! drawn.
 #![forbid(unsafe_code)]
 #![deny(
     clippy::print_stdout,

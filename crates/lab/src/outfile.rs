@@ -1,5 +1,5 @@
-//! Files that commands write: found out before the work that fills them, whole or not at all, and never anything but files
-//! destroyed.
+//! Files that commands write: found out before the work that fills them, whole or not at all, and never
+//! anything but files destroyed.
 //!
 //! | what is there | what happens |
 //! |---|---|
@@ -121,7 +121,8 @@ impl OutFile {
         same && (io::stdout().is_terminal() || !file.file_type().is_char_device())
     }
 
-    /// Lets it be written. Without an error nothing is left of what was there, with one nothing of what is new.
+    /// Lets it be written. Without an error nothing is left of what was there, with one nothing of what is
+    /// new.
     pub fn write<T>(self, with: impl FnOnce(File) -> Result<T, Failure>) -> Result<T, Failure> {
         let cannot = |error: io::Error| Failure::new(format!("{}: cannot write: {error}", self.name));
         let place = match &self.way {

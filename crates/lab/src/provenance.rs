@@ -20,7 +20,8 @@ pub fn commit() -> Option<String> {
     (!COMMIT.is_empty()).then(|| format!("{COMMIT}{changed}"))
 }
 
-/// What tells this program from every other build: a hash of it. A commit would not do, as sources change between two.
+/// What tells this program from every other build: a hash of it. A commit would not do, as sources change
+/// between two.
 pub fn build() -> &'static str {
     static BUILD: OnceLock<String> = OnceLock::new();
     // A program that cannot be read is told apart by its commit.

@@ -1,5 +1,5 @@
-//! On what terms results came about, in words for below a table: schemes do not answer writes at the same moment, and figures
-//! side by side look as if they did.
+//! On what terms results came about, in words for below a table: schemes do not answer writes at the same
+//! moment, and figures side by side look as if they did.
 
 /// What write amplification counts, wherever it is shown.
 pub const ACCOUNTS: &str = "WA: bytes written to the SSDs, metadata (column) included, per byte of users; bytes to log devices \

@@ -1,4 +1,5 @@
-//! An array within a program of one's own: made of three files, written, flushed, read back, stopped in order.
+//! An array within a program of one's own: made of three files, written, flushed, read back, stopped in
+//! order.
 //!
 //! `cargo run -p elastripe-node --example embed -- DIRECTORY`, where the files are made.
 

@@ -1,5 +1,6 @@
-//! What must hold before a member is failed, replaced or added: the same checks on a running array and, before a command
-//! assembles one for itself, on what its superblocks say, so that a refusal changes nothing.
+//! What must hold before a member is failed, replaced or added: the same checks on a running array and,
+//! before a command assembles one for itself, on what its superblocks say, so that a refusal changes
+//! nothing.
 
 use crate::error::{Error, Refusal};
 use crate::open::{Candidate, Found, array_name, look_at, member_name};
@@ -200,8 +201,8 @@ impl View {
         Err(Refusal::CannotBeSpared { name: self.name_of(dev), missing, tolerated })
     }
 
-    /// Refuses a device that works for an array or holds somebody's content. A former member of this array is welcome
-    /// back.
+    /// Refuses a device that works for an array or holds somebody's content. A former member of this array
+    /// is welcome back.
     fn check_unused(&self, candidate: &Candidate, caution: Caution) -> Result<(), Refusal> {
         let path = candidate.path.clone();
         for dev in self.members().filter(|&dev| self.is_in_service(dev)) {
@@ -239,7 +240,7 @@ fn too_small(path: &Path, found_bytes: u64, needed_bytes: u64) -> Refusal {
 
 /// Whether two paths lead to one file.
 pub fn same_file(one: &Path, other: &Path) -> bool {
-    // The second first: what a user names is often no path at all, and looking at the path of a member that does not answer
-    // may take for ever.
+    // The second first: what a user names is often no path at all, and looking at the path of a member that
+    // does not answer may take for ever.
     one == other || other.canonicalize().is_ok_and(|b| one.canonicalize().is_ok_and(|a| a == b))
 }

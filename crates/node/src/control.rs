@@ -1,8 +1,8 @@
 //! The control socket of a served array: where it is, and what is said over it.
 //!
-//! One JSON object per line: a [`Request`] from the client, one [`Reply`] from the server, as often as the client likes.
-//! The server answers when the thing asked for has happened or, for rebuild and scrub, has begun; their progress is
-//! polled with [`Request::Status`].
+//! One JSON object per line: a [`Request`] from the client, one [`Reply`] from the server, as often as the
+//! client likes. The server answers when the thing asked for has happened or, for rebuild and scrub, has
+//! begun; their progress is polled with [`Request::Status`].
 
 use crate::error::{Error, Silence};
 use crate::operate::Steering;
@@ -137,8 +137,8 @@ pub fn run_dir() -> PathBuf {
     }
 }
 
-/// Makes the directory, for this user alone, unless it is there. Somebody else's is refused: whoever owns it could
-/// answer in the array's name.
+/// Makes the directory, for this user alone, unless it is there. Somebody else's is refused: whoever owns
+/// it could answer in the array's name.
 pub fn make_run_dir() -> Result<PathBuf, Error> {
     let dir = run_dir();
     let at = |source| Error::RunDir { path: dir.clone(), source };

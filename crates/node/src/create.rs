@@ -8,8 +8,8 @@ use device::{Access, Members};
 use format::ArrayConfig;
 use std::path::PathBuf;
 
-/// Makes an array of the devices at `paths`, in the order of the members, whatever they hold; unless `confirm`, which is called
-/// when nobody else can open them any more, has something against it.
+/// Makes an array of the devices at `paths`, in the order of the members, whatever they hold; unless
+/// `confirm`, which is called when nobody else can open them any more, has something against it.
 pub fn create<E: From<Error>>(
     paths: &[PathBuf],
     config: ArrayConfig,

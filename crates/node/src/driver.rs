@@ -1,4 +1,5 @@
-//! The driver that arrays run on, in one place: whoever has another one ([`device::Membership`]) changes it here.
+//! The driver that arrays run on, in one place: whoever has another one ([`device::Membership`]) changes it
+//! here.
 
 use device::{Counting, Members, RingError, UringOptions, UringSet};
 

@@ -1,5 +1,5 @@
-//! Why something could not be done with an array. Commands print an error as it is, so whoever reads the line must learn from
-//! it which file or device is meant, what was found, what was expected and what to do.
+//! Why something could not be done with an array. Commands print an error as it is, so whoever reads the
+//! line must learn from it which file or device is meant, what was found, what was expected and what to do.
 
 use crate::driver::DriverError;
 use array::{AssembleError, CreateError, EngineError};

@@ -14,8 +14,8 @@ pub struct Interrupt {
 }
 
 impl Interrupt {
-    /// Watches for signals. Until [`Interrupt::hold`], one ends the process at once unless the array is `clean`: it cannot
-    /// make an array worse that was not stopped in order, and recovery may take long.
+    /// Watches for signals. Until [`Interrupt::hold`], one ends the process at once unless the array is
+    /// `clean`: it cannot make an array worse that was not stopped in order, and recovery may take long.
     pub fn watch(clean: bool) -> Result<Self, Error> {
         let (deadly, signal) = (Arc::new(AtomicBool::new(!clean)), Arc::new(AtomicUsize::new(0)));
         for (number, name) in [(SIGINT, 2), (SIGTERM, 15)] {

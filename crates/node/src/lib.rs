@@ -1,5 +1,6 @@
-//! A node: what runs an array on this machine. Members are found, opened and locked, the array is assembled, served, looked
-//! after and stopped; commands reach it through its server's control socket or run it themselves.
+//! A node: what runs an array on this machine. Members are found, opened and locked, the array is
+//! assembled, served, looked after and stopped; commands reach it through its server's control socket or
+//! run it themselves.
 #![forbid(unsafe_code)]
 #![deny(clippy::print_stdout, clippy::print_stderr, reason = "they panic when nobody reads: see `output`")]
 

@@ -26,10 +26,11 @@ pub struct Lost {
     pub ranges: Vec<Range>,
     /// Ranges beyond those listed.
     pub ranges_omitted: u64,
-    /// Whether all of the volume was looked at since the array was last in doubt. If not, there may be more, and what was lost
-    /// before the last start may be found to be whole.
+    /// Whether all of the volume was looked at since the array was last in doubt. If not, there may be
+    /// more, and what was lost before the last start may be found to be whole.
     pub is_complete: bool,
-    /// A rebuild could not make everything whole; it is tried again when what is lost was rewritten or discarded.
+    /// A rebuild could not make everything whole; it is tried again when what is lost was rewritten or
+    /// discarded.
     pub rebuild_waits: bool,
 }
 

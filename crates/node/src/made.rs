@@ -1,9 +1,9 @@
 //! Files that a command makes for an array, and takes away again when nothing comes of them.
 //!
-//! Whoever works with a member holds its lock, and whoever is to hold one looks again at the path once it has the lock. So
-//! a file is removed under its lock only, only if it is still the one that was made here, and only if it carries no
-//! superblock: another command, or a server, may have taken it meanwhile. A file that a server was asked to take is kept
-//! even if no answer came ([`MadeFile::keep`]).
+//! Whoever works with a member holds its lock, and whoever is to hold one looks again at the path once it
+//! has the lock. So a file is removed under its lock only, only if it is still the one that was made here,
+//! and only if it carries no superblock: another command, or a server, may have taken it meanwhile. A file
+//! that a server was asked to take is kept even if no answer came ([`MadeFile::keep`]).
 
 use crate::error::Error;
 use crate::open::look_at;

@@ -65,8 +65,8 @@ impl Offline {
         &self.superblock
     }
 
-    /// Lets the array work until `over` gives a result; `show` is told of rebuild and scrub. An interruption ends it: then
-    /// [`Offline::stop`] gives up what is left of the work.
+    /// Lets the array work until `over` gives a result; `show` is told of rebuild and scrub. An
+    /// interruption ends it: then [`Offline::stop`] gives up what is left of the work.
     pub fn run_until<T>(
         &mut self,
         mut show: impl FnMut(&Work),

@@ -1,4 +1,5 @@
-//! From paths to members: reads the superblocks, finds out which device is which, opens and locks them, assembles.
+//! From paths to members: reads the superblocks, finds out which device is which, opens and locks them,
+//! assembles.
 
 use crate::driver::{self, Devices, DriverOptions};
 use crate::error::{Error, NoMember, Truncation};
@@ -216,7 +217,8 @@ pub fn arrange_candidates(candidates: &[Candidate]) -> Result<Found, Error> {
     arrange_with(&candidates.iter().collect::<Vec<_>>(), arrange)
 }
 
-/// The same however many members are missing, to look at the array. Members that lost their end count as missing.
+/// The same however many members are missing, to look at the array. Members that lost their end count as
+/// missing.
 pub fn arrange_any_candidates(candidates: &[Candidate]) -> Result<Found, Error> {
     let whole = candidates.iter().filter(|candidate| candidate.truncation().is_none());
     let whole: Vec<&Candidate> = whole.collect();
@@ -345,8 +347,8 @@ pub struct Assembled {
     pub notes: Vec<Note>,
 }
 
-/// What becomes of paths that are no members, and of members in service that are not named. Whatever is left out misses what
-/// is written, and must be rebuilt.
+/// What becomes of paths that are no members, and of members in service that are not named. Whatever is
+/// left out misses what is written, and must be rebuilt.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Incomplete<'a> {
     /// The command ends there.
@@ -373,8 +375,8 @@ pub fn lock(paths: &[PathBuf], force: Force, incomplete: Incomplete<'_>) -> Resu
     Ok(Locked { found, members })
 }
 
-/// Opens and locks members. When a server is killed, the kernel takes a moment to take its ring down, which keeps the
-/// locks meanwhile.
+/// Opens and locks members. When a server is killed, the kernel takes a moment to take its ring down, which
+/// keeps the locks meanwhile.
 fn open_patiently(paths: &[Option<PathBuf>]) -> Result<Members, OpenError> {
     let started = Instant::now();
     loop {

@@ -1,8 +1,8 @@
-//! Work on the members of a running array: failing, replacing, spares. The same code for served arrays and for arrays
-//! that a command assembles for itself.
+//! Work on the members of a running array: failing, replacing, spares. The same code for served arrays and
+//! for arrays that a command assembles for itself.
 //!
-//! A replacement takes its place only when no operation on its predecessor is left ([`Engine::in_flight`]), so a
-//! request to replace waits in [`Operator`] and is carried out by [`Operator::step`].
+//! A replacement takes its place only when no operation on its predecessor is left ([`Engine::in_flight`]),
+//! so a request to replace waits in [`Operator`] and is carried out by [`Operator::step`].
 //!
 //! [`Engine::in_flight`]: array::Engine::in_flight
 
@@ -46,7 +46,8 @@ struct HeldSpare {
 struct Pending {
     dev: DevIndex,
     path: PathBuf,
-    /// Keeps others from using it, or from removing it. `None`: it is locked as a member that has just failed.
+    /// Keeps others from using it, or from removing it. `None`: it is locked as a member that has just
+    /// failed.
     lock: Option<Members>,
 }
 
@@ -71,8 +72,8 @@ pub struct Operator {
 }
 
 impl Operator {
-    /// Looks after the members of `running`, which are at `paths`. Of those that are nowhere, the ones in `unnamed` were
-    /// in service when the array was last stopped.
+    /// Looks after the members of `running`, which are at `paths`. Of those that are nowhere, the ones in
+    /// `unnamed` were in service when the array was last stopped.
     pub fn new(running: &Running, paths: Vec<Option<PathBuf>>, unnamed: Vec<DevIndex>) -> Self {
         let paths = paths.into_iter().map(|path| path.map(|path| absolute(&path))).collect();
         let mut operator = Self { paths, unnamed, ..Self::default() };
@@ -134,13 +135,14 @@ impl Operator {
         self.spares.iter().map(|held| held.spare.clone()).collect()
     }
 
-    /// Whether a member was in service when the array was last stopped, and is not any more for want of its path.
+    /// Whether a member was in service when the array was last stopped, and is not any more for want of its
+    /// path.
     pub fn was_left_out(&self, dev: DevIndex) -> bool {
         self.unnamed.contains(&dev)
     }
 
-    /// The member that a device is a copy of, if its superblock says that it holds a place which another device has. A
-    /// former member is none.
+    /// The member that a device is a copy of, if its superblock says that it holds a place which another
+    /// device has. A former member is none.
     pub fn original_of(
         &self,
         running: &Running,
@@ -225,7 +227,8 @@ impl Operator {
         Ok(Some(lock?))
     }
 
-    /// Keeps a device at hand for the next failure. Writes a superblock that says so, unless it is one already.
+    /// Keeps a device at hand for the next failure. Writes a superblock that says so, unless it is one
+    /// already.
     pub fn add_spare(&mut self, running: &mut Running, path: &Path, caution: Caution) -> Result<(), Error> {
         let candidate = look_at(path)?;
         let already = self.view(running).check_spare(&candidate, caution)?;
@@ -445,8 +448,8 @@ pub fn wipe_spare(lock: &mut Members, path: &Path) -> Result<(), Error> {
     Ok(lock.flush_now(own).map_err(at)?)
 }
 
-/// Makes a device say that it is a spare of the array. Its update counter is the lowest, so that whatever the array
-/// writes later counts.
+/// Makes a device say that it is a spare of the array. Its update counter is the lowest, so that whatever
+/// the array writes later counts.
 fn write_spare(lock: &mut Members, path: &Path, mut superblock: Superblock) -> Result<(), Error> {
     let place = superblock.config.geometry.device_count() + usize::from(superblock.config.log_count);
     superblock.members.truncate(place);

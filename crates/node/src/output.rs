@@ -1,7 +1,9 @@
-//! Printing that survives whoever reads it: `elastripe status | head` closes the pipe early, and a server must outlive
-//! the terminal it was started from. The standard macros panic then; clippy bans them in this crate.
+//! Printing that survives whoever reads it: `elastripe status | head` closes the pipe early, and a server
+//! must outlive the terminal it was started from. The standard macros panic then; clippy bans them in this
+//! crate.
 //!
-//! Nobody reads the rest of a closed pipe, so that is no failure. A disk that is full is one: see [`is_cut_short`].
+//! Nobody reads the rest of a closed pipe, so that is no failure. A disk that is full is one: see
+//! [`is_cut_short`].
 
 use std::fmt;
 use std::io::{ErrorKind, Write};

@@ -1,6 +1,6 @@
-//! Which arrays are served from this run directory: for each a control socket, and a *record* that its server keeps locked
-//! and that says who it is. The record outlives a server that was killed, and the socket does, too: a socket whose record
-//! nobody has locked is news, not rubbish.
+//! Which arrays are served from this run directory: for each a control socket, and a *record* that its
+//! server keeps locked and that says who it is. The record outlives a server that was killed, and the
+//! socket does, too: a socket whose record nobody has locked is news, not rubbish.
 
 use crate::control::{Client, make_run_dir, run_dir};
 use crate::error::Error;
@@ -177,8 +177,8 @@ pub struct ControlSocket {
 }
 
 impl ControlSocket {
-    /// Listens, in the place of a server that is gone. Members with this UUID that another process serves are others:
-    /// ours are locked, so one is a copy of the other.
+    /// Listens, in the place of a server that is gone. Members with this UUID that another process serves
+    /// are others: ours are locked, so one is a copy of the other.
     pub fn listen(array: ArrayUuid, record: &Record) -> Result<Self, Error> {
         make_run_dir()?;
         let path = socket_path(array);

@@ -1,6 +1,7 @@
 //! Serves an assembled array until it is told to stop: over NBD, with a control socket beside it.
 //!
-//! Whatever can fail without the array being touched comes first ([`Endpoints::open`]), so that nothing is assembled in vain.
+//! Whatever can fail without the array being touched comes first ([`Endpoints::open`]), so that nothing is
+//! assembled in vain.
 
 use crate::control;
 use crate::error::Error;

@@ -1,4 +1,5 @@
-//! A command's way to an array: through the server's control socket if it is being served, else by running it itself.
+//! A command's way to an array: through the server's control socket if it is being served, else by running
+//! it itself.
 
 use crate::checks::{Caution, Consent, View};
 use crate::control::{Client, Request};
@@ -267,7 +268,8 @@ pub fn wait_for_work(client: &mut Client, kind: &str, show: Show<'_>) -> Result<
     }
 }
 
-/// A member as the server knows it, which has another working directory: its name, or the whole path of what is here.
+/// A member as the server knows it, which has another working directory: its name, or the whole path of
+/// what is here.
 fn for_server(device: &str) -> String {
     let numbered = |prefix: &str| device.strip_prefix(prefix).is_some_and(|rest| rest.parse::<u16>().is_ok());
     let path = Path::new(device);

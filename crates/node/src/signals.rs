@@ -1,5 +1,6 @@
-//! Signals of a server: each becomes a readable descriptor, and none ends the process before the array is stopped in order,
-//! but those that say that the program itself is broken (SIGSEGV, SIGABRT and the like) and SIGKILL.
+//! Signals of a server: each becomes a readable descriptor, and none ends the process before the array is
+//! stopped in order, but those that say that the program itself is broken (SIGSEGV, SIGABRT and the like)
+//! and SIGKILL.
 
 use crate::error::Error;
 use signal_hook::consts::{
@@ -14,8 +15,8 @@ use std::os::unix::net::UnixStream;
 
 /// Signals that end serving, in order. SIGXCPU: the limit of processor time is near.
 const ENDING: [i32; 4] = [SIGTERM, SIGINT, SIGQUIT, SIGXCPU];
-/// Signals that mean nothing to a server but would kill it. SIGXFSZ: the write beyond the limit of file sizes fails, too,
-/// and that is dealt with.
+/// Signals that mean nothing to a server but would kill it. SIGXFSZ: the write beyond the limit of file
+/// sizes fails, too, and that is dealt with.
 const MEANINGLESS: [i32; 7] = [SIGUSR1, SIGUSR2, SIGALRM, SIGVTALRM, SIGPROF, SIGIO, SIGXFSZ];
 /// Signals for the use of programs; Linux has 34 to 64 left for them.
 const REAL_TIME: std::ops::RangeInclusive<i32> = 34..=64;
@@ -75,8 +76,8 @@ fn wish(signal: i32, has_terminal: bool) -> Wish {
         SIGINT => Wish::Stop("SIGINT"),
         SIGQUIT => Wish::Stop("SIGQUIT"),
         SIGXCPU => Wish::Stop("SIGXCPU: the limit of processor time is near"),
-        // To a daemon it means: read the configuration again, and there is none. When a terminal is closed, the kernel
-        // takes it away from its processes before it tells them.
+        // To a daemon it means: read the configuration again, and there is none. When a terminal is closed,
+        // the kernel takes it away from its processes before it tells them.
         SIGHUP if has_terminal && !terminal_is_there() => Wish::Stop("SIGHUP: the terminal is gone"),
         other => Wish::Nothing(other),
     }

@@ -78,7 +78,8 @@ pub struct DeviceStatus {
     pub errors: Option<Errors>,
     /// Bytes moved since the array was assembled.
     pub traffic: Option<Traffic>,
-    /// Age of the oldest request that the device has not answered, 0 if there is none; `None` when the array is not running.
+    /// Age of the oldest request that the device has not answered, 0 if there is none; `None` when the
+    /// array is not running.
     #[serde(default)]
     pub oldest_request_ms: Option<u64>,
     /// Writes wait because there is no room where it lies.
@@ -100,7 +101,8 @@ pub struct Errors {
     pub checksum: u64,
     /// Chunks rewritten from their cover, and metadata blocks written anew.
     pub healed: u64,
-    /// Since when these count, in seconds since 1970; 0 = since the array was made. Of the device, not of its place.
+    /// Since when these count, in seconds since 1970; 0 = since the array was made. Of the device, not of
+    /// its place.
     #[serde(default)]
     pub since_unix_s: u64,
 }
@@ -132,7 +134,8 @@ pub struct Space {
 /// Parity commit of a running array.
 #[derive(Serialize, Deserialize, Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Commit {
-    /// Stripes whose parity on the data devices is older than their data (the log devices cover the difference).
+    /// Stripes whose parity on the data devices is older than their data (the log devices cover the
+    /// difference).
     pub dirty_stripes: u64,
     /// Log stripes in use.
     pub log_stripes: u64,
@@ -457,7 +460,8 @@ fn outline(superblock: &Superblock, state: Condition, source: Source) -> Status 
     }
 }
 
-/// An array that is not running, from its superblocks. At `in_vain` more paths members were looked for and not found.
+/// An array that is not running, from its superblocks. At `in_vain` more paths members were looked for and
+/// not found.
 pub fn of_superblocks(found: &Found, source: Source, in_vain: usize) -> Status {
     let newest = &found.arrangement.newest;
     let missing =

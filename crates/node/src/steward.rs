@@ -1,4 +1,5 @@
-//! The server's side of everything but block I/O: signals, the control socket, the command of `--run`, spares, and the log.
+//! The server's side of everything but block I/O: signals, the control socket, the command of `--run`,
+//! spares, and the log.
 
 use crate::checks::{Caution, Consent};
 use crate::control::{LINE_BYTES_MAX, Reply, Request};
@@ -322,7 +323,8 @@ impl Steward {
         }
     }
 
-    /// Stops, or says why not. Not at once when it is asked for: a client may have said goodbye in the same turn.
+    /// Stops, or says why not. Not at once when it is asked for: a client may have said goodbye in the same
+    /// turn.
     fn decide_stop(&mut self) {
         let connected = self.connected;
         for client in &mut self.clients {
@@ -515,7 +517,8 @@ impl Hooks<Running> for Steward {
 
     fn idle_for(&self) -> Option<u64> {
         let look = self.trouble.is_waiting().then_some(LOOK_NS);
-        // The first turn finds members out of service that a spare can take the place of, and nothing else wakes it.
+        // The first turn finds members out of service that a spare can take the place of, and nothing else
+        // wakes it.
         if !self.begun {
             return Some(0);
         }

@@ -42,7 +42,8 @@ pub struct ServedArray<D> {
     waiting: VecDeque<Zeroing>,
     /// What zeroing requests name that need no slots.
     unused: [Slot; 2],
-    /// Requests have come since it was last driven, or there was more to do then: the engine's time is recent.
+    /// Requests have come since it was last driven, or there was more to do then: the engine's time is
+    /// recent.
     busy: bool,
 }
 
@@ -243,7 +244,8 @@ impl<D: DeviceSet> Volume for ServedArray<D> {
             VolumeRequest::Write { offset_bytes, length_bytes, durability } => {
                 engine.write(tag, offset_bytes, length_bytes, slots, engine_durability(durability));
             }
-            // Space is promised by the size of the volume, not by what is allocated: punching takes nothing away.
+            // Space is promised by the size of the volume, not by what is allocated: punching takes nothing
+            // away.
             VolumeRequest::Discard { offset_bytes, length_bytes, durability }
             | VolumeRequest::WriteZeroes { offset_bytes, length_bytes, durability, punch: _ } => {
                 self.zero(tag, offset_bytes, length_bytes, durability);
@@ -267,7 +269,8 @@ impl<D: DeviceSet> Volume for ServedArray<D> {
 
     fn idle_for(&self) -> Option<u64> {
         let engine = self.array.engine_ref();
-        // Asked of the engine itself, at the moment of going to sleep: whatever was started since it was last driven counts.
+        // Asked of the engine itself, at the moment of going to sleep: whatever was started since it was
+        // last driven counts.
         let zeroes = !self.waiting.is_empty() && engine.has_slots(2);
         if engine.wants_pump() || zeroes || !self.early.is_empty() || !self.control.is_empty() {
             return Some(0);

@@ -1,5 +1,5 @@
-//! Watching the members of a running array: what a round over the metadata found about a device, whether its path still
-//! leads to it, and how many errors it made.
+//! Watching the members of a running array: what a round over the metadata found about a device, whether
+//! its path still leads to it, and how many errors it made.
 
 use crate::event::Event;
 use crate::open::member_name;
@@ -30,8 +30,8 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// With each round over the metadata, looks where the paths lead. A member whose device will not be found again is as good
-    /// as lost: it is taken out of service if the array bears that.
+    /// With each round over the metadata, looks where the paths lead. A member whose device will not be
+    /// found again is as good as lost: it is taken out of service if the array bears that.
     pub fn look(&mut self, running: &mut Running, events: &mut Vec<Event>) {
         for notice in running.engine().take_notices() {
             let why = match notice.found {

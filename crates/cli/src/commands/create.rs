@@ -31,13 +31,14 @@ const CHUNK_BYTES: std::ops::RangeInclusive<u64> = 4 << 10..=1 << 20;
 /// Options of `create`.
 #[derive(Args, Debug)]
 pub struct Arguments {
-    /// How parity is kept up to date: `eplog` logs the parity of updates on log devices, `raid` updates it in place,
-    /// `parity-log` updates data in place and logs the change of the parity; `elastic` writes everything in new stripes and
-    /// collects garbage, `was` does so with chunks that are updated often apart from the others. By default `eplog` if log devices
-    /// are named, else `raid`.
+    /// How parity is kept up to date: `eplog` logs the parity of updates on log devices, `raid` updates it
+    /// in place, `parity-log` updates data in place and logs the change of the parity; `elastic` writes
+    /// everything in new stripes and collects garbage, `was` does so with chunks that are updated often
+    /// apart from the others. By default `eplog` if log devices are named, else `raid`.
     #[arg(long, value_enum)]
     scheme: Option<SchemeName>,
-    /// Devices the array can lose without losing data; with `eplog` and `parity-log` also the number of log devices.
+    /// Devices the array can lose without losing data; with `eplog` and `parity-log` also the number of log
+    /// devices.
     #[arg(long, value_name = "M")]
     parity: usize,
     /// The devices that hold data and parity: block devices or files.
@@ -46,8 +47,8 @@ pub struct Arguments {
     /// The log devices (schemes `eplog` and `parity-log`): hard disks or small SSDs.
     #[arg(long, num_args = 1.., value_name = "PATH")]
     log: Vec<PathBuf>,
-    /// Unit of placement on one device; by default 4KiB, on large devices as much more as keeps what the array takes of memory
-    /// below half of this machine's.
+    /// Unit of placement on one device; by default 4KiB, on large devices as much more as keeps what the
+    /// array takes of memory below half of this machine's.
     #[arg(long, value_parser = parse_size, value_name = "SIZE")]
     chunk_size: Option<u64>,
     #[command(flatten)]
@@ -58,18 +59,20 @@ pub struct Arguments {
     /// The same for log paths; without it they get the size of the data files.
     #[arg(long, value_parser = parse_size, value_name = "SIZE")]
     log_size: Option<u64>,
-    /// Give the files that are made all their room at once, so that they cannot lack any later; they are not sparse then.
+    /// Give the files that are made all their room at once, so that they cannot lack any later; they are
+    /// not sparse then.
     #[arg(long, requires = "file_size")]
     allocate: bool,
-    /// Erasure code: `xor` for one parity, `cauchy` (Reed-Solomon) for any number, `rdp` (row-diagonal parity) for
-    /// two; `auto` is `xor` or `cauchy`.
+    /// Erasure code: `xor` for one parity, `cauchy` (Reed-Solomon) for any number, `rdp` (row-diagonal
+    /// parity) for two; `auto` is `xor` or `cauchy`.
     #[arg(long, value_enum, default_value = "auto")]
     code: CodeName,
-    /// What `raid` and `parity-log` do about the write hole: write through a journal (default), or recompute parity after a crash.
+    /// What `raid` and `parity-log` do about the write hole: write through a journal (default), or
+    /// recompute parity after a crash.
     #[arg(long, value_enum)]
     consistency: Option<ConsistencyName>,
-    /// Share of each data device kept free for new versions (scheme `eplog`, default 10%), or free of chunks for garbage to gather
-    /// (`elastic` and `was`, default 20%).
+    /// Share of each data device kept free for new versions (scheme `eplog`, default 10%), or free of
+    /// chunks for garbage to gather (`elastic` and `was`, default 20%).
     #[arg(long, value_parser = parse_permille, value_name = "SHARE")]
     reserve: Option<u32>,
     #[command(flatten)]
@@ -138,7 +141,8 @@ struct Planned {
     need: MemoryNeed,
 }
 
-/// Lays the array out with the chunk size asked for, or the smallest with which it takes no more memory than it may.
+/// Lays the array out with the chunk size asked for, or the smallest with which it takes no more memory
+/// than it may.
 fn plan(arguments: &Arguments) -> Result<Planned, Failure> {
     let sizes = sizes(arguments)?;
     if let Some(chunk_bytes) = arguments.chunk_size {

@@ -37,8 +37,8 @@ pub struct ScrubArguments {
     /// Limit of the scrub (and of a rebuild): how much of each data device is looked at.
     #[arg(long, value_parser = parse_rate, value_name = "RATE")]
     rate: Option<u64>,
-    /// Assemble an array that nobody serves even if data may be silently wrong (in place without a journal, degraded and not
-    /// stopped in order), or if newer durable state is lost: see `serve --force`.
+    /// Assemble an array that nobody serves even if data may be silently wrong (in place without a journal,
+    /// degraded and not stopped in order), or if newer durable state is lost: see `serve --force`.
     #[arg(long)]
     force: bool,
     /// Print the status afterwards as JSON.

@@ -97,7 +97,7 @@ pub fn fail(arguments: &FailArguments) -> Result<Exit, Failure> {
     let consent = Consent::of_flag(arguments.yes);
     let mut session =
         Session::open(&arguments.paths, Force::Never, Incomplete::RefuseBut(device), None, |array| {
-            array.check_fail(array.find(device)?, caution, consent)
+            Ok(array.check_fail(array.find(device)?, caution, consent)?)
         })?;
     let outcome = session.fail(device, caution, consent);
     let text = format!("{} is out of service", arguments.device);
@@ -144,7 +144,8 @@ pub fn add(arguments: &AddArguments) -> Result<Exit, Failure> {
     let path = absolute(&arguments.spare)?;
     let caution = Caution::of_flag(arguments.force);
     let mut session = Session::open(&arguments.paths, Force::Never, Incomplete::Refuse, None, |array| {
-        array.check_spare(&candidate, caution).map(|_| ())
+        array.check_spare(&candidate, caution)?;
+        Ok(())
     })?;
     let live = matches!(session, Session::Live(_));
     let outcome = session.add_spare(&path, caution);
@@ -185,7 +186,7 @@ fn absolute(path: &Path) -> Result<PathBuf, Failure> {
 /// Makes a file where there is nothing, if it was given a size.
 fn make_missing(path: &Path, size_bytes: Option<u64>, allocate: bool) -> Result<Option<MadeFile>, Failure> {
     match size_bytes {
-        Some(size_bytes) if !path.exists() => MadeFile::make(path, size_bytes, allocate).map(Some),
+        Some(size_bytes) if !path.exists() => Ok(Some(MadeFile::make(path, size_bytes, allocate)?)),
         Some(_) => Ok(None),
         None if path.exists() => Ok(None),
         None => Err(Failure::new(format!(
@@ -195,8 +196,9 @@ fn make_missing(path: &Path, size_bytes: Option<u64>, allocate: bool) -> Result<
     }
 }
 
-/// What a server has taken is its own from now on, and so is what it may have taken: the connection broke before it
-/// answered. If this command runs the array, the file itself says whether it has become part of it.
+/// What a server has taken is its own from now on, and so is what it may have taken: the connection broke
+/// before it answered. If this command runs the array, the file itself says whether it has become part of
+/// it.
 fn keep_what_is_taken(made: &mut Option<MadeFile>, live: bool, outcome: &Result<(), Error>) {
     let taken = outcome.as_ref().err().is_none_or(Error::may_have_been_done);
     if let Some(made) = made.as_mut().filter(|_| live && taken) {

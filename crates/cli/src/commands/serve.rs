@@ -25,14 +25,15 @@ use std::time::Duration;
 
 /// After so long without a request the superblocks name what the last flush made durable.
 const CONFIRM_IDLE_NS: u64 = 1_000_000_000;
-/// What a patrol reads at most: little beside the array's own work, and soon through the metadata of any array.
+/// What a patrol reads at most: little beside the array's own work, and soon through the metadata of any
+/// array.
 const PATROL_BYTES_PER_S: u64 = 1 << 20;
 
 /// Options of `serve`.
 #[derive(Args, Debug)]
 pub struct Arguments {
-    /// The members, in any order, and spares. With --scan or --array, places to look at: devices, files, directories;
-    /// without any, every block device.
+    /// The members, in any order, and spares. With --scan or --array, places to look at: devices, files,
+    /// directories; without any, every block device.
     #[arg(required_unless_present_any = ["scan", "array"], value_name = "MEMBER")]
     paths: Vec<PathBuf>,
     /// Find the members among the paths; what is no member of the array is ignored.
@@ -41,8 +42,8 @@ pub struct Arguments {
     /// The same, of the array with this name or UUID.
     #[arg(long, value_name = "NAME|UUID")]
     array: Option<String>,
-    /// Where clients connect: unix:PATH or tcp:HOST:PORT; may be given several times. With --run alone, a socket of its
-    /// own.
+    /// Where clients connect: unix:PATH or tcp:HOST:PORT; may be given several times. With --run alone, a
+    /// socket of its own.
     #[arg(long, value_parser = parse_address, value_name = "ADDRESS", required_unless_present = "run")]
     nbd: Vec<Address>,
     /// Parity commit after this many writes (it also runs when the array is idle or space runs low).
@@ -51,17 +52,19 @@ pub struct Arguments {
     /// Parity commit after this long without a request, or `off`.
     #[arg(long, value_parser = parse_duration_or_off, default_value = "1s", value_name = "TIME")]
     commit_idle: MaybeDuration,
-    /// When a completed write is durable: at the next flush, like a disk with a volatile cache, or always at once.
+    /// When a completed write is durable: at the next flush, like a disk with a volatile cache, or always
+    /// at once.
     #[arg(long, value_enum, default_value = "flush")]
     sync: Sync,
     /// Limit of rebuild and scrub: how much of each data device they look at per second, or `off`.
     #[arg(long, value_parser = parse_rate_or_off, default_value = "off", value_name = "RATE")]
     rebuild_rate: MaybeRate,
-    /// Verify the metadata this often without being asked (superblocks, newest checkpoint, journal, ends of the members), or
-    /// `off`.
+    /// Verify the metadata this often without being asked (superblocks, newest checkpoint, journal, ends of
+    /// the members), or `off`.
     #[arg(long, value_parser = parse_duration_or_off, default_value = "1h", value_name = "TIME")]
     patrol: MaybeDuration,
-    /// A member that has not answered a request for this long is taken out of service, if the array can do without it; or `off`.
+    /// A member that has not answered a request for this long is taken out of service, if the array can do
+    /// without it; or `off`.
     #[arg(long, value_parser = parse_duration_or_off, default_value = "30s", value_name = "TIME")]
     device_timeout: MaybeDuration,
     /// Memory for buffers.
@@ -75,13 +78,13 @@ pub struct Arguments {
     elastic: ElasticChoices,
     #[command(flatten)]
     batches: Batches,
-    /// Assemble an array although newer durable state is on none of its members (it starts in the newest state that there
-    /// is, what came after it is lost), or one that writes in place without a journal, was not stopped in order and lacks
-    /// members (data may be silently wrong).
+    /// Assemble an array although newer durable state is on none of its members (it starts in the newest
+    /// state that there is, what came after it is lost), or one that writes in place without a journal, was
+    /// not stopped in order and lacks members (data may be silently wrong).
     #[arg(long)]
     force: bool,
-    /// Start without members that are not named, do not exist or are damaged, if the array can do without them. They are
-    /// out of service from then on.
+    /// Start without members that are not named, do not exist or are damaged, if the array can do without
+    /// them. They are out of service from then on.
     #[arg(long)]
     degraded: bool,
     /// Refuse writes of clients.
@@ -90,8 +93,8 @@ pub struct Arguments {
     /// Whether lines of the log begin with the time.
     #[arg(long, value_enum, default_value = "auto", value_name = "WHEN")]
     log_time: LogTimeName,
-    /// Run this shell command whenever something happens to the array, with ELASTRIPE_EVENT, _DEVICE, _MESSAGE, _NAME and
-    /// _UUID in its environment.
+    /// Run this shell command whenever something happens to the array, with ELASTRIPE_EVENT, _DEVICE,
+    /// _MESSAGE, _NAME and _UUID in its environment.
     #[arg(long, value_name = "COMMAND")]
     on_event: Option<String>,
     /// Run this shell command with ELASTRIPE_URI in its environment, then stop and exit with its code.

@@ -1,12 +1,14 @@
 //! `status`: how an array is, in one screen or as JSON.
 //!
-//! Exit codes: 0 healthy, 1 degraded, 2 failed, or its server is gone, 3 data is lost, 4 could not look. Of several arrays the worst counts.
+//! Exit codes: 0 healthy, 1 degraded, 2 failed, or its server is gone, 3 data is lost, 4 could not look. Of
+//! several arrays the worst counts.
 
 use super::Exit;
 use crate::screen::{losses, render};
 use clap::Args;
 use format::ArrayUuid;
 use lab::failure::{EXIT_CANNOT_LOOK, Failure};
+use node::error::Error;
 use node::open::{Candidate, arrange_any_candidates, is_locked, look_at};
 use node::output;
 use node::registry::{Record, Trace, traces};
@@ -18,8 +20,8 @@ use std::path::PathBuf;
 /// Options of `status`.
 #[derive(Args, Debug)]
 pub struct Arguments {
-    /// Members of one array; any of them will do for an array that is being served. Without any, all arrays that are
-    /// being served are shown.
+    /// Members of one array; any of them will do for an array that is being served. Without any, all arrays
+    /// that are being served are shown.
     #[arg(value_name = "MEMBER")]
     paths: Vec<PathBuf>,
     /// Print JSON.
@@ -89,7 +91,8 @@ fn exit_of(condition: Condition) -> Exit {
     }
 }
 
-/// Which of several exit codes is the worst: an array that has failed gives less than one that has lost something.
+/// Which of several exit codes is the worst: an array that has failed gives less than one that has lost
+/// something.
 fn severity(exit: Exit) -> usize {
     [0, 1, 3, 2, EXIT_CANNOT_LOOK].iter().position(|&code| code == exit).unwrap_or(usize::MAX)
 }
@@ -160,8 +163,8 @@ fn status_of_dead(array: ArrayUuid, record: Record) -> Shown {
     }
 }
 
-/// The status of the array that `paths` belong to: from its server if it has one, else from the superblocks. Paths that
-/// are no members (any more) are mentioned, unless none is one.
+/// The status of the array that `paths` belong to: from its server if it has one, else from the
+/// superblocks. Paths that are no members (any more) are mentioned, unless none is one.
 pub fn status_of(paths: &[PathBuf]) -> Result<Status, Failure> {
     let mut ignored = Vec::new();
     let mut candidates: Vec<Candidate> = Vec::new();
@@ -179,14 +182,14 @@ pub fn status_of(paths: &[PathBuf]) -> Result<Status, Failure> {
         }
     }
     let Some(first) = candidates.first() else {
-        return Err(ignored.pop().unwrap_or_else(|| Failure::new("no member was named")));
+        return Err(ignored.pop().unwrap_or(Error::NoneNamed).into());
     };
     let of_candidates = || {
         let found = arrange_any_candidates(&candidates)?;
         let locked = candidates.iter().any(is_locked);
         let source = if locked { Source::InUse } else { Source::Stopped };
         let cut = candidates.iter().filter_map(Candidate::truncation);
-        let ignored: Vec<String> = cut.collect();
+        let ignored: Vec<String> = cut.map(|truncation| truncation.to_string()).collect();
         let mut status = of_superblocks(&found, source, in_vain + ignored.len());
         status.ignored = ignored;
         Ok::<_, Failure>(status)

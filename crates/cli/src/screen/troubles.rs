@@ -5,7 +5,8 @@ use node::status::{Condition, Status};
 use node::units::show_time;
 use node::watch::{describe_errors, since};
 
-/// What is added to the meaning of an array that works although devices made errors: redundancy made up for them.
+/// What is added to the meaning of an array that works although devices made errors: redundancy made up for
+/// them.
 pub fn meaning(status: &Status) -> String {
     if status.state == Condition::Failed {
         return String::new();

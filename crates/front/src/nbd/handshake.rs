@@ -94,7 +94,8 @@ impl Connection {
         let flags = transmission_flags(export, self.structured_replies);
         let (size, flags) = (export.size_bytes.to_be_bytes(), flags.to_be_bytes());
         self.answer(option, reply::INFO, &[&info::EXPORT.to_be_bytes(), &size, &flags]);
-        // Sent also when not asked for: requests that are not whole sectors are refused, so clients should know.
+        // Sent also when not asked for: requests that are not whole sectors are refused, so clients should
+        // know.
         let preferred = u32::try_from(export.preferred_bytes).unwrap_or(wire::REQUEST_BYTES_MAX);
         let preferred = preferred.clamp(wire::BLOCK_BYTES_MIN, wire::REQUEST_BYTES_MAX);
         let sizes = [wire::BLOCK_BYTES_MIN, preferred, wire::REQUEST_BYTES_MAX];

@@ -399,7 +399,8 @@ fn durability(flags: u16) -> Durability {
     if flags & command_flag::FUA != 0 { Durability::Durable } else { Durability::Volatile }
 }
 
-/// The parts, slot by slot, of `length` bytes that begin at byte `start` of a row of slots: index, start, length.
+/// The parts, slot by slot, of `length` bytes that begin at byte `start` of a row of slots: index, start,
+/// length.
 pub(crate) fn spans(
     start: usize,
     length: usize,

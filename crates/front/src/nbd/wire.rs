@@ -323,7 +323,8 @@ fn be64(bytes: &[u8]) -> Option<(u64, &[u8])> {
     Some((u64::from_be_bytes(*head), rest))
 }
 
-/// A string with its length (4 bytes) before it, and what follows. `None`: too short, or longer than names may be.
+/// A string with its length (4 bytes) before it, and what follows. `None`: too short, or longer than names
+/// may be.
 fn string(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     let (length, rest) = be32(bytes)?;
     let length = usize::try_from(length).ok().filter(|&length| length <= NAME_BYTES_MAX)?;

@@ -164,8 +164,8 @@ impl Server {
         Ok(bound)
     }
 
-    /// Serves until a hook says stop: then nothing new is accepted, requests in flight are answered (for at most
-    /// [`Limits::stop_timeout_ns`]), connections and sockets are closed.
+    /// Serves until a hook says stop: then nothing new is accepted, requests in flight are answered (for at
+    /// most [`Limits::stop_timeout_ns`]), connections and sockets are closed.
     pub fn run<V: Volume, H: Hooks<V>>(
         &mut self,
         volume: &mut V,

@@ -1,7 +1,7 @@
 //! `bench`: the engine on devices that need no hardware, schemes side by side.
 //!
-//! All schemes of a workload run in one process, a slice each in turn, so that what else the machine does falls on all
-//! of them alike. The loop that makes the load is single-threaded, as is the engine.
+//! All schemes of a workload run in one process, a slice each in turn, so that what else the machine does
+//! falls on all of them alike. The loop that makes the load is single-threaded, as is the engine.
 
 mod picture;
 mod report;
@@ -63,11 +63,12 @@ pub struct Arguments {
     /// Bytes of the volume.
     #[arg(long, value_parser = parse_size, default_value = "512MiB", value_name = "SIZE")]
     volume_size: u64,
-    /// Spare chunks on each device per stripe, in percent: how many updates fit between two commits, and how much garbage there
-    /// may be with elastic and was.
+    /// Spare chunks on each device per stripe, in percent: how many updates fit between two commits, and
+    /// how much garbage there may be with elastic and was.
     #[arg(long, default_value = "100", value_parser = clap::value_parser!(u64).range(10..=800), value_name = "PERCENT")]
     spare: u64,
-    /// Bytes for chunks on each device, metadata aside, instead of --spare: what the volume leaves of them is spare.
+    /// Bytes for chunks on each device, metadata aside, instead of --spare: what the volume leaves of them
+    /// is spare.
     #[arg(long, value_parser = parse_size, value_name = "SIZE", conflicts_with = "spare")]
     device_size: Option<u64>,
     /// Seed of addresses, payload and placement.
@@ -97,11 +98,11 @@ enum Devices {
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 enum WorkloadName {
-    /// Random updates of one chunk into free space: neither parity commits nor garbage collection. The space is made free
-    /// between the slices, which does not count.
+    /// Random updates of one chunk into free space: neither parity commits nor garbage collection. The
+    /// space is made free between the slices, which does not count.
     Burst,
-    /// Random updates of one chunk; commits between the slices, not counted. Garbage collection counts, and runs from the
-    /// beginning: the volume is overwritten twice before. So it favours schemes with commits.
+    /// Random updates of one chunk; commits between the slices, not counted. Garbage collection counts, and
+    /// runs from the beginning: the volume is overwritten twice before. So it favours schemes with commits.
     Randwrite,
     /// The same without a pause: commits come when space runs low, and count.
     Sustained,

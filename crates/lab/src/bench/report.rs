@@ -84,7 +84,8 @@ fn written_line(workload: Workload, m: &Measured) -> Option<String> {
     ))
 }
 
-/// Share of chunks absorbed in memory; bytes to SSDs, metadata among them, and to log devices, per byte of users.
+/// Share of chunks absorbed in memory; bytes to SSDs, metadata among them, and to log devices, per byte of
+/// users.
 fn written(workload: Workload, m: &Measured) -> Option<[f64; 4]> {
     let writes =
         matches!(workload, Workload::Burst | Workload::RandWrite | Workload::Sustained | Workload::SeqWrite);

@@ -1,7 +1,7 @@
 //! One array under load: a loop that keeps requests in flight and does nothing else.
 //!
-//! Every place in the queue owns its buffers for good, so a request costs the loop a few stores and one entry in the
-//! histogram. The clock is read once per turn.
+//! Every place in the queue owns its buffers for good, so a request costs the loop a few stores and one
+//! entry in the histogram. The clock is read once per turn.
 
 use crate::failure::Failure;
 use crate::options::batches::Batches;
@@ -40,8 +40,8 @@ pub fn cpu_ns() -> u64 {
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
-/// Random content in the slots of requests and in all free ones, which change places with them: no buffer is a page that was
-/// never touched.
+/// Random content in the slots of requests and in all free ones, which change places with them: no buffer
+/// is a page that was never touched.
 fn fill_buffers(pool: &mut Pool, slots: &[Slot], random: &mut Random) {
     let free: Vec<Slot> = std::iter::from_fn(|| pool.alloc()).collect();
     for &slot in slots.iter().chain(&free) {
@@ -51,7 +51,8 @@ fn fill_buffers(pool: &mut Pool, slots: &[Slot], random: &mut Random) {
     free.into_iter().rev().for_each(|slot| pool.free(slot));
 }
 
-/// Updates that fit into an array of which `stripe_count` stripes are in use; in-place schemes do as many as the others.
+/// Updates that fit into an array of which `stripe_count` stripes are in use; in-place schemes do as many
+/// as the others.
 fn burst_requests(
     config: &ArrayConfig,
     options: &SchemeOptions,
@@ -191,7 +192,8 @@ pub struct Rig {
     chunk_bytes: u64,
     serial: u32,
     options: SchemeOptions,
-    /// Null devices read as zeros, so zeros are written; the engine leaves anything in the buffers of a write.
+    /// Null devices read as zeros, so zeros are written; the engine leaves anything in the buffers of a
+    /// write.
     writes_zeros: bool,
     /// Whether so much was overwritten that garbage collection runs all the time.
     aged: bool,
@@ -290,7 +292,8 @@ impl Rig {
         Ok(rig)
     }
 
-    /// Makes memory devices resident, so that no page fault falls into the measurement. Only writes zeros over zeros.
+    /// Makes memory devices resident, so that no page fault falls into the measurement. Only writes zeros
+    /// over zeros.
     fn touch(&mut self, devices: impl Iterator<Item = DevIndex>) {
         if let LocalSet::Memory(set) = self.array.devices().inner_mut() {
             for dev in devices {
@@ -341,8 +344,8 @@ impl Rig {
         status::memory(self.array.engine_ref())
     }
 
-    /// Elastic schemes: overwrites the volume at random so often that it is full of garbage, which is collected all the time from
-    /// then on.
+    /// Elastic schemes: overwrites the volume at random so often that it is full of garbage, which is
+    /// collected all the time from then on.
     pub fn age(&mut self) -> Result<(), Failure> {
         if !std::mem::replace(&mut self.aged, true) {
             let requests = AGE_PASSES * self.stripe_count * self.data_count;

@@ -1,8 +1,8 @@
 //! The queue: keeps requests in flight against a target, measures and verifies them.
 //!
-//! A request longer than the target takes at once is cut into parts; it is done when all parts are. When content is
-//! verified, a request waits until no request in flight overlaps it if either of them writes: what overlapping writes in
-//! flight leave behind is for a device to choose.
+//! A request longer than the target takes at once is cut into parts; it is done when all parts are. When
+//! content is verified, a request waits until no request in flight overlaps it if either of them writes:
+//! what overlapping writes in flight leave behind is for a device to choose.
 
 use super::progress::Progress;
 use super::verify::{Initially, Verifier};
@@ -27,7 +27,8 @@ const EXTRA_PARTS: usize = 64;
 pub enum Pace {
     /// As soon as there is a place in the queue (closed loop).
     Full,
-    /// The same, while the clock of the target shows the times of the trace, which makes the run repeatable.
+    /// The same, while the clock of the target shows the times of the trace, which makes the run repeatable
+    ///
     Simulated,
     /// At the times of the trace divided by `speed`, if there is a place in the queue (open loop).
     Timed {
@@ -191,7 +192,8 @@ impl<'a> Driver<'a> {
         Ok(outcome)
     }
 
-    /// With nothing in flight there is nothing to turn: sleeps through most of `wait_ns` and returns the rest.
+    /// With nothing in flight there is nothing to turn: sleeps through most of `wait_ns` and returns the
+    /// rest.
     fn rest(&self, wait_ns: u64) -> u64 {
         if self.free_flights.len() < self.depth
             || wait_ns <= SLEEP_LATE_NS

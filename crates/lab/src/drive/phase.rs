@@ -56,7 +56,8 @@ pub fn fill_bytes(target: &dyn Target, footprint_bytes: u64) -> u64 {
     footprint_bytes.next_multiple_of(stripe).min(target.volume_bytes())
 }
 
-/// Bytes of a request of the fill: whole stripes, if the stripe is known, or what is whole stripes in most arrays.
+/// Bytes of a request of the fill: whole stripes, if the stripe is known, or what is whole stripes in most
+/// arrays.
 pub fn bulk_bytes(target: &dyn Target, chunk_bytes: u64) -> u64 {
     let columns = target.config().map_or(12, |config| config.geometry.data_count()) as u64;
     (columns * chunk_bytes).max(BULK_BYTES / (columns * chunk_bytes) * (columns * chunk_bytes))

@@ -1,4 +1,5 @@
-//! How far a long run is: a bar on a terminal, plain lines elsewhere; nothing if it takes less than two seconds.
+//! How far a long run is: a bar on a terminal, plain lines elsewhere; nothing if it takes less than two
+//! seconds.
 
 use indicatif::{ProgressBar, ProgressStyle};
 use node::output;

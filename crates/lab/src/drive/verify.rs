@@ -1,7 +1,8 @@
-//! What every sector must hold: payload that says where it belongs and which write it is of, and the map to check it by.
+//! What every sector must hold: payload that says where it belongs and which write it is of, and the map to
+//! check it by.
 //!
-//! A sector's 512 bytes are its offset, the number of the write, the seed, and numbers that follow from these. The map is
-//! deliberately simple: the number of the latest write of each sector.
+//! A sector's 512 bytes are its offset, the number of the write, the seed, and numbers that follow from
+//! these. The map is deliberately simple: the number of the latest write of each sector.
 
 use block::SECTOR_BYTES;
 
@@ -85,8 +86,8 @@ impl Verifier {
 
     /// A write of this range begins: its number.
     pub fn begin_write(&mut self, offset_bytes: u64, length_bytes: u64) -> u32 {
-        // Numbers start again before they would mean something else; by then every old one is long overwritten or the
-        // check of it is the weaker by one chance in four billion.
+        // Numbers start again before they would mean something else; by then every old one is long
+        // overwritten or the check of it is the weaker by one chance in four billion.
         self.latest = if self.latest == ZEROS - 1 { 1 } else { self.latest + 1 };
         let version = self.latest;
         self.sectors(offset_bytes, length_bytes).fill(version);

@@ -60,8 +60,9 @@ pub struct DeviceOptions {
     /// Wear levelling.
     #[arg(long, value_enum, value_name = "KIND")]
     wear_levelling: Option<Levelling>,
-    /// Write parity in SLC mode: the most of the over-provisioned space that may go into it, 0 to 1, or dynamic, or
-    /// dynamic:SLACK with SLACK the write amplification it may add (0.05; inf for the least wear).
+    /// Write parity in SLC mode: the most of the over-provisioned space that may go into it, 0 to 1, or
+    /// dynamic, or dynamic:SLACK with SLACK the write amplification it may add (0.05; inf for the least
+    /// wear).
     #[arg(long, value_parser = parse_cap, value_name = "CAP")]
     slc_cap: Option<SlcCap>,
     /// Wear of a page in MLC mode in relation to one in SLC mode.

@@ -63,8 +63,8 @@ impl Replayed {
         Ok(Self { requests, pages_written })
     }
 
-    /// Fills the SSD, replays the trace as often as the warm-up takes, and then as often as the count takes; each at
-    /// least to the end of the request that reaches it.
+    /// Fills the SSD, replays the trace as often as the warm-up takes, and then as often as the count
+    /// takes; each at least to the end of the request that reaches it.
     pub fn run(
         &self,
         warmup: f64,

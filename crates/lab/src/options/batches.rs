@@ -25,8 +25,8 @@ pub struct Batches {
     /// Batches under way: while one is written, this many less one are being read. 1 = no prefetch.
     #[arg(long, default_value = "2", value_parser = clap::value_parser!(u32).range(1..=64), value_name = "BATCHES")]
     pub prefetch: u32,
-    /// Leave the operations of a batch in the order of its stripes, and carry each out by itself, instead of merging
-    /// neighbours on a device into one.
+    /// Leave the operations of a batch in the order of its stripes, and carry each out by itself, instead
+    /// of merging neighbours on a device into one.
     #[arg(long)]
     pub no_merge: bool,
 }

@@ -8,12 +8,12 @@ use format::SchemeKind;
 /// Sizes of the write cache; both 0 is none.
 #[derive(Args, Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct CacheSizes {
-    /// Let up to so many data stripes of chunks not written before wait for the rest of their stripe (volatile until the next
-    /// flush, like everything acknowledged; scheme eplog).
+    /// Let up to so many data stripes of chunks not written before wait for the rest of their stripe
+    /// (volatile until the next flush, like everything acknowledged; scheme eplog).
     #[arg(long, default_value = "0", value_parser = clap::value_parser!(u32).range(..=1 << 20), value_name = "N")]
     pub cache_stripes: u32,
-    /// Let up to so many updated chunks wait for each data device, to be overwritten there or written in wide log stripes
-    /// (scheme eplog).
+    /// Let up to so many updated chunks wait for each data device, to be overwritten there or written in
+    /// wide log stripes (scheme eplog).
     #[arg(long, default_value = "0", value_parser = clap::value_parser!(u32).range(..=1 << 20), value_name = "CHUNKS")]
     pub cache_slots: u32,
 }

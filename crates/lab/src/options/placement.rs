@@ -10,8 +10,8 @@ use placement::{GcGroup, GcThreshold, HotnessKind, PlacementKind, VictimKind};
 /// What elastic schemes write together, how long a chunk waits for that, and what they collect when.
 #[derive(Args, Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct ElasticChoices {
-    /// Which chunks are written together: `single` (all), `was` (those of one hotness) or `sepbit` (those of one likely lifetime);
-    /// by default `single` with the scheme elastic, `was` with the scheme was.
+    /// Which chunks are written together: `single` (all), `was` (those of one hotness) or `sepbit` (those
+    /// of one likely lifetime); by default `single` with the scheme elastic, `was` with the scheme was.
     #[arg(long, value_name = "POLICY")]
     pub placement: Option<PlacementKind>,
     /// Groups that the placement was tells apart, 2 to 4 (default 2).
@@ -23,23 +23,25 @@ pub struct ElasticChoices {
     /// Which unit garbage collection takes next: `greedy` (default) or `cost-benefit`.
     #[arg(long, value_name = "POLICY")]
     pub gc: Option<VictimKind>,
-    /// Share of units in use from which on garbage is collected, 1% to 99% (default 90%); not before half of the spare units are
-    /// in use, so that with a reserve of 20% nothing below that changes anything.
+    /// Share of units in use from which on garbage is collected, 1% to 99% (default 90%); not before half
+    /// of the spare units are in use, so that with a reserve of 20% nothing below that changes anything.
     #[arg(long, value_parser = parse_threshold, value_name = "PERCENT")]
     pub gc_threshold: Option<GcThreshold>,
-    /// Where the placements single and was put chunks that garbage collection moves: with the `coldest` (default), or into a
-    /// group of their `own`.
+    /// Where the placements single and was put chunks that garbage collection moves: with the `coldest`
+    /// (default), or into a group of their `own`.
     #[arg(long, value_name = "GROUP")]
     pub gc_group: Option<GcGroup>,
-    /// Chunks of a group that wait to be written together; by default a stripe with the scheme elastic, a unit with was.
+    /// Chunks of a group that wait to be written together; by default a stripe with the scheme elastic, a
+    /// unit with was.
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=1 << 20), value_name = "CHUNKS")]
     pub group_chunks: Option<u32>,
-    /// How long a chunk waits for its group at most (volatile until the next flush, like everything acknowledged): a time such as
-    /// 200ms, or never (until the group is full, a flush or idle time); by default 200ms with the scheme elastic, never with was.
+    /// How long a chunk waits for its group at most (volatile until the next flush, like everything
+    /// acknowledged): a time such as 200ms, or never (until the group is full, a flush or idle time); by
+    /// default 200ms with the scheme elastic, never with was.
     #[arg(long, value_parser = parse_wait, value_name = "TIME")]
     pub p_wait: Option<Wait>,
-    /// Chunks of which the placement sepbit remembers when they were written last, 8 bytes each: for old versions whose unit does
-    /// not tell, such as those written before the start (default 0).
+    /// Chunks of which the placement sepbit remembers when they were written last, 8 bytes each: for old
+    /// versions whose unit does not tell, such as those written before the start (default 0).
     #[arg(long, value_parser = clap::value_parser!(u64).range(0..=1 << 28), value_name = "CHUNKS")]
     pub recent_entries: Option<u64>,
 }
@@ -71,8 +73,8 @@ fn parse_threshold(text: &str) -> Result<GcThreshold, String> {
 /// Rows of a unit, of an array that is made.
 #[derive(Args, Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct GcUnit {
-    /// Chunks of each device that are collected together, 2 to 65536, such as those of an erase block (schemes elastic and was;
-    /// by default 64, more on large devices).
+    /// Chunks of each device that are collected together, 2 to 65536, such as those of an erase block
+    /// (schemes elastic and was; by default 64, more on large devices).
     #[arg(long, value_parser = clap::value_parser!(u32).range(2..=i64::try_from(UNIT_ROWS_MAX).unwrap_or(i64::MAX)), value_name = "ROWS")]
     pub gc_unit: Option<u32>,
 }

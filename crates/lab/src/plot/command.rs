@@ -18,7 +18,8 @@ pub struct Arguments {
     /// The table: names of columns in the first line.
     #[arg(value_name = "RESULTS.csv")]
     table: PathBuf,
-    /// Column of the horizontal axis: numbers become lines, anything else bars; several columns are one category.
+    /// Column of the horizontal axis: numbers become lines, anything else bars; several columns are one
+    /// category.
     #[arg(long, value_delimiter = ',', required = true, value_name = "KEY")]
     x: Vec<String>,
     /// Column of the vertical axis; of several, each is a series.
@@ -27,7 +28,8 @@ pub struct Arguments {
     /// Columns that tell series apart.
     #[arg(long, value_delimiter = ',', value_name = "KEY")]
     series: Vec<String>,
-    /// Rows that differ in these columns alone, such as seed, are one point: their mean, with a bar from least to most.
+    /// Rows that differ in these columns alone, such as seed, are one point: their mean, with a bar from
+    /// least to most.
     #[arg(long, value_delimiter = ',', value_name = "KEY")]
     over: Vec<String>,
     /// Leave other rows out; may be given several times.

@@ -1,4 +1,5 @@
-//! From columns of a table to a figure: which are the axes, which tells series apart, whether it is bars or lines.
+//! From columns of a table to a figure: which are the axes, which tells series apart, whether it is bars or
+//! lines.
 
 use super::style::scheme_rank;
 use super::table::{Row, Table};
@@ -34,8 +35,8 @@ pub enum Order {
     /// As their rows do.
     #[default]
     OfRows,
-    /// Numbers by size, schemes from the plain to the elaborate, others as their rows do: rows come in the order in which
-    /// parallel runs ended.
+    /// Numbers by size, schemes from the plain to the elaborate, others as their rows do: rows come in the
+    /// order in which parallel runs ended.
     OfValues,
 }
 

@@ -1,11 +1,11 @@
 //! Plots that a paper can print: a description of what is shown goes in, SVG or PNG comes out.
 //!
-//! A [`Figure`] says nothing of pixels: panels one below the other, axes with units, bars by category or lines over
-//! numbers. `figure` makes one of a table's columns, `svg` lays it out, `png` turns that into pixels with the bundled font,
-//! `file` writes it whole or not at all. Same figure, same bytes.
+//! A [`Figure`] says nothing of pixels: panels one below the other, axes with units, bars by category or
+//! lines over numbers. `figure` makes one of a table's columns, `svg` lays it out, `png` turns that into
+//! pixels with the bundled font, `file` writes it whole or not at all. Same figure, same bytes.
 //!
-//! Series differ in colour (Okabe and Ito's, safe for colour-blind readers) and in hatch, or dash and marker, so that they
-//! are told apart in grey too.
+//! Series differ in colour (Okabe and Ito's, safe for colour-blind readers) and in hatch, or dash and
+//! marker, so that they are told apart in grey too.
 
 pub mod command;
 pub mod figure;

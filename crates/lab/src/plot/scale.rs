@@ -25,7 +25,8 @@ const VALUE_ROOM: f64 = 0.06;
 const STEPS: [f64; 3] = [1.0, 2.0, 5.0];
 
 impl Range {
-    /// Room for these numbers, with some `wanted` ticks. Bars stand on zero, or a step below the least on a logarithmic axis.
+    /// Room for these numbers, with some `wanted` ticks. Bars stand on zero, or a step below the least on a
+    /// logarithmic axis.
     pub fn of(scale: Scale, numbers: &[f64], wanted: usize, from_zero: bool) -> Self {
         let low = numbers.iter().copied().fold(f64::INFINITY, f64::min);
         let high = numbers.iter().copied().fold(f64::NEG_INFINITY, f64::max);
@@ -33,8 +34,9 @@ impl Range {
         let (low, high) = if low <= high { (low, high) } else { (1.0, 1.0) };
         match scale {
             Scale::Linear => Self::linear(low, high, wanted, from_zero),
-            // Bars have a height, and room for their values. They stand on a power of ten, a whole decade below the least where that
-            // is near one: the least may not look like nothing beside the others.
+            // Bars have a height, and room for their values. They stand on a power of ten, a whole decade
+            // below the least where that is near one: the least may not look like nothing beside the
+            // others.
             Scale::Log if from_zero => {
                 let foot = 10f64.powf((low / 2.0).log10().floor()).max(LOG_MIN);
                 Self::log(foot, high * (high / foot).powf(VALUE_ROOM), wanted)
@@ -55,8 +57,8 @@ impl Range {
         }
         let step = nice_step((high - low) / wanted.max(1) as f64);
         let (first, last) = ((low / step + 1e-9).floor(), (high / step - 1e-9).ceil());
-        // An axis that would be empty above its last tick but one ends a little above its numbers instead; and so does one whose
-        // bars would touch its end, as their values stand above them.
+        // An axis that would be empty above its last tick but one ends a little above its numbers instead;
+        // and so does one whose bars would touch its end, as their values stand above them.
         let over = high + (high - low) * HEAD_ROOM;
         let cut = high > 0.0 && over < last * step;
         let last = if cut { last - 1.0 } else { last };
@@ -152,7 +154,8 @@ fn minor(low: f64, high: f64) -> Vec<f64> {
 /// Thousands, millions and so on have letters.
 const LETTERS: [(f64, &str); 4] = [(1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")];
 
-/// A tick of an axis whose largest number is `largest`: all ticks of an axis have the same letter and decimals.
+/// A tick of an axis whose largest number is `largest`: all ticks of an axis have the same letter and
+/// decimals.
 fn tick_name(value: f64, step: f64, largest: f64) -> String {
     if value == 0.0 {
         return "0".to_owned();

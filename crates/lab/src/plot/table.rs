@@ -33,7 +33,8 @@ impl Table {
         Self { keys, rows: rows.map(|(index, cells)| Row { number: index + 1, cells }).collect() }
     }
 
-    /// From CSV: names in the first line, cells perhaps in quotation marks, one row in a line. `name` is the file's.
+    /// From CSV: names in the first line, cells perhaps in quotation marks, one row in a line. `name` is
+    /// the file's.
     pub fn of_csv(name: &str, text: &str) -> Result<Self, Failure> {
         let mut lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
         let at = |index: usize, what: &str| Failure::new(format!("{name}, line {}: {what}", index + 1));

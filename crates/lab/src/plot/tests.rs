@@ -1,4 +1,5 @@
-//! Figures as SVG and PNG: complete, alike every time, and refused with a reason where nothing sensible can be drawn.
+//! Figures as SVG and PNG: complete, alike every time, and refused with a reason where nothing sensible can
+//! be drawn.
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
 use super::figure::{Kind, Spec, of_table};
@@ -214,7 +215,8 @@ fn sizes_are_numbers_and_keep_their_names() {
     assert_eq!(named, [(4096.0, "4KiB"), (65_536.0, "64KiB"), (1_048_576.0, "1MiB")]);
 }
 
-/// Zero has no place on a logarithmic axis, and on a linear one the small numbers lie on each other: they stand side by side.
+/// Zero has no place on a logarithmic axis, and on a linear one the small numbers lie on each other: they
+/// stand side by side.
 #[test]
 fn zero_stands_beside_numbers_that_are_far_apart() {
     let text = "cache-slots,y_us\n0,9\n16,8\n64,7\n256,6\n1024,5\n";

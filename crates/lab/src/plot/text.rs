@@ -36,7 +36,8 @@ pub fn fitted(text: &str, size: f64, room: f64) -> String {
     format!("{}\u{2026}", kept.trim_end())
 }
 
-/// Lines of at most `room`, broken at spaces and line ends; the last of `most` lines takes what fits of the rest.
+/// Lines of at most `room`, broken at spaces and line ends; the last of `most` lines takes what fits of the
+/// rest.
 pub fn wrapped(text: &str, size: f64, room: f64, most: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for part in text.split('\n') {

@@ -1,7 +1,8 @@
 //! `replay`: a trace through an array, measured and verified.
 //!
-//! The array is made of the members named, of memory or null devices made for the run, or is somebody else's, reached over
-//! NBD. The trace is read and prepared first and lies in memory, so that reading it costs the replay nothing.
+//! The array is made of the members named, of memory or null devices made for the run, or is somebody
+//! else's, reached over NBD. The trace is read and prepared first and lies in memory, so that
+//! reading it costs the replay nothing.
 
 mod report;
 
@@ -44,7 +45,8 @@ pub struct Arguments {
     /// Make an array of such devices for the run, instead of naming members.
     #[arg(long, value_enum, conflicts_with_all = ["members", "nbd"])]
     device: Option<DeviceKind>,
-    /// Replay through an NBD export: nbd+unix:///EXPORT?socket=PATH, nbd://HOST:PORT/EXPORT, unix:PATH or tcp:HOST:PORT.
+    /// Replay through an NBD export: nbd+unix:///EXPORT?socket=PATH, nbd://HOST:PORT/EXPORT, unix:PATH or
+    /// tcp:HOST:PORT.
     #[arg(long, value_name = "URI", conflicts_with = "members")]
     nbd: Option<Uri>,
     #[command(flatten)]
@@ -55,14 +57,16 @@ pub struct Arguments {
     /// Bytes of a chunk, to which requests are rounded; the array's own if members are named.
     #[arg(long, value_parser = parse_size, value_name = "SIZE")]
     chunk_size: Option<u64>,
-    /// Write the whole footprint of the trace first, in full stripes, so that every write of the trace is an update.
+    /// Write the whole footprint of the trace first, in full stripes, so that every write of the trace is
+    /// an update.
     #[arg(long)]
     fill: bool,
     /// Requests in flight at most.
     #[arg(long, default_value = "32", value_parser = clap::value_parser!(u32).range(1..=4096))]
     queue_depth: u32,
-    /// Send requests at the times of the trace; latency counts from there. Otherwise they are sent as fast as they end, and
-    /// with a made array of the schemes elastic and was, whose chunks wait for a time, the times of the trace count for that.
+    /// Send requests at the times of the trace; latency counts from there. Otherwise they are sent as fast
+    /// as they end, and with a made array of the schemes elastic and was, whose chunks wait for a time, the
+    /// times of the trace count for that.
     #[arg(long)]
     timed: bool,
     /// Times faster than recorded.
@@ -260,8 +264,9 @@ fn replay(
     }
 }
 
-/// Whether the clock of the array shows the times of the trace: chunks of elastic schemes wait for each other for a time,
-/// which says little while a trace is replayed as fast as it goes. Real devices need a real clock.
+/// Whether the clock of the array shows the times of the trace: chunks of elastic schemes wait for
+/// each other for a time, which says little while a trace is replayed as fast as it goes. Real devices need
+/// a real clock.
 fn simulates_time(arguments: &Arguments, target: &dyn Target) -> bool {
     let is_elastic = target.config().is_some_and(|config| config.scheme.is_elastic());
     is_elastic && arguments.device.is_some() && !arguments.timed

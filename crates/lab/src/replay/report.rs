@@ -97,7 +97,8 @@ impl Phase {
         ratio(bytes, self.outcome.chunks_written * chunk_bytes)
     }
 
-    /// Metadata written to the main devices per byte of chunks that requests wrote; not part of `write_amplification`.
+    /// Metadata written to the main devices per byte of chunks that requests wrote; not part of
+    /// `write_amplification`.
     fn metadata_write_amplification(&self, report: &Report) -> Option<f64> {
         let devices = self.counted.as_ref()?.devices.iter().take(report.main_count);
         let bytes = devices.map(|device| of(&device.write_bytes, Stream::Metadata)).sum();

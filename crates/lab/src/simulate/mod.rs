@@ -1,7 +1,8 @@
 //! `simulate`: a trace through the engine as it ships, over simulated SSDs and log devices, in virtual time.
 //!
-//! Nothing is kept of content, and no time passes but that of the devices: the engine's own work is free. One run, several
-//! schemes side by side (`--compare`), or a grid (`--sweep`), each cell of which is a run of its own.
+//! Nothing is kept of content, and no time passes but that of the devices: the engine's own work is free.
+//! One run, several schemes side by side (`--compare`), or a grid (`--sweep`), each cell of which is a run
+//! of its own.
 
 mod figures;
 mod grid;
@@ -29,8 +30,9 @@ use node::units::parse_size;
 use placement::{HotnessKind, PlacementKind};
 use std::path::PathBuf;
 
-/// Buffers for requests: so many that none waits for one. Nobody touches their content, so they take no memory. Not for elastic
-/// schemes, whose chunks wait in them: there they are a write cache, and how large it is counts.
+/// Buffers for requests: so many that none waits for one. Nobody touches their content, so they take no
+/// memory. Not for elastic schemes, whose chunks wait in them: there they are a write cache, and how large
+/// it is counts.
 const POOL_BYTES: u64 = 1 << 30;
 
 /// Options of `simulate`.
@@ -67,34 +69,36 @@ pub struct Arguments {
     /// Classes into which an SSD sorts parity by how long it lives (with --streams class or all).
     #[arg(long, value_name = "N")]
     parity_classes: Option<u8>,
-    /// Write parity in SLC mode: the most of the over-provisioned space that may go into it, 0 to 1, or dynamic, or dynamic:SLACK.
+    /// Write parity in SLC mode: the most of the over-provisioned space that may go into it, 0 to 1, or
+    /// dynamic, or dynamic:SLACK.
     #[arg(long, value_parser = parse_cap, value_name = "CAP")]
     slc_cap: Option<SlcCap>,
     /// Wear of a page in MLC mode in relation to one in SLC mode.
     #[arg(long, default_value_t = 2.5, value_name = "R")]
     stress_ratio: f64,
-    /// Write every page of the SSDs once before the array is made, so that they are as full as a simulator of the papers.
+    /// Write every page of the SSDs once before the array is made, so that they are as full as a simulator
+    /// of the papers.
     #[arg(long)]
     prefill: bool,
     /// Share of the SSD's pages, from the first, that --prefill writes.
     #[arg(long, default_value_t = 1.0, requires = "prefill", value_name = "SHARE")]
     utilization: f64,
-    /// Write the whole footprint of the trace through the array first, in full stripes, so that every write of the trace is an
-    /// update.
+    /// Write the whole footprint of the trace through the array first, in full stripes, so that every write
+    /// of the trace is an update.
     #[arg(long)]
     fill: bool,
     /// Requests in flight at most [32; with --timed 4096].
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=65_536), value_name = "N")]
     queue_depth: Option<u32>,
-    /// Send requests at the times of the trace (open loop); latency counts from there. Otherwise the next one is sent when one
-    /// ends (closed loop).
+    /// Send requests at the times of the trace (open loop); latency counts from there. Otherwise the next
+    /// one is sent when one ends (closed loop).
     #[arg(long)]
     timed: bool,
     /// Times faster than recorded.
     #[arg(long, default_value = "1", requires = "timed", value_parser = parse_speed)]
     speed: f64,
-    /// Memory for buffers [1GiB; with the schemes elastic and was 64MiB]. What these write in groups waits there, and what
-    /// is acknowledged faster than the SSDs take it.
+    /// Memory for buffers [1GiB; with the schemes elastic and was 64MiB]. What these write in groups waits
+    /// there, and what is acknowledged faster than the SSDs take it.
     #[arg(long, value_parser = parse_size, value_name = "SIZE")]
     buffers: Option<u64>,
     /// Same seed, same result.
@@ -112,11 +116,12 @@ pub struct Arguments {
     /// Run for each of these values of an option, such as queue-depth=1,8,32; several make a grid.
     #[arg(long, value_parser = grid::parse_axis, value_name = "OPTION=A,B,C")]
     sweep: Vec<grid::Axis>,
-    /// Folder for results.csv and a JSON file per cell; cells that are there from this build of the program are not run again.
+    /// Folder for results.csv and a JSON file per cell; cells that are there from this build of the program
+    /// are not run again.
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// Run a part of the cells only, such as 1/4, 2/4 and so on on four machines; without it afterwards, in a folder with the files
-    /// of all, nothing is run again and results.csv has every cell.
+    /// Run a part of the cells only, such as 1/4, 2/4 and so on on four machines; without it afterwards, in
+    /// a folder with the files of all, nothing is run again and results.csv has every cell.
     #[arg(long, requires = "out", conflicts_with = "plot", value_name = "I/N")]
     shard: Option<store::Shard>,
     /// Cells that run side by side [all processors].

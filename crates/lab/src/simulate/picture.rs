@@ -1,5 +1,5 @@
-//! The table of several runs as a plot: parts of the write amplification by scheme, or any figure by scheme or over what
-//! was swept.
+//! The table of several runs as a plot: parts of the write amplification by scheme, or any figure by scheme
+//! or over what was swept.
 
 use super::Arguments;
 use super::figures::{Figures, NAMES};
@@ -12,8 +12,8 @@ use crate::plot::options::PlotOptions;
 use crate::plot::table::Table;
 use crate::provenance;
 
-/// Columns that are no figure of their own: what users write, so far as it is not overwritten in memory, what RAID and what the
-/// SSDs' GC add to that.
+/// Columns that are no figure of their own: what users write, so far as it is not overwritten in memory,
+/// what RAID and what the SSDs' GC add to that.
 const PARTS: [&str; 3] = ["user data", "RAID", "GC of the SSDs"];
 /// What users write and no device sees: bars start from it.
 const ABSORBED: &str = "absorbed in memory, not written";
@@ -48,8 +48,8 @@ impl<'a> Picture<'a> {
         }
     }
 
-    /// The first axis of numbers is the horizontal one; seeds are repetitions. The scheme, or what is left, tells lines or
-    /// bars apart.
+    /// The first axis of numbers is the horizontal one; seeds are repetitions. The scheme, or what is left,
+    /// tells lines or bars apart.
     fn spec(&self, axes: &[Axis], rows: &[Row]) -> Spec {
         let names = |axes: &[&Axis]| axes.iter().map(|axis| axis.option.clone()).collect::<Vec<_>>();
         let (seeds, shown): (Vec<&Axis>, Vec<&Axis>) = axes.iter().partition(|axis| axis.option == "seed");

@@ -1,10 +1,11 @@
 //! What `--out` leaves: results.csv with a line per cell, and a JSON file of each.
 //!
-//! A cell's line is appended in one write when it has ended, so that an interruption costs the cells under way; a line cut
-//! short is dropped at the next start. At the end of the run the table is written anew, whole, in the order of the grid and
-//! with what only shows beside other cells (lifespan). One process at a time has a table; of a grid run in parts (`--shard`)
-//! each part has its own in the folder, and reads the others'. A cell is known by a hash of everything it depends on, the
-//! build of the program included: lines of another build are kept apart, in results.old.csv.
+//! A cell's line is appended in one write when it has ended, so that an interruption costs the cells under
+//! way; a line cut short is dropped at the next start. At the end of the run the table is written anew,
+//! whole, in the order of the grid and with what only shows beside other cells (lifespan). One process at a
+//! time has a table; of a grid run in parts (`--shard`) each part has its own in the folder, and reads the
+//! others'. A cell is known by a hash of everything it depends on, the build of the program included: lines
+//! of another build are kept apart, in results.old.csv.
 
 use super::Arguments;
 use super::figures::{Figures, NAMES};
@@ -147,7 +148,8 @@ impl Store {
             .map_err(|error| Failure::new(format!("{}: {error}", self.path.display())))
     }
 
-    /// The run has ended: its cells with their lifespans in the order of the grid, behind those of other runs.
+    /// The run has ended: its cells with their lifespans in the order of the grid, behind those of other
+    /// runs.
     pub fn finish(mut self, cells: &[(&str, Option<f64>)]) -> Result<(), Failure> {
         let at = self.header.len() - 2;
         for (key, lifespan) in cells {

@@ -86,7 +86,8 @@ impl<D: DeviceSet> ArrayTarget<D> {
     }
 }
 
-/// The spans of a range in its chunks: index of the chunk, first and last byte within it, offset in the volume.
+/// The spans of a range in its chunks: index of the chunk, first and last byte within it, offset in the
+/// volume.
 fn spans(offset: u64, length: u64, chunk: u64) -> impl Iterator<Item = (usize, std::ops::Range<usize>, u64)> {
     let (first, end) = (offset / chunk, offset + length);
     (first..end.div_ceil(chunk)).map(move |index| {

@@ -1,7 +1,7 @@
 //! Arrays on memory and null devices, made for one run and sized to fit it.
 //!
-//! Null devices keep metadata and give zeros for everything else, so whoever writes to them writes zeros: then every
-//! checksum holds and reads, commits and rebuilds run as they would on real devices.
+//! Null devices keep metadata and give zeros for everything else, so whoever writes to them writes zeros:
+//! then every checksum holds and reads, commits and rebuilds run as they would on real devices.
 
 use crate::failure::Failure;
 use array::{
@@ -189,11 +189,12 @@ pub fn size(kind: &Kind, room: &Room) -> Result<Sized, Failure> {
     }
 }
 
-/// Devices of an elastic scheme with room for exactly `chunks` chunks each, of which `reserve_permille` thousandths are
-/// left for garbage.
+/// Devices of an elastic scheme with room for exactly `chunks` chunks each, of which
+/// `reserve_permille` thousandths are left for garbage.
 pub fn size_exactly(kind: &Kind, chunks: u64, reserve_permille: u32) -> Result<Sized, Failure> {
     let options = kind.create_options(reserve_permille);
-    // Larger devices never have fewer chunks, but their metadata grows in steps: what has room for so many is looked for.
+    // Larger devices never have fewer chunks, but their metadata grows in steps: what has room for so many
+    // is looked for.
     let enough = |main_bytes| match plan_config(&options, main_bytes, 0, 0) {
         Ok(config) => Ok(Some(config).filter(|config| u64::from(config.chunks_per_device) >= chunks)),
         Err(CreateError::TooSmall { .. }) => Ok(None),
@@ -222,7 +223,8 @@ pub fn size_exactly(kind: &Kind, chunks: u64, reserve_permille: u32) -> Result<S
     Ok(Sized { config, main_bytes: config.main_device_bytes().max(1 << 20), log_bytes: 0 })
 }
 
-/// Chunks per device and the share of them, in thousandths, that make `stripes` stripes and `spare` spare chunks.
+/// Chunks per device and the share of them, in thousandths, that make `stripes` stripes and `spare` spare
+/// chunks.
 fn share_for(stripes: u64, spare: u64) -> (u64, u32) {
     let mut chunks = stripes + spare;
     loop {

@@ -32,9 +32,9 @@ pub struct ArrayChoices {
     pub code: CodeChoice,
     #[command(flatten)]
     pub(crate) consistency: ConsistencyChoice,
-    /// Bytes for chunks on each device of the array made, metadata aside: auto (what the trace needs, as far as a simulated SSD
-    /// has it), or a size; with the schemes elastic and was exactly so many, and the volume is what they leave of it beside the
-    /// spare space.
+    /// Bytes for chunks on each device of the array made, metadata aside: auto (what the trace needs, as
+    /// far as a simulated SSD has it), or a size; with the schemes elastic and was exactly so many, and the
+    /// volume is what they leave of it beside the spare space.
     #[arg(long, default_value = "auto", value_parser = parse_auto_size, value_name = "SIZE")]
     pub device_size: AutoSize,
     /// Commit parity after so many writes, at the end, or never (but when space runs low).

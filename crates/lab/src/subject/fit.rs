@@ -1,7 +1,8 @@
 //! How large the devices of an array must be for a trace.
 //!
-//! With room for every old version and every log chunk of the replay, parity is committed only when it is asked for, as in
-//! the papers' experiments (B-06). Where memory does not hold that, there is less room and commits come when it runs out.
+//! With room for every old version and every log chunk of the replay, parity is committed only when it is
+//! asked for, as in the papers' experiments (B-06). Where memory does not hold that, there is less room and
+//! commits come when it runs out.
 
 use super::build::{DeviceKind, Kind, Room, Sized, size, size_exactly};
 use crate::failure::Failure;
@@ -99,7 +100,8 @@ fn room_for(kind: &Kind, demand: &Demand, footprint_bytes: u64) -> Room {
     let chunk_bytes = kind.geometry.chunk_bytes() as u64;
     let stripes = footprint_bytes.div_ceil(kind.geometry.data_count() as u64 * chunk_bytes);
     let blocks = chunk_bytes / META_BYTES as u64;
-    // A commit writes parity out of place before it frees anything: room for that, and as much again for its pace.
+    // A commit writes parity out of place before it frees anything: room for that, and as much again for
+    // its pace.
     let spare_chunks = demand.per_device + stripes.min(demand.chunks) + 1024;
     // In the worst case each chunk is a log stripe of its own, with a record in a frame of the journal.
     let records = demand.chunks.div_ceil(RECORDS_PER_FRAME_MIN);
@@ -112,7 +114,8 @@ fn room_for(kind: &Kind, demand: &Demand, footprint_bytes: u64) -> Room {
     }
 }
 
-/// The same, but main devices of at most `main_bytes_max`: with less room for old versions, commits come when it runs out.
+/// The same, but main devices of at most `main_bytes_max`: with less room for old versions, commits come
+/// when it runs out.
 pub fn fit_within(
     kind: &Kind,
     requests: &[Request],
@@ -224,9 +227,9 @@ fn check_against(needed: u64, free: u64, less: &str) -> Result<(), Failure> {
     )))
 }
 
-/// Elastic devices of exactly that size. The volume is what is left beside the spare space: twice the share of the
-/// devices that the threshold of garbage collection leaves free, so that the threshold decides when to collect, and not that
-/// space runs out; or less, if the trace needs more.
+/// Elastic devices of exactly that size. The volume is what is left beside the spare space: twice
+/// the share of the devices that the threshold of garbage collection leaves free, so that the threshold
+/// decides when to collect, and not that space runs out; or less, if the trace needs more.
 pub fn given_elastic(
     kind: &Kind,
     footprint_bytes: u64,

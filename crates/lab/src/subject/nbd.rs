@@ -1,7 +1,7 @@
 //! A small NBD client: one connection, fixed newstyle, simple replies, many requests in flight.
 //!
-//! The socket never blocks: requests wait in a buffer until the server takes them, replies are taken as they come, and
-//! waiting is done by `poll`. Source: NetworkBlockDevice/nbd, `doc/proto.md`.
+//! The socket never blocks: requests wait in a buffer until the server takes them, replies are taken as
+//! they come, and waiting is done by `poll`. Source: NetworkBlockDevice/nbd, `doc/proto.md`.
 
 use super::snapshot::Snapshot;
 use super::target::{Finished, Part, Sink, Source, Target};

@@ -39,7 +39,8 @@ pub fn since(now: &Snapshot, then: &Snapshot) -> Snapshot {
     Snapshot { devices, stats, gc: gc_since(now.gc, then.gc) }
 }
 
-/// The copies that a scheme with a journal writes to the main devices are metadata: log chunks are what log devices hold.
+/// The copies that a scheme with a journal writes to the main devices are metadata: log chunks are what log
+/// devices hold.
 pub fn copies_as_metadata(mut snapshot: Snapshot, main_count: usize) -> Snapshot {
     let (log, metadata) = (Stream::Log.index(), Stream::Metadata.index());
     for device in snapshot.devices.iter_mut().take(main_count) {

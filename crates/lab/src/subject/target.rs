@@ -30,7 +30,8 @@ pub type Source<'a> = &'a mut dyn FnMut(u64, &mut [u8]);
 /// What takes what was read.
 pub type Sink<'a> = &'a mut dyn FnMut(u64, &[u8]);
 
-/// See the module's documentation. The `start` functions answer `false` when there are no buffers for the part now.
+/// See the module's documentation. The `start` functions answer `false` when there are no buffers for the
+/// part now.
 pub trait Target {
     /// Called once: tags are below `places`.
     fn prepare(&mut self, places: usize);

@@ -30,7 +30,8 @@ enum TraceCommand {
     Info(InfoArguments),
     /// Write a trace in another format; `.zst` and `.gz` are compressed.
     Convert(ConvertArguments),
-    /// Write a synthetic trace: the WAS paper's own, a stand-in for one of the papers' traces, Zipf or uniform.
+    /// Write a synthetic trace: the WAS paper's own, a stand-in for one of the papers' traces, Zipf or
+    /// uniform.
     Generate(generate::Arguments),
 }
 

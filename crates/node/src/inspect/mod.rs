@@ -1,5 +1,5 @@
-//! What is on a member, structure by structure, with the same decoders that the engine uses. Reads without locks, writes
-//! nothing, and goes on behind damage.
+//! What is on a member, structure by structure, with the same decoders that the engine uses. Reads without
+//! locks, writes nothing, and goes on behind damage.
 
 mod show;
 
@@ -91,8 +91,8 @@ struct Source<'a> {
 /// Assemblies of the array and their random numbers, which tell frames from user data.
 pub type Secrets = Vec<(Epoch, u64)>;
 
-/// Looks at everything on one member; `progress` is told how many blocks of how many were searched for frames. `secrets`
-/// are those that other members gave away; this one's are added.
+/// Looks at everything on one member; `progress` is told how many blocks of how many were searched for
+/// frames. `secrets` are those that other members gave away; this one's are added.
 pub fn inspect(
     path: &Path,
     secrets: &mut Secrets,
@@ -121,7 +121,8 @@ pub fn inspect(
 }
 
 impl Source<'_> {
-    /// Reads blocks; what lies behind the end or cannot be read is zeros, which no decoder takes for anything.
+    /// Reads blocks; what lies behind the end or cannot be read is zeros, which no decoder takes for
+    /// anything.
     fn read(&self, offset: u64, bytes: &mut [u8]) {
         if self.file.read_exact_at(bytes, offset).is_ok() {
             return;

@@ -1,7 +1,8 @@
 //! From a figure to SVG: where everything stands, in points.
 //!
-//! The figure has its width, and grows downwards: title, legend, panels. Room left of and below the axes is what the labels
-//! take; a label that is too long is broken, slanted, and at last cut, with its full text behind it as a tooltip.
+//! The figure has its width, and grows downwards: title, legend, panels. Room left of and below the axes is
+//! what the labels take; a label that is too long is broken, slanted, and at last cut, with its full text
+//! behind it as a tooltip.
 
 mod bars;
 mod lines;
