@@ -32,6 +32,7 @@ pub fn render(status: &Status) -> String {
     text.push('\n');
     devices(&mut text, status);
     delays::list_old(&mut text, status);
+    troubles::list_faults(&mut text, status);
     for path in &status.stale {
         put(&mut text, format_args!("  {}: no member any more, it was replaced or failed", path.display()));
     }

@@ -1,5 +1,5 @@
-//! A data device and a log device fail while the array is served, and are replaced; every byte is there
-//! throughout.
+//! A data device and a log device fail while the array is served, and are replaced; every byte
+//! is there throughout.
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
 mod common;

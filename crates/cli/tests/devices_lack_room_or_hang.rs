@@ -1,5 +1,5 @@
-//! A full file system under a member stops writes, not members; a device that does not answer is done
-//! without.
+//! A full file system under a member stops writes, not members; a device that does not answer
+//! is done without.
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
 mod common;

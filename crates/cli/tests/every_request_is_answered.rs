@@ -29,8 +29,8 @@ fn serve(rig: &Rig, scheme: &str, logs: bool) -> Watched {
     Watched::serve(rig, &members, &["--commit-idle", "off"])
 }
 
-/// One round: a write to the first half of a stripe, a discard of the other half soon after. The slower
-/// answer.
+/// One round: a write to the first half of a stripe, a discard of the other half soon after.
+/// The slower answer.
 fn round(client: &mut Nbd, number: u64, rounds: u64) -> Duration {
     let half = CHUNK * 2;
     let at = number % STRIPES * DATA_COUNT * u64::from(CHUNK);

@@ -1,5 +1,5 @@
-//! `scripts/experiments/placement.sh`, shortened: every row is there, says what the replays counted, and
-//! its figures follow from each other; traces that cause no garbage collection are named, not shown.
+//! `scripts/experiments/placement.sh`, shortened: every row is there, says what the replays counted, and its
+//! figures follow from each other; traces that cause no garbage collection are named, not shown.
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 use std::collections::HashMap;

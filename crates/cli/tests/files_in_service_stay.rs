@@ -16,8 +16,8 @@ use std::time::Duration;
 
 const NEW: [&str; 4] = ["--with", "n2", "--file-size", "32MiB"];
 
-/// Some megabytes: what was never written need not be rebuilt, and then a rebuild ends however slow it is
-/// to be.
+/// Some megabytes: what was never written need not be rebuilt, and then a rebuild ends however slow it
+/// is to be.
 fn fill(rig: &Rig) {
     let mut client = Nbd::connect(&rig.path("nbd"), Duration::from_secs(20));
     (0..32u64).for_each(|part| client.request(Command::Write, part << 18, 1 << 18, &vec![7; 1 << 18]));

@@ -107,8 +107,8 @@ fn writes_are_conserved_from_user_to_flash() {
     }
 }
 
-/// Hotness reaches the SSDs as streams: with `class` they do something else than with `parity`, if the
-/// scheme has classes.
+/// Hotness reaches the SSDs as streams: with `class` they do something else than with `parity`, if the scheme
+/// has classes.
 #[test]
 fn classes_of_placement_are_streams_of_the_ssds() {
     let (_folder, trace) = skewed();
@@ -168,8 +168,8 @@ fn requests_come_and_chunks_wait_by_the_virtual_clock() {
     assert!(float(&fast, "/virtual_seconds") < 0.1);
 }
 
-/// A chunk that waits in memory is answered at once: not when the next request comes, nor when a wait of
-/// the queue ends.
+/// A chunk that waits in memory is answered at once: not when the next request comes, nor when a wait of the
+/// queue ends.
 #[test]
 fn answers_from_memory_take_no_time() {
     let text = (0..100).fold(String::new(), |mut text, chunk| {

@@ -128,8 +128,8 @@ fn traces_are_swept_and_take_the_seed_into_their_names() {
     rig.run(&["simulate", "--scheme=raid"]).code(2).refused(&["--trace"]);
 }
 
-/// `was` answers from memory and writes half of what it is given; that may not look like thrift of its
-/// placement.
+/// `was` answers from memory and writes half of what it is given; that may not look like thrift
+/// of its placement.
 #[test]
 fn unequal_terms_are_said_and_shown() {
     let rig = rig();

@@ -78,9 +78,9 @@ fn a_rebuild_that_a_stop_interrupted_goes_on_by_itself() {
     });
 }
 
-/// Serves an array of every scheme with something written to it, has `begin` start something and leaves
-/// them all alone for long enough. The first question comes then, and it starts nothing: it is answered
-/// before the array is driven.
+/// Serves an array of every scheme with something written to it, has `begin` start something and leaves them
+/// all alone for long enough. The first question comes then, and it starts nothing: it is answered before the
+/// array is driven.
 fn status_of_each_after_a_while(
     options: &[&str],
     begin: impl Fn(&Rig),

@@ -5,10 +5,10 @@
 //! engine over such members needs `Content::Meaningless`.
 //!
 //! # Time
-//! The clock stands still but in [`DeviceSet::wait`], which moves it to the next completion, or by the whole timeout if
-//! nothing ends before, also when nothing is in flight: then nothing else can make time pass. The synchronous calls move it to
-//! their end. Operations of one moment reach a device in the order in which they were submitted; completions of one moment
-//! come in that order too. So the same calls give the same times.
+//! The clock stands still but in [`DeviceSet::wait`], which moves it to the next completion, or by the whole
+//! timeout if nothing ends before, also when nothing is in flight: then nothing else can make time pass. The
+//! synchronous calls move it to their end. Operations of one moment reach a device in the order in which they
+//! were submitted; completions of one moment come in that order too. So the same calls give the same times.
 //!
 //! # Pages
 //! A write of a part of a page reads the page and writes it whole.

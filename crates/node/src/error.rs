@@ -471,7 +471,7 @@ pub enum Refusal {
     #[error("a {kind} is under way; wait for its end (`elastripe wait`), or see `status`")]
     UnderWay {
         /// What.
-        kind: String,
+        kind: &'static str,
     },
     /// Nothing is there to go on.
     #[error("no scrub is paused")]

@@ -1,6 +1,6 @@
 //! What happens to a running array and its members, for the log and for whoever asked.
 
-use array::MaintenanceReport;
+use array::{FailCause, HoldUp, MaintenanceReport, WorkKind};
 use block::DevIndex;
 use std::path::PathBuf;
 
@@ -8,7 +8,12 @@ use std::path::PathBuf;
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Event {
     /// A member went out of service.
-    Failed(DevIndex),
+    Failed {
+        /// Which.
+        dev: DevIndex,
+        /// Why.
+        cause: FailCause,
+    },
     /// A replacement took a place, and rebuilding began.
     Replaced {
         /// The place.
@@ -36,6 +41,20 @@ pub enum Event {
         /// Whether it was taken out of service for it.
         failed: bool,
     },
+    /// Requests wait for a member from now on.
+    HeldUp {
+        /// Which.
+        dev: DevIndex,
+        /// Why.
+        why: HoldUp,
+    },
+    /// They wait no more, at least not for this reason.
+    HoldUpEnded {
+        /// The member.
+        dev: DevIndex,
+        /// The reason that is no more.
+        why: HoldUp,
+    },
     /// A rebuild or scrub has begun, or goes on after a restart.
     WorkBegan {
         /// Which.
@@ -43,40 +62,21 @@ pub enum Event {
         /// Whether it was begun before the restart.
         resumed: bool,
     },
-    /// A rebuild or scrub that was started here has ended.
+    /// A rebuild or scrub has ended.
     WorkEnded {
-        /// The request's tag.
-        tag: u64,
         /// Which.
         kind: WorkKind,
-        /// What it found and did.
+        /// What it found and did, and whether it came to its end.
         found: MaintenanceReport,
         /// How long it took.
         seconds: u64,
-        /// Code words that could not be read or rebuilt.
-        lost: u64,
-        /// Stripes whose parity did not match.
-        mismatches: u64,
-        /// Whether it came to its end.
-        completed: bool,
     },
 }
 
-/// What works on all of the array.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum WorkKind {
-    /// Filling replacements.
-    Rebuild,
-    /// Checking everything.
-    Scrub,
-}
-
-impl WorkKind {
-    /// In a word.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Rebuild => "rebuild",
-            Self::Scrub => "scrub",
-        }
+/// What works on all of the array, in a word.
+pub fn work_name(kind: WorkKind) -> &'static str {
+    match kind {
+        WorkKind::Rebuild => "rebuild",
+        WorkKind::Scrub => "scrub",
     }
 }

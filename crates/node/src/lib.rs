@@ -11,6 +11,7 @@ pub mod describe;
 pub mod driver;
 pub mod error;
 pub mod event;
+pub mod faults;
 pub mod fresh;
 pub mod inspect;
 pub mod interrupt;

@@ -54,7 +54,7 @@ impl Offline {
         let Assembled { array, found, report, .. } = locked.assemble(options, DriverOptions::default())?;
         interrupt.hold();
         let running = ServedArray::new(array, None, Use::ReadWrite);
-        let mut operator = Operator::new(&running, found.paths.clone(), found.unnamed());
+        let mut operator = Operator::new(found.paths.clone(), found.unnamed());
         operator.note_lost(warn_of_loss(&report));
         let (events, trouble) = (Vec::new(), TroubleLog::default());
         Ok(Self { running, operator, superblock: found.arrangement.newest, interrupt, events, trouble })
@@ -76,17 +76,12 @@ impl Offline {
         loop {
             self.running.drive(&mut done);
             done.clear(); // nobody but us asks for anything
-            let mut others = Vec::new();
-            for answer in self.running.take_control_answers() {
-                if !self.operator.answered(&self.running, answer, &mut self.events) {
-                    others.push(answer);
-                }
-            }
+            let answers = self.running.take_control_answers();
             self.operator.step(&mut self.running, &mut self.events);
-            self.trouble.look(&self.running);
             let events = std::mem::take(&mut self.events);
             self.tell(&events);
-            if let Some(result) = over(&mut self.running, &events, &others) {
+            self.trouble.look(&self.running);
+            if let Some(result) = over(&mut self.running, &events, &answers) {
                 return Ok(result);
             }
             self.interrupt.check()?;
@@ -101,13 +96,23 @@ impl Offline {
     }
 
     /// Nobody reads a log here: what is said of members goes to standard error.
-    fn tell(&self, events: &[Event]) {
+    fn tell(&mut self, events: &[Event]) {
         let main_count = self.running.engine_ref().store().main_count();
         for event in events {
-            if let Event::Unfit { dev, why, failed } = event {
-                let path = self.operator.paths()[dev.index()].as_ref();
-                let line = describe_unfit(&member_name(main_count, *dev), path, why, *failed);
-                output::warn(format_args!("elastripe: {line}"));
+            match event {
+                Event::Unfit { dev, why, failed } => {
+                    let path = self.operator.paths()[dev.index()].as_ref();
+                    let line = describe_unfit(&member_name(main_count, *dev), path, why, *failed);
+                    output::warn(format_args!("elastripe: {line}"));
+                }
+                Event::HeldUp { dev, why } => self.trouble.note(*dev, *why, true),
+                Event::HoldUpEnded { dev, why } => self.trouble.note(*dev, *why, false),
+                Event::Failed { .. }
+                | Event::Replaced { .. }
+                | Event::NotReplaced { .. }
+                | Event::Rebuilt(_)
+                | Event::WorkBegan { .. }
+                | Event::WorkEnded { .. } => {}
             }
         }
     }

@@ -8,10 +8,11 @@
 
 use crate::checks::{Caution, Consent, View, same_file};
 use crate::error::{Error, Refusal};
-use crate::event::{Event, WorkKind};
+use crate::event::{Event, work_name};
 use crate::open::{Spare, look_at, open_options};
 use crate::volume::Running;
-use crate::watch::Watch;
+use crate::watch::{Watch, describe_finding};
+use array::{WorkKind, WorkOrigin};
 use block::{DevIndex, DeviceSet, META_BYTES};
 use device::{Access, Identity, Member, Members, Membership as _};
 use format::{FaultRecord, MemberEntry, MemberState, Role, SUPERBLOCK_OFFSETS, Superblock};
@@ -28,13 +29,6 @@ pub enum Steering {
     Resume,
     /// It ends, and is not continued.
     Stop,
-}
-
-/// A rebuild or scrub under way.
-struct Work {
-    tag: u64,
-    kind: WorkKind,
-    began_ns: u64,
 }
 
 struct HeldSpare {
@@ -58,27 +52,23 @@ pub struct Operator {
     pending: Vec<Pending>,
     /// Members that were in service but not named on the command line, so that they are out of service now.
     unnamed: Vec<DevIndex>,
-    known: Vec<MemberState>,
-    known_seq: u64,
     /// Where the members are, or were before they failed.
     paths: Vec<Option<PathBuf>>,
-    /// Rebuilds and scrubs under way.
-    work: Vec<Work>,
-    /// Those of them that were not reported yet, and whether they began before the restart.
-    begun: Vec<(WorkKind, bool)>,
+    /// What goes on after the restart and was not reported yet.
+    resumed: Option<WorkKind>,
+    /// What the engine told last.
+    told: Vec<array::Event>,
     watch: Watch,
     /// Durable state that the array was started without.
     lost_state: Option<String>,
 }
 
 impl Operator {
-    /// Looks after the members of `running`, which are at `paths`. Of those that are nowhere, the ones in
+    /// Looks after the members of an array, which are at `paths`. Of those that are nowhere, the ones in
     /// `unnamed` were in service when the array was last stopped.
-    pub fn new(running: &Running, paths: Vec<Option<PathBuf>>, unnamed: Vec<DevIndex>) -> Self {
+    pub fn new(paths: Vec<Option<PathBuf>>, unnamed: Vec<DevIndex>) -> Self {
         let paths = paths.into_iter().map(|path| path.map(|path| absolute(&path))).collect();
-        let mut operator = Self { paths, unnamed, ..Self::default() };
-        operator.known = running.engine_ref().health().members().iter().map(|member| member.state).collect();
-        operator
+        Self { paths, unnamed, ..Self::default() }
     }
 
     /// Takes the spares among the given paths; those that cannot be had are reported.
@@ -91,17 +81,19 @@ impl Operator {
 
     /// Continues what was under way when the array was last stopped.
     pub fn resume(&mut self, running: &mut Running) {
-        if self.known.contains(&MemberState::Rebuilding) {
-            let tag = running.control(|engine, tag| engine.resume_rebuild(tag));
-            self.note_work(running, tag, WorkKind::Rebuild, true);
-        } else if running.engine_ref().losses().noted > 0 {
+        let engine = running.engine_ref();
+        let rebuilding = engine.health().members().iter().any(|m| m.state == MemberState::Rebuilding);
+        let (noted, cursor) = (engine.losses().noted, engine.scrub_cursor());
+        if rebuilding {
+            running.control(|engine, tag| engine.resume_rebuild(tag));
+            self.resumed = Some(WorkKind::Rebuild);
+        } else if noted > 0 {
             // Something was lost when the array was last in service; only a look at everything tells what.
-            let tag = running.control(|engine, tag| engine.scrub(tag, 0));
-            self.note_work(running, tag, WorkKind::Scrub, true);
-        } else if running.engine_ref().scrub_cursor() > 0 {
-            let cursor = running.engine_ref().scrub_cursor();
-            let tag = running.control(|engine, tag| engine.scrub(tag, cursor));
-            self.note_work(running, tag, WorkKind::Scrub, true);
+            running.control(|engine, tag| engine.scrub(tag, 0));
+            self.resumed = Some(WorkKind::Scrub);
+        } else if cursor > 0 {
+            running.control(|engine, tag| engine.scrub(tag, cursor));
+            self.resumed = Some(WorkKind::Scrub);
         }
     }
 
@@ -118,11 +110,6 @@ impl Operator {
     /// In how many nanoseconds from the last time on that is to be asked for again.
     pub fn errors_due_in_ns(&self) -> Option<u64> {
         self.watch.due_in_ns()
-    }
-
-    fn note_work(&mut self, running: &Running, tag: u64, kind: WorkKind, resumed: bool) {
-        self.work.push(Work { tag, kind, began_ns: running.now_ns() });
-        self.begun.push((kind, resumed));
     }
 
     /// What the log is to be told of the members' errors, each with the member's name.
@@ -265,13 +252,12 @@ impl Operator {
     }
 
     /// Starts a scrub.
-    pub fn scrub(&mut self, running: &mut Running) -> Result<u64, Error> {
+    pub fn scrub(running: &mut Running) -> Result<(), Error> {
         if let Some((kind, _, _)) = running.engine_ref().maintenance() {
-            return Err(Refusal::UnderWay { kind: kind.to_string() }.into());
+            return Err(Refusal::UnderWay { kind: work_name(kind) }.into());
         }
-        let tag = running.control(|engine, tag| engine.scrub(tag, 0));
-        self.note_work(running, tag, WorkKind::Scrub, false);
-        Ok(tag)
+        running.control(|engine, tag| engine.scrub(tag, 0));
+        Ok(())
     }
 
     /// Lets a scrub wait, go on, or end; what it does now.
@@ -291,13 +277,11 @@ impl Operator {
 
     /// Carries out what can be done now, and reports what has happened since the last call.
     pub fn step(&mut self, running: &mut Running, events: &mut Vec<Event>) {
-        let begun = self.begun.drain(..).map(|(kind, resumed)| Event::WorkBegan { kind, resumed });
-        events.extend(begun);
         let mut watch = std::mem::take(&mut self.watch);
         watch.look(running, events);
         self.watch = watch;
         self.notice(running, events);
-        self.let_go(running);
+        Self::let_go(running);
         self.call_spares(running);
         for index in (0..self.pending.len()).rev() {
             if running.engine_ref().in_flight(self.pending[index].dev) == 0 {
@@ -307,50 +291,42 @@ impl Operator {
         }
     }
 
-    /// Takes note of the end of a control request; `false` if it is not one of ours.
-    pub fn answered(&mut self, running: &Running, done: array::Done, events: &mut Vec<Event>) -> bool {
-        let Some(at) = self.work.iter().position(|work| work.tag == done.tag) else { return false };
-        let Work { kind, began_ns, .. } = self.work.swap_remove(at);
-        let seconds = running.now_ns().saturating_sub(began_ns) / 1_000_000_000;
-        let report = running.engine_ref().last_report();
-        let completed = done.result.is_ok();
-        let (lost, mismatches) = (report.lost, report.code_mismatches);
-        events.push(Event::WorkEnded {
-            tag: done.tag,
-            kind,
-            found: report,
-            seconds,
-            lost,
-            mismatches,
-            completed,
-        });
-        true
-    }
-
-    fn notice(&mut self, running: &Running, events: &mut Vec<Event>) {
-        let health = running.engine_ref().health();
-        if std::mem::replace(&mut self.known_seq, health.config_seq) == health.config_seq {
-            return;
-        }
-        for (index, member) in (0u16..).zip(health.members()) {
-            let before = std::mem::replace(&mut self.known[usize::from(index)], member.state);
-            let dev = DevIndex::new(index);
-            match (before, member.state) {
-                (MemberState::Healthy | MemberState::Rebuilding, MemberState::Failed) => {
-                    events.push(Event::Failed(dev));
+    /// Passes on what the engine tells.
+    fn notice(&mut self, running: &mut Running, events: &mut Vec<Event>) {
+        let mut told = std::mem::take(&mut self.told);
+        running.engine().take_events(&mut told);
+        for event in told.drain(..) {
+            match event {
+                array::Event::MemberFailed { dev, cause } => {
+                    events.push(Event::Failed { dev, cause });
                     self.unnamed.retain(|&other| other != dev);
                 }
-                (MemberState::Rebuilding, MemberState::Healthy) => events.push(Event::Rebuilt(dev)),
-                _ => {}
+                array::Event::MemberUnfit { dev, found, failed } => {
+                    events.push(Event::Unfit { dev, why: describe_finding(found), failed });
+                }
+                array::Event::MemberRebuilt { dev } => events.push(Event::Rebuilt(dev)),
+                array::Event::HeldUp { dev, why } => events.push(Event::HeldUp { dev, why }),
+                array::Event::HoldUpEnded { dev, why } => events.push(Event::HoldUpEnded { dev, why }),
+                // What the engine tries again and again by itself is no news.
+                array::Event::WorkBegan { origin: WorkOrigin::Retry, .. }
+                | array::Event::WorkEnded { origin: WorkOrigin::Retry, .. } => {}
+                array::Event::WorkBegan { kind, origin: WorkOrigin::Request } => {
+                    let resumed = self.resumed.take_if(|resumed| *resumed == kind).is_some();
+                    events.push(Event::WorkBegan { kind, resumed });
+                }
+                array::Event::WorkEnded { kind, origin: WorkOrigin::Request, found, elapsed_ns } => {
+                    events.push(Event::WorkEnded { kind, found, seconds: elapsed_ns / 1_000_000_000 });
+                }
             }
         }
+        self.told = told;
     }
 
     /// Closes failed members, so that they can be pulled out, and come back.
-    fn let_go(&mut self, running: &mut Running) {
-        for (index, state) in (0u16..).zip(&self.known) {
+    fn let_go(running: &mut Running) {
+        for index in (0u16..).take(running.engine_ref().health().members().len()) {
             let dev = DevIndex::new(index);
-            if *state == MemberState::Failed
+            if running.engine_ref().health().state(dev) == MemberState::Failed
                 && running.devices_ref().members().get(dev).is_some()
                 && running.engine_ref().in_flight(dev) == 0
             {
@@ -375,10 +351,10 @@ impl Operator {
             return;
         }
         let view = self.view(running);
-        for (index, state) in (0u16..).zip(self.known.clone()) {
+        for (index, member) in (0u16..).zip(running.engine_ref().health().members()) {
             let dev = DevIndex::new(index);
             let taken = self.pending.iter().any(|pending| pending.dev == dev);
-            if taken || state != MemberState::Failed {
+            if taken || member.state != MemberState::Failed {
                 continue;
             }
             let needed = view.place_bytes(dev);
@@ -399,8 +375,7 @@ impl Operator {
         let member = lock.and_then(|mut lock| lock.take(DevIndex::new(0)));
         match install_device(running, dev, &path, member) {
             Ok(serial) => {
-                let tag = running.control(|engine, tag| engine.rebuild(tag, dev, serial));
-                self.note_work(running, tag, WorkKind::Rebuild, false);
+                running.control(|engine, tag| engine.rebuild(tag, dev, serial));
                 self.unnamed.retain(|&other| other != dev);
                 self.paths[dev.index()] = Some(path.clone());
                 events.push(Event::Replaced { dev, path });

@@ -123,7 +123,7 @@ pub fn serve(
     let Endpoints { mut server, uris, control, signals } = endpoints;
     let wake = array.devices().wake_fd().and_then(|fd| fd.try_clone_to_owned())?;
     let mut running = ServedArray::new(array, Some(wake), service.usage);
-    let mut operator = Operator::new(&running, found.paths.clone(), found.unnamed());
+    let mut operator = Operator::new(found.paths.clone(), found.unnamed());
     operator.note_lost(warn_of_loss(&report));
     operator.adopt_spares(&mut running, &found.spares).iter().for_each(|why| log(why));
     operator.resume(&mut running);

@@ -7,9 +7,11 @@ use crate::error::Error;
 use crate::event::Event;
 use crate::offline::Offline;
 use crate::open::{Candidate, Force, Incomplete, describe, look_at};
+use crate::operate::Operator;
 use crate::output;
 use crate::registry::{forget_dead, socket_path};
 use crate::status::{LastWork, Status, Work, of_running};
+use array::WorkKind;
 use block::DevIndex;
 use format::CheckpointKind;
 use std::path::{Path, PathBuf};
@@ -288,24 +290,28 @@ impl Offline {
         self.run_until(show, |_, events, _| {
             events.iter().find_map(|event| match event {
                 Event::NotReplaced { why, .. } => Some(Err(Error::NotReplaced(why.clone()))),
-                Event::WorkEnded { lost, .. } if *lost > 0 => Some(Err(Error::NotRebuilt { lost: *lost })),
+                Event::WorkEnded { found, .. } if found.lost > 0 => {
+                    Some(Err(Error::NotRebuilt { lost: found.lost }))
+                }
                 Event::Rebuilt(rebuilt) if *rebuilt == dev => Some(Ok(())),
                 Event::WorkEnded { .. }
                 | Event::WorkBegan { .. }
                 | Event::Unfit { .. }
                 | Event::Rebuilt(_)
-                | Event::Failed(_)
+                | Event::Failed { .. }
+                | Event::HeldUp { .. }
+                | Event::HoldUpEnded { .. }
                 | Event::Replaced { .. } => None,
             })
         })?
     }
 
     fn scrub(&mut self, show: Show<'_>) -> Result<LastWork, Error> {
-        let own = self.operator.scrub(&mut self.running)?;
+        Operator::scrub(&mut self.running)?;
         self.run_until(show, |_, events, _| {
             events.iter().find_map(|event| match event {
-                Event::WorkEnded { tag, found, completed, .. } if *tag == own => Some(LastWork {
-                    completed: *completed || found.errors_left() > 0,
+                Event::WorkEnded { kind: WorkKind::Scrub, found, .. } => Some(LastWork {
+                    completed: found.completed || found.errors_left() > 0,
                     ..LastWork::of_report(found)
                 }),
                 Event::WorkEnded { .. }
@@ -313,7 +319,9 @@ impl Offline {
                 | Event::Unfit { .. }
                 | Event::NotReplaced { .. }
                 | Event::Rebuilt(_)
-                | Event::Failed(_)
+                | Event::Failed { .. }
+                | Event::HeldUp { .. }
+                | Event::HoldUpEnded { .. }
                 | Event::Replaced { .. } => None,
             })
         })

@@ -1,51 +1,22 @@
 //! What is known of an array: gathered from a running engine or from superblocks, shown as text or JSON.
 
+mod condition;
+
+pub use condition::Condition;
+
+use crate::event::work_name;
+use crate::faults::{FailedBecause, Fault};
 use crate::losses::{self, Lost};
 use crate::open::{Found, Spare, member_name, state_name};
 use crate::operate::Operator;
 use crate::placement::{PlacementInfo, placement_info};
 use crate::units::{show_count, show_seconds};
 use crate::volume::Running;
-use array::{ArrayState, Engine, MaintenanceReport};
+use array::{ArrayState, Engine, MaintenanceReport, WorkKind};
 use block::DevIndex;
 use format::{MemberState, ScrubRecord, Superblock};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
-
-/// What the array can do.
-#[derive(Serialize, Deserialize, Clone, Copy, PartialEq, Eq, Debug)]
-#[serde(rename_all = "lowercase")]
-pub enum Condition {
-    /// Every member works.
-    Healthy,
-    /// Members are missing or being rebuilt; nothing is lost.
-    Degraded,
-    /// Requests wait for a member in service: it lacks room, or does not answer.
-    Suspended,
-    /// Data is lost, or a rebuild met something it cannot make whole.
-    Lost,
-    /// More members are missing than the code can make up for.
-    Failed,
-    /// Too few members were looked at to tell.
-    Incomplete,
-    /// It was being served, and its server is gone without having stopped.
-    Down,
-}
-
-impl Condition {
-    /// In capitals, as the screen shows it.
-    pub fn shown(self) -> &'static str {
-        match self {
-            Self::Healthy => "HEALTHY",
-            Self::Degraded => "DEGRADED",
-            Self::Suspended => "SUSPENDED",
-            Self::Lost => "LOST",
-            Self::Failed => "FAILED",
-            Self::Incomplete => "INCOMPLETE",
-            Self::Down => "DOWN",
-        }
-    }
-}
 
 /// Where the figures come from.
 #[derive(Serialize, Deserialize, Clone, Copy, PartialEq, Eq, Debug)]
@@ -88,6 +59,13 @@ pub struct DeviceStatus {
     /// It has not answered for longer than it may, and the array cannot do without it.
     #[serde(default)]
     pub not_answering: bool,
+    /// The last operation that the device did not carry out since the array was assembled or the device took its
+    /// place.
+    #[serde(default)]
+    pub last_fault: Option<Fault>,
+    /// Why it went out of service, if that was since the array was assembled.
+    #[serde(default)]
+    pub failed_because: Option<FailedBecause>,
 }
 
 /// Error counters of a member.
@@ -507,6 +485,8 @@ fn device(main_count: usize, dev: DevIndex, state: &str, path: Option<PathBuf>) 
         oldest_request_ms: None,
         lacks_room: false,
         not_answering: false,
+        last_fault: None,
+        failed_because: None,
     }
 }
 
@@ -522,6 +502,8 @@ fn push_spares(status: &mut Status, spares: &[Spare]) {
         oldest_request_ms: None,
         lacks_room: false,
         not_answering: false,
+        last_fault: None,
+        failed_because: None,
     }));
 }
 
@@ -555,7 +537,7 @@ pub fn of_running(served: &Running, operator: &Operator, stale: &[PathBuf]) -> S
             read_bytes: counters.read_bytes_all(),
             written_bytes: counters.write_bytes_all(),
         });
-        describe_trouble(engine, dev, &mut device);
+        describe_trouble(engine, dev, served.now_ns(), &mut device);
         status.devices.push(device);
     }
     let holds_up = |device: &DeviceStatus| device.lacks_room || device.not_answering;
@@ -592,9 +574,11 @@ pub fn of_running(served: &Running, operator: &Operator, stale: &[PathBuf]) -> S
     status
 }
 
-/// Puts into a member's status what holds it up.
-fn describe_trouble(engine: &Engine, dev: DevIndex, device: &mut DeviceStatus) {
+/// Puts into a member's status what holds it up, and what its device did not do.
+fn describe_trouble(engine: &Engine, dev: DevIndex, now_ns: u64, device: &mut DeviceStatus) {
     let trouble = engine.member_trouble(dev);
+    device.last_fault = trouble.last_fault.map(|fault| Fault::of_engine(&fault, now_ns));
+    device.failed_because = trouble.failed.map(FailedBecause::of_engine);
     device.oldest_request_ms = Some(trouble.oldest_ns.unwrap_or(0) / 1_000_000);
     device.lacks_room = trouble.lacks_room_since_ns.is_some();
     device.not_answering = trouble.not_answering;
@@ -673,8 +657,8 @@ pub fn work(engine: &Engine, now_ns: u64) -> Option<Work> {
     let rebuilding = members.filter(|(_, member)| member.state == MemberState::Rebuilding);
     let names = rebuilding.map(|(index, _)| member_name(engine.store().main_count(), DevIndex::new(index)));
     Some(Work {
-        kind: kind.to_owned(),
-        devices: if kind == "rebuild" { names.collect() } else { Vec::new() },
+        kind: work_name(kind).to_owned(),
+        devices: if kind == WorkKind::Rebuild { names.collect() } else { Vec::new() },
         done: progress.done.min(progress.total),
         total: progress.total,
         bytes_per_s: per_s(progress.done.saturating_mul(stripe_bytes)),

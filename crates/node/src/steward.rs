@@ -4,7 +4,8 @@
 use crate::checks::{Caution, Consent};
 use crate::control::{LINE_BYTES_MAX, Reply, Request};
 use crate::error::Error;
-use crate::event::{Event, WorkKind};
+use crate::event::{Event, work_name};
+use crate::faults::describe_cause;
 use crate::logbook::{Level, log};
 use crate::open::member_name;
 use crate::operate::Operator;
@@ -15,7 +16,7 @@ use crate::trouble::TroubleLog;
 use crate::units::show_seconds;
 use crate::volume::Running;
 use crate::watch::describe_unfit;
-use array::MaintenanceReport;
+use array::{MaintenanceReport, WorkKind};
 use block::DevIndex;
 use device::Identity;
 use format::CheckpointKind;
@@ -203,7 +204,7 @@ impl Steward {
                 Ok(Outcome::Answer(Reply::done()))
             }
             Request::Scrub => {
-                self.operator.scrub(running)?;
+                Operator::scrub(running)?;
                 Ok(Outcome::Answer(Reply::done()))
             }
             Request::Steer { scrub } => {
@@ -241,9 +242,6 @@ impl Steward {
 
     fn answer_waiting(&mut self, running: &mut Running) {
         for done in running.take_control_answers() {
-            if self.operator.answered(running, done, &mut self.events) {
-                continue;
-            }
             let reply = match done.result {
                 Ok(()) => Reply::done(),
                 Err(error) => Reply::refused(error.to_string()),
@@ -270,10 +268,9 @@ impl Steward {
         for event in std::mem::take(&mut self.events) {
             let missing = running.engine_ref().health().missing_count();
             match event {
-                Event::Failed(dev) => {
+                Event::Failed { dev, cause } => {
                     let bears = running.engine_ref().store().config.geometry.parity_count();
-                    let late = running.engine_ref().member_trouble(dev).timed_out;
-                    let why = if late { " (it did not answer in time; see --device-timeout)" } else { "" };
+                    let why = describe_cause(cause, running.now_ns());
                     let text = format!(
                         "{} failed{why}; {missing} out of service, the array bears {bears}",
                         name(dev)
@@ -299,9 +296,11 @@ impl Steward {
                     let text = describe_unfit(&name(dev), path, why, failed);
                     self.reactions.tell(Level::Error, "unfit", &name(dev), &text);
                 }
+                Event::HeldUp { dev, why } => self.trouble.note(dev, why, true),
+                Event::HoldUpEnded { dev, why } => self.trouble.note(dev, why, false),
                 Event::WorkBegan { kind, resumed } => log(describe_begin(kind, resumed)),
-                Event::WorkEnded { kind, found, seconds, completed, .. } => {
-                    let text = describe_end(kind, &found, seconds, completed);
+                Event::WorkEnded { kind, found, seconds } => {
+                    let text = describe_end(kind, &found, seconds);
                     if found.errors_left() > 0 {
                         let (lost, mismatches) = (found.lost, found.code_mismatches);
                         let what = format!(
@@ -309,7 +308,7 @@ impl Steward {
                         );
                         self.reactions.tell(Level::Error, "lost", "", &format!("{text}; {what}"));
                     } else {
-                        self.reactions.tell(Level::Info, kind.name(), "", &text);
+                        self.reactions.tell(Level::Info, work_name(kind), "", &text);
                     }
                 }
             }
@@ -394,9 +393,9 @@ fn describe_begin(kind: WorkKind, resumed: bool) -> &'static str {
 }
 
 /// What came of it.
-fn describe_end(kind: WorkKind, found: &MaintenanceReport, seconds: u64, completed: bool) -> String {
-    // Whoever found what cannot be mended says so, and is not "completed" for the one who asked.
-    let ended = completed || found.errors_left() > 0;
+fn describe_end(kind: WorkKind, found: &MaintenanceReport, seconds: u64) -> String {
+    // Whoever found what cannot be mended says so, and need not have come to the end for it.
+    let ended = found.completed || found.errors_left() > 0;
     match kind {
         WorkKind::Scrub => LastScrub::of_report(found, seconds, ended).line(),
         WorkKind::Rebuild if ended => {

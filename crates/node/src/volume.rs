@@ -194,10 +194,15 @@ fn volume_error(error: EngineError) -> VolumeError {
         EngineError::ArrayFailed
         | EngineError::Unreadable { .. }
         | EngineError::Lost { .. }
+        | EngineError::CommitStuck { .. }
         | EngineError::BadMetadata { .. }
-        | EngineError::Interrupted
+        | EngineError::Stopping
+        | EngineError::Preempted
+        | EngineError::GivenUp
         | EngineError::Busy
-        | EngineError::NotReplaceable
+        | EngineError::UnknownMember { .. }
+        | EngineError::MemberInService { .. }
+        | EngineError::MemberNotFree { .. }
         | EngineError::Unaligned { .. }
         | EngineError::OutOfRange { .. } => VolumeError::Io,
     }

@@ -33,13 +33,6 @@ impl Watch {
     /// With each round over the metadata, looks where the paths lead. A member whose device will not be
     /// found again is as good as lost: it is taken out of service if the array bears that.
     pub fn look(&mut self, running: &mut Running, events: &mut Vec<Event>) {
-        for notice in running.engine().take_notices() {
-            let why = match notice.found {
-                Finding::Truncated => "ends before its layout does: it was truncated",
-                Finding::Foreign => "holds the superblocks of another member or array: it was overwritten",
-            };
-            events.push(Event::Unfit { dev: notice.dev, why, failed: notice.failed });
-        }
         let (begun, _) = running.engine_ref().patrol_rounds();
         if std::mem::replace(&mut self.rounds, begun) == begun {
             return;
@@ -130,6 +123,14 @@ pub fn describe_errors(name: &str, errors: MemberErrors) -> String {
         healed => format!("{} were repaired", show_count(healed)),
     };
     format!("{name} {} ({repaired})", did.join(" and "))
+}
+
+/// What a round over the metadata found about a device.
+pub fn describe_finding(found: Finding) -> &'static str {
+    match found {
+        Finding::Truncated => "ends before its layout does: it was truncated",
+        Finding::Foreign => "holds the superblocks of another member or array: it was overwritten",
+    }
 }
 
 /// What is said of a device that is useless as the member it is.

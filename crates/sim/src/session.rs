@@ -374,7 +374,14 @@ impl<'a> Session<'a> {
             }
             (
                 Kind::Scrub | Kind::Rebuild { .. },
-                Err(EngineError::Interrupted | EngineError::Busy | EngineError::NotReplaceable),
+                Err(
+                    EngineError::Preempted
+                    | EngineError::GivenUp
+                    | EngineError::Stopping
+                    | EngineError::Busy
+                    | EngineError::MemberInService { .. }
+                    | EngineError::MemberNotFree { .. },
+                ),
             ) => {
                 self.errors += 1;
                 Ok(())

@@ -247,18 +247,12 @@ impl Engine {
     }
 
     fn end_commit_run(&mut self) {
-        let failed = !self.accepts_writes();
-        let stuck = !self.background.stuck.is_empty();
+        let refusal = self.refusal();
+        let count = self.background.stuck.len() as u64;
+        let stuck = (count > 0).then_some(EngineError::CommitStuck { count });
         let mut answering = std::mem::take(&mut self.background.answering);
         for request in answering.drain(..) {
-            let error = if failed {
-                Some(EngineError::ArrayFailed)
-            } else if stuck {
-                Some(EngineError::Lost { count: self.background.stuck.len() as u64 })
-            } else {
-                None
-            };
-            self.chunk_done(request, error);
+            self.chunk_done(request, refusal.or(stuck));
         }
         self.background.answering = answering;
     }

@@ -9,7 +9,7 @@
 //! ends of what the device still has do no harm.
 
 use super::tag::{Purpose, Tag};
-use super::{Engine, EngineError, EngineOptions};
+use super::{Engine, EngineError, EngineOptions, Event, FailCause, HoldUp, OpFault};
 use crate::planted::{Planted, planted};
 use block::slab::{Key, Slab};
 use block::{Completion, DevIndex, DeviceOp, IoFault, OpKind};
@@ -36,7 +36,7 @@ struct Flight {
     asked: bool,
 }
 
-/// What is wrong with a member that is in service.
+/// What is wrong with a member.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct MemberTrouble {
     /// Age of the oldest operation on it, in nanoseconds; `None` if nothing is under way.
@@ -45,8 +45,10 @@ pub struct MemberTrouble {
     pub lacks_room_since_ns: Option<u64>,
     /// It does not answer, and the array cannot do without it.
     pub not_answering: bool,
-    /// It was taken out of service because it did not answer.
-    pub timed_out: bool,
+    /// The last operation that the device did not carry out, since assembly or since it took its place.
+    pub last_fault: Option<OpFault>,
+    /// Why it went out of service, if that was since assembly.
+    pub failed: Option<FailCause>,
 }
 
 /// One member.
@@ -57,7 +59,8 @@ struct Watch {
     lacking: u32,
     lacking_since_ns: u64,
     not_answering: bool,
-    timed_out: bool,
+    last_fault: Option<OpFault>,
+    failed: Option<FailCause>,
 }
 
 /// See the module's documentation.
@@ -119,28 +122,29 @@ impl Flights {
         op
     }
 
-    /// An operation ended; what it was for.
-    fn end(&mut self, key: Key<Flight>) -> Tag {
+    /// An operation ended; which it was.
+    fn end(&mut self, key: Key<Flight>) -> Flight {
         let flight = self.table.remove(key);
         let member = &mut self.members[flight.tag.dev.index()];
         member.in_flight -= 1;
         member.lacking -= u32::from(flight.lacked_room);
-        flight.tag
+        flight
     }
 
     fn flight(&mut self, key: Key<Flight>) -> &mut Flight {
         &mut self.table[key]
     }
 
-    /// A write found no room: it is asked again later.
-    fn park(&mut self, key: Key<Flight>) {
+    /// A write found no room: it is asked again later. The member, if it lacked none so far.
+    fn park(&mut self, key: Key<Flight>) -> Option<DevIndex> {
         let now_ns = self.now_ns;
         let flight = self.flight(key);
         let first = !std::mem::replace(&mut flight.lacked_room, true);
         flight.asked = false;
         let dev = flight.tag.dev;
         let member = &mut self.members[dev.index()];
-        if member.lacking == 0 {
+        let begins = member.lacking == 0;
+        if begins {
             member.lacking_since_ns = now_ns;
         }
         member.lacking += u32::from(first);
@@ -148,6 +152,7 @@ impl Flights {
             self.ask_again_ns = now_ns.saturating_add(self.ask_interval_ns);
         }
         self.parked.push(key);
+        begins.then_some(dev)
     }
 
     /// Takes the operations that are to be asked again now.
@@ -192,6 +197,16 @@ impl Flights {
         oldest
     }
 
+    /// The last operation that a member did not carry out.
+    pub(super) fn last_fault(&self, dev: DevIndex) -> Option<OpFault> {
+        self.members[dev.index()].last_fault
+    }
+
+    /// A member went out of service.
+    pub(super) fn note_failed(&mut self, dev: DevIndex, cause: FailCause) {
+        self.members[dev.index()].failed = Some(cause);
+    }
+
     /// Whether anything is under way.
     pub(super) fn any(&self) -> bool {
         !self.table.is_empty()
@@ -224,10 +239,36 @@ impl Engine {
     pub fn complete(&mut self, completion: Completion) {
         let key = key_of(completion.tag);
         if completion.result == Err(IoFault::NoSpace) && self.waits_for_room(key) {
-            return self.flights.park(key);
+            if let Some(dev) = self.flights.park(key) {
+                self.events.push(Event::HeldUp { dev, why: HoldUp::LacksRoom });
+            }
+            return;
         }
-        let tag = self.flights.end(key);
-        self.ended(tag, completion.result);
+        let flight = self.end_flight(key);
+        if let Err(fault) = completion.result {
+            self.note_fault(&flight.op, fault);
+        }
+        self.ended(flight.tag, completion.result);
+    }
+
+    /// An operation is under way no more, nor is room lacking for it.
+    fn end_flight(&mut self, key: Key<Flight>) -> Flight {
+        let flight = self.flights.end(key);
+        let dev = flight.tag.dev;
+        if flight.lacked_room && self.flights.members[dev.index()].lacking == 0 {
+            self.events.push(Event::HoldUpEnded { dev, why: HoldUp::LacksRoom });
+        }
+        flight
+    }
+
+    /// A device did not carry out an operation. Not worth noting: what is said for a member out of service, that a
+    /// chunk that could be healed found no room, and that a device will not take a hint, unless it is gone.
+    fn note_fault(&mut self, op: &DeviceOp, fault: IoFault) {
+        let hint = op.kind == OpKind::Discard && fault != IoFault::Gone;
+        if self.health.is_writable(op.dev) && !hint && fault != IoFault::NoSpace {
+            let noted = OpFault::new(op, fault, self.now_ns);
+            self.flights.members[op.dev.index()].last_fault = Some(noted);
+        }
     }
 
     /// Whether an operation that found no room is to be asked again. What a frozen array or a member out of service does not
@@ -255,7 +296,7 @@ impl Engine {
     /// Ends what was given up, asks again what found no room, and looks for members that do not answer.
     pub(super) fn watch_members(&mut self) {
         while let Some(key) = self.flights.lost.pop() {
-            let tag = self.flights.end(key);
+            let tag = self.end_flight(key).tag;
             self.ended(tag, Err(IoFault::Gone));
         }
         self.flights.ask_again(&mut self.ops);
@@ -275,16 +316,23 @@ impl Engine {
             (0u16..).map(DevIndex::new).zip(ages.iter().copied()).filter(late).collect();
         let healthy = late.iter().filter(|(dev, _)| self.health.state(*dev) == MemberState::Healthy).count();
         let borne = self.health.missing_count() + healthy <= self.store.config.geometry.parity_count();
-        self.flights.members.iter_mut().for_each(|member| member.not_answering = false);
-        for (dev, age) in late {
-            if age < limit_ns || planted(Planted::WaitForEver) {
-                continue;
+        let too_late = |age_ns: u64| age_ns >= limit_ns && !planted(Planted::WaitForEver);
+        for (dev, age_ns) in (0u16..).map(DevIndex::new).zip(ages) {
+            let is_late = too_late(age_ns) && late.iter().any(|&(other, _)| other == dev);
+            self.note_answering(dev, !is_late || borne);
+            if is_late && borne {
+                self.fail_member(dev, FailCause::Silent { age_ns });
             }
-            let member = &mut self.flights.members[dev.index()];
-            (member.not_answering, member.timed_out) = (!borne, borne);
-            if borne {
-                self.fail_device(dev);
-            }
+        }
+    }
+
+    fn note_answering(&mut self, dev: DevIndex, answers: bool) {
+        let silent = &mut self.flights.members[dev.index()].not_answering;
+        let why = HoldUp::NotAnswering;
+        match (std::mem::replace(silent, !answers), answers) {
+            (false, false) => self.events.push(Event::HeldUp { dev, why }),
+            (true, true) => self.events.push(Event::HoldUpEnded { dev, why }),
+            (true, false) | (false, true) => {}
         }
     }
 
@@ -304,7 +352,8 @@ impl Engine {
             oldest_ns: oldest.map(|since_ns| self.now_ns.saturating_sub(since_ns)),
             lacks_room_since_ns: (member.lacking > 0).then_some(member.lacking_since_ns),
             not_answering: member.not_answering,
-            timed_out: member.timed_out,
+            last_fault: member.last_fault,
+            failed: member.failed,
         }
     }
 
@@ -327,8 +376,9 @@ impl Engine {
 
     /// Another device has taken the member's place.
     pub(super) fn forget_trouble(&mut self, dev: DevIndex) {
+        self.note_answering(dev, true);
         let member = &mut self.flights.members[dev.index()];
-        (member.not_answering, member.timed_out) = (false, false);
+        (member.last_fault, member.failed) = (None, None);
     }
 }
 

@@ -157,7 +157,7 @@ impl Engine {
             }
             Ok(()) if chunk_checksum(self.pool.bytes(slot)) == crc => return Judged::Good,
             Ok(()) => self.health.errors_mut(addr.dev).checksum += 1,
-            Err(IoFault::Gone) => self.fail_device(addr.dev),
+            Err(IoFault::Gone) => self.fail_for_fault(addr.dev),
             Err(IoFault::Device { .. } | IoFault::Short | IoFault::NoSpace) => {
                 self.health.errors_mut(addr.dev).read += 1;
             }
@@ -387,7 +387,7 @@ impl Engine {
     pub(super) fn end_job(&mut self, key: Key<Job>) {
         self.note_room();
         let lost = self.jobs[key].lost;
-        let failed = !self.accepts_writes();
+        let refusal = self.refusal();
         let geometry = self.store.config.geometry;
         let acks = std::mem::take(&mut self.jobs[key].acks);
         for (i, write) in acks.iter().enumerate() {
@@ -395,11 +395,11 @@ impl Engine {
             self.unlock(geometry.stripe_of(write.lcn), mode);
             if lost {
                 self.suspect_word(Word::Stripe(geometry.stripe_of(write.lcn)));
-            } else if !failed {
+            } else if refusal.is_none() {
                 self.note_rewritten(write.lcn, 1);
             }
             let unreadable = lost.then_some(EngineError::Unreadable { lcn: write.lcn });
-            self.write_done(write, unreadable.or(failed.then_some(EngineError::ArrayFailed)));
+            self.write_done(write, unreadable.or(refusal));
         }
         self.jobs[key].acks = acks;
         let stripes = std::mem::take(&mut self.jobs[key].plan.stripes);
@@ -410,7 +410,7 @@ impl Engine {
         match kind {
             JobKind::Write => {}
             JobKind::Zero(range) => {
-                self.discard_done(key, failed.then_some(EngineError::ArrayFailed));
+                self.discard_done(key, refusal);
                 self.continue_zero(range);
             }
             JobKind::Commit => {

@@ -9,7 +9,7 @@
 //!
 //! The superblocks hold how many there were. After a restart that figure stands until rebuild or scrub have looked at everything.
 
-use super::maintain::UnitKind;
+use super::maintain::WorkKind;
 use super::read::Wanted;
 use super::{Engine, Mode, Pending, Work};
 use crate::lost::LostChunks;
@@ -157,7 +157,7 @@ impl Engine {
         if due && self.accepts_writes() && self.may_start_maintenance() {
             self.lost.unfinished = false;
             self.retry_stuck_stripes();
-            self.start_run(UnitKind::Rebuild, None);
+            self.start_run(WorkKind::Rebuild, None);
         }
     }
 
@@ -185,12 +185,12 @@ impl Engine {
     }
 
     /// A rebuild or scrub has looked at everything: what was noted before is known now, or was mended.
-    pub(super) fn note_end_of_run(&mut self, kind: UnitKind, lost: u64) {
+    pub(super) fn note_end_of_run(&mut self, kind: WorkKind, lost: u64) {
         self.lost.noted = 0;
         match (kind, lost) {
-            (UnitKind::Rebuild, 0) => (self.lost.unfinished, self.lost.delay_ns) = (false, AGAIN_NS),
-            (UnitKind::Rebuild, _) => self.rebuild_unfinished(),
-            (UnitKind::Scrub, _) => {}
+            (WorkKind::Rebuild, 0) => (self.lost.unfinished, self.lost.delay_ns) = (false, AGAIN_NS),
+            (WorkKind::Rebuild, _) => self.rebuild_unfinished(),
+            (WorkKind::Scrub, _) => {}
         }
         self.publish_losses();
     }

@@ -12,7 +12,7 @@ use super::pace::Pace;
 use super::patrol::MetadataReport;
 use super::request::Request;
 use super::tag::{Purpose, Tag};
-use super::{Engine, EngineError, Mode, Pending, Work};
+use super::{Engine, EngineError, Event, Mode, Pending, Work};
 use crate::plan::{Codeword, Compute, CrcAt, Piece, Plan, PlanRead, PlanWrite, Word};
 use crate::planted::{Planted, planted};
 use crate::scheme::Located;
@@ -22,10 +22,12 @@ use format::{MemberState, Superblock};
 use std::collections::VecDeque;
 use walk::Survey;
 
-/// What a unit of maintenance does.
+/// What works on all of the array, unit by unit.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum UnitKind {
+pub enum WorkKind {
+    /// Filling replacements.
     Rebuild,
+    /// Checking everything.
     Scrub,
 }
 
@@ -97,7 +99,7 @@ impl Phase {
 }
 
 struct Run {
-    kind: UnitKind,
+    kind: WorkKind,
     phase: Phase,
     units: usize,
     /// Stripes that were busy and are waited for.
@@ -170,7 +172,7 @@ impl Maintenance {
     }
 
     /// What is under way.
-    pub(super) fn kind(&self) -> Option<UnitKind> {
+    pub(super) fn kind(&self) -> Option<WorkKind> {
         self.run.as_ref().map(|run| run.kind)
     }
 
@@ -262,9 +264,9 @@ impl Maintenance {
 impl Engine {
     /// A replacement has taken the place of a failed member: rebuild onto it. Answered when the array is whole again.
     pub fn rebuild(&mut self, tag: u64, dev: DevIndex, serial: u32) {
-        let known = dev.index() < self.health.members().len();
-        if !known || self.health.is_writable(dev) || !self.accepts_writes() || self.in_flight(dev) > 0 {
-            return self.finish(super::Done { tag, result: Err(EngineError::NotReplaceable) });
+        if let Some(error) = self.why_not_rebuild(dev) {
+            self.note_work_refused(WorkKind::Rebuild);
+            return self.finish(super::Done { tag, result: Err(error) });
         }
         self.forget_trouble(dev);
         self.health.renew(dev, serial);
@@ -272,20 +274,31 @@ impl Engine {
         self.health.start_rebuild(dev, &self.store.config);
         self.publish_members();
         let request = self.open_control(tag);
-        self.start_run(UnitKind::Rebuild, Some(request));
+        self.start_run(WorkKind::Rebuild, Some(request));
+    }
+
+    fn why_not_rebuild(&self, dev: DevIndex) -> Option<EngineError> {
+        if dev.index() >= self.health.members().len() {
+            return Some(EngineError::UnknownMember { dev });
+        }
+        if self.health.is_writable(dev) {
+            return Some(EngineError::MemberInService { dev });
+        }
+        let busy = self.in_flight(dev) > 0;
+        self.refusal().or(busy.then_some(EngineError::MemberNotFree { dev }))
     }
 
     /// Continues the rebuild of members that were being rebuilt when the array was last stopped.
     pub fn resume_rebuild(&mut self, tag: u64) {
         let request = self.open_control(tag);
-        self.start_run(UnitKind::Rebuild, Some(request));
+        self.start_run(WorkKind::Rebuild, Some(request));
     }
 
     /// Checks everything, from `first_stripe` on (0 = all).
     pub fn scrub(&mut self, tag: u64, first_stripe: u64) {
         let request = self.open_control(tag);
-        self.start_run(UnitKind::Scrub, Some(request));
-        if let Some(Run { kind: UnitKind::Scrub, phase: Phase::Metadata { then }, .. }) =
+        self.start_run(WorkKind::Scrub, Some(request));
+        if let Some(Run { kind: WorkKind::Scrub, phase: Phase::Metadata { then }, .. }) =
             &mut self.maintain.run
         {
             *then = first_stripe;
@@ -293,14 +306,8 @@ impl Engine {
     }
 
     /// What maintenance is under way, and how far it is.
-    pub fn maintenance(&self) -> Option<(&'static str, Progress, MaintenanceReport)> {
-        self.maintain.run.as_ref().map(|run| {
-            let name = match run.kind {
-                UnitKind::Rebuild => "rebuild",
-                UnitKind::Scrub => "scrub",
-            };
-            (name, run.progress, self.report_of(run))
-        })
+    pub fn maintenance(&self) -> Option<(WorkKind, Progress, MaintenanceReport)> {
+        self.maintain.run.as_ref().map(|run| (run.kind, run.progress, self.report_of(run)))
     }
 
     /// What the last rebuild or scrub found.
@@ -321,21 +328,21 @@ impl Engine {
             Word::Log(_) => None,
         });
         let busy = again.chain(run.awaited.iter().map(|stripe| stripe.get())).min();
-        if let (UnitKind::Scrub, Phase::Stripes { next, .. } | Phase::Metadata { then: next }) =
+        if let (WorkKind::Scrub, Phase::Stripes { next, .. } | Phase::Metadata { then: next }) =
             (run.kind, &run.phase)
         {
             let in_flight = (run.units * self.options.unit_stripes) as u64;
             self.maintain.superblock.scrub_cursor =
                 next.saturating_sub(in_flight).min(busy.unwrap_or(u64::MAX));
         }
-        let began = run.progress.started_ns;
-        if run.kind == UnitKind::Scrub && self.maintain.superblock.scrub_cursor == 0 {
+        let Some((kind, Progress { started_ns, .. }, found)) = self.maintenance() else { return };
+        if kind == WorkKind::Scrub && self.maintain.superblock.scrub_cursor == 0 {
             // It does not go on at the next start.
-            let found = self.maintenance().map_or_else(Default::default, |(_, _, found)| found);
-            self.record_scrub(ScrubEnd::GivenUp, &found, began);
+            self.record_scrub(ScrubEnd::GivenUp, &found, started_ns);
         }
+        self.note_work_ended(kind, &answers, found, started_ns);
         for request in answers {
-            self.chunk_done(request, Some(EngineError::Interrupted));
+            self.chunk_done(request, Some(EngineError::Stopping));
         }
     }
 
@@ -344,13 +351,13 @@ impl Engine {
         self.maintain.superblock.scrub_cursor
     }
 
-    pub(super) fn start_run(&mut self, kind: UnitKind, request: Option<Key<Request>>) {
+    pub(super) fn start_run(&mut self, kind: WorkKind, request: Option<Key<Request>>) {
         let after = Seq::new(self.journal.next_seq().get() - 1);
         let done = self.maintain.run.as_ref().map_or(0, |run| run.progress.done);
         self.maintain.pace.begin(self.now_ns, done);
         if let Some(run) = &mut self.maintain.run {
             let mut answers = std::mem::take(&mut run.answers);
-            if run.kind == UnitKind::Scrub && kind == UnitKind::Rebuild {
+            if run.kind == WorkKind::Scrub && kind == WorkKind::Rebuild {
                 self.maintain.pace.begin(self.now_ns, 0);
                 self.patrol.forsake();
                 // A rebuild goes first; the scrub is given up and says so.
@@ -374,17 +381,20 @@ impl Engine {
                 };
                 run.progress = Progress { started_ns: self.now_ns, ..Progress::default() };
                 self.record_scrub(ScrubEnd::GivenUp, &found, began);
+                self.note_work_ended(WorkKind::Scrub, &answers, found, began);
+                self.note_work_began(kind, request);
                 for scrub in answers {
-                    self.chunk_done(scrub, Some(EngineError::Interrupted));
+                    self.chunk_done(scrub, Some(EngineError::Preempted));
                 }
             } else if run.kind == kind {
                 answers.extend(request);
                 run.answers = answers;
-                if kind == UnitKind::Rebuild {
+                if kind == WorkKind::Rebuild {
                     // What is ahead is rebuilt for both at once; only what lies behind is read once more.
                     let first = run.phase.position();
                     run.phase = Phase::Commit { asked: false, after, first };
                 }
+                self.note_work_began(kind, request);
             } else {
                 run.answers = answers;
                 if let Some(request) = request {
@@ -394,12 +404,13 @@ impl Engine {
             return;
         }
         let phase = match kind {
-            UnitKind::Rebuild => Phase::Commit { asked: false, after, first: 0 },
-            UnitKind::Scrub => {
+            WorkKind::Rebuild => Phase::Commit { asked: false, after, first: 0 },
+            WorkKind::Scrub => {
                 self.patrol.want();
                 Phase::Metadata { then: 0 }
             }
         };
+        self.note_work_began(kind, request);
         let total = self.scheme.word_count(&self.store);
         self.maintain.run = Some(Run {
             kind,
@@ -433,7 +444,7 @@ impl Engine {
         if self.maintain.halted {
             return;
         }
-        if self.frozen && self.maintain.run.as_ref().is_some_and(|run| run.kind == UnitKind::Rebuild) {
+        if self.frozen && self.maintain.run.as_ref().is_some_and(|run| run.kind == WorkKind::Rebuild) {
             return self.abandon_rebuild();
         }
         if self.give_up_scrub() {
@@ -475,6 +486,8 @@ impl Engine {
         let done = |run: &mut Run| run.units == 0 && run.awaited.is_empty();
         if let Some(run) = self.maintain.run.take_if(done) {
             self.maintain.last = self.report_of(&run);
+            let (found, began) = (self.maintain.last, run.progress.started_ns);
+            self.note_work_ended(WorkKind::Rebuild, &run.answers, found, began);
             for request in run.answers {
                 self.chunk_done(request, Some(EngineError::ArrayFailed));
             }
@@ -538,7 +551,7 @@ impl Engine {
     }
 
     /// `false` if the stripe is busy: it is looked at later, not again and again in this turn.
-    fn plan_stripe_unit(&mut self, kind: UnitKind, stripe: StripeId, plan: &mut Plan) -> bool {
+    fn plan_stripe_unit(&mut self, kind: WorkKind, stripe: StripeId, plan: &mut Plan) -> bool {
         if !self.locks.try_lock(stripe, Mode::Exclusive) {
             self.locks.wait(stripe, Pending { mode: Mode::Exclusive, work: Work::Maintain(stripe) });
             run_mut(&mut self.maintain).awaited.push(stripe);
@@ -548,17 +561,17 @@ impl Engine {
         true
     }
 
-    fn plan_locked_stripe(&mut self, kind: UnitKind, stripe: StripeId, plan: &mut Plan) {
+    fn plan_locked_stripe(&mut self, kind: WorkKind, stripe: StripeId, plan: &mut Plan) {
         let (reads, writes) = (plan.reads.len(), plan.writes.len());
         if !self.plan_settling(kind, stripe, plan) {
             self.plan_word_unit(kind, Word::Stripe(stripe), plan);
         }
-        if kind == UnitKind::Rebuild {
+        if kind == WorkKind::Rebuild {
             self.plan_implied_zeros(stripe, plan);
         }
         // Not left to the pass over log stripes: a commit in between would dissolve them, and this stripe is done then.
         // Scrub can leave it: a commit reads and verifies what it dissolves.
-        if kind == UnitKind::Rebuild && self.scheme.is_dirty(stripe) {
+        if kind == WorkKind::Rebuild && self.scheme.is_dirty(stripe) {
             self.plan_log_words_of(stripe, plan);
         }
         if plan.reads.len() == reads && plan.writes.len() == writes {
@@ -570,15 +583,15 @@ impl Engine {
 
     /// A dirty stripe whose parity is in sums is committed on the way, by scrub, and by rebuild if it lacks anything: with
     /// all its data read, nothing of it is left to look at. `false` if the stripe is to be looked at as it is.
-    fn plan_settling(&mut self, kind: UnitKind, stripe: StripeId, plan: &mut Plan) -> bool {
+    fn plan_settling(&mut self, kind: WorkKind, stripe: StripeId, plan: &mut Plan) -> bool {
         if !self.scheme.is_dirty(stripe) || !self.accepts_writes() {
             return false;
         }
         let mut word = std::mem::take(&mut self.maintain.word);
         self.scheme.codeword(&self.store, Word::Stripe(stripe), &mut word);
         let wanted = match kind {
-            UnitKind::Scrub => true,
-            UnitKind::Rebuild => word.pieces.iter().any(|piece| self.lacks(piece)),
+            WorkKind::Scrub => true,
+            WorkKind::Rebuild => word.pieces.iter().any(|piece| self.lacks(piece)),
         };
         self.maintain.word = word;
         let first = plan.reads.len();
@@ -608,7 +621,7 @@ impl Engine {
                 && !self.health.is_readable(piece.addr)
                 && !plan.reads.iter().any(|read| read.word == word)
             {
-                self.plan_word_unit(UnitKind::Rebuild, word, plan);
+                self.plan_word_unit(WorkKind::Rebuild, word, plan);
             }
         }
     }
@@ -646,19 +659,19 @@ impl Engine {
         }
     }
 
-    fn plan_word_unit(&mut self, kind: UnitKind, word: Word, plan: &mut Plan) {
+    fn plan_word_unit(&mut self, kind: WorkKind, word: Word, plan: &mut Plan) {
         let mut pieces = std::mem::take(&mut self.maintain.word);
         self.scheme.codeword(&self.store, word, &mut pieces);
         let skip =
-            planted(Planted::RebuildSkipsLog) && kind == UnitKind::Rebuild && matches!(word, Word::Log(_));
+            planted(Planted::RebuildSkipsLog) && kind == WorkKind::Rebuild && matches!(word, Word::Log(_));
         if pieces.data_count > 0 && !skip {
             match word {
                 Word::Stripe(_) => {}
                 Word::Log(_) | Word::Row(_) => plan.log_words.push((word, pieces.clone())),
             }
             match kind {
-                UnitKind::Rebuild => self.plan_rebuild(word, &pieces, plan),
-                UnitKind::Scrub => self.plan_scrub(word, &pieces, plan),
+                WorkKind::Rebuild => self.plan_rebuild(word, &pieces, plan),
+                WorkKind::Scrub => self.plan_scrub(word, &pieces, plan),
             }
         }
         self.maintain.word = pieces;
@@ -812,14 +825,14 @@ impl Engine {
             Phase::Stripes { left: 0, .. } => {
                 let mut words = Vec::new();
                 self.scheme.log_words(&mut words);
-                if planted(Planted::RebuildSkipsLog) && run.kind == UnitKind::Rebuild {
+                if planted(Planted::RebuildSkipsLog) && run.kind == WorkKind::Rebuild {
                     words.clear();
                 }
                 run.progress.total += words.len() as u64;
                 run.phase = Phase::Words { left: words.into() };
             }
             Phase::Words { left }
-                if left.is_empty() && run.kind == UnitKind::Scrub && planted(Planted::ScrubUnflushed) =>
+                if left.is_empty() && run.kind == WorkKind::Scrub && planted(Planted::ScrubUnflushed) =>
             {
                 self.end_maintenance();
             }
@@ -840,7 +853,7 @@ impl Engine {
     pub(super) fn maintenance_flushed(&mut self, number: u64) {
         match &mut self.maintain.run {
             Some(Run { phase: Phase::Settle { after }, .. }) if number <= *after => {}
-            Some(run @ Run { kind: UnitKind::Rebuild, phase: Phase::Settle { .. }, .. })
+            Some(run @ Run { kind: WorkKind::Rebuild, phase: Phase::Settle { .. }, .. })
                 if run.report.lost == 0 =>
             {
                 run.phase = Phase::Seal { after: self.checkpoint.full_begun() };
@@ -863,21 +876,23 @@ impl Engine {
         let Some(run) = self.maintain.run.take() else { return };
         debug_assert_eq!(run.units, 0, "a run ends with its last unit");
         self.maintain.last = MaintenanceReport { completed: true, ..self.report_of(&run) };
-        if run.kind == UnitKind::Scrub {
+        if run.kind == WorkKind::Scrub {
             self.maintain.superblock.scrub_cursor = 0;
             let found = self.maintain.last;
             self.record_scrub(ScrubEnd::Completed, &found, run.progress.started_ns);
         }
-        if run.kind == UnitKind::Rebuild && run.report.lost == 0 {
+        if run.kind == WorkKind::Rebuild && run.report.lost == 0 {
             for index in 0..self.health.members().len() {
                 let dev = DevIndex::new(index as u16);
                 if self.health.is_rebuilding(dev) {
                     self.health.finish_rebuild(dev);
+                    self.events.push(Event::MemberRebuilt { dev });
                 }
             }
             self.publish_members();
         }
         self.note_end_of_run(run.kind, run.report.lost);
+        self.note_work_ended(run.kind, &run.answers, self.maintain.last, run.progress.started_ns);
         let error = match (run.report.lost, run.report.metadata_left) {
             (0, 0) => None,
             (0, count) => Some(EngineError::BadMetadata { count }),

@@ -2,6 +2,7 @@
 //!
 //! No threads, no clock, no randomness, no I/O. A driver loop calls [`Engine::write`] and its like, [`Engine::pump`],
 //! carries out [`Engine::take_ops`], feeds [`Engine::complete`], and hands [`Engine::take_done`] to whoever asked.
+//! What happens to the array besides is told by [`Engine::take_events`].
 //!
 //! A unit of work is a *job*: a plan and its progress. Jobs that record something retire in the order of their records,
 //! so that live state is always what replay of a prefix of the journal gives.
@@ -14,6 +15,7 @@ mod compute;
 mod config;
 mod confirm;
 mod cover;
+mod events;
 mod flights;
 mod flush;
 mod history;
@@ -37,10 +39,11 @@ mod zero;
 
 pub use cache::Entry;
 pub use config::{CommitPolicy, Content, EngineOptions, SyncPolicy};
+pub use events::{Event, FailCause, HoldUp, OpFault, WorkOrigin};
 pub use flights::MemberTrouble;
 pub use lost::Losses;
-pub use maintain::{MaintenanceReport, Progress};
-pub use patrol::{Finding, PatrolNotice, PatrolPolicy};
+pub use maintain::{MaintenanceReport, Progress, WorkKind};
+pub use patrol::{Finding, PatrolPolicy};
 pub use request::{Done, Durability, EngineError, Request};
 
 use crate::health::{ArrayState, Health};
@@ -194,6 +197,7 @@ pub struct Engine {
     /// More members are lost than the code tolerates: nothing is written any more.
     frozen: bool,
     done: Vec<Done>,
+    events: events::Events,
     /// Answers held back until a change of the members is on disk.
     held: Vec<Done>,
     fence: u32,
@@ -280,6 +284,7 @@ impl Engine {
             order: order::Order::default(),
             frozen: false,
             done: Vec::new(),
+            events: events::Events::default(),
             held: Vec::new(),
             fence: 0,
             refence: false,
@@ -480,17 +485,32 @@ impl Engine {
     fn write_fault(&mut self, dev: DevIndex, fault: IoFault) {
         if !self.frozen && fault != IoFault::NoSpace && self.health.is_writable(dev) {
             self.health.errors_mut(dev).write += 1;
-            self.fail_device(dev);
+            self.fail_for_fault(dev);
         }
+    }
+
+    /// An operation of a member has just ended with a fault that takes it out of service.
+    fn fail_for_fault(&mut self, dev: DevIndex) {
+        if self.health.is_writable(dev) {
+            let fault = self.flights.last_fault(dev).expect("a fault of a member in service is noted first");
+            self.fail_member(dev, FailCause::Fault(fault));
+        }
+    }
+
+    /// Takes a member out of service because somebody wants it.
+    pub fn fail_device(&mut self, dev: DevIndex) {
+        self.fail_member(dev, FailCause::Asked);
     }
 
     /// Takes a member out of service; what it held is read through its cover from now on. If that is more than the code
     /// tolerates, the array freezes: nothing is written or promised from this moment on, not even that the member failed. When
     /// it comes back, the array is what it would be after a power cut now.
-    pub fn fail_device(&mut self, dev: DevIndex) {
+    fn fail_member(&mut self, dev: DevIndex, cause: FailCause) {
         if !self.health.fail(dev) {
             return;
         }
+        self.flights.note_failed(dev, cause);
+        self.events.push(Event::MemberFailed { dev, cause });
         self.flush.forget(dev);
         self.frozen |=
             self.health.array_state() == ArrayState::Failed && !planted(Planted::WriteOnWhenFailed);
@@ -509,7 +529,16 @@ impl Engine {
 
     /// Whether writes are accepted.
     pub fn accepts_writes(&self) -> bool {
-        self.health.array_state() != ArrayState::Failed && !self.maintain.is_read_only()
+        self.refusal().is_none()
+    }
+
+    /// Why writes are not accepted.
+    fn refusal(&self) -> Option<EngineError> {
+        if self.health.array_state() == ArrayState::Failed {
+            Some(EngineError::ArrayFailed)
+        } else {
+            self.maintain.is_read_only().then_some(EngineError::Stopping)
+        }
     }
 
     fn finish(&mut self, done: Done) {

@@ -3,7 +3,7 @@
 //! The limit is per main device: a stripe that is looked at counts as one chunk on each. What went before a change does not count.
 
 use super::history::ScrubEnd;
-use super::maintain::UnitKind;
+use super::maintain::WorkKind;
 use super::{Engine, EngineError};
 use crate::planted::{Planted, planted};
 
@@ -67,7 +67,7 @@ impl Engine {
 
     /// Lets a scrub wait; `false` if there is none.
     pub fn pause_scrub(&mut self) -> bool {
-        let is_scrub = self.maintain.kind() == Some(UnitKind::Scrub);
+        let is_scrub = self.maintain.kind() == Some(WorkKind::Scrub);
         self.maintain.pace.paused |= is_scrub;
         is_scrub
     }
@@ -84,7 +84,7 @@ impl Engine {
 
     /// Gives a scrub up for good; `false` if there is none. It ends when what is in flight has ended.
     pub fn stop_scrub(&mut self) -> bool {
-        let is_scrub = self.maintain.kind() == Some(UnitKind::Scrub);
+        let is_scrub = self.maintain.kind() == Some(WorkKind::Scrub);
         self.maintain.pace.stopping |= is_scrub;
         is_scrub
     }
@@ -96,10 +96,11 @@ impl Engine {
         }
         if let Some((found, began, answers)) = self.maintain.take_idle_run(self.stats.healed) {
             self.record_scrub(ScrubEnd::GivenUp, &found, began);
+            self.note_work_ended(WorkKind::Scrub, &answers, found, began);
             self.patrol.forsake();
             self.maintain.pace.begin(self.now_ns, 0);
             for request in answers {
-                self.chunk_done(request, Some(EngineError::Interrupted));
+                self.chunk_done(request, Some(EngineError::GivenUp));
             }
         }
         true

@@ -12,7 +12,7 @@
 
 mod walk;
 
-use super::{Content, Engine};
+use super::{Content, Engine, Event, FailCause};
 use crate::planted::{Planted, planted};
 use block::{DevIndex, Pool, Seq, Slot};
 use walk::Walker;
@@ -27,17 +27,6 @@ pub struct PatrolPolicy {
     pub interval_ns: u64,
     /// Bytes read in a second at most.
     pub bytes_per_s: u64,
-}
-
-/// Something about a member that the operator should know.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct PatrolNotice {
-    /// The member.
-    pub dev: DevIndex,
-    /// What was found.
-    pub found: Finding,
-    /// Whether the member was taken out of service for it; not so if the array does not bear another loss.
-    pub failed: bool,
 }
 
 /// What makes a device useless as the member it is.
@@ -108,15 +97,13 @@ pub(super) struct Patrol {
     next_ns: Option<u64>,
     begun: u64,
     clean_since: u64,
-    notices: Vec<PatrolNotice>,
 }
 
 impl Patrol {
     /// With a buffer for each walker.
     pub(super) fn new(pool: &mut Pool) -> Self {
         let slots = (0..WALKERS_MAX).map_while(|_| pool.alloc()).collect();
-        let (notices, wanted) = (Vec::new(), false);
-        Self { slots, round: None, wanted, next_ns: None, begun: 0, clean_since: 0, notices }
+        Self { slots, round: None, wanted: false, next_ns: None, begun: 0, clean_since: 0 }
     }
 
     /// A scrub wants a round that begins from now on; it is told by `maintenance_metadata_checked`.
@@ -166,11 +153,6 @@ impl Patrol {
 }
 
 impl Engine {
-    /// What was found about members since the last call.
-    pub fn take_notices(&mut self) -> Vec<PatrolNotice> {
-        std::mem::take(&mut self.patrol.notices)
-    }
-
     /// Rounds begun since assembly, and how many of those had begun when the last one that left nothing bad did.
     pub fn patrol_rounds(&self) -> (u64, u64) {
         (self.patrol.begun, self.patrol.clean_since)
@@ -407,11 +389,11 @@ impl Engine {
     /// A member that is useless as what it is: out of service, if the array bears that.
     fn expel(&mut self, dev: DevIndex, found: Finding) {
         let failed = self.health.missing_count() < self.store.config.geometry.parity_count();
+        self.events.push(Event::MemberUnfit { dev, found, failed });
         if failed {
-            self.fail_device(dev);
+            self.fail_member(dev, FailCause::Unfit(found));
         } else if let Some(round) = &mut self.patrol.round {
             round.kept += 1;
         }
-        self.patrol.notices.push(PatrolNotice { dev, found, failed });
     }
 }

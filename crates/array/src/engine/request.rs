@@ -49,11 +49,19 @@ pub enum EngineError {
         /// Which member.
         dev: DevIndex,
     },
-    /// What was asked for could not be done for so many code words or stripes, too much of which is lost.
+    /// A rebuild or scrub met code words too much of which is lost.
     #[error(
         "too much of {count} code words is lost: rewrite or discard it (see `status --verbose`), the rest is done"
     )]
     Lost {
+        /// How many.
+        count: u64,
+    },
+    /// Stripes cannot be committed, since too much of what they need is lost.
+    #[error(
+        "too much of {count} stripes is lost to commit them: rewrite or discard it (see `status --verbose`), the rest is done"
+    )]
+    CommitStuck {
         /// How many.
         count: u64,
     },
@@ -65,17 +73,36 @@ pub enum EngineError {
         /// How many.
         count: u64,
     },
-    /// The work was given up before its end, for a rebuild or a stop.
-    #[error("given up before its end: a rebuild goes first, or the array is being stopped")]
-    Interrupted,
+    /// The array is being stopped: it takes no writes, and what works on all of it was given up.
+    #[error("the array is being stopped")]
+    Stopping,
+    /// A scrub was given up because a rebuild goes first.
+    #[error("given up before its end: a rebuild goes first")]
+    Preempted,
+    /// A scrub was given up because somebody asked for that.
+    #[error("given up before its end, as was asked for")]
+    GivenUp,
     /// A scrub while a rebuild is under way.
     #[error("a rebuild is under way; wait for its end")]
     Busy,
-    /// A rebuild onto a member that works, that still has operations under way, or of an array that takes no writes.
-    #[error(
-        "the member works or is not free yet, or the array takes no writes: nothing can take its key now"
-    )]
-    NotReplaceable,
+    /// The array has no such member.
+    #[error("the array has no member {dev}")]
+    UnknownMember {
+        /// Which was asked for.
+        dev: DevIndex,
+    },
+    /// A rebuild onto a member that is in service.
+    #[error("member {dev} is in service: nothing can take its place")]
+    MemberInService {
+        /// Which.
+        dev: DevIndex,
+    },
+    /// A rebuild onto a member that operations are under way on.
+    #[error("member {dev} still has operations under way: nothing can take its place yet")]
+    MemberNotFree {
+        /// Which.
+        dev: DevIndex,
+    },
 }
 
 /// The end of a request.
@@ -224,8 +251,7 @@ impl Engine {
     }
 
     fn check_writable(&self) -> Result<(), EngineError> {
-        let refused = (!self.accepts_writes()).then_some(EngineError::ArrayFailed);
-        refused.or_else(|| self.room_error()).map_or(Ok(()), Err)
+        self.refusal().or_else(|| self.room_error()).map_or(Ok(()), Err)
     }
 
     /// One chunk of a request is done.

@@ -54,13 +54,14 @@ impl Engine {
         self.scheme.released(run);
     }
 
-    /// A device's discard ended; it is a hint, so only a device that is gone matters.
+    /// A device's discard ended; it is a hint, so only a device that is gone matters. Of a frozen array no device was
+    /// asked.
     pub(super) fn trim_done(&mut self, dev: DevIndex, run: Key<Run>, result: Result<(), IoFault>) {
         let run = self.trims.remove(run);
         self.release_run(run);
         self.note_room();
-        if result == Err(IoFault::Gone) {
-            self.fail_device(dev);
+        if result == Err(IoFault::Gone) && !self.frozen {
+            self.fail_for_fault(dev);
         }
     }
 }

@@ -341,7 +341,7 @@ impl Engine {
         let geometry = self.store.config.geometry;
         while let Some(write) = self.filled.pop_back() {
             self.unlock(geometry.stripe_of(write.lcn), Mode::Exclusive);
-            self.write_done(&write, Some(EngineError::ArrayFailed));
+            self.write_done(&write, self.refusal());
         }
         while let Some(pending) = self.granted.pop_front().map(|p| (p, true)).or_else(|| {
             let pending = self.pending.pop_front()?;
@@ -364,7 +364,7 @@ impl Engine {
                     if locked {
                         self.unlock(geometry.stripe_of(write.lcn), pending.mode);
                     }
-                    self.write_done(&write, Some(EngineError::ArrayFailed));
+                    self.write_done(&write, self.refusal());
                 }
             }
         }

@@ -3,7 +3,7 @@
 
 use super::job::JobKind;
 use super::request::Request;
-use super::{Engine, EngineError, JOBS_MAX, Mode, Pending, Work};
+use super::{Engine, JOBS_MAX, Mode, Pending, Work};
 use crate::planted::{Planted, planted};
 use crate::scheme::{ChunkWrite, Located, Origin};
 use block::slab::Key;
@@ -77,8 +77,8 @@ impl Engine {
                 self.chunk_done(range.request, None);
                 continue;
             }
-            if !self.accepts_writes() {
-                self.chunk_done(range.request, Some(EngineError::ArrayFailed));
+            if let Some(refusal) = self.refusal() {
+                self.chunk_done(range.request, Some(refusal));
                 continue;
             }
             if !self.may_record() || self.jobs.len() >= JOBS_MAX {
@@ -107,9 +107,9 @@ impl Engine {
         let range = self.queued_zeros.remove(key);
         let geometry = self.store.config.geometry;
         let stripe = geometry.stripe_of(Lcn::new(range.next));
-        if !self.accepts_writes() {
+        if let Some(refusal) = self.refusal() {
             self.unlock(stripe, Mode::Exclusive);
-            return self.chunk_done(range.request, Some(EngineError::ArrayFailed));
+            return self.chunk_done(range.request, Some(refusal));
         }
         let first = self.stripe_end(stripe).min(range.end) - range.next;
         let rest = self.lock_stretch(&range, range.next + first);

@@ -1,9 +1,11 @@
-//! Devices that returned wrong data, and the last scrub.
+//! Devices that returned wrong data or did not do what they had to, and the last scrub.
 
 use array::MemberErrors;
+use node::faults::FailedBecause;
 use node::status::{Condition, Status};
-use node::units::show_time;
+use node::units::{show_seconds, show_time};
 use node::watch::{describe_errors, since};
+use std::fmt::Write;
 
 /// What is added to the meaning of an array that works although devices made errors: redundancy made up for
 /// them.
@@ -40,4 +42,18 @@ pub fn last_scrub(status: &Status) -> String {
         || "never".to_owned(),
         |scrub| format!("{}, on {}", scrub.line(), show_time(scrub.ended_unix_s)),
     )
+}
+
+/// Lines on what devices did not do.
+pub fn list_faults(text: &mut String, status: &Status) {
+    for device in &status.devices {
+        let Some(fault) = device.last_fault else { continue };
+        let what = match device.failed_because {
+            Some(FailedBecause::Fault) => "it failed",
+            Some(_) | None => "its last error",
+        };
+        let ago = show_seconds(fault.seconds_ago);
+        writeln!(text, "  {}: {what}, {ago} ago: {fault}", device.name)
+            .expect("writing to a string cannot fail");
+    }
 }

@@ -48,8 +48,8 @@ pub fn bundled_trace() -> PathBuf {
     PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../fixtures/traces/synthetic.csv.zst"))
 }
 
-/// The collection of real traces, which is not part of the repository. Absent: says so past the harness's
-/// capture.
+/// The collection of real traces, which is not part of the repository. Absent: says so past
+/// the harness's capture.
 pub fn traces() -> Option<PathBuf> {
     let root = std::env::var_os("ELASTRIPE_TRACES").map_or_else(
         || PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/traces")),

@@ -5,7 +5,8 @@ use super::{Kind, Session};
 impl Session<'_> {
     /// Now and then a scrub that is under way is paused, goes on, gets another rate or is given up; `false` if nothing was done.
     pub(super) fn steer_scrub(&mut self) -> bool {
-        let scrubs = self.array.engine_ref().maintenance().is_some_and(|(kind, _, _)| kind == "scrub");
+        let scrubs =
+            self.array.engine_ref().maintenance().is_some_and(|(kind, _, _)| kind == array::WorkKind::Scrub);
         if !scrubs || !self.machine.rng.chance(1, 2) {
             return false;
         }

@@ -3,7 +3,7 @@
 //! What was never written is neither read nor rebuilt, so it counts for nothing in how far the work is and how long it takes:
 //! the code words in use are counted before the first of them is read. Both walks pass over a bounded number in a turn.
 
-use super::{Phase, UnitKind, run_mut};
+use super::{Phase, WorkKind, run_mut};
 use crate::engine::Engine;
 use crate::plan::Word;
 
@@ -35,13 +35,13 @@ impl Engine {
         let (used, before) = survey.counted();
         let left = match run.kind {
             // All the way round: another member may have joined after the first words.
-            UnitKind::Rebuild => count,
-            UnitKind::Scrub => {
+            WorkKind::Rebuild => count,
+            WorkKind::Scrub => {
                 run.progress.done = before;
                 count.saturating_sub(first)
             }
         };
-        let ahead = if run.kind == UnitKind::Rebuild { used } else { used - before };
+        let ahead = if run.kind == WorkKind::Rebuild { used } else { used - before };
         run.progress.total = run.progress.done + ahead;
         run.phase = Phase::Stripes { next: first, left };
         true

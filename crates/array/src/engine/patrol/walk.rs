@@ -227,7 +227,7 @@ impl Engine {
         match result {
             Err(IoFault::Gone) => {
                 walker.part = Part::Over;
-                return self.fail_device(dev);
+                return self.fail_for_fault(dev);
             }
             Err(IoFault::Device { .. } | IoFault::Short | IoFault::NoSpace) => {
                 self.health.errors_mut(dev).read += 1;

@@ -1,0 +1,176 @@
+//! What happens to the array, told to whoever keeps a log, runs hooks or counts.
+//!
+//! The engine notes an [`Event`] where the thing happens, with its cause; [`Engine::take_events`] hands them out
+//! beside [`Engine::take_done`]. No decision of the engine depends on an event. None is noted per request, so the path
+//! of a request allocates nothing for them; and where nobody takes them the oldest are forgotten.
+
+use super::maintain::{MaintenanceReport, WorkKind};
+use super::request::Request;
+use super::{Engine, Finding};
+use block::slab::Key;
+use block::{DevIndex, DeviceOp, IoFault, OpKind, Stream};
+use std::collections::VecDeque;
+
+/// Events that are kept for whoever takes them. A driver takes them every turn, in which few happen.
+const EVENTS_MAX: usize = 1024;
+
+/// An operation that a device did not carry out.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct OpFault {
+    /// What it was to do.
+    pub kind: OpKind,
+    /// What the bytes were.
+    pub stream: Stream,
+    /// Where on the device.
+    pub offset_bytes: u64,
+    /// How much; 0 for a flush.
+    pub length_bytes: u64,
+    /// How it ended.
+    pub fault: IoFault,
+    /// When it ended, in the engine's time.
+    pub at_ns: u64,
+}
+
+impl OpFault {
+    pub(super) fn new(op: &DeviceOp, fault: IoFault, at_ns: u64) -> Self {
+        let DeviceOp { kind, stream, offset_bytes, length_bytes, .. } = *op;
+        Self { kind, stream, offset_bytes, length_bytes, fault, at_ns }
+    }
+}
+
+/// Why a member went out of service.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum FailCause {
+    /// Somebody asked for it: [`Engine::fail_device`].
+    Asked,
+    /// It did not carry out an operation that it had to.
+    Fault(OpFault),
+    /// It did not answer within the limit.
+    Silent {
+        /// Age of its oldest operation.
+        age_ns: u64,
+    },
+    /// It is useless as the member it is.
+    Unfit(Finding),
+}
+
+/// Why requests wait for a member in service.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum HoldUp {
+    /// There is no room where it lies.
+    LacksRoom,
+    /// It does not answer, and the array cannot do without it.
+    NotAnswering,
+}
+
+/// Who wanted a rebuild or scrub.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum WorkOrigin {
+    /// A request, which is answered at its end.
+    Request,
+    /// The engine itself, which tries a rebuild again that met lost code words.
+    Retry,
+}
+
+/// Something that happened.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Event {
+    /// A member went out of service.
+    MemberFailed {
+        /// Which.
+        dev: DevIndex,
+        /// Why.
+        cause: FailCause,
+    },
+    /// A device is useless as the member it is.
+    MemberUnfit {
+        /// The member.
+        dev: DevIndex,
+        /// What was found.
+        found: Finding,
+        /// Whether it goes out of service for that; not so if the array does not bear another loss.
+        failed: bool,
+    },
+    /// What took a member's place holds everything it should.
+    MemberRebuilt {
+        /// Which.
+        dev: DevIndex,
+    },
+    /// Requests wait for a member from now on.
+    HeldUp {
+        /// Which.
+        dev: DevIndex,
+        /// Why.
+        why: HoldUp,
+    },
+    /// They wait no more, at least not for this reason.
+    HoldUpEnded {
+        /// The member.
+        dev: DevIndex,
+        /// The reason that is no more.
+        why: HoldUp,
+    },
+    /// A rebuild or scrub has begun, or one under way begins anew for another member.
+    WorkBegan {
+        /// Which.
+        kind: WorkKind,
+        /// Who wanted it.
+        origin: WorkOrigin,
+    },
+    /// A rebuild or scrub has ended, or was given up, also before it could begin.
+    WorkEnded {
+        /// Which.
+        kind: WorkKind,
+        /// Who wanted it.
+        origin: WorkOrigin,
+        /// What it found and did, and whether it looked at everything.
+        found: MaintenanceReport,
+        /// How long it took.
+        elapsed_ns: u64,
+    },
+}
+
+/// Events that nobody has taken yet, oldest first.
+#[derive(Default)]
+pub(super) struct Events(VecDeque<Event>);
+
+impl Events {
+    pub(super) fn push(&mut self, event: Event) {
+        if self.0.len() >= EVENTS_MAX {
+            self.0.pop_front();
+        }
+        self.0.push_back(event);
+    }
+}
+
+impl Engine {
+    /// Moves what has happened since the last call to the end of `out`.
+    pub fn take_events(&mut self, out: &mut Vec<Event>) {
+        out.extend(self.events.0.drain(..));
+    }
+
+    /// A rebuild or scrub begins, for `request` if anybody asked.
+    pub(super) fn note_work_began(&mut self, kind: WorkKind, request: Option<Key<Request>>) {
+        let origin = if request.is_some() { WorkOrigin::Request } else { WorkOrigin::Retry };
+        self.events.push(Event::WorkBegan { kind, origin });
+    }
+
+    /// A rebuild or scrub that was asked for cannot begin.
+    pub(super) fn note_work_refused(&mut self, kind: WorkKind) {
+        let (origin, found) = (WorkOrigin::Request, MaintenanceReport::default());
+        self.events.push(Event::WorkEnded { kind, origin, found, elapsed_ns: 0 });
+    }
+
+    /// A rebuild or scrub that began at `began_ns` ends, for the requests `answers`.
+    pub(super) fn note_work_ended(
+        &mut self,
+        kind: WorkKind,
+        answers: &[Key<Request>],
+        found: MaintenanceReport,
+        began_ns: u64,
+    ) {
+        let origin = if answers.is_empty() { WorkOrigin::Retry } else { WorkOrigin::Request };
+        let elapsed_ns = self.now_ns.saturating_sub(began_ns);
+        self.events.push(Event::WorkEnded { kind, origin, found, elapsed_ns });
+    }
+}

@@ -1,0 +1,164 @@
+//! What the engine tells of the array besides answers: that a member failed and of what, and when work on all of it
+//! began and ended.
+#![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
+
+mod common;
+
+use array::{Array, Durability, EngineError, Event, FailCause, WorkKind, WorkOrigin, arrange};
+use block::{Completion, DevIndex, DeviceOp, DeviceSet, IoFault, OpKind, Pool, Stream};
+use common::{create_options, fresh, options, superblocks};
+use device::MemorySet;
+use format::SchemeKind;
+
+const CHUNK: u64 = 4096;
+const EIO: IoFault = IoFault::Device { errno: 5 };
+
+/// Memory whose member `bad` does not carry out operations of a kind, once there is one.
+struct Ailing {
+    inner: MemorySet,
+    bad: Option<(DevIndex, OpKind)>,
+    failed: Vec<Completion>,
+}
+
+impl DeviceSet for Ailing {
+    fn submit(&mut self, pool: &mut Pool, ops: &[DeviceOp]) {
+        for op in ops {
+            if self.bad == Some((op.dev, op.kind)) {
+                self.failed.push(Completion { tag: op.tag, result: Err(EIO) });
+            } else {
+                self.inner.submit(pool, std::slice::from_ref(op));
+            }
+        }
+    }
+
+    fn poll(&mut self, pool: &mut Pool, completions: &mut Vec<Completion>) {
+        completions.append(&mut self.failed);
+        self.inner.poll(pool, completions);
+    }
+
+    fn wait(&mut self, timeout_ns: u64) {
+        self.inner.wait(timeout_ns);
+    }
+
+    fn size_bytes(&self, dev: DevIndex) -> u64 {
+        self.inner.size_bytes(dev)
+    }
+
+    fn read_now(&mut self, dev: DevIndex, offset_bytes: u64, into: &mut [u8]) -> Result<(), IoFault> {
+        self.inner.read_now(dev, offset_bytes, into)
+    }
+
+    fn write_now(&mut self, dev: DevIndex, offset_bytes: u64, from: &[u8]) -> Result<(), IoFault> {
+        self.inner.write_now(dev, offset_bytes, from)
+    }
+
+    fn flush_now(&mut self, dev: DevIndex) -> Result<(), IoFault> {
+        self.inner.flush_now(dev)
+    }
+}
+
+fn ailing() -> Array<Ailing> {
+    let create = create_options(SchemeKind::Raid, 4, 2);
+    let mut inner = fresh(&create, 12, 64);
+    let arrangement = arrange(&superblocks(&mut inner, 6)).unwrap();
+    let devices = Ailing { inner, bad: None, failed: Vec::new() };
+    Array::assemble(devices, &arrangement, 9, options()).unwrap().0
+}
+
+/// Writes the first stripe a few times, whatever comes of it.
+fn write_some(array: &mut Array<Ailing>, times: usize) {
+    let mut slots = Vec::new();
+    assert!(array.engine().take_slots(4, &mut slots));
+    for _ in 0..times {
+        array.run(|e, tag| e.write(tag, 0, 4 * CHUNK, &slots, Durability::Durable)).unwrap();
+    }
+    slots.into_iter().for_each(|slot| array.engine().pool().free(slot));
+}
+
+fn events(array: &mut Array<Ailing>) -> Vec<Event> {
+    let mut events = Vec::new();
+    array.engine().take_events(&mut events);
+    events
+}
+
+#[test]
+fn a_member_that_fails_says_of_which_operation_and_with_what_errno() {
+    for kind in [OpKind::Write, OpKind::Flush] {
+        let mut array = ailing();
+        write_some(&mut array, 100);
+        assert_eq!(events(&mut array), [], "requests are no events");
+        let dev = DevIndex::new(2);
+        array.devices().bad = Some((dev, kind));
+        write_some(&mut array, 2);
+        let told = events(&mut array);
+        let [Event::MemberFailed { dev: which, cause: FailCause::Fault(fault) }] = told[..] else {
+            panic!("one member failed: {told:?}");
+        };
+        assert_eq!((which, fault.kind, fault.fault), (dev, kind, EIO));
+        assert_eq!(fault.length_bytes > 0, kind == OpKind::Write, "{fault:?}");
+        let trouble = array.engine().member_trouble(dev);
+        assert_eq!((trouble.last_fault, trouble.failed), (Some(fault), Some(FailCause::Fault(fault))));
+        assert_eq!(events(&mut array), [], "an event is told once");
+    }
+}
+
+#[test]
+fn a_read_that_fails_is_remembered_and_fails_nobody() {
+    let mut array = ailing();
+    write_some(&mut array, 1);
+    let devices: Vec<DevIndex> = (0..6).map(DevIndex::new).collect();
+    let mut slots = Vec::new();
+    assert!(array.engine().take_slots(1, &mut slots));
+    for dev in devices {
+        array.devices().bad = Some((dev, OpKind::Read));
+        array.run(|e, tag| e.read(tag, 0, CHUNK, &slots)).unwrap();
+    }
+    assert_eq!(events(&mut array), []);
+    let faults: Vec<_> =
+        (0..6).filter_map(|dev| array.engine().member_trouble(DevIndex::new(dev)).last_fault).collect();
+    let [fault] = faults[..] else { panic!("the chunk is on one member: {faults:?}") };
+    assert_eq!((fault.kind, fault.stream, fault.fault), (OpKind::Read, Stream::Data, EIO));
+}
+
+#[test]
+fn work_on_all_of_the_array_is_told_from_its_beginning_to_its_end() {
+    let mut array = ailing();
+    write_some(&mut array, 1);
+    array.run(|e, tag| e.scrub(tag, 0)).unwrap();
+    let told = events(&mut array);
+    let origin = WorkOrigin::Request;
+    assert_eq!(told[0], Event::WorkBegan { kind: WorkKind::Scrub, origin });
+    assert!(
+        matches!(told[1..], [Event::WorkEnded { kind: WorkKind::Scrub, found, .. }] if found.completed),
+        "{told:?}"
+    );
+
+    let dev = DevIndex::new(1);
+    array.engine().fail_device(dev);
+    array.settle();
+    assert_eq!(events(&mut array), [Event::MemberFailed { dev, cause: FailCause::Asked }]);
+    array.devices().inner.replace(dev, 12 << 20).unwrap();
+    array.run(|e, tag| e.rebuild(tag, dev, 7)).unwrap();
+    let told = events(&mut array);
+    assert_eq!(
+        told[..2],
+        [Event::WorkBegan { kind: WorkKind::Rebuild, origin }, Event::MemberRebuilt { dev }]
+    );
+    assert!(
+        matches!(told[2..], [Event::WorkEnded { kind: WorkKind::Rebuild, found, .. }] if found.completed),
+        "{told:?}"
+    );
+}
+
+#[test]
+fn a_rebuild_that_cannot_begin_says_why() {
+    let mut array = ailing();
+    let (dev, unknown) = (DevIndex::new(1), DevIndex::new(9));
+    let in_service = array.run(|e, tag| e.rebuild(tag, dev, 7));
+    assert_eq!(in_service, Err(EngineError::MemberInService { dev }));
+    let nobody = array.run(|e, tag| e.rebuild(tag, unknown, 7));
+    assert_eq!(nobody, Err(EngineError::UnknownMember { dev: unknown }));
+    let told = events(&mut array);
+    let refused = |event: &Event| matches!(event, Event::WorkEnded { found, .. } if !found.completed);
+    assert!(told.len() == 2 && told.iter().all(refused), "{told:?}");
+}
