@@ -87,7 +87,8 @@ pub use recovery::{Arrangement, arrange, arrange_any};
 pub use restart::{AssembleError, DirtyDegraded, RecoveryReport};
 pub use runner::Array;
 pub use scheme::{
-    ChunkWrite, CollectOutcome, CommitOutcome, Contradiction, GROUP_BYTES_MAX, GcStats, Located, Origin,
-    P_WAIT_NS_DEFAULT, Pressure, Scheme, SchemeMemory, SchemeOptions, full_blocks_min, new as new_scheme,
+    ChunkWrite, Classes, CollectOutcome, Collects, CommitOutcome, Commits, Contradiction, GROUP_BYTES_MAX,
+    GcStats, InPlace, Located, Origin, P_WAIT_NS_DEFAULT, Pressure, Scheme, SchemeMemory, SchemeOptions,
+    full_blocks_min, new as new_scheme,
 };
 pub use store::Store;

@@ -39,7 +39,7 @@ pub fn placement_info(options: &SchemeOptions, config: &ArrayConfig) -> Option<P
     if !config.scheme.is_elastic() {
         return None;
     }
-    let kind = options.placement_of(config.scheme);
+    let kind = options.used_placement(config.scheme);
     let (was, sepbit) = (kind == PlacementKind::Was, kind == PlacementKind::SepBit);
     Some(PlacementInfo {
         policy: kind.name().to_owned(),

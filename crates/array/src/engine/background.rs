@@ -112,7 +112,7 @@ impl Engine {
     /// Something that was lost may be at hand now: stripes that could not be committed are tried again.
     pub(super) fn retry_stuck_stripes(&mut self) {
         for stripe in std::mem::take(&mut self.background.stuck) {
-            self.scheme.return_dirty(stripe);
+            self.return_dirty(stripe);
         }
     }
 
@@ -270,7 +270,9 @@ impl Engine {
         let mut candidates = std::mem::take(&mut self.background.candidates);
         candidates.clear();
         let count = unit.min(usize::try_from(self.background.left).unwrap_or(usize::MAX));
-        self.scheme.take_dirty(&self.store, count, &mut candidates);
+        if let Some(commits) = self.scheme.commits_mut() {
+            commits.take_dirty(&self.store, count, &mut candidates);
+        }
         if candidates.is_empty() {
             self.background.left = 0;
             self.background.candidates = candidates;
@@ -281,7 +283,7 @@ impl Engine {
         let mut full = false;
         for &stripe in &candidates {
             if full {
-                self.scheme.return_dirty(stripe);
+                self.return_dirty(stripe);
                 continue;
             }
             if !self.locks.try_lock(stripe, Mode::Exclusive) {
@@ -301,7 +303,7 @@ impl Engine {
                 }
                 CommitOutcome::NoSpace => {
                     self.unlock(stripe, Mode::Exclusive);
-                    self.scheme.return_dirty(stripe);
+                    self.return_dirty(stripe);
                     full = true;
                 }
             }
@@ -327,7 +329,14 @@ impl Engine {
     }
 
     fn plan_commit(&mut self, stripe: StripeId, plan: &mut Plan) -> CommitOutcome {
-        self.scheme.plan_commit(&mut self.store, &self.health, &mut self.pool, stripe, plan)
+        let Some(commits) = self.scheme.commits_mut() else { return CommitOutcome::Clean };
+        commits.plan_commit(&mut self.store, &self.health, &mut self.pool, stripe, plan)
+    }
+
+    fn return_dirty(&mut self, stripe: StripeId) {
+        if let Some(commits) = self.scheme.commits_mut() {
+            commits.return_dirty(stripe);
+        }
     }
 
     /// A stripe that was busy is the commit's now.
@@ -350,7 +359,7 @@ impl Engine {
         self.give_job(key);
         self.unlock(stripe, Mode::Exclusive);
         if outcome == CommitOutcome::NoSpace {
-            self.scheme.return_dirty(stripe);
+            self.return_dirty(stripe);
             self.background.left += 1;
             self.flush.want_internal();
         }
@@ -363,8 +372,8 @@ impl Engine {
             return;
         }
         if let &[stripe] = stripes {
-            if self.scheme.commit_otherwise(stripe) {
-                self.scheme.return_dirty(stripe);
+            if self.scheme.commits_mut().is_some_and(|commits| commits.commit_otherwise(stripe)) {
+                self.return_dirty(stripe);
                 self.background.left += 1;
                 self.background.singly += 1;
             } else {
@@ -374,7 +383,7 @@ impl Engine {
         }
         // One of them cannot be read: find out which, the others must not suffer for it.
         for &stripe in stripes {
-            self.scheme.return_dirty(stripe);
+            self.return_dirty(stripe);
         }
         self.background.left += stripes.len() as u64;
         self.background.singly += stripes.len() as u64;

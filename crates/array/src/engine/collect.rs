@@ -2,7 +2,7 @@
 
 use super::Engine;
 use super::job::JobKind;
-use crate::scheme::CollectOutcome;
+use crate::scheme::{CollectOutcome, Collects};
 
 /// Steps in flight while there is room, and when there is none.
 const STEPS: usize = 1;
@@ -31,13 +31,14 @@ impl Engine {
     pub(super) fn drive_collection(&mut self) {
         let steps_max = if self.collection.short { STEPS_WHEN_SHORT } else { STEPS };
         while self.collection.steps < steps_max
-            && self.scheme.wants_collection()
+            && self.scheme.collects().is_some_and(Collects::wants_collection)
             && self.accepts_writes()
             && self.may_record()
         {
             let key = self.take_job(JobKind::Collect);
             let mut plan = std::mem::take(&mut self.jobs[key].plan);
-            let outcome = self.scheme.plan_collect(&mut self.store, &mut self.pool, &mut plan);
+            let collects = self.scheme.collects_mut().expect("asked above");
+            let outcome = collects.plan_collect(&mut self.store, &mut self.pool, &mut plan);
             if self.options.sort_units {
                 plan.reads.sort_unstable_by_key(|read| read.addr);
             }
@@ -49,7 +50,7 @@ impl Engine {
             self.collection.steps += 1;
             self.start_job(key);
         }
-        if self.scheme.wants_released() && self.accepts_writes() {
+        if self.scheme.collects().is_some_and(Collects::wants_released) && self.accepts_writes() {
             self.flush.want_internal();
         }
     }

@@ -10,6 +10,8 @@ use crate::planted::{Planted, planted};
 use crate::scheme::{ChunkWrite, Journaling};
 use block::slab::Key;
 use block::{ChunkAddr, DevIndex, IoFault, OpKind, Seq, Slot};
+use format::record::Zero;
+use format::{RecordBuf, RecordRef};
 
 /// What a job is for.
 #[derive(Clone, Copy, Default, Debug)]
@@ -270,8 +272,11 @@ impl Engine {
                 CrcAt::Known(crc) => {
                     good &= chunk_checksum(self.pool.bytes(write.slot)) == crc;
                 }
-                CrcAt::Member(_) | CrcAt::Crc(_) | CrcAt::Piece(_) => {
-                    plan.records.set_crc(write.crc_at, chunk_checksum(self.pool.bytes(write.slot)));
+                CrcAt::Record(at) => {
+                    plan.records.set_crc(at, chunk_checksum(self.pool.bytes(write.slot)));
+                }
+                CrcAt::Piece(at) => {
+                    plan.records.set_crc(at.crc(), chunk_checksum(self.pool.bytes(write.slot)));
                 }
             }
         }
@@ -289,10 +294,10 @@ impl Engine {
         self.jobs[key].first_seq = self.journal.next_seq();
         for index in 0..plan.records.len() {
             let mut record = plan.records.get(index);
-            if let (format::RecordRef::Zero { count, .. }, true) =
-                (&mut record, planted(Planted::ForgetDiscard))
-            {
-                *count = 0;
+            let mut nothing = RecordBuf::default();
+            if let (Some((first, _)), true) = (record.discarded(), planted(Planted::ForgetDiscard)) {
+                Zero::push(&mut nothing, first, 0);
+                record = nothing.get(0);
             }
             while self.journal.try_push(record, &self.store.log).is_none() {
                 self.emit_frame();
@@ -348,7 +353,7 @@ impl Engine {
             self.scheme
                 .apply(&mut self.store, seq, record)
                 .expect("a record fits the state it was planned on");
-            if let format::RecordRef::Zero { first, count } = record {
+            if let Some((first, count)) = record.discarded() {
                 self.note_rewritten(first, count);
             }
             seq = seq.next();
@@ -356,37 +361,33 @@ impl Engine {
         self.jobs[key].plan = plan;
     }
 
-    fn count_record(&mut self, record: format::RecordRef<'_>) {
-        match record {
-            format::RecordRef::LogStripe { members, .. } => {
-                self.stats.log_stripes += 1;
-                self.stats.log_members += members.len() as u64;
-            }
-            format::RecordRef::FullStripe { .. } => self.stats.full_stripes += 1,
-            format::RecordRef::Commit { .. } => self.stats.stripes_committed += 1,
-            format::RecordRef::InPlace { pieces, .. } => {
-                let geometry = self.store.config.geometry;
-                let parity_only = pieces.len() == geometry.parity_count();
-                self.stats.full_stripes += u64::from(pieces.len() == geometry.device_count());
-                self.stats.stripes_committed += u64::from(parity_only);
-            }
-            format::RecordRef::Delta { pieces, .. } => {
-                self.stats.log_stripes += 1;
-                self.stats.log_members += pieces.len() as u64;
-            }
-            format::RecordRef::Elastic { members, .. } => {
-                let is_short = members.len() < self.store.config.geometry.data_count();
-                self.stats.short_stripes += u64::from(is_short);
-                self.stats.full_stripes += u64::from(!is_short);
-            }
-            format::RecordRef::Zero { .. } => {}
+    /// What a job had taken belongs to what its records say; it is free again if the job has come to nothing.
+    fn settle_leases(&mut self, key: Key<Job>) {
+        let Self { jobs, store, scheme, .. } = self;
+        let job = &mut jobs[key];
+        if !job.lost {
+            return job.plan.leases.keep();
         }
+        let mut collects = scheme.collects_mut();
+        job.plan.leases.give_all_back(&mut store.spaces, |row| {
+            collects.as_mut().expect("only such schemes take rows").row_returned(row);
+        });
+    }
+
+    fn count_record(&mut self, record: RecordRef<'_>) {
+        let tally = record.tally(&self.store.config.geometry);
+        self.stats.log_stripes += tally.log_stripes;
+        self.stats.log_members += tally.log_members;
+        self.stats.full_stripes += tally.full_stripes;
+        self.stats.short_stripes += tally.short_stripes;
+        self.stats.stripes_committed += tally.stripes_committed;
     }
 
     /// Everything a job does is done: answers, locks, slots.
     pub(super) fn end_job(&mut self, key: Key<Job>) {
         self.note_room();
         let lost = self.jobs[key].lost;
+        self.settle_leases(key);
         let refusal = self.refusal();
         let geometry = self.store.config.geometry;
         let acks = std::mem::take(&mut self.jobs[key].acks);
@@ -413,15 +414,11 @@ impl Engine {
                 self.discard_done(key, refusal);
                 self.continue_zero(range);
             }
-            JobKind::Commit => {
-                if lost {
-                    self.scheme.undo_commit(&mut self.store, &self.jobs[key].plan);
-                }
-                self.commit_unit_done(&stripes, lost);
-            }
+            JobKind::Commit => self.commit_unit_done(&stripes, lost),
             JobKind::Collect => {
                 if lost {
-                    self.scheme.undo_collect(&mut self.store, &self.jobs[key].plan);
+                    let collects = self.scheme.collects_mut().expect("only such schemes plan steps");
+                    collects.step_lost(&self.jobs[key].plan);
                 }
                 self.collection_step_done();
             }

@@ -178,7 +178,9 @@ impl Engine {
         self.lost.looking -= 1;
         if !self.lost.is_busy() {
             for word in std::mem::take(&mut self.lost.words) {
-                self.scheme.rescue(&self.store, word);
+                if let Some(collects) = self.scheme.collects_mut() {
+                    collects.rescue(&self.store, word);
+                }
             }
             self.publish_losses();
         }

@@ -15,7 +15,7 @@ use super::tag::{Purpose, Tag};
 use super::{Engine, EngineError, Event, Mode, Pending, Work};
 use crate::plan::{Codeword, Compute, CrcAt, Piece, Plan, PlanRead, PlanWrite, Word};
 use crate::planted::{Planted, planted};
-use crate::scheme::Located;
+use crate::scheme::{Located, implied_zero};
 use block::slab::Key;
 use block::{DevIndex, IoFault, META_BYTES, OpKind, Seq, Stream, StripeId};
 use format::{MemberState, Superblock};
@@ -595,7 +595,8 @@ impl Engine {
         };
         self.maintain.word = word;
         let first = plan.reads.len();
-        if !wanted || !self.scheme.plan_settle(&mut self.store, &mut self.pool, stripe, plan) {
+        let Some(commits) = self.scheme.commits_mut().filter(|_| wanted) else { return false };
+        if !commits.plan_settle(&mut self.store, &mut self.pool, stripe, plan) {
             return false;
         }
         for index in first..plan.reads.len() {
@@ -649,7 +650,7 @@ impl Engine {
         for column in 0..self.store.main_count() {
             let dev = self.store.layout.device(stripe, column);
             if self.health.is_rebuilding(dev)
-                && let Some(addr) = self.scheme.implied_zero(&self.store, stripe, column)
+                && let Some(addr) = implied_zero(&self.store, stripe, column)
                 && !self.health.is_readable(addr)
                 && plan.writes.iter().all(|write| write.addr != addr)
             {

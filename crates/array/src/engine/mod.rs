@@ -50,7 +50,7 @@ use crate::health::{ArrayState, Health};
 use crate::journal::Journal;
 use crate::plan::Codeword;
 use crate::planted::{Planted, planted};
-use crate::scheme::{ChunkWrite, Journaling, Scheme, WriteLock};
+use crate::scheme::{self, ChunkWrite, Journaling, Scheme, WriteLock};
 use crate::store::{Run, Store};
 use block::slab::{Key, Slab};
 use block::{ChunkAddr, DevIndex, DeviceOp, IoFault, OpKind, Pool, Seq, Slot, Stream, StripeId};
@@ -249,7 +249,7 @@ impl Engine {
             flush: flush::Flusher::new(parts.health.members().len(), retired),
             cache: cache::Cache::new(&options, &parts.store.config, parts.scheme.class_count()),
             payload: payload::Payloads::new(&parts.store),
-            journaling: parts.scheme.journaling(&parts.store),
+            journaling: scheme::journaling(&parts.store.config),
             background: background::Background::default(),
             collection: collect::Collection::default(),
             lost: lost::LossList::new(parts.superblock.lost_chunks),
@@ -604,7 +604,7 @@ impl Engine {
     }
 
     fn write_mode(&self) -> Mode {
-        match self.scheme.write_lock() {
+        match scheme::write_lock(&self.store.config) {
             WriteLock::Shared => Mode::Shared,
             WriteLock::Exclusive => Mode::Exclusive,
         }

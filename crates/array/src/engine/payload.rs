@@ -92,7 +92,7 @@ impl Payloads {
             if let CrcAt::Piece(piece) = write.crc_at {
                 // Less than the blocks of the ring, which a 32-bit number counts.
                 let block = (ring.head % self.capacity) as u32 * self.chunk_blocks + 1;
-                plan.records.pieces[piece].payload_block = block;
+                plan.records.set_payload_block(piece, block);
                 ring.head += 1;
             }
         }
@@ -169,7 +169,7 @@ impl Engine {
                 continue;
             }
             let CrcAt::Piece(piece) = write.crc_at else { continue };
-            let block = plan.records.pieces[piece].payload_block;
+            let block = plan.records.payload_block(piece);
             if block == 0 {
                 continue; // The device is out of service.
             }

@@ -51,7 +51,9 @@ impl Engine {
 
     fn release_run(&mut self, run: Run) {
         self.store.spaces[run.first.dev.index()].release_run(run.first.chunk, run.end());
-        self.scheme.released(run);
+        if let Some(collects) = self.scheme.collects_mut() {
+            collects.released(run);
+        }
     }
 
     /// A device's discard ended; it is a hint, so only a device that is gone matters. Of a frozen array no device was

@@ -3,7 +3,7 @@
 use super::job::JobKind;
 use super::{Engine, EngineError, JOBS_MAX, Mode, Pending, Work};
 use crate::planted::{Planted, planted};
-use crate::scheme::{ChunkWrite, Located, Origin, WriteLock};
+use crate::scheme::{self, ChunkWrite, Located, Origin, WriteLock};
 use block::StripeId;
 use std::collections::VecDeque;
 
@@ -245,7 +245,7 @@ impl Engine {
         let joins = |before: &ChunkWrite| {
             before.origin == write.origin && geometry.stripe_of(before.lcn) == geometry.stripe_of(write.lcn)
         };
-        match self.scheme.write_lock() {
+        match scheme::write_lock(&self.store.config) {
             WriteLock::Shared if self.is_whole(write) || planted(Planted::PartialUnlocked) => Mode::Shared,
             WriteLock::Exclusive if before.is_some_and(joins) => Mode::Joined,
             WriteLock::Shared | WriteLock::Exclusive => Mode::Exclusive,

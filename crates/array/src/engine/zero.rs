@@ -8,6 +8,7 @@ use crate::planted::{Planted, planted};
 use crate::scheme::{ChunkWrite, Located, Origin};
 use block::slab::Key;
 use block::{Lcn, Slot, StripeId};
+use format::record::Zero;
 
 /// Chunks that one record of zeros covers at most.
 const STRETCH_CHUNKS_MAX: u64 = 2048;
@@ -140,7 +141,7 @@ impl Engine {
         let key = self.take_job(JobKind::Zero(ZeroRange { next: range.next + count, ..range }));
         let stripe_of = |lcn: u64| geometry.stripe_of(Lcn::new(lcn)).get();
         let plan = &mut self.jobs[key].plan;
-        plan.records.zero(Lcn::new(range.next), count);
+        Zero::push(&mut plan.records, Lcn::new(range.next), count);
         plan.stripes.extend((stripe_of(range.next)..=stripe_of(range.next + count - 1)).map(StripeId::new));
         self.discard_cached(key, Lcn::new(range.next), count);
         self.start_job(key);

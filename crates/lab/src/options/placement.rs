@@ -155,7 +155,7 @@ impl ElasticChoices {
 
     /// The placement that an elastic scheme will use.
     pub fn used_placement(self, scheme: SchemeKind) -> PlacementKind {
-        SchemeOptions { placement: self.placement, ..SchemeOptions::default() }.placement_of(scheme)
+        SchemeOptions { placement: self.placement, ..SchemeOptions::default() }.used_placement(scheme)
     }
 
     /// The same options with these; `seed` is that of the placement.

@@ -25,7 +25,6 @@ use crate::subject::target::Target;
 use crate::terms::Terms;
 use array::{EngineOptions, SyncPolicy};
 use clap::Args;
-use format::SchemeKind;
 use node::open;
 use node::output;
 use node::placement::{PlacementInfo, placement_info};
@@ -275,7 +274,7 @@ fn simulates_time(arguments: &Arguments, target: &dyn Target) -> bool {
 /// That writes are acknowledged from memory, if they are and that is known.
 fn terms(arguments: &Arguments, target: &dyn Target) -> Option<String> {
     let scheme = target.config()?.scheme;
-    let cached = scheme == SchemeKind::Eplog && arguments.array.cache != CacheSizes::default();
+    let cached = scheme.has_cache() && arguments.array.cache != CacheSizes::default();
     let mut terms = Terms::default();
     terms.add(scheme.name(), !arguments.array.sync && (scheme.is_elastic() || cached));
     terms.line("").map(|line| {

@@ -180,7 +180,7 @@ impl Arguments {
 
     /// Whether a write is acknowledged before a device has it.
     fn answers_from_memory(&self) -> bool {
-        let cached = self.array.scheme == SchemeKind::Eplog && self.array.cache != CacheSizes::default();
+        let cached = self.array.scheme.has_cache() && self.array.cache != CacheSizes::default();
         !self.array.sync && (self.array.scheme.is_elastic() || cached)
     }
 
