@@ -4,8 +4,8 @@
 
 mod common;
 
-use array::{Array, Durability, EngineError, Event, FailCause, WorkKind, WorkOrigin, arrange};
-use block::{Completion, DevIndex, DeviceOp, DeviceSet, IoFault, OpKind, Pool, Stream};
+use array::{Array, EngineError, Event, FailCause, WorkKind, WorkOrigin, arrange};
+use block::{Completion, DevIndex, DeviceOp, DeviceSet, Durability, IoFault, OpKind, Pool, Stream};
 use common::{create_options, fresh, options, superblocks};
 use device::MemorySet;
 use format::SchemeKind;

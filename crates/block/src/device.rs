@@ -31,9 +31,10 @@ impl Stream {
 }
 
 /// Whether a request must survive a power cut before it is answered.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Hash)]
 pub enum Durability {
     /// Like a disk with a volatile cache: after the next completed flush.
+    #[default]
     Volatile,
     /// Before the answer (FUA).
     Durable,
