@@ -24,11 +24,7 @@ const KNOBS: [Knob; 12] = [
     Knob { name: "k", values: &[1, 2, 3, 4, 5, 6], turn: |swarm, k| set_columns(swarm, Some(k), None) },
     Knob { name: "stripes", values: &[4, 8, 16, 32], turn: set_stripes },
     Knob { name: HURRY, values: &[1], turn: |_, _| true },
-    Knob {
-        name: "depth",
-        values: &[1, 2, 4, 8],
-        turn: |swarm, depth| lower(&mut swarm.depth, depth as usize),
-    },
+    Knob { name: "depth", values: &[1, 2, 4, 8], turn: |swarm, depth| lower(&mut swarm.depth, small(depth)) },
     Knob { name: "chunks", values: &[1, 2, 4], turn: |swarm, chunks| lower(&mut swarm.chunks_max, chunks) },
     Knob { name: "delay", values: &[0, 1], turn: |swarm, delay| lower(&mut swarm.pace.delay_max, delay) },
     Knob { name: "slow", values: &[0], turn: |swarm, _| swarm.pace.slow.take().is_some() },
@@ -37,6 +33,10 @@ const KNOBS: [Knob; 12] = [
     Knob { name: "patrol", values: &[0], turn: |swarm, _| swarm.options.patrol.take().is_some() },
     Knob { name: "timeout", values: &[0], turn: |swarm, _| swarm.options.device_timeout_ns.take().is_some() },
 ];
+
+fn small(value: u64) -> usize {
+    usize::try_from(value).unwrap_or(usize::MAX)
+}
 
 fn lower<T: PartialOrd>(value: &mut T, to: T) -> bool {
     let lower = to < *value;
@@ -56,15 +56,15 @@ fn forget_commits(swarm: &mut Swarm, _: u64) -> bool {
 fn set_columns(swarm: &mut Swarm, k: Option<u64>, m: Option<u64>) -> bool {
     let mut config = swarm.config;
     let old = config.geometry;
-    let k = k.map_or(old.data_count(), |k| k as usize);
-    let m = m.map_or(old.parity_count(), |m| m as usize);
+    let k = k.map_or(old.data_count(), small);
+    let m = m.map_or(old.parity_count(), small);
     if k >= old.data_count() && m >= old.parity_count() {
         return false;
     }
     let Ok(geometry) = Geometry::new(k, m, old.chunk_bytes() as u64) else { return false };
     config.geometry = geometry;
     if config.log_count > 0 {
-        config.log_count = m as u16;
+        config.log_count = u16::try_from(m).unwrap_or(u16::MAX);
     }
     if config.code == CodeKind::Rdp && m != 2 {
         config.code = CodeKind::Cauchy;
@@ -81,7 +81,7 @@ fn set_stripes(swarm: &mut Swarm, stripes: u64) -> bool {
     config.stripe_count = stripes;
     let elastic = matches!(config.scheme, SchemeKind::Elastic | SchemeKind::Was);
     if !elastic {
-        config.chunks_per_device -= fewer as u32;
+        config.chunks_per_device -= u32::try_from(fewer).unwrap_or(0);
     }
     accept(swarm, config)
 }
