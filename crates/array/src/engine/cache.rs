@@ -457,6 +457,22 @@ impl Engine {
         }
     }
 
+    /// Whoever has waited for too long for what left the cache is told why.
+    pub(super) fn refuse_late_behind_cache(&mut self, error: EngineError) {
+        let latest_ns = self.now_ns.saturating_sub(self.options.room_wait_ns);
+        for index in 0..self.cache.generations.len() {
+            let mut after = std::mem::take(&mut self.cache.generations[index].after);
+            after.retain(|&(After::Flush(request) | After::Commit(request))| {
+                let is_late = self.requests[request].since_ns <= latest_ns;
+                if is_late {
+                    self.close(request, Err(error));
+                }
+                !is_late
+            });
+            self.cache.generations[index].after = after;
+        }
+    }
+
     /// A chunk write has ended, the cache's own or a request's.
     pub(super) fn write_done(&mut self, write: &ChunkWrite, error: Option<EngineError>) {
         if Self::is_cached(write) {
