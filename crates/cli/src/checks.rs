@@ -5,7 +5,7 @@ use crate::open::{Candidate, Devices, Found, array_name, look_at, member_name};
 use crate::operate::{Caution, Consent};
 use crate::volume::ServedArray;
 use block::DevIndex;
-use format::{ArrayConfig, ArrayUuid, MemberState, Role};
+use format::{ArrayConfig, ArrayUuid, MemberState, Role, Superblock};
 use std::path::{Path, PathBuf};
 
 /// An array as the checks see it.
@@ -13,6 +13,7 @@ pub struct View {
     config: ArrayConfig,
     array: ArrayUuid,
     states: Vec<MemberState>,
+    serials: Vec<u32>,
     /// Where the members are.
     paths: Vec<Option<PathBuf>>,
     /// Members in service whose path was not given: the array is started without them.
@@ -28,6 +29,7 @@ impl View {
             config: engine.store().config,
             array: engine.journal().array(),
             states: engine.health().members().iter().map(|member| member.state).collect(),
+            serials: engine.health().members().iter().map(|member| member.serial).collect(),
             paths: paths.to_vec(),
             unnamed: Vec::new(),
             accepts_writes: engine.accepts_writes(),
@@ -41,6 +43,7 @@ impl View {
             config: superblock.config,
             array: superblock.array,
             states: found.arrangement.members.iter().map(|entry| entry.state).collect(),
+            serials: found.arrangement.members.iter().map(|entry| entry.serial).collect(),
             paths: found.paths.clone(),
             unnamed: found.unnamed(),
             accepts_writes: true,
@@ -185,12 +188,27 @@ impl View {
                 "{path}: is a member of array {array}; use another device, or --force to overwrite it"
             ));
         }
+        if let Some(dev) = candidate.superblock().and_then(|superblock| self.copied(superblock)) {
+            return Err(format!(
+                "{path}: is a copy of {}, which is in service, so it may be part of a copy of this array; use another device, \
+                 or --force to overwrite it",
+                self.name_of(dev)
+            ));
+        }
         match candidate.signature {
             Some(signature) => {
                 Err(format!("{path}: holds {signature}; use another device, or --force to overwrite it"))
             }
             None => Ok(()),
         }
+    }
+
+    /// The member that another device holds the place of although this superblock says that its own device does.
+    fn copied(&self, superblock: &Superblock) -> Option<DevIndex> {
+        let dev = superblock.dev;
+        let is_place = superblock.role != Role::Spare && dev.index() < self.states.len();
+        let is_held = is_place && self.is_in_service(dev) && !self.unnamed.contains(&dev);
+        (is_held && self.serials[dev.index()] == superblock.serial).then_some(dev)
     }
 
     /// Bytes that the holder of a place needs.

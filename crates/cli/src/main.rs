@@ -15,6 +15,7 @@ mod faults;
 mod fresh;
 mod inspect;
 mod interrupt;
+mod interruptible;
 mod logbook;
 mod losses;
 mod made;
@@ -100,10 +101,8 @@ fn hint(verb: &str) -> Option<&'static str> {
         "detail" | "query" | "show" | "list" | "iostat" | "mdstat" | "info" => "status",
         "export" | "shutdown" | "down" | "unmount" | "detach" => "stop",
         "offline" | "faulty" | "set-faulty" => "fail",
-        "online" | "re-add" | "readd" => "replace",
         "resilver" | "rebuild" => "replace",
         "check" | "verify" | "repair" | "fsck" => "scrub",
-        "zero-superblock" | "labelclear" | "wipe" => "remove",
         "label" | "dump" | "dumpe2fs" => "examine",
         "speed" | "speed-limit" => "rate",
         "simulator" | "sim" => "simulate",

@@ -104,6 +104,15 @@ impl Engine {
         self.background.waiting.push(request);
     }
 
+    /// Whoever has waited for a commit for too long is told why; the run goes on.
+    pub(super) fn refuse_late_commits(&mut self, error: EngineError) {
+        let (mut waiting, mut answering) =
+            (std::mem::take(&mut self.background.waiting), std::mem::take(&mut self.background.answering));
+        self.refuse_late_of(&mut waiting, error);
+        self.refuse_late_of(&mut answering, error);
+        (self.background.waiting, self.background.answering) = (waiting, answering);
+    }
+
     /// Stripes that could not be committed because their data is lost.
     pub fn stuck_stripes(&self) -> &[StripeId] {
         &self.background.stuck

@@ -462,6 +462,22 @@ impl Engine {
         self.cache.entries[entry].requests = requests;
     }
 
+    /// Whoever has waited for too long for what left the cache is told why.
+    pub(super) fn refuse_late_behind_cache(&mut self, error: EngineError) {
+        let latest_ns = self.now_ns.saturating_sub(self.options.room_wait_ns);
+        for index in 0..self.cache.generations.len() {
+            let mut after = std::mem::take(&mut self.cache.generations[index].after);
+            after.retain(|&(After::Flush(request) | After::Commit(request))| {
+                let is_late = self.requests[request].since_ns <= latest_ns;
+                if is_late {
+                    self.close(request, Err(error));
+                }
+                !is_late
+            });
+            self.cache.generations[index].after = after;
+        }
+    }
+
     /// An entry was written, or discarded. If that failed it is kept for readers: the array takes no writes any more.
     pub(super) fn entry_done(&mut self, entry: Key<Entry>, error: Option<EngineError>) {
         let number = self.cache.entries[entry].generation;

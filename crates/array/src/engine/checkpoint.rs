@@ -165,6 +165,15 @@ impl Engine {
         }
     }
 
+    /// Whoever has waited for a checkpoint for too long is told why; it is written when that can be.
+    pub(super) fn refuse_late_checkpoints(&mut self, error: EngineError) {
+        let (mut waiting, mut answering) =
+            (std::mem::take(&mut self.checkpoint.waiting), std::mem::take(&mut self.checkpoint.answering));
+        self.refuse_late_of(&mut waiting, error);
+        self.refuse_late_of(&mut answering, error);
+        (self.checkpoint.waiting, self.checkpoint.answering) = (waiting, answering);
+    }
+
     fn start_checkpoint(&mut self) {
         if self.frozen {
             return self.refuse_checkpoints();

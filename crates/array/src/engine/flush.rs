@@ -286,24 +286,31 @@ impl Engine {
         self.maintenance_flushed(run.number);
     }
 
-    /// Whoever has waited for durability for too long is told that it cannot be had now; the flush itself goes on.
-    pub(super) fn refuse_flushes(&mut self, error: EngineError) {
-        let latest_ns = self.now_ns.saturating_sub(self.options.room_wait_ns);
+    /// Whoever has waited for durability, a commit or a checkpoint for too long is told that there is no room for it now; what
+    /// is under way goes on.
+    pub(super) fn refuse_late(&mut self, error: EngineError) {
         let mut wanted = std::mem::take(&mut self.flush.wanted);
-        let mut answers = self.flush.run.as_mut().map(|run| std::mem::take(&mut run.answers));
-        for list in [Some(&mut wanted), answers.as_mut()].into_iter().flatten() {
-            list.retain(|&request| {
-                let is_late = self.requests[request].since_ns <= latest_ns;
-                if is_late {
-                    self.close(request, Err(error));
-                }
-                !is_late
-            });
-        }
+        self.refuse_late_of(&mut wanted, error);
         self.flush.wanted = wanted;
-        if let (Some(run), Some(answers)) = (&mut self.flush.run, answers) {
-            run.answers = answers;
+        if let Some(mut answers) = self.flush.run.as_mut().map(|run| std::mem::take(&mut run.answers)) {
+            self.refuse_late_of(&mut answers, error);
+            self.flush.run.as_mut().expect("nothing ended it").answers = answers;
         }
+        self.refuse_late_commits(error);
+        self.refuse_late_checkpoints(error);
+        self.refuse_late_behind_cache(error);
+    }
+
+    /// Refuses those of some requests that have waited for too long.
+    pub(super) fn refuse_late_of(&mut self, list: &mut Vec<Key<Request>>, error: EngineError) {
+        let latest_ns = self.now_ns.saturating_sub(self.options.room_wait_ns);
+        list.retain(|&request| {
+            let is_late = self.requests[request].since_ns <= latest_ns;
+            if is_late {
+                self.close(request, Err(error));
+            }
+            !is_late
+        });
     }
 
     /// A change of the members is on disk: a flush that waited for it ends.

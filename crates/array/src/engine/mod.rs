@@ -521,6 +521,11 @@ impl Engine {
         self.give_up(dev);
     }
 
+    /// Answered when the other members know of every change of the members so far.
+    pub fn announce(&mut self, tag: u64) {
+        self.finish(Done { tag, result: Ok(()) });
+    }
+
     /// Operations on a member that have not ended. Another device may take its place only when there are none: the end
     /// of an old write must not pass for one on the new device.
     pub fn in_flight(&self, dev: DevIndex) -> u32 {

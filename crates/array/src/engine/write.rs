@@ -113,7 +113,7 @@ impl Engine {
         self.start_others();
         if let Some(error) = self.room_error() {
             self.refuse_waiting(error);
-            self.refuse_flushes(error);
+            self.refuse_late(error);
         }
     }
 

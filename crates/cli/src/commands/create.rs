@@ -4,6 +4,8 @@ use super::Exit;
 use crate::elastic::GcUnit;
 use crate::failure::Failure;
 use crate::fresh;
+use crate::interrupt::Interrupt;
+use crate::interruptible::Interruptible;
 use crate::made::MadeFile;
 use crate::memory::{self, CHUNK_BYTES, MemoryLimit, ceil_size, show_need};
 use crate::open::{array_name, look_at, member_name, open_options};
@@ -105,6 +107,9 @@ enum ConsistencyName {
     Journal,
 }
 
+/// What a signal leads to.
+const NO_ARRAY: &str = "there is no array, and what was made for it is taken away";
+
 /// Runs `create`.
 pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     // Whatever the chunk size: what is wrong with the other options is said before devices are looked at.
@@ -113,17 +118,18 @@ pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     check_paths(arguments)?;
     // A dry run first: nothing is made before it is known that the sizes will do.
     let Planned { config, need } = plan(arguments)?;
+    let interrupt = Interrupt::watch(true)?;
     let mut made = Vec::new();
     let log_size = arguments.log_size.or(arguments.file_size);
-    make_missing(&mut made, &arguments.data, arguments.file_size, arguments.allocate)?;
-    make_missing(&mut made, &arguments.log, log_size, arguments.allocate)?;
+    make_missing(&mut made, &arguments.data, arguments.file_size, arguments.allocate, &interrupt)?;
+    make_missing(&mut made, &arguments.log, log_size, arguments.allocate, &interrupt)?;
     let array = NewArray {
         uuid: fresh::uuid()?,
         name: arguments.name.clone(),
         nonce: fresh::number()?,
         created_unix_s: SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs()),
     };
-    write(arguments, config, &array).map_err(|failure| name_what_stays(failure, &made))?;
+    write(arguments, config, &array, &interrupt).map_err(|failure| name_what_stays(failure, &made))?;
     made.iter_mut().for_each(MadeFile::keep);
     report(arguments, &config, &need, &array);
     Ok(0)
@@ -342,23 +348,31 @@ fn make_missing(
     paths: &[PathBuf],
     size_bytes: Option<u64>,
     allocate: bool,
+    interrupt: &Interrupt,
 ) -> Result<(), Failure> {
     let Some(size_bytes) = size_bytes else { return Ok(()) };
     for path in paths.iter().filter(|path| is_missing(path)) {
         made.push(MadeFile::make(path, size_bytes, allocate)?);
+        interrupt.check_saying(NO_ARRAY)?;
     }
     Ok(())
 }
 
-fn write(arguments: &Arguments, config: ArrayConfig, array: &NewArray) -> Result<(), Failure> {
+fn write(
+    arguments: &Arguments,
+    config: ArrayConfig,
+    array: &NewArray,
+    interrupt: &Interrupt,
+) -> Result<(), Failure> {
     let paths: Vec<Option<PathBuf>> =
         arguments.data.iter().chain(&arguments.log).cloned().map(Some).collect();
     let members = Members::open(&paths, open_options(Access::Exclusive))?;
     // Now that nobody else can: another command may have been quicker.
     check_paths(arguments)?;
-    let mut devices = UringSet::start(members, config.geometry.chunk_bytes(), UringOptions::default())?;
-    array::create(&mut devices, config, array)?;
-    Ok(())
+    let devices = UringSet::start(members, config.geometry.chunk_bytes(), UringOptions::default())?;
+    let created = array::create(&mut Interruptible::new(devices, interrupt), config, array);
+    // Once everything is written it is an array, signal or not.
+    created.or_else(|error| interrupt.check_saying(NO_ARRAY).and(Err(error.into())))
 }
 
 /// What carries a superblock is not taken away: it may have become part of another array.
@@ -369,7 +383,8 @@ fn name_what_stays(failure: Failure, made: &[MadeFile]) -> Failure {
     if stay.is_empty() {
         return failure;
     }
-    Failure::new(format!("{failure}; superblocks are on {} already, so these files stay", stay.join(", ")))
+    let message = format!("{failure}; superblocks are on {} already, so these files stay", stay.join(", "));
+    Failure::new(message).with_exit(failure.exit())
 }
 
 fn report(arguments: &Arguments, config: &ArrayConfig, need: &MemoryNeed, array: &NewArray) {

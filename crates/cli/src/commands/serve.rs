@@ -292,7 +292,7 @@ impl Sockets {
             paths: locked.found.all_paths().iter().map(|path| absolute(path)).collect(),
             addresses: addresses.iter().map(ToString::to_string).collect(),
         };
-        let control = ControlSocket::listen(uuid, &record)?;
+        let control = ControlSocket::listen(uuid, record)?;
         let signals = Signals::collect()?;
         let uris = addresses.iter().map(|address| listen(&mut server, address)).collect::<Result<_, _>>()?;
         Ok(Self { server, uris, control, signals })
@@ -309,10 +309,9 @@ fn serve(assembled: Assembled, sockets: Sockets, arguments: &Arguments) -> Resul
     operator.note_lost(warn_of_loss(&report));
     operator.adopt_spares(&mut running, &found.spares).iter().for_each(|why| log(why));
     operator.resume(&mut running);
-    let listener = control.listener().try_clone()?;
     let (uuid, name) = (found.superblock().array.to_string(), found.superblock().name.clone());
     let reactions = Reactions::new(arguments.on_event.clone(), uuid, name);
-    let mut steward = Steward::new(signals, listener, operator, found.stale, uris.clone(), reactions);
+    let mut steward = Steward::new(signals, control, operator, found.stale, uris.clone(), reactions);
     let talk = Talk::of(arguments);
     uris.iter().for_each(|uri| talk.say(format_args!("serving at {uri}")));
     if let (Some(command), Some(uri)) = (&arguments.run, uris.first()) {
@@ -331,7 +330,7 @@ fn serve(assembled: Assembled, sockets: Sockets, arguments: &Arguments) -> Resul
     running.engine().halt_maintenance();
     let stopped = running.stop();
     steward.say_stopped(stopped.as_ref().err().map(ToString::to_string).as_deref());
-    drop(control);
+    drop(steward);
     let summary = summary?;
     stopped.map_err(|error| Failure::new(format!("stopping the array: {error}; the next start recovers")))?;
     if summary.abandoned > 0 {
