@@ -1,4 +1,5 @@
-//! Any bytes as a trace, in each format or detected: the reader ends, within bounds. The first byte names the format.
+//! Any bytes as a trace, in each format or detected: the reader ends, within bounds. The first byte
+//! names the format.
 #![no_main]
 
 use trace::{

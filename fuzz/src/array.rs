@@ -1,5 +1,5 @@
-//! Arrays at rest in memory, whose metadata the fuzzer rewrites: assembly must refuse or give an array that works or says
-//! why not, and never panic.
+//! Arrays at rest in memory, whose metadata the fuzzer rewrites: assembly must refuse or give an array that
+//! works or says why not, and never panic.
 
 use crate::fix_crc;
 use array::{Array, CreateOptions, Durability, EngineOptions, NewArray, arrange, create, plan_config};
@@ -211,8 +211,8 @@ fn samples() -> &'static [Arc<Sample>] {
     })
 }
 
-/// The first byte names a sample and what to do with it. Then edits of its metadata blocks: block (2 bytes), offset (2), length (1), bytes. The
-/// highest bit of the offset leaves the checksum as it is.
+/// The first byte names a sample and what to do with it. Then edits of its metadata blocks: block (2 bytes),
+/// offset (2), length (1), bytes. The highest bit of the offset leaves the checksum as it is.
 pub fn run(data: &[u8]) {
     let Some((&which, mut edits)) = data.split_first() else { return };
     let sample = &samples()[usize::from(which & 0x0f) % samples().len()];

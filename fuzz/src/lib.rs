@@ -1,5 +1,5 @@
-//! What the fuzz targets share: blocks that pass the checks before the one to be fuzzed, and an array in memory whose bytes
-//! the fuzzer changes.
+//! What the fuzz targets share: blocks that pass the checks before the one to be fuzzed, and an array in
+//! memory whose bytes the fuzzer changes.
 #![forbid(unsafe_code)]
 
 pub mod array;
@@ -19,8 +19,8 @@ pub fn fix_crc(block: &mut [u8]) {
     block[META_BYTES - 4..].copy_from_slice(&crc.to_le_bytes());
 }
 
-/// Reads `data` as a block of `place`: as it is, and as the body of a block whose head and checksum are those of `sample`.
-/// What is accepted must be written back bit for bit.
+/// Reads `data` as a block of `place`: as it is, and as the body of a block whose head and checksum are those
+/// of `sample`. What is accepted must be written back bit for bit.
 pub fn read_as(place: Place, sample: &[u8], data: &[u8]) {
     let _ = rewrite(place, data);
     let mut block = [0u8; META_BYTES];

@@ -1,18 +1,19 @@
-//! A writer that remembers what it may rely on: the proof of "a completed fsync survives the death of the server".
+//! A writer that remembers what it may rely on: the proof of "a completed fsync survives the death
+//! of the server".
 //!
 //! ```text
 //! ledger write DIRECTORY LEDGER SEED SECONDS    writes until an error or for so long; exit code 0 either way
 //! ledger check DIRECTORY LEDGER SEED            exit code 1 and one line per damage
 //! ```
 //!
-//! `write` overwrites random 4 KiB blocks of `DIRECTORY/blocks` and makes small files, in batches that end with fsync.
-//! Before a batch it notes in `LEDGER` (kept on a disk that does not die) what it is about to write, after the fsync
-//! that the batch is safe. `check` demands of every block a whole version: the last one known to be safe, or one that
-//! was under way after it; and of every safe file its content. What it saw counts as safe from then on, so after an error
-//! `check` comes before the next `write`.
+//! `write` overwrites random 4 KiB blocks of `DIRECTORY/blocks` and makes small files, in batches that end
+//! with fsync. Before a batch it notes in `LEDGER` (kept on a disk that does not die) what it is about to
+//! write, after the fsync that the batch is safe. `check` demands of every block a whole version: the last
+//! one known to be safe, or one that was under way after it; and of every safe file its content. What it saw
+//! counts as safe from then on, so after an error `check` comes before the next `write`.
 //!
-//! Lines of the ledger: `i BLOCK VERSION` is about to be written, `s` all before is safe, `o BLOCK VERSION` was seen by a
-//! check, `f NUMBER BYTES` file is about to be made, `g NUMBER BYTES` file is safe.
+//! Lines of the ledger: `i BLOCK VERSION` is about to be written, `s` all before is safe, `o BLOCK VERSION`
+//! was seen by a check, `f NUMBER BYTES` file is about to be made, `g NUMBER BYTES` file is safe.
 
 use std::collections::BTreeMap;
 use std::error::Error;

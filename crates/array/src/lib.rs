@@ -9,8 +9,38 @@
 //! | parity commit | `engine/background.rs`, `scheme/eplog/commit.rs` |
 //! | checkpoints | `image.rs`, `engine/checkpoint.rs` |
 //! | start-up after a crash | `recovery/` |
+//! | the write cache | `engine/cache.rs` |
+//! | garbage collection of elastic stripes | `engine/collect.rs`, `scheme/elastic/` |
+//! | discards and zeros | `engine/zero.rs`, `engine/trim.rs` |
 //! | rebuild, scrub, device failure | `engine/maintain.rs`, `health.rs` |
 //! | metadata that nobody asks for | `engine/patrol.rs` |
+//! | how to change the engine | `docs/engine.md` |
+//!
+//! # Glossary
+//! Words of this crate; those that other crates use too are in [`block`].
+//!
+//! | word | meaning |
+//! |---|---|
+//! | *request* | what a caller asked for; it is cut into *chunk writes* and chunk reads |
+//! | *batch* | chunk writes that are planned together |
+//! | *job* | a plan and its progress |
+//! | *retire* | of a job whose writes have ended, in the order of its records: they are applied, and the job ends |
+//! | *durable* | up to which record a power cut changes nothing any more |
+//! | *persisted* | what frames that are durable themselves say is durable |
+//! | *quarantine* | what a record freed, until the record is persisted and all reads that began before have ended |
+//! | *ticket* | the number under which a read began, for the quarantine |
+//! | *code word* | the pieces that one code protects together: a data stripe, a log stripe, an elastic stripe |
+//! | *piece* | a chunk as a member of a code word |
+//! | *heal* | to write a bad chunk anew where it was bad |
+//! | *dirty* | of a data stripe: its parity is not that of its newest chunks; a parity commit makes it clean |
+//! | *payload ring* | where schemes that write in place copy what they are about to overwrite a chunk with |
+//! | *staged* | of a job: its copies and records are on their way to being durable, nothing is overwritten yet |
+//! | *unit* | rows of an elastic array that are collected together |
+//! | *class* | chunks of an elastic array that are expected to live equally long; each has a *group* that waits |
+//! | *room* | free chunks, log, journal and buffers: what a write may lack |
+//! | *publish* | to write superblocks that say who is in service; answers wait behind this *fence* |
+//! | *frozen* | more members are lost than the code tolerates: nothing is written or promised any more |
+//! | *assembly* | the time from one start of the array to the next, with an *epoch* of its own |
 #![forbid(unsafe_code)]
 
 mod checksum;

@@ -1,4 +1,5 @@
-//! Garbage collection of elastic stripes through the engine: what it costs those who wait, and what it gives back.
+//! Garbage collection of elastic stripes through the engine: what it costs those who wait, and what
+//! it gives back.
 #![allow(clippy::unwrap_used, reason = "tests may panic")]
 
 mod common;
@@ -63,8 +64,8 @@ fn a_refusal_is_not_repeated_while_nothing_changed() {
     }
 }
 
-/// A row that scrub was to come back to, and that was freed meanwhile, may be written again at any moment: it is none of its
-/// business any more.
+/// A row that scrub was to come back to, and that was freed meanwhile, may be written again at any moment: it
+/// is none of its business any more.
 #[test]
 fn maintenance_does_not_come_back_to_rows_that_were_freed() {
     let mut met = 0;
@@ -109,8 +110,8 @@ fn settle_and_look(array: &mut Array<MemorySet>, discards: &mut Vec<u64>) {
     }
 }
 
-/// Units that are large enough are discarded on each device when they are free; smaller ones are not worth it.
-/// Requirement L-05.
+/// Units that are large enough are discarded on each device when they are free; smaller ones are not worth
+/// it. Requirement L-05.
 #[test]
 fn large_units_are_discarded_when_they_are_free() {
     for (least, expected) in [(None, false), (Some(8 * CHUNK + 1), false), (Some(8 * CHUNK), true)] {

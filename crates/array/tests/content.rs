@@ -1,5 +1,5 @@
-//! Content survives: random writes, reads, discards, commits, device losses, rebuilds, restarts; compared with a plain
-//! byte vector.
+//! Content survives: random writes, reads, discards, commits, device losses, rebuilds, restarts; compared
+//! with a plain byte vector.
 #![allow(clippy::unwrap_used, reason = "tests may panic")]
 
 mod common;

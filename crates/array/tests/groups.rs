@@ -1,4 +1,5 @@
-//! Chunks of elastic schemes wait for others: until their group is full, their time is over, or somebody needs them durable.
+//! Chunks of elastic schemes wait for others: until their group is full, their time is over, or somebody
+//! needs them durable.
 #![allow(clippy::unwrap_used, reason = "tests may panic")]
 
 mod common;
@@ -147,7 +148,8 @@ fn writes_say_which_class_they_belong_to() {
     assert_eq!(classes.into_iter().collect::<Vec<_>>(), [0, 1]);
 }
 
-/// Turns until all requests are answered, whose buffers go back then; panics if they are not after many turns.
+/// Turns until all requests are answered, whose buffers go back then; panics if they are not
+/// after many turns.
 fn answered(array: &mut Array<MemorySet>, mut held: Vec<Vec<Slot>>) {
     let (mut answers, mut left) = (Vec::new(), held.len());
     for _ in 0..10_000 {
@@ -165,7 +167,8 @@ fn answered(array: &mut Array<MemorySet>, mut held: Vec<Vec<Slot>>) {
     panic!("{left} of {} requests are not answered, and nothing goes on", held.len());
 }
 
-/// Requests hold their buffers until the last chunk is copied, or durable: what was copied must go out before the rest.
+/// Requests hold their buffers until the last chunk is copied, or durable: what was copied must go out before
+/// the rest.
 #[test]
 fn requests_that_take_all_buffers_make_room_for_themselves() {
     for (scheme, durable) in [

@@ -1,5 +1,6 @@
-//! Schemes that write in place keep their content: random writes, reads, discards, commits, device losses, rebuilds, restarts
-//! with and without a stop in order, in both write-hole modes; compared with a plain byte vector.
+//! Schemes that write in place keep their content: random writes, reads, discards, commits, device
+//! losses, rebuilds, restarts with and without a stop in order, in both write-hole modes; compared with a
+//! plain byte vector.
 #![allow(clippy::unwrap_used, reason = "tests may panic")]
 
 mod common;

@@ -1,5 +1,5 @@
-//! More is lost than the code makes up for: it is listed, it stays listed over a restart as a figure, and when it was
-//! rewritten or discarded the rebuild that met it ends by itself.
+//! More is lost than the code makes up for: it is listed, it stays listed over a restart as a figure, and
+//! when it was rewritten or discarded the rebuild that met it ends by itself.
 #![allow(
     clippy::unwrap_used,
     clippy::cast_possible_truncation,
@@ -69,7 +69,8 @@ fn until_healthy(array: &mut Array<MemorySet>, mut now_ns: u64) {
     panic!("the array does not become healthy");
 }
 
-/// Member 0 goes; while another takes its place, chunks of others turn out bad, so that their stripes are lost in part.
+/// Member 0 goes; while another takes its place, chunks of others turn out bad, so that their stripes are
+/// lost in part.
 fn a_rebuild_ends_when_what_was_lost_is_rewritten(scheme: SchemeKind) {
     // Two of each of some stripes are bad: with the lost member more than one parity makes up for.
     let (mut array, count) = rotten(scheme, &[4, 31, 160, 161]);
@@ -101,8 +102,8 @@ fn a_rebuild_ends_when_what_was_lost_is_rewritten(scheme: SchemeKind) {
     assert_eq!((array.engine_ref().losses().noted, lost(&array)), (0, gone.clone()), "{scheme}");
     assert!(array.engine_ref().losses().unfinished && array.engine_ref().next_deadline_ns().is_some());
 
-    // Whole stripes are rewritten: an in-place scheme cannot do with less where two columns are gone. What lay beside lost chunks in
-    // an elastic stripe was moved meanwhile.
+    // Whole stripes are rewritten: an in-place scheme cannot do with less where two columns are gone. What
+    // lay beside lost chunks in an elastic stripe was moved meanwhile.
     let rewritten = |stripe: &u64| gone.iter().any(|lcn| lcn / 3 == *stripe);
     let stripes: Vec<u64> = (0..CHUNKS.div_ceil(3)).filter(rewritten).collect();
     for (at, stripe) in stripes.iter().enumerate() {

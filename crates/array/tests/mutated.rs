@@ -1,13 +1,14 @@
-//! Damaged devices: bits flipped, blocks zeroed, torn, swapped, or as they were earlier (lost writes), in superblocks,
-//! checkpoints, journal, log and data.
+//! Damaged devices: bits flipped, blocks zeroed, torn, swapped, or as they were earlier (lost writes), in
+//! superblocks, checkpoints, journal, log and data.
 //!
 //! - On at most m devices, all that was flushed must be there, before and after another restart.
-//! - On more, the array refuses to assemble, or says of a chunk that it cannot be read, or says how many records it dropped,
-//!   or gives the right bytes; it never panics and never gives wrong ones in silence, unless all that spoke of the last
-//!   writes is gone.
+//! - On more, the array refuses to assemble, or says of a chunk that it cannot be read, or says how many
+//!   records it dropped, or gives the right bytes; it never panics and never gives wrong ones in silence,
+//!   unless all that spoke of the last writes is gone.
 //! - With checksums made to match (which no accident does) anything may come out, but nothing may panic.
 //!
-//! `SEED=n cargo test -p elastripe-array --test mutated` runs one seed of each, `SEEDS=n` the first n; the seed of a failure is printed.
+//! `SEED=n cargo test -p elastripe-array --test mutated` runs one seed of each, `SEEDS=n` the first n; the
+//! seed of a failure is printed.
 #![allow(clippy::unwrap_used, reason = "tests may panic")]
 
 mod common;
@@ -285,8 +286,8 @@ fn damage_on_more_devices_never_gives_wrong_content() {
                 Ok((mut array, report)) => match compare(&mut array, &sample.content, &what) {
                     Compared { unreadable: 0, other: 0 } => "right",
                     Compared { other: 0, .. } => "some chunks unreadable",
-                    // Records of the last flush are not known to have been durable: recovery drops, and counts, those
-                    // whose chunks or frames are not there.
+                    // Records of the last flush are not known to have been durable: recovery drops, and
+                    // counts, those whose chunks or frames are not there.
                     _ if report.dropped > 0 => "last writes dropped, and counted",
                     // Of the last frames no copy is left, and nothing that speaks of them.
                     _ if array.engine().journal().next_seq() < sample.next_seq => "last frames gone",

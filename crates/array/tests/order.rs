@@ -1,4 +1,5 @@
-//! In which order operations reach the devices: log devices are appended to, and a rebuild writes its replacements in runs.
+//! In which order operations reach the devices: log devices are appended to, and a rebuild writes its
+//! replacements in runs.
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
 mod common;

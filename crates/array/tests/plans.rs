@@ -1,5 +1,5 @@
-//! The worked example of the EPLOG paper (figure 1; requirement B-05), driven through the seam: `docs/schemes.md` shows the plan
-//! texts, this test makes them.
+//! The worked example of the EPLOG paper (figure 1; requirement B-05), driven through the seam:
+//! `docs/schemes.md` shows the plan texts, this test makes them.
 //!
 //! Where a text differs, the test prints what the code plans now, to be pasted.
 #![allow(clippy::unwrap_used, reason = "tests may panic")]

@@ -1,6 +1,6 @@
 //! What conventional RAID costs, against closed forms (B-01, A-12; `docs/requirements.md`, "Closed forms"):
-//! every request writes its chunks and the m parities of each stripe it touches, and reads what the cheaper of
-//! the two ways needs.
+//! every request writes its chunks and the m parities of each stripe it touches, and reads what the cheaper
+//! of the two ways needs.
 #![allow(clippy::unwrap_used, reason = "tests may panic")]
 
 mod common;
@@ -31,8 +31,8 @@ impl std::ops::AddAssign for Cost {
     }
 }
 
-/// What md would do on an array all of whose chunks are written, from the rule alone: for one stripe of which `whole`
-/// chunks are overwritten and `partial` ones in part.
+/// What md would do on an array all of whose chunks are written, from the rule alone: for one stripe of which
+/// `whole` chunks are overwritten and `partial` ones in part.
 fn stripe_cost(k: u64, m: u64, whole: u64, partial: u64) -> Cost {
     let modify = whole + partial + m;
     let reconstruct = k - whole;

@@ -1,7 +1,7 @@
 //! A table with stable places, each known by a key that says what kind of thing it names.
 //!
-//! Places are used again, the newest first. What a place held stays there until its next user comes: an entry that owns
-//! buffers can so be used again without a new allocation ([`Slab::reuse`]).
+//! Places are used again, the newest first. What a place held stays there until its next user comes: an entry
+//! that owns buffers can so be used again without a new allocation ([`Slab::reuse`]).
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
@@ -83,7 +83,8 @@ impl<T> Slab<T> {
         }
     }
 
-    /// Takes a place whose entry is what its last user left; `fresh` makes one if all places are in use. The caller resets it.
+    /// Takes a place whose entry is what its last user left; `fresh` makes one if all places are in use. The
+    /// caller resets it.
     pub fn reuse(&mut self, fresh: impl FnOnce() -> T) -> Key<T> {
         match self.free.pop() {
             Some(index) => {

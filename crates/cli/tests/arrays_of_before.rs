@@ -1,5 +1,6 @@
-//! Arrays made and written by commit 6f2060c, before superblocks and checkpoints named what was durable, start as they did.
-//! Each image lists the blocks of the members that are not zeros; half of the arrays were killed, half stopped in order.
+//! Arrays made and written by commit 6f2060c, before superblocks and checkpoints named what was durable,
+//! start as they did. Each image lists the blocks of the members that are not zeros; half of the arrays were
+//! killed, half stopped in order.
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
 mod common;
@@ -22,7 +23,8 @@ const CONTENT: [&str; 6] = [
     "read -P 5 260k 60k",
 ];
 
-/// Unpacks an image: members in order, each its size (with the number 255) and then its blocks, by member and offset.
+/// Unpacks an image: members in order, each its size (with the number 255) and then its blocks, by
+/// member and offset.
 fn unpack(rig: &Rig, name: &str, members: &[&str]) {
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(format!("tests/arrays_of_before/{name}.gz"));
     let mut bytes = Vec::new();

@@ -1,5 +1,5 @@
-//! Acceptance 8: for each command, wrong members, truncated devices, devices of another array, a busy socket, an
-//! unwritable path: one line that names the thing, exit code not 0, every device as before.
+//! Acceptance 8: for each command, wrong members, truncated devices, devices of another array, a busy socket,
+//! an unwritable path: one line that names the thing, exit code not 0, every device as before.
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
 mod common;
@@ -155,7 +155,8 @@ fn a_dirty_raid_array_is_not_started_without_all_members_nor_changed_by_the_atte
     rig.serve(&files, &[]).kill();
     let before = rig.fingerprint(&files);
     for (command, options) in commands() {
-        // Without data0; `fail` and `replace` are about it, so they get as far as to see that the array is dirty.
+        // Without data0; `fail` and `replace` are about it, so they get as far as to see that the
+        // array is dirty.
         rig.on(command, &files[1..], &options).refused(&[]);
     }
     let ran = rig.serve_run(&files[1..], "exit 0", &["--degraded"]);

@@ -1,4 +1,5 @@
-//! What is printed into a pipe that nobody reads any more, as by `elastripe trace info FILE | head -1`, or onto a full disk.
+//! What is printed into a pipe that nobody reads any more, as by `elastripe trace info FILE | head -1`, or
+//! onto a full disk.
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
 mod common;

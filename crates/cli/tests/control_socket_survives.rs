@@ -1,4 +1,5 @@
-//! Nothing that is sent to the control socket harms the server; answers come in order, also to clients that are slow.
+//! Nothing that is sent to the control socket harms the server; answers come in order, also to clients that
+//! are slow.
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
 mod common;

@@ -1,4 +1,5 @@
-//! A data device and a log device fail while the array is served, and are replaced; every byte is there throughout.
+//! A data device and a log device fail while the array is served, and are replaced; every byte
+//! is there throughout.
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
 mod common;
@@ -159,7 +160,8 @@ fn scrub_heals_bit_rot_and_says_so() {
     }
     let rig = Rig::with_array();
     served_with_data(&rig, &[]).stop().ok();
-    // The last quarter of the file is far behind the metadata; the first chunks of the data region were written first.
+    // The last quarter of the file is far behind the metadata; the first chunks of the data region were
+    // written first.
     let inspected = rig.on("inspect", &["d1"], &["--json"]).ok().json();
     let chunks = inspected[0]["superblocks"][0]["chunks_per_device"].as_u64().unwrap();
     let data_start = (32 << 20) - chunks * 4096;

@@ -1,4 +1,5 @@
-//! A full file system under a member stops writes, not members; a device that does not answer is done without.
+//! A full file system under a member stops writes, not members; a device that does not answer
+//! is done without.
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
 mod common;
@@ -134,7 +135,8 @@ fn an_array_without_room_to_recover_says_so_and_loses_no_member() {
     rig.run(&[&args[..], &["--data", "small/d0", "small/d1", "d2"]].concat()).ok();
     let members = ["small/d0", "small/d1", "d2"];
     rig.serve(&members, &[]).kill();
-    // Where the next checkpoint goes was never written, so it needs room: on one of the two at least, whichever hold copies.
+    // Where the next checkpoint goes was never written, so it needs room: on one of the two at least,
+    // whichever hold copies.
     let mut filler = fs::File::create(mount.at.join("filler")).unwrap();
     while std::io::Write::write_all(&mut filler, &[7; 4096]).is_ok() {}
     drop(filler);

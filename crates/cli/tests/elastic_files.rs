@@ -1,5 +1,5 @@
-//! Arrays of files with the schemes elastic and was: made, written until garbage is collected, without a device, with a new
-//! one, started again, and every byte compared all the way.
+//! Arrays of files with the schemes elastic and was: made, written until garbage is collected, without a
+//! device, with a new one, started again, and every byte compared all the way.
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
 mod common;
@@ -203,7 +203,8 @@ fn arrays_that_cannot_be_are_refused() {
     assert_eq!(std::fs::read_dir(rig.dir.path()).unwrap().count(), 0, "no file was left behind");
 }
 
-/// What was flushed survives a kill together with the loss of two devices; what waited for its group was flushed as well.
+/// What was flushed survives a kill together with the loss of two devices; what waited for its group was
+/// flushed as well.
 #[test]
 fn a_killed_server_and_two_lost_devices() {
     if !has("qemu-io") {

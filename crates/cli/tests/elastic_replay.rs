@@ -104,7 +104,8 @@ fn a_run_is_repeatable() {
     }
 }
 
-/// W-27: what is written is what users wrote, less what was overwritten while it waited, and what was collected.
+/// W-27: what is written is what users wrote, less what was overwritten while it waited, and
+/// what was collected.
 #[test]
 fn every_chunk_written_is_accounted_for() {
     let (_folder, trace) = skewed("20000");
@@ -142,7 +143,8 @@ fn devices_have_the_size_asked_for() {
     assert_eq!(sized(&["--device-size", "24MiB", "--gc-unit", "16"]).0, 6144);
     // Where the metadata of slightly smaller devices is a step smaller.
     assert_eq!(sized(&["--device-size", "2191872KiB", "--gc-unit", "64"]).0, 547_968);
-    // A trace that needs more than that gets it, as far as collection can still work; its footprint is whole MiB.
+    // A trace that needs more than that gets it, as far as collection can still work; its footprint
+    // is whole MiB.
     let far = |stripe: u64| written(&format!("0,0,W,0,4096\n1,0,W,{},4096\n", (stripe * 6 - 1) * 4096));
     let run = |trace: &str, more: &[&str]| {
         let more = [&["--device-size", "256MiB", "--geometry", "6+2"], more].concat();

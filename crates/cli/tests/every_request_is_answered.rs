@@ -1,5 +1,6 @@
-//! A discard that has to wait for a write to the same stripe is answered, with nothing else to wake the server: every scheme,
-//! members in files, one client, no commit when idle. `ELASTRIPE_WAKE_ROUNDS` (200) says how often; 10,000 is the long form.
+//! A discard that has to wait for a write to the same stripe is answered, with nothing else to wake the
+//! server: every scheme, members in files, one client, no commit when idle. `ELASTRIPE_WAKE_ROUNDS` (200)
+//! says how often; 10,000 is the long form.
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
 mod common;
@@ -28,7 +29,8 @@ fn serve(rig: &Rig, scheme: &str, logs: bool) -> Watched {
     Watched::serve(rig, &members, &["--commit-idle", "off"])
 }
 
-/// One round: a write to the first half of a stripe, a discard of the other half soon after. The slower answer.
+/// One round: a write to the first half of a stripe, a discard of the other half soon after.
+/// The slower answer.
 fn round(client: &mut Nbd, number: u64, rounds: u64) -> Duration {
     let half = CHUNK * 2;
     let at = number % STRIPES * DATA_COUNT * u64::from(CHUNK);

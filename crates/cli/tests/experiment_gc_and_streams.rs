@@ -1,5 +1,5 @@
-//! `scripts/experiments/device-gc.sh` and `parity-streams.sh`, shortened: they run to their end, print every row, and claim nothing
-//! about the papers, which ran longer.
+//! `scripts/experiments/device-gc.sh` and `parity-streams.sh`, shortened: they run to their end, print every
+//! row, and claim nothing about the papers, which ran longer.
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 use std::path::Path;

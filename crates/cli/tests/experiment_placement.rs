@@ -1,5 +1,5 @@
-//! `scripts/experiments/placement.sh`, shortened: every row is there, says what the replays counted, and its figures follow
-//! from each other; traces that cause no garbage collection are named, not shown.
+//! `scripts/experiments/placement.sh`, shortened: every row is there, says what the replays counted, and its
+//! figures follow from each other; traces that cause no garbage collection are named, not shown.
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 use std::collections::HashMap;
@@ -193,7 +193,8 @@ fn a_wrong_option_makes_nothing() {
     }
 }
 
-/// `scripts/experiments/glru.awk`: of uniform writes it calls hot what its formula says; what is written twice in a row it sees.
+/// `scripts/experiments/glru.awk`: of uniform writes it calls hot what its formula says; what is written
+/// twice in a row it sees.
 #[test]
 fn what_glru_sees_of_a_trace_is_counted() {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scripts/experiments/glru.awk");

@@ -1,5 +1,5 @@
-//! `scripts/experiments/ssd-writes.sh`, shortened: every row is there and says what the replays counted, and what eplog and
-//! parity-log write to the SSDs is the same (H-04).
+//! `scripts/experiments/ssd-writes.sh`, shortened: every row is there and says what the replays counted, and
+//! what eplog and parity-log write to the SSDs is the same (H-04).
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 use std::path::Path;

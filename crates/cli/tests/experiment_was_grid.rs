@@ -1,4 +1,5 @@
-//! `scripts/experiments/was-grid.sh`, shortened: every row is there, shows what the cells counted, and is not run twice.
+//! `scripts/experiments/was-grid.sh`, shortened: every row is there, shows what the cells counted, and is not
+//! run twice.
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 use std::path::Path;

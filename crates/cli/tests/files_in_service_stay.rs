@@ -1,5 +1,6 @@
-//! A file that `replace` or `add` made is taken away only if it never became part of an array: not when the server ends while
-//! it is waited for, not when the rebuild finds something lost, not when another command was quicker.
+//! A file that `replace` or `add` made is taken away only if it never became part of an array: not when the
+//! server ends while it is waited for, not when the rebuild finds something lost, not when another command
+//! was quicker.
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
 mod common;
@@ -15,7 +16,8 @@ use std::time::Duration;
 
 const NEW: [&str; 4] = ["--with", "n2", "--file-size", "32MiB"];
 
-/// Some megabytes: what was never written need not be rebuilt, and then a rebuild ends however slow it is to be.
+/// Some megabytes: what was never written need not be rebuilt, and then a rebuild ends however slow it
+/// is to be.
 fn fill(rig: &Rig) {
     let mut client = Nbd::connect(&rig.path("nbd"), Duration::from_secs(20));
     (0..32u64).for_each(|part| client.request(Command::Write, part << 18, 1 << 18, &vec![7; 1 << 18]));
@@ -80,7 +82,8 @@ fn the_rebuild_finds_something_lost() {
     assert!(rig.path("n3").exists(), "it carries a superblock: {ran:?}");
 }
 
-/// Answers one connection after the other like a server; `replace` and `add_spare` are refused when `meanwhile` is over.
+/// Answers one connection after the other like a server; `replace` and `add_spare` are refused when
+/// `meanwhile` is over.
 fn refuse(listener: &UnixListener, meanwhile: impl Fn()) {
     for stream in listener.incoming() {
         let mut stream = BufReader::new(stream.unwrap());

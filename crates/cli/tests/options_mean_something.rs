@@ -1,4 +1,5 @@
-//! Options that would change nothing are refused with a line that says why; messages name what is wrong and what to do.
+//! Options that would change nothing are refused with a line that says why; messages name what is wrong and
+//! what to do.
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
 mod common;
@@ -160,8 +161,8 @@ fn examine_of_a_blank_disk_speaks_words() {
     }
 }
 
-/// pandas.read_csv with comment=\"#\" takes what is generated: five columns in every line that is no comment, whose commas would
-/// be columns.
+/// pandas.read_csv with comment=\"#\" takes what is generated: five columns in every line that is no comment,
+/// whose commas would be columns.
 #[test]
 fn generated_traces_are_tables() {
     let rig = Rig::new();

@@ -1,5 +1,5 @@
-//! Files that commands write: regular ones are replaced whole, links stay links, devices and FIFOs are written through, and
-//! nothing else is touched.
+//! Files that commands write: regular ones are replaced whole, links stay links, devices and FIFOs are
+//! written through, and nothing else is touched.
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
 mod common;

@@ -1,5 +1,6 @@
-//! What the original parity logging costs on a trace, beside EPLOG: the same on the SSDs before a commit (H-04), a read for
-//! each chunk of a stripe not written whole, and a log chunk for each stripe and parity (B-02).
+//! What the original parity logging costs on a trace, beside EPLOG: the same on the SSDs before a
+//! commit (H-04), a read for each chunk of a stripe not written whole, and a log chunk for each stripe
+//! and parity (B-02).
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 mod replay_common;

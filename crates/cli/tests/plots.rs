@@ -1,5 +1,5 @@
-//! `--plot` and `plot` on the command line: figures that say what the table says, mistakes found before the run, nothing left
-//! half written.
+//! `--plot` and `plot` on the command line: figures that say what the table says, mistakes found before the
+//! run, nothing left half written.
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 mod replay_common;

@@ -1,5 +1,6 @@
-//! The commands of the README and of the pages on plots work as printed: each line of a block marked `<!-- tested -->` is run
-//! in a fresh directory. And `docs/cli.md` names every command and every key of the status.
+//! The commands of the README and of the pages on plots work as printed: each line of a block marked
+//! `<!-- tested -->` is run in a fresh directory. And `docs/cli.md` names every command and every key
+//! of the status.
 #![allow(clippy::unwrap_used, reason = "tests may panic")]
 
 use std::path::Path;

@@ -1,5 +1,5 @@
-//! What was durable and is on no member any more is not left out in silence: the array is refused, and starts again as it was
-//! when the member comes back, or with `--force` in the older state, loudly.
+//! What was durable and is on no member any more is not left out in silence: the array is refused, and starts
+//! again as it was when the member comes back, or with `--force` in the older state, loudly.
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
 mod common;

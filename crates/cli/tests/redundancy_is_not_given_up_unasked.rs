@@ -1,5 +1,5 @@
-//! `fail` and `replace` of a member that works ask before the array has no redundancy left; a spare is used whenever a member
-//! is out of service, also from the start.
+//! `fail` and `replace` of a member that works ask before the array has no redundancy left; a spare is used
+//! whenever a member is out of service, also from the start.
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
 mod common;

@@ -1,5 +1,6 @@
-//! Write counts on null devices against closed forms computed from the traces (`docs/requirements.md`, "Closed
-//! forms"), and against the counts of the authors' prototype. The forms here know nothing of the engine.
+//! Write counts on null devices against closed forms computed from the traces
+//! (`docs/requirements.md`, "Closed forms"), and against the counts of the authors' prototype. The
+//! forms here know nothing of the engine.
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 mod replay_common;
@@ -24,8 +25,8 @@ struct Expected {
     stripes_touched: u64,
     /// Different stripes touched.
     stripes_dirty: u64,
-    /// Chunks that committing those reads, each the cheaper way all k data chunks, or the m old parities and both
-    /// versions of each updated chunk.
+    /// Chunks that committing those reads, each the cheaper way all k data chunks, or the m old parities and
+    /// both versions of each updated chunk.
     commit_reads: u64,
 }
 
@@ -105,7 +106,8 @@ fn check(path: &Path, head: Option<u64>, (k, m): (u64, u64)) -> Expected {
     assert_eq!(in_commit("data_chunks_written") + in_commit("log_chunks_written"), 0, "{name}");
     let reads = in_commit("data_chunks_read") + in_commit("parity_chunks_read");
     assert_eq!(reads, expected.commit_reads, "{name}");
-    // Less than k per stripe on average, wherever the update of one chunk can be folded in with less than k reads.
+    // Less than k per stripe on average, wherever the update of one chunk can be folded in with less
+    // than k reads.
     assert!(reads < k * expected.stripes_dirty || m + 2 >= k, "{name}: {reads} reads");
     assert_eq!(total(&eplog, "log_chunks_read"), 0, "{name}: a healthy array reads no log chunk (C-08)");
 
@@ -161,8 +163,8 @@ fn beginning(path: &Path, folder: &Path) -> PathBuf {
     out
 }
 
-/// The four traces on which the prototype was measured, (6+2): its log chunks with the best packing, and its commit. Of the
-/// bundled trace: what a script counted that shares nothing with this code.
+/// The four traces on which the prototype was measured, (6+2): its log chunks with the best packing, and its
+/// commit. Of the bundled trace: what a script counted that shares nothing with this code.
 #[test]
 fn no_more_than_the_prototype_wrote() {
     let mut cases = vec![(bundled_trace(), None, 35_564, 2 * 6_657)];
@@ -204,7 +206,8 @@ fn buffers_save_the_more_the_larger_they_are() {
     }
 }
 
-/// The same traces with device buffers (E-25): SSD and log chunks that the prototype wrote with as many slots.
+/// The same traces with device buffers (E-25): SSD and log chunks that the prototype wrote with
+/// as many slots.
 #[test]
 fn buffers_save_no_less_than_in_the_prototype() {
     // Without them the test above has to do.

@@ -1,6 +1,7 @@
-//! B-05: the worked example of the paper's Figure 1. Two stripes A, B, C + parity on four SSDs hold data; {B0, C0} and
-//! {A1} are updated, which lie on three SSDs. EPLOG reads nothing and writes four chunks: the three, and one log chunk.
-//! Original parity logging: three reads and five writes, two of them to the log device.
+//! B-05: the worked example of the paper's Figure 1. Two stripes A, B, C + parity on four SSDs hold
+//! data; {B0, C0} and {A1} are updated, which lie on three SSDs. EPLOG reads nothing and writes four
+//! chunks: the three, and one log chunk. Original parity logging: three reads and five writes, two of
+//! them to the log device.
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 use array::{Array, CreateOptions, Durability, EngineOptions, NewArray, arrange, create, plan_config};
@@ -87,8 +88,8 @@ fn eplog_reads_nothing_and_writes_four_chunks() {
     assert_eq!(counted.write_ops[Stream::Data.index()] + counted.write_ops[Stream::Log.index()], 4);
 }
 
-/// Conventional RAID on the same example: {B0, C0} is cheapest as a reconstruct-write (reads A0), {A1} as either way
-/// with two reads; one parity write each.
+/// Conventional RAID on the same example: {B0, C0} is cheapest as a reconstruct-write (reads A0), {A1} as
+/// either way with two reads; one parity write each.
 #[test]
 fn raid_reads_three_and_writes_five() {
     let counted = update(SchemeKind::Raid, 0);
@@ -98,7 +99,8 @@ fn raid_reads_three_and_writes_five() {
     assert_eq!(chunks(counted.write_bytes, Stream::Parity), 2);
 }
 
-/// Original parity logging reads the old version of the three chunks and logs a chunk for each of the two stripes.
+/// Original parity logging reads the old version of the three chunks and logs a chunk for each of
+/// the two stripes.
 #[test]
 fn parity_log_reads_three_and_writes_five() {
     let counted = update(SchemeKind::ParityLog, 1);

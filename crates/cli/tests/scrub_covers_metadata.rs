@@ -1,6 +1,6 @@
-//! What a scrub has passed is there when other members are lost: one area after the other is damaged on as many members as the
-//! array bears, under a running server; after the scrub the server is killed, as many others are taken away, and every block
-//! is read.
+//! What a scrub has passed is there when other members are lost: one area after the other is damaged on as
+//! many members as the array bears, under a running server; after the scrub the server is killed, as many
+//! others are taken away, and every block is read.
 //!
 //! `ELASTRIPE_SCRUB_LONG=1` tries every area with every scheme, m = 1 and 2; without it a few of each.
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
@@ -221,8 +221,8 @@ fn what_a_scrub_has_passed_bears_the_loss_of_others() {
             }
         }
     }
-    // Pages that the newest checkpoint does not need may be damaged without a word; and log chunks of `parity-log`: a scrub
-    // encodes their stripes anew from the data, and then nobody needs them.
+    // Pages that the newest checkpoint does not need may be damaged without a word; and log chunks of
+    // `parity-log`: a scrub encodes their stripes anew from the data, and then nobody needs them.
     let excused = |case: &Case| {
         case.area == Area::FullPages || (case.scheme == "parity-log" && case.area == Area::Chunks)
     };

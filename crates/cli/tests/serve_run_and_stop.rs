@@ -1,4 +1,5 @@
-//! `serve --run` serves while a command runs; the data is there the next time; SIGTERM and `stop` end it in order.
+//! `serve --run` serves while a command runs; the data is there the next time; SIGTERM and `stop` end
+//! it in order.
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
 mod common;

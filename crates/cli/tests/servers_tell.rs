@@ -1,5 +1,5 @@
-//! What a server says of itself: to the service manager, to the log, to a command of the operator's; and the files in `contrib`
-//! that build on it.
+//! What a server says of itself: to the service manager, to the log, to a command of the operator's; and the
+//! files in `contrib` that build on it.
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
 mod common;

@@ -1,5 +1,5 @@
-//! No signal but SIGKILL ends `serve` without the array being stopped in order: a terminal that is closed stops it, SIGHUP
-//! and SIGUSR1 alone do nothing.
+//! No signal but SIGKILL ends `serve` without the array being stopped in order: a terminal that is closed
+//! stops it, SIGHUP and SIGUSR1 alone do nothing.
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
 mod common;

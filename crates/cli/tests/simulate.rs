@@ -1,5 +1,5 @@
-//! `simulate` on the command line: counts that agree between engine and devices, times that a pencil gives, grids that go on
-//! where they were interrupted.
+//! `simulate` on the command line: counts that agree between engine and devices, times that a pencil gives,
+//! grids that go on where they were interrupted.
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 mod replay_common;
@@ -107,7 +107,8 @@ fn writes_are_conserved_from_user_to_flash() {
     }
 }
 
-/// Hotness reaches the SSDs as streams: with `class` they do something else than with `parity`, if the scheme has classes.
+/// Hotness reaches the SSDs as streams: with `class` they do something else than with `parity`, if the scheme
+/// has classes.
 #[test]
 fn classes_of_placement_are_streams_of_the_ssds() {
     let (_folder, trace) = skewed();
@@ -124,8 +125,8 @@ fn classes_of_placement_are_streams_of_the_ssds() {
     }
 }
 
-/// One request at a time: a full stripe takes one program, all devices side by side; a chunk's update in place reads the old
-/// chunk and parities, then writes them, again side by side.
+/// One request at a time: a full stripe takes one program, all devices side by side; a chunk's update in
+/// place reads the old chunk and parities, then writes them, again side by side.
 #[test]
 fn virtual_times_are_those_of_the_closed_form() {
     let text = |requests: u64, length: u64, stride: u64| {
@@ -167,7 +168,8 @@ fn requests_come_and_chunks_wait_by_the_virtual_clock() {
     assert!(float(&fast, "/virtual_seconds") < 0.1);
 }
 
-/// A chunk that waits in memory is answered at once: not when the next request comes, nor when a wait of the queue ends.
+/// A chunk that waits in memory is answered at once: not when the next request comes, nor when a wait of the
+/// queue ends.
 #[test]
 fn answers_from_memory_take_no_time() {
     let text = (0..100).fold(String::new(), |mut text, chunk| {

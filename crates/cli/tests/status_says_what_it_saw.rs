@@ -1,5 +1,5 @@
-//! `status` is not "fine" when a server is dead, not "failed" for what was not looked at, and never tells of an array's
-//! original when a copy was named.
+//! `status` is not "fine" when a server is dead, not "failed" for what was not looked at, and never tells of
+//! an array's original when a copy was named.
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
 mod common;

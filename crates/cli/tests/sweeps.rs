@@ -1,5 +1,5 @@
-//! Grids of `simulate`: what results.csv holds, parts of a grid, several processes, and whether what stands side by side came
-//! about on equal terms.
+//! Grids of `simulate`: what results.csv holds, parts of a grid, several processes, and whether what stands
+//! side by side came about on equal terms.
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
 mod common;
@@ -128,7 +128,8 @@ fn traces_are_swept_and_take_the_seed_into_their_names() {
     rig.run(&["simulate", "--scheme=raid"]).code(2).refused(&["--trace"]);
 }
 
-/// `was` answers from memory and writes half of what it is given; that may not look like thrift of its placement.
+/// `was` answers from memory and writes half of what it is given; that may not look like thrift
+/// of its placement.
 #[test]
 fn unequal_terms_are_said_and_shown() {
     let rig = rig();

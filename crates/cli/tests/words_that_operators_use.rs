@@ -1,4 +1,5 @@
-//! Sizes, verbs and defaults as operators of md, ZFS, fio and qemu expect them, or a hint; names beside UUIDs.
+//! Sizes, verbs and defaults as operators of md, ZFS, fio and qemu expect them, or a hint;
+//! names beside UUIDs.
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
 mod common;

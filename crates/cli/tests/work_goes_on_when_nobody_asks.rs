@@ -1,4 +1,5 @@
-//! On a server that nobody talks to, rebuild, scrub and commit begin and end: by the log, or by what the first question finds.
+//! On a server that nobody talks to, rebuild, scrub and commit begin and end: by the log, or by what the
+//! first question finds.
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
 mod common;
@@ -77,8 +78,9 @@ fn a_rebuild_that_a_stop_interrupted_goes_on_by_itself() {
     });
 }
 
-/// Serves an array of every scheme with something written to it, has `begin` start something and leaves them all alone for long
-/// enough. The first question comes then, and it starts nothing: it is answered before the array is driven.
+/// Serves an array of every scheme with something written to it, has `begin` start something and leaves them
+/// all alone for long enough. The first question comes then, and it starts nothing: it is answered before the
+/// array is driven.
 fn status_of_each_after_a_while(
     options: &[&str],
     begin: impl Fn(&Rig),

@@ -1,4 +1,5 @@
-//! The limit of rebuild and scrub is changed while they run; a scrub is paused, goes on, is given up; both are waited for later.
+//! The limit of rebuild and scrub is changed while they run; a scrub is paused, goes on, is given up; both
+//! are waited for later.
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
 mod common;

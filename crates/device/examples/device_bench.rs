@@ -3,7 +3,8 @@
 //! ```text
 //! cargo run --release -p elastripe-device --example device_bench -- [DIRECTORY] [SECONDS]
 //! ```
-//! The ring writes to a file of 1 GiB in DIRECTORY (the temporary directory by default), written once beforehand.
+//! The ring writes to a file of 1 GiB in DIRECTORY (the temporary directory by default),
+//! written once beforehand.
 #![allow(unsafe_code, reason = "the ring on the pool itself has an unsafe constructor")]
 
 use block::{Completion, DevIndex, DeviceOp, DeviceSet, OpKind, Pool, Slot, Stream};

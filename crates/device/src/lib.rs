@@ -8,13 +8,13 @@
 //! | [`SimulatedSet`] | simulated SSDs and disks in virtual time, no content | what their flash needs in virtual time |
 //! | [`Counting`] | wraps any of them and counts operations and bytes per device and stream | two additions per operation |
 //!
-//! All obey the contract of [`block::DeviceSet`] and one more rule, the same for all: an operation that reaches past
-//! the end of its member moves nothing and completes with [`block::IoFault::Short`]; one on an absent or failed member
-//! completes with [`block::IoFault::Gone`]. An operation without a slot, longer than its slot or off the 4096-byte grid
-//! is a bug of the caller and panics.
+//! All obey the contract of [`block::DeviceSet`] and one more rule, the same for all: an operation that
+//! reaches past the end of its member moves nothing and completes with [`block::IoFault::Short`]; one on an
+//! absent or failed member completes with [`block::IoFault::Gone`]. An operation without a slot, longer than
+//! its slot or off the 4096-byte grid is a bug of the caller and panics.
 //!
-//! [`Members`] opens, locks and describes the devices of an array and does synchronous I/O on them; [`probe`] looks at a
-//! path without touching it, [`create_file`] makes a sparse file to serve as a device.
+//! [`Members`] opens, locks and describes the devices of an array and does synchronous I/O on them; [`probe`]
+//! looks at a path without touching it, [`create_file`] makes a sparse file to serve as a device.
 #![deny(unsafe_code)]
 
 mod counting;

@@ -22,7 +22,8 @@ unsafe impl Sync for Mapping {}
 impl Mapping {
     /// Maps `length` zero bytes; fails where the address space or the overcommit limit says no.
     ///
-    /// JUSTIFICATION: `vec![0; length]` aborts the process when memory is refused, and cannot give pages back.
+    /// JUSTIFICATION: `vec![0; length]` aborts the process when memory is refused, and cannot
+    /// give pages back.
     pub(crate) fn new(length: usize) -> io::Result<Self> {
         if length == 0 {
             return Ok(Self { start: NonNull::dangling(), length });
@@ -41,8 +42,8 @@ impl Mapping {
     }
 
     pub(crate) fn bytes(&self) -> &[u8] {
-        // SAFETY: `start..start + length` is mapped readable until drop, and zero bytes are valid `u8`s; for length 0
-        // a dangling pointer is allowed.
+        // SAFETY: `start..start + length` is mapped readable until drop, and zero bytes are valid `u8`s; for
+        // length 0 a dangling pointer is allowed.
         unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.length) }
     }
 
@@ -60,9 +61,9 @@ impl Mapping {
             return;
         }
         let start = self.bytes_mut()[first..end].as_mut_ptr();
-        // SAFETY: the range lies within this private anonymous mapping, exclusively borrowed; its pages become zero,
-        // which is as if `fill(0)` had been called. A failure (larger pages, locked memory) leaves the content: the
-        // caller asked for a hint.
+        // SAFETY: the range lies within this private anonymous mapping, exclusively borrowed; its pages
+        // become zero, which is as if `fill(0)` had been called. A failure (larger pages, locked memory)
+        // leaves the content: the caller asked for a hint.
         let _ = unsafe { madvise(start.cast(), end - first, Advice::LinuxDontNeed) };
     }
 }
@@ -78,7 +79,8 @@ impl Drop for Mapping {
 
 /// Copies `from` to `to` (equal lengths) with stores that bypass the cache where the processor has them.
 ///
-/// A plain copy first reads every destination line from memory; a block written to a device is seldom read soon.
+/// A plain copy first reads every destination line from memory; a block written to a device is
+/// seldom read soon.
 #[cfg(target_arch = "x86_64")]
 pub(crate) fn stream_copy(to: &mut [u8], from: &[u8]) {
     use std::arch::x86_64::{__m128i, _mm_loadu_si128, _mm_sfence, _mm_stream_si128};
@@ -91,10 +93,11 @@ pub(crate) fn stream_copy(to: &mut [u8], from: &[u8]) {
     let lines = to.chunks_exact_mut(LINE_BYTES).zip(from.chunks_exact(LINE_BYTES));
     for (to, from) in lines {
         let (to, from) = (to.as_mut_ptr().cast::<__m128i>(), from.as_ptr().cast::<__m128i>());
-        // SAFETY: both pointers cover 64 bytes (four vectors); `to` is 64-byte aligned, as streaming stores need, since
-        // the slice starts aligned and the step is 64. SSE2 belongs to the x86-64 baseline.
-        // JUSTIFICATION: there is no safe streaming store; random 4 KiB writes took 390 ns against 444 ns with a plain
-        // copy, sequential ones 159 ns against 205 ns (device_bench, best of four interleaved rounds).
+        // SAFETY: both pointers cover 64 bytes (four vectors); `to` is 64-byte aligned, as streaming stores
+        // need, since the slice starts aligned and the step is 64. SSE2 belongs to the x86-64 baseline.
+        // JUSTIFICATION: there is no safe streaming store; random 4 KiB writes took 390 ns against
+        // 444 ns with a plain copy, sequential ones 159 ns against 205 ns (device_bench, best of
+        // four interleaved rounds).
         unsafe {
             let line = [
                 _mm_loadu_si128(from),

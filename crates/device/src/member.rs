@@ -1,17 +1,21 @@
 //! Members as paths: opening, locking, describing, and synchronous I/O.
 //!
-//! A member is a block device or a regular file. It is opened with O_DIRECT (without, and with a [`Note`], where the file
-//! system refuses) and locked: `flock` keeps other processes of ours out, O_EXCL on a block device keeps mounts and md
-//! out.
+//! A member is a block device or a regular file. It is opened with O_DIRECT (without, and with a [`Note`],
+//! where the file system refuses) and locked: `flock` keeps other processes of ours out, O_EXCL on a block
+//! device keeps mounts and md out.
 
+mod error;
+mod facts;
 mod open;
 mod place;
 mod probe;
 mod signature;
 
-pub use open::{Access, DirectIo, Note, OpenError, OpenOptions};
+pub use error::OpenError;
+pub use facts::{Identity, identity};
+pub use open::{Access, DirectIo, Note, OpenOptions};
 pub use place::Whereabouts;
-pub use probe::{Existing, Identity, Probe, allocate_file, create_file, identity, probe};
+pub use probe::{Existing, Probe, allocate_file, create_file, probe};
 
 use crate::operation::{assert_grid, range_fits};
 use block::{DevIndex, IoFault, Pool};
@@ -90,8 +94,8 @@ impl Member {
 
 impl Drop for Member {
     fn drop(&mut self) {
-        // Closing alone would do, were it not that a ring's registration keeps the file open until the kernel gets round
-        // to taking the ring down.
+        // Closing alone would do, were it not that a ring's registration keeps the file open until the kernel
+        // gets round to taking the ring down.
         let _ = self.file.unlock();
     }
 }
@@ -141,8 +145,8 @@ impl Members {
         self.get(dev).map_or(0, Member::size_bytes)
     }
 
-    /// Opens `path` in the place of `dev`; the old member is closed and unlocked. An index past the end adds absent
-    /// members up to it. A device may take its own place again; if that fails, it is absent.
+    /// Opens `path` in the place of `dev`; the old member is closed and unlocked. An index past the end adds
+    /// absent members up to it. A device may take its own place again; if that fails, it is absent.
     pub fn replace(&mut self, dev: DevIndex, path: &Path) -> Result<(), OpenError> {
         let others = self.list.iter().enumerate().filter(|&(index, _)| index != dev.index());
         let mut paths: Vec<_> = others.map(|(_, member)| member.as_ref().map(|m| m.path.clone())).collect();
@@ -157,7 +161,8 @@ impl Members {
         Ok(())
     }
 
-    /// Puts a member that was opened elsewhere in the place of `dev`, with its lock. The old one is closed and unlocked.
+    /// Puts a member that was opened elsewhere in the place of `dev`, with its lock. The old one is closed
+    /// and unlocked.
     pub fn put(&mut self, dev: DevIndex, member: Member) {
         while self.list.len() <= dev.index() {
             self.list.push(None);
@@ -242,8 +247,8 @@ pub(crate) fn fault_of_errno(errno: i32) -> IoFault {
 }
 
 impl Members {
-    /// The engine's view of the errno that a write of a member ended with. Not for flushes: what a flush reports as not
-    /// written was accepted before and is gone, and the next flush would say that all is well.
+    /// The engine's view of the errno that a write of a member ended with. Not for flushes: what a flush
+    /// reports as not written was accepted before and is gone, and the next flush would say that all is well.
     pub(crate) fn fault_of_write(&self, dev: DevIndex, errno: i32) -> IoFault {
         match errno {
             libc::ENOSPC | libc::EDQUOT if !self.has_shrunk(dev) => IoFault::NoSpace,
@@ -251,7 +256,8 @@ impl Members {
         }
     }
 
-    /// Whether a block device holds less than when it was opened: writes past its end report that there is no space, too.
+    /// Whether a block device holds less than when it was opened: writes past its end report that there is no
+    /// space, too.
     fn has_shrunk(&self, dev: DevIndex) -> bool {
         self.get(dev).is_some_and(|member| {
             let now = rustix::fs::seek(&member.file, rustix::fs::SeekFrom::End(0));

@@ -1,8 +1,8 @@
 //! Members in memory: sparse, gone with the process, as fast as the copy of the bytes.
 //!
-//! Every operation is carried out inside `submit`; its completion waits for `poll`. Memory is lazily resident: a member
-//! costs what was written to it. Flush does nothing (there is no volatile cache in front of memory). Discards of less
-//! than 1 MiB are ignored, larger ones give the pages back and read as zeros.
+//! Every operation is carried out inside `submit`; its completion waits for `poll`. Memory is lazily
+//! resident: a member costs what was written to it. Flush does nothing (there is no volatile cache in front
+//! of memory). Discards of less than 1 MiB are ignored, larger ones give the pages back and read as zeros.
 
 use crate::mapping::{Mapping, stream_copy};
 use crate::operation::{assert_grid, in_range, on_grid, range_fits, transfer_slot};
@@ -54,8 +54,8 @@ impl MemorySet {
         }
     }
 
-    /// Puts a fresh zeroed member in the place of `dev`, or takes it out with a size of 0. An index past the end adds
-    /// absent members up to it.
+    /// Puts a fresh zeroed member in the place of `dev`, or takes it out with a size of 0. An index past the
+    /// end adds absent members up to it.
     pub fn replace(&mut self, dev: DevIndex, size_bytes: u64) -> Result<(), MemoryError> {
         let refused = |source| MemoryError { dev, size_bytes, source };
         let member = if size_bytes == 0 {

@@ -1,8 +1,9 @@
 //! Members that move nothing: the engine's own cost, and write counts, without a device.
 //!
-//! Reads leave the slot as it is (or zero it, [`NullOptions::zero_reads`]); data, parity and log writes vanish. With
-//! [`NullOptions::keep_metadata`] the blocks written by `write_now` and by writes of [`Stream::Metadata`] are kept in a
-//! sparse map and read back, so that an array can be created and assembled on null members.
+//! Reads leave the slot as it is (or zero it, [`NullOptions::zero_reads`]); data, parity and log writes
+//! vanish. With [`NullOptions::keep_metadata`] the blocks written by `write_now` and by writes of
+//! [`Stream::Metadata`] are kept in a sparse map and read back, so that an array can be created and assembled
+//! on null members.
 
 use crate::operation::{assert_grid, in_range, on_grid, range_fits, transfer_slot};
 use block::{Completion, DevIndex, DeviceOp, DeviceSet, IoFault, META_BYTES, OpKind, Pool, Stream};

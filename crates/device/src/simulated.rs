@@ -1,14 +1,14 @@
 //! Members that are simulated devices in virtual time: the engine runs as it ships, the clock is theirs.
 //!
-//! Content is not kept, but for what the synchronous calls write, so that an array can be created and assembled; writes of
-//! the running engine, its metadata included, change the flash and are forgotten. An engine over such members needs
-//! `Content::Meaningless`.
+//! Content is not kept, but for what the synchronous calls write, so that an array can be created and
+//! assembled; writes of the running engine, its metadata included, change the flash and are forgotten. An
+//! engine over such members needs `Content::Meaningless`.
 //!
 //! # Time
-//! The clock stands still but in [`DeviceSet::wait`], which moves it to the next completion, or by the whole timeout if
-//! nothing ends before, also when nothing is in flight: then nothing else can make time pass. The synchronous calls move it to
-//! their end. Operations of one moment reach a device in the order in which they were submitted; completions of one moment
-//! come in that order too. So the same calls give the same times.
+//! The clock stands still but in [`DeviceSet::wait`], which moves it to the next completion, or by the whole
+//! timeout if nothing ends before, also when nothing is in flight: then nothing else can make time pass. The
+//! synchronous calls move it to their end. Operations of one moment reach a device in the order in which they
+//! were submitted; completions of one moment come in that order too. So the same calls give the same times.
 //!
 //! # Pages
 //! A write of a part of a page reads the page and writes it whole.
@@ -79,8 +79,8 @@ pub struct SimulatedSet {
 }
 
 impl SimulatedSet {
-    /// Members of the given sizes in bytes on these devices, at the time `now_ns`, which must not be before anything that
-    /// was done to them.
+    /// Members of the given sizes in bytes on these devices, at the time `now_ns`, which must not be before
+    /// anything that was done to them.
     pub fn new(members: Vec<(u64, Device)>, now_ns: u64) -> Result<Self, SimulatedError> {
         for (dev, (size_bytes, device)) in (0u16..).zip(&members) {
             let capacity_bytes = device.pages().saturating_mul(u64::from(device.page_bytes()));

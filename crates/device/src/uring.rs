@@ -1,33 +1,39 @@
 //! Block devices and files through one io_uring.
 //!
-//! - One ring per set, with registered files and registered buffers; entered at most once per `submit` and `poll`.
-//! - Neighbours in a batch (same member and kind, adjacent offsets, next to each other) become one transfer; each
-//!   operation still gets its own completion. When a merged read fails, its operations are read again one by one, so
-//!   that only the bad ones fail. A failed write fails all it was merged with: the device is lost anyway.
-//! - At most [`UringOptions::queue_depth`] transfers are in flight; what is beyond waits in a queue of the set.
+//! - One ring per set, with registered files and registered buffers; entered at most once per
+//!   `submit` and `poll`.
+//! - Neighbours in a batch (same member and kind, adjacent offsets, next to each other) become one transfer;
+//!   each operation still gets its own completion. When a merged read fails, its operations are read again
+//!   one by one, so that only the bad ones fail. A failed write fails all it was merged with: the device is
+//!   lost anyway.
+//! - At most [`UringOptions::queue_depth`] transfers are in flight; what is beyond waits in a queue
+//!   of the set.
 //! - A transfer that ends early is continued; one that makes no progress ends with [`IoFault::Short`].
 //! - A write for which there is no room (ENOSPC, EDQUOT) ends with [`IoFault::NoSpace`].
 //!
 //! # Threads
-//! The ring belongs to the thread that starts it (the kernel refuses others), so the set is not `Send`. Open the
-//! [`Members`] anywhere, move them to the engine's thread and start the set there.
+//! The ring belongs to the thread that starts it (the kernel refuses others), so the set is not `Send`. Open
+//! the [`Members`] anywhere, move them to the engine's thread and start the set there.
 //!
 //! # Buffers
-//! [`UringSet::start`] is safe: the set has buffers of its own, and copies. [`UringSet::start_shared`] hands the pool's
-//! memory to the kernel and copies nothing; it is `unsafe`, as the pool must outlive the set. Dropping a set waits for
-//! all that is in flight.
+//! [`UringSet::start`] is safe: the set has buffers of its own, and copies. [`UringSet::start_shared`] hands
+//! the pool's memory to the kernel and copies nothing; it is `unsafe`, as the pool must outlive the set.
+//! Dropping a set waits for all that is in flight.
 //!
 //! # Giving up
-//! A device that does not answer holds its requests for as long as it likes, and the kernel holds their memory.
-//! [`DeviceSet::give_up`] answers them; from then on a request is the kernel's alone: its buffers are of the set's own and
-//! stay untouched, others take their place, its file stays locked, and its end, whenever it comes, concerns nobody. A set
-//! with shared buffers cannot do that: what is in the kernel ends there.
+//! A device that does not answer holds its requests for as long as it likes, and the kernel holds their
+//! memory. [`DeviceSet::give_up`] answers them; from then on a request is the kernel's alone: its buffers are
+//! of the set's own and stay untouched, others take their place, its file stays locked, and its end, whenever
+//! it comes, concerns nobody. A set with shared buffers cannot do that: what is in the kernel ends there.
 #![allow(unsafe_code, reason = "the kernel reads and writes memory that it is given by address")]
 
 mod buffers;
+mod options;
 mod request;
 #[cfg(test)]
 mod tests;
+
+pub use options::{RingError, UringOptions};
 
 use crate::member::{Kind, Member, Members, Note, OpenError, fault_of_errno};
 use crate::operation::{in_range, on_grid};
@@ -50,7 +56,8 @@ const MERGE_PART_COUNT_MAX: usize = 64;
 const MERGE_BYTES_MAX: u64 = 1 << 20;
 /// The kernel takes at most this many entries.
 const QUEUE_DEPTH_MAX: u32 = 32768;
-/// How often a transfer is repeated that the kernel did not carry out for want of memory or because of a signal.
+/// How often a transfer is repeated that the kernel did not carry out for want of memory or because
+/// of a signal.
 const RETRY_COUNT_MAX: u32 = 16;
 /// Workers of the kernel that transfers of a set may keep busy; few of them run at a time.
 const WORKERS: usize = 64;
@@ -58,41 +65,6 @@ const WORKERS: usize = 64;
 const GIVEN_UP_WAIT: Duration = Duration::from_millis(200);
 /// Progress must be whole sectors for O_DIRECT to go on from there.
 const SECTOR_BYTES: u64 = 512;
-
-/// How to run the ring.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct UringOptions {
-    /// Transfers in flight at most, over all members; from 1 to 32768.
-    pub queue_depth: u32,
-    /// Whether neighbours on a member become one transfer.
-    pub merge: bool,
-}
-
-impl Default for UringOptions {
-    /// Merging, and 256 in flight: enough for several NVMe devices at their best, and 1 MiB of 4 KiB buffers.
-    fn default() -> Self {
-        Self { queue_depth: 256, merge: true }
-    }
-}
-
-/// Why the ring could not be started.
-#[derive(Debug, thiserror::Error)]
-pub enum RingError {
-    /// No ring: switched off (`kernel.io_uring_disabled`), forbidden by a container's filter, or no memory.
-    #[error("io_uring is not available: {0}; see kernel.io_uring_disabled and the seccomp profile")]
-    Unavailable(io::Error),
-    /// The kernel is too old.
-    #[error("io_uring of this kernel cannot wait with a timeout: expected Linux 5.11 or later")]
-    TooOld,
-    /// The members' files could not be registered.
-    #[error("registering {count} members with io_uring: {source}")]
-    Files {
-        /// How many.
-        count: usize,
-        /// What the operating system said.
-        source: io::Error,
-    },
-}
 
 /// A waiting operation.
 #[derive(Clone, Copy)]
@@ -128,7 +100,8 @@ pub struct UringSet {
     ring: ManuallyDrop<IoUring>,
     members: Members,
     states: Vec<State>,
-    /// Members that are none any more, kept open and locked while the kernel has requests on them that were given up.
+    /// Members that are none any more, kept open and locked while the kernel has requests on them that were
+    /// given up.
     lingering: Vec<(DevIndex, Member)>,
     table: ManuallyDrop<Table>,
     /// Entries given to the kernel whose completions were not taken.
@@ -155,8 +128,8 @@ impl UringSet {
     /// Starts a ring that transfers straight from and to `pool`.
     ///
     /// # Safety
-    /// - `pool` must not be dropped, nor replaced through a `&mut` (its memory freed), before the set is dropped.
-    ///   Moving the `Pool` value itself is fine, its memory stays.
+    /// - `pool` must not be dropped, nor replaced through a `&mut` (its memory freed), before the set is
+    ///   dropped. Moving the `Pool` value itself is fine, its memory stays.
     /// - Between the submission of an operation and its completion, its slot is neither read nor written.
     ///
     /// That only this pool is used with the set is checked.
@@ -237,8 +210,8 @@ impl UringSet {
         self.table.given_up() > 0 && !self.table.of_member(dev, true).is_empty()
     }
 
-    /// Takes the member out of the list. It is closed and unlocked when the kernel has given back all that was given up on
-    /// it: whoever opened it before could have his writes overwritten.
+    /// Takes the member out of the list. It is closed and unlocked when the kernel has given back all that
+    /// was given up on it: whoever opened it before could have his writes overwritten.
     fn let_go(&mut self, dev: DevIndex) {
         let old = self.members.take(dev);
         if self.is_stuck(dev) {
@@ -278,18 +251,20 @@ impl UringSet {
         }
     }
 
-    /// Closes and unlocks a member, which is absent from now on; what is in flight on it still ends in its own way.
+    /// Closes and unlocks a member, which is absent from now on; what is in flight on it still ends in its
+    /// own way.
     pub fn remove(&mut self, dev: DevIndex) {
         if self.members.get(dev).is_none() {
             return;
         }
         self.let_go(dev);
-        // A slot that cannot be emptied keeps the file open for as long as the ring; nothing reaches it any more.
+        // A slot that cannot be emptied keeps the file open for as long as the ring; nothing reaches
+        // it any more.
         let _ = self.ring.submitter().register_files_update(u32::from(dev.get()), &[-1]);
     }
 
-    /// Opens `path` in the place of an existing (absent, failed or present) member. What is in flight on the old one
-    /// ends there.
+    /// Opens `path` in the place of an existing (absent, failed or present) member. What is in flight on the
+    /// old one ends there.
     pub fn replace(&mut self, dev: DevIndex, path: &Path) -> Result<(), OpenError> {
         self.check_place(dev, path)?;
         self.make_way(dev);
@@ -306,7 +281,8 @@ impl UringSet {
         self.admit(dev, &path)
     }
 
-    /// What the kernel still works on is kept apart; its lock stays, and shuts out the same device under any name.
+    /// What the kernel still works on is kept apart; its lock stays, and shuts out the same device
+    /// under any name.
     fn make_way(&mut self, dev: DevIndex) {
         if self.is_stuck(dev) {
             self.let_go(dev);
@@ -334,8 +310,8 @@ impl UringSet {
         Ok(())
     }
 
-    /// An event that becomes readable when operations complete, for an epoll loop to sleep on; [`DeviceSet::poll`]
-    /// makes it unreadable again.
+    /// An event that becomes readable when operations complete, for an epoll loop to sleep on;
+    /// [`DeviceSet::poll`] makes it unreadable again.
     pub fn wake_fd(&mut self) -> io::Result<BorrowedFd<'_>> {
         if self.wake.is_none() {
             let event = eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC)?;
@@ -405,10 +381,10 @@ impl UringSet {
         let by_worker = self.states[request.dev.index()].by_worker;
         let flags = if by_worker { squeue::Flags::ASYNC } else { squeue::Flags::empty() };
         let entry = request.entry(&mut self.buffers).user_data(u64::from(index)).flags(flags);
-        // SAFETY: the entry names a registered file, memory within `buffers` and the request's own list of it; the
-        // request stays untouched in the table, and the buffers allocated, until its completion was taken: `complete` is
-        // the only place that frees them (a request given up is only marked), and `drop` waits for all completions, or
-        // frees neither ring nor table nor buffers.
+        // SAFETY: the entry names a registered file, memory within `buffers` and the request's own list of
+        // it; the request stays untouched in the table, and the buffers allocated, until its completion was
+        // taken: `complete` is the only place that frees them (a request given up is only marked), and `drop`
+        // waits for all completions, or frees neither ring nor table nor buffers.
         // JUSTIFICATION: the kernel interface has no safe form.
         let pushed = unsafe { self.ring.submission().push(&entry) };
         pushed.expect("the submission queue has an entry for every request of the table");
@@ -477,8 +453,8 @@ impl UringSet {
         self.finish(index, fault, pool);
     }
 
-    /// Completes the operations of a request and frees it: those within the bytes done are good, the others end with
-    /// `fault`.
+    /// Completes the operations of a request and frees it: those within the bytes done are good, the others
+    /// end with `fault`.
     fn finish(&mut self, index: u32, fault: Option<IoFault>, pool: &mut Pool) {
         let request = self.table.get(index);
         let one_by_one = request.kind == OpKind::Read
@@ -516,10 +492,12 @@ impl UringSet {
         }
     }
 
-    /// Waits until the kernel holds nothing of ours; `false` if what was given up does not come back in good time.
+    /// Waits until the kernel holds nothing of ours; `false` if what was given up does not come back
+    /// in good time.
     fn quiesce(&mut self) -> io::Result<bool> {
         let until = Instant::now() + GIVEN_UP_WAIT;
-        // Counted apart from the table: after a panic halfway a request may be taken that never reached the kernel.
+        // Counted apart from the table: after a panic halfway a request may be taken that never
+        // reached the kernel.
         while self.in_kernel > 0 {
             let only_given_up = self.in_kernel <= self.table.given_up();
             let left = until.saturating_duration_since(Instant::now());
@@ -556,17 +534,18 @@ impl Drop for UringSet {
     fn drop(&mut self) {
         match self.quiesce() {
             // SAFETY: each is dropped once, here, and not used afterwards; the kernel has none of the memory.
-            // JUSTIFICATION: only what the kernel does not hold any more may be freed; a field would be freed always.
+            // JUSTIFICATION: only what the kernel does not hold any more may be freed; a field would
+            // be freed always.
             Ok(true) => unsafe {
-                // The kernel takes a ring down some time after it was closed; the members are to be free at once. Fails
-                // if there are none.
+                // The kernel takes a ring down some time after it was closed; the members are to be free at
+                // once. Fails if there are none.
                 let _ = self.ring.submitter().unregister_files();
                 ManuallyDrop::drop(&mut self.ring);
                 ManuallyDrop::drop(&mut self.table);
                 ManuallyDrop::drop(&mut self.buffers);
             },
-            // A device does not answer: ring, requests and memory are left to the kernel, and so are the members that it
-            // works on, open and locked.
+            // A device does not answer: ring, requests and memory are left to the kernel, and so are the
+            // members that it works on, open and locked.
             Ok(false) => {
                 let stuck = |dev| !self.table.of_member(dev, true).is_empty();
                 let count = u16::try_from(self.members.count()).unwrap_or(u16::MAX);
@@ -575,7 +554,8 @@ impl Drop for UringSet {
                 std::mem::forget(std::mem::take(&mut self.lingering));
             }
             Err(error) => {
-                // The kernel may still write to memory that is about to be freed; there is no way on from here.
+                // The kernel may still write to memory that is about to be freed; there is no way
+                // on from here.
                 eprintln!("elastripe: io_uring cannot be drained: {error}");
                 std::process::abort();
             }
@@ -596,7 +576,8 @@ impl DeviceSet for UringSet {
 
     fn poll(&mut self, pool: &mut Pool, completions: &mut Vec<Completion>) {
         if let Some(event) = &self.wake {
-            // Before the completions are taken: what arrives later announces itself again. EAGAIN: nothing was announced.
+            // Before the completions are taken: what arrives later announces itself again. EAGAIN: nothing
+            // was announced.
             let _ = rustix::io::read(event, &mut [0; 8]);
         }
         self.buffers.check(pool);
@@ -657,8 +638,9 @@ fn is_transient(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::EINTR | libc::EAGAIN | libc::EBUSY | libc::ENOMEM))
 }
 
-/// Transfers that cannot be started at once (files on most file systems, flushes) each take a worker of the kernel's, and keep
-/// it while their device does not answer: the other devices' must not wait for that. `stuck` are lost for good.
+/// Transfers that cannot be started at once (files on most file systems, flushes) each take a worker of the
+/// kernel's, and keep it while their device does not answer: the other devices' must not wait for that.
+/// `stuck` are lost for good.
 fn set_workers(ring: &IoUring, stuck: usize) {
     let wanted = u32::try_from(WORKERS + stuck).unwrap_or(u32::MAX);
     // Kernels before 5.15 know no limit to be set.

@@ -70,7 +70,8 @@ fn uring_on_the_pool_itself() {
         for queue_depth in [1, 64] {
             let mut pool = pool();
             let members = Members::open(&member_files(directory.path()), OpenOptions::default()).unwrap();
-            // SAFETY: `pool` is declared before and so dropped after the set; `conforms` waits for all it submits.
+            // SAFETY: `pool` is declared before and so dropped after the set; `conforms` waits for
+            // all it submits.
             let set = unsafe {
                 UringSet::start_shared(
                     members,

@@ -49,13 +49,17 @@ mod code;
 mod error;
 mod field;
 mod kernel;
+mod kind;
 mod matrix;
+mod operations;
+mod pieces;
 mod rdp;
 mod rebuild;
 
-pub use code::{Code, CodeKind};
+pub use code::Code;
 pub use error::CodeError;
 pub use kernel::{Backend, backend_name};
+pub use kind::CodeKind;
 
 /// Overwrites `region[output..][..len]` with the XOR of `region[input..][..len]` over all `inputs`; zeros if
 /// there are none. Offsets are in bytes.

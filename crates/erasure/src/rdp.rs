@@ -10,16 +10,11 @@
 //! Without the row parity disk itself its symbols are replaced by what they are, sums over rows: then every
 //! data disk is in the diagonal parity twice, turned by `-c` and by `-(p - 1) = 1`.
 
-use crate::code::PieceSet;
 use crate::kernel::ring::{self, Place, Ring, SPARE, Stretch, Turned, WithSpare};
 use crate::kernel::walk::{self, Walk};
 use crate::kernel::{self, Memory, Mode, Shape, TARGETS_MAX};
+use crate::pieces::{PieceSet, RDP_PARITY_COUNT, rdp_prime};
 use crate::{Code, CodeError, CodeKind, rebuild};
-
-/// The most data columns of a codeword.
-pub(crate) const WIDTH_MAX: usize = 256;
-/// Row parity and diagonal parity, in this order.
-pub(crate) const PARITY_COUNT: usize = 2;
 
 /// Up to so many bytes the spare piece is on the stack.
 const STACK_BYTES: usize = 4096;
@@ -27,17 +22,9 @@ const STACK_BYTES: usize = 4096;
 /// The coefficients of a plain sum.
 const ONES: [u8; TARGETS_MAX] = [1; TARGETS_MAX];
 
-/// The primes: p - 1 divides chunks, which are multiples of 4096 bytes.
-const PRIMES: [usize; 2] = [17, 257];
-
-/// The prime of a code of up to `width_max` columns.
-pub(crate) fn prime(width_max: usize) -> usize {
-    if width_max < PRIMES[0] { PRIMES[0] } else { PRIMES[1] }
-}
-
 /// How pieces of `len` bytes are cut.
 fn ring(code: &Code, len: usize) -> Result<Ring, CodeError> {
-    let prime = prime(code.width_max());
+    let prime = rdp_prime(code.width_max());
     if !len.is_multiple_of(prime - 1) {
         return Err(CodeError::Length { kind: CodeKind::Rdp, len, unit: prime - 1 });
     }
@@ -146,15 +133,15 @@ enum Unknown {
 }
 
 fn unknown_disks(code: &Code, columns: &[usize], at_hand: &PieceSet) -> Result<Unknown, CodeError> {
-    let (width, row_disk) = (code.width_max(), prime(code.width_max()) - 1);
+    let (width, row_disk) = (code.width_max(), rdp_prime(code.width_max()) - 1);
     let missing = columns.iter().copied().filter(|&column| !at_hand.contains(column));
     let row_parity = (!at_hand.contains(width)).then_some(row_disk);
     let mut disks = missing.clone().chain(row_parity);
-    let parities_at_hand = (width..width + PARITY_COUNT).filter(|&piece| at_hand.contains(piece)).count();
+    let parities_at_hand = (width..width + RDP_PARITY_COUNT).filter(|&piece| at_hand.contains(piece)).count();
     let missing_count = missing.count();
     if missing_count > parities_at_hand {
-        let lost = missing_count + PARITY_COUNT - parities_at_hand;
-        return Err(CodeError::TooManyLosses { lost, tolerated: PARITY_COUNT });
+        let lost = missing_count + RDP_PARITY_COUNT - parities_at_hand;
+        return Err(CodeError::TooManyLosses { lost, tolerated: RDP_PARITY_COUNT });
     }
     Ok(match (disks.next(), disks.next()) {
         (Some(one), Some(other)) => Unknown::Two(one.min(other), one.max(other)),

@@ -6,8 +6,8 @@
 //! E) = syndromes. A wanted piece is therefore weights x syndromes, plus, if it is a parity, its own sum over
 //! the columns at hand; the weights are a row of M^-1 for a column, and coefficients x M^-1 for a parity.
 
-use crate::code::PieceSet;
 use crate::kernel::{self, Memory, Shape, TARGETS_MAX};
+use crate::pieces::PieceSet;
 use crate::{Code, CodeError, field, matrix};
 
 /// Up to so many missing columns the work space is on the stack.

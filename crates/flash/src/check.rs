@@ -42,8 +42,8 @@ impl Ftl {
         self.check_blocks()?;
         let programmed: u64 = (0..self.blocks.len() as u32).map(|block| u64::from(self.written(block))).sum();
         let counters = &self.counters;
-        let all = self.programs_before_reset + counters.flash_pages_written();
-        law("pages programmed, by block and by counter", self.programmed_before + programmed, all)?;
+        let all = self.programmed.before_reset + counters.flash_pages_written();
+        law("pages programmed, by block and by counter", self.programmed.before_erase + programmed, all)?;
         let parts = counters.host_pages_written
             + counters.page_copies
             + counters.wear_copies
@@ -90,7 +90,7 @@ impl Ftl {
             let those = self.blocks.iter().filter(|info| info.mode == Mode::Slc);
             those.filter(|info| !in_use || info.state != State::Free).count() as u64
         };
-        law("blocks in SLC mode", u64::from(self.slc_state.blocks), slc(false))?;
-        law("blocks in SLC mode in use", u64::from(self.slc_state.in_use), slc(true))
+        law("blocks in SLC mode", u64::from(self.slc.blocks), slc(false))?;
+        law("blocks in SLC mode in use", u64::from(self.slc.in_use), slc(true))
     }
 }

@@ -5,7 +5,7 @@
 pub struct Counters {
     /// Pages the host wrote.
     pub host_pages_written: u64,
-    /// Of those, tagged as parity.
+    /// How many of those were tagged as parity.
     pub parity_pages_written: u64,
     /// Pages the host read.
     pub host_pages_read: u64,
@@ -13,7 +13,7 @@ pub struct Counters {
     pub host_pages_trimmed: u64,
     /// Valid pages that GC copied, translation pages included.
     pub page_copies: u64,
-    /// Of those, programmed in SLC mode.
+    /// How many of those were programmed in SLC mode.
     pub page_copies_slc: u64,
     /// Valid pages that static wear levelling copied.
     pub wear_copies: u64,
@@ -23,7 +23,7 @@ pub struct Counters {
     pub translation_writes: u64,
     /// Pages programmed: the sum of host pages, copies and translation pages written, by mode of the block.
     pub programs_mlc: u64,
-    /// The same in SLC mode.
+    /// Pages programmed in SLC mode.
     pub programs_slc: u64,
     /// Victim blocks cleaned by GC: the papers' GC operations, or requests.
     pub gc_operations: u64,
@@ -31,7 +31,7 @@ pub struct Counters {
     pub wear_operations: u64,
     /// Blocks erased, all of them.
     pub erases: u64,
-    /// Of those, last programmed in SLC mode.
+    /// How many of those blocks were last programmed in SLC mode.
     pub erases_slc: u64,
     /// Blocks turned from MLC to SLC mode.
     pub slc_conversions: u64,

@@ -55,7 +55,7 @@ impl BlackBox {
     }
 }
 
-/// What to make.
+/// What kind of device to make.
 #[derive(Clone, PartialEq, Debug)]
 pub enum DeviceConfig {
     /// An SSD down to its flash.

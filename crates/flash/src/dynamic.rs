@@ -3,40 +3,20 @@
 use crate::config::SsdConfig;
 use crate::counters::Counters;
 use crate::ghost::{Ghosts, KNOTS, Knot};
-use crate::slc::SlcCap;
-use crate::stream::Separation;
-
-/// The cap chosen online (L-17; left to future work by the paper), for any workload.
-///
-/// Small copies of the SSD (*ghosts*) simulate a sample of the host's writes, each with another cap. So there
-/// is a curve of write amplification and wear over the cap at any time. The cap with the least wear is taken
-/// among those that keep the limit: write amplification at most `slack` above that without SLC mode. It is
-/// chosen anew after each *interval*, in which as many pages are written as are mapped.
-///
-/// Ghosts are small, so they are right to a few hundredths only. What the limit counts from, and whether it
-/// is kept, is therefore measured on the SSD itself. It works without SLC mode at first, in batches of eight
-/// intervals, until two batches agree; their mean is the *base*. From then on the ghost without SLC mode
-/// tells how much the base has changed, and the largest cap allowed follows the SSD's own write
-/// amplification, and its wear corrects what the ghosts say of wear. SLC mode that may pay as far as the
-/// ghosts can tell is tried; if it does not on the SSD, it ends. When the mapped pages or the ghost's write
-/// amplification change by a tenth, all of this begins anew.
-#[derive(Clone, Copy, PartialEq, Debug)]
-pub struct DynamicCap {
-    /// How much more write amplification than without SLC mode is acceptable; infinite for the least wear.
-    pub slack: f64,
-}
+use crate::slc::{CapChooser, SlcCap};
+use crate::stream::{Separation, Tag};
 
 /// What chooses the dynamic cap of a domain.
 #[derive(Clone, Debug)]
 pub(crate) struct Planner {
-    pub(crate) ghosts: Ghosts,
+    ghosts: Ghosts,
     governor: Governor,
     stress_ratio: f64,
 }
 
 impl Planner {
-    /// For a domain of a checked configuration; `None` if nothing has to be chosen.
-    pub(crate) fn new(config: &SsdConfig) -> Option<Box<Self>> {
+    /// Makes the planner of a domain of a checked configuration; `None` if nothing has to be chosen.
+    pub(crate) fn of(config: &SsdConfig) -> Option<Box<dyn CapChooser>> {
         let slc = config.slc.as_ref()?;
         match &slc.cap {
             SlcCap::Share(_) => None,
@@ -48,9 +28,18 @@ impl Planner {
             })),
         }
     }
+}
 
-    /// After an interval: the cap, as a share of all blocks.
-    pub(crate) fn plan(&mut self, recent: &Counters, mapped: u32) -> f64 {
+impl CapChooser for Planner {
+    fn written(&mut self, lpn: u32, tag: Tag) {
+        self.ghosts.write(lpn, tag);
+    }
+
+    fn trimmed(&mut self, lpn: u32) {
+        self.ghosts.trim(lpn);
+    }
+
+    fn plan(&mut self, recent: &Counters, mapped: u32) -> f64 {
         let in_mlc_mode = self.stress_ratio * recent.host_pages_written as f64;
         let measured = Interval {
             amplification: recent.write_amplification(),
@@ -65,10 +54,18 @@ impl Planner {
                 0.0
             }
             Decision::Wait => 0.0,
-            // All parity in SLC mode: no cap saves conversions.
+            // All parity may be in SLC mode. Having no cap saves conversions.
             Decision::Share(1.0) => 1.0,
             Decision::Share(share) => share * self.ghosts.slc_share(),
         }
+    }
+
+    fn bytes(&self) -> usize {
+        self.ghosts.bytes()
+    }
+
+    fn copy(&self) -> Box<dyn CapChooser> {
+        Box::new(self.clone())
     }
 }
 
@@ -78,41 +75,41 @@ const BATCH: u32 = 8;
 const BATCHES_MAX: u32 = 5;
 /// Write amplification has settled when two batches differ by less than this (a logarithm).
 const SETTLED: f64 = 0.005;
-/// Intervals after the first choice until the SSD has followed.
+/// So many intervals after the first choice the SSD has followed it.
 const FOLLOWING: u32 = 4;
-/// What is aimed at stays below the limit by this share of the write amplification.
+/// The governor aims below the limit, by this share of the write amplification.
 const MARGIN: f64 = 0.0015;
-/// Share of an error that is corrected per interval.
+/// This share of an error is corrected per interval.
 const GAIN: f64 = 0.3;
-/// Least ceiling, from which it can grow again.
+/// The ceiling does not fall below this share, so that it can grow again.
 const LEAST: f64 = 1.0 / 64.0;
-/// SLC mode must save this share of the wear.
+/// SLC mode pays if it saves this share of the wear.
 const WORTH: f64 = 0.002;
-/// It must have failed to in so many more intervals than not, for what the ghosts say to be refuted.
+/// What the ghosts say is refuted when SLC mode has not paid in so many more intervals than it has.
 const REFUTED: u32 = 6;
-/// Least share from which the SSD's wear says something of larger ones.
+/// From this share on the SSD's wear says something of larger shares.
 const TELLING: f64 = 0.1;
-/// Changes above this start everything anew.
+/// A relative change of more than this starts everything anew.
 const CHANGED: f64 = 0.1;
 
 /// What was measured on the SSD in an interval.
 #[derive(Clone, Copy, PartialEq, Debug)]
 struct Interval {
-    /// Write amplification.
+    /// The write amplification in this interval.
     amplification: f64,
     /// Wear per page the host wrote, in pages in MLC mode.
     wear: f64,
     mapped: f64,
-    /// Changes of the ghosts' write amplification up to here (a logarithm) may be chance.
+    /// A change of the ghosts' write amplification up to this (a logarithm) may be chance.
     chance: f64,
 }
 
-/// Write amplification without SLC mode.
+/// The write amplification without SLC mode.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 struct Base {
-    /// Of the SSD.
+    /// The SSD's, as measured.
     real: f64,
-    /// Of the ghost.
+    /// That of the ghost without SLC mode.
     ghost: f64,
 }
 
@@ -120,11 +117,11 @@ struct Base {
 #[derive(Clone, Copy, PartialEq, Debug)]
 struct Governor {
     slack: f64,
-    /// Intervals since everything started anew, or since there is a base.
+    /// Counts intervals since everything started anew, or since there is a base.
     intervals: u32,
-    /// Mapped pages when everything started anew.
+    /// How many pages were mapped when everything started anew.
     mapped: f64,
-    /// The batch under way, its mean so far, and the one before.
+    /// The mean of the batch under way so far, and that of the batch before.
     batch: Base,
     before: Option<Base>,
     base: Option<Base>,
@@ -135,18 +132,18 @@ struct Governor {
     /// By how much the SSD's wear differs from what the ghosts say, as a logarithm, in proportion
     /// to the share.
     tilt: f64,
-    /// By how many there were more intervals in which SLC mode did not pay than others; never below 0.
+    /// How many more intervals there were in which SLC mode did not pay than in which it did; never below 0.
     worse: u32,
 }
 
-/// What the governor wants.
+/// What the governor decides after an interval.
 #[derive(Clone, Copy, PartialEq, Debug)]
 enum Decision {
-    /// No SLC mode yet, and the ghosts' averages begin anew.
+    /// There is no SLC mode yet, and the ghosts' averages begin anew.
     Anew,
-    /// No SLC mode yet.
+    /// There is no SLC mode yet.
     Wait,
-    /// This share of the blocks that would be in SLC mode without a cap.
+    /// The cap is this share of the blocks that would be in SLC mode without one.
     Share(f64),
 }
 
@@ -166,7 +163,7 @@ impl Governor {
         }
     }
 
-    /// After an interval, with what the ghosts found.
+    /// Decides after an interval, with what the ghosts found.
     fn decide(&mut self, measured: &Interval, curve: &[Knot; KNOTS]) -> Decision {
         let ghost = curve[0].amplification;
         if self.is_outdated(measured, ghost) {
@@ -180,7 +177,8 @@ impl Governor {
         }
         let share = if self.worse < REFUTED { self.choose(curve) } else { 0.0 };
         if share == 0.0 && self.share > 0.0 {
-            self.worse = REFUTED; // not to be tried again and again
+            // It is not to be tried again and again.
+            self.worse = REFUTED;
         }
         self.share = share;
         Decision::Share(share)
@@ -191,13 +189,13 @@ impl Governor {
         (measured.mapped - self.mapped).abs() > CHANGED * self.mapped || self.base.is_some_and(changed)
     }
 
-    /// Batch by batch, until there is a base.
+    /// Goes on batch by batch until there is a base.
     fn learn(&mut self, measured: &Interval, curve: &[Knot; KNOTS]) -> Decision {
         self.batch.real += measured.amplification / f64::from(BATCH);
         if !self.intervals.is_multiple_of(BATCH) {
             return Decision::Wait;
         }
-        // Averaged since the batch began.
+        // The ghosts average since the batch began.
         self.batch.ghost = curve[0].amplification;
         let Base { real, ghost } = std::mem::take(&mut self.batch);
         let before = self.before.replace(Base { real, ghost });
@@ -208,13 +206,13 @@ impl Governor {
         self.base = Some(Base { real: 0.5 * (real + before.real), ghost: 0.5 * (ghost + before.ghost) });
         self.intervals = 0;
         self.ceiling = self.first_ceiling(curve);
-        // Where the ghosts see a loss that may be chance, it is tried.
+        // Where the ghosts see a loss that may be chance, SLC mode is tried.
         self.tilt = -2.0 * measured.chance / self.ceiling;
         self.share = self.choose(curve);
         Decision::Share(self.share)
     }
 
-    /// What the SSD itself says of the share chosen.
+    /// Learns from what the SSD itself says of the share chosen.
     fn correct(&mut self, measured: &Interval, curve: &[Knot; KNOTS], base: &Base) {
         let ghost = curve[0].amplification;
         let change = (ghost / base.ghost).ln();
@@ -231,9 +229,10 @@ impl Governor {
         let limit = base * (1.0 + self.slack) * (1.0 - MARGIN);
         let error = (limit / measured.amplification).ln();
         if !error.is_finite() || error > 0.0 && self.share < self.ceiling {
-            return; // room that nobody asks for
+            // Nobody asks for this room.
+            return;
         }
-        // As if the increase were in proportion to the share.
+        // The increase is taken to be in proportion to the share.
         let part = (error / self.slack.ln_1p().max(MARGIN)).clamp(-1.0, 1.0);
         self.ceiling = (self.ceiling.min(self.share) * (GAIN * part).exp()).clamp(LEAST, 1.0);
     }
@@ -245,7 +244,7 @@ impl Governor {
         within.last().unwrap_or(LEAST)
     }
 
-    /// The share with the least wear up to the ceiling.
+    /// Finds the share with the least wear up to the ceiling.
     fn choose(&self, curve: &[Knot; KNOTS]) -> f64 {
         let threshold = if self.share > 0.0 { 0.0 } else { WORTH };
         let none = (0.0, curve[0].wear * (1.0 - threshold));
@@ -256,13 +255,13 @@ impl Governor {
     }
 }
 
-/// Shares up to a largest one, in small steps.
+/// Lists shares up to a largest one, in small steps.
 fn shares(most: f64) -> impl Iterator<Item = f64> {
     const STEPS: u32 = 256;
     (1..=STEPS).map(move |step| most * f64::from(step) / f64::from(STEPS))
 }
 
-/// The curve at a share, linear between knots.
+/// Reads the curve at a share; it is linear between knots.
 fn between(curve: &[Knot; KNOTS], share: f64) -> Knot {
     let above = curve.iter().position(|knot| knot.share >= share).unwrap_or(KNOTS - 1);
     let (low, high) = (curve[above.saturating_sub(1)], curve[above]);

@@ -46,7 +46,7 @@ impl List {
 /// way `b % ways`.
 #[derive(Clone, Debug)]
 pub(crate) struct FreeBlocks {
-    /// At way * 2 + mode.
+    /// The blocks of a way and mode are at way * 2 + mode.
     lists: Vec<List>,
     ways: u32,
     counts: [u32; 2],
@@ -75,7 +75,7 @@ impl FreeBlocks {
         self.list(way, mode).push(block, erases);
     }
 
-    /// A block last programmed in this mode, of this way if there is one.
+    /// Takes a block that was last programmed in this mode, of this way if there is one.
     pub(crate) fn take(&mut self, way: u32, mode: Mode) -> Option<u32> {
         if self.counts[mode.index()] == 0 {
             return None;
@@ -86,7 +86,8 @@ impl FreeBlocks {
         Some(block)
     }
 
-    /// Takes out the one for which `worth` is largest, the lowest number of equals, with its mode.
+    /// Takes out the block for which `worth` is largest, with its mode; of equals the one of
+    /// the lowest number.
     pub(crate) fn take_best(&mut self, worth: impl Fn(u32) -> u32) -> Option<(u32, Mode)> {
         let all = self.lists.iter().flat_map(List::blocks);
         let block = all.max_by_key(|&block| (worth(block), Reverse(block)))?;

@@ -13,22 +13,21 @@
 
 use crate::config::{GcFrontier, SsdConfig};
 use crate::counters::Counters;
-use crate::dynamic::Planner;
 use crate::free::FreeBlocks;
 use crate::mapping::{Change, Lookup, MappingCache};
-use crate::slc::{Mode, SlcOptions};
+use crate::slc::{CapChooser, Mode, SlcOptions};
 use crate::stream::{SlotTable, Tag};
 use crate::timing::Media;
 use crate::victims::Victims;
 
-/// No physical page, no block.
+/// Stands for no physical page, and for no block.
 pub(crate) const NONE: u32 = u32::MAX;
-/// The slot of translation pages, beyond all that hosts can have.
+/// The slot of translation pages. It lies beyond all slots that hosts can have.
 const TRANSLATION_SLOT: u8 = 18;
-/// Slots there may be.
+/// How many slots there may be.
 pub(crate) const SLOTS: usize = TRANSLATION_SLOT as usize + 1;
 
-/// What a block is.
+/// What a block is used for now.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum State {
     Free,
@@ -42,18 +41,18 @@ pub(crate) struct BlockInfo {
     pub valid: u16,
     pub slot: u8,
     pub state: State,
-    /// How it is programmed; of a free block, how it was.
+    /// How it is programmed; a free block has the mode it had.
     pub mode: Mode,
 }
 
 /// What a frontier is for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Purpose {
-    /// The host's writes, and GC's with [`GcFrontier::Shared`].
+    /// It takes the host's writes, and GC's with [`GcFrontier::Shared`].
     Host,
-    /// GC's with [`GcFrontier::Separate`].
+    /// It takes GC's writes with [`GcFrontier::Separate`].
     Gc,
-    /// Static wear levelling.
+    /// It takes what static wear levelling moves.
     Levelling,
 }
 
@@ -80,64 +79,102 @@ pub(crate) struct Ftl {
     pub(crate) map: Vec<u32>,
     pub(crate) owners: Vec<u32>,
     pub(crate) blocks: Vec<BlockInfo>,
-    pub(crate) erases: Vec<u32>,
-    /// Host page writes when the block was opened.
-    pub(crate) opened: Vec<u64>,
     pub(crate) open: Vec<Open>,
     pub(crate) free: FreeBlocks,
     pub(crate) victims: Victims,
     pub(crate) slots: SlotTable,
     pub(crate) cache: Option<MappingCache>,
     pub(crate) counters: Counters,
-    /// Host page writes and trims so far; never reset.
+    /// Counts the host's page writes and trims so far; it is never reset.
     pub(crate) clock: u64,
+    /// Pages of the host that are mapped.
+    pub(crate) mapped: u32,
     pub(crate) logical_pages: u32,
     pub(crate) pages_per_block: u32,
-    /// Turns page numbers into block numbers by multiplication.
+    /// Turns page numbers into block numbers by a multiplication.
     reciprocal: u64,
-    pub(crate) ways: u32,
-    pub(crate) next_way: [u32; SLOTS],
-    pub(crate) free_min: u32,
-    pub(crate) gc_frontier: GcFrontier,
-    pub(crate) mapped: u32,
-    pub(crate) slc: Option<SlcOptions>,
-    pub(crate) slc_state: SlcState,
-    /// For the dynamic cap.
-    pub(crate) planner: Option<Box<Planner>>,
-    pub(crate) parity_classes: u8,
+    pub(crate) ways: Ways,
+    pub(crate) slc: Slc,
+    parity: ParityClasses,
+    pub(crate) wear: Wear,
+    pub(crate) gc: GcState,
+    pub(crate) programmed: Programmed,
+}
+
+/// Ways take turns.
+#[derive(Clone, Debug)]
+pub(crate) struct Ways {
+    pub count: u32,
+    /// The next one of each slot.
+    pub next: [u32; SLOTS],
+}
+
+/// Classes of parity that the device itself tells apart.
+#[derive(Clone, Debug)]
+struct ParityClasses {
+    count: u8,
+    /// Host page writes when each block was opened.
+    opened: Vec<u64>,
     /// Mean time between writes of a parity page, in host page writes.
-    parity_life: f64,
-    pub(crate) levelling_spread: Option<u32>,
-    pub(crate) erases_since_levelling: u32,
-    /// Pages programmed before their blocks were last erased, and pages of open blocks not programmed yet:
-    /// for the laws.
-    pub(crate) programmed_before: u64,
-    /// The counters' base: programs before they were last reset.
-    pub(crate) programs_before_reset: u64,
-    /// GC's copy of its victim's owners, and the pages it moved.
-    pub(crate) scratch: Vec<u32>,
+    life: f64,
+}
+
+/// Erases, and static wear levelling.
+#[derive(Clone, Debug)]
+pub(crate) struct Wear {
+    /// The erases of each block.
+    pub erases: Vec<u32>,
+    /// Cold blocks are moved from this difference of erases on; `None` is never.
+    pub spread: Option<u32>,
+    /// Erases since levelling looked for cold blocks.
+    pub erases_since: u32,
+}
+
+/// What GC is told, and works with.
+#[derive(Clone, Debug)]
+pub(crate) struct GcState {
+    /// Free blocks below which it makes room.
+    pub free_min: u32,
+    /// Where its copies go.
+    pub frontier: GcFrontier,
+    /// A copy of the victim's owners, and then the pages that were moved.
+    pub scratch: Vec<u32>,
     /// Victims collected for the room that is being made.
-    pub(crate) effort: u32,
+    pub effort: u32,
+}
+
+/// Programs that the counters do not have. The laws that `check.rs` tests need them.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Programmed {
+    /// Pages programmed before their blocks were last erased, and pages of open blocks not programmed yet.
+    pub before_erase: u64,
+    /// The counters' base: programs before they were last reset.
+    pub before_reset: u64,
 }
 
 /// Blocks in SLC mode.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct SlcState {
-    /// The most there may be in use.
+#[derive(Clone, Debug)]
+pub(crate) struct Slc {
+    /// `None` if there is no SLC mode.
+    pub options: Option<SlcOptions>,
+    /// Chooses the dynamic cap.
+    pub chooser: Option<Box<dyn CapChooser>>,
+    /// So many may be in use.
     pub cap: u32,
-    /// All, free ones included.
+    /// So many there are, free ones included.
     pub blocks: u32,
-    /// Open and closed ones.
+    /// So many are open or closed.
     pub in_use: u32,
-    /// No space for one more was found since the last erase.
+    /// Whether no space for one more was found since the last erase.
     pub denied: bool,
-    /// Counters when it was last chosen.
+    /// The counters when the cap was last chosen.
     pub seen: Counters,
 }
 
 impl Ftl {
-    /// The first or any other domain of a checked configuration.
-    pub(crate) fn new(config: &SsdConfig, domain: u32) -> Self {
+    /// Makes a domain, the first or any other, of a checked configuration; `chooser` is what chooses a
+    /// dynamic cap.
+    pub(crate) fn new(config: &SsdConfig, domain: u32, chooser: Option<Box<dyn CapChooser>>) -> Self {
         let domains = u64::from(config.domains);
         let own =
             config.logical_pages / domains + u64::from(u64::from(domain) < config.logical_pages % domains);
@@ -160,8 +197,6 @@ impl Ftl {
             map: vec![NONE; nobody as usize + 1],
             owners: vec![nobody; physical_pages],
             blocks: vec![info; blocks as usize],
-            erases: vec![0; blocks as usize],
-            opened: vec![0; blocks as usize],
             open: vec![Open::NOTHING; 3 * SLOTS * 2 * config.ways as usize],
             free,
             victims: Victims::new(config.gc, blocks, pages_per_block, config.seed ^ u64::from(domain)),
@@ -169,25 +204,37 @@ impl Ftl {
             cache,
             counters: Counters::default(),
             clock: 0,
+            mapped: 0,
             logical_pages,
             pages_per_block,
             reciprocal: u64::MAX / u64::from(pages_per_block) + 1,
-            ways: config.ways,
-            next_way: [0; SLOTS],
-            free_min: config.domain_free_blocks_min(),
-            gc_frontier: config.gc_frontier,
-            mapped: 0,
-            slc: config.slc,
-            slc_state: SlcState::default(),
-            planner: Planner::new(config),
-            parity_classes: config.streams.parity_classes,
-            parity_life: 0.0,
-            levelling_spread: config.wear_levelling.static_spread,
-            erases_since_levelling: 0,
-            programmed_before: 0,
-            programs_before_reset: 0,
-            scratch: vec![0; pages_per_block as usize],
-            effort: 0,
+            ways: Ways { count: config.ways, next: [0; SLOTS] },
+            slc: Slc {
+                options: config.slc,
+                chooser,
+                cap: 0,
+                blocks: 0,
+                in_use: 0,
+                denied: false,
+                seen: Counters::default(),
+            },
+            parity: ParityClasses {
+                count: config.streams.parity_classes,
+                opened: vec![0; blocks as usize],
+                life: 0.0,
+            },
+            wear: Wear {
+                erases: vec![0; blocks as usize],
+                spread: config.wear_levelling.static_spread,
+                erases_since: 0,
+            },
+            gc: GcState {
+                free_min: config.domain_free_blocks_min(),
+                frontier: config.gc_frontier,
+                scratch: vec![0; pages_per_block as usize],
+                effort: 0,
+            },
+            programmed: Programmed::default(),
         };
         ftl.start_slc();
         ftl
@@ -206,7 +253,7 @@ impl Ftl {
     /// The space its valid pages take, in pages of a block in MLC mode.
     #[inline]
     pub(crate) fn key_of(&self, info: BlockInfo) -> u32 {
-        match (info.mode, &self.slc) {
+        match (info.mode, &self.slc.options) {
             (Mode::Slc, Some(slc)) => u32::from(info.valid) * (self.pages_per_block / slc.pages_per_block),
             (Mode::Slc, None) | (Mode::Mlc, _) => u32::from(info.valid),
         }
@@ -214,7 +261,7 @@ impl Ftl {
 
     /// Pages of a block in this mode.
     pub(crate) fn capacity(&self, mode: Mode) -> u32 {
-        match (mode, &self.slc) {
+        match (mode, &self.slc.options) {
             (Mode::Slc, Some(slc)) => slc.pages_per_block,
             (Mode::Slc, None) | (Mode::Mlc, _) => self.pages_per_block,
         }
@@ -223,16 +270,16 @@ impl Ftl {
     #[inline]
     pub(crate) fn frontier(&self, purpose: Purpose, slot: u8, mode: Mode, way: u32) -> usize {
         let place = (purpose as usize * SLOTS + usize::from(slot)) * 2 + mode.index();
-        place * self.ways as usize + way as usize
+        place * self.ways.count as usize + way as usize
     }
 
     #[inline]
     pub(crate) fn turn(&mut self, slot: u8) -> u32 {
-        if self.ways == 1 {
+        if self.ways.count == 1 {
             return 0;
         }
-        let way = self.next_way[usize::from(slot)];
-        self.next_way[usize::from(slot)] = if way + 1 == self.ways { 0 } else { way + 1 };
+        let way = self.ways.next[usize::from(slot)];
+        self.ways.next[usize::from(slot)] = if way + 1 == self.ways.count { 0 } else { way + 1 };
         way
     }
 
@@ -244,12 +291,12 @@ impl Ftl {
         let mut slot = self.slots.slot_of(tag);
         if tag.is_parity() {
             self.counters.parity_pages_written += 1;
-            if self.parity_classes > 1 && tag == Tag::Parity(0) {
+            if self.parity.count > 1 && tag == Tag::Parity(0) {
                 slot = self.classify_parity(lpn);
             }
         }
-        if let Some(planner) = &mut self.planner {
-            planner.ghosts.write(lpn, tag);
+        if let Some(chooser) = &mut self.slc.chooser {
+            chooser.written(lpn, tag);
         }
         if self.cache.is_some() {
             self.look_up(lpn, Change::Yes, media);
@@ -259,7 +306,8 @@ impl Ftl {
         media.program(block, mode);
     }
 
-    /// Loads what writing these pages will need, so that the caches have it; a number that means nothing.
+    /// Loads what writing these pages will need, so that the caches have it. The number
+    /// answered means nothing.
     ///
     /// Memory takes a hundred times as long as an instruction, and writes depend on what they load, one after
     /// the other. These loads depend on nothing, so a processor has them under way together.
@@ -273,29 +321,30 @@ impl Ftl {
         }
         for lpn in lpns {
             let block = self.block_of(self.map[lpn as usize]);
-            let Some(info) = self.blocks.get(block as usize) else { continue }; // not mapped
+            // A page that is not mapped has no block.
+            let Some(info) = self.blocks.get(block as usize) else { continue };
             sum ^= u32::from(info.valid) ^ self.victims.warm(block);
         }
         sum
     }
 
-    /// The same for the map's entries of these pages.
+    /// Loads the map's entries of these pages. The number answered means nothing.
     #[inline]
     pub(crate) fn warm_map(&self, lpns: &[u32]) -> u32 {
         lpns.iter().fold(0, |sum, &lpn| sum ^ self.map[lpn as usize])
     }
 
-    /// A frontier with room for a page of the host.
+    /// Finds or makes a frontier with room for a page of the host.
     #[inline]
     fn host_frontier<M: Media>(&mut self, slot: u8, media: &mut M) -> usize {
         let way = self.turn(slot);
-        if self.free.count() >= self.free_min {
-            if self.slc.is_some() && self.slots.is_parity(slot) {
+        if self.free.count() >= self.gc.free_min {
+            if self.slc.options.is_some() && self.slots.is_parity(slot) {
                 let slc = self.frontier(Purpose::Host, slot, Mode::Slc, way);
                 if !self.open[slc].is_full() {
                     return slc;
                 }
-                if self.slc_state.in_use < self.slc_state.cap && !self.slc_state.denied {
+                if self.slc.in_use < self.slc.cap && !self.slc.denied {
                     return self.make_room(slot, way, media);
                 }
             }
@@ -342,7 +391,7 @@ impl Ftl {
         }
     }
 
-    /// The host reads a page; whether it is mapped.
+    /// The host reads a page. Answers whether the page is mapped.
     pub(crate) fn read<M: Media>(&mut self, lpn: u32, media: &mut M) -> bool {
         self.counters.host_pages_read += 1;
         if self.cache.is_some() {
@@ -363,8 +412,8 @@ impl Ftl {
             return;
         }
         self.clock += 1;
-        if let Some(planner) = &mut self.planner {
-            planner.ghosts.trim(lpn);
+        if let Some(chooser) = &mut self.slc.chooser {
+            chooser.trimmed(lpn);
         }
         if self.cache.is_some() {
             self.look_up(lpn, Change::Yes, media);
@@ -397,7 +446,8 @@ impl Ftl {
         }
     }
 
-    /// Writes a translation page. Takes a free block if need be, which the caller has made sure of.
+    /// Writes a translation page. It takes a free block if need be; the caller has made sure that
+    /// there is one.
     pub(crate) fn write_translation<M: Media>(&mut self, page: u32, media: &mut M) {
         // One open block at a time, so that a victim's translation pages take few free blocks; the next on
         // another way.
@@ -411,21 +461,21 @@ impl Ftl {
         media.map_program(block, mode);
     }
 
-    /// The slot for a parity page by how long its last version lived: short-lived parity in low classes.
-    /// Boundaries are the mean life, and powers of four of it, as for ages in SepBIT.
+    /// Chooses the slot of a parity page by how long its last version lived: short-lived parity goes to low
+    /// classes. The boundaries are the mean life and powers of four of it, as those of ages in SepBIT.
     fn classify_parity(&mut self, lpn: u32) -> u8 {
         let page = self.map[lpn as usize];
-        let last = self.parity_classes - 1;
+        let last = self.parity.count - 1;
         if page == NONE {
             return self.slots.slot_of(Tag::Parity(last));
         }
-        let life = (self.clock - self.opened[self.block_of(page) as usize]) as f64;
-        if self.parity_life == 0.0 {
-            self.parity_life = life;
+        let life = (self.clock - self.parity.opened[self.block_of(page) as usize]) as f64;
+        if self.parity.life == 0.0 {
+            self.parity.life = life;
         }
-        self.parity_life += (life - self.parity_life) / 4096.0;
+        self.parity.life += (life - self.parity.life) / 4096.0;
         let mut class = 0;
-        let mut limit = self.parity_life;
+        let mut limit = self.parity.life;
         while class < last && life > limit {
             class += 1;
             limit *= 4.0;
@@ -433,7 +483,7 @@ impl Ftl {
         self.slots.slot_of(Tag::Parity(class))
     }
 
-    /// Closes what is open on a frontier and opens a free block there, of which there must be one.
+    /// Closes what is open on a frontier and opens a free block there. There must be a free block.
     pub(crate) fn renew(&mut self, frontier: usize, slot: u8, mode: Mode, way: u32) {
         self.close(frontier);
         let block = self.take_free(mode, way);
@@ -451,16 +501,16 @@ impl Ftl {
 
     pub(crate) fn open_block(&mut self, frontier: usize, block: u32, slot: u8, mode: Mode) {
         self.blocks[block as usize] = BlockInfo { valid: 0, slot, state: State::Open, mode };
-        self.opened[block as usize] = self.clock;
+        self.parity.opened[block as usize] = self.clock;
         if mode == Mode::Slc {
-            self.slc_state.in_use += 1;
+            self.slc.in_use += 1;
         }
         let next = block * self.pages_per_block;
         self.open[frontier] = Open { next, end: next + self.capacity(mode), block };
     }
 
-    /// A free block to be programmed in this mode (P-07: one that was in this mode already, else
-    /// a converted one).
+    /// Takes a free block to be programmed in this mode (P-07: one that was in this mode already, else a
+    /// converted one).
     fn take_free(&mut self, mode: Mode, way: u32) -> u32 {
         if let Some(block) = self.free.take(way, mode) {
             return block;
@@ -483,11 +533,11 @@ impl Ftl {
     pub(crate) fn note_mode(&mut self, from: Mode, to: Mode) {
         match (from, to) {
             (Mode::Mlc, Mode::Slc) => {
-                self.slc_state.blocks += 1;
+                self.slc.blocks += 1;
                 self.counters.slc_conversions += 1;
             }
             (Mode::Slc, Mode::Mlc) => {
-                self.slc_state.blocks -= 1;
+                self.slc.blocks -= 1;
                 self.counters.mlc_conversions += 1;
             }
             (Mode::Mlc, Mode::Mlc) | (Mode::Slc, Mode::Slc) => {}
@@ -496,10 +546,10 @@ impl Ftl {
 
     /// Bytes of memory that grow with the flash.
     pub(crate) fn bytes(&self) -> usize {
-        (self.map.len() + self.owners.len() + self.erases.len()) * 4
+        (self.map.len() + self.owners.len() + self.wear.erases.len()) * 4
             + self.blocks.len() * (size_of::<BlockInfo>() + 8)
             + self.victims.bytes()
             + self.cache.as_ref().map_or(0, MappingCache::bytes)
-            + self.planner.as_ref().map_or(0, |planner| planner.ghosts.bytes())
+            + self.slc.chooser.as_ref().map_or(0, |chooser| chooser.bytes())
     }
 }

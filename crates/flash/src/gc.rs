@@ -14,7 +14,7 @@ use crate::slc::{Mode, SlcCap};
 use crate::timing::Media;
 use crate::wear;
 
-/// Whose copies they are.
+/// On whose behalf pages are copied.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Cause {
     Gc,
@@ -26,7 +26,7 @@ impl Ftl {
     #[cold]
     #[inline(never)]
     pub(crate) fn make_room<M: Media>(&mut self, slot: u8, way: u32, media: &mut M) -> usize {
-        self.effort = 0;
+        self.gc.effort = 0;
         loop {
             self.keep_free(media);
             let slc = self.frontier(Purpose::Host, slot, Mode::Slc, way);
@@ -35,19 +35,20 @@ impl Ftl {
             }
             // What may be in SLC mode does not go into an MLC block, be there room in one or not.
             let mode = self.mode_for_new(slot);
-            if self.slc_state.cap == 0 {
-                self.close(slc); // a full block, which nobody would close any more
+            if self.slc.cap == 0 {
+                // Nobody else would close this full block any more.
+                self.close(slc);
             }
             let frontier = self.frontier(Purpose::Host, slot, mode, way);
             if !self.open[frontier].is_full() {
                 return frontier;
             }
-            if self.free.count() > self.free_min {
+            if self.free.count() > self.gc.free_min {
                 self.renew(frontier, slot, mode, way);
                 return frontier;
             }
             self.collect(media);
-            if self.levelling_spread.is_some() {
+            if self.wear.spread.is_some() {
                 self.level(media);
             }
         }
@@ -55,7 +56,7 @@ impl Ftl {
 
     /// Collects until there are as many free blocks as there should be.
     pub(crate) fn keep_free<M: Media>(&mut self, media: &mut M) {
-        while self.free.count() < self.free_min {
+        while self.free.count() < self.gc.free_min {
             self.collect(media);
         }
     }
@@ -64,16 +65,16 @@ impl Ftl {
     /// full blocks, and translation pages that GC writes, can otherwise go in circles on an SSD with hardly
     /// any spare space.
     fn must_gain(&self) -> bool {
-        self.effort > (self.blocks.len() as u32 / 4).max(64)
+        self.gc.effort > (self.blocks.len() as u32 / 4).max(64)
     }
 
     /// Cleans one victim: one GC operation.
     pub(crate) fn collect<M: Media>(&mut self, media: &mut M) {
-        self.effort += 1;
+        self.gc.effort += 1;
         let mut best = {
             let Self { victims, blocks, .. } = self;
             let blocks: &[_] = blocks;
-            let scale = self.slc.map_or(1, |slc| self.pages_per_block / slc.pages_per_block);
+            let scale = self.slc.options.map_or(1, |slc| self.pages_per_block / slc.pages_per_block);
             victims.choose(self.clock, |block| {
                 let info = blocks[block as usize];
                 u32::from(info.valid) * if info.mode == Mode::Slc { scale } else { 1 }
@@ -82,7 +83,7 @@ impl Ftl {
         let full = self.pages_per_block;
         let mut into = None;
         // FIFO and d-choices go on with other blocks by themselves.
-        let goes_on = self.victims.takes_full_blocks() && self.slc.is_none() && !self.must_gain();
+        let goes_on = self.victims.takes_full_blocks() && self.slc.options.is_none() && !self.must_gain();
         if best.is_none_or(|block| !goes_on && self.key_of(self.blocks[block as usize]) >= full) {
             // The policy's choice would free nothing. Something does: see the module's documentation.
             best = self.victims.all().min_by_key(|&block| self.key_of(self.blocks[block as usize]));
@@ -101,7 +102,7 @@ impl Ftl {
         self.victims.remove(victim);
         let info = self.blocks[victim as usize];
         // What was in SLC mode stays so if the cap allows; what was not had its reasons.
-        let slc_stays = info.mode == Mode::Slc && self.slc_state.in_use <= self.slc_state.cap;
+        let slc_stays = info.mode == Mode::Slc && self.slc.in_use <= self.slc.cap;
         let mode = into.unwrap_or(if slc_stays { Mode::Slc } else { Mode::Mlc });
         if info.valid > 0 {
             self.relocate(victim, cause, mode, media);
@@ -111,7 +112,7 @@ impl Ftl {
 
     fn relocate<M: Media>(&mut self, victim: u32, cause: Cause, mode: Mode, media: &mut M) {
         let info = self.blocks[victim as usize];
-        let purpose = match (cause, self.gc_frontier) {
+        let purpose = match (cause, self.gc.frontier) {
             (Cause::Gc, GcFrontier::Shared) => Purpose::Host,
             (Cause::Gc, GcFrontier::Separate) => Purpose::Gc,
             (Cause::Levelling, _) => Purpose::Levelling,
@@ -120,7 +121,7 @@ impl Ftl {
         let frontier = self.frontier(purpose, info.slot, mode, way);
         let base = victim * self.pages_per_block;
         let end = base + self.capacity(info.mode);
-        let mut scratch = std::mem::take(&mut self.scratch);
+        let mut scratch = std::mem::take(&mut self.gc.scratch);
         let owners = &mut scratch[..(end - base) as usize];
         owners.copy_from_slice(&self.owners[base as usize..end as usize]);
         std::hint::black_box(self.warm_map(owners));
@@ -139,14 +140,14 @@ impl Ftl {
             self.count_copies(cause, mode, moved);
         }
         self.blocks[victim as usize].valid = 0;
-        self.scratch = scratch;
+        self.gc.scratch = scratch;
         if self.cache.is_some() {
             self.update_moved(media);
         }
     }
 
-    /// Copies valid pages until the frontier's block is full or `left` are moved; says how many pages it
-    /// looked at and how many it moved. There is room for one, and one is left.
+    /// Copies valid pages until the frontier's block is full or `left` are moved. Answers how many pages it
+    /// looked at and how many it moved. The frontier has room for one page at least, and one is left.
     #[inline]
     fn copy_run(&mut self, owners: &[u32], first: u32, frontier: usize, left: u32) -> (usize, u32) {
         let open = &mut self.open[frontier];
@@ -166,9 +167,10 @@ impl Ftl {
         for (&lpn, page) in target[..moved].iter().zip(open.next..) {
             self.map[lpn as usize] = page;
         }
-        let moved = moved as u32; // no more than a block's pages
+        // No more than a block's pages are moved.
+        let moved = moved as u32;
         open.next += moved;
-        // Not more than a block's pages.
+        // No more than a block's pages are looked at.
         self.blocks[open.block as usize].valid += moved as u16;
         (read, moved)
     }
@@ -178,7 +180,7 @@ impl Ftl {
             Cause::Gc => self.renew(frontier, slot, mode, way),
             Cause::Levelling => {
                 self.close(frontier);
-                let erases = &self.erases;
+                let erases = &self.wear.erases;
                 let worn = self.free.take_best(|block| erases[block as usize]);
                 let (block, was) = worn.expect("levelling runs when there are free blocks");
                 self.note_mode(was, mode);
@@ -222,37 +224,38 @@ impl Ftl {
         let info = &mut self.blocks[block as usize];
         info.state = State::Free;
         let mode = info.mode;
-        self.slc_state.denied = false;
-        self.programmed_before += u64::from(self.capacity(mode));
+        self.slc.denied = false;
+        self.programmed.before_erase += u64::from(self.capacity(mode));
         self.counters.erases += 1;
-        self.erases[block as usize] += 1;
-        self.erases_since_levelling += 1;
+        self.wear.erases[block as usize] += 1;
+        self.wear.erases_since += 1;
         if mode == Mode::Slc {
             self.counters.erases_slc += 1;
-            self.slc_state.in_use -= 1;
+            self.slc.in_use -= 1;
         }
-        self.free.push(block, mode, self.erases[block as usize]);
+        self.free.push(block, mode, self.wear.erases[block as usize]);
         media.erase(block);
     }
 
     /// Static wear levelling: looks once per eighth of the blocks' erases.
     fn level<M: Media>(&mut self, media: &mut M) {
-        let Some(spread) = self.levelling_spread else { return };
-        if self.erases_since_levelling < (self.blocks.len() as u32 / 8).max(1) {
+        let Some(spread) = self.wear.spread else { return };
+        if self.wear.erases_since < (self.blocks.len() as u32 / 8).max(1) {
             return;
         }
-        self.erases_since_levelling = 0;
-        let worn = wear::WearSpread::of(self.erases.iter().copied()).max;
+        self.wear.erases_since = 0;
+        let worn = wear::WearSpread::of(self.wear.erases.iter().copied()).max;
         let limit = worn.saturating_sub(spread);
         let mut cold: Vec<u32> =
-            self.victims.all().filter(|&block| self.erases[block as usize] < limit).collect();
-        cold.sort_unstable_by_key(|&block| (self.erases[block as usize], block));
+            self.victims.all().filter(|&block| self.wear.erases[block as usize] < limit).collect();
+        cold.sort_unstable_by_key(|&block| (self.wear.erases[block as usize], block));
         // At most one block in 64 each time, so that levelling stays a small part of the work.
         cold.truncate((self.blocks.len() / 64).max(1));
         for block in cold {
             self.keep_free(media);
             if self.free.count() < 2 || self.blocks[block as usize].state != State::Closed {
-                continue; // collected meanwhile
+                // The block was collected meanwhile.
+                continue;
             }
             self.counters.wear_operations += 1;
             let mode = self.blocks[block as usize].mode;
@@ -260,51 +263,51 @@ impl Ftl {
         }
     }
 
-    /// The mode of a block newly opened for the host's pages of a slot.
+    /// Chooses the mode of a block newly opened for the host's pages of a slot.
     fn mode_for_new(&mut self, slot: u8) -> Mode {
-        if self.slc.is_none() || !self.slots.is_parity(slot) {
+        if self.slc.options.is_none() || !self.slots.is_parity(slot) {
             return Mode::Mlc;
         }
         self.choose_cap();
-        let below = self.slc_state.in_use < self.slc_state.cap;
-        self.slc_state.denied = below && !self.slc_has_space();
-        if below && !self.slc_state.denied { Mode::Slc } else { Mode::Mlc }
+        let below = self.slc.in_use < self.slc.cap;
+        self.slc.denied = below && !self.slc_has_space();
+        if below && !self.slc.denied { Mode::Slc } else { Mode::Mlc }
     }
 
-    /// Whether one more block in SLC mode leaves enough space, whatever the cap says: for the pages mapped,
-    /// and one invalid page in each block so that GC gains something.
+    /// Whether one more block in SLC mode leaves enough space, whatever the cap says: space for the pages
+    /// mapped, and for one invalid page in each block, so that GC gains something.
     fn slc_has_space(&self) -> bool {
-        let Some(slc) = &self.slc else { return false };
+        let Some(slc) = &self.slc.options else { return false };
         let blocks = self.blocks.len() as u64;
-        let lost =
-            u64::from(self.slc_state.in_use + 1) * u64::from(self.pages_per_block - slc.pages_per_block);
-        let kept =
-            u64::from(self.free_min) + self.open.iter().filter(|open| open.block != NONE).count() as u64 + 1;
+        let lost = u64::from(self.slc.in_use + 1) * u64::from(self.pages_per_block - slc.pages_per_block);
+        let kept = u64::from(self.gc.free_min)
+            + self.open.iter().filter(|open| open.block != NONE).count() as u64
+            + 1;
         let translation = self.map.len() as u64 - 1 - u64::from(self.logical_pages);
         let needed = u64::from(self.mapped) + translation + kept * u64::from(self.pages_per_block) + blocks;
         blocks * u64::from(self.pages_per_block) >= needed + lost
     }
 
-    /// The static cap; the dynamic one starts at 0.
+    /// Sets the static cap; the dynamic one starts at 0.
     pub(crate) fn start_slc(&mut self) {
-        let Some(slc) = &self.slc else { return };
+        let Some(slc) = &self.slc.options else { return };
         if let SlcCap::Share(share) = slc.cap {
             let pages = self.owners.len() as f64 - f64::from(self.logical_pages);
             let blocks = share * pages / f64::from(self.pages_per_block - slc.pages_per_block);
-            // Not negative, and no more than there are blocks after rounding.
-            self.slc_state.cap = (blocks + 1e-9).floor().max(0.0).min(self.blocks.len() as f64) as u32;
+            // The number is not negative, and after rounding no more than there are blocks.
+            self.slc.cap = (blocks + 1e-9).floor().max(0.0).min(self.blocks.len() as f64) as u32;
         }
     }
 
     /// Chooses the dynamic cap anew when as many pages have been written as are mapped.
     fn choose_cap(&mut self) {
-        let Self { planner: Some(planner), slc_state, counters, mapped, blocks, .. } = self else { return };
-        let recent = counters.since(&slc_state.seen);
-        if recent.host_pages_written < u64::from(*mapped).max(1) {
+        let Some(chooser) = &mut self.slc.chooser else { return };
+        let recent = self.counters.since(&self.slc.seen);
+        if recent.host_pages_written < u64::from(self.mapped).max(1) {
             return;
         }
-        slc_state.seen = *counters;
-        // Neither negative nor more than there are blocks.
-        slc_state.cap = (planner.plan(&recent, *mapped) * blocks.len() as f64).round() as u32;
+        self.slc.seen = self.counters;
+        // The number is neither negative nor more than there are blocks.
+        self.slc.cap = (chooser.plan(&recent, self.mapped) * self.blocks.len() as f64).round() as u32;
     }
 }

@@ -24,21 +24,21 @@ use crate::stream::Tag;
 use crate::timing::Untimed;
 use crate::wear::WearLevelling;
 
-/// Ghosts.
+/// How many ghosts there are.
 pub(crate) const KNOTS: usize = 4;
-/// Caps of the ghosts, as shares of the blocks that the last one has in SLC mode. Write amplification bends
-/// most where it is low.
+/// The caps of the ghosts, as shares of the blocks that the last one has in SLC mode. The curve of write
+/// amplification bends most where the cap is low.
 const SHARES: [f64; KNOTS] = [0.0, 1.0 / 9.0, 4.0 / 9.0, 1.0];
-/// Logical pages of a ghost at least, if one page in 16 suffices for that, and
+/// A ghost has at least so many logical pages, if one page in 16 suffices for that;
 const PAGES_MIN: u64 = 2048;
-/// on larger SSDs.
+/// on larger SSDs it has so many.
 const PAGES: u64 = 8192;
-/// Blocks of a ghost, about.
+/// A ghost has about so many blocks.
 const BLOCKS: u64 = 256;
-/// Intervals over which a figure is averaged, at most.
+/// A figure is averaged over so many intervals at most.
 const AVERAGED: f64 = 16.0;
 
-/// What is known of one cap.
+/// What a ghost found with its cap.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub(crate) struct Knot {
     /// The cap, as a share of the blocks that would be in SLC mode without one.
@@ -49,7 +49,7 @@ pub(crate) struct Knot {
     pub wear: f64,
 }
 
-/// See the module's documentation.
+/// The ghosts of one domain: see the module's documentation.
 #[derive(Clone, Debug)]
 pub(crate) struct Ghosts {
     ftls: Vec<Ftl>,
@@ -63,7 +63,7 @@ pub(crate) struct Ghosts {
 }
 
 impl Ghosts {
-    /// Of a domain of a checked configuration.
+    /// Makes the ghosts of a domain of a checked configuration.
     pub(crate) fn new(config: &SsdConfig, slc: &SlcOptions) -> Self {
         let own = config.domain_pages();
         let bits = |least: u64| (own / least).checked_ilog2().unwrap_or(0);
@@ -72,7 +72,7 @@ impl Ghosts {
         let mut curve = [Knot::default(); KNOTS];
         curve.iter_mut().zip(SHARES).for_each(|(knot, share)| knot.share = share);
         Self {
-            ftls: vec![Ftl::new(&small, 0); KNOTS],
+            ftls: vec![Ftl::new(&small, 0, None); KNOTS],
             stride_bits,
             seen: [Counters::default(); KNOTS],
             stress_ratio: slc.stress_ratio,
@@ -82,12 +82,12 @@ impl Ghosts {
         }
     }
 
-    /// The ghosts' number of a page, if it is in the sample.
+    /// Answers the ghosts' number of a page, if the page is in the sample.
     #[inline]
     fn sampled(&self, lpn: u32) -> Option<u32> {
         let group = lpn >> self.stride_bits;
         let mask = (1u32 << self.stride_bits) - 1;
-        // The high bits of the product depend on all of the group's.
+        // The high bits of the product depend on all bits of the group's number.
         let chosen = group.wrapping_mul(0x9e37_79b9) >> 13;
         (lpn & mask == chosen & mask).then_some(group)
     }
@@ -122,26 +122,26 @@ impl Ghosts {
             knot.wear += weight * (wear - knot.wear);
         }
         let most = &self.ftls[KNOTS - 1];
-        let share = f64::from(most.slc_state.in_use) / most.blocks.len() as f64;
+        let share = f64::from(most.slc.in_use) / most.blocks.len() as f64;
         self.slc_share += weight * (share - self.slc_share);
         self.set_caps();
     }
 
     fn set_caps(&mut self) {
         let Some((last, others)) = self.ftls.split_last_mut() else { return };
-        last.slc_state.cap = last.blocks.len() as u32;
+        last.slc.cap = last.blocks.len() as u32;
         for (ftl, share) in others.iter_mut().zip(SHARES) {
             // Neither negative nor more than there are blocks.
-            ftl.slc_state.cap = (share * self.slc_share * ftl.blocks.len() as f64).round() as u32;
+            ftl.slc.cap = (share * self.slc_share * ftl.blocks.len() as f64).round() as u32;
         }
     }
 
-    /// Averages begin anew.
+    /// Lets all averages begin anew.
     pub(crate) fn forget(&mut self) {
         self.intervals = 0.0;
     }
 
-    /// What was found, by rising share.
+    /// Answers what was found, by rising share.
     pub(crate) fn curve(&self) -> &[Knot; KNOTS] {
         &self.curve
     }
@@ -170,7 +170,7 @@ fn miniature(config: &SsdConfig, slc: &SlcOptions, stride_bits: u32) -> SsdConfi
     let pages_per_block = u64::from(config.geometry.pages_per_block);
     let kept = u64::from(config.domain_free_blocks_min()) * pages_per_block + config.translation_pages();
     let usable = (blocks * pages_per_block - kept) >> stride_bits;
-    // As large as the real ones at most, and not so small that a block's fate is one page's.
+    // A block is at most as large as the real ones, and not so small that its fate is that of one page.
     let slc_pages = (usable / BLOCKS / u64::from(factor)).clamp(4, 1 << 15) as u32;
     let slc_pages = slc_pages.min(slc.pages_per_block);
     let small_block = slc_pages * factor;
@@ -187,7 +187,7 @@ fn miniature(config: &SsdConfig, slc: &SlcOptions, stride_bits: u32) -> SsdConfi
         ..config.clone()
     };
     let scaled = usable.div_ceil(u64::from(small_block)) + u64::from(small.free_blocks_min);
-    // Fewer than the real one has, or some more than its logical pages need: a 32-bit number.
+    // There are fewer than the real one has, or some more than its logical pages need: a 32-bit number.
     small.geometry.blocks_per_plane = scaled.max(small.blocks_needed()) as u32;
     small
 }

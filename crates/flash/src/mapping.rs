@@ -9,7 +9,7 @@
 
 use crate::error::{ConfigError, within};
 
-/// The cache's size.
+/// How large the cache is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct MappingOptions {
     /// Memory for entries, all domains together.
@@ -52,7 +52,7 @@ pub(crate) enum Lookup {
 #[derive(Clone, Debug)]
 pub(crate) struct MappingCache {
     flags: Vec<u8>,
-    /// Entries cached.
+    /// How many entries are cached.
     cached: usize,
     hand: usize,
     capacity: usize,
@@ -97,7 +97,8 @@ impl MappingCache {
 
     fn load(&mut self, lpn: u32, change: Change) -> Lookup {
         let mut write_back = None;
-        // Shrinks again, one entry per miss, what GC made too large; entries not changed go for nothing.
+        // GC may have made the cache too large. It shrinks again by one entry per miss; entries that were not
+        // changed go for nothing.
         for _ in 0..2 {
             if self.cached >= self.capacity && write_back.is_none() {
                 write_back = self.evict();
@@ -108,12 +109,12 @@ impl MappingCache {
         Lookup::Miss { write_back }
     }
 
-    /// The next entry not used since the hand last passed; one at least is cached.
+    /// Finds the next entry that was not used since the hand last passed. One at least is cached.
     fn find_victim(&mut self) -> usize {
         const WORD: usize = 8;
         loop {
             let left = &mut self.flags[self.hand..];
-            // Whole words of nothing cached are passed over at once.
+            // Whole words in which nothing is cached are passed over at once.
             let empty = left.chunks_exact(WORD).take_while(|word| **word == [0; WORD]).count() * WORD;
             let found = left[empty..].iter_mut().position(|flags| {
                 let is_victim = *flags & (CACHED | REFERENCED) == CACHED;
@@ -130,7 +131,7 @@ impl MappingCache {
         }
     }
 
-    /// Throws an entry out; names its translation page if that must be updated, and takes that as done.
+    /// Throws an entry out. Answers its translation page if that must be updated, and takes that as done.
     fn evict(&mut self) -> Option<u32> {
         let place = self.find_victim();
         let flags = self.flags[place];
@@ -167,8 +168,8 @@ impl MappingCache {
         self.changed_pages.dedup();
     }
 
-    /// The same where there is no room to write translation pages: all entries become cached ones, beyond the
-    /// capacity if need be.
+    /// GC has moved these pages, and there is no room to write translation pages: all entries become cached
+    /// ones, beyond the capacity if need be.
     pub(crate) fn moved_and_pinned(&mut self, lpns: &[u32]) {
         for &lpn in lpns {
             let Some(flags) = self.flags.get_mut(lpn as usize) else { continue };

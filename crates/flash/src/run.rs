@@ -159,7 +159,7 @@ impl Run {
         Ok(self.left.iter().any(|&left| left > 0))
     }
 
-    /// All of it, one write at a time.
+    /// Runs all of it, one write at a time.
     pub fn finish(&mut self, ssd: &mut Ssd) -> Result<(), OutOfRange> {
         let mut queue = Queue::new(1);
         while self.step(ssd, u64::MAX, &mut queue, |_| ())? {}

@@ -3,8 +3,10 @@
 //! A block in SLC mode stores one bit per cell: it takes fewer pages, and each page wears the cells less.
 //! What that costs in space comes out of over-provisioning, so it is capped.
 
-use crate::dynamic::DynamicCap;
+use crate::counters::Counters;
 use crate::error::{ConfigError, within};
+use crate::stream::Tag;
+use std::fmt;
 
 /// How a block is programmed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -34,6 +36,51 @@ pub enum SlcCap {
     Share(f64),
     /// Chosen while running; see [`DynamicCap`].
     Dynamic(DynamicCap),
+}
+
+/// The cap chosen online (L-17; left to future work by the paper), for any workload.
+///
+/// Small copies of the SSD (*ghosts*) simulate a sample of the host's writes, each with another cap. So there
+/// is a curve of write amplification and wear over the cap at any time. The cap with the least wear is taken
+/// among those that keep the limit: write amplification at most `slack` above that without SLC mode. It is
+/// chosen anew after each *interval*, in which as many pages are written as are mapped.
+///
+/// Ghosts are small, so they are right to a few hundredths only. What the limit counts from, and whether it
+/// is kept, is therefore measured on the SSD itself. It works without SLC mode at first, in batches of eight
+/// intervals, until two batches agree; their mean is the *base*. From then on the ghost without SLC mode
+/// tells how much the base has changed, and the largest cap allowed follows the SSD's own write
+/// amplification, and its wear corrects what the ghosts say of wear. SLC mode that may pay as far as the
+/// ghosts can tell is tried; if it does not on the SSD, it ends. When the mapped pages or the ghost's write
+/// amplification change by a tenth, all of this begins anew.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct DynamicCap {
+    /// How much more write amplification than without SLC mode is acceptable; infinite for the least wear.
+    pub slack: f64,
+}
+
+/// Chooses a cap while the SSD runs, from what the host does.
+pub(crate) trait CapChooser: fmt::Debug + Send + Sync {
+    /// The host writes a page.
+    fn written(&mut self, lpn: u32, tag: Tag);
+
+    /// The host declares a page unused.
+    fn trimmed(&mut self, lpn: u32);
+
+    /// After an interval: the cap, as a share of all blocks. `recent` is what was counted in the interval,
+    /// and `mapped` pages are mapped now.
+    fn plan(&mut self, recent: &Counters, mapped: u32) -> f64;
+
+    /// Bytes of memory that grow with the flash.
+    fn bytes(&self) -> usize;
+
+    /// The same again, with all that was learned.
+    fn copy(&self) -> Box<dyn CapChooser>;
+}
+
+impl Clone for Box<dyn CapChooser> {
+    fn clone(&self) -> Self {
+        self.copy()
+    }
 }
 
 /// Convertible programming.

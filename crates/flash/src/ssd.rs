@@ -2,6 +2,7 @@
 
 use crate::config::SsdConfig;
 use crate::counters::Counters;
+use crate::dynamic::Planner;
 use crate::error::{BrokenLaw, ConfigError, OutOfRange};
 use crate::ftl::Ftl;
 use crate::stream::Tag;
@@ -28,7 +29,8 @@ impl Ssd {
     /// An empty SSD.
     pub fn new(config: SsdConfig) -> Result<Self, ConfigError> {
         config.check()?;
-        let domains = (0..config.domains).map(|domain| Ftl::new(&config, domain)).collect();
+        let domains =
+            (0..config.domains).map(|domain| Ftl::new(&config, domain, Planner::of(&config))).collect();
         let clock = config.timing.map(|timing| Clock::new(timing, &config.geometry, config.domains));
         Ok(Self { config, domains, clock, erases_before_reset: 0 })
     }
@@ -138,10 +140,10 @@ impl Ssd {
     /// Counts from zero again, for what comes after a warm-up; wear per block stays.
     pub fn reset_counters(&mut self) {
         for ftl in &mut self.domains {
-            ftl.programs_before_reset += ftl.counters.flash_pages_written();
+            ftl.programmed.before_reset += ftl.counters.flash_pages_written();
             self.erases_before_reset += ftl.counters.erases;
             ftl.counters = Counters::default();
-            ftl.slc_state.seen = Counters::default();
+            ftl.slc.seen = Counters::default();
         }
     }
 
@@ -152,7 +154,7 @@ impl Ssd {
 
     /// Erases of each block so far.
     pub fn block_erases(&self) -> impl Iterator<Item = u32> + Clone {
-        self.domains.iter().flat_map(|ftl| ftl.erases.iter().copied())
+        self.domains.iter().flat_map(|ftl| ftl.wear.erases.iter().copied())
     }
 
     /// Mapped pages.
@@ -167,9 +169,8 @@ impl Ssd {
 
     /// Blocks in use in SLC mode, and the most there may be at the moment.
     pub fn slc_blocks(&self) -> (u64, u64) {
-        let add = |sum: (u64, u64), ftl: &Ftl| {
-            (sum.0 + u64::from(ftl.slc_state.in_use), sum.1 + u64::from(ftl.slc_state.cap))
-        };
+        let add =
+            |sum: (u64, u64), ftl: &Ftl| (sum.0 + u64::from(ftl.slc.in_use), sum.1 + u64::from(ftl.slc.cap));
         self.domains.iter().fold((0, 0), add)
     }
 
@@ -187,7 +188,8 @@ impl Ssd {
     /// are the pages programmed, wear is the erases. Takes time in proportion to the flash.
     pub fn check(&self) -> Result<(), BrokenLaw> {
         self.domains.iter().try_for_each(Ftl::check)?;
-        let worn = self.domains.iter().flat_map(|ftl| &ftl.erases).map(|&erases| u64::from(erases)).sum();
+        let worn =
+            self.domains.iter().flat_map(|ftl| &ftl.wear.erases).map(|&erases| u64::from(erases)).sum();
         let expected = self.erases_before_reset + self.counters().erases;
         if worn == expected { Ok(()) } else { Err(BrokenLaw { law: "wear = erases", found: worn, expected }) }
     }

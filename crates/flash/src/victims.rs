@@ -44,13 +44,14 @@ struct Link {
 #[derive(Clone, Debug)]
 pub(crate) struct Victims {
     policy: GcPolicy,
-    /// Links of the blocks, then of the sentinels. For d-choices `prev` is the block's place in `pool`.
+    /// The links of the blocks, then those of the sentinels. For d-choices `prev` is the block's
+    /// place in `pool`.
     links: Vec<Link>,
     blocks: u32,
     key_max: u32,
-    /// No list of a lower key has a block.
+    /// The lists of all lower keys are empty.
     lowest: u32,
-    /// Of each block, when a page of it was last invalidated; for cost-benefit only.
+    /// When a page of each block was last invalidated; for cost-benefit only.
     touched: Vec<u64>,
     pool: Vec<u32>,
     random: Random,
@@ -58,7 +59,7 @@ pub(crate) struct Victims {
 }
 
 impl Victims {
-    /// For `blocks` blocks with keys up to `key_max`.
+    /// Makes the structure for `blocks` blocks with keys up to `key_max`.
     pub(crate) fn new(policy: GcPolicy, blocks: u32, key_max: u32, seed: u64) -> Self {
         let sentinels = match policy {
             GcPolicy::Greedy | GcPolicy::CostBenefit => key_max + 1,
@@ -146,7 +147,7 @@ impl Victims {
         std::iter::successors(first, next).take(AHEAD)
     }
 
-    /// Loads what taking a page from a block will need; a number that means nothing.
+    /// Loads what taking a page from a block will need. The number answered means nothing.
     #[inline]
     pub(crate) fn warm(&self, block: u32) -> u32 {
         let Link { prev, next } = self.links[block as usize];
@@ -154,7 +155,7 @@ impl Victims {
         of(prev) ^ of(next)
     }
 
-    /// A page of a closed block has been invalidated; its key is this now.
+    /// A page of a closed block has been invalidated, and its key is `key` now.
     #[inline]
     pub(crate) fn lower(&mut self, block: u32, key: u32, now: u64) {
         match self.policy {
@@ -188,8 +189,8 @@ impl Victims {
         }
     }
 
-    /// The block to collect, still in the structure; `None` if there is no closed block. `key_of` tells a
-    /// block's key.
+    /// Chooses the block to collect and leaves it in the structure; `None` if there is no closed block.
+    /// `key_of` tells a block's key.
     pub(crate) fn choose(&mut self, now: u64, key_of: impl Fn(u32) -> u32) -> Option<u32> {
         if self.count == 0 {
             return None;
@@ -229,7 +230,7 @@ impl Victims {
             let Some(block) = self.head(key) else { continue };
             let share = f64::from(key) / full;
             let age = (now - self.touched[block as usize] + 1) as f64;
-            // A block without valid pages costs nothing: infinitely good.
+            // A block without valid pages costs nothing, so it is infinitely good.
             let benefit = (1.0 - share) * age / (2.0 * share);
             if best.is_none_or(|(held, _)| benefit > held) {
                 best = Some((benefit, block));
@@ -238,7 +239,7 @@ impl Victims {
         best.map(|(_, block)| block)
     }
 
-    /// All closed blocks, in no order that means anything.
+    /// Lists all closed blocks, in no order that means anything.
     pub(crate) fn all(&self) -> impl Iterator<Item = u32> + '_ {
         let lists = self.links.len() as u32 - self.blocks;
         let linked = (0..lists).flat_map(move |list| {

@@ -46,7 +46,7 @@ pub struct WearSpread {
 }
 
 impl WearSpread {
-    /// Of these erase counts; zeros if there are none.
+    /// Summarizes these erase counts; all is zero if there are none.
     pub fn of(erases: impl Iterator<Item = u32> + Clone) -> Self {
         let count = erases.clone().count().max(1) as f64;
         let mean = erases.clone().map(f64::from).sum::<f64>() / count;

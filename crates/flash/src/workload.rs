@@ -6,7 +6,7 @@ use crate::random::Random;
 /// How the host chooses the page to write.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Pattern {
-    /// All alike.
+    /// All pages alike.
     Uniform,
     /// The page of rank r with a probability in proportion to r^-theta; ranks are scattered over the pages.
     Zipf(f64),

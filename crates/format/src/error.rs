@@ -1,4 +1,4 @@
-//! What can be wrong with bytes, a configuration or a name.
+//! What can be wrong with bytes or a configuration.
 
 use crate::ArrayUuid;
 use block::Epoch;
@@ -114,25 +114,4 @@ fn beginning(bytes: &[u8; 8]) -> String {
     } else {
         format!("something that begins with \"{}\"", bytes.escape_ascii())
     }
-}
-
-/// Why a text is not a name or an identity of this format.
-#[derive(Clone, PartialEq, Eq, Debug, Error)]
-pub enum ParseError {
-    /// Not one of a fixed set of names.
-    #[error("{what}: found {found:?}, expected {expected}")]
-    Name {
-        /// What the name stands for.
-        what: &'static str,
-        /// The text.
-        found: String,
-        /// The names.
-        expected: &'static str,
-    },
-    /// Not a UUID.
-    #[error("array UUID: found {found:?}, expected 8-4-4-4-12 hexadecimal digits")]
-    Uuid {
-        /// The text.
-        found: String,
-    },
 }

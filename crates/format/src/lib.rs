@@ -27,6 +27,7 @@ mod frame;
 mod layout;
 mod list;
 mod names;
+mod parse;
 mod record;
 mod superblock;
 mod tables;
@@ -41,12 +42,13 @@ pub use config::{
     UNIT_ROWS_MAX, UNITS_SPARE,
 };
 pub use crc::{chunk_checksum, crc32c};
-pub use error::{FormatError, ParseError};
+pub use error::FormatError;
 pub use frame::{
     FRAME_RECORD_BYTES, Frame, FrameBuilder, FrameExpect, FrameStamp, decode_frame, record_fits,
 };
 pub use list::{ListItem, decode_list, delta_item_words};
 pub use names::{CheckpointKind, CodeKind, Consistency, LayoutKind, MemberState, PageKind, Role, SchemeKind};
+pub use parse::ParseError;
 pub use record::{ElasticMember, InPlacePiece, LogMember, Record, RecordRef};
 pub use superblock::{
     FaultRecord, MEMBERS_MAX, MemberEntry, NAME_BYTES_MAX, SUPERBLOCK_OFFSETS, ScrubRecord, Superblock,

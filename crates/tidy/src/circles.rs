@@ -1,8 +1,8 @@
 //! Modules that need one another in a circle.
 //!
-//! A module and its own children may name each other: they are one room. Among the children of one module the paths
-//! written down (`crate::`, `super::`, `self::`) must lead one way; a name that a parent imports counts as the child's that it
-//! comes from. What methods of one type call in different files is not seen.
+//! A module and its own children may name each other: they are one room. Among the children of one module the
+//! paths written down (`crate::`, `super::`, `self::`) must lead one way; a name that a parent imports counts
+//! as the child's that it comes from. What methods of one type call in different files is not seen.
 
 use crate::mask::product_code;
 use std::collections::{BTreeMap, BTreeSet};
@@ -142,7 +142,8 @@ fn words(text: &str) -> impl Iterator<Item = (usize, &str)> {
         .map(move |word| (word.as_ptr().addr() - text.as_ptr().addr(), word))
 }
 
-/// The leaves of the path or use tree at the beginning of `text`, each with the name it is known by; returns what follows.
+/// The leaves of the path or use tree at the beginning of `text`, each with the name it is known by; returns
+/// what follows.
 fn tree<'a>(text: &'a str, path: &mut Vec<String>, leaves: &mut Vec<(Vec<String>, String)>) -> &'a str {
     let depth = path.len();
     let mut rest = text;

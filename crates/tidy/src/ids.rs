@@ -3,7 +3,8 @@
 /// The letters that begin an id; each is a section of `docs/requirements.md`.
 const AREAS: &str = "ABCEHKLMPRWX";
 
-/// The ids that a text cites, each with its line (from 1), in order: a letter, a hyphen and exactly two digits.
+/// The ids that a text cites, each with its line (from 1), in order: a letter, a hyphen and
+/// exactly two digits.
 pub fn cited(text: &str) -> Vec<(usize, String)> {
     let mut found = Vec::new();
     for (number, line) in text.lines().enumerate() {
@@ -21,6 +22,21 @@ pub fn declared(page: &str) -> Vec<String> {
         .filter(|(id, _)| cited(id).len() == 1)
         .map(|(id, _)| id.to_owned())
         .collect()
+}
+
+/// The functions of a source whose name begins with an id (`m10_..`), each with its line (from 1).
+pub fn named_by_an_id(source: &str) -> Vec<(usize, String)> {
+    let begins_so = |name: &str| {
+        let mut letters = name.chars();
+        letters.next().is_some_and(|c| AREAS.contains(c.to_ascii_uppercase()))
+            && letters.by_ref().take(2).filter(char::is_ascii_digit).count() == 2
+            && letters.next() == Some('_')
+    };
+    let name = |line: &str| {
+        line.trim_start().strip_prefix("fn ").map(|rest| rest.split('(').next().unwrap_or("").to_owned())
+    };
+    let names = source.lines().enumerate().filter_map(|(number, line)| Some((number + 1, name(line)?)));
+    names.filter(|(_, name)| begins_so(name)).collect()
 }
 
 fn id_around(line: &str, hyphen: usize) -> Option<String> {
@@ -49,6 +65,14 @@ mod tests {
     #[test]
     fn codes_numbers_and_paths_are_no_ids() {
         assert_eq!(ids("CRC-64, UTF-8, M-2.4, H-4, X-100, A-12b, Z-01, RAID-10, x86-64"), [""; 0]);
+    }
+
+    #[test]
+    fn names_that_begin_with_an_id_are_found() {
+        let source =
+            "fn m10_layout() {}\n    fn w01_w02_lists() {}\nfn u32_at() {}\nfn m1_x() {}\nfn all() {}";
+        let names = [(1, "m10_layout".to_owned()), (2, "w01_w02_lists".to_owned())];
+        assert_eq!(named_by_an_id(source), names);
     }
 
     #[test]

@@ -1,4 +1,5 @@
-//! Limits that are not kept everywhere yet: `ratchet.txt` says how much each crate may be over, and may only shrink.
+//! Limits that are not kept everywhere yet: `ratchet.txt` says how much each crate may be over, and
+//! may only shrink.
 
 use std::collections::BTreeMap;
 

@@ -1,7 +1,7 @@
-//! Sizes that keep code readable: width of lines, length of files, fields of structs; and casts, which hide the size
-//! of numbers.
+//! Sizes that keep code readable: width of lines, length of files, fields of structs; and casts, which hide
+//! the size of numbers.
 
-use crate::mask::{block_end, product_code};
+use crate::mask::{block_end, code, product_code};
 
 /// Characters that a line of Rust may have, comments included; the formatter's `max_width` for code.
 pub const WIDTH_MAX: usize = 110;
@@ -10,13 +10,16 @@ pub const FILE_LINES_MAX: usize = 700;
 /// Fields that a struct of the product may have.
 pub const FIELDS_MAX: usize = 20;
 
-/// The lines (from 1) that are wider than they may be. Rows of tables and lines with a text in quotes may be: what
-/// cannot be broken is not.
+/// The lines (from 1) with a comment that are wider than they may be. Code is the formatter's affair, texts
+/// in quotes and rows of tables cannot be broken.
 pub fn wide_lines(source: &str) -> Vec<usize> {
-    let breaks = |line: &str| !line.trim_start().starts_with("//! |") && !line.contains('"');
-    let wide = |line: &str| line.chars().count() > WIDTH_MAX && breaks(line);
-    let lines = source.lines().enumerate();
-    lines.filter(|(_, line)| wide(line)).map(|(number, _)| number + 1).collect()
+    let masked = code(source);
+    let lines = source.lines().zip(masked.lines()).enumerate();
+    let wide = |line: &str, masked: &str| {
+        let ends_in_comment = line.match_indices("//").any(|(at, _)| masked[at..].trim().is_empty());
+        line.chars().count() > WIDTH_MAX && ends_in_comment && !line.trim_start().starts_with("//! |")
+    };
+    lines.filter(|(_, (line, masked))| wide(line, masked)).map(|(number, _)| number + 1).collect()
 }
 
 /// The lines (from 1) of the product that cast a number with `as`, once for each cast.
@@ -78,12 +81,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_is_wide_by_its_characters() {
-        let [narrow, wide, letters] = [("a", 110), ("b", 111), ("é", 110)].map(|(c, n)| c.repeat(n));
-        assert_eq!(
-            wide_lines(&format!("{narrow}\n{wide}\n{letters}\n//! | {wide} |\nprint(\"{wide}\")")),
-            [2]
+    fn a_line_is_wide_by_the_characters_of_its_comment() {
+        let [narrow, wide, letters] = [("a", 107), ("b", 108), ("é", 107)].map(|(c, n)| c.repeat(n));
+        let text = format!(
+            "// {narrow}\n// {wide}\n// {letters}\n//! | {wide} |\nprint(\"//{wide}\")\nx = 1; // {wide}"
         );
+        assert_eq!(wide_lines(&text), [2, 6]);
     }
 
     #[test]

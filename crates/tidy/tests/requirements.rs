@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use tidy::ids::{cited, declared};
+use tidy::ids::{cited, declared, named_by_an_id};
 use tidy::{files, root};
 
 /// The citations without a row, as `file:line id`.
@@ -33,6 +33,16 @@ fn every_cited_id_has_a_row() {
     assert!(sources.iter().any(|(_, text)| !cited(text).is_empty()));
     let missing = without_a_row(&page(), &sources);
     assert!(missing.is_empty(), "no row in docs/requirements.md:\n{}", missing.join("\n"));
+}
+
+#[test]
+fn tests_are_named_by_behaviour() {
+    let mut named = Vec::new();
+    for path in files(&root().join("crates"), &[".rs"]) {
+        let names = named_by_an_id(&fs::read_to_string(&path).unwrap()).into_iter();
+        named.extend(names.map(|(line, name)| format!("{}:{line} {name}", path.display())));
+    }
+    assert!(named.is_empty(), "ids belong into comments:\n{}", named.join("\n"));
 }
 
 #[test]

@@ -1,4 +1,5 @@
-//! Widths, lengths, fields, casts and circles: within their limits, or within `ratchet.txt` where they are not yet.
+//! Widths, lengths, fields, casts and circles: within their limits, or within `ratchet.txt` where they are
+//! not yet.
 #![allow(clippy::unwrap_used, reason = "tests may panic")]
 
 use std::fs;

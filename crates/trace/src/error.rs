@@ -29,13 +29,15 @@ pub enum TraceError {
     #[error(
         "{file}: unknown trace format; it begins with \"{begin}\"; name the format, one of {} (csv: lines of \
          ts_us,dev,op,offset,len with op R, W, F or T)",
-        crate::Format::NAMES.join(", ")
+        known.join(", ")
     )]
     UnknownFormat {
         /// The file.
         file: Arc<str>,
         /// The start of its first line.
         begin: String,
+        /// The names of the formats there are.
+        known: &'static [&'static str],
     },
     /// The file is compressed in a way that is not read.
     #[error("{file}: found {packed}, expected text, gzip or zstd; unpack it first, as with `{unpack}`")]

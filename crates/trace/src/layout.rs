@@ -4,8 +4,7 @@
 //! comes first in the volume. A segment that was dropped has no room; positions in it become the start of the
 //! next one.
 
-use crate::prepare::PrepareError;
-use crate::{DevMode, PrepareOptions, Request, TouchedBy};
+use crate::{DevMode, PrepareError, PrepareOptions, Request, TouchedBy};
 use std::collections::{BTreeMap, HashSet};
 
 /// More segments than this make no volume (64 TiB at 1 MiB).

@@ -18,6 +18,8 @@ mod error;
 mod fields;
 mod format;
 mod layout;
+mod limits;
+mod options;
 mod prepare;
 mod profile;
 mod random;
@@ -31,17 +33,17 @@ mod writer;
 pub use error::{LineFault, TraceError};
 pub use format::{BlkparseAction, Format, UnknownFormatName};
 pub use layout::Layout;
-pub use prepare::{
-    Fill, PrepareError, PrepareOptions, Prepared, SEGMENT_BYTES, TouchedBy, prepare, prepare_slice,
-};
+pub use limits::{MAX_END_BYTES, MAX_LINE_BYTES, MAX_TRANSFER_BYTES};
+pub use options::{PrepareError, PrepareOptions, SEGMENT_BYTES, TouchedBy};
+pub use prepare::{Fill, Prepared, prepare, prepare_slice};
 pub use profile::{
     CALIBRATED_CHUNK_BYTES, Comparison, GenerateOptions, Generator, Label, Profile, ProfileError,
     RANGE_BYTES_DEFAULT, REQUESTS_DEFAULT, Scaling, Source, Statistic, TOLERANCE_PERCENT, Target, Verdict,
     compare,
 };
 pub use reader::{ReadOptions, SkipPolicy, TraceReader, TraceSequence};
-pub use request::{DevMode, MAX_END_BYTES, MAX_TRANSFER_BYTES, Op, Request};
-pub use source::{MAX_LINE_BYTES, Progress};
+pub use request::{DevMode, Op, Request};
+pub use source::Progress;
 pub use stats::{RANDOM_DISTANCE_BYTES, Stats, StatsCollector, StatsError, StatsOptions};
 pub use synthetic::{Synthetic, SyntheticError, SyntheticOptions};
 pub use writer::{Compression, OutputFormat, TraceWriter, WriteError, WriteSummary, convert};

@@ -82,6 +82,7 @@ impl TraceReader {
                 Some((packed, unpack)) => TraceError::Packed { file: Arc::clone(&file), packed, unpack },
                 None => TraceError::UnknownFormat {
                     file: Arc::clone(&file),
+                    known: &Format::NAMES,
                     begin: excerpt(prefix.split(|&byte| byte == b'\n').next().unwrap_or_default()),
                 },
             })?,

@@ -1,12 +1,10 @@
 //! From a file to lines: decompression by magic, bounded line length, progress.
 
+use crate::MAX_LINE_BYTES;
 use std::fs::File;
 use std::io::{self, Cursor, Read};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-
-/// A line longer than this is a bad line; its content is not kept.
-pub const MAX_LINE_BYTES: usize = 64 << 10;
 
 const BUFFER_BYTES: usize = 256 << 10;
 

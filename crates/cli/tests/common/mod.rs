@@ -63,7 +63,8 @@ pub struct Rig {
     pub dir: TempDir,
 }
 
-/// All schemes, each with the options that name members for its smallest array with that many data devices and one parity.
+/// All schemes, each with the options that name members for its smallest array with that many data devices
+/// and one parity.
 pub fn every_scheme() -> [(&'static str, bool); 5] {
     [("eplog", true), ("parity-log", true), ("raid", false), ("elastic", false), ("was", false)]
 }

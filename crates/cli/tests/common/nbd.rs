@@ -1,5 +1,5 @@
-//! The least of an NBD client: as many requests in flight as the test likes, answers in any order, and never a wait without an
-//! end.
+//! The least of an NBD client: as many requests in flight as the test likes, answers in any order, and never
+//! a wait without an end.
 
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;

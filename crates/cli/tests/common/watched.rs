@@ -35,7 +35,8 @@ impl Watched {
         server
     }
 
-    /// Waits for a line of the log that contains these words, and for nothing else: the server is left alone. When it came.
+    /// Waits for a line of the log that contains these words, and for nothing else: the server is left alone.
+    /// When it came.
     #[track_caller]
     pub fn await_line(&self, words: &[&str], within: Duration) -> Instant {
         let by = Instant::now() + within;

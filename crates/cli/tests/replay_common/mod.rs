@@ -42,12 +42,14 @@ pub fn number(value: &Value, path: &str) -> u64 {
     value.pointer(path).and_then(Value::as_u64).unwrap_or_else(|| panic!("{path} in {value:#}"))
 }
 
-/// The trace that is part of the repository: what is shown with real traces is shown with it too, wherever the tests run.
+/// The trace that is part of the repository: what is shown with real traces is shown with it too, wherever
+/// the tests run.
 pub fn bundled_trace() -> PathBuf {
     PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../fixtures/traces/synthetic.csv.zst"))
 }
 
-/// The collection of real traces, which is not part of the repository. Absent: says so past the harness's capture.
+/// The collection of real traces, which is not part of the repository. Absent: says so past
+/// the harness's capture.
 pub fn traces() -> Option<PathBuf> {
     let root = std::env::var_os("ELASTRIPE_TRACES").map_or_else(
         || PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/traces")),

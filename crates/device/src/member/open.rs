@@ -1,11 +1,12 @@
-//! Opening a member: what it may be, how it is locked, and what can be wrong with it.
+//! Opening a member: how it is locked, and what is worth noting of it.
 
-use super::{Identity, Kind, Member, identity};
+use super::facts::{identity, kind_of, logical_block_bytes, size_of};
+use super::{Identity, Kind, Member, OpenError};
 use block::META_BYTES;
-use rustix::fs::{AtFlags, OFlags, StatxFlags};
-use std::fs::{self, File, Metadata, TryLockError};
-use std::io::{self, Seek, SeekFrom};
-use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
+use rustix::fs::OFlags;
+use std::fs::{self, File, TryLockError};
+use std::io;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::{collections::HashMap, fmt};
 
@@ -75,66 +76,8 @@ impl fmt::Display for Note {
     }
 }
 
-/// Why a member could not be opened, probed or created.
-#[derive(Debug, thiserror::Error)]
-pub enum OpenError {
-    /// The operating system refused.
-    #[error("{path}: {source}", path = path.display())]
-    Io {
-        /// The member.
-        path: PathBuf,
-        /// What it said.
-        source: io::Error,
-    },
-    /// Locked by another process, or mounted, or part of another array.
-    #[error("{path} is in use by another process", path = path.display())]
-    InUse {
-        /// The member.
-        path: PathBuf,
-    },
-    /// The same file or device was given twice.
-    #[error("{first} and {second} are the same device", first = first.display(), second = second.display())]
-    Duplicate {
-        /// Where it came first.
-        first: PathBuf,
-        /// Where it came again.
-        second: PathBuf,
-    },
-    /// Neither a block device nor a regular file.
-    #[error("{path} is a {found}: expected a block device or a regular file", path = path.display())]
-    WrongKind {
-        /// The member.
-        path: PathBuf,
-        /// What it is.
-        found: &'static str,
-    },
-    /// The device cannot write 4096 bytes at a time.
-    #[error("{path} has logical blocks of {found_bytes} bytes: expected at most 4096", path = path.display())]
-    LogicalBlock {
-        /// The member.
-        path: PathBuf,
-        /// Bytes in its logical block.
-        found_bytes: u32,
-    },
-    /// A file that was to be created exists and is not empty.
-    #[error("{path} exists and holds {size_bytes} bytes: refusing to overwrite it", path = path.display())]
-    Exists {
-        /// The file.
-        path: PathBuf,
-        /// Its size.
-        size_bytes: u64,
-    },
-}
-
-impl OpenError {
-    pub(super) fn io(path: &Path) -> impl FnOnce(io::Error) -> Self {
-        let path = path.to_owned();
-        move |source| Self::Io { path, source }
-    }
-}
-
-/// File systems whose files another process or machine serves. They say that they do not block who starts a transfer, and do
-/// when that one does not answer: FUSE, NFS, CIFS, SMB2, Ceph, 9P.
+/// File systems whose files another process or machine serves. They say that they do not block who starts a
+/// transfer, and do when that one does not answer: FUSE, NFS, CIFS, SMB2, Ceph, 9P.
 const REMOTE: [u64; 6] = [0x6573_5546, 0x6969, 0xff53_4d42, 0xfe53_4d42, 0x00c3_6400, 0x0102_1997];
 
 fn is_remote(file_system: &rustix::fs::StatFs) -> bool {
@@ -144,8 +87,8 @@ fn is_remote(file_system: &rustix::fs::StatFs) -> bool {
 /// What `stat` counts a file's room in.
 const ST_BLOCK_BYTES: u64 = 512;
 
-/// Refuses a list that names one device under two paths. Two locks of one process would otherwise shut each other out
-/// and look like another process.
+/// Refuses a list that names one device under two paths. Two locks of one process would otherwise shut each
+/// other out and look like another process.
 pub(super) fn refuse_duplicates(paths: &[Option<PathBuf>]) -> Result<(), OpenError> {
     let mut seen: HashMap<Identity, &PathBuf> = HashMap::new();
     for path in paths.iter().flatten() {
@@ -154,46 +97,6 @@ pub(super) fn refuse_duplicates(paths: &[Option<PathBuf>]) -> Result<(), OpenErr
         }
     }
     Ok(())
-}
-
-/// What the path names, or that it cannot be a member.
-pub(super) fn kind_of(path: &Path, metadata: &Metadata) -> Result<Kind, OpenError> {
-    let kind = metadata.file_type();
-    let found = if kind.is_file() {
-        return Ok(Kind::File);
-    } else if kind.is_block_device() {
-        return Ok(Kind::Block);
-    } else if kind.is_dir() {
-        "directory"
-    } else if kind.is_char_device() {
-        "character device"
-    } else {
-        "pipe or socket"
-    };
-    Err(OpenError::WrongKind { path: path.to_owned(), found })
-}
-
-/// Bytes a file or block device holds.
-pub(super) fn size_of(file: &mut File, path: &Path) -> Result<u64, OpenError> {
-    file.seek(SeekFrom::End(0)).map_err(OpenError::io(path))
-}
-
-/// The smallest unit of a transfer: the device's logical block, or what the file system asks of O_DIRECT.
-pub(super) fn logical_block_bytes(file: &File, kind: Kind, path: &Path) -> Result<u32, OpenError> {
-    const SECTOR_BYTES: u32 = 512;
-    match kind {
-        Kind::Block => {
-            rustix::fs::ioctl_blksszget(file).map_err(|errno| OpenError::io(path)(io::Error::from(errno)))
-        }
-        Kind::File => {
-            let answer = rustix::fs::statx(file, "", AtFlags::EMPTY_PATH, StatxFlags::DIOALIGN);
-            let align = answer.ok().filter(|answer| answer.stx_mask & StatxFlags::DIOALIGN.bits() != 0);
-            Ok(align
-                .map(|answer| answer.stx_dio_offset_align)
-                .filter(|&bytes| bytes > 0)
-                .unwrap_or(SECTOR_BYTES))
-        }
-    }
 }
 
 impl Member {

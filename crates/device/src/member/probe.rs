@@ -1,9 +1,9 @@
 //! Looking at a path before it becomes a member, and making files that can become one.
 
-use super::open::{OpenError, kind_of, logical_block_bytes, size_of};
-use super::{Kind, signature};
+use super::facts::{kind_of, logical_block_bytes, size_of};
+use super::{Kind, OpenError, signature};
 use std::fs::{self, File};
-use std::os::unix::fs::{FileExt, MetadataExt};
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 /// Zeros written at a time.
@@ -22,8 +22,8 @@ pub struct Probe {
     pub signature: Option<&'static str>,
 }
 
-/// Looks at a file or block device without changing it: size, logical block, and whether somebody else's content is
-/// there.
+/// Looks at a file or block device without changing it: size, logical block, and whether somebody else's
+/// content is there.
 pub fn probe(path: &Path) -> Result<Probe, OpenError> {
     let error = |source| OpenError::io(path)(source);
     let kind = kind_of(path, &fs::metadata(path).map_err(error)?)?;
@@ -43,40 +43,6 @@ pub fn probe(path: &Path) -> Result<Probe, OpenError> {
         logical_block_bytes,
         signature: signature::detect(&head, &tail, size_bytes),
     })
-}
-
-/// Which file or block device it is, whatever path leads to it.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
-pub struct Identity {
-    /// The file system's number, or none that a file system has.
-    space: u64,
-    /// The inode, or the number of the block device.
-    number: u64,
-}
-
-impl Identity {
-    pub(super) fn of(metadata: &fs::Metadata, kind: Kind) -> Self {
-        match kind {
-            Kind::File => Self { space: metadata.dev(), number: metadata.ino() },
-            Kind::Block => Self { space: u64::MAX, number: metadata.rdev() },
-        }
-    }
-
-    /// As numbers, to be sent elsewhere.
-    pub fn numbers(self) -> (u64, u64) {
-        (self.space, self.number)
-    }
-
-    /// From [`Identity::numbers`].
-    pub fn from_numbers((space, number): (u64, u64)) -> Self {
-        Self { space, number }
-    }
-}
-
-/// Which file or block device a path leads to.
-pub fn identity(path: &Path) -> Result<Identity, OpenError> {
-    let metadata = fs::metadata(path).map_err(OpenError::io(path))?;
-    Ok(Identity::of(&metadata, kind_of(path, &metadata)?))
 }
 
 /// What to do with a file that is already there.
@@ -113,8 +79,8 @@ pub fn create_file(path: &Path, size_bytes: u64, existing: Existing) -> Result<(
     File::open(parent).and_then(|directory| directory.sync_all()).map_err(OpenError::io(parent))
 }
 
-/// Gives a file all the room it will ever need, and makes that durable: it is not sparse any more. A file that is not sparse
-/// when it is opened stays so; nothing of it is discarded.
+/// Gives a file all the room it will ever need, and makes that durable: it is not sparse any more. A file
+/// that is not sparse when it is opened stays so; nothing of it is discarded.
 pub fn allocate_file(path: &Path) -> Result<(), OpenError> {
     let io = |source| OpenError::io(path)(source);
     let file = fs::OpenOptions::new().write(true).open(path).map_err(io)?;

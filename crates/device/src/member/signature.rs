@@ -1,7 +1,7 @@
 //! Recognises content that belongs to somebody else, so that it is not overwritten by mistake.
 //!
-//! Works on two windows, the first and the last MiB (they overlap on small devices). The places are those that
-//! `wipefs` looks at; see each test for the layout.
+//! Works on two windows, the first and the last MiB (they overlap on small devices). The places are those
+//! that `wipefs` looks at; see each test for the layout.
 
 /// How much of each end is looked at.
 pub(super) const WINDOW_BYTES: u64 = 1 << 20;
@@ -66,8 +66,8 @@ fn fixed(head: &[u8]) -> Option<&'static str> {
     FIXED.iter().find(|(_, offset, magic)| at(head, *offset, magic)).map(|(name, _, _)| *name)
 }
 
-/// Superblock at 1024: magic at +56, compatible features at +92 (4 = journal), incompatible at +96 (0x40 = extents,
-/// 0x80 = 64 bit, 0x200 = flexible groups).
+/// Superblock at 1024: magic at +56, compatible features at +92 (4 = journal), incompatible at +96 (0x40 =
+/// extents, 0x80 = 64 bit, 0x200 = flexible groups).
 fn ext(head: &[u8]) -> Option<&'static str> {
     const SUPERBLOCK: usize = 1024;
     const EXT4_ONLY: u32 = 0x40 | 0x80 | 0x200;
@@ -96,7 +96,8 @@ fn swap(head: &[u8]) -> Option<&'static str> {
     found.then_some("swap")
 }
 
-/// Linux md: 1.1 at the start, 1.2 at 4096, 1.0 8 to 12 KiB before the end, 0.90 64 to 128 KiB before the end.
+/// Linux md: 1.1 at the start, 1.2 at 4096, 1.0 8 to 12 KiB before the end, 0.90 64 to 128 KiB
+/// before the end.
 fn md(head: &[u8], tail: &[u8], tail_start: u64, size_bytes: u64) -> Option<&'static str> {
     const MAGIC: u32 = 0xa92b_4efc;
     let in_tail = |offset: Option<u64>, magic: &[u8]| {
@@ -128,7 +129,8 @@ fn raid_at_end(tail: &[u8]) -> Option<&'static str> {
     }
 }
 
-/// ZFS: four labels of 256 KiB, two at each end; in the second half of each the uberblocks, 1 KiB apart or more.
+/// ZFS: four labels of 256 KiB, two at each end; in the second half of each the uberblocks, 1 KiB
+/// apart or more.
 fn zfs(head: &[u8], tail: &[u8], tail_start: u64, size_bytes: u64) -> Option<&'static str> {
     const LABEL_BYTES: usize = 256 << 10;
     const UBERBLOCK: u64 = 0x00ba_b10c;
@@ -147,7 +149,8 @@ fn zfs(head: &[u8], tail: &[u8], tail_start: u64, size_bytes: u64) -> Option<&'s
     found.then_some("ZFS")
 }
 
-/// GPT header in the second or last block (of 512 or 4096 bytes), or an MBR with at least one plausible entry.
+/// GPT header in the second or last block (of 512 or 4096 bytes), or an MBR with at least
+/// one plausible entry.
 fn partition_table(head: &[u8], tail: &[u8]) -> Option<&'static str> {
     const GPT: &[u8] = b"EFI PART";
     let backup = |block| tail.len().checked_sub(block).is_some_and(|start| at(tail, start, GPT));
@@ -166,7 +169,8 @@ mod tests {
 
     const SIZE: usize = 4 << 20;
 
-    /// A device of 4 MiB with `magic` at `offset` is taken for `name`, and one with a byte of it changed for nothing.
+    /// A device of 4 MiB with `magic` at `offset` is taken for `name`, and one with a byte of it
+    /// changed for nothing.
     fn is(name: &str, parts: &[(usize, &[u8])]) {
         let mut device = vec![0u8; SIZE];
         for (offset, bytes) in parts {

@@ -126,8 +126,8 @@ fn a_part_of_a_page_reads_it_first_and_trims_take_whole_pages() {
     assert_eq!(set.device(DevIndex::new(0)).unwrap().counters().host_pages_trimmed, 1);
 }
 
-/// Chunks that are written once, and chunks of another class between them that are written over and over: kept apart, the SSD
-/// finds blocks of which nothing is left.
+/// Chunks that are written once, and chunks of another class between them that are written over and over:
+/// kept apart, the SSD finds blocks of which nothing is left.
 #[test]
 fn classes_of_data_have_streams_of_their_own() {
     let copies = |separation| {

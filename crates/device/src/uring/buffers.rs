@@ -1,8 +1,8 @@
 //! The memory the kernel reads from and writes to, and how it is registered.
 //!
-//! Either the set's own ([`Buffers::own`]): operations copy between it and the caller's pool, and it lives as long as
-//! the set. Or the caller's pool itself ([`Buffers::shared`]): nothing is copied, and the caller has promised that the
-//! pool's memory outlives the set. See `docs/decisions/0012-uring-buffers.md`.
+//! Either the set's own ([`Buffers::own`]): operations copy between it and the caller's pool, and it lives as
+//! long as the set. Or the caller's pool itself ([`Buffers::shared`]): nothing is copied, and the caller has
+//! promised that the pool's memory outlives the set. See `docs/decisions/0012-uring-buffers.md`.
 
 use crate::member::Note;
 use block::{Pool, Slot};
@@ -62,8 +62,9 @@ impl Buffers {
                 iov_len: fixed_bytes.min(self.region_bytes - offset),
             })
             .collect();
-        // SAFETY: the pieces lie within the region, which stays allocated while the ring lives: it is dropped after the
-        // ring's last operation (own), or the caller of the unsafe constructor promised it (shared).
+        // SAFETY: the pieces lie within the region, which stays allocated while the ring lives: it is
+        // dropped after the ring's last operation (own), or the caller of the unsafe constructor
+        // promised it (shared).
         // JUSTIFICATION: registered buffers save mapping and unmapping the pages of every operation.
         match unsafe { ring.submitter().register_buffers(&pieces) } {
             Ok(()) => {
@@ -104,7 +105,8 @@ impl Buffers {
         self.own.as_ref().map_or(usize::MAX, |own| own.free_count() + spare)
     }
 
-    /// Whether operations have memory of the set's own, so that the caller's slots are free when one is given up.
+    /// Whether operations have memory of the set's own, so that the caller's slots are free when one
+    /// is given up.
     pub(super) fn are_own(&self) -> bool {
         self.own.is_some()
     }

@@ -80,8 +80,8 @@ impl Request {
             && op.offset_bytes == self.offset_bytes + self.length_bytes
     }
 
-    /// The ring entry for what is not done yet. It points into this request and into `buffers`: neither may be changed
-    /// or dropped until its completion has been taken.
+    /// The ring entry for what is not done yet. It points into this request and into `buffers`: neither may
+    /// be changed or dropped until its completion has been taken.
     pub(super) fn entry(&mut self, buffers: &mut Buffers) -> squeue::Entry {
         const PUNCH_HOLE: i32 = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
         let file = types::Fixed(u32::from(self.dev.get()));
@@ -148,7 +148,8 @@ impl Request {
 pub(super) struct Table {
     requests: Vec<Request>,
     free: Vec<u32>,
-    /// Places of requests that were given up and that the kernel has given back since; they are beyond the table's size.
+    /// Places of requests that were given up and that the kernel has given back since; they are beyond the
+    /// table's size.
     surplus: Vec<u32>,
     given_up: usize,
 }

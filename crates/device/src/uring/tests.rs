@@ -1,4 +1,5 @@
-//! What cannot be seen from outside: how operations are merged, and what follows from results the kernel seldom gives.
+//! What cannot be seen from outside: how operations are merged, and what follows from results the kernel
+//! seldom gives.
 #![allow(clippy::unwrap_used, reason = "tests stop at the first surprise")]
 
 use super::*;
@@ -141,7 +142,8 @@ fn a_write_without_room_is_no_device_error_but_a_flush_that_fails_so_is_one() {
         bench.submit(&ops);
         bench.pretend(-errno);
         assert!(bench.results(4).iter().all(|(_, result)| *result == Err(IoFault::NoSpace)));
-        // What was accepted before and could not be written is lost, and the next flush would not say so again.
+        // What was accepted before and could not be written is lost, and the next flush would not
+        // say so again.
         let flush = bench.ops(OpKind::Flush, 0..1);
         bench.submit(&flush);
         bench.pretend(-errno);

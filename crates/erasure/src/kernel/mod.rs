@@ -5,6 +5,7 @@
 //! allocates.
 #![allow(unsafe_code, reason = "vector instructions; this folder is the only one of the crate that has any")]
 
+mod lane;
 mod memory;
 mod portable;
 pub(crate) mod ring;

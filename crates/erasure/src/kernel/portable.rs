@@ -1,8 +1,9 @@
 //! The lane of CPUs without a lane of their own: plain integers, which the compiler turns into what vectors
 //! there are.
 
+use super::lane::Lane;
 use super::ring::Ring;
-use super::vector::{self, Lane};
+use super::vector;
 use super::walk::{self, Walk};
 use super::{Backend, Kernels, Mode, TARGETS_MAX, Term};
 use std::array;

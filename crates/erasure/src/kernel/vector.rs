@@ -7,32 +7,10 @@
     reason = "blocks of registers are indexed by target and position alike"
 )]
 
+use super::lane::Lane;
 use super::{Mode, TARGETS_MAX, TERMS_MAX, Term, scalar};
 use std::array;
 use std::mem::MaybeUninit;
-
-/// A vector register and what the kernels do with it.
-///
-/// SAFETY contract of all functions: the CPU has the instructions of the lane, and pointers are good for
-/// `BYTES` bytes.
-pub(super) trait Lane: Copy {
-    /// Width.
-    const BYTES: usize;
-    /// How many registers there are: 16 or 32.
-    const REGISTERS: usize;
-    /// A coefficient, in the form that is quickest to turn into a multiplier.
-    type Factor: Copy;
-    /// A coefficient in registers.
-    type Multiplier: Copy;
-
-    unsafe fn load(from: *const u8) -> Self;
-    unsafe fn store(self, to: *mut u8);
-    unsafe fn zero() -> Self;
-    unsafe fn xor(self, other: Self) -> Self;
-    fn factor(coefficient: u8) -> Self::Factor;
-    unsafe fn multiplier(factor: Self::Factor) -> Self::Multiplier;
-    unsafe fn multiply(self, by: Self::Multiplier) -> Self;
-}
 
 /// A term in the form the inner loop reads.
 #[derive(Clone, Copy)]

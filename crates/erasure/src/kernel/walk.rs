@@ -1,8 +1,8 @@
 //! The recurrence of row-diagonal parity that solves for two lost disks: from symbol to symbol, by turns
 //! along a row and along a diagonal.
 
+use super::lane::Lane;
 use super::ring::Ring;
-use super::vector::Lane;
 use super::{Kernels, Memory};
 
 /// A walk over the symbols of two unknown pieces, each solved from the one before.

@@ -1,7 +1,8 @@
 //! Lanes and kernels of x86-64.
 
+use super::lane::Lane;
 use super::ring::Ring;
-use super::vector::{self, Lane};
+use super::vector;
 use super::walk::{self, Walk};
 use super::{Backend, Kernels, Mode, TARGETS_MAX, Term};
 use crate::field::{AFFINE, NIBBLES};

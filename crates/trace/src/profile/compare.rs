@@ -6,7 +6,7 @@ use crate::{Stats, StatsCollector};
 /// A figure is reached if it is off by no more than this part of it.
 pub const TOLERANCE_PERCENT: f64 = 2.0;
 
-/// What came of a target.
+/// How a target was met.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// Within [`TOLERANCE_PERCENT`].
@@ -26,7 +26,7 @@ pub struct Comparison {
     pub reached: f64,
     /// Reached less target, in percent of the target.
     pub deviation_percent: f64,
-    /// What came of it.
+    /// How the target was met.
     pub verdict: Verdict,
 }
 

@@ -1,0 +1,38 @@
+//! How a ring is run, and why it cannot be.
+
+use std::io;
+
+/// How to run the ring.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct UringOptions {
+    /// Transfers in flight at most, over all members; from 1 to 32768.
+    pub queue_depth: u32,
+    /// Whether neighbours on a member become one transfer.
+    pub merge: bool,
+}
+
+impl Default for UringOptions {
+    /// Merging, and 256 in flight: enough for several NVMe devices at their best, and 1 MiB of 4 KiB buffers.
+    fn default() -> Self {
+        Self { queue_depth: 256, merge: true }
+    }
+}
+
+/// Why the ring could not be started.
+#[derive(Debug, thiserror::Error)]
+pub enum RingError {
+    /// No ring: switched off (`kernel.io_uring_disabled`), forbidden by a container's filter, or no memory.
+    #[error("io_uring is not available: {0}; see kernel.io_uring_disabled and the seccomp profile")]
+    Unavailable(io::Error),
+    /// The kernel is too old.
+    #[error("io_uring of this kernel cannot wait with a timeout: expected Linux 5.11 or later")]
+    TooOld,
+    /// The members' files could not be registered.
+    #[error("registering {count} members with io_uring: {source}")]
+    Files {
+        /// How many.
+        count: usize,
+        /// What the operating system said.
+        source: io::Error,
+    },
+}

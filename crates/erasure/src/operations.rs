@@ -1,0 +1,186 @@
+//! What codes do to pieces: encode, update and rebuild, on one region of memory or on slices.
+
+use crate::kernel::{self, Memory, Region, Shape, Slices};
+use crate::pieces::{PieceSet, RDP_WIDTH_MAX};
+use crate::{Code, CodeError, CodeKind, rdp, rebuild};
+
+impl Code {
+    /// Encodes: overwrites the pieces at `outputs` (one for each parity, in order) with the parities of the
+    /// codeword whose data column `columns[i]` lies at `inputs[i]`. Every piece is `len` bytes of `region`.
+    /// Columns come in any order; those not listed are zeros. Never allocates.
+    ///
+    /// # Panics
+    /// If a piece reaches beyond the region, an output overlaps any other piece, a column is listed twice or
+    /// beyond `width_max`, the lists do not match, or `len` does not suit the code ([`Code::check_length`]).
+    pub fn encode_in(
+        &self,
+        region: &mut [u8],
+        len: usize,
+        columns: &[usize],
+        inputs: &[usize],
+        outputs: &[usize],
+    ) {
+        kernel::assert_disjoint(len, inputs.iter().copied(), outputs);
+        assert_eq!(columns.len(), inputs.len(), "each column has one input");
+        assert_eq!(outputs.len(), self.parity_count(), "each parity has one output");
+        self.encode_pieces(&mut Region::new(region, len), columns, |i| inputs[i], |r| outputs[r]);
+    }
+
+    /// [`Code::encode_in`] on slices: column `columns[i]` is `data[i]`.
+    ///
+    /// # Panics
+    /// As [`Code::encode_in`], and if the slices are not equally long.
+    pub fn encode_columns(&self, columns: &[usize], data: &[&[u8]], parities: &mut [&mut [u8]]) {
+        assert_eq!(columns.len(), data.len(), "each column has one input");
+        assert_eq!(parities.len(), self.parity_count(), "each parity has one output");
+        self.encode_pieces(&mut Slices::new(data, parities), columns, |i| i, |r| r);
+    }
+
+    /// [`Code::encode_columns`] for the columns `0..data.len()`.
+    ///
+    /// # Panics
+    /// As [`Code::encode_columns`].
+    pub fn encode(&self, data: &[&[u8]], parities: &mut [&mut [u8]]) {
+        let columns: [usize; RDP_WIDTH_MAX] = std::array::from_fn(|column| column);
+        assert!(data.len() <= self.width_max(), "{} columns of at most {}", data.len(), self.width_max());
+        self.encode_columns(&columns[..data.len()], data, parities);
+    }
+
+    fn encode_pieces<M: Memory>(
+        &self,
+        memory: &mut M,
+        columns: &[usize],
+        input: impl Fn(usize) -> usize,
+        output: impl Fn(usize) -> usize,
+    ) {
+        PieceSet::of(columns);
+        match self.kind() {
+            CodeKind::Xor | CodeKind::Cauchy => {
+                let shape = Shape { sources: columns.len(), targets: self.parity_count() };
+                let coefficients = |i: usize, row| self.group(columns[i], row);
+                kernel::combine(self.kernels(), memory, shape, input, output, coefficients);
+            }
+            CodeKind::Rdp => rdp::encode(self, memory, columns, input, output),
+        }
+    }
+
+    /// Updates all parities (pieces at `parities`, in order) for a change of data column `column`: adds the
+    /// column's coefficient times (`old` + `new`). `None` stands for zeros, as of a column that joins or
+    /// leaves the codeword.
+    ///
+    /// # Panics
+    /// If a piece reaches beyond the region, a parity overlaps any other piece, `column` is
+    /// beyond `width_max`, there are not as many offsets as parities, or `len` does not suit
+    /// the code ([`Code::check_length`]).
+    pub fn update_in(
+        &self,
+        region: &mut [u8],
+        len: usize,
+        column: usize,
+        old: Option<usize>,
+        new: Option<usize>,
+        parities: &[usize],
+    ) {
+        kernel::assert_disjoint(len, old.into_iter().chain(new), parities);
+        assert_eq!(parities.len(), self.parity_count(), "each parity is updated");
+        let mut memory = Region::new(region, len);
+        self.update_pieces(&mut memory, column, (old, new), |r| parities[r]);
+    }
+
+    /// [`Code::update_in`] on slices.
+    ///
+    /// # Panics
+    /// As [`Code::update_in`], and if the slices are not equally long.
+    pub fn update(&self, column: usize, old: Option<&[u8]>, new: Option<&[u8]>, parities: &mut [&mut [u8]]) {
+        assert_eq!(parities.len(), self.parity_count(), "each parity is updated");
+        let empty: &[u8] = &[];
+        let change = (old.map(|_| 0), new.map(|_| usize::from(old.is_some())));
+        let sources = match (old, new) {
+            (None, None) => return,
+            (Some(old), Some(new)) => [old, new],
+            (Some(one), None) | (None, Some(one)) => [one, empty],
+        };
+        let count = sources.len() - usize::from(old.is_none() || new.is_none());
+        self.update_pieces(&mut Slices::new(&sources[..count], parities), column, change, |r| r);
+    }
+
+    fn update_pieces<M: Memory>(
+        &self,
+        memory: &mut M,
+        column: usize,
+        change: (Option<usize>, Option<usize>),
+        parity: impl Fn(usize) -> usize,
+    ) {
+        match self.kind() {
+            CodeKind::Xor | CodeKind::Cauchy => {
+                let coefficients = |row| self.group(column, row);
+                kernel::update(self.kernels(), memory, change, self.parity_count(), parity, coefficients);
+            }
+            CodeKind::Rdp => rdp::update(self, memory, column, change, parity),
+        }
+    }
+
+    /// Rebuilds pieces of a codeword.
+    ///
+    /// `columns` are the data columns the codeword has; all others are zeros. `present` are the pieces at
+    /// hand and `wanted` those to be produced (data or parity), each with its number and its byte offset in
+    /// `region`; every piece is `len` bytes. Parities of low number are preferred if more are present than
+    /// needed: give all. Does not allocate unless more than 8 data columns are missing, or one of two missing
+    /// pieces of more than 4 KiB is wanted without the other from row-diagonal parity.
+    ///
+    /// # Errors
+    /// Nothing is written then. [`CodeError::TooManyLosses`] if the pieces present do not determine the
+    /// codeword, [`CodeError::Length`] if `len` does not suit the code.
+    ///
+    /// # Panics
+    /// If a piece reaches beyond the region, a wanted piece overlaps any other piece, a number is listed
+    /// twice or is none of the code, or a data column is present that the codeword does not have.
+    pub fn rebuild_in(
+        &self,
+        region: &mut [u8],
+        len: usize,
+        columns: &[usize],
+        present: &[(usize, usize)],
+        wanted: &[(usize, usize)],
+    ) -> Result<(), CodeError> {
+        for (i, &(_, offset)) in wanted.iter().enumerate() {
+            let others = present.iter().chain(&wanted[..i]).map(|&(_, other)| other);
+            kernel::assert_disjoint(len, others, &[offset]);
+        }
+        self.rebuild_pieces(&mut Region::new(region, len), columns, present, wanted)
+    }
+
+    /// [`Code::rebuild_in`] on slices: `present` and `wanted` are piece numbers with their content.
+    ///
+    /// # Errors
+    /// As [`Code::rebuild_in`].
+    ///
+    /// # Panics
+    /// As [`Code::rebuild_in`], and if the slices are not equally long.
+    pub fn rebuild(
+        &self,
+        columns: &[usize],
+        present: &[(usize, &[u8])],
+        wanted: &mut [(usize, &mut [u8])],
+    ) -> Result<(), CodeError> {
+        let sources: Vec<&[u8]> = present.iter().map(|&(_, bytes)| bytes).collect();
+        let present: Vec<_> = present.iter().enumerate().map(|(at, &(piece, _))| (piece, at)).collect();
+        let produced: Vec<_> = wanted.iter().enumerate().map(|(at, (piece, _))| (*piece, at)).collect();
+        let mut targets: Vec<&mut [u8]> = wanted.iter_mut().map(|(_, bytes)| &mut **bytes).collect();
+        let mut memory = Slices::new(&sources, &mut targets);
+        self.rebuild_pieces(&mut memory, columns, &present, &produced)
+    }
+
+    fn rebuild_pieces<M: Memory>(
+        &self,
+        memory: &mut M,
+        columns: &[usize],
+        present: &[(usize, usize)],
+        wanted: &[(usize, usize)],
+    ) -> Result<(), CodeError> {
+        match self.kind() {
+            CodeKind::Xor | CodeKind::Cauchy => rebuild::rebuild(self, memory, columns, present, wanted),
+            CodeKind::Rdp => rdp::rebuild(self, memory, columns, present, wanted),
+        }
+    }
+}
