@@ -149,8 +149,8 @@ fn until_rebuilt(rig: &Rig) {
 fn a_server_whose_socket_was_removed_is_there_all_the_same() {
     let rig = Rig::with_array();
     let server = rig.serve(&MEMBERS, &[]);
-    let socket = std::fs::read_dir(rig.path("run")).unwrap().flatten().map(|entry| entry.path());
-    let socket = socket.filter(|path| path.extension().is_some_and(|name| name == "sock")).next().unwrap();
+    let mut found = std::fs::read_dir(rig.path("run")).unwrap().flatten().map(|entry| entry.path());
+    let socket = found.find(|path| path.extension().is_some_and(|name| name == "sock")).unwrap();
     std::fs::remove_file(socket).unwrap();
     rig.on("stop", &["d0"], &[]).refused(&["was removed", "process", "kill"]);
     let ran = rig.run(&["status"]).code(4);
