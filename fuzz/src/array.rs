@@ -2,8 +2,8 @@
 //! works or says why not, and never panic.
 
 use crate::fix_crc;
-use array::{Array, CreateOptions, Durability, EngineOptions, NewArray, arrange, create, plan_config};
-use block::{Completion, DevIndex, DeviceOp, DeviceSet, Geometry, IoFault, META_BYTES, OpKind, Pool, Slot};
+use array::{Array, CreateOptions, EngineOptions, NewArray, arrange, create, plan_config};
+use block::{Completion, DevIndex, DeviceOp, DeviceSet, Durability, Geometry, IoFault, META_BYTES, OpKind, Pool, Slot};
 use format::{
     ArrayUuid, CheckpointKind, CodeKind, Consistency, LayoutKind, SUPERBLOCK_OFFSETS, SchemeKind, Superblock,
 };
