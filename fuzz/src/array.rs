@@ -3,7 +3,9 @@
 
 use crate::fix_crc;
 use array::{Array, CreateOptions, EngineOptions, NewArray, arrange, create, plan_config};
-use block::{Completion, DevIndex, DeviceOp, DeviceSet, Durability, Geometry, IoFault, META_BYTES, OpKind, Pool, Slot};
+use block::{
+    Completion, DevIndex, DeviceOp, DeviceSet, Durability, Geometry, IoFault, META_BYTES, OpKind, Pool, Slot,
+};
 use format::{
     ArrayUuid, CheckpointKind, CodeKind, Consistency, LayoutKind, SUPERBLOCK_OFFSETS, SchemeKind, Superblock,
 };
