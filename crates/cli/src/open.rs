@@ -310,9 +310,10 @@ fn explain(error: &AssembleError, given: &[&Candidate]) -> Failure {
         | AssembleError::NoCheckpoint
         | AssembleError::StateLost(_)
         | AssembleError::MemberFull { .. }
-        | AssembleError::TooManyFaults
+        | AssembleError::TooManyFaults(_)
         | AssembleError::Inconsistent(_)
-        | AssembleError::Unsupported
+        | AssembleError::Unsupported(_)
+        | AssembleError::LogDevices { .. }
         | AssembleError::DirtyDegraded => Failure::new(error),
     }
 }

@@ -9,7 +9,8 @@
 //! ends of what the device still has do no harm.
 
 use super::tag::{Purpose, Tag};
-use super::{Engine, EngineError, EngineOptions, Event, FailCause, HoldUp, OpFault};
+use super::{Engine, EngineError, EngineOptions, Event, HoldUp};
+use crate::fault::{FailCause, OpFault};
 use crate::planted::{Planted, planted};
 use block::slab::{Key, Slab};
 use block::{Completion, DevIndex, DeviceOp, IoFault, OpKind};
@@ -59,8 +60,6 @@ struct Watch {
     lacking: u32,
     lacking_since_ns: u64,
     not_answering: bool,
-    last_fault: Option<OpFault>,
-    failed: Option<FailCause>,
 }
 
 /// See the module's documentation.
@@ -197,16 +196,6 @@ impl Flights {
         oldest
     }
 
-    /// The last operation that a member did not carry out.
-    pub(super) fn last_fault(&self, dev: DevIndex) -> Option<OpFault> {
-        self.members[dev.index()].last_fault
-    }
-
-    /// A member went out of service.
-    pub(super) fn note_failed(&mut self, dev: DevIndex, cause: FailCause) {
-        self.members[dev.index()].failed = Some(cause);
-    }
-
     /// Whether anything is under way.
     pub(super) fn any(&self) -> bool {
         !self.table.is_empty()
@@ -266,8 +255,7 @@ impl Engine {
     fn note_fault(&mut self, op: &DeviceOp, fault: IoFault) {
         let hint = op.kind == OpKind::Discard && fault != IoFault::Gone;
         if self.health.is_writable(op.dev) && !hint && fault != IoFault::NoSpace {
-            let noted = OpFault::new(op, fault, self.now_ns);
-            self.flights.members[op.dev.index()].last_fault = Some(noted);
+            self.health.note_fault(op.dev, OpFault::new(op, fault, self.now_ns));
         }
     }
 
@@ -346,14 +334,15 @@ impl Engine {
     /// What is wrong with a member.
     pub fn member_trouble(&self, dev: DevIndex) -> MemberTrouble {
         let Some(member) = self.flights.members.get(dev.index()) else { return MemberTrouble::default() };
+        let known = &self.health.members()[dev.index()];
         let own = self.flights.table.iter().filter(|flight| flight.tag.dev == dev);
         let oldest = own.map(|flight| flight.since_ns).min();
         MemberTrouble {
             oldest_ns: oldest.map(|since_ns| self.now_ns.saturating_sub(since_ns)),
             lacks_room_since_ns: (member.lacking > 0).then_some(member.lacking_since_ns),
             not_answering: member.not_answering,
-            last_fault: member.last_fault,
-            failed: member.failed,
+            last_fault: known.last_fault,
+            failed: known.failed,
         }
     }
 
@@ -377,8 +366,6 @@ impl Engine {
     /// Another device has taken the member's place.
     pub(super) fn forget_trouble(&mut self, dev: DevIndex) {
         self.note_answering(dev, true);
-        let member = &mut self.flights.members[dev.index()];
-        (member.last_fault, member.failed) = (None, None);
     }
 }
 

@@ -39,13 +39,14 @@ mod zero;
 
 pub use cache::Entry;
 pub use config::{CommitPolicy, Content, EngineOptions, SyncPolicy};
-pub use events::{Event, FailCause, HoldUp, OpFault, WorkOrigin};
+pub use events::{Event, HoldUp, WorkOrigin};
 pub use flights::MemberTrouble;
 pub use lost::Losses;
 pub use maintain::{MaintenanceReport, Progress, WorkKind};
 pub use patrol::{Finding, PatrolPolicy};
 pub use request::{Done, Durability, EngineError, Request};
 
+use crate::fault::FailCause;
 use crate::health::{ArrayState, Health};
 use crate::journal::Journal;
 use crate::plan::Codeword;
@@ -241,6 +242,7 @@ impl Engine {
         let metadata_slots_max = FRAMES_SET_ASIDE * copies + 2 * parts.health.members().len();
         let metadata_slots: Vec<Slot> = (0..metadata_slots_max).map_while(|_| pool.alloc()).collect();
         let patrol = patrol::Patrol::new(&mut pool);
+        let events = events::Events::of_assembly(&parts.health);
         let retired = Seq::new(parts.journal.next_seq().get() - 1);
         let checkpoint = checkpoint::Checkpointer::new(parts.checkpoint, retired);
         Self {
@@ -284,7 +286,7 @@ impl Engine {
             order: order::Order::default(),
             frozen: false,
             done: Vec::new(),
-            events: events::Events::default(),
+            events,
             held: Vec::new(),
             fence: 0,
             refence: false,
@@ -492,7 +494,7 @@ impl Engine {
     /// An operation of a member has just ended with a fault that takes it out of service.
     fn fail_for_fault(&mut self, dev: DevIndex) {
         if self.health.is_writable(dev) {
-            let fault = self.flights.last_fault(dev).expect("a fault of a member in service is noted first");
+            let fault = self.health.last_fault(dev).expect("a fault of a member in service is noted first");
             self.fail_member(dev, FailCause::Fault(fault));
         }
     }
@@ -506,10 +508,9 @@ impl Engine {
     /// tolerates, the array freezes: nothing is written or promised from this moment on, not even that the member failed. When
     /// it comes back, the array is what it would be after a power cut now.
     fn fail_member(&mut self, dev: DevIndex, cause: FailCause) {
-        if !self.health.fail(dev) {
+        if !self.health.fail(dev, cause) {
             return;
         }
-        self.flights.note_failed(dev, cause);
         self.events.push(Event::MemberFailed { dev, cause });
         self.flush.forget(dev);
         self.frozen |=

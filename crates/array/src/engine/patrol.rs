@@ -12,7 +12,8 @@
 
 mod walk;
 
-use super::{Content, Engine, Event, FailCause};
+use super::{Content, Engine, Event};
+use crate::fault::FailCause;
 use crate::planted::{Planted, planted};
 use block::{DevIndex, Pool, Seq, Slot};
 use walk::Walker;
