@@ -125,7 +125,7 @@ fn a_read_that_fails_is_remembered_and_fails_nobody() {
     let faults: Vec<_> =
         (0..6).filter_map(|dev| array.engine().member_trouble(DevIndex::new(dev)).last_fault).collect();
     let [fault] = faults[..] else { panic!("the chunk is on one member: {faults:?}") };
-    assert_eq!((fault.kind, fault.stream, fault.fault), (OpKind::Read, Stream::Data, EIO));
+    assert_eq!((fault.kind, fault.stream, fault.fault), (OpKind::Read, Some(Stream::Data), EIO));
 }
 
 #[test]
