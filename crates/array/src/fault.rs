@@ -1,6 +1,5 @@
 //! What a device did not do, and why a member is out of service.
 
-use crate::engine::Finding;
 use block::{DevIndex, DeviceOp, IoFault, OpKind, Stream};
 use std::fmt;
 
@@ -60,6 +59,15 @@ pub enum FailCause {
     },
     /// It is useless as the member it is.
     Unfit(Finding),
+}
+
+/// What makes a device useless as the member it is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Finding {
+    /// It ends before its layout does.
+    Truncated,
+    /// Its superblocks are those of another member or array.
+    Foreign,
 }
 
 /// Members that went out of service during assembly, each for an operation.
