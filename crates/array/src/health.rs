@@ -1,5 +1,6 @@
 //! The state of the members, and what the array promises in that state.
 
+use crate::fault::{FailCause, OpFault};
 use crate::planted::{Planted, planted};
 use block::{ChunkAddr, ChunkIndex, DevIndex};
 use format::{ArrayConfig, FaultRecord, MemberEntry, MemberState};
@@ -28,6 +29,10 @@ pub struct Member {
     pub errors: MemberErrors,
     /// Since when that counts, in seconds since 1970-01-01 UTC; 0 = since the array was created.
     pub counted_since_unix_s: u32,
+    /// The last operation that the device did not carry out, since assembly began or since it took the place.
+    pub last_fault: Option<OpFault>,
+    /// Why it went out of service, if that was since assembly began.
+    pub failed: Option<FailCause>,
     /// While rebuilding: which chunks hold what they should (a bit each).
     fresh: Vec<u64>,
 }
@@ -62,6 +67,8 @@ impl Health {
                 serial: e.serial,
                 errors: MemberErrors::default(),
                 counted_since_unix_s: 0,
+                last_fault: None,
+                failed: None,
                 fresh: Vec::new(),
             })
             .collect();
@@ -166,13 +173,25 @@ impl Health {
         self.state(dev) == MemberState::Rebuilding
     }
 
+    /// The member's device did not carry out an operation.
+    pub fn note_fault(&mut self, dev: DevIndex, fault: OpFault) {
+        self.members[dev.index()].last_fault = Some(fault);
+    }
+
+    /// The last operation that the member's device did not carry out.
+    pub fn last_fault(&self, dev: DevIndex) -> Option<OpFault> {
+        self.members[dev.index()].last_fault
+    }
+
     /// The member failed; `false` if that was known.
-    pub fn fail(&mut self, dev: DevIndex) -> bool {
+    pub fn fail(&mut self, dev: DevIndex, cause: FailCause) -> bool {
         if !self.is_writable(dev) {
             return false;
         }
-        self.members[dev.index()].state = MemberState::Failed;
-        self.members[dev.index()].fresh = Vec::new();
+        let member = &mut self.members[dev.index()];
+        member.state = MemberState::Failed;
+        member.failed = Some(cause);
+        member.fresh = Vec::new();
         self.config_seq += 1;
         true
     }
@@ -187,7 +206,8 @@ impl Health {
 
     /// Gives a replaced member its new serial.
     pub fn renew(&mut self, dev: DevIndex, serial: u32) {
-        self.members[dev.index()].serial = serial;
+        let member = &mut self.members[dev.index()];
+        (member.serial, member.last_fault, member.failed) = (serial, None, None);
         self.config_seq += 1;
     }
 

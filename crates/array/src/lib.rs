@@ -61,6 +61,7 @@
 mod checksum;
 mod create;
 mod engine;
+mod fault;
 mod hash;
 mod health;
 mod image;
@@ -85,16 +86,16 @@ pub use create::{
     plan_config, unit_rows_for,
 };
 pub use engine::{
-    CommitPolicy, Content, Done, Engine, EngineError, EngineOptions, EngineStats, Event, FailCause, Finding,
-    HoldUp, Losses, MaintenanceReport, MemberTrouble, OpFault, PatrolPolicy, Progress, SyncPolicy, WorkKind,
-    WorkOrigin,
+    CommitPolicy, Content, Done, Engine, EngineError, EngineOptions, EngineStats, Event, HoldUp,
+    Losses, MaintenanceReport, MemberTrouble, PatrolPolicy, Progress, SyncPolicy, WorkKind, WorkOrigin,
 };
+pub use fault::{AssemblyFaults, FailCause, Finding, OpFault};
 pub use health::{ArrayState, Health, Member, MemberErrors};
 pub use image::CheckpointPlace;
 pub use layout::Layout;
 pub use lost::LostChunks;
 pub use memory::MemoryNeed;
-pub use older::{Inconsistency, Missing, OlderState, StateLost};
+pub use older::{Inconsistency, Misfit, Missing, OlderState, StateLost};
 pub use plan::{Codeword, Piece, Plan, Word};
 #[cfg(feature = "planted-bugs")]
 pub use planted::{Planted, plant};

@@ -1,7 +1,7 @@
 //! Less than the newest durable state: how recovery says what is missing, and what it could start from instead.
 
 use crate::scheme::Contradiction;
-use block::{DevIndex, Epoch, Seq};
+use block::{ChunkAddr, DevIndex, Epoch, Seq};
 use format::ArrayConfig;
 use std::fmt;
 
@@ -142,8 +142,26 @@ pub enum Inconsistency {
         cause: Contradiction,
     },
     /// A durable record does not fit.
-    #[error("record {0} was durable, but does not fit the state before it")]
-    Record(Seq),
+    #[error("record {seq} ({kind}) was durable, but does not fit the state before it: {cause}")]
+    Record {
+        /// Which.
+        seq: Seq,
+        /// What it is a record of.
+        kind: &'static str,
+        /// Why it does not fit.
+        cause: Misfit,
+    },
+}
+
+/// Why a record does not fit.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum Misfit {
+    /// It writes to a chunk that is in use, or that the device does not have, or twice to one.
+    #[error("chunk {} of device {} is not free for it", .0.chunk, .0.dev)]
+    Occupied(ChunkAddr),
+    /// The scheme found that it does not belong to what the stripe holds, or that it is of another scheme.
+    #[error("the scheme does not accept what it says")]
+    Rejected,
 }
 
 fn after(record: Option<Seq>) -> String {

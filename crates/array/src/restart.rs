@@ -1,8 +1,10 @@
 //! The vocabulary of a restart: how an array was left, what recovery did, why it could not; and synchronous writes for it.
 
-use crate::health::Health;
+use crate::fault::{AssemblyFaults, FailCause, OpFault};
+use crate::health::{Health, Member};
 use crate::older::{Inconsistency, StateLost};
-use block::{DevIndex, DeviceSet};
+use block::{DevIndex, DeviceSet, OpKind};
+use erasure::CodeError;
 use format::{ArrayUuid, MemberState};
 
 /// What to do with an array that was not stopped in order, is degraded, and does not know what was being written.
@@ -86,8 +88,8 @@ pub enum AssembleError {
     #[error("no readable checkpoint on any member")]
     NoCheckpoint,
     /// Members failed while the array was being assembled.
-    #[error("too many members failed while the array was being assembled")]
-    TooManyFaults,
+    #[error("too many members failed while the array was being assembled: {0}")]
+    TooManyFaults(AssemblyFaults),
     /// Recovery has to write, and there is no room where a member lies.
     #[error(
         "there is no room where device {dev} lies (a full file system, a quota): nothing is lost and no device is taken out of \
@@ -115,9 +117,17 @@ pub enum AssembleError {
     /// The metadata contradicts itself.
     #[error("the metadata is inconsistent: {0}")]
     Inconsistent(#[from] Inconsistency),
-    /// This build does not know the code or scheme.
-    #[error("the array's code or geometry is not supported")]
-    Unsupported,
+    /// This build does not know the code or geometry.
+    #[error("the array's code or geometry is not supported: {0}")]
+    Unsupported(#[from] CodeError),
+    /// The scheme does not have as many log devices as it needs.
+    #[error("the array has {found} log devices, its scheme needs {expected}")]
+    LogDevices {
+        /// Log devices that the superblock names.
+        found: usize,
+        /// What the scheme needs.
+        expected: usize,
+    },
     /// In-place schemes: stripes may be inconsistent and a device is missing, so lost chunks cannot be told from bad ones.
     #[error(
         "the array was not stopped in order and is degraded: parity may not match the data (`serve --force` and `scrub --force` accept silent corruption)"
@@ -155,17 +165,33 @@ pub(crate) fn write_or_fail(
     offset: u64,
     bytes: &[u8],
 ) {
-    if health.is_writable(dev) && devices.write_now(dev, offset, bytes).is_err() {
-        health.fail(dev);
+    if health.is_writable(dev)
+        && let Err(fault) = devices.write_now(dev, offset, bytes)
+    {
+        fail_at_assembly(health, dev, OpFault::at_assembly(OpKind::Write, offset, bytes.len() as u64, fault));
     }
+}
+
+fn fail_at_assembly(health: &mut Health, dev: DevIndex, fault: OpFault) {
+    health.note_fault(dev, fault);
+    health.fail(dev, FailCause::Fault(fault));
+}
+
+/// More members have failed than the array bears, or than a checkpoint can do without: which, and of what.
+pub(crate) fn too_many_faults(health: &Health) -> AssembleError {
+    let of = |(index, member): (u16, &Member)| match member.failed {
+        Some(FailCause::Fault(fault)) => Some((DevIndex::new(index), fault)),
+        Some(FailCause::Asked | FailCause::Silent { .. } | FailCause::Unfit(_)) | None => None,
+    };
+    AssembleError::TooManyFaults(AssemblyFaults((0u16..).zip(health.members()).filter_map(of).collect()))
 }
 
 /// Makes everything written during assembly durable; a fault takes the device out of service.
 pub(crate) fn flush_all(devices: &mut dyn DeviceSet, health: &mut Health) {
     let members: Vec<DevIndex> = health.writable().collect();
     for dev in members {
-        if devices.flush_now(dev).is_err() {
-            health.fail(dev);
+        if let Err(fault) = devices.flush_now(dev) {
+            fail_at_assembly(health, dev, OpFault::at_assembly(OpKind::Flush, 0, 0, fault));
         }
     }
 }

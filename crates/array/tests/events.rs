@@ -4,7 +4,7 @@
 
 mod common;
 
-use array::{Array, EngineError, Event, FailCause, WorkKind, WorkOrigin, arrange};
+use array::{Array, AssembleError, EngineError, Event, FailCause, WorkKind, WorkOrigin, arrange};
 use block::{Completion, DevIndex, DeviceOp, DeviceSet, Durability, IoFault, OpKind, Pool, Stream};
 use common::{create_options, fresh, options, superblocks};
 use device::MemorySet;
@@ -17,6 +17,8 @@ const EIO: IoFault = IoFault::Device { errno: 5 };
 struct Ailing {
     inner: MemorySet,
     bad: Option<(DevIndex, OpKind)>,
+    /// Members that nothing can be written to while the array is being assembled.
+    mute: Vec<DevIndex>,
     failed: Vec<Completion>,
 }
 
@@ -49,7 +51,7 @@ impl DeviceSet for Ailing {
     }
 
     fn write_now(&mut self, dev: DevIndex, offset_bytes: u64, from: &[u8]) -> Result<(), IoFault> {
-        self.inner.write_now(dev, offset_bytes, from)
+        if self.mute.contains(&dev) { Err(EIO) } else { self.inner.write_now(dev, offset_bytes, from) }
     }
 
     fn flush_now(&mut self, dev: DevIndex) -> Result<(), IoFault> {
@@ -58,11 +60,17 @@ impl DeviceSet for Ailing {
 }
 
 fn ailing() -> Array<Ailing> {
+    assembled_without(&[]).unwrap()
+}
+
+/// The array, assembled while nothing can be written to some members.
+fn assembled_without(mute: &[u16]) -> Result<Array<Ailing>, AssembleError> {
     let create = create_options(SchemeKind::Raid, 4, 2);
     let mut inner = fresh(&create, 12, 64);
     let arrangement = arrange(&superblocks(&mut inner, 6)).unwrap();
-    let devices = Ailing { inner, bad: None, failed: Vec::new() };
-    Array::assemble(devices, &arrangement, 9, options()).unwrap().0
+    let mute = mute.iter().copied().map(DevIndex::new).collect();
+    let devices = Ailing { inner, bad: None, mute, failed: Vec::new() };
+    Ok(Array::assemble(devices, &arrangement, 9, options())?.0)
 }
 
 /// Writes the first stripe a few times, whatever comes of it.
@@ -117,7 +125,7 @@ fn a_read_that_fails_is_remembered_and_fails_nobody() {
     let faults: Vec<_> =
         (0..6).filter_map(|dev| array.engine().member_trouble(DevIndex::new(dev)).last_fault).collect();
     let [fault] = faults[..] else { panic!("the chunk is on one member: {faults:?}") };
-    assert_eq!((fault.kind, fault.stream, fault.fault), (OpKind::Read, Stream::Data, EIO));
+    assert_eq!((fault.kind, fault.stream, fault.fault), (OpKind::Read, Some(Stream::Data), EIO));
 }
 
 #[test]
@@ -161,4 +169,26 @@ fn a_rebuild_that_cannot_begin_says_why() {
     let told = events(&mut array);
     let refused = |event: &Event| matches!(event, Event::WorkEnded { found, .. } if !found.completed);
     assert!(told.len() == 2 && told.iter().all(refused), "{told:?}");
+}
+
+#[test]
+fn a_member_that_fails_during_assembly_is_told_of_like_any_other() {
+    let mut array = assembled_without(&[3]).unwrap();
+    let told = events(&mut array);
+    let [Event::MemberFailed { dev, cause: FailCause::Fault(fault) }] = told[..] else {
+        panic!("one member failed: {told:?}");
+    };
+    assert_eq!((dev, fault.kind, fault.fault), (DevIndex::new(3), OpKind::Write, EIO));
+    assert_eq!(array.engine().member_trouble(dev).last_fault, Some(fault));
+}
+
+#[test]
+fn too_many_failures_during_assembly_are_named_each_with_its_operation() {
+    let Err(error @ AssembleError::TooManyFaults(_)) = assembled_without(&[0, 1, 3]).map(|_| ()) else {
+        panic!("the array bears two");
+    };
+    let text = error.to_string();
+    for dev in ["device 0 (write of ", "device 1 (write of ", "device 3 (write of "] {
+        assert!(text.contains(dev) && text.contains("(errno 5)"), "{text}");
+    }
 }

@@ -55,8 +55,8 @@ pub enum Ending {
 pub struct Fault {
     /// What it was to do.
     pub operation: Operation,
-    /// With what.
-    pub content: Content,
+    /// With what; not known of operations while the array was being assembled.
+    pub content: Option<Content>,
     /// Where on the device.
     pub offset_bytes: u64,
     /// How much; 0 for a flush.
@@ -85,12 +85,12 @@ impl Fault {
                 OpKind::Flush => Operation::Flush,
                 OpKind::Discard => Operation::Discard,
             },
-            content: match fault.stream {
+            content: fault.stream.map(|stream| match stream {
                 Stream::Data => Content::Data,
                 Stream::Parity => Content::Parity,
                 Stream::Log => Content::Log,
                 Stream::Metadata => Content::Metadata,
-            },
+            }),
             offset_bytes: fault.offset_bytes,
             length_bytes: fault.length_bytes,
             ending,
@@ -110,16 +110,17 @@ impl fmt::Display for Fault {
             Operation::Discard => "discard",
         };
         let content = match self.content {
-            Content::Data => "data",
-            Content::Parity => "parity",
-            Content::Log => "log chunks",
-            Content::Metadata => "metadata",
+            Some(Content::Data) => " of data",
+            Some(Content::Parity) => " of parity",
+            Some(Content::Log) => " of log chunks",
+            Some(Content::Metadata) => " of metadata",
+            None => "",
         };
         match self.operation {
             Operation::Flush => write!(f, "{operation}: ")?,
             Operation::Read | Operation::Write | Operation::Discard => {
                 let size = show_size(self.length_bytes);
-                write!(f, "{operation} of {size} of {content} at byte {}: ", self.offset_bytes)?;
+                write!(f, "{operation} of {size}{content} at byte {}: ", self.offset_bytes)?;
             }
         }
         match (self.errno, self.ending) {

@@ -291,9 +291,10 @@ fn explain(error: AssembleError, given: &[&Candidate]) -> Error {
         | AssembleError::NoCheckpoint
         | AssembleError::StateLost(_)
         | AssembleError::MemberFull { .. }
-        | AssembleError::TooManyFaults
+        | AssembleError::TooManyFaults(_)
         | AssembleError::Inconsistent(_)
-        | AssembleError::Unsupported
+        | AssembleError::Unsupported(_)
+        | AssembleError::LogDevices { .. }
         | AssembleError::DirtyDegraded => Error::Arrange(error),
     }
 }

@@ -1,9 +1,10 @@
 //! What drivers, front ends and operators ask of the engine; the turn itself is in the module above.
 
 use super::{
-    Done, Engine, EngineOptions, EngineStats, Event, FailCause, Losses, MaintenanceReport, MemberTrouble,
+    Done, Engine, EngineOptions, EngineStats, Event, Losses, MaintenanceReport, MemberTrouble,
     Progress, WorkKind,
 };
+use crate::fault::FailCause;
 use crate::health::Health;
 use crate::image::CheckpointPlace;
 use crate::journal::Journal;

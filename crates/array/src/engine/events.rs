@@ -6,55 +6,17 @@
 //! noted per request, so the path of a request allocates nothing for them; and where nobody takes them the
 //! oldest are forgotten.
 
+use super::Core;
 use super::maintain::{MaintenanceReport, WorkKind};
 use super::request::Request;
-use super::{Core, Finding};
+use crate::fault::{FailCause, Finding};
+use crate::health::{Health, Member};
+use block::DevIndex;
 use block::slab::Key;
-use block::{DevIndex, DeviceOp, IoFault, OpKind, Stream};
 use std::collections::VecDeque;
 
 /// Events that are kept for whoever takes them. A driver takes them every turn, in which few happen.
 const EVENTS_MAX: usize = 1024;
-
-/// An operation that a device did not carry out.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct OpFault {
-    /// What it was to do.
-    pub kind: OpKind,
-    /// What the bytes were.
-    pub stream: Stream,
-    /// Where on the device.
-    pub offset_bytes: u64,
-    /// How much; 0 for a flush.
-    pub length_bytes: u64,
-    /// How it ended.
-    pub fault: IoFault,
-    /// When it ended, in the engine's time.
-    pub at_ns: u64,
-}
-
-impl OpFault {
-    pub(super) fn new(op: &DeviceOp, fault: IoFault, at_ns: u64) -> Self {
-        let DeviceOp { kind, stream, offset_bytes, length_bytes, .. } = *op;
-        Self { kind, stream, offset_bytes, length_bytes, fault, at_ns }
-    }
-}
-
-/// Why a member went out of service.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum FailCause {
-    /// Somebody asked for it: [`Engine::fail_device`](super::Engine::fail_device).
-    Asked,
-    /// It did not carry out an operation that it had to.
-    Fault(OpFault),
-    /// It did not answer within the limit.
-    Silent {
-        /// Age of its oldest operation.
-        age_ns: u64,
-    },
-    /// It is useless as the member it is.
-    Unfit(Finding),
-}
 
 /// Why requests wait for a member in service.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -137,6 +99,14 @@ pub enum Event {
 pub(super) struct Events(VecDeque<Event>);
 
 impl Events {
+    /// That members failed while the array was being assembled.
+    pub(super) fn of_assembly(health: &Health) -> Self {
+        let failed = |(index, member): (u16, &Member)| {
+            member.failed.map(|cause| Event::MemberFailed { dev: DevIndex::new(index), cause })
+        };
+        Self((0u16..).zip(health.members()).filter_map(failed).collect())
+    }
+
     pub(super) fn push(&mut self, event: Event) {
         if self.0.len() >= EVENTS_MAX {
             self.0.pop_front();

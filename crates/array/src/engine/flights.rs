@@ -11,8 +11,9 @@
 //! late ends of what the device still has do no harm.
 
 use super::Ops;
-use super::{Core, Engine, EngineError, EngineOptions, Event, FailCause, HoldUp, OpFault};
+use super::{Core, Engine, EngineError, EngineOptions, Event, HoldUp};
 use super::{Purpose, Tag};
+use crate::fault::{FailCause, OpFault};
 use crate::planted::{Planted, planted};
 use block::slab::{Key, Slab};
 use block::{Completion, DevIndex, DeviceOp, IoFault, OpKind};
@@ -64,8 +65,6 @@ struct Watch {
     lacking: u32,
     lacking_since_ns: u64,
     not_answering: bool,
-    last_fault: Option<OpFault>,
-    failed: Option<FailCause>,
 }
 
 /// See the module's documentation.
@@ -202,16 +201,6 @@ impl Flights {
         oldest
     }
 
-    /// The last operation that a member did not carry out.
-    pub(super) fn last_fault(&self, dev: DevIndex) -> Option<OpFault> {
-        self.members[dev.index()].last_fault
-    }
-
-    /// A member went out of service.
-    pub(super) fn note_failed(&mut self, dev: DevIndex, cause: FailCause) {
-        self.members[dev.index()].failed = Some(cause);
-    }
-
     /// The operation with that tag has ended; what it was for.
     #[cfg(test)]
     pub(super) fn end_of(&mut self, tag: u64) -> Tag {
@@ -280,8 +269,7 @@ impl Core {
     fn note_fault(&mut self, op: &DeviceOp, fault: IoFault) {
         let hint = op.kind == OpKind::Discard && fault != IoFault::Gone;
         if self.health.is_writable(op.dev) && !hint && fault != IoFault::NoSpace {
-            let noted = OpFault::new(op, fault, self.now_ns);
-            self.ops.flights.members[op.dev.index()].last_fault = Some(noted);
+            self.health.note_fault(op.dev, OpFault::new(op, fault, self.now_ns));
         }
     }
 
@@ -359,14 +347,15 @@ impl Core {
     /// What is wrong with a member.
     pub(super) fn member_trouble(&self, dev: DevIndex) -> MemberTrouble {
         let Some(member) = self.ops.flights.members.get(dev.index()) else { return MemberTrouble::default() };
+        let known = &self.health.members()[dev.index()];
         let own = self.ops.flights.table.iter().filter(|flight| flight.tag.dev == dev);
         let oldest = own.map(|flight| flight.since_ns).min();
         MemberTrouble {
             oldest_ns: oldest.map(|since_ns| self.now_ns.saturating_sub(since_ns)),
             lacks_room_since_ns: (member.lacking > 0).then_some(member.lacking_since_ns),
             not_answering: member.not_answering,
-            last_fault: member.last_fault,
-            failed: member.failed,
+            last_fault: known.last_fault,
+            failed: known.failed,
         }
     }
 
@@ -391,8 +380,6 @@ impl Core {
     /// Another device has taken the member's place.
     pub(super) fn forget_trouble(&mut self, dev: DevIndex) {
         self.note_answering(dev, true);
-        let member = &mut self.ops.flights.members[dev.index()];
-        (member.last_fault, member.failed) = (None, None);
     }
 }
 

@@ -131,11 +131,11 @@ mod zero;
 
 pub use cache::Entry;
 pub use config::{CommitPolicy, Content, EngineOptions, SyncPolicy};
-pub use events::{Event, FailCause, HoldUp, OpFault, WorkOrigin};
+pub use events::{Event, HoldUp, WorkOrigin};
 pub use flights::MemberTrouble;
 pub use lost::Losses;
 pub use maintain::{MaintenanceReport, Progress, WorkKind};
-pub use patrol::{Finding, PatrolPolicy};
+pub use patrol::PatrolPolicy;
 pub use request::{Done, EngineError, Request};
 pub use stats::EngineStats;
 

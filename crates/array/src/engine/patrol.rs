@@ -16,7 +16,8 @@
 mod walk;
 
 use super::wake::{Mark, count, mark};
-use super::{Activity, Content, Core, Deadline, Event, FailCause};
+use super::{Activity, Content, Core, Deadline, Event};
+use crate::fault::{FailCause, Finding};
 use crate::planted::{Planted, planted};
 use block::{DevIndex, Pool, Seq, Slot};
 use walk::Walker;
@@ -31,15 +32,6 @@ pub struct PatrolPolicy {
     pub interval_ns: u64,
     /// Bytes read in a second at most.
     pub bytes_per_s: u64,
-}
-
-/// What makes a device useless as the member it is.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Finding {
-    /// It ends before its layout does.
-    Truncated,
-    /// Its superblocks are those of another member or array.
-    Foreign,
 }
 
 /// What a round found.

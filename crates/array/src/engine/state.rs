@@ -8,6 +8,7 @@
 use super::board::Board;
 use super::cache::Cache;
 use super::compute::Computer;
+use super::events::Events;
 use super::flights::Flights;
 use super::lock::{Locks, Mode};
 use super::order::Order;
@@ -15,9 +16,10 @@ use super::payload::PayloadRings;
 use super::quarantine::Quarantine;
 use super::request::Done;
 use super::{
-    Answers, Core, EngineError, EngineOptions, EngineStats, Event, FailCause, Jobs, Ops, Reads, SetAside,
-    Tag, WriteQueue, patrol,
+    Answers, Core, EngineError, EngineOptions, EngineStats, Event, Jobs, Ops, Reads, SetAside, Tag,
+    WriteQueue, patrol,
 };
+use crate::fault::FailCause;
 use crate::health::ArrayState;
 use crate::plan::Codeword;
 use crate::planted::{Planted, planted};
@@ -47,6 +49,7 @@ impl Core {
             freed: Quarantine::new(parts.store.log.tail()),
             ops: Ops::new(members, &options),
             board: Board::new(members, parts.superblock, parts.checkpoint, retired),
+            answers: Answers { events: Events::of_assembly(&parts.health), ..Answers::default() },
             store: parts.store,
             scheme: parts.scheme,
             health: parts.health,
@@ -56,7 +59,6 @@ impl Core {
             pool,
             set_aside: SetAside { zero_slot, slots, slots_max },
             requests: Slab::default(),
-            answers: Answers::default(),
             locks: Locks::default(),
             queue: WriteQueue::default(),
             reads: Reads::default(),
@@ -127,8 +129,7 @@ impl Core {
     /// An operation of a member has just ended with a fault that takes it out of service.
     pub fn fail_for_fault(&mut self, dev: DevIndex) {
         if self.health.is_writable(dev) {
-            let fault =
-                self.ops.flights.last_fault(dev).expect("a fault of a member in service is noted first");
+            let fault = self.health.last_fault(dev).expect("a fault of a member in service is noted first");
             self.fail_member(dev, FailCause::Fault(fault));
         }
     }
@@ -137,10 +138,9 @@ impl Core {
     /// than the code tolerates, the array freezes: nothing is written or promised from this moment on, not
     /// even that the member failed. When it comes back, the array is what it would be after a power cut now.
     pub fn fail_member(&mut self, dev: DevIndex, cause: FailCause) {
-        if !self.health.fail(dev) {
+        if !self.health.fail(dev, cause) {
             return;
         }
-        self.ops.flights.note_failed(dev, cause);
         self.answers.events.push(Event::MemberFailed { dev, cause });
         self.board.flush.forget(dev);
         self.board.frozen |=

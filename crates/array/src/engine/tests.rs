@@ -127,7 +127,7 @@ fn a_flush_ends_only_when_the_members_know_of_a_failure() {
     let mut core = core(EngineOptions::default());
     let mut flusher = Flusher::default();
     core.flush(5);
-    core.fail_member(DevIndex::new(0), super::FailCause::Asked);
+    core.fail_member(DevIndex::new(0), crate::FailCause::Asked);
     flusher.drive(&mut core);
     assert!(core.board.flush.ended.is_none() && flusher.is_busy(&core));
     core.answers.fence = 0;

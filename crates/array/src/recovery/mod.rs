@@ -20,7 +20,7 @@ use crate::health::Health;
 use crate::image::CheckpointPlace;
 use crate::journal::Journal;
 use crate::older::Inconsistency;
-use crate::restart::{AssembleError, RecoveryReport, Restart, flush_all, write_or_fail};
+use crate::restart::{AssembleError, RecoveryReport, Restart, flush_all, too_many_faults, write_or_fail};
 use crate::scheme::{self, Scheme};
 use crate::store::Store;
 use block::{DevIndex, DeviceSet, Epoch, META_BYTES, Seq};
@@ -57,7 +57,7 @@ fn assemble_on(
     let health = Health::new(&newest.config, &arrangement.members, newest.config_seq);
     let mut health = health.remembering(&arrangement.faults);
     check_shape(devices, arrangement)?;
-    let mut store = Store::new(newest.config).map_err(|_| AssembleError::Unsupported)?;
+    let mut store = Store::new(newest.config)?;
     let mut scheme = scheme::new(&store);
     let loaded = load::load(devices, &health, newest, &mut store, &mut *scheme)?;
     claim_space(&mut store, &*scheme, loaded.place.number, None)?;
@@ -123,8 +123,9 @@ fn claim_space(
 fn check_shape(devices: &dyn DeviceSet, arrangement: &Arrangement) -> Result<(), AssembleError> {
     let config = &arrangement.newest.config;
     let (n, m) = (config.geometry.device_count(), config.geometry.parity_count());
-    if usize::from(config.log_count) != if config.scheme.has_log() { m } else { 0 } {
-        return Err(AssembleError::Unsupported);
+    let (found, expected) = (usize::from(config.log_count), if config.scheme.has_log() { m } else { 0 });
+    if found != expected {
+        return Err(AssembleError::LogDevices { found, expected });
     }
     for index in (0..arrangement.places.len()).filter(|&index| arrangement.places[index].is_some()) {
         let dev = DevIndex::new(index as u16);
@@ -183,7 +184,7 @@ pub(crate) fn write_checkpoint(
     }
     flush_all(devices, &mut parts.health);
     if !image.devices.iter().any(|&dev| parts.health.is_writable(dev)) {
-        return Err(AssembleError::TooManyFaults);
+        return Err(too_many_faults(&parts.health));
     }
     parts.store.table.clear_changed();
     parts.checkpoint = image.place(&parts.checkpoint);
@@ -225,7 +226,7 @@ pub(crate) fn write_superblocks(
         }
         flush_all(devices, health);
         if health.missing_count() > template.config.geometry.parity_count() {
-            return Err(AssembleError::TooManyFaults);
+            return Err(too_many_faults(health));
         }
         if health.config_seq == written {
             return Ok(());

@@ -5,7 +5,7 @@ use super::scan::Found;
 use super::secure::Source;
 use crate::checksum::chunk_checksum;
 use crate::health::Health;
-use crate::older::Inconsistency;
+use crate::older::{Inconsistency, Misfit};
 use crate::plan::Piece;
 use crate::planted::{Planted, planted};
 use crate::restart::{AssembleError, RecoveryReport, flush_all, write_or_fail};
@@ -71,6 +71,11 @@ pub(super) fn replay(
     Ok(Replayed { last_seq: last_seq.max(flushed), frontiers: replay.frontiers })
 }
 
+/// Why a record does not fit: it writes to a chunk that is not free, or its scheme rejected it.
+fn misfit(occupied: Option<ChunkAddr>) -> Misfit {
+    occupied.map_or(Misfit::Rejected, Misfit::Occupied)
+}
+
 impl Replay<'_> {
     /// Applies a record, or drops it if it is not known durable and did not arrive whole.
     fn one(
@@ -81,8 +86,8 @@ impl Replay<'_> {
         durable: bool,
     ) -> Result<(), AssembleError> {
         self.report.replayed += 1;
-        let sane = self.takes_free_chunks(record);
-        let whole = sane
+        let occupied = self.occupied_chunk(record);
+        let whole = occupied.is_none()
             && (durable || planted(Planted::ApplyUnverified) || {
                 self.report.verified += 1;
                 scheme.accepts(self.store, record) && self.arrived(scheme, seq, record)
@@ -92,7 +97,7 @@ impl Replay<'_> {
         if applied {
             self.note_frontier(record);
         } else if durable {
-            return Err(Inconsistency::Record(seq).into());
+            return Err(Inconsistency::Record { seq, kind: record.name(), cause: misfit(occupied) }.into());
         } else {
             self.report.dropped += 1;
         }
@@ -129,14 +134,15 @@ impl Replay<'_> {
         chunks
     }
 
-    /// Whether a record writes to free chunks only, each once: all others are forged or damaged.
-    fn takes_free_chunks(&self, record: RecordRef<'_>) -> bool {
+    /// The first chunk that a record writes to although it is not free, or twice: such a record is forged or damaged.
+    fn occupied_chunk(&self, record: RecordRef<'_>) -> Option<ChunkAddr> {
         let chunks = self.taken_chunks(record);
         let free = |addr: &ChunkAddr| {
             let space = &self.store.spaces[addr.dev.index()];
             addr.chunk.get() <= space.chunk_count() && !space.is_used(addr.chunk)
         };
-        chunks.iter().enumerate().all(|(i, addr)| free(addr) && !chunks[..i].contains(addr))
+        let mut each = chunks.iter().enumerate();
+        each.find(|(i, addr)| !free(addr) || chunks[..*i].contains(addr)).map(|(_, addr)| *addr)
     }
 
     /// Keeps the space as it was live: what an applied record took is used, what it freed may be

@@ -2,6 +2,7 @@
 
 use super::{ParityLog, STRIPE_DELTAS_MAX, deltas_max};
 use crate::create::{CreateOptions, plan_config};
+use crate::fault::FailCause;
 use crate::health::Health;
 use crate::plan::{Codeword, Plan, Word};
 use crate::scheme::{ChunkWrite, CommitOutcome, Commits, Origin, Scheme};
@@ -277,7 +278,7 @@ fn commit_encodes_if_that_reads_less_or_a_log_device_is_lost() {
     (0..3).for_each(|_| drop(bench.write(1, 1)));
     same(&bench.commit(0), ENCODES);
     bench.write(1, 1);
-    assert!(bench.health.fail(DevIndex::new(5)));
+    assert!(bench.health.fail(DevIndex::new(5), FailCause::Asked));
     same(&bench.commit(0), ENCODES);
 }
 

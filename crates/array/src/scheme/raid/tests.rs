@@ -2,6 +2,7 @@
 
 use super::Raid;
 use crate::create::{CreateOptions, plan_config};
+use crate::fault::FailCause;
 use crate::health::Health;
 use crate::plan::Plan;
 use crate::scheme::{ChunkWrite, Origin, Scheme};
@@ -46,7 +47,7 @@ impl Bench {
     }
 
     fn lose(mut self, devices: &[u16]) -> Self {
-        devices.iter().for_each(|&dev| assert!(self.health.fail(DevIndex::new(dev))));
+        devices.iter().for_each(|&dev| assert!(self.health.fail(DevIndex::new(dev), FailCause::Asked)));
         self
     }
 
