@@ -98,7 +98,7 @@ wanted() {
 run_check() {
   local name=$1 what=$2 code=0 work=$base/$1
   mkdir -p "$work"
-  timeout -k 10 100 "$0" --inner "$work" "check_$name" </dev/null >"$work/log" 2>&1 || code=$?
+  timeout -k 10 400 "$0" --inner "$work" "check_$name" </dev/null >"$work/log" 2>&1 || code=$?
   give_back
   case $code in
     0) echo "ok $name $what" >"$work.line" ;;

@@ -4,21 +4,21 @@
 test_info() {
   make_array "$1" 64MiB
   start_server
-  timeout 20 nbdinfo --json "$uri" >"$work/info.json"
+  timeout 300 nbdinfo --json "$uri" >"$work/info.json"
   local flag
   for flag in can_flush can_fua can_trim can_zero can_multi_conn can_cache can_df; do
     grep -q "\"$flag\": true" "$work/info.json" || { cat "$work/info.json"; fail "$flag is not offered"; }
   done
   grep -q '"is_read_only": false' "$work/info.json" || fail "the export is read-only"
-  timeout 20 nbdinfo --list "$uri" | grep -q 'export=' || fail "no export is listed"
+  timeout 300 nbdinfo --list "$uri" | grep -q 'export=' || fail "no export is listed"
   local size mapped
-  size=$(timeout 20 nbdinfo --size "$uri")
+  size=$(timeout 300 nbdinfo --size "$uri")
   [ "$size" -ge $((200 << 20)) ] || fail "6+2 x 64 MiB give only $size bytes"
   head -c 1MiB /dev/urandom >"$work/a"
-  timeout 20 nbdcopy "$work/a" "$uri"
-  mapped=$(timeout 20 nbdinfo --map "$uri" | awk '{ sum += $2 } END { printf "%d", sum }')
+  timeout 300 nbdcopy "$work/a" "$uri"
+  mapped=$(timeout 300 nbdinfo --map "$uri" | awk '{ sum += $2 } END { printf "%d", sum }')
   [ "$mapped" = "$size" ] || fail "the map covers $mapped of $size bytes"
-  timeout 20 nbdinfo --map "$uri" | head -n 1 | grep -q ' data' || fail "written bytes are not shown as data"
+  timeout 300 nbdinfo --map "$uri" | head -n 1 | grep -q ' data' || fail "written bytes are not shown as data"
   stop_server
 }
 
@@ -27,13 +27,13 @@ test_copy() {
   make_array "$1" 64MiB
   head -c 96MiB /dev/urandom >"$work/a"
   start_server
-  timeout 60 nbdcopy --flush -C 4 -R 64 "$work/a" "$uri"
-  timeout 60 nbdcopy -C 4 "$uri" "$work/b"
+  timeout 300 nbdcopy --flush -C 4 -R 64 "$work/a" "$uri"
+  timeout 300 nbdcopy -C 4 "$uri" "$work/b"
   cmp -n $((96 << 20)) "$work/a" "$work/b"
   stop_server
   expect_status 0
   start_server
-  timeout 60 nbdcopy -C 2 "$uri" "$work/b"
+  timeout 300 nbdcopy -C 2 "$uri" "$work/b"
   cmp -n $((96 << 20)) "$work/a" "$work/b"
   [ -z "$(tail -c +$(((96 << 20) + 1)) "$work/b" | tr -d '\0' | head -c 1)" ] || fail "unwritten space is not zero"
   stop_server
@@ -46,19 +46,19 @@ test_qemu_img() {
   make_array "$1" 64MiB
   start_server
   local nbd=nbd:unix:$socket size
-  size=$(timeout 20 nbdinfo --size "$uri")
+  size=$(timeout 300 nbdinfo --size "$uri")
   # Data, holes and zeros, as images have them.
   truncate -s "$size" "$work/a"
   head -c 20MiB /dev/urandom | dd of="$work/a" bs=1M seek=3 conv=notrunc status=none
   head -c 999424 /dev/urandom | dd of="$work/a" bs=512 seek=100001 conv=notrunc status=none
-  timeout 60 qemu-img convert -n -f raw -O raw -W -m 8 "$work/a" "$nbd"
-  timeout 60 qemu-img compare -f raw -F raw "$work/a" "$nbd"
-  timeout 60 qemu-img convert -f raw -O qcow2 "$nbd" "$work/b.qcow2"
-  timeout 60 qemu-img compare -f raw -F qcow2 "$work/a" "$work/b.qcow2"
-  timeout 60 qemu-img create -q -f qcow2 "$nbd" 100M
-  timeout 60 qemu-io -f qcow2 -c 'write -P 0x5a 1M 20M' -c 'discard 4M 2M' -c 'read -P 0x5a 1M 3M' -c 'read -P 0 4M 2M' "$nbd" |
+  timeout 300 qemu-img convert -n -f raw -O raw -W -m 8 "$work/a" "$nbd"
+  timeout 300 qemu-img compare -f raw -F raw "$work/a" "$nbd"
+  timeout 300 qemu-img convert -f raw -O qcow2 "$nbd" "$work/b.qcow2"
+  timeout 300 qemu-img compare -f raw -F qcow2 "$work/a" "$work/b.qcow2"
+  timeout 300 qemu-img create -q -f qcow2 "$nbd" 100M
+  timeout 300 qemu-io -f qcow2 -c 'write -P 0x5a 1M 20M' -c 'discard 4M 2M' -c 'read -P 0x5a 1M 3M' -c 'read -P 0 4M 2M' "$nbd" |
     check_qemu_io
-  timeout 60 qemu-img check -f qcow2 "$nbd"
+  timeout 300 qemu-img check -f qcow2 "$nbd"
   stop_server
   scrub
 }
@@ -75,9 +75,9 @@ test_qemu_io() {
   make_array "$1" 64MiB
   start_server
   local nbd=nbd:unix:$socket size last
-  size=$(timeout 20 nbdinfo --size "$uri")
+  size=$(timeout 300 nbdinfo --size "$uri")
   last=$((size - 512))
-  timeout 60 qemu-io -f raw -t none \
+  timeout 300 qemu-io -f raw -t none \
     -c 'write -P 0x11 0 1M' -c 'write -P 0x22 512 512' -c 'write -P 0x33 3584 1024' -c 'write -P 0x44 24064 49664' \
     -c 'read -P 0x11 0 512' -c 'read -P 0x22 512 512' -c 'read -P 0x11 1024 2560' -c 'read -P 0x33 3584 1024' \
     -c 'read -P 0x11 4608 19456' -c 'read -P 0x44 24064 49664' -c 'read -P 0x11 73728 64k' \
@@ -89,14 +89,14 @@ test_qemu_io() {
   if [ "$1" = eplog ]; then lose log1; else lose data6; fi
   lose data2
   expect_status 1
-  timeout 60 qemu-io -f raw -t none \
+  timeout 300 qemu-io -f raw -t none \
     -c 'read -P 0x22 512 512' -c 'read -P 0x33 3584 1024' -c 'read -P 0x44 24064 49664' -c 'read -P 0 200k 33k' \
     -c 'read -P 0x77 2M 3M' -c 'write -P 0x79 2560k 1M' -c 'read -P 0x77 2M 512k' -c 'read -P 0x79 2560k 1M' \
     -c "read -P 0x66 $last 512" "$nbd" | check_qemu_io
   stop_server
   start_server
   expect_status 1
-  timeout 60 qemu-io -f raw -t none -c 'read -P 0x79 2560k 1M' -c 'read -P 0x44 24064 49664' -c "read -P 0x66 $last 512" "$nbd" |
+  timeout 300 qemu-io -f raw -t none -c 'read -P 0x79 2560k 1M' -c 'read -P 0x44 24064 49664' -c "read -P 0x66 $last 512" "$nbd" |
     check_qemu_io
   stop_server
 }

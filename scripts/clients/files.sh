@@ -44,7 +44,7 @@ test_fs() {
   await_healthy
   rm -r "$mnt/tree2" "$mnt"/files*
   grep -v '\./tree2/' "$work/sums" >"$work/sums-left"
-  timeout 60 fstrim "$mnt" || fail "fstrim"
+  timeout 300 fstrim "$mnt" || fail "fstrim"
   verify_tree "$mnt" "$work/sums-left"
   unmount_fs
   check_fs "$2"
@@ -143,6 +143,6 @@ recover() {
   unmount_fs
   check_fs "$1"
   mount_fs "$1"
-  timeout 60 "$work/ledger" check "$mnt" "$work/ledger.txt" "$seed" || fail "what was synced is not there (seed $seed)"
+  timeout 300 "$work/ledger" check "$mnt" "$work/ledger.txt" "$seed" || fail "what was synced is not there (seed $seed)"
   fio_file --rw=read || { show_fio; fail "blocks that fio had written are not whole"; }
 }

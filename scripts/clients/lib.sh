@@ -81,7 +81,7 @@ make_array() {
     eplog) members+=("$work/members/log0" "$work/members/log1"); options+=(--log "${members[@]:8}") ;;
     raid) options+=(--consistency journal) ;;
   esac
-  timeout 60 "$elastripe" create "${options[@]}"
+  timeout 300 "$elastripe" create "${options[@]}"
 }
 
 # commits N: the option that has a scheme commit parity after N writes, if it is one that commits.
@@ -123,25 +123,25 @@ show_fio() { grep -av '^3;' "$work/fio.log" | tail -n 20 || true; }
 # expect_status CODE: 0 healthy, 1 degraded, 2 failed.
 expect_status() {
   local code=0
-  timeout 30 "$elastripe" status "${members[@]}" >"$work/status" 2>&1 || code=$?
+  timeout 300 "$elastripe" status "${members[@]}" >"$work/status" 2>&1 || code=$?
   [ $code -eq "$1" ] || { cat "$work/status"; fail "status: exit code $code, expected $1"; }
 }
-status_is() { local code=0; timeout 30 "$elastripe" status "${members[@]}" || code=$?; [ $code -eq "$1" ]; }
+status_is() { local code=0; timeout 300 "$elastripe" status "${members[@]}" || code=$?; [ $code -eq "$1" ]; }
 
 # lose NAME: takes a device out of the served array.
-lose() { timeout 30 "$elastripe" fail "${members[@]}" --device "$1" --yes; }
+lose() { timeout 300 "$elastripe" fail "${members[@]}" --device "$1" --yes; }
 
 # renew NAME INDEX: puts a fresh file in the place of member NAME, which is INDEX among `members`; the rebuild begins.
 renew() {
   local fresh=$work/members/$1-$RANDOM
-  timeout 30 "$elastripe" replace "${members[@]}" --device "$1" --yes --with "$fresh" --file-size "$(stat -c %s "${members[$2]}")B"
+  timeout 300 "$elastripe" replace "${members[@]}" --device "$1" --yes --with "$fresh" --file-size "$(stat -c %s "${members[$2]}")B"
   members[$2]=$fresh
 }
 
 await_healthy() { soon 60 status_is 0 || { status_is 0; fail "not healthy after 60 s"; }; }
 
 # Every chunk, parity and log chunk is right, as the array itself sees it.
-scrub() { timeout 120 "$elastripe" scrub "${members[@]}" || fail "scrub: exit code $?"; }
+scrub() { timeout 300 "$elastripe" scrub "${members[@]}" || fail "scrub: exit code $?"; }
 
 # ---- from NBD to a kernel block device and a file system
 
@@ -182,8 +182,8 @@ bridge_down() {
 
 make_fs() {
   case $1 in
-    ext4) timeout 60 mkfs.ext4 -q -F "$disk" ;;
-    xfs) timeout 60 mkfs.xfs -q -f "$disk" ;;
+    ext4) timeout 300 mkfs.ext4 -q -F "$disk" ;;
+    xfs) timeout 300 mkfs.xfs -q -f "$disk" ;;
   esac
 }
 
@@ -191,7 +191,7 @@ mount_fs() {
   mnt=$work/mnt
   mkdir -p "$mnt"
   note "mount $mnt"
-  timeout 60 mount -t "$1" "$disk" "$mnt"
+  timeout 300 mount -t "$1" "$disk" "$mnt"
 }
 
 unmount_fs() { timeout -k 1 60 umount "$mnt"; }
@@ -199,7 +199,7 @@ unmount_fs() { timeout -k 1 60 umount "$mnt"; }
 # check_fs TYPE: reads only, finds nothing to repair.
 check_fs() {
   case $1 in
-    ext4) timeout 120 e2fsck -fn "$disk" >"$work/fsck" 2>&1 ;;
-    xfs) timeout 120 xfs_repair -n "$disk" >"$work/fsck" 2>&1 ;;
+    ext4) timeout 300 e2fsck -fn "$disk" >"$work/fsck" 2>&1 ;;
+    xfs) timeout 300 xfs_repair -n "$disk" >"$work/fsck" 2>&1 ;;
   esac || { tail -n 20 "$work/fsck"; fail "$1 is not clean"; }
 }

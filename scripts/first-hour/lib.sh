@@ -11,7 +11,7 @@ need() {
 run() {
   local wanted=$1 code=0
   shift
-  timeout -k 2 "${LIMIT:-30}" "$elastripe" "$@" >said.out 2>said.err </dev/null || code=$?
+  timeout -k 2 "${LIMIT:-120}" "$elastripe" "$@" >said.out 2>said.err </dev/null || code=$?
   cat said.out said.err >said
   echo "\$ elastripe $* -> $code"; head -c 1500 said; echo
   if grep -q panicked said || [ $code -eq 101 ] || [ $code -eq 124 ] || [ $code -ge 132 ]; then fail "elastripe $1: code $code"; fi
@@ -55,14 +55,14 @@ uri() { echo "nbd+unix:///?socket=$work/nbd"; }
 io() {
   local args=() text
   for text in "$@"; do args+=(-c "$text"); done
-  timeout -k 2 30 qemu-io -f raw "${args[@]}" "$(uri)" >io.log 2>&1 || { cat io.log; fail "qemu-io $*"; }
+  timeout -k 2 120 qemu-io -f raw "${args[@]}" "$(uri)" >io.log 2>&1 || { cat io.log; fail "qemu-io $*"; }
   cat io.log
   ! grep -qiE 'error|failed' io.log || fail "qemu-io $*"
 }
 io_fails() {
   local args=() text
   for text in "$@"; do args+=(-c "$text"); done
-  timeout -k 2 30 qemu-io -f raw "${args[@]}" "$(uri)" >io.log 2>&1 || return 0
+  timeout -k 2 120 qemu-io -f raw "${args[@]}" "$(uri)" >io.log 2>&1 || return 0
   grep -qiE 'error|failed' io.log || fail "qemu-io $*: an error was wanted"
 }
 

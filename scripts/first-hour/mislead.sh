@@ -49,7 +49,7 @@ check_B4() {
   serve a0 a1 a2
   "$elastripe" status a0 >said || true
   says "checksum error|wrong data|chunks.*wrong"
-  LIMIT=60 run 0 scrub a0 --wait
+  LIMIT=240 run 0 scrub a0 --wait
   run 0 clear a0
   run 0 status a0
   says_not "checksum error|wrong data|chunks.*wrong"
@@ -79,7 +79,7 @@ check_B6() {
   raid_of_three
   serve a0 a1 a2
   io "write -P 1 0 8M" "flush"
-  LIMIT=60 run 0 scrub a0 --wait
+  LIMIT=240 run 0 scrub a0 --wait
   grep -qi 'scrub' server.log || fail "the log has no line about the scrub"
   run 0 status a0
   says "scrub.*(0 errors|repaired)"
@@ -129,6 +129,6 @@ check_B10() {
     "$elastripe" "$command" --help >said 2>&1 || true
     says_not "$code"
   done
-  ELASTRIPE=$elastripe timeout 60 "$repo/scripts/experiments/ssd-writes.sh" --requests 300 --out "$work/x" >said 2>&1 || { cat said; fail "ssd-writes.sh"; }
+  ELASTRIPE=$elastripe timeout 240 "$repo/scripts/experiments/ssd-writes.sh" --requests 300 --out "$work/x" >said 2>&1 || { cat said; fail "ssd-writes.sh"; }
   says_not "$code"
 }

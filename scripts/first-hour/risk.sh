@@ -7,7 +7,7 @@ check_A1() {
   io "write -P 1 0 16M" "flush"
   # The server stops while the command waits.
   run 0 fail a0 --device data2 $(yes_of fail)
-  timeout -k 2 60 "$elastripe" replace a0 --device data2 --with n2 --file-size 32MiB --wait >waiting.log 2>&1 &
+  timeout -k 2 240 "$elastripe" replace a0 --device data2 --with n2 --file-size 32MiB --wait >waiting.log 2>&1 &
   local waiting=$!
   note process $waiting
   rebuilding() { { "$elastripe" status a0 --json || true; } | grep -q '"rebuilding"'; }
@@ -53,7 +53,7 @@ check_A3() {
   zero a1 "$start" 65536
   zero a2 "$start" 65536
   serve a0 a1 a2
-  LIMIT=60 run x scrub a0 --wait
+  LIMIT=240 run x scrub a0 --wait
   io_fails "read -P 1 0 8M"
   run x status a0
   says_not "all data can be read" "state: *HEALTHY"
@@ -70,7 +70,7 @@ check_A3() {
   run x status a0
   # The way out: write it anew.
   io "write -P 2 0 8M" "flush"
-  LIMIT=60 run 0 scrub a0 --wait
+  LIMIT=240 run 0 scrub a0 --wait
   run 0 status a0
   io "read -P 2 0 8M"
 }

@@ -124,6 +124,10 @@ fn failed_meaning(status: &Status) -> String {
             is_are(&missing)
         );
     }
+    if out.len() <= bears && status.source != Source::Served {
+        return "no member has a checkpoint that can be read, so it cannot be started, with --force neither"
+            .to_owned();
+    }
     let rest = match status.source {
         Source::Served => "writes are refused; what can be read still is served, the rest is lost",
         Source::Stopped | Source::InUse | Source::Dead => "it cannot be started",
@@ -161,6 +165,9 @@ fn action(status: &Status) -> Option<String> {
             }
             Some(_) | None => Some(format!("elastripe replace MEMBERS --device {name} --with NEWPATH")),
         },
+        (None, None) if status.state == Condition::Failed => {
+            Some("restore from a backup; `elastripe inspect` shows what is left on a member".to_owned())
+        }
         (None, Some(_)) => {
             Some("bring back members that were only disconnected, or restore from a backup".to_owned())
         }
@@ -321,7 +328,7 @@ fn memory(status: &Status) -> Option<String> {
 fn activity(status: &Status) -> Option<String> {
     let activity = status.activity?;
     let lost = if activity.lost > 0 {
-        format!(", {} chunks LOST", show_count(activity.lost))
+        format!(", {} times a chunk was asked for that is LOST", show_count(activity.lost))
     } else {
         String::new()
     };

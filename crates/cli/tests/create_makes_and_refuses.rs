@@ -132,3 +132,24 @@ fn the_chunk_size_is_chosen_by_the_memory_that_the_array_takes_and_serve_looks_t
         .json();
     assert_eq!(small["chunk_bytes"], 4 << 10, "small devices keep small chunks");
 }
+
+#[test]
+fn an_interrupted_command_takes_away_what_it_made() {
+    let rig = Rig::new();
+    let names = ["x0", "x1", "x2", "x3"];
+    let mut args = vec!["create", "--scheme", "raid", "--parity", "1", "--allocate", "--file-size", "1GiB"];
+    args.push("--data");
+    args.extend(names);
+    let child = rig.command(&args).stderr(std::process::Stdio::piped()).spawn().unwrap();
+    while !rig.path("x0").exists() {
+        std::thread::yield_now();
+    }
+    let kill = std::process::Command::new("kill").args(["-s", "TERM", &child.id().to_string()]).status();
+    assert!(kill.unwrap().success());
+    let output = child.wait_with_output().unwrap();
+    let error = String::from_utf8(output.stderr).unwrap();
+    // On a slow day it was quicker than the signal; then it is an array.
+    let is_array = output.status.success();
+    assert!(is_array || output.status.code() == Some(143) && error.contains("there is no array"), "{error}");
+    assert!(is_array || names.iter().all(|name| !rig.path(name).exists()), "{error}");
+}

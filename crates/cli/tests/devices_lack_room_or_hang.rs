@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::{Ran, Rig, device, has};
+use common::{Ran, Rig, device, every_scheme, has};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -222,4 +222,45 @@ fn taking_a_hung_device_out_of_service_frees_what_waits_for_it() {
     signal(&mount.servers[0], "CONT");
     server.wait().ok();
     rig.on("status", &["d1", "d2"], &[]).code(1);
+}
+
+/// All members lie where there is no room any more: what cannot be had is refused after a while and does not wait for ever, and
+/// a member that is taken out of service is out, whatever else has to wait.
+#[test]
+fn orders_are_answered_although_there_is_no_room() {
+    if !has("qemu-io") {
+        return;
+    }
+    for (scheme, logs) in every_scheme() {
+        let rig = Rig::new();
+        let Some(mount) = small_file_system(&rig.path("small"), "40M") else { return };
+        let mut args = vec!["create", "--scheme", scheme, "--parity", "1", "--file-size", "24MiB", "--data"];
+        let data = ["small/d0", "small/d1", "small/d2"];
+        args.extend(data);
+        args.extend(if logs { &["--log", "small/l0"][..] } else { &[] });
+        rig.run(&args).ok();
+        let members: Vec<&str> = data.into_iter().chain(logs.then_some("small/l0")).collect();
+        let server = rig.serve(&members, &["--commit-idle", "off"]);
+        rig.qemu_io(&["write -P 1 0 1M", "flush"]).ok();
+        let mut filler = fs::File::create(mount.at.join("filler")).unwrap();
+        while std::io::Write::write_all(&mut filler, &[7; 64 << 10]).is_ok() {}
+        let mut writer = rig.qemu_io_child(&["write -P 2 2M 2M", "flush"]);
+        until("writes wait", || rig.status(&["small/d1"])["state"] == "suspended");
+        let status = rig.on("status", &["small/d1"], &[]).out;
+        assert!(!status.contains("elastripe fail"), "{scheme}: the others lie there, too: {status}");
+        for order in [&["checkpoint", "--full"][..], &["commit"]] {
+            let ran = rig.on(order[0], &["small/d1"], &order[1..]);
+            assert!(ran.code == 0 || ran.err.contains("no room where"), "{scheme}, {order:?}: {ran:?}");
+        }
+        rig.on("fail", &["small/d1"], &["--device", "data0", "--yes"]).ok();
+        assert_eq!(device(&rig.status(&["small/d1"]), "data0")["state"], "failed", "{scheme}");
+        let read = rig.qemu_io(&["read -P 1 0 1M"]);
+        assert!(read.out.contains("read 1048576/1048576"), "{scheme}: {read:?}");
+        drop(filler);
+        fs::remove_file(mount.at.join("filler")).unwrap();
+        writer.wait().unwrap();
+        until("writes go on", || rig.status(&["small/d1"])["state"] == "degraded");
+        rig.qemu_io(&["write -P 3 3M 64k", "flush", "read -P 1 0 1M", "read -P 3 3M 64k"]).ok();
+        server.stop().ok();
+    }
 }

@@ -1,5 +1,4 @@
-//! SIGINT and SIGTERM in a command that runs an array by itself: the work is given up, and the array is
-//! stopped in order.
+//! Signals to a command that runs an array by itself: the work is given up, and the array is stopped in order.
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
 mod common;
@@ -36,7 +35,18 @@ fn degraded() -> Rig {
 
 /// Runs a command, and signals it as soon as it runs the array. Its exit code.
 fn interrupt(rig: &Rig, args: &[&str], signal: &str) -> i32 {
-    let mut child = rig.command(args).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    // Whoever runs the tests may ignore some of them, as nohup does.
+    let command = rig.command(args);
+    let mut child = Command::new("env")
+        .arg("--default-signal=HUP,QUIT,INT,USR1")
+        .arg(command.get_program())
+        .args(command.get_args())
+        .envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))))
+        .current_dir(command.get_current_dir().unwrap())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
     let mut err = BufReader::new(child.stderr.take().unwrap());
     let mut line = String::new();
     while !line.contains("this command runs it") {
@@ -80,6 +90,10 @@ fn whatever_the_command() {
             assert_eq!(rig.status(&left)["clean"], true, "{command}, {signal}");
         }
         rig.serve_run(&left, &read, &[]).ok();
+    }
+    for (signal, code) in [("HUP", 129), ("QUIT", 131), ("USR1", 138)] {
+        assert_eq!(interrupt(&rig, &scrub, signal), code);
+        assert_eq!(rig.status(&left)["clean"], true, "scrub, {signal}");
     }
     // A rebuild that is given up goes on with the next start; the new member is one.
     assert_eq!(interrupt(&rig, &replace, "INT"), 130);

@@ -129,3 +129,27 @@ fn a_file_that_is_called_as_another_member_is_not_taken_for_it() {
     assert_eq!(device(&status, "data0")["state"], "healthy", "{status:#}");
     server.stop().ok();
 }
+
+/// A copy of the array, by the file system's snapshot or by hand, is somebody's backup.
+#[test]
+fn members_of_a_copy_are_not_overwritten() {
+    let rig = Rig::with_array();
+    std::fs::create_dir(rig.path("copy")).unwrap();
+    for name in common::MEMBERS {
+        std::fs::copy(rig.path(name), rig.path("copy").join(name)).unwrap();
+    }
+    let before = rig.fingerprint(&["copy/d1", "copy/d2"]);
+    let refused = ["is a copy of data1", "--force"];
+    let server = rig.serve(&common::MEMBERS, &[]);
+    rig.on("add", &["d0"], &["--spare", "copy/d1"]).refused(&refused);
+    rig.on("replace", &["d0"], &["--device", "data2", "--with", "copy/d1", "--yes"]).refused(&refused);
+    server.stop().ok();
+    rig.on("replace", &common::MEMBERS, &["--device", "data2", "--with", "copy/d1", "--yes"])
+        .refused(&refused);
+    assert_eq!(rig.fingerprint(&["copy/d1", "copy/d2"]), before);
+    // What has left the array is welcome back.
+    let server = rig.serve(&common::MEMBERS, &[]);
+    rig.on("fail", &["d0"], &["--device", "data1", "--yes"]).ok();
+    rig.on("replace", &["d0"], &["--device", "data1", "--with", "d1", "--wait"]).ok();
+    server.stop().ok();
+}

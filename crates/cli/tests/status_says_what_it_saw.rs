@@ -116,3 +116,61 @@ fn a_copy_does_not_pass_for_the_original() {
     rig.on("stop", &["l1"], &[]).ok();
     server.wait().ok();
 }
+
+/// The record of a server that was killed leads to the members as they were then.
+#[test]
+fn members_that_came_later_are_remembered() {
+    let rig = Rig::with_array();
+    let server = rig.serve(&MEMBERS, &[]);
+    rig.on("add", &["d0"], &["--spare", "s0", "--file-size", "32MiB"]).ok();
+    rig.on("fail", &["d0"], &["--device", "data2", "--yes"]).ok();
+    until_rebuilt(&rig);
+    rig.on("replace", &["d0"], &["--device", "data1", "--with", "n1", "--file-size", "32MiB", "--wait"]).ok();
+    server.kill();
+    let ran = rig.run(&["status"]).code(2);
+    assert!(ran.out.contains("/s0") && ran.out.contains("/n1") && !ran.out.contains("missing"), "{ran:?}");
+    let dead = rig.run(&["status", "--json"]).code(2).json();
+    let devices = dead[0]["devices"].as_array().unwrap();
+    assert!(devices.iter().all(|device| device["state"] == "healthy"), "{dead}");
+    // What it proposes starts the array whole.
+    let members = ["d0", "n1", "s0", "d3", "l0", "l1"];
+    rig.serve(&members, &[]).stop().ok();
+}
+
+fn until_rebuilt(rig: &Rig) {
+    let begun = std::time::Instant::now();
+    while rig.status(&["d0"])["state"] != "healthy" {
+        assert!(begun.elapsed() < std::time::Duration::from_secs(20), "the spare takes the place");
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+}
+
+#[test]
+fn a_server_whose_socket_was_removed_is_there_all_the_same() {
+    let rig = Rig::with_array();
+    let server = rig.serve(&MEMBERS, &[]);
+    let mut found = std::fs::read_dir(rig.path("run")).unwrap().flatten().map(|entry| entry.path());
+    let socket = found.find(|path| path.extension().is_some_and(|name| name == "sock")).unwrap();
+    std::fs::remove_file(socket).unwrap();
+    rig.on("stop", &["d0"], &[]).refused(&["was removed", "process", "kill"]);
+    let ran = rig.run(&["status"]).code(4);
+    assert!(ran.err.contains("was removed"), "{ran:?}");
+    server.signal("TERM");
+    server.wait().ok();
+}
+
+/// Superblocks that agree are not an array: without a checkpoint nothing can be started.
+#[test]
+fn an_array_without_a_checkpoint_is_not_healthy() {
+    let rig = Rig::with_array();
+    let members = &MEMBERS[..4];
+    for name in members {
+        let mut bytes = std::fs::read(rig.path(name)).unwrap();
+        let blocks = bytes.chunks_mut(4096);
+        blocks.filter(|block| block.starts_with(b"ELSTCKPT")).for_each(|block| block[100] ^= 1);
+        std::fs::write(rig.path(name), bytes).unwrap();
+    }
+    let ran = rig.on("status", &MEMBERS, &[]).code(2);
+    assert!(ran.out.contains("FAILED") && ran.out.contains("no member has a checkpoint"), "{ran:?}");
+    rig.on("serve", &MEMBERS, &["--run", "true"]).refused(&["no readable checkpoint"]);
+}

@@ -46,9 +46,12 @@ impl fmt::Display for Failure {
 /// The errors of the crates below say what is wrong themselves.
 impl<E: Error + 'static> From<E> for Failure {
     fn from(error: E) -> Self {
+        use node::error::Error::{CreationInterrupted, Interrupted};
         let failure = Self::new(&error);
         match (&error as &(dyn Error + 'static)).downcast_ref() {
-            Some(node::error::Error::Interrupted { signal }) => failure.with_exit(EXIT_SIGNAL + signal),
+            Some(Interrupted { signal } | CreationInterrupted { signal }) => {
+                failure.with_exit(EXIT_SIGNAL + signal)
+            }
             Some(_) | None => failure,
         }
     }

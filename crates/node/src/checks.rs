@@ -6,7 +6,7 @@ use crate::error::{Error, Refusal};
 use crate::open::{Candidate, Found, array_name, look_at, member_name};
 use crate::volume::Running;
 use block::DevIndex;
-use format::{ArrayConfig, ArrayUuid, MemberState, Role};
+use format::{ArrayConfig, ArrayUuid, MemberState, Role, Superblock};
 use std::path::{Path, PathBuf};
 
 /// Whether safety checks may be overridden.
@@ -56,6 +56,7 @@ pub struct View {
     config: ArrayConfig,
     array: ArrayUuid,
     states: Vec<MemberState>,
+    serials: Vec<u32>,
     /// Where the members are.
     paths: Vec<Option<PathBuf>>,
     /// Members in service whose path was not given: the array is started without them.
@@ -71,6 +72,7 @@ impl View {
             config: engine.store().config,
             array: engine.journal().array(),
             states: engine.health().members().iter().map(|member| member.state).collect(),
+            serials: engine.health().members().iter().map(|member| member.serial).collect(),
             paths: paths.to_vec(),
             unnamed: Vec::new(),
             accepts_writes: engine.accepts_writes(),
@@ -84,6 +86,7 @@ impl View {
             config: superblock.config,
             array: superblock.array,
             states: found.arrangement.members.iter().map(|entry| entry.state).collect(),
+            serials: found.arrangement.members.iter().map(|entry| entry.serial).collect(),
             paths: found.paths.clone(),
             unnamed: found.unnamed(),
             accepts_writes: true,
@@ -216,10 +219,22 @@ impl View {
         if let Some(superblock) = candidate.superblock().filter(|superblock| superblock.array != self.array) {
             return Err(Refusal::OthersMember { path, array: array_name(superblock) });
         }
+        if let Some(dev) = candidate.superblock().and_then(|superblock| self.copied(superblock)) {
+            return Err(Refusal::CopyOfMember { path, name: self.name_of(dev) });
+        }
         match candidate.signature {
             Some(signature) => Err(Refusal::Foreign { path, signature }),
             None => Ok(()),
         }
+    }
+
+    /// The member that another device holds the place of although this superblock says that its own device
+    /// does.
+    fn copied(&self, superblock: &Superblock) -> Option<DevIndex> {
+        let dev = superblock.dev;
+        let is_place = superblock.role != Role::Spare && dev.index() < self.states.len();
+        let is_held = is_place && self.is_in_service(dev) && !self.unnamed.contains(&dev);
+        (is_held && self.serials[dev.index()] == superblock.serial).then_some(dev)
     }
 
     /// Bytes that the holder of a place needs.

@@ -219,13 +219,33 @@ pub enum Error {
     /// A replacement could not take its place.
     #[error("{0}")]
     NotReplaced(String),
-    /// SIGINT or SIGTERM came while this process ran the array.
+    /// A signal that would have ended this process came while it ran the array.
     #[error(
         "interrupted: the work is given up, and the array stopped in order (a rebuild goes on with the next start)"
     )]
     Interrupted {
         /// Its number.
         signal: u8,
+    },
+    /// The same before an array was made.
+    #[error("interrupted: there is no array, and what was made for it is taken away")]
+    CreationInterrupted {
+        /// Its number.
+        signal: u8,
+    },
+    /// A server's control socket was removed.
+    #[error(
+        "{}: was removed, so the server of the array ({server}) cannot be asked; `kill {pid}` stops it in order, and the next \
+         start makes the socket anew",
+        socket.display()
+    )]
+    CutOff {
+        /// Where it was.
+        socket: PathBuf,
+        /// The server, described.
+        server: String,
+        /// Its process.
+        pid: u32,
     },
     /// A check stands in the way.
     #[error(transparent)]
@@ -438,6 +458,18 @@ pub enum Refusal {
         path: PathBuf,
         /// The other array.
         array: String,
+    },
+    /// A member in service has the same place and serial.
+    #[error(
+        "{}: is a copy of {name}, which is in service, so it may be part of a copy of this array; use another device, or \
+         --force to overwrite it",
+        path.display()
+    )]
+    CopyOfMember {
+        /// The device.
+        path: PathBuf,
+        /// The member.
+        name: String,
     },
     /// It holds somebody's content.
     #[error("{}: holds {signature}; use another device, or --force to overwrite it", path.display())]

@@ -1,7 +1,8 @@
-//! SIGINT and SIGTERM while this command runs an array: the work is given up and the array stopped in order.
+//! Signals that would end this command while it runs an array, a closed terminal's among them: the work is
+//! given up and the array stopped in order.
 
 use crate::error::Error;
-use signal_hook::consts::{SIGINT, SIGTERM};
+use crate::signals;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
@@ -18,7 +19,8 @@ impl Interrupt {
     /// `clean`: it cannot make an array worse that was not stopped in order, and recovery may take long.
     pub fn watch(clean: bool) -> Result<Self, Error> {
         let (deadly, signal) = (Arc::new(AtomicBool::new(!clean)), Arc::new(AtomicUsize::new(0)));
-        for (number, name) in [(SIGINT, 2), (SIGTERM, 15)] {
+        for number in signals::that_end_a_process() {
+            let name = usize::try_from(number).expect("numbers of signals are positive");
             signal_hook::flag::register_conditional_default(number, Arc::clone(&deadly))
                 .and_then(|_| signal_hook::flag::register_usize(number, Arc::clone(&signal), name))
                 .map_err(Error::Signals)?;
@@ -31,12 +33,19 @@ impl Interrupt {
         self.deadly.store(false, Ordering::SeqCst);
     }
 
-    /// An error if a signal came.
+    /// The number of the signal that came, if one did.
+    pub(crate) fn signal(&self) -> Option<u8> {
+        let number = self.signal.load(Ordering::SeqCst);
+        (number != 0).then(|| u8::try_from(number).unwrap_or(0))
+    }
+
+    /// An error if a signal came: the work on a running array ends.
     pub fn check(&self) -> Result<(), Error> {
-        let signal = match self.signal.load(Ordering::SeqCst) {
-            0 => return Ok(()),
-            number => u8::try_from(number).unwrap_or(0),
-        };
-        Err(Error::Interrupted { signal })
+        self.signal().map_or(Ok(()), |signal| Err(Error::Interrupted { signal }))
+    }
+
+    /// An error if a signal came: no array is made.
+    pub fn check_creation(&self) -> Result<(), Error> {
+        self.signal().map_or(Ok(()), |signal| Err(Error::CreationInterrupted { signal }))
     }
 }

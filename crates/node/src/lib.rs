@@ -15,6 +15,7 @@ pub mod faults;
 pub mod fresh;
 pub mod inspect;
 pub mod interrupt;
+mod interruptible;
 pub mod logbook;
 pub mod losses;
 pub mod made;

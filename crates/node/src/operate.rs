@@ -340,6 +340,12 @@ impl Operator {
         Ok(self.view(running).find(wanted)?)
     }
 
+    /// The same of the members and spares that are somewhere.
+    pub fn all_paths(&self) -> Vec<PathBuf> {
+        let spares = self.spares.iter().map(|held| &held.spare.path);
+        self.paths.iter().flatten().chain(spares).cloned().collect()
+    }
+
     /// Where the members are, or were before they failed.
     pub fn paths(&self) -> &[Option<PathBuf>] {
         &self.paths

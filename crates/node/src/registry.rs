@@ -7,7 +7,7 @@ use crate::error::Error;
 use format::ArrayUuid;
 use serde::{Deserialize, Serialize};
 use std::fs::{self, File, TryLockError};
-use std::io::{self, Read, Write};
+use std::io::{self, Read, Seek, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::PathBuf;
@@ -75,9 +75,10 @@ pub enum Trace {
 pub fn traces() -> Vec<(ArrayUuid, Trace)> {
     let entries = fs::read_dir(run_dir()).into_iter().flatten().flatten();
     let mut arrays: Vec<ArrayUuid> = entries
-        .filter_map(|entry| entry.file_name().into_string().ok()?.strip_suffix(".sock")?.parse().ok())
+        .filter_map(|entry| entry.file_name().into_string().ok()?.rsplit_once('.')?.0.parse().ok())
         .collect();
     arrays.sort();
+    arrays.dedup();
     arrays.into_iter().map(|array| (array, trace_of(array))).collect()
 }
 
@@ -85,7 +86,10 @@ fn trace_of(array: ArrayUuid) -> Trace {
     let path = socket_path(array);
     match Client::connect_to(&path) {
         Ok(client) => Trace::Live(client),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Trace::Passing,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => match cut_off(array) {
+            Some(error) => Trace::Unreachable(error),
+            None => Trace::Passing,
+        },
         Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
             let record = File::open(record_path(array));
             match record {
@@ -96,6 +100,26 @@ fn trace_of(array: ArrayUuid) -> Trace {
             }
         }
         Err(error) => Trace::Unreachable(Error::At { path, source: error }),
+    }
+}
+
+/// A server runs whose control socket somebody has removed, as programs do that tidy up directories: it
+/// cannot be asked.
+pub fn cut_off(array: ArrayUuid) -> Option<Error> {
+    let socket = socket_path(array);
+    let started = Instant::now();
+    loop {
+        let file = File::open(record_path(array)).ok()?;
+        let is_locked = matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock));
+        if !is_locked || socket.exists() {
+            return None;
+        }
+        // A server that begins or ends has one without the other for a moment.
+        if started.elapsed() >= LOCK_PATIENCE {
+            let record = read_record(&file, array);
+            return Some(Error::CutOff { socket, server: record.describe(), pid: record.pid });
+        }
+        std::thread::sleep(LOCK_RETRY);
     }
 }
 
@@ -158,8 +182,9 @@ impl RecordFile {
 
     fn write(&mut self, record: &Record) -> io::Result<()> {
         let text = serde_json::to_string_pretty(record)?;
-        self.file.set_len(0)?;
-        self.file.write_all(text.as_bytes())
+        self.file.rewind()?;
+        self.file.write_all(text.as_bytes())?;
+        self.file.set_len(text.len() as u64)
     }
 }
 
@@ -173,13 +198,14 @@ impl Drop for RecordFile {
 pub struct ControlSocket {
     listener: UnixListener,
     path: PathBuf,
-    _record: RecordFile,
+    file: RecordFile,
+    record: Record,
 }
 
 impl ControlSocket {
     /// Listens, in the place of a server that is gone. Members with this UUID that another process serves
     /// are others: ours are locked, so one is a copy of the other.
-    pub fn listen(array: ArrayUuid, record: &Record) -> Result<Self, Error> {
+    pub fn listen(array: ArrayUuid, record: Record) -> Result<Self, Error> {
         make_run_dir()?;
         let path = socket_path(array);
         let at = |source| Error::RunDir { path: path.clone(), source };
@@ -188,12 +214,12 @@ impl ControlSocket {
             let unknown = Record { uuid: array.to_string(), ..Record::default() };
             return Err(served_already(array, &unknown)); // by an older version, which keeps no record
         }
-        file.write(record).map_err(at)?;
+        file.write(&record).map_err(at)?;
         if path.exists() {
             fs::remove_file(&path).map_err(at)?;
         }
         let listener = UnixListener::bind(&path).map_err(at)?;
-        let socket = Self { listener, path: path.clone(), _record: file };
+        let socket = Self { listener, path: path.clone(), file, record };
         fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).map_err(at)?;
         socket.listener.set_nonblocking(true).map_err(at)?;
         Ok(socket)
@@ -202,6 +228,16 @@ impl ControlSocket {
     /// What clients connect to.
     pub fn listener(&self) -> &UnixListener {
         &self.listener
+    }
+
+    /// Members or spares have come or gone: whoever finds the traces of this server must look for them where
+    /// they are.
+    pub fn note_paths(&mut self, paths: Vec<PathBuf>) -> io::Result<()> {
+        if paths == self.record.paths {
+            return Ok(());
+        }
+        self.record.paths = paths;
+        self.file.write(&self.record)
     }
 }
 

@@ -105,7 +105,7 @@ impl Endpoints {
             paths: locked.found.all_paths().iter().map(|path| absolute(path)).collect(),
             addresses: addresses.iter().map(ToString::to_string).collect(),
         };
-        let control = ControlSocket::listen(uuid, &record)?;
+        let control = ControlSocket::listen(uuid, record)?;
         let signals = Signals::collect()?;
         let uris = addresses.iter().map(|address| listen(&mut server, address)).collect::<Result<_, _>>()?;
         Ok(Self { server, uris, control, signals })
@@ -127,10 +127,9 @@ pub fn serve(
     operator.note_lost(warn_of_loss(&report));
     operator.adopt_spares(&mut running, &found.spares).iter().for_each(|why| log(why));
     operator.resume(&mut running);
-    let listener = control.listener().try_clone()?;
     let (uuid, name) = (found.superblock().array.to_string(), found.superblock().name.clone());
     let reactions = Reactions::new(service.on_event.clone(), uuid, name);
-    let mut steward = Steward::new(signals, listener, operator, found.stale, uris.clone(), reactions);
+    let mut steward = Steward::new(signals, control, operator, found.stale, uris.clone(), reactions);
     ready(&uris);
     if let (Some(command), Some(uri)) = (&service.run, uris.first()) {
         let child = Command::new("sh")
@@ -148,7 +147,7 @@ pub fn serve(
     running.engine().halt_maintenance();
     let stopped = running.stop();
     steward.say_stopped(stopped.as_ref().err().map(ToString::to_string).as_deref());
-    drop(control);
+    drop(steward);
     let summary = summary?;
     stopped.map_err(Error::Stopping)?;
     if summary.abandoned > 0 {

@@ -9,7 +9,7 @@ use crate::offline::Offline;
 use crate::open::{Candidate, Force, Incomplete, describe, look_at};
 use crate::operate::Operator;
 use crate::output;
-use crate::registry::{forget_dead, socket_path};
+use crate::registry::{cut_off, forget_dead, socket_path};
 use crate::status::{LastWork, Status, Work, of_running};
 use array::WorkKind;
 use block::DevIndex;
@@ -69,7 +69,9 @@ pub enum Reach {
 /// The server of the array that a member belongs to.
 pub fn reach(candidate: &Candidate) -> Result<Reach, Error> {
     let superblock = candidate.require_superblock()?;
-    let Ok(mut client) = Client::connect_to(&socket_path(superblock.array)) else { return Ok(Reach::Nobody) };
+    let Ok(mut client) = Client::connect_to(&socket_path(superblock.array)) else {
+        return cut_off(superblock.array).map_or(Ok(Reach::Nobody), Err);
+    };
     let identity = device::identity(&candidate.path)?.numbers();
     let (dev, serial) = (superblock.dev.get(), superblock.serial);
     match client.ask(&Request::Belongs { identity, dev, serial })?.error {
@@ -134,7 +136,7 @@ impl Session {
                 }
                 offline.operator.fail(&mut offline.running, dev, caution, consent)?;
                 if offline.running.engine_ref().accepts_writes() {
-                    return offline.request(|engine, tag| engine.flush(tag));
+                    return offline.request(|engine, tag| engine.announce(tag));
                 }
                 Ok(()) // it was one too many, and nothing is written any more
             }

@@ -45,14 +45,7 @@ impl Signals {
         let failed = Error::Signals;
         let (receiver, sender) = UnixStream::pair().map_err(failed)?;
         receiver.set_nonblocking(true).map_err(failed)?;
-        let mut wanted = vec![SIGCHLD];
-        wanted.extend(ENDING);
-        wanted.extend(MEANINGLESS);
-        wanted.extend(REAL_TIME);
-        // nohup and some service managers have it ignored, and so it stays.
-        if !is_ignored(SIGHUP) {
-            wanted.push(SIGHUP);
-        }
+        let wanted = that_end_a_process().chain(REAL_TIME).chain([SIGCHLD]);
         let delivery = SignalDelivery::with_pipe(receiver, sender, SignalOnly, wanted).map_err(failed)?;
         Ok(Self { delivery, has_terminal: terminal_is_there() })
     }
@@ -67,6 +60,13 @@ impl Signals {
         let pending = self.delivery.pending();
         pending.map(|signal| wish(signal, self.has_terminal)).collect()
     }
+}
+
+/// Signals with a name that end a process which does nothing about them, and that it can do something about.
+pub fn that_end_a_process() -> impl Iterator<Item = i32> {
+    // nohup and some service managers have it ignored, and so it stays.
+    let closed_terminal = (!is_ignored(SIGHUP)).then_some(SIGHUP);
+    ENDING.into_iter().chain(MEANINGLESS).chain(closed_terminal)
 }
 
 fn wish(signal: i32, has_terminal: bool) -> Wish {

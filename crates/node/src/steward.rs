@@ -6,10 +6,11 @@ use crate::control::{LINE_BYTES_MAX, Reply, Request};
 use crate::error::Error;
 use crate::event::{Event, work_name};
 use crate::faults::describe_cause;
-use crate::logbook::{Level, log};
+use crate::logbook::{Level, log, log_as};
 use crate::open::member_name;
 use crate::operate::Operator;
 use crate::reactions::Reactions;
+use crate::registry::ControlSocket;
 use crate::signals::{Signals, Wish, name_of};
 use crate::status::{LastScrub, of_running};
 use crate::trouble::TroubleLog;
@@ -24,7 +25,7 @@ use front::nbd::Fault;
 use front::{Flow, Hooks, Interest};
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
-use std::os::unix::net::{UnixListener, UnixStream};
+use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::process::{Child, ExitStatus};
 
@@ -66,7 +67,7 @@ enum Wait {
 /// See the module's documentation.
 pub struct Steward {
     signals: Signals,
-    listener: UnixListener,
+    control: ControlSocket,
     clients: Vec<Client>,
     operator: Operator,
     stale: Vec<PathBuf>,
@@ -88,7 +89,7 @@ impl Steward {
     /// A steward of an array whose clients find it at `uris`.
     pub fn new(
         signals: Signals,
-        listener: UnixListener,
+        control: ControlSocket,
         operator: Operator,
         stale: Vec<PathBuf>,
         uris: Vec<String>,
@@ -96,7 +97,7 @@ impl Steward {
     ) -> Self {
         Self {
             signals,
-            listener,
+            control,
             clients: Vec::new(),
             operator,
             stale,
@@ -143,7 +144,7 @@ impl Steward {
     }
 
     fn accept(&mut self) {
-        while let Ok((stream, _)) = self.listener.accept() {
+        while let Ok((stream, _)) = self.control.listener().accept() {
             if self.clients.len() < CLIENTS_MAX && stream.set_nonblocking(true).is_ok() {
                 let (input, output) = (Vec::new(), Vec::new());
                 self.clients.push(Client { stream, input, output, wait: None, ended: false, broken: false });
@@ -185,7 +186,7 @@ impl Steward {
                     return Ok(Outcome::Answer(Reply::done())); // it was one too many, and nothing is written any more
                 }
                 // Answered when the other members know.
-                Ok(Outcome::Later(Wait::Tag(running.control(|engine, tag| engine.flush(tag)))))
+                Ok(Outcome::Later(Wait::Tag(running.control(|engine, tag| engine.announce(tag)))))
             }
             Request::Replace { device, path, force, yes } => {
                 let dev = self.operator.find(running, &device)?;
@@ -196,11 +197,13 @@ impl Steward {
             Request::AddSpare { path, force } => {
                 self.operator.add_spare(running, &path, Caution::of_flag(force))?;
                 log(&format!("{} is a spare now", path.display()));
+                self.note_paths();
                 Ok(Outcome::Answer(Reply::done()))
             }
             Request::RemoveSpare { spare } => {
                 let path = self.operator.remove_spare(&spare)?;
                 log(&format!("{} is a spare no more", path.display()));
+                self.note_paths();
                 Ok(Outcome::Answer(Reply::done()))
             }
             Request::Scrub => {
@@ -262,6 +265,13 @@ impl Steward {
         self.clients.retain(|client| !client.is_over());
     }
 
+    /// Keeps the record of this server true.
+    fn note_paths(&mut self) {
+        if let Err(error) = self.control.note_paths(self.operator.all_paths()) {
+            log_as(Level::Warning, &format!("the record of this server is not up to date any more: {error}"));
+        }
+    }
+
     fn report(&mut self, running: &mut Running) {
         let main_count = running.engine_ref().store().main_count();
         let name = |dev: DevIndex| member_name(main_count, dev);
@@ -280,6 +290,7 @@ impl Steward {
                 Event::Replaced { dev, path } => {
                     let text = format!("{} takes the place of {}; rebuilding", path.display(), name(dev));
                     self.reactions.tell(Level::Info, "replaced", &name(dev), &text);
+                    self.note_paths();
                     self.answer(Wait::Place(dev), &Reply::done(), running);
                 }
                 Event::NotReplaced { dev, path, why } => {
@@ -479,7 +490,7 @@ fn still_connected(count: usize) -> String {
 impl Hooks<Running> for Steward {
     fn extra_fds<'a>(&'a self, out: &mut Vec<(BorrowedFd<'a>, Interest)>) {
         out.push((self.signals.as_fd(), Interest::Read));
-        out.push((self.listener.as_fd(), Interest::Read));
+        out.push((self.control.listener().as_fd(), Interest::Read));
         for client in &self.clients {
             out.extend(client.interest().map(|interest| (client.stream.as_fd(), interest)));
         }
@@ -489,7 +500,7 @@ impl Hooks<Running> for Steward {
         if fd == self.signals.as_fd().as_raw_fd() {
             return self.take_signals();
         }
-        if fd == self.listener.as_raw_fd() {
+        if fd == self.control.listener().as_raw_fd() {
             self.accept();
         } else if let Some(index) = self.clients.iter().position(|client| client.stream.as_raw_fd() == fd) {
             self.client_ready(index, running);

@@ -392,11 +392,10 @@ impl<'a> Session<'a> {
             }
             (Kind::Commit | Kind::Checkpoint | Kind::Clean, Ok(())) => Ok(()),
             (kind, Err(error)) if self.machine.ruined => self.judge_ruined(kind, error),
-            (Kind::Write { .. } | Kind::Flush, Err(EngineError::MemberFull { .. }))
-                if self.machine.world.look().lacked_room() =>
-            {
-                Ok(())
-            }
+            (
+                Kind::Write { .. } | Kind::Flush | Kind::Commit | Kind::Checkpoint,
+                Err(EngineError::MemberFull { .. }),
+            ) if self.machine.world.look().lacked_room() => Ok(()),
             (_, Err(_)) if self.machine.world.look().is_blacked_out() => Ok(()),
             (kind, Err(error)) => Err(violation!(
                 "{kind:?} failed although no more devices are hurt than the code tolerates: {error}"

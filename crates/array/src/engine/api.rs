@@ -139,6 +139,11 @@ impl Engine {
         self.core.answers.events.take(out);
     }
 
+    /// Answered when the other members know of every change of the members so far.
+    pub fn announce(&mut self, tag: u64) {
+        self.core.finish(Done { tag, result: Ok(()) });
+    }
+
     /// Takes a member out of service because somebody wants it; what it held is read through its cover from
     /// now on. If that is more than the code tolerates, the array freezes.
     pub fn fail_device(&mut self, dev: DevIndex) {

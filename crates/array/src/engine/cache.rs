@@ -451,6 +451,21 @@ impl Core {
         self.cache.entries[entry].requests = requests;
     }
 
+    /// Whoever has waited for too long for what left the cache is told why.
+    pub(super) fn refuse_late_behind_cache(&mut self, error: EngineError) {
+        for index in 0..self.cache.generations.len() {
+            let mut after = std::mem::take(&mut self.cache.generations[index].after);
+            after.retain(|&(After::Flush(request) | After::Commit(request))| {
+                let is_late = self.is_late(request);
+                if is_late {
+                    self.close(request, Err(error));
+                }
+                !is_late
+            });
+            self.cache.generations[index].after = after;
+        }
+    }
+
     /// An entry was written, or discarded. If that failed it is kept for readers: the array takes no writes
     /// any more.
     pub(super) fn entry_done(&mut self, entry: Key<Entry>, error: Option<EngineError>) {

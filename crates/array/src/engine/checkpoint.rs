@@ -139,6 +139,14 @@ impl Checkpointer {
         }
     }
 
+    /// Whoever has waited for a checkpoint for too long is told why; it is written when that can be.
+    pub(super) fn refuse_late(&mut self, core: &mut Core, error: EngineError) {
+        let mut waiting = std::mem::take(&mut core.board.checkpoint.waiting);
+        core.refuse_late(&mut waiting, error);
+        core.board.checkpoint.waiting = waiting;
+        core.refuse_late(&mut self.answering, error);
+    }
+
     fn start(&mut self, core: &mut Core) {
         let Some(wanted) = self.due(core) else { return };
         core.board.checkpoint.wanted = None;

@@ -126,6 +126,14 @@ impl Commits {
         !somebody_waits && std::mem::take(&mut core.board.commit.writes_due)
     }
 
+    /// Whoever has waited for a commit for too long is told why; the run goes on.
+    pub(super) fn refuse_late(&mut self, core: &mut Core, error: EngineError) {
+        let mut waiting = std::mem::take(&mut core.board.commit.waiting);
+        core.refuse_late(&mut waiting, error);
+        core.board.commit.waiting = waiting;
+        core.refuse_late(&mut self.answering, error);
+    }
+
     /// What is dirty now is committed, by a new run or by the one under way.
     fn extend_run(&mut self, core: &mut Core) {
         let dirty = core.scheme.pressure(&core.store).dirty_stripes;

@@ -276,22 +276,12 @@ impl Flusher {
 
     /// Whoever has waited for durability for too long is told that it cannot be had now; the flush itself
     /// goes on.
-    pub(super) fn refuse(&mut self, core: &mut Core, error: EngineError) {
-        let latest_ns = core.now_ns.saturating_sub(core.options.room_wait_ns);
+    pub(super) fn refuse_late(&mut self, core: &mut Core, error: EngineError) {
         let mut wanted = std::mem::take(&mut core.board.flush.wanted);
-        let mut answers = self.round.as_mut().map(|round| std::mem::take(&mut round.answers));
-        for list in [Some(&mut wanted), answers.as_mut()].into_iter().flatten() {
-            list.retain(|&request| {
-                let is_late = core.requests[request].since_ns <= latest_ns;
-                if is_late {
-                    core.close(request, Err(error));
-                }
-                !is_late
-            });
-        }
+        core.refuse_late(&mut wanted, error);
         core.board.flush.wanted = wanted;
-        if let (Some(round), Some(answers)) = (&mut self.round, answers) {
-            round.answers = answers;
+        if let Some(round) = &mut self.round {
+            core.refuse_late(&mut round.answers, error);
         }
     }
 

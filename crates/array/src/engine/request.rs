@@ -280,6 +280,22 @@ impl Core {
         self.finish(Done { tag, result });
     }
 
+    /// Whether a request has waited for room for longer than clients are to wait.
+    pub(super) fn is_late(&self, key: Key<Request>) -> bool {
+        self.requests[key].since_ns <= self.now_ns.saturating_sub(self.options.room_wait_ns)
+    }
+
+    /// Refuses those of some requests that have waited for room for too long.
+    pub(super) fn refuse_late(&mut self, list: &mut Vec<Key<Request>>, error: EngineError) {
+        list.retain(|&request| {
+            let is_late = self.is_late(request);
+            if is_late {
+                self.close(request, Err(error));
+            }
+            !is_late
+        });
+    }
+
     /// Opens a request for maintenance work.
     pub(super) fn open_control(&mut self, tag: u64) -> Key<Request> {
         self.open(tag, 1, false)

@@ -84,7 +84,11 @@ impl Engine {
         self.start_others();
         if let Some(error) = self.core.room_error() {
             self.core.refuse_waiting(error);
-            self.activities.flusher.refuse(&mut self.core, error);
+            let Self { core, activities, .. } = self;
+            activities.flusher.refuse_late(core, error);
+            activities.commits.refuse_late(core, error);
+            activities.checkpointer.refuse_late(core, error);
+            core.refuse_late_behind_cache(error);
         }
     }
 

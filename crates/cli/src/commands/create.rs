@@ -13,6 +13,7 @@ use format::{ArrayConfig, CodeKind, Consistency, LayoutKind, NAME_BYTES_MAX, Sch
 use lab::failure::Failure;
 use lab::options::placement::GcUnit;
 use node::fresh;
+use node::interrupt::Interrupt;
 use node::made::MadeFile;
 use node::memory::{show_need, to_json};
 use node::open::{array_name, look_at, member_name};
@@ -111,17 +112,18 @@ pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     check_paths(arguments)?;
     // A dry run first: nothing is made before it is known that the sizes will do.
     let Planned { config, need } = plan(arguments)?;
+    let interrupt = Interrupt::watch(true)?;
     let mut made = Vec::new();
     let log_size = arguments.log_size.or(arguments.file_size);
-    make_missing(&mut made, &arguments.data, arguments.file_size, arguments.allocate)?;
-    make_missing(&mut made, &arguments.log, log_size, arguments.allocate)?;
+    make_missing(&mut made, &arguments.data, arguments.file_size, arguments.allocate, &interrupt)?;
+    make_missing(&mut made, &arguments.log, log_size, arguments.allocate, &interrupt)?;
     let array = NewArray {
         uuid: fresh::uuid()?,
         name: arguments.name.clone(),
         nonce: fresh::number()?,
         created_unix_s: SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs()),
     };
-    write(arguments, config, &array).map_err(|failure| name_what_stays(failure, &made))?;
+    write(arguments, config, &array, &interrupt).map_err(|failure| name_what_stays(failure, &made))?;
     made.iter_mut().for_each(MadeFile::keep);
     report(arguments, &config, &need, &array);
     Ok(0)
@@ -342,18 +344,25 @@ fn make_missing(
     paths: &[PathBuf],
     size_bytes: Option<u64>,
     allocate: bool,
+    interrupt: &Interrupt,
 ) -> Result<(), Failure> {
     let Some(size_bytes) = size_bytes else { return Ok(()) };
     for path in paths.iter().filter(|path| is_missing(path)) {
         made.push(MadeFile::make(path, size_bytes, allocate)?);
+        interrupt.check_creation()?;
     }
     Ok(())
 }
 
-fn write(arguments: &Arguments, config: ArrayConfig, array: &NewArray) -> Result<(), Failure> {
+fn write(
+    arguments: &Arguments,
+    config: ArrayConfig,
+    array: &NewArray,
+    interrupt: &Interrupt,
+) -> Result<(), Failure> {
     let paths: Vec<PathBuf> = arguments.data.iter().chain(&arguments.log).cloned().collect();
     // Looked at once more under the locks: another command may have been quicker.
-    node::create::create(&paths, config, array, || check_paths(arguments))
+    node::create::create_unless(interrupt, &paths, config, array, || check_paths(arguments))
 }
 
 /// What carries a superblock is not taken away: it may have become part of another array.
@@ -364,7 +373,8 @@ fn name_what_stays(failure: Failure, made: &[MadeFile]) -> Failure {
     if stay.is_empty() {
         return failure;
     }
-    Failure::new(format!("{failure}; superblocks are on {} already, so these files stay", stay.join(", ")))
+    let message = format!("{failure}; superblocks are on {} already, so these files stay", stay.join(", "));
+    Failure::new(message).with_exit(failure.exit())
 }
 
 fn report(arguments: &Arguments, config: &ArrayConfig, need: &MemoryNeed, array: &NewArray) {

@@ -3,6 +3,7 @@
 use node::status::{DeviceStatus, Status};
 use node::units::show_seconds;
 use std::fmt::Write;
+use std::os::unix::fs::MetadataExt;
 
 /// Operations older than this are worth a line.
 const OLD_MS: u64 = 1_000;
@@ -40,13 +41,24 @@ pub fn action(status: &Status) -> Option<String> {
         (Some(device), _) => {
             Some(format!("see to {}; when it answers, requests go on by themselves", place(device)))
         }
-        (None, Some(device)) => Some(format!(
-            "make room where {} lies, writes then go on by themselves; or elastripe fail MEMBERS --device {}",
-            place(device),
-            device.name
-        )),
+        (None, Some(device)) => {
+            let make = format!("make room where {} lies, writes then go on by themselves", place(device));
+            // Without it the next one on the same file system would be the one that lacks room.
+            let alone = !status.devices.iter().any(|other| shares_room(device, other));
+            let fail = alone.then(|| format!("; or elastripe fail MEMBERS --device {}", device.name));
+            Some(make + &fail.unwrap_or_default())
+        }
         (None, None) => None,
     }
+}
+
+/// Whether two members are files of one file system.
+fn shares_room(one: &DeviceStatus, other: &DeviceStatus) -> bool {
+    let file_system = |device: &DeviceStatus| {
+        let data = device.path.as_ref()?.metadata().ok()?;
+        data.is_file().then(|| data.dev())
+    };
+    one.name != other.name && file_system(one).is_some_and(|found| file_system(other) == Some(found))
 }
 
 /// Lines on members whose requests are old.

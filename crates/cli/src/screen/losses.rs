@@ -39,7 +39,7 @@ pub fn action(lost: &Lost) -> String {
 
 /// The ranges, a line each.
 pub fn list(text: &mut String, status: &Status) {
-    let Some(lost) = &status.lost else { return };
+    let Some(lost) = status.lost.as_ref().filter(|lost| !lost.ranges.is_empty()) else { return };
     let mut line = |text_line: std::fmt::Arguments<'_>| {
         writeln!(text, "{text_line}").expect("writing to a string cannot fail");
     };

@@ -120,6 +120,18 @@ pub fn inspect(
     Ok(Inspection { candidate, checkpoints, journal })
 }
 
+/// Whether a member has the header of a full checkpoint that can be read.
+pub fn has_checkpoint(path: &Path, superblock: &Superblock, dev: DevIndex) -> bool {
+    let Ok(file) = File::open(path) else { return false };
+    let source = Source { file, array: superblock.array, dev, config: &superblock.config };
+    [0, 1].into_iter().any(|area| {
+        let mut bytes = [0; META_BYTES];
+        source.read(source.config.full_offset(usize::from(area), 0), &mut bytes);
+        let expect = BlockExpect { array: source.array, dev, area, block: 0 };
+        decode_checkpoint_header(&bytes, &expect).is_ok()
+    })
+}
+
 impl Source<'_> {
     /// Reads blocks; what lies behind the end or cannot be read is zeros, which no decoder takes for
     /// anything.
