@@ -59,6 +59,7 @@ impl Layout {
 }
 
 impl Field {
+    #[inline]
     pub(crate) const fn end(&self) -> usize {
         self.offset + self.size
     }

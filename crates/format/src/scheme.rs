@@ -75,6 +75,7 @@ impl SchemeKind {
         &[Self::Eplog, Self::Raid, Self::ParityLog, Self::Elastic, Self::Was];
 
     /// The table.
+    #[inline]
     pub fn facts(self) -> SchemeFacts {
         use {LogContent as Log, NewVersions as New};
         let row = |new_versions, log, waiting| SchemeFacts { new_versions, log, waiting };
@@ -88,16 +89,19 @@ impl SchemeKind {
     }
 
     /// Whether data is written in place.
+    #[inline]
     pub fn is_in_place(self) -> bool {
         self.facts().new_versions == NewVersions::InPlace
     }
 
     /// Whether everything is written log-structured, in rows that are collected in units.
+    #[inline]
     pub fn is_elastic(self) -> bool {
         self.facts().new_versions == NewVersions::Rows
     }
 
     /// Whether the scheme needs a log device for each parity.
+    #[inline]
     pub fn has_log(self) -> bool {
         self.facts().log != LogContent::Nothing
     }

@@ -3,6 +3,9 @@
 use super::items::{InPlacePiece, Item, piece_item};
 use crate::layout::{Field, Layout};
 
+/// The longest item of a list.
+const ITEM_BYTES_MAX: usize = 16;
+
 /// Where in a [`RecordBuf`] the checksum of a chunk is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct CrcOffset(u32);
@@ -19,6 +22,7 @@ pub struct PieceOffset(u32);
 
 impl CrcOffsets {
     /// Where the checksum of one item of the list is.
+    #[inline]
     pub fn at(self, index: usize) -> CrcOffset {
         CrcOffset(offset(self.first as usize + index * u32::BYTES))
     }
@@ -26,6 +30,7 @@ impl CrcOffsets {
 
 impl PieceOffset {
     /// Where its checksum is.
+    #[inline]
     pub fn crc(self) -> CrcOffset {
         CrcOffset(self.0 + piece_item::CRC.offset as u32)
     }
@@ -49,16 +54,19 @@ impl RecordBuf {
     }
 
     /// How many records.
+    #[inline]
     pub fn len(&self) -> usize {
         self.starts.len()
     }
 
     /// Whether there are none.
+    #[inline]
     pub fn is_empty(&self) -> bool {
         self.starts.is_empty()
     }
 
     /// Notes the checksum of a chunk.
+    #[inline]
     pub fn set_crc(&mut self, at: CrcOffset, crc: u32) {
         crc.put(&mut self.bytes[at.0 as usize..]);
     }
@@ -74,6 +82,7 @@ impl RecordBuf {
     }
 
     /// The bytes of one record.
+    #[inline]
     pub(super) fn record(&self, index: usize) -> &[u8] {
         &self.bytes[self.span(index)]
     }
@@ -83,12 +92,14 @@ impl RecordBuf {
         &mut self.bytes[span]
     }
 
+    #[inline]
     fn span(&self, index: usize) -> std::ops::Range<usize> {
         let end = self.starts.get(index + 1).map_or(self.bytes.len(), |&start| start as usize);
         self.starts[index] as usize..end
     }
 
     /// Begins a record of zeros but for its kind; returns its head.
+    #[inline]
     pub(super) fn begin(&mut self, code: u8, head: &Layout) -> &mut [u8] {
         let start = self.bytes.len();
         self.starts.push(offset(start));
@@ -100,27 +111,32 @@ impl RecordBuf {
 
     /// Adds an item to a list of the newest record, which is of the kind `code` and counts the
     /// list's items in `count`; returns where it is.
+    #[inline]
     pub(super) fn append<T: Item>(&mut self, code: u8, count: &Field, item: T) -> u32 {
         let start = *self.starts.last().expect("a record was begun") as usize;
         assert!(self.bytes[start] == code, "the newest record is of kind {}, not {code}", self.bytes[start]);
         count.increment(&mut self.bytes[start..]);
         let at = self.bytes.len();
-        self.bytes.resize(at + T::BYTES, 0);
-        item.put(&mut self.bytes[at..]);
+        let mut bytes = [0; ITEM_BYTES_MAX];
+        item.put(&mut bytes[..T::BYTES]);
+        self.bytes.extend_from_slice(&bytes[..T::BYTES]);
         offset(at)
     }
 
     /// As [`RecordBuf::append`]; returns where the checksum of the item is.
+    #[inline]
     pub(super) fn append_crc<T: Item>(&mut self, code: u8, count: &Field, item: T, crc: &Field) -> CrcOffset {
         CrcOffset(self.append(code, count, item) + crc.offset as u32)
     }
 
     /// Adds a piece to the newest record.
+    #[inline]
     pub(super) fn append_piece(&mut self, code: u8, count: &Field, piece: InPlacePiece) -> PieceOffset {
         PieceOffset(self.append(code, count, piece))
     }
 
     /// Adds a list of checksums that are not known yet to the newest record; returns where they are.
+    #[inline]
     pub(super) fn append_crcs(&mut self, code: u8, count: &Field, len: usize) -> CrcOffsets {
         let first = offset(self.bytes.len());
         (0..len).for_each(|_| {
@@ -136,6 +152,7 @@ impl RecordBuf {
     }
 }
 
+#[inline]
 fn offset(at: usize) -> u32 {
     u32::try_from(at).expect("a plan's records take far less than 4 GiB")
 }

@@ -24,36 +24,43 @@ pub struct Commit<'a>(&'a [u8]);
 impl<'a> Commit<'a> {
     /// Begins such a record; its data chunks follow with [`Commit::push_data`], then its parities with
     /// [`Commit::push_parity`].
+    #[inline]
     pub fn begin(records: &mut RecordBuf, stripe: StripeId) {
         commit::STRIPE.put_u48(records.begin(Self::CODE, &commit::LAYOUT), stripe.get());
     }
 
     /// Adds the next data chunk that the parity covers, [`ChunkIndex::NONE`] for a column of zeros.
+    #[inline]
     pub fn push_data(records: &mut RecordBuf, chunk: ChunkIndex) {
         records.append(Self::CODE, &commit::DATA_COUNT, chunk);
     }
 
     /// Adds the next parity chunk, `NONE` when every column is zero; returns where its checksum is.
+    #[inline]
     pub fn push_parity(records: &mut RecordBuf, chunk: StripeChunk) -> CrcOffset {
         records.append_crc(Self::CODE, &commit::PARITY_COUNT, chunk, &chunk_item::CRC)
     }
 
     /// The stripe.
+    #[inline]
     pub fn stripe(self) -> StripeId {
         StripeId::new(commit::STRIPE.get_u48(self.0))
     }
 
+    #[inline]
     fn lists(self) -> (&'a [u8], &'a [u8]) {
         let data = usize::from(commit::DATA_COUNT.get_u8(self.0)) * place_item::LAYOUT.size;
         self.0[commit::LAYOUT.size..].split_at(data)
     }
 
     /// The k data chunks that the parity covers; [`ChunkIndex::NONE`] = a column of zeros.
+    #[inline]
     pub fn data(self) -> List<'a, ChunkIndex> {
         List::new(self.lists().0)
     }
 
     /// The m parity chunks; all `NONE` when every column is zero.
+    #[inline]
     pub fn parity(self) -> List<'a, StripeChunk> {
         List::new(self.lists().1)
     }
@@ -64,10 +71,12 @@ impl<'a> RecordKind<'a> for Commit<'a> {
     const NAME: &'static str = "commit";
     const LAYOUTS: &'static [&'static Layout] = &[&commit::LAYOUT, &place_item::LAYOUT];
 
+    #[inline]
     fn new(bytes: &'a [u8]) -> Self {
         Self(bytes)
     }
 
+    #[inline]
     fn bytes(self) -> &'a [u8] {
         self.0
     }
@@ -98,6 +107,7 @@ impl<'a> RecordKind<'a> for Commit<'a> {
         }
     }
 
+    #[inline]
     fn tally(self, _geometry: &Geometry) -> Tally {
         Tally { stripes_committed: 1, ..Tally::default() }
     }

@@ -29,6 +29,7 @@ impl<'a> Delta<'a> {
     /// Begins such a record, with room for a checksum on each of `log_count` log devices; the data
     /// chunks follow with [`Delta::push`], and the log chunks get their place later. Returns where
     /// those checksums are.
+    #[inline]
     pub fn begin(records: &mut RecordBuf, stripe: StripeId, whole: bool, log_count: usize) -> CrcOffsets {
         let head = records.begin(Self::CODE, &delta::LAYOUT);
         delta::WHOLE.put_u8(head, u8::from(whole));
@@ -37,37 +38,44 @@ impl<'a> Delta<'a> {
     }
 
     /// Adds a data chunk to the record just begun, in the order of columns; returns where it is.
+    #[inline]
     pub fn push(records: &mut RecordBuf, piece: InPlacePiece) -> PieceOffset {
         records.append_piece(Self::CODE, &delta::PIECE_COUNT, piece)
     }
 
     /// The stripe.
+    #[inline]
     pub fn stripe(self) -> StripeId {
         StripeId::new(delta::STRIPE.get_u48(self.0))
     }
 
     /// Whether the log chunk is the parity itself: the one on the main device and earlier log
     /// chunks no longer count.
+    #[inline]
     pub fn whole(self) -> bool {
         delta::WHOLE.get_u8(self.0) != 0
     }
 
     /// First 4 KiB block of the log chunk, at the same position on every log device.
+    #[inline]
     pub fn log_block(self) -> ChunkIndex {
         ChunkIndex::new(delta::LOG_BLOCK.get_u32(self.0))
     }
 
+    #[inline]
     fn lists(self) -> (&'a [u8], &'a [u8]) {
         let crcs = usize::from(delta::LOG_CRC_COUNT.get_u8(self.0)) * crc_item::LAYOUT.size;
         self.0[delta::LAYOUT.size..].split_at(crcs)
     }
 
     /// Checksum of the log chunk on each log device.
+    #[inline]
     pub fn log_crcs(self) -> List<'a, u32> {
         List::new(self.lists().0)
     }
 
     /// The data chunks.
+    #[inline]
     pub fn pieces(self) -> List<'a, InPlacePiece> {
         List::new(self.lists().1)
     }
@@ -79,10 +87,12 @@ impl<'a> RecordKind<'a> for Delta<'a> {
     const LAYOUTS: &'static [&'static Layout] = &[&delta::LAYOUT, &piece_item::LAYOUT];
     const LOG_BLOCK: Option<Field> = Some(delta::LOG_BLOCK);
 
+    #[inline]
     fn new(bytes: &'a [u8]) -> Self {
         Self(bytes)
     }
 
+    #[inline]
     fn bytes(self) -> &'a [u8] {
         self.0
     }
@@ -118,6 +128,7 @@ impl<'a> RecordKind<'a> for Delta<'a> {
         Some(self.stripe())
     }
 
+    #[inline]
     fn tally(self, _geometry: &Geometry) -> Tally {
         Tally { log_stripes: 1, log_members: self.pieces().len() as u64, ..Tally::default() }
     }

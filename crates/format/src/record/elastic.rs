@@ -25,6 +25,7 @@ pub struct Elastic<'a>(&'a [u8]);
 impl<'a> Elastic<'a> {
     /// Begins such a record; its data chunks follow with [`Elastic::push`], then its parities with
     /// [`Elastic::push_parity`].
+    #[inline]
     pub fn begin(records: &mut RecordBuf, row: u32, class: u8) {
         let head = records.begin(Self::CODE, &elastic::LAYOUT);
         elastic::CLASS.put_u8(head, class);
@@ -32,36 +33,43 @@ impl<'a> Elastic<'a> {
     }
 
     /// Adds the data chunk of the next column to the record just begun; returns where its checksum is.
+    #[inline]
     pub fn push(records: &mut RecordBuf, member: ElasticMember) -> CrcOffset {
         records.append_crc(Self::CODE, &elastic::MEMBER_COUNT, member, &elastic_member::CRC)
     }
 
     /// Adds the next parity chunk to the record just begun; returns where its checksum is.
+    #[inline]
     pub fn push_parity(records: &mut RecordBuf) -> CrcOffset {
         records.append_crcs(Self::CODE, &elastic::PARITY_COUNT, 1).at(0)
     }
 
     /// The row: chunk `row + 1` of every main device.
+    #[inline]
     pub fn row(self) -> u32 {
         elastic::ROW.get_u32(self.0)
     }
 
     /// The class of chunks that were written together.
+    #[inline]
     pub fn class(self) -> u8 {
         elastic::CLASS.get_u8(self.0)
     }
 
+    #[inline]
     fn lists(self) -> (&'a [u8], &'a [u8]) {
         let members = usize::from(elastic::MEMBER_COUNT.get_u8(self.0)) * elastic_member::LAYOUT.size;
         self.0[elastic::LAYOUT.size..].split_at(members)
     }
 
     /// Its data chunks, from column 0 on.
+    #[inline]
     pub fn members(self) -> List<'a, ElasticMember> {
         List::new(self.lists().0)
     }
 
     /// Checksum of each of the m parity chunks.
+    #[inline]
     pub fn parity_crcs(self) -> List<'a, u32> {
         List::new(self.lists().1)
     }
@@ -72,10 +80,12 @@ impl<'a> RecordKind<'a> for Elastic<'a> {
     const NAME: &'static str = "elastic stripe";
     const LAYOUTS: &'static [&'static Layout] = &[&elastic::LAYOUT, &elastic_member::LAYOUT];
 
+    #[inline]
     fn new(bytes: &'a [u8]) -> Self {
         Self(bytes)
     }
 
+    #[inline]
     fn bytes(self) -> &'a [u8] {
         self.0
     }
@@ -112,6 +122,7 @@ impl<'a> RecordKind<'a> for Elastic<'a> {
         }
     }
 
+    #[inline]
     fn tally(self, geometry: &Geometry) -> Tally {
         let is_short = self.members().len() < geometry.data_count();
         Tally { short_stripes: u64::from(is_short), full_stripes: u64::from(!is_short), ..Tally::default() }

@@ -22,22 +22,26 @@ pub struct FullStripe<'a>(&'a [u8]);
 
 impl<'a> FullStripe<'a> {
     /// Begins such a record; its chunks follow with [`FullStripe::push`].
+    #[inline]
     pub fn begin(records: &mut RecordBuf, stripe: StripeId) {
         full_stripe::STRIPE.put_u48(records.begin(Self::CODE, &full_stripe::LAYOUT), stripe.get());
     }
 
     /// Adds the chunk of the next column, data then parity, to the record just begun; returns where
     /// its checksum is.
+    #[inline]
     pub fn push(records: &mut RecordBuf, chunk: StripeChunk) -> CrcOffset {
         records.append_crc(Self::CODE, &full_stripe::COLUMN_COUNT, chunk, &chunk_item::CRC)
     }
 
     /// The stripe.
+    #[inline]
     pub fn stripe(self) -> StripeId {
         StripeId::new(full_stripe::STRIPE.get_u48(self.0))
     }
 
     /// k data, then m parity.
+    #[inline]
     pub fn chunks(self) -> List<'a, StripeChunk> {
         List::new(&self.0[full_stripe::LAYOUT.size..])
     }
@@ -48,10 +52,12 @@ impl<'a> RecordKind<'a> for FullStripe<'a> {
     const NAME: &'static str = "full stripe";
     const LAYOUTS: &'static [&'static Layout] = &[&full_stripe::LAYOUT, &chunk_item::LAYOUT];
 
+    #[inline]
     fn new(bytes: &'a [u8]) -> Self {
         Self(bytes)
     }
 
+    #[inline]
     fn bytes(self) -> &'a [u8] {
         self.0
     }
@@ -83,6 +89,7 @@ impl<'a> RecordKind<'a> for FullStripe<'a> {
         }
     }
 
+    #[inline]
     fn tally(self, _geometry: &Geometry) -> Tally {
         Tally { full_stripes: 1, ..Tally::default() }
     }

@@ -24,21 +24,25 @@ pub struct InPlace<'a>(&'a [u8]);
 
 impl<'a> InPlace<'a> {
     /// Begins such a record; its chunks follow with [`InPlace::push`].
+    #[inline]
     pub fn begin(records: &mut RecordBuf, stripe: StripeId) {
         in_place::STRIPE.put_u48(records.begin(Self::CODE, &in_place::LAYOUT), stripe.get());
     }
 
     /// Adds a chunk to the record just begun, in the order of columns; returns where it is.
+    #[inline]
     pub fn push(records: &mut RecordBuf, piece: InPlacePiece) -> PieceOffset {
         records.append_piece(Self::CODE, &in_place::PIECE_COUNT, piece)
     }
 
     /// The stripe.
+    #[inline]
     pub fn stripe(self) -> StripeId {
         StripeId::new(in_place::STRIPE.get_u48(self.0))
     }
 
     /// The chunks.
+    #[inline]
     pub fn pieces(self) -> List<'a, InPlacePiece> {
         List::new(&self.0[in_place::LAYOUT.size..])
     }
@@ -49,10 +53,12 @@ impl<'a> RecordKind<'a> for InPlace<'a> {
     const NAME: &'static str = "in place";
     const LAYOUTS: &'static [&'static Layout] = &[&in_place::LAYOUT];
 
+    #[inline]
     fn new(bytes: &'a [u8]) -> Self {
         Self(bytes)
     }
 
+    #[inline]
     fn bytes(self) -> &'a [u8] {
         self.0
     }
@@ -76,6 +82,7 @@ impl<'a> RecordKind<'a> for InPlace<'a> {
         Some(self.stripe())
     }
 
+    #[inline]
     fn tally(self, geometry: &Geometry) -> Tally {
         let pieces = self.pieces().len();
         Tally {

@@ -26,32 +26,38 @@ pub struct LogStripe<'a>(&'a [u8]);
 impl<'a> LogStripe<'a> {
     /// Begins such a record, with room for a checksum on each of `log_count` log devices; members follow with
     /// [`LogStripe::push`]. Returns where those checksums are.
+    #[inline]
     pub fn begin(records: &mut RecordBuf, log_block: ChunkIndex, log_count: usize) -> CrcOffsets {
         log_stripe::LOG_BLOCK.put_u32(records.begin(Self::CODE, &log_stripe::LAYOUT), log_block.get());
         records.append_crcs(Self::CODE, &log_stripe::LOG_CRC_COUNT, log_count)
     }
 
     /// Adds a data chunk to the record just begun; returns where its checksum is.
+    #[inline]
     pub fn push(records: &mut RecordBuf, member: LogMember) -> CrcOffset {
         records.append_crc(Self::CODE, &log_stripe::MEMBER_COUNT, member, &log_member::CRC)
     }
 
     /// First 4 KiB block of the log chunk, at the same position on every log device.
+    #[inline]
     pub fn log_block(self) -> ChunkIndex {
         ChunkIndex::new(log_stripe::LOG_BLOCK.get_u32(self.0))
     }
 
+    #[inline]
     fn lists(self) -> (&'a [u8], &'a [u8]) {
         let crcs = usize::from(log_stripe::LOG_CRC_COUNT.get_u8(self.0)) * crc_item::LAYOUT.size;
         self.0[log_stripe::LAYOUT.size..].split_at(crcs)
     }
 
     /// Checksum of the log chunk on each log device.
+    #[inline]
     pub fn log_crcs(self) -> List<'a, u32> {
         List::new(self.lists().0)
     }
 
     /// The data chunks.
+    #[inline]
     pub fn members(self) -> List<'a, LogMember> {
         List::new(self.lists().1)
     }
@@ -64,10 +70,12 @@ impl<'a> RecordKind<'a> for LogStripe<'a> {
         &[&log_stripe::LAYOUT, &crc_item::LAYOUT, &log_member::LAYOUT];
     const LOG_BLOCK: Option<Field> = Some(log_stripe::LOG_BLOCK);
 
+    #[inline]
     fn new(bytes: &'a [u8]) -> Self {
         Self(bytes)
     }
 
+    #[inline]
     fn bytes(self) -> &'a [u8] {
         self.0
     }
@@ -103,6 +111,7 @@ impl<'a> RecordKind<'a> for LogStripe<'a> {
         }
     }
 
+    #[inline]
     fn tally(self, _geometry: &Geometry) -> Tally {
         Tally { log_stripes: 1, log_members: self.members().len() as u64, ..Tally::default() }
     }

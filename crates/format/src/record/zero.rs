@@ -21,6 +21,7 @@ pub struct Zero<'a>(&'a [u8]);
 
 impl<'a> Zero<'a> {
     /// Adds such a record.
+    #[inline]
     pub fn push(records: &mut RecordBuf, first: Lcn, count: u64) {
         assert!(
             first.get() <= LCN_LIMIT && count <= LCN_LIMIT - first.get(),
@@ -32,11 +33,13 @@ impl<'a> Zero<'a> {
     }
 
     /// The first of them.
+    #[inline]
     pub fn first(self) -> Lcn {
         Lcn::new(zero::FIRST.get_u48(self.0))
     }
 
     /// How many.
+    #[inline]
     pub fn count(self) -> u64 {
         zero::COUNT.get_u64(self.0)
     }
@@ -47,10 +50,12 @@ impl<'a> RecordKind<'a> for Zero<'a> {
     const NAME: &'static str = "zero";
     const LAYOUTS: &'static [&'static Layout] = &[&zero::LAYOUT];
 
+    #[inline]
     fn new(bytes: &'a [u8]) -> Self {
         Self(bytes)
     }
 
+    #[inline]
     fn bytes(self) -> &'a [u8] {
         self.0
     }
@@ -76,6 +81,7 @@ impl<'a> RecordKind<'a> for Zero<'a> {
         Evidence::Record
     }
 
+    #[inline]
     fn discarded(self) -> Option<(Lcn, u64)> {
         Some((self.first(), self.count()))
     }
