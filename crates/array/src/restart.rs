@@ -1,18 +1,20 @@
-//! The vocabulary of a restart: how an array was left, what recovery did, why it could not; and synchronous writes for it.
+//! The vocabulary of a restart: how an array was left, what recovery did, why it could not; and synchronous
+//! writes for it.
 
 use crate::health::Health;
 use crate::older::{Inconsistency, StateLost};
 use block::{DevIndex, DeviceSet};
 use format::{ArrayUuid, MemberState};
 
-/// What to do with an array that was not stopped in order, is degraded, and does not know what was being written.
+/// What to do with an array that was not stopped in order, is degraded, and does not know what
+/// was being written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum DirtyDegraded {
     /// Do not assemble it.
     #[default]
     Refuse,
-    /// Assemble it: what was on the missing members is computed from parity that may not match, so that data may be
-    /// corrupt without notice.
+    /// Assemble it: what was on the missing members is computed from parity that may not match, so that data
+    /// may be corrupt without notice.
     Accept,
 }
 
@@ -118,7 +120,8 @@ pub enum AssembleError {
     /// This build does not know the code or scheme.
     #[error("the array's code or geometry is not supported")]
     Unsupported,
-    /// In-place schemes: stripes may be inconsistent and a device is missing, so lost chunks cannot be told from bad ones.
+    /// In-place schemes: stripes may be inconsistent and a device is missing, so lost chunks cannot be told
+    /// from bad ones.
     #[error(
         "the array was not stopped in order and is degraded: parity may not match the data (`serve --force` and `scrub --force` accept silent corruption)"
     )]
@@ -136,8 +139,8 @@ pub struct RecoveryReport {
     pub replayed: u64,
     /// Of those, how many had to be verified.
     pub verified: u64,
-    /// Records that nothing shows to have been durable and whose data or redundancy had not all arrived. Unless more members
-    /// are damaged than the array tolerates, nobody was told that they are durable.
+    /// Records that nothing shows to have been durable and whose data or redundancy had not all arrived.
+    /// Unless more members are damaged than the array tolerates, nobody was told that they are durable.
     pub dropped: u64,
     /// Newer durable state that the array was started without, because the operator insisted.
     pub lost: Option<Box<StateLost>>,
