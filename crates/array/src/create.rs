@@ -7,7 +7,7 @@ use crate::memory::MemoryNeed;
 use crate::recovery::{Parts, write_checkpoint, write_superblocks};
 use crate::restart::AssembleError;
 use crate::scheme;
-use crate::store::{SET_ASIDE_CHUNKS, Store, code_width, is_out_of_place};
+use crate::store::{SET_ASIDE_CHUNKS, Store, code_width};
 use crate::table::Table;
 use block::{DevIndex, DeviceSet, Epoch, Geometry, META_BYTES, Seq};
 use format::{
@@ -181,7 +181,7 @@ fn log_blocks(geometry: Geometry, log_bytes: u64) -> Result<u32, CreateError> {
 /// The configuration with `chunks` chunks per main device; `None` if that leaves no room for data.
 fn config_for(options: &CreateOptions, chunks: u32, log_count: u16, log_blocks: u32) -> Option<ArrayConfig> {
     let geometry = options.geometry;
-    let reserve = if is_out_of_place(options.scheme) {
+    let reserve = if !options.scheme.is_in_place() {
         let share = u64::from(chunks) * u64::from(options.reserve_permille) / 1000;
         u32::try_from(share).ok()?.max(RESERVE_CHUNKS_MIN)
     } else {

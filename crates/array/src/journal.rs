@@ -101,7 +101,7 @@ impl Journal {
         if !self.builder.try_push(seq, record) {
             return None;
         }
-        if let RecordRef::LogStripe { log_block, .. } | RecordRef::Delta { log_block, .. } = record {
+        if let Some(log_block) = record.log_block() {
             self.log_chunks.push_back((log.position_of(log_block), seq));
         }
         self.next_seq = seq.next();

@@ -3,17 +3,21 @@
 //! | look for | in |
 //! |---|---|
 //! | how a write is laid out | `scheme/` (plans), `plan.rs` |
+//! | how the engine is built, the order of a turn | `engine/mod.rs` |
+//! | requests, batches of writes | `engine/request.rs`, `engine/write.rs` |
+//! | discards and zeros | `engine/zero.rs`, `engine/trim.rs` |
+//! | the write cache | `engine/cache.rs` |
 //! | how plans are carried out | `engine/job.rs`, in place with a journal: `engine/payload.rs` |
 //! | reads, degraded reads, healing | `engine/read.rs`, `engine/cover.rs` |
 //! | what makes an acknowledgement durable | `engine/flush.rs`, `journal.rs` |
-//! | parity commit | `engine/background.rs`, `scheme/eplog/commit.rs` |
+//! | parity commit, garbage collection | `engine/commit.rs`, `engine/collect.rs`, `scheme/` |
 //! | checkpoints | `image.rs`, `engine/checkpoint.rs` |
-//! | start-up after a crash | `recovery/` |
-//! | the write cache | `engine/cache.rs` |
-//! | garbage collection of elastic stripes | `engine/collect.rs`, `scheme/elastic/` |
-//! | discards and zeros | `engine/zero.rs`, `engine/trim.rs` |
-//! | rebuild, scrub, device failure | `engine/maintain.rs`, `health.rs` |
+//! | start-up after a crash | `recovery/`, in place: `scheme/in_place/` |
+//! | rebuild, scrub | `engine/maintain.rs` and its folder |
+//! | members: failures, superblocks | `health.rs`, `engine/flights.rs`, `engine/members.rs` |
 //! | metadata that nobody asks for | `engine/patrol.rs` |
+//! | what is lost | `engine/lost.rs`, `lost.rs` |
+//! | what happened, for logs and hooks | `engine/events.rs` |
 //! | how to change the engine | `docs/engine.md` |
 //!
 //! # Glossary
@@ -21,25 +25,36 @@
 //!
 //! | word | meaning |
 //! |---|---|
+//! | *activity* | work that goes on over several turns: an owned struct of the engine |
+//! | *board* | what activities want of each other and must know of each other |
+//! | *turn* | one `pump`, with what the driver does before and after it |
 //! | *request* | what a caller asked for; it is cut into *chunk writes* and chunk reads |
 //! | *batch* | chunk writes that are planned together |
 //! | *job* | a plan and its progress |
-//! | *retire* | of a job whose writes have ended, in the order of its records: they are applied, and the job ends |
+//! | *owner* | who is told when a job has ended |
+//! | *key* | the place of an entry in its table |
+//! | *ticket* | held by whoever may still read what was freed since |
+//! | *quarantine* | where freed space waits until that is durable and no ticket stands against it |
+//! | *retire* | of a job whose writes have ended, in the order of its records: they are applied |
 //! | *durable* | up to which record a power cut changes nothing any more |
 //! | *persisted* | what frames that are durable themselves say is durable |
-//! | *quarantine* | what a record freed, until the record is persisted and all reads that began before have ended |
-//! | *ticket* | the number under which a read began, for the quarantine |
-//! | *code word* | the pieces that one code protects together: a data stripe, a log stripe, an elastic stripe |
+//! | *entry* | a chunk in the write cache |
+//! | *stage* | how far a job, a checkpoint or a round of the patrol is |
+//! | *stretch* | a bounded part of a discard, or of the metadata on one member |
+//! | *code word* | chunks that the code ties together: a data stripe, a log stripe, a row |
 //! | *piece* | a chunk as a member of a code word |
 //! | *heal* | to write a bad chunk anew where it was bad |
 //! | *dirty* | of a data stripe: its parity is not that of its newest chunks; a parity commit makes it clean |
-//! | *payload ring* | where schemes that write in place copy what they are about to overwrite a chunk with |
-//! | *staged* | of a job: its copies and records are on their way to being durable, nothing is overwritten yet |
-//! | *unit* | rows of an elastic array that are collected together |
-//! | *class* | chunks of an elastic array that are expected to live equally long; each has a *group* that waits |
+//! | *class* | elastic chunks that are expected to live equally long; each has a *group* that waits |
 //! | *room* | free chunks, log, journal and buffers: what a write may lack |
+//! | *unit* | some stripes that commit, rebuild or scrub take at a time; rows of an elastic array |
+//! | *run* | of commit: until what was dirty is clean; of maintenance: one rebuild or scrub |
+//! | *chunk run* | neighbouring chunks of one device |
+//! | *round* | one flush; one pass of the patrol over all metadata; one writing of all superblocks |
+//! | *payload ring* | where the content of chunks goes before they are overwritten in place |
 //! | *publish* | to write superblocks that say who is in service; answers wait behind this *fence* |
-//! | *frozen* | more members are lost than the code tolerates: nothing is written or promised any more |
+//! | *frozen* | more members are lost than the code tolerates: nothing is written any more |
+//! | *stuck* | of a dirty stripe: it cannot be committed, because what that needs is lost |
 //! | *assembly* | the time from one start of the array to the next, with an *epoch* of its own |
 #![forbid(unsafe_code)]
 
@@ -87,7 +102,8 @@ pub use recovery::{Arrangement, arrange, arrange_any};
 pub use restart::{AssembleError, DirtyDegraded, RecoveryReport};
 pub use runner::Array;
 pub use scheme::{
-    ChunkWrite, CollectOutcome, CommitOutcome, Contradiction, GROUP_BYTES_MAX, GcStats, Located, Origin,
-    P_WAIT_NS_DEFAULT, Pressure, Scheme, SchemeMemory, SchemeOptions, full_blocks_min, new as new_scheme,
+    ChunkWrite, Classes, CollectOutcome, Collects, CommitOutcome, Commits, Contradiction, GROUP_BYTES_MAX,
+    GcStats, InPlace, Located, Origin, P_WAIT_NS_DEFAULT, Pressure, Scheme, SchemeMemory, SchemeOptions,
+    full_blocks_min, new as new_scheme,
 };
 pub use store::Store;

@@ -1,11 +1,15 @@
 //! Plans: what to read, compute, write and record for one piece of work, as data.
 //!
-//! A scheme fills a plan, the engine executes it, in this order: reads, computations, checksums, (for a scheme that
-//! writes in place with a journal: payload copies and a flush), writes and records, then the records are applied and the
-//! work is acknowledged. Plans are recycled: their vectors keep their capacity, so the hot path does not allocate.
+//! A scheme fills a plan, the engine executes it, in this order: reads, computations, checksums,
+//! (for a scheme that writes in place with a journal: payload copies and a flush), writes and
+//! records, then the records are applied and the work is acknowledged. Plans are recycled: their
+//! vectors keep their capacity, so the hot path does not allocate.
 
-use block::{ChunkAddr, ChunkIndex, DevIndex, Lcn, Pool, Slot, Stream, StripeId};
-use format::{ElasticMember, InPlacePiece, LogMember, RecordRef};
+use crate::space::Leases;
+use crate::store::{LogLease, Store};
+use block::{ChunkAddr, ChunkIndex, DevIndex, Pool, Slot, Stream, StripeId};
+use format::RecordBuf;
+use format::record::{CrcOffset, CrcOffsets, PieceOffset};
 use std::fmt::Write as _;
 use std::ops::Range;
 
@@ -33,8 +37,8 @@ pub struct Piece {
 
 /// The non-zero chunks of a code word. Columns that are not listed are zeros.
 ///
-/// Several pieces with one index, one after another, are a *sum*: what the code has there is their exclusive or, and it is at
-/// hand only if all of them are. Parities may be sums, data not.
+/// Several pieces with one index, one after another, are a *sum*: what the code has there is their
+/// exclusive or, and it is at hand only if all of them are. Parities may be sums, data not.
 #[derive(Clone, Debug, Default)]
 pub struct Codeword {
     /// Data chunks first, then parity or log chunks, those of one index together.
@@ -64,7 +68,8 @@ impl Codeword {
         self.pieces.windows(2).any(|pair| pair[0].index == pair[1].index)
     }
 
-    /// Whether what the word has at an index is a sum: its pieces cannot be told from the rest of the word one by one.
+    /// Whether what the word has at an index is a sum: its pieces cannot be told from the rest of
+    /// the word one by one.
     pub fn is_sum(&self, index: usize) -> bool {
         self.pieces.iter().filter(|piece| piece.index == index).nth(1).is_some()
     }
@@ -92,18 +97,17 @@ pub struct PlanRead {
 pub enum CrcAt {
     /// Nowhere.
     Nowhere,
-    /// `members[i].crc`.
-    Member(usize),
-    /// `crcs[i]`.
-    Crc(usize),
-    /// `pieces[i].crc`.
-    Piece(usize),
+    /// There.
+    Record(CrcOffset),
+    /// In this piece, which also says where the copy in the payload ring is.
+    Piece(PieceOffset),
     /// Nowhere: it is known, and a chunk that does not match is not written.
     Known(u32),
 }
 
-/// Log chunks of a plan that have room in the log, but get their place in it only when their record gets its place in the
-/// journal: between planning and then the plan may have to read, and others may overtake it.
+/// Log chunks of a plan that have room in the log, but get their place in it only when their record
+/// gets its place in the journal: between planning and then the plan may have to read, and others
+/// may overtake it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Append {
     /// The record that describes them.
@@ -128,7 +132,8 @@ pub struct PlanWrite {
 /// A computation of a plan. Ranges point into [`Plan::columns`] and [`Plan::slots`].
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Compute {
-    /// Complete a chunk that a request covers in part: what is outside of `from..to` comes from the old version.
+    /// Complete a chunk that a request covers in part: what is outside of `from..to` comes from the
+    /// old version.
     Fill {
         /// Its old content; `None` stands for zeros.
         old: Option<Slot>,
@@ -177,173 +182,8 @@ pub enum Compute {
     },
 }
 
-/// The records of a plan, in one flat arena.
-#[derive(Default, Clone)]
-pub struct RecordBuf {
-    heads: Vec<Head>,
-    /// Members of log stripes.
-    pub members: Vec<LogMember>,
-    /// Chunk indices.
-    pub chunks: Vec<ChunkIndex>,
-    /// Checksums.
-    pub crcs: Vec<u32>,
-    /// Pieces of in-place writes.
-    pub pieces: Vec<InPlacePiece>,
-    /// Members of elastic stripes.
-    pub elastic: Vec<ElasticMember>,
-}
-
-#[derive(Clone)]
-enum Head {
-    LogStripe { log_block: ChunkIndex, crcs: Range<usize>, members: Range<usize> },
-    FullStripe { stripe: StripeId, chunks: Range<usize>, crcs: Range<usize> },
-    Commit { stripe: StripeId, data: Range<usize>, parity: Range<usize>, crcs: Range<usize> },
-    Zero { first: Lcn, count: u64 },
-    InPlace { stripe: StripeId, pieces: Range<usize> },
-    Delta { stripe: StripeId, whole: bool, log_block: ChunkIndex, crcs: Range<usize>, pieces: Range<usize> },
-    Elastic { row: u32, class: u8, crcs: Range<usize>, members: Range<usize> },
-}
-
-impl RecordBuf {
-    /// Forgets all records.
-    pub fn clear(&mut self) {
-        self.heads.clear();
-        self.members.clear();
-        self.chunks.clear();
-        self.crcs.clear();
-        self.pieces.clear();
-        self.elastic.clear();
-    }
-
-    /// How many records.
-    pub fn len(&self) -> usize {
-        self.heads.len()
-    }
-
-    /// Whether there are none.
-    pub fn is_empty(&self) -> bool {
-        self.heads.is_empty()
-    }
-
-    /// A log stripe of the members pushed since `members_from`, with `m` checksums reserved; returns where those start.
-    pub fn log_stripe(&mut self, log_block: ChunkIndex, members_from: usize, m: usize) -> usize {
-        let start = self.crcs.len();
-        self.crcs.resize(start + m, 0);
-        let head =
-            Head::LogStripe { log_block, crcs: start..start + m, members: members_from..self.members.len() };
-        self.heads.push(head);
-        start
-    }
-
-    /// A full stripe of the chunks pushed since `chunks_from`, one checksum reserved for each; returns where those start.
-    pub fn full_stripe(&mut self, stripe: StripeId, chunks_from: usize) -> usize {
-        let (chunks, start) = (chunks_from..self.chunks.len(), self.crcs.len());
-        self.crcs.resize(start + chunks.len(), 0);
-        self.heads.push(Head::FullStripe { stripe, chunks, crcs: start..self.crcs.len() });
-        start
-    }
-
-    /// A commit: `chunks[data_from..]` holds k data chunks, then m parity chunks; returns where the m checksums start.
-    pub fn commit(&mut self, stripe: StripeId, data_from: usize, k: usize) -> usize {
-        let (data, parity) = (data_from..data_from + k, data_from + k..self.chunks.len());
-        let start = self.crcs.len();
-        self.crcs.resize(start + parity.len(), 0);
-        self.heads.push(Head::Commit { stripe, data, parity, crcs: start..self.crcs.len() });
-        start
-    }
-
-    /// A run of chunks that read as zeros from now on.
-    pub fn zero(&mut self, first: Lcn, count: u64) {
-        self.heads.push(Head::Zero { first, count });
-    }
-
-    /// An in-place write of the pieces pushed since `pieces_from`.
-    pub fn in_place(&mut self, stripe: StripeId, pieces_from: usize) {
-        self.heads.push(Head::InPlace { stripe, pieces: pieces_from..self.pieces.len() });
-    }
-
-    /// An in-place write of the data pieces pushed since `pieces_from` whose log chunks have no place yet, with `m`
-    /// checksums reserved; returns where those start. See [`crate::RecordRef::Delta`] for `whole`.
-    pub fn delta(&mut self, stripe: StripeId, whole: bool, pieces_from: usize, m: usize) -> usize {
-        let start = self.crcs.len();
-        self.crcs.resize(start + m, 0);
-        let (crcs, pieces) = (start..start + m, pieces_from..self.pieces.len());
-        self.heads.push(Head::Delta { stripe, whole, log_block: ChunkIndex::NONE, crcs, pieces });
-        start
-    }
-
-    /// An elastic stripe of the members pushed since `members_from`, with their checksums, as far as known, pushed since
-    /// `crcs_from`; those of `m` parities are reserved behind them.
-    pub fn elastic_stripe(&mut self, row: u32, class: u8, members_from: usize, crcs_from: usize, m: usize) {
-        let (members, end) = (members_from..self.elastic.len(), self.crcs.len() + m);
-        self.crcs.resize(end, 0);
-        self.heads.push(Head::Elastic { row, class, crcs: crcs_from..end, members });
-    }
-
-    /// The log chunks of a record have found their place.
-    pub fn set_log_block(&mut self, index: usize, block: ChunkIndex) {
-        match &mut self.heads[index] {
-            Head::LogStripe { log_block, .. } | Head::Delta { log_block, .. } => *log_block = block,
-            Head::FullStripe { .. }
-            | Head::Commit { .. }
-            | Head::Zero { .. }
-            | Head::InPlace { .. }
-            | Head::Elastic { .. } => unreachable!("such a record has no log chunks"),
-        }
-    }
-
-    /// One record.
-    pub fn get(&self, index: usize) -> RecordRef<'_> {
-        match &self.heads[index] {
-            Head::LogStripe { log_block, crcs, members } => RecordRef::LogStripe {
-                log_block: *log_block,
-                log_crcs: &self.crcs[crcs.clone()],
-                members: &self.members[members.clone()],
-            },
-            Head::FullStripe { stripe, chunks, crcs } => RecordRef::FullStripe {
-                stripe: *stripe,
-                chunks: &self.chunks[chunks.clone()],
-                crcs: &self.crcs[crcs.clone()],
-            },
-            Head::Commit { stripe, data, parity, crcs } => RecordRef::Commit {
-                stripe: *stripe,
-                data: &self.chunks[data.clone()],
-                parity: &self.chunks[parity.clone()],
-                parity_crcs: &self.crcs[crcs.clone()],
-            },
-            Head::Zero { first, count } => RecordRef::Zero { first: *first, count: *count },
-            Head::InPlace { stripe, pieces } => {
-                RecordRef::InPlace { stripe: *stripe, pieces: &self.pieces[pieces.clone()] }
-            }
-            Head::Delta { stripe, whole, log_block, crcs, pieces } => RecordRef::Delta {
-                stripe: *stripe,
-                whole: *whole,
-                log_block: *log_block,
-                log_crcs: &self.crcs[crcs.clone()],
-                pieces: &self.pieces[pieces.clone()],
-            },
-            Head::Elastic { row, class, crcs, members } => RecordRef::Elastic {
-                row: *row,
-                class: *class,
-                members: &self.elastic[members.clone()],
-                crcs: &self.crcs[crcs.clone()],
-            },
-        }
-    }
-
-    /// Notes the checksum of a written chunk.
-    pub fn set_crc(&mut self, at: CrcAt, crc: u32) {
-        match at {
-            CrcAt::Nowhere | CrcAt::Known(_) => {}
-            CrcAt::Member(i) => self.members[i].crc = crc,
-            CrcAt::Crc(i) => self.crcs[i] = crc,
-            CrcAt::Piece(i) => self.pieces[i].crc = crc,
-        }
-    }
-}
-
 /// See the module's documentation.
-#[derive(Default, Clone)]
+#[derive(Default)]
 pub struct Plan {
     /// First stage.
     pub reads: Vec<PlanRead>,
@@ -353,20 +193,24 @@ pub struct Plan {
     pub writes: Vec<PlanWrite>,
     /// What the writes mean; applied when all of them have completed.
     pub records: RecordBuf,
-    /// Log chunks that have no place yet, in the order in which they get one; room for them is reserved in the log.
+    /// Log chunks that have no place yet, in the order in which they get one; room for them is
+    /// reserved in the log.
     pub appends: Vec<Append>,
     /// Code columns or indices, for the computations.
     pub columns: Vec<usize>,
     /// Slots, for the computations.
     pub slots: Vec<Slot>,
+    /// What the plan has taken of the array's space.
+    pub leases: Leases,
     /// Slots that belong to the plan and go back to the pool at its end.
     pub owned: Vec<Slot>,
     /// Pairs of slots that must be equal after the computations (scrub).
     pub compares: Vec<(Slot, Slot)>,
     /// Stripes held exclusively while the plan runs.
     pub stripes: Vec<StripeId>,
-    /// Log stripes and elastic stripes as they were when the plan was made. Nobody holds them still: one may end while the
-    /// plan runs, and its name pass to another; its chunks stay where they are until the plan has ended.
+    /// Log stripes and elastic stripes as they were when the plan was made. Nobody holds them
+    /// still: one may end while the plan runs, and its name pass to another; its chunks stay where
+    /// they are until the plan has ended.
     pub log_words: Vec<(Word, Codeword)>,
 }
 
@@ -378,6 +222,7 @@ impl Plan {
         self.writes.clear();
         self.records.clear();
         self.appends.clear();
+        assert!(self.leases.is_empty(), "a plan ended without a word about what it had taken");
         self.columns.clear();
         self.slots.clear();
         self.owned.clear();
@@ -393,20 +238,25 @@ impl Plan {
         slot
     }
 
-    /// Appends the parities that `slots` has from `from` on to the log devices, one log chunk on each, for the newest
-    /// record, whose checksums start at `crcs`. The caller has reserved the room.
-    pub fn append_log_chunks(&mut self, store: &crate::store::Store, from: usize, crcs: usize) {
+    /// Appends the parities that `slots` has from `from` on to the log devices, one log chunk on
+    /// each, for the newest record, whose checksums are at `crcs`.
+    pub fn append_log_chunks(&mut self, store: &Store, from: usize, crcs: CrcOffsets, _room: LogLease) {
         let first = self.writes.len();
         for row in 0..store.config.geometry.parity_count() {
             let (addr, slot) =
                 (ChunkAddr::new(store.log_device(row), ChunkIndex::NONE), self.slots[from + row]);
-            self.writes.push(PlanWrite { addr, slot, stream: Stream::Log, crc_at: CrcAt::Crc(crcs + row) });
+            self.writes.push(PlanWrite {
+                addr,
+                slot,
+                stream: Stream::Log,
+                crc_at: CrcAt::Record(crcs.at(row)),
+            });
         }
         self.appends.push(Append { record: self.records.len() - 1, writes: first..self.writes.len() });
     }
 
-    /// Encodes what was pushed to [`Plan::columns`] from place `columns` and to [`Plan::slots`] from place `inputs` on; returns
-    /// where in `slots` the parities are.
+    /// Encodes what was pushed to [`Plan::columns`] from place `columns` and to [`Plan::slots`]
+    /// from place `inputs` on; returns where in `slots` the parities are.
     pub fn encode(&mut self, pool: &mut Pool, columns: usize, inputs: usize, parity_count: usize) -> usize {
         let outputs = self.slots.len();
         for _ in 0..parity_count {
@@ -472,37 +322,10 @@ impl Plan {
                 chunk => writeln!(out, "write {stream} {}:{chunk}", name(addr.dev)),
             };
         }
-        for i in 0..self.records.len() {
-            let _ = writeln!(out, "record {}", record_text(self.records.get(i)));
+        for record in self.records.iter() {
+            let _ = writeln!(out, "record {}", record.summary());
         }
         out
-    }
-}
-
-/// What a record says, in short.
-fn record_text(record: RecordRef<'_>) -> String {
-    match record {
-        RecordRef::LogStripe { members, .. } => {
-            let lcns: Vec<u64> = members.iter().map(|m| m.lcn.get()).collect();
-            format!("log stripe of chunks {lcns:?}")
-        }
-        RecordRef::FullStripe { stripe, .. } => format!("full stripe {stripe}"),
-        RecordRef::Commit { stripe, .. } => format!("commit of stripe {stripe}"),
-        RecordRef::Zero { first, count } => format!("zeros {first}+{count}"),
-        RecordRef::InPlace { stripe, pieces } => {
-            let columns: Vec<u16> = pieces.iter().map(|p| p.column).collect();
-            format!("stripe {stripe} columns {columns:?} in place")
-        }
-        RecordRef::Delta { stripe, whole, pieces, .. } => {
-            let columns: Vec<u16> = pieces.iter().map(|p| p.column).collect();
-            let logged = if whole { "its parity" } else { "the change of its parity" };
-            format!("stripe {stripe} columns {columns:?} in place, {logged} logged")
-        }
-        RecordRef::Elastic { row, members, .. } => {
-            let lcns: Vec<u64> = members.iter().map(|m| m.lcn.get()).collect();
-            let moved = if members.iter().any(|m| m.from != 0) { ", moved" } else { "" };
-            format!("elastic stripe {row} of chunks {lcns:?}{moved}")
-        }
     }
 }
 

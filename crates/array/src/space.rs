@@ -1,11 +1,16 @@
-//! Free chunks of one main device: a bitmap and an append frontier.
+//! Free chunks of one main device: a bitmap and an append frontier; and what plans have taken of them.
 //!
-//! The frontier moves forward over free chunks and wraps, so that new versions are written as sequentially as the free
-//! space allows (A-03; this is what keeps the SSD's own garbage collection cheap, H-06). A freed chunk stays marked
-//! until [`Space::release`]: the engine calls that only when the record that freed it is durable and no read is under
-//! way.
+//! The frontier moves forward over free chunks and wraps, so that new versions are written as
+//! sequentially as the free space allows (A-03; this is what keeps the SSD's own garbage collection
+//! cheap, H-06). A freed chunk stays marked until [`Space::release`]: the engine calls that only
+//! when the record that freed it is durable and no read is under way.
+//!
+//! What is allocated is a lease, and tells where it is only when a plan holds it ([`Leases`]):
+//! nothing can be planned on space that nobody would give back. A plan ends in one of two ways: it
+//! is carried out, and its records say whose the space is from then on; or it is given up before it
+//! writes, and the space is free again.
 
-use block::ChunkIndex;
+use block::{ChunkAddr, ChunkIndex, DevIndex};
 
 /// Who asks for a chunk.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -14,6 +19,21 @@ pub enum Demand {
     User,
     /// Parity commit, rebuild: what makes space again.
     Reclaim,
+}
+
+/// A chunk of a device that was free and is taken.
+#[must_use = "a chunk that no plan holds is lost until the array is assembled again"]
+pub struct ChunkLease(ChunkIndex);
+
+/// A row of all main devices that was free and is taken.
+#[must_use = "a row that no plan holds is lost until the array is assembled again"]
+pub struct RowLease(u32);
+
+impl RowLease {
+    /// For the allocator.
+    pub(crate) fn new(row: u32) -> Self {
+        Self(row)
+    }
 }
 
 /// See the module's documentation.
@@ -39,7 +59,7 @@ impl Space {
     }
 
     /// Takes the next free chunk after the frontier.
-    pub fn alloc(&mut self, demand: Demand) -> Option<ChunkIndex> {
+    pub fn alloc(&mut self, demand: Demand) -> Option<ChunkLease> {
         let keep = match demand {
             Demand::User => self.set_aside,
             Demand::Reclaim => 0,
@@ -56,7 +76,7 @@ impl Space {
                 self.used[word] |= 1 << (index % 64);
                 self.free_count -= 1;
                 self.frontier = if index >= self.chunk_count { 0 } else { index + 1 };
-                return Some(ChunkIndex::new(index));
+                return Some(ChunkLease(ChunkIndex::new(index)));
             }
             word = if word + 1 == words { 0 } else { word + 1 };
             free = !self.used[word];
@@ -137,6 +157,68 @@ impl Space {
     }
 }
 
+/// The leases of a plan, those of log chunks aside, which are its appends.
+#[derive(Default)]
+pub struct Leases {
+    chunks: Vec<ChunkAddr>,
+    rows: Vec<u32>,
+}
+
+/// How many leases there were.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct LeaseMark {
+    chunks: usize,
+    rows: usize,
+}
+
+impl Leases {
+    /// Holds a chunk of a device; returns where it is.
+    pub fn hold(&mut self, dev: DevIndex, ChunkLease(chunk): ChunkLease) -> ChunkIndex {
+        self.chunks.push(ChunkAddr::new(dev, chunk));
+        chunk
+    }
+
+    /// Holds a row; returns which.
+    pub fn hold_row(&mut self, RowLease(row): RowLease) -> u32 {
+        self.rows.push(row);
+        row
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.chunks.is_empty() && self.rows.is_empty()
+    }
+
+    /// What there is now.
+    pub fn mark(&self) -> LeaseMark {
+        LeaseMark { chunks: self.chunks.len(), rows: self.rows.len() }
+    }
+
+    /// The plan is carried out: its records say whose the space is.
+    pub fn keep(&mut self) {
+        self.chunks.clear();
+        self.rows.clear();
+    }
+
+    /// Frees what was leased since `mark`; the scheme is told about rows.
+    pub fn give_back(&mut self, mark: LeaseMark, spaces: &mut [Space], mut row_returned: impl FnMut(u32)) {
+        for addr in self.chunks.drain(mark.chunks..) {
+            spaces[addr.dev.index()].release(addr.chunk);
+        }
+        for row in self.rows.drain(mark.rows..) {
+            for space in &mut *spaces {
+                space.release(ChunkIndex::new(row + 1));
+            }
+            row_returned(row);
+        }
+    }
+
+    /// The plan is given up: frees all of it.
+    pub fn give_all_back(&mut self, spaces: &mut [Space], row_returned: impl FnMut(u32)) {
+        self.give_back(LeaseMark { chunks: 0, rows: 0 }, spaces, row_returned);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -156,17 +238,19 @@ mod tests {
 
     #[test]
     fn allocates_every_chunk_once_in_order_and_keeps_some_for_reclaim() {
-        let mut space = Space::new(130, 10);
-        let user: Vec<u32> = std::iter::from_fn(|| space.alloc(Demand::User)).map(ChunkIndex::get).collect();
+        let (mut space, mut leases) = (Space::new(130, 10), Leases::default());
+        let mut all = |space: &mut Space, demand| -> Vec<u32> {
+            let leased = std::iter::from_fn(|| space.alloc(demand));
+            leased.map(|lease| leases.hold(DevIndex::new(0), lease).get()).collect()
+        };
+        let user = all(&mut space, Demand::User);
         assert_eq!(user, (1..=120).collect::<Vec<_>>());
-        let reclaim: Vec<u32> =
-            std::iter::from_fn(|| space.alloc(Demand::Reclaim)).map(ChunkIndex::get).collect();
+        let reclaim = all(&mut space, Demand::Reclaim);
         assert_eq!(reclaim, (121..=130).collect::<Vec<_>>());
         for chunk in [5, 64, 130] {
             space.release(ChunkIndex::new(chunk));
         }
-        let again: Vec<u32> =
-            std::iter::from_fn(|| space.alloc(Demand::Reclaim)).map(ChunkIndex::get).collect();
+        let again = all(&mut space, Demand::Reclaim);
         assert_eq!(again, [5, 64, 130]);
         assert!(
             !space.claim(ChunkIndex::new(5))

@@ -6,7 +6,7 @@ use crate::space::Space;
 use crate::table::Table;
 use block::{ChunkAddr, ChunkIndex, DevIndex, Geometry, META_BYTES};
 use erasure::{Code, CodeError};
-use format::{ArrayConfig, CLASSES_MAX, CodeKind, SchemeKind};
+use format::{ArrayConfig, CLASSES_MAX, CodeKind, LogContent};
 
 /// Chunks per device that only parity commit and rebuild may take, so that they can always make space.
 pub const SET_ASIDE_CHUNKS: u32 = 32;
@@ -47,20 +47,16 @@ impl Run {
     }
 }
 
-/// Whether a scheme puts new versions elsewhere, and so needs spare chunks.
-pub fn is_out_of_place(scheme: SchemeKind) -> bool {
-    match scheme {
-        SchemeKind::Raid | SchemeKind::ParityLog => false,
-        SchemeKind::Eplog | SchemeKind::Elastic | SchemeKind::Was => true,
-    }
-}
-
 /// The widest code word of an array, on which the bytes of row-diagonal parity depend (docs/format.md): a log stripe has at most one member per main device.
 pub fn code_width(config: &ArrayConfig) -> usize {
     let (k, n, m) =
         (config.geometry.data_count(), config.geometry.device_count(), config.geometry.parity_count());
-    let widest = if config.scheme == SchemeKind::Eplog { n.min(LOG_STRIPE_WIDTH_MAX) } else { k };
+    let widest = if has_log_stripes(config) { n.min(LOG_STRIPE_WIDTH_MAX) } else { k };
     widest.max(k).min(255 - m)
+}
+
+fn has_log_stripes(config: &ArrayConfig) -> bool {
+    config.scheme.facts().log == LogContent::LogStripes
 }
 
 /// Members of a log stripe at most: its record must fit a journal frame.
@@ -173,9 +169,13 @@ pub(crate) fn unit_slots(geometry: Geometry) -> usize {
 }
 
 fn spaces(config: &ArrayConfig) -> Vec<Space> {
-    let set_aside = if config.scheme == SchemeKind::Eplog { SET_ASIDE_CHUNKS } else { 0 };
+    let set_aside = if has_log_stripes(config) { SET_ASIDE_CHUNKS } else { 0 };
     (0..config.geometry.device_count()).map(|_| Space::new(config.chunks_per_device, set_aside)).collect()
 }
+
+/// Room in the log that is promised to the log chunks of one record.
+#[must_use = "room that no plan holds is promised for ever"]
+pub struct LogLease(());
 
 /// The log region as a ring of 4 KiB blocks, used in append order. Positions count blocks since creation and never
 /// wrap; block numbers on the device run from 1.
@@ -232,13 +232,13 @@ impl LogRing {
         if lap < self.head { lap } else { lap - count }
     }
 
-    /// Promises room to a log chunk, and leaves `keep` blocks besides; `false` if there is not as much.
-    pub fn reserve_chunk(&mut self, keep: u64) -> bool {
+    /// Promises room to a log chunk, and leaves `keep` blocks besides; `None` if there is not as much.
+    pub fn reserve_chunk(&mut self, keep: u64) -> Option<LogLease> {
         let blocks = u64::from(self.chunk_blocks);
         // What is skipped at the end of the ring is less than a log chunk.
         let fits = self.room() >= self.reserved + 2 * blocks + keep;
         self.reserved += if fits { blocks } else { 0 };
-        fits
+        fits.then_some(LogLease(()))
     }
 
     /// Takes the promise to a log chunk back.

@@ -7,7 +7,7 @@
 mod common;
 
 use array::{
-    ChunkWrite, CollectOutcome, CommitOutcome, CreateOptions, Health, Origin, Plan, Scheme, Store,
+    ChunkWrite, CollectOutcome, Collects, CommitOutcome, CreateOptions, Health, Origin, Plan, Scheme, Store,
     new_scheme, plan_config,
 };
 use block::slab::Key;
@@ -81,7 +81,8 @@ impl Bench {
 
     fn commit(&mut self, stripe: u64) -> String {
         let mut plan = Plan::default();
-        let outcome = self.scheme.plan_commit(
+        let commits = self.scheme.commits_mut().expect("schemes with a log do");
+        let outcome = commits.plan_commit(
             &mut self.store,
             &self.health,
             &mut self.pool,
@@ -180,13 +181,14 @@ fn collection_reads_what_is_valid_and_writes_it_together() {
     bench.write(&[7, 8, 10, 11]);
     // Each of the other chunks in a stripe of its own, until few units are left.
     for lcn in 12.. {
-        if bench.scheme.wants_collection() {
+        if bench.scheme.collects().is_some_and(Collects::wants_collection) {
             break;
         }
         bench.write(&[lcn]);
     }
     let mut plan = Plan::default();
-    let outcome = bench.scheme.plan_collect(&mut bench.store, &mut bench.pool, &mut plan);
+    let collects = bench.scheme.collects_mut().expect("elastic schemes do");
+    let outcome = collects.plan_collect(&mut bench.store, &mut bench.pool, &mut plan);
     assert_eq!(outcome, CollectOutcome::Planned);
     same("elastic collection", &bench.apply(&mut plan));
 }

@@ -3,7 +3,7 @@
 use crate::failure::Failure;
 use array::EngineOptions;
 use clap::Args;
-use format::SchemeKind;
+use format::{SchemeKind, Waiting};
 
 /// Sizes of the write cache; both 0 is none.
 #[derive(Args, Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -21,18 +21,14 @@ pub struct CacheSizes {
 impl CacheSizes {
     /// Refuses a cache for a scheme that has none.
     pub fn check(self, scheme: SchemeKind) -> Result<(), Failure> {
-        match scheme {
-            SchemeKind::Eplog => Ok(()),
-            SchemeKind::Raid | SchemeKind::ParityLog | SchemeKind::Elastic | SchemeKind::Was
-                if self == Self::default() =>
-            {
-                Ok(())
-            }
-            SchemeKind::Raid | SchemeKind::ParityLog => Err(Failure::new(format!(
+        match scheme.facts().waiting {
+            Waiting::Cache => Ok(()),
+            Waiting::Nowhere | Waiting::Stripe | Waiting::Unit if self == Self::default() => Ok(()),
+            Waiting::Nowhere => Err(Failure::new(format!(
                 "--cache-stripes {}, --cache-slots {}: scheme {scheme} writes in place and has no write cache",
                 self.cache_stripes, self.cache_slots
             ))),
-            SchemeKind::Elastic | SchemeKind::Was => Err(Failure::new(format!(
+            Waiting::Stripe | Waiting::Unit => Err(Failure::new(format!(
                 "--cache-stripes {}, --cache-slots {}: scheme {scheme} has groups of its own; see --group-chunks and --p-wait",
                 self.cache_stripes, self.cache_slots
             ))),

@@ -138,7 +138,7 @@ impl ElasticChoices {
                 "scheme {scheme} has no groups of chunks and collects no garbage; only elastic and was do"
             ));
         }
-        let kind = used_placement(self.placement, scheme);
+        let kind = self.used_placement(scheme);
         match concern {
             Concern::Was if kind != PlacementKind::Was => Some(format!(
                 "scheme {scheme} is to place chunks by {kind}; this is an option of --placement was"
@@ -155,7 +155,7 @@ impl ElasticChoices {
 
     /// The placement that an elastic scheme will use.
     pub fn used_placement(self, scheme: SchemeKind) -> PlacementKind {
-        used_placement(self.placement, scheme)
+        SchemeOptions { placement: self.placement, ..SchemeOptions::default() }.used_placement(scheme)
     }
 
     /// The same options with these; `seed` is that of the placement.
@@ -188,15 +188,6 @@ enum Concern {
     NotSepBit,
     /// The placement `sepbit`.
     SepBit,
-}
-
-fn used_placement(chosen: Option<PlacementKind>, scheme: SchemeKind) -> PlacementKind {
-    chosen.unwrap_or(match scheme {
-        SchemeKind::Was => PlacementKind::Was,
-        SchemeKind::Elastic | SchemeKind::Raid | SchemeKind::Eplog | SchemeKind::ParityLog => {
-            PlacementKind::Single
-        }
-    })
 }
 
 fn show_ms(ns: u64) -> String {
@@ -237,7 +228,7 @@ pub fn placement_info(options: &SchemeOptions, config: &ArrayConfig) -> Option<P
     if !config.scheme.is_elastic() {
         return None;
     }
-    let kind = used_placement(options.placement, config.scheme);
+    let kind = options.used_placement(config.scheme);
     let (was, sepbit) = (kind == PlacementKind::Was, kind == PlacementKind::SepBit);
     Some(PlacementInfo {
         policy: kind.name().to_owned(),

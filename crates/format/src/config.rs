@@ -17,6 +17,7 @@
 //! The order is that of EPLOG, section 3.5 (superblock, full-checkpoint area of two sub-areas, incremental
 //! area), with the journal and payload rings behind it.
 
+use crate::scheme::{WITH_LOG, WITHOUT_LOG};
 use crate::{CodeKind, Consistency, FormatError, LayoutKind, SchemeKind};
 use block::{ChunkIndex, Geometry, META_BYTES};
 
@@ -176,20 +177,11 @@ impl ArrayConfig {
             }
             CodeKind::Cauchy => {} // any k + m <= 255, which Geometry ensures
         }
-        match self.scheme {
-            SchemeKind::Raid | SchemeKind::Elastic | SchemeKind::Was => rule(
-                log_count == 0,
-                "number of log devices",
-                log_count,
-                "0 with the schemes raid, elastic and was",
-            )?,
-            SchemeKind::Eplog | SchemeKind::ParityLog => rule(
-                (1..=parity_count).contains(&log_count),
-                "number of log devices",
-                log_count,
-                "1 to as many as parity devices with the schemes eplog and parity-log",
-            )?,
-        }
+        let (fits, expected) = match self.scheme.has_log() {
+            false => (log_count == 0, WITHOUT_LOG),
+            true => ((1..=parity_count).contains(&log_count), WITH_LOG),
+        };
+        rule(fits, "number of log devices", log_count, expected)?;
         rule(self.stripe_count >= 1, "number of stripes", self.stripe_count, "at least 1")?;
         rule(
             self.stripe_count <= chunks,

@@ -6,7 +6,7 @@
 //! data, and a user who wrote a block that looks like a frame does not know the nonce.
 
 use crate::layout::{BlockKind, CRC_OFFSET, check_counter, check_place, check_zero, layout};
-use crate::record::{Record, RecordReader, RecordRef};
+use crate::record::{RecordBuf, RecordRef};
 use crate::{ArrayUuid, COUNTER_LIMIT, FormatError};
 use block::{DevIndex, Epoch, META_BYTES, Seq};
 
@@ -113,13 +113,12 @@ impl FrameBuilder {
             self.record_count,
             self.next_seq
         );
-        let Some(end) = record.encoded_len().and_then(|bytes| self.used.checked_add(bytes)) else {
-            return false;
-        };
+        let bytes = record.bytes();
+        let end = self.used + bytes.len();
         if end > FRAME_RECORD_BYTES {
             return false;
         }
-        record.encode(&mut self.records[self.used..end]);
+        self.records[self.used..end].copy_from_slice(bytes);
         if self.is_empty() {
             self.first_seq = seq;
         }
@@ -161,11 +160,6 @@ impl FrameBuilder {
     }
 }
 
-/// Whether the record fits into an otherwise empty frame.
-pub fn record_fits(record: RecordRef<'_>) -> bool {
-    record.encoded_len().is_some_and(|bytes| bytes <= FRAME_RECORD_BYTES)
-}
-
 /// Which frame the caller asked for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct FrameExpect {
@@ -195,7 +189,7 @@ pub struct Frame {
     /// Its block number there.
     pub block: u32,
     /// The records, with sequence numbers from `first_seq`.
-    pub records: Vec<Record>,
+    pub records: RecordBuf,
 }
 
 /// Reads a frame. Any error means that the block is not the frame asked for: in a scan, the end of the
@@ -233,27 +227,11 @@ pub fn decode_frame(bytes: &[u8], expect: &FrameExpect) -> Result<Frame, FormatE
         flushed_through: Seq::new(flushed_through),
         dev: expect.dev,
         block: expect.block,
-        records: decode_records(records, record_count)?,
+        records: RecordBuf::decode(records, record_count)?,
     })
 }
 
 const _: () = assert!(FRAME_RECORD_BYTES == 4020, "an error message above says 4020");
-
-fn decode_records(bytes: &[u8], record_count: u16) -> Result<Vec<Record>, FormatError> {
-    let mut reader = RecordReader::new(bytes);
-    let mut records = Vec::new();
-    for _ in 0..record_count {
-        records.push(reader.next()?);
-    }
-    if reader.remaining() > 0 {
-        return Err(FormatError::Malformed {
-            what: "bytes behind the last record of a journal frame",
-            found: reader.remaining() as u64,
-            expected: "none",
-        });
-    }
-    Ok(records)
-}
 
 #[cfg(test)]
 mod tests;

@@ -95,6 +95,16 @@ impl Field {
         self.put(out, &value.to_le_bytes());
     }
 
+    /// Counts one more; the counts of lists have one or two bytes.
+    #[inline]
+    pub(crate) fn increment(&self, bytes: &mut [u8]) {
+        let full = "a list is not longer than its count can say";
+        match self.size {
+            1 => self.put_u8(bytes, self.get_u8(bytes).checked_add(1).expect(full)),
+            _ => self.put_u16(bytes, self.get_u16(bytes).checked_add(1).expect(full)),
+        }
+    }
+
     /// The field's bytes. `bytes` holds at least the whole structure: callers check the length first.
     #[inline]
     pub(crate) fn get<'a>(&self, bytes: &'a [u8]) -> &'a [u8] {

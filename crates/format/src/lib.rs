@@ -28,7 +28,8 @@ mod layout;
 mod list;
 mod names;
 mod parse;
-mod record;
+pub mod record;
+mod scheme;
 mod superblock;
 mod tables;
 mod uuid;
@@ -43,13 +44,12 @@ pub use config::{
 };
 pub use crc::{chunk_checksum, crc32c};
 pub use error::FormatError;
-pub use frame::{
-    FRAME_RECORD_BYTES, Frame, FrameBuilder, FrameExpect, FrameStamp, decode_frame, record_fits,
-};
+pub use frame::{FRAME_RECORD_BYTES, Frame, FrameBuilder, FrameExpect, FrameStamp, decode_frame};
 pub use list::{ListItem, decode_list, delta_item_words};
-pub use names::{CheckpointKind, CodeKind, Consistency, LayoutKind, MemberState, PageKind, Role, SchemeKind};
+pub use names::{CheckpointKind, CodeKind, Consistency, LayoutKind, MemberState, PageKind, Role};
 pub use parse::ParseError;
-pub use record::{ElasticMember, InPlacePiece, LogMember, Record, RecordRef};
+pub use record::{ElasticMember, InPlacePiece, LogMember, RecordBuf, RecordRef, StripeChunk};
+pub use scheme::{LogContent, NewVersions, SchemeFacts, SchemeKind, Waiting};
 pub use superblock::{
     FaultRecord, MEMBERS_MAX, MemberEntry, NAME_BYTES_MAX, SUPERBLOCK_OFFSETS, ScrubRecord, Superblock,
     looks_like_member,

@@ -1,5 +1,5 @@
-//! The closed sets of the format: schemes, codes, states. Each has a byte on disk (never 0) and a
-//! name in text.
+//! The closed sets of the format: codes, states, and in `scheme.rs` the schemes. Each has a byte on
+//! disk (never 0) and a name in text.
 
 use crate::{FormatError, ParseError};
 use std::fmt;
@@ -26,7 +26,8 @@ macro_rules! codes {
             /// Every value, in the order of the bytes that stand for them on disk.
             pub const ALL: &'static [Self] = &[$(Self::$variant,)+];
 
-            pub(crate) const TABLE: CodeTable = CodeTable { title: $title, rows: &[$(($code, $text),)+] };
+            pub(crate) const TABLE: $crate::names::CodeTable =
+                $crate::names::CodeTable { title: $title, rows: &[$(($code, $text),)+] };
 
             /// The byte on disk.
             pub(crate) const fn code(self) -> u8 {
@@ -78,48 +79,7 @@ macro_rules! codes {
     };
 }
 
-codes!(
-    /// How parity is kept up to date.
-    SchemeKind, "scheme" {
-        /// Conventional parity RAID, in place.
-        Raid = 1, "raid";
-        /// Elastic parity logging (EPLOG).
-        Eplog = 2, "eplog";
-        /// Original parity logging: data in place, changes of the parity on log devices.
-        ParityLog = 3, "parity-log";
-        /// Elastic striping (eSAP): everything log-structured, in one stream.
-        Elastic = 4, "elastic";
-        /// Elastic striping with chunks of like lifetime written together (WAS).
-        Was = 5, "was";
-    }
-);
-
-impl SchemeKind {
-    /// Whether data is written in place, so that a crash can tear a stripe apart: such a scheme
-    /// has a [`Consistency`].
-    pub const fn is_in_place(self) -> bool {
-        match self {
-            Self::Raid | Self::ParityLog => true,
-            Self::Eplog | Self::Elastic | Self::Was => false,
-        }
-    }
-
-    /// Whether everything is written log-structured, in rows that are collected in units.
-    pub const fn is_elastic(self) -> bool {
-        match self {
-            Self::Elastic | Self::Was => true,
-            Self::Raid | Self::Eplog | Self::ParityLog => false,
-        }
-    }
-
-    /// Whether the scheme needs a log device for each parity.
-    pub const fn has_log(self) -> bool {
-        match self {
-            Self::Eplog | Self::ParityLog => true,
-            Self::Raid | Self::Elastic | Self::Was => false,
-        }
-    }
-}
+pub(crate) use codes;
 
 codes!(
     /// The erasure code.
@@ -203,6 +163,7 @@ codes!(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::SchemeKind;
 
     #[test]
     fn names_and_codes_round_trip() {

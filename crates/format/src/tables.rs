@@ -2,32 +2,16 @@
 
 use crate::layout::{Layout, common};
 use crate::names::{
-    CheckpointKind, CodeKind, CodeTable, Consistency, LayoutKind, MemberState, PageKind, Role, SchemeKind,
+    CheckpointKind, CodeKind, CodeTable, Consistency, LayoutKind, MemberState, PageKind, Role,
 };
+use crate::scheme::SchemeKind;
 use crate::{checkpoint, frame, list, record, superblock};
 use std::fmt::Write;
 
-const LAYOUTS: &[&Layout] = &[
-    &common::LAYOUT,
-    &superblock::fields::LAYOUT,
-    &superblock::member::LAYOUT,
-    &frame::fields::LAYOUT,
-    &record::log_stripe::LAYOUT,
-    &record::crc_item::LAYOUT,
-    &record::log_member::LAYOUT,
-    &record::full_stripe::LAYOUT,
-    &record::chunk_item::LAYOUT,
-    &record::commit::LAYOUT,
-    &record::place_item::LAYOUT,
-    &record::zero::LAYOUT,
-    &record::in_place::LAYOUT,
-    &record::delta::LAYOUT,
-    &record::piece_item::LAYOUT,
-    &record::elastic::LAYOUT,
-    &record::elastic_member::LAYOUT,
-    &checkpoint::header::LAYOUT,
-    &checkpoint::page::LAYOUT,
-];
+const LAYOUTS_BEFORE_RECORDS: &[&Layout] =
+    &[&common::LAYOUT, &superblock::fields::LAYOUT, &superblock::member::LAYOUT, &frame::fields::LAYOUT];
+
+const LAYOUTS_BEHIND_RECORDS: &[&Layout] = &[&checkpoint::header::LAYOUT, &checkpoint::page::LAYOUT];
 
 const CODES: &[CodeTable] = &[
     SchemeKind::TABLE,
@@ -45,7 +29,8 @@ const CODES: &[CodeTable] = &[
 /// The byte tables of every structure and the codes of every enumeration, in Markdown.
 pub fn layout_tables() -> String {
     let mut text = String::new();
-    for layout in LAYOUTS {
+    let records = record::RECORD_LAYOUTS.iter().copied().flatten();
+    for layout in LAYOUTS_BEFORE_RECORDS.iter().chain(records).chain(LAYOUTS_BEHIND_RECORDS) {
         section(
             &mut text,
             layout.title,

@@ -1,17 +1,21 @@
 //! Whatever the engine may want to write comes back as it was.
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
+mod samples;
+
 use block::{ChunkIndex, DevIndex, Epoch, Geometry, Lcn, Seq, StripeId};
+use format::record::Zero;
 use format::{
     ArrayConfig, ArrayUuid, BlockExpect, COUNTER_LIMIT, CheckpointHeader, CheckpointKind, CodeKind,
     Consistency, ElasticMember, FaultRecord, FrameBuilder, FrameExpect, FrameStamp, InPlacePiece, LCN_LIMIT,
     LayoutKind, ListItem, LogMember, MemberEntry, MemberState, PAGE_WORDS, PageExpect, PageKind, PageStamp,
-    Record, Role, SchemeKind, ScrubRecord, Superblock, UNIT_ROWS_MAX, decode_checkpoint_header, decode_frame,
-    decode_list, decode_page, encode_page, record_fits,
+    RecordBuf, Role, SchemeKind, ScrubRecord, StripeChunk, Superblock, UNIT_ROWS_MAX,
+    decode_checkpoint_header, decode_frame, decode_list, decode_page, encode_page,
 };
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::select;
+use samples::write;
 
 fn uuid() -> impl Strategy<Value = ArrayUuid> {
     any::<[u8; 16]>().prop_map(ArrayUuid::new)
@@ -45,49 +49,51 @@ fn log_member() -> impl Strategy<Value = LogMember> {
     (lcn(), chunk(), any::<u32>()).prop_map(|(lcn, chunk, crc)| LogMember { lcn, chunk, crc })
 }
 
-fn record() -> impl Strategy<Value = Record> {
-    let with_crcs = |most: usize| {
-        vec((chunk(), any::<u32>()), 0..most)
-            .prop_map(|pairs| pairs.into_iter().unzip::<_, _, Vec<_>, Vec<_>>())
-    };
+fn record() -> impl Strategy<Value = RecordBuf> {
     let piece = (any::<u16>(), any::<u32>(), any::<u32>())
         .prop_map(|(column, crc, payload_block)| InPlacePiece { column, crc, payload_block });
     prop_oneof![
-        (chunk(), vec(any::<u32>(), 0..5), vec(log_member(), 0..40))
-            .prop_map(|(log_block, log_crcs, members)| Record::LogStripe { log_block, log_crcs, members }),
-        (stripe(), with_crcs(256)).prop_map(|(stripe, (chunks, crcs))| Record::FullStripe {
-            stripe,
-            chunks,
-            crcs
+        (chunk(), vec(any::<u32>(), 0..5), vec(log_member(), 0..40)).prop_map(|(block, crcs, members)| {
+            one(|records| write::log_stripe(records, block, &crcs, &members))
         }),
-        (stripe(), vec(chunk(), 0..30), with_crcs(10)).prop_map(|(stripe, data, (parity, parity_crcs))| {
-            Record::Commit { stripe, data, parity, parity_crcs }
+        (stripe(), vec(stripe_chunk(), 0..256))
+            .prop_map(|(stripe, chunks)| one(|records| write::full_stripe(records, stripe, &chunks))),
+        (stripe(), vec(chunk(), 0..30), vec(stripe_chunk(), 0..10)).prop_map(|(stripe, data, parity)| {
+            one(|records| write::commit(records, stripe, &data, &parity))
         }),
         (0..LCN_LIMIT, 0..LCN_LIMIT)
-            .prop_map(|(a, b)| Record::Zero { first: Lcn::new(a.min(b)), count: a.abs_diff(b) }),
-        (stripe(), vec(piece.clone(), 0..30)).prop_map(|(stripe, pieces)| Record::InPlace { stripe, pieces }),
+            .prop_map(|(a, b)| { one(|records| Zero::push(records, Lcn::new(a.min(b)), a.abs_diff(b))) }),
+        (stripe(), vec(piece.clone(), 0..30))
+            .prop_map(|(stripe, pieces)| one(|records| write::in_place(records, stripe, &pieces))),
         (stripe(), any::<bool>(), chunk(), vec(any::<u32>(), 0..5), vec(piece, 0..30)).prop_map(
-            |(stripe, whole, log_block, log_crcs, pieces)| Record::Delta {
-                stripe,
-                whole,
-                log_block,
-                log_crcs,
-                pieces
+            |(stripe, whole, block, crcs, pieces)| {
+                one(|records| write::delta(records, (stripe, whole), (block, &crcs), &pieces))
             }
         ),
         elastic(),
     ]
 }
 
+fn one(write: impl FnOnce(&mut RecordBuf)) -> RecordBuf {
+    let mut records = RecordBuf::default();
+    write(&mut records);
+    records
+}
+
+fn stripe_chunk() -> impl Strategy<Value = StripeChunk> {
+    (chunk(), any::<u32>()).prop_map(|(chunk, crc)| StripeChunk { chunk, crc })
+}
+
 /// Any width, a whole stripe of the widest array included.
-fn elastic() -> impl Strategy<Value = Record> {
-    let member = (any::<u32>(), any::<u32>(), any::<u32>())
-        .prop_map(|(lcn, from, crc)| (ElasticMember { lcn: Lcn::new(lcn.into()), from }, crc));
+fn elastic() -> impl Strategy<Value = RecordBuf> {
+    let member = (any::<u32>(), any::<u32>(), any::<u32>()).prop_map(|(lcn, from, crc)| ElasticMember {
+        lcn: Lcn::new(lcn.into()),
+        from,
+        crc,
+    });
     (any::<u32>(), any::<u8>(), vec(member, 0..=255), vec(any::<u32>(), 0..10)).prop_map(
         |(row, class, members, parity_crcs)| {
-            let (members, mut crcs): (Vec<_>, Vec<_>) = members.into_iter().unzip();
-            crcs.extend(parity_crcs);
-            Record::Elastic { row, class, members, crcs }
+            one(|records| write::elastic(records, (row, class), &members, &parity_crcs))
         },
     )
 }
@@ -277,10 +283,11 @@ proptest! {
         let (array, epoch, nonce, dev, block) = ids;
         let mut builder = FrameBuilder::new();
         let mut next_seq = Seq::new(first);
-        let mut pushed = Vec::new();
+        let mut pushed = RecordBuf::default();
         for record in records {
-            prop_assert!(record_fits(record.as_ref()));
-            if builder.try_push(next_seq, record.as_ref()) {
+            let record = record.get(0);
+            prop_assert!(FrameBuilder::new().try_push(next_seq, record));
+            if builder.try_push(next_seq, record) {
                 pushed.push(record);
                 next_seq = next_seq.next();
             }

@@ -7,7 +7,7 @@ use array::{
     CommitPolicy, CreateOptions, EngineOptions, PatrolPolicy, SchemeOptions, SyncPolicy, plan_config,
 };
 use block::Geometry;
-use format::{ArrayConfig, CodeKind, Consistency, LayoutKind, SchemeKind};
+use format::{ArrayConfig, CodeKind, Consistency, LayoutKind, LogContent, NewVersions, SchemeKind};
 use placement::{GcGroup, GcThreshold, HotnessKind, PlacementKind, VictimKind};
 
 /// How often each kind of request is made, in parts of their sum.
@@ -187,7 +187,7 @@ impl Swarm {
     /// much of what the caches hold.
     fn short_of_space(mut self, rng: &mut Rng) -> Self {
         let stripes = self.config.stripe_count.min(rng.pick(&[4, 8])) as u32;
-        if self.config.scheme == SchemeKind::Eplog {
+        if self.config.scheme.facts().new_versions == NewVersions::SameDevice {
             self.config.chunks_per_device = stripes + 48;
             self.config.stripe_count = u64::from(stripes);
         }
@@ -292,7 +292,7 @@ fn draw_config(rng: &mut Rng, scheme: Option<SchemeKind>) -> ArrayConfig {
     if rng.chance(1, 2) {
         config.incremental_blocks = config.incremental_blocks.min(rng.pick(&[6, 12, 24]));
     }
-    if config.scheme == SchemeKind::ParityLog && rng.chance(1, 2) {
+    if config.scheme.facts().log == LogContent::Deltas && rng.chance(1, 2) {
         // Checkpoints have room for one log chunk a stripe, and hardly more.
         config.full_blocks = array::full_blocks_min(&config);
     }

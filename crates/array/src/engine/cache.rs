@@ -1,28 +1,33 @@
 //! The write cache: chunks that were acknowledged and wait for others to be written with.
 //!
-//! `eplog` (EPLOG, section 3.1; E-24, E-25, A-04): off by default, sizes are options. A chunk that was never written waits in the *stripe buffer*, so that more stripes are written whole; an update waits in the
-//! *device buffer* of the SSD that will hold it. An update of what waits replaces it: neither data nor log chunk is written
-//! for the old one. When a device buffer is full, the oldest chunk of every device buffer is written, in one log stripe; when
-//! the stripe buffer is full, its whole stripes are written, or the oldest if none is whole.
+//! `eplog` (EPLOG, section 3.1; E-24, E-25, A-04): off by default, sizes are options. A chunk that was never
+//! written waits in the *stripe buffer*, so that more stripes are written whole; an update waits in the
+//! *device buffer* of the SSD that will hold it. An update of what waits replaces it: neither data nor log
+//! chunk is written for the old one. When a device buffer is full, the oldest chunk of every device buffer is
+//! written, in one log stripe; when the stripe buffer is full, its whole stripes are written, or the oldest
+//! if none is whole.
 //!
-//! Elastic schemes (W-14 to W-18, A-15, A-19): chunks of one class wait in its *group*. A full group is written; a group
-//! whose oldest chunk has waited for long enough is written too, which makes a short stripe. A newer version that belongs to another
-//! class takes the older one's place there.
+//! Elastic schemes (W-14 to W-18, A-15, A-19): chunks of one class wait in its *group*. A full group is
+//! written; a group whose oldest chunk has waited for long enough is written too, which makes a short stripe.
+//! A newer version that belongs to another class takes the older one's place there.
 //!
-//! Every write goes through the cache, durable ones too, so the versions of a chunk stay in order: at most one of them waits.
-//! The contract of acknowledgements is that of a device with a volatile cache, as without the cache: a flush first writes what
-//! was acknowledged before it, a durable write is written at once and answered when that is durable. Reads see what waits.
+//! Every write goes through the cache, durable ones too, so the versions of a chunk stay in order: at most
+//! one of them waits. The contract of acknowledgements is that of a device with a volatile cache, as without
+//! the cache: a flush first writes what was acknowledged before it, a durable write is written at once and
+//! answered when that is durable. Reads see what waits.
 //!
 //! | state | what it means | leaves it |
 //! |---|---|---|
 //! | waiting | in a buffer | the buffer is full, a flush, a commit, or idle time |
-//! | queued | sent to be written, not planned yet: a newer version replaces it in place | the scheme plans it |
+//! | queued | sent to be written, not planned: a newer version replaces it in place | the scheme plans it |
 //! | planned | being written; a newer version is an entry of its own | its record retires |
 //! | discarded | a discard of it is under way | that retires |
 
 use super::job::Job;
+use super::lock::{Mode, Pending};
 use super::request::Request;
-use super::{Engine, EngineError, EngineOptions, Mode, Pending};
+use super::wake::{Mark, count, mark};
+use super::{Activity, Core, Deadline, EngineError, EngineOptions};
 use crate::hash::StripeMap;
 use crate::planted::{Planted, planted};
 use crate::scheme::{ChunkWrite, Origin};
@@ -105,7 +110,8 @@ pub(super) struct Cache {
     entries: Slab<Entry>,
     /// The newest entry of each chunk.
     newest: StripeMap<Key<Entry>>,
-    /// Entries that wait, by age: the stripe buffer, then the buffer of each device; or the group of each class.
+    /// Entries that wait, by age: the stripe buffer, then the buffer of each device; or the group of each
+    /// class.
     buffers: Vec<VecDeque<Key<Entry>>>,
     shape: Shape,
     generations: VecDeque<Generation>,
@@ -156,11 +162,6 @@ impl Cache {
         self.entries.is_empty()
     }
 
-    /// What decides how the cache goes on, but for what is in the engine's queues.
-    pub(super) fn mark(&self) -> [usize; 2] {
-        [self.entries.len(), self.generations.len()]
-    }
-
     /// Whether something waits in a buffer.
     pub(super) fn has_waiting(&self) -> bool {
         self.buffers.iter().any(|buffer| !buffer.is_empty())
@@ -198,9 +199,9 @@ impl Cache {
     }
 }
 
-impl Engine {
-    /// A whole chunk whose stripe is locked comes into the cache, and its request is answered unless it must be durable;
-    /// `false` if there is no buffer for it now.
+impl Core {
+    /// A whole chunk whose stripe is locked comes into the cache, and its request is answered unless it must
+    /// be durable; `false` if there is no buffer for it now.
     pub(super) fn absorb(&mut self, write: ChunkWrite, mode: Mode) -> bool {
         let Origin::Request(request) = write.origin else {
             unreachable!("what the cache sends does not come back")
@@ -260,7 +261,8 @@ impl Engine {
         self.cache.buffers[buffer].push_back(entry);
     }
 
-    /// New chunks of new stripes go to the stripe buffer, all others to that of their device; or to the group of the class.
+    /// New chunks of new stripes go to the stripe buffer, all others to that of their device; or to the group
+    /// of the class.
     fn buffer_of(&self, lcn: Lcn, class: u8) -> usize {
         let Shape::Updates { stripe_chunks_max, .. } = self.cache.shape else { return class.into() };
         let stripe = self.store.config.geometry.stripe_of(lcn);
@@ -276,10 +278,11 @@ impl Engine {
         let (slot, to) = (self.cache.entries[entry].slot, self.store.config.geometry.chunk_bytes() as u32);
         let class = self.cache.entries[entry].class;
         let write = ChunkWrite { origin: Origin::Entry(entry), lcn, slot, from: 0, to, class };
-        self.pending.push_back(Pending::of_write(write, Mode::Shared));
+        self.queue.pending.push_back(Pending::of_write(write, Mode::Shared));
     }
 
-    /// Sends an entry that must be written at once; with it others that fit into its stripe, which must be written anyway.
+    /// Sends an entry that must be written at once; with it others that fit into its stripe, which must be
+    /// written anyway.
     fn leave_in_company(&mut self, entry: Key<Entry>) {
         let buffer = self.cache.entries[entry].buffer;
         self.leave(entry);
@@ -316,24 +319,10 @@ impl Engine {
         }
     }
 
-    /// Sends the groups whose oldest chunk has waited for long enough.
-    pub(super) fn expire_cache(&mut self) {
-        for group in 0..self.cache.buffers.len() {
-            if self.group_deadline_ns(group).is_some_and(|deadline| deadline <= self.now_ns) {
-                self.leave_oldest(group, usize::MAX);
-            }
-        }
-    }
-
     fn group_deadline_ns(&self, group: usize) -> Option<u64> {
         let Shape::Groups { wait_ns: Some(wait_ns), .. } = self.cache.shape else { return None };
         let oldest = *self.cache.buffers[group].front()?;
         Some(self.cache.entries[oldest].since_ns.saturating_add(wait_ns))
-    }
-
-    /// When the next group has waited for long enough.
-    pub(super) fn cache_deadline_ns(&self) -> Option<u64> {
-        (0..self.cache.buffers.len()).filter_map(|group| self.group_deadline_ns(group)).min()
     }
 
     /// Together they make one log stripe.
@@ -393,13 +382,13 @@ impl Engine {
         }
     }
 
-    /// What is on its way to the devices goes before what still has to be copied, which may wait for its buffers; `false`: it
-    /// does already, or there is none.
+    /// What is on its way to the devices goes before what still has to be copied, which may wait for its
+    /// buffers; `false`: it does already, or there is none.
     pub(super) fn put_cached_first(&mut self) -> bool {
         let is_cached = |pending: &Pending| pending.write().is_some_and(ChunkWrite::is_cached);
-        let found = self.pending.iter().skip_while(|pending| is_cached(pending)).any(is_cached);
+        let found = self.queue.pending.iter().skip_while(|pending| is_cached(pending)).any(is_cached);
         if found {
-            self.pending.make_contiguous().sort_by_key(|pending| !is_cached(pending));
+            self.queue.pending.make_contiguous().sort_by_key(|pending| !is_cached(pending));
         }
         found
     }
@@ -417,8 +406,8 @@ impl Engine {
 
     fn go_on(&mut self, after: After) {
         match after {
-            After::Flush(request) => self.flush.want(request),
-            After::Commit(request) => self.queue_commit(request),
+            After::Flush(request) => self.board.flush.want(request),
+            After::Commit(request) => self.board.commit.waiting.push(request),
         }
     }
 
@@ -442,8 +431,8 @@ impl Engine {
 
     /// There is no room for what left the cache: it is kept, and whoever waits for it is told.
     pub(super) fn refuse_cached(&mut self, error: EngineError) {
-        for index in 0..self.pending.len() {
-            if let Some(Origin::Entry(entry)) = self.pending[index].write().map(|write| write.origin) {
+        for index in 0..self.queue.pending.len() {
+            if let Some(Origin::Entry(entry)) = self.queue.pending[index].write().map(|write| write.origin) {
                 self.answer_entry(entry, Some(error));
             }
         }
@@ -462,7 +451,8 @@ impl Engine {
         self.cache.entries[entry].requests = requests;
     }
 
-    /// An entry was written, or discarded. If that failed it is kept for readers: the array takes no writes any more.
+    /// An entry was written, or discarded. If that failed it is kept for readers: the array takes no writes
+    /// any more.
     pub(super) fn entry_done(&mut self, entry: Key<Entry>, error: Option<EngineError>) {
         let number = self.cache.entries[entry].generation;
         self.cache.generation_mut(number).count -= 1;
@@ -495,7 +485,7 @@ impl Engine {
                     let is_it = |pending: &Pending| {
                         pending.write().is_some_and(|write| write.origin == Origin::Entry(entry))
                     };
-                    self.pending.retain(|pending| !is_it(pending));
+                    self.queue.pending.retain(|pending| !is_it(pending));
                     let stripe = self.store.config.geometry.stripe_of(Lcn::new(lcn));
                     self.locks.forget(stripe, is_it);
                 }
@@ -516,5 +506,50 @@ impl Engine {
     /// Whether writes go through the cache.
     pub(super) fn caches_writes(&self) -> bool {
         self.cache.is_on()
+    }
+}
+
+/// Sends what has waited in the cache for long enough.
+pub(super) struct CacheExpiry;
+
+impl Activity for CacheExpiry {
+    fn drive(&mut self, core: &mut Core) {
+        for group in 0..core.cache.buffers.len() {
+            if core.group_deadline_ns(group).is_some_and(|deadline| deadline <= core.now_ns) {
+                core.leave_oldest(group, usize::MAX);
+            }
+        }
+    }
+
+    /// What leaves is answered with an error like any other write.
+    fn drive_frozen(&mut self, core: &mut Core) {
+        self.drive(core);
+    }
+
+    fn flushed(&mut self, _core: &mut Core, _number: u64) {}
+
+    /// Whether something is on its way to the devices.
+    fn is_busy(&self, core: &Core) -> bool {
+        core.cache.is_busy()
+    }
+
+    /// When the next group has waited for long enough.
+    fn deadline(&self, core: &Core) -> Option<Deadline> {
+        let groups = 0..core.cache.buffers.len();
+        groups.filter_map(|group| core.group_deadline_ns(group)).min().map(Deadline::Work)
+    }
+
+    /// But for what is in the core's queues.
+    fn mark(&self, core: &Core) -> Mark {
+        mark([count(core.cache.entries.len()), count(core.cache.generations.len())])
+    }
+
+    fn waits_for_buffers(&self, _core: &Core) -> bool {
+        false
+    }
+
+    /// What left is looked at with the writes.
+    fn left_undone(&self, _core: &Core) -> Option<&'static str> {
+        None
     }
 }

@@ -4,8 +4,9 @@
 //! checkpoint valid. Only then are the frames before it given up.
 
 use super::request::Request;
-use super::tag::{Purpose, Tag};
-use super::{Engine, EngineError};
+use super::wake::{Mark, count, mark};
+use super::{Activity, Core, Deadline, EngineError};
+use super::{Purpose, Tag};
 use crate::image::{CheckpointPlace, Image};
 use crate::planted::{Planted, planted};
 use block::slab::Key;
@@ -17,86 +18,46 @@ const BLOCKS_IN_FLIGHT: u32 = 64;
 /// A checkpoint is due when a journal ring is this full, in thousandths.
 const RING_DUE_PERMILLE: u64 = 500;
 
-enum Stage {
-    Idle,
-    /// Pages are being written; the next is `page` of device number `device`.
-    Pages {
-        device: usize,
-        page: usize,
-    },
-    /// Waiting for a flush later than number `after`.
-    Settle {
-        after: u64,
-    },
-    /// Headers are being written.
-    Headers,
-    /// Waiting for a flush later than number `after`.
-    Seal {
-        after: u64,
-    },
-}
-
-/// See the module's documentation.
-pub(super) struct Checkpointer {
-    place: CheckpointPlace,
-    stage: Stage,
-    image: Option<Image>,
-    bodies: Vec<BodyCrc>,
-    outstanding: u32,
+/// Which checkpoints there are, and which are wanted.
+pub(super) struct CheckpointBoard {
+    /// Where the newest one is.
+    pub place: CheckpointPlace,
+    /// Records that it holds.
+    pub through: Seq,
+    under_way: bool,
     wanted: Option<CheckpointKind>,
     waiting: Vec<Key<Request>>,
-    answering: Vec<Key<Request>>,
-    failed: bool,
     /// Full checkpoints begun in this assembly.
     full_begun: u64,
     /// Number of the last one that is durable.
     full_sealed: u64,
-    /// Records that the newest checkpoint holds.
-    through: Seq,
 }
 
-impl Checkpointer {
+impl CheckpointBoard {
     pub(super) fn new(place: CheckpointPlace, through: Seq) -> Self {
         Self {
             place,
-            stage: Stage::Idle,
-            image: None,
-            bodies: Vec::new(),
-            outstanding: 0,
+            through,
+            under_way: false,
             wanted: None,
             waiting: Vec::new(),
-            answering: Vec::new(),
-            failed: false,
             full_begun: 0,
             full_sealed: 0,
-            through,
         }
     }
 
-    /// Replay starts here in the log region.
-    pub(super) fn log_head(&self) -> u64 {
-        self.place.log_head
-    }
-
-    /// Records that the newest checkpoint holds.
-    pub(super) fn through(&self) -> Seq {
-        self.through
-    }
-
-    /// What decides how the checkpoint goes on.
-    pub(super) fn mark(&self) -> [usize; 5] {
-        let (stage, device, page) = match self.stage {
-            Stage::Idle => (0, 0, 0),
-            Stage::Pages { device, page } => (1, device, page),
-            Stage::Settle { .. } => (2, 0, 0),
-            Stage::Headers => (3, 0, 0),
-            Stage::Seal { .. } => (4, 0, 0),
-        };
-        [stage, device, page, usize::from(self.wanted.is_some()), self.waiting.len()]
-    }
-
+    /// Whether one is under way or wanted.
     pub(super) fn is_busy(&self) -> bool {
-        !matches!(self.stage, Stage::Idle) || self.wanted.is_some() || !self.waiting.is_empty()
+        self.under_way || self.wanted.is_some()
+    }
+
+    /// A request waits for one of that kind.
+    pub(super) fn want(&mut self, request: Key<Request>, kind: CheckpointKind) {
+        self.waiting.push(request);
+        match kind {
+            CheckpointKind::Full => self.request_full(),
+            CheckpointKind::Incremental => self.request_incremental(),
+        }
     }
 
     /// Full checkpoints begun in this assembly: whatever is asked for now is in a later one.
@@ -125,62 +86,72 @@ impl Checkpointer {
     }
 }
 
-impl Engine {
-    /// Writes a checkpoint (M-08); answered when it is durable.
-    pub fn write_checkpoint(&mut self, tag: u64, kind: CheckpointKind) {
-        let request = self.open_control(tag);
-        self.checkpoint.waiting.push(request);
-        match kind {
-            CheckpointKind::Full => self.checkpoint.request_full(),
-            CheckpointKind::Incremental => self.checkpoint.request_incremental(),
-        }
-    }
+enum Stage {
+    Idle,
+    /// Pages are being written; the next is `page` of device number `device`.
+    Pages {
+        device: usize,
+        page: usize,
+    },
+    /// Waiting for a flush later than number `after`.
+    Settle {
+        after: u64,
+    },
+    /// Headers are being written.
+    Headers,
+    /// Waiting for a flush later than number `after`.
+    Seal {
+        after: u64,
+    },
+}
 
-    pub(super) fn drive_checkpoint(&mut self) {
-        match self.checkpoint.stage {
-            Stage::Idle => self.start_checkpoint(),
-            Stage::Pages { .. } => self.write_pages(),
-            Stage::Settle { .. } | Stage::Headers | Stage::Seal { .. } => {}
-        }
-    }
+/// See the module's documentation.
+pub(super) struct Checkpointer {
+    stage: Stage,
+    image: Option<Image>,
+    bodies: Vec<BodyCrc>,
+    outstanding: u32,
+    answering: Vec<Key<Request>>,
+    failed: bool,
+}
 
-    fn checkpoint_due(&self) -> Option<CheckpointKind> {
-        let log_held = self.scheme.log_tail(&self.store).saturating_sub(self.checkpoint.place.log_head);
-        let log_full = log_held > u64::from(self.store.log.block_count()) / 4;
-        let ring_full = self.journal.fill_permille() >= RING_DUE_PERMILLE;
-        self.checkpoint.wanted.or((log_full || ring_full).then_some(CheckpointKind::Incremental))
+impl Default for Checkpointer {
+    fn default() -> Self {
+        let (image, bodies, answering) = (None, Vec::new(), Vec::new());
+        Self { stage: Stage::Idle, image, bodies, outstanding: 0, answering, failed: false }
     }
+}
 
-    /// Whether a checkpoint is under way, wanted or due.
-    pub(super) fn checkpoint_is_open(&self) -> bool {
-        self.checkpoint.is_busy() || (!self.frozen && self.checkpoint_due().is_some())
+impl Checkpointer {
+    fn due(&self, core: &Core) -> Option<CheckpointKind> {
+        let log_held = core.scheme.log_tail(&core.store).saturating_sub(core.board.checkpoint.place.log_head);
+        let log_full = log_held > u64::from(core.store.log.block_count()) / 4;
+        let ring_full = core.journal.fill_permille() >= RING_DUE_PERMILLE;
+        core.board.checkpoint.wanted.or((log_full || ring_full).then_some(CheckpointKind::Incremental))
     }
 
     /// Nothing is written any more: whoever waits for a checkpoint is told.
-    fn refuse_checkpoints(&mut self) {
-        self.checkpoint.wanted = None;
-        let waiting = std::mem::take(&mut self.checkpoint.waiting);
+    fn refuse(&mut self, core: &mut Core) {
+        core.board.checkpoint.wanted = None;
+        let waiting = std::mem::take(&mut core.board.checkpoint.waiting);
         for request in waiting {
-            self.chunk_done(request, Some(EngineError::ArrayFailed));
+            core.chunk_done(request, Some(EngineError::ArrayFailed));
         }
     }
 
-    fn start_checkpoint(&mut self) {
-        if self.frozen {
-            return self.refuse_checkpoints();
-        }
-        let Some(wanted) = self.checkpoint_due() else { return };
-        self.checkpoint.wanted = None;
-        let place = &self.checkpoint.place;
-        let copies = self.store.config.geometry.parity_count() + 1;
-        let n = self.store.main_count();
+    fn start(&mut self, core: &mut Core) {
+        let Some(wanted) = self.due(core) else { return };
+        core.board.checkpoint.wanted = None;
+        let place = &core.board.checkpoint.place;
+        let copies = core.store.config.geometry.parity_count() + 1;
+        let n = core.store.main_count();
         let same =
-            place.devices.len() == copies && place.devices.iter().all(|&dev| self.health.is_writable(dev));
-        let room = u64::from(self.store.config.incremental_blocks - place.incremental_next);
+            place.devices.len() == copies && place.devices.iter().all(|&dev| core.health.is_writable(dev));
+        let room = u64::from(core.store.config.incremental_blocks - place.incremental_next);
         let kind = if same { wanted } else { CheckpointKind::Full };
         let take = |kind, devices| {
-            let through = self.retired;
-            Image::take(&self.store, &*self.scheme, &self.journal, kind, place, devices, through)
+            let through = core.jobs.retired;
+            Image::take(&core.store, &*core.scheme, &core.journal, kind, place, devices, through)
         };
         // What is too large is let go before the full one is taken: each is a copy of much of the table.
         let small = (kind == CheckpointKind::Incremental)
@@ -189,84 +160,91 @@ impl Engine {
         let mut image = small.unwrap_or_else(|| {
             let first = (place.number as usize + 1) % n;
             let ring = (0..n).map(|i| DevIndex::new(((first + i) % n) as u16));
-            let devices = ring.filter(|&dev| self.health.is_writable(dev)).take(copies).collect();
+            let devices = ring.filter(|&dev| core.health.is_writable(dev)).take(copies).collect();
             let image = take(CheckpointKind::Full, devices);
             assert!(
-                image.block_count() <= u64::from(self.store.config.full_blocks),
+                image.block_count() <= u64::from(core.store.config.full_blocks),
                 "the full-checkpoint area is laid out for the largest state"
             );
             image
         });
-        image.config_seq = self.published();
-        self.checkpoint.full_begun += u64::from(image.kind == CheckpointKind::Full);
-        self.store.table.clear_changed();
-        self.checkpoint.bodies.clear();
-        self.checkpoint.bodies.resize_with(image.devices.len(), BodyCrc::new);
-        self.checkpoint.image = Some(image);
-        self.checkpoint.stage = Stage::Pages { device: 0, page: 0 };
-        self.checkpoint.failed = false;
-        let mut waiting = std::mem::take(&mut self.checkpoint.waiting);
-        self.checkpoint.answering.append(&mut waiting);
-        self.checkpoint.waiting = waiting;
-        self.write_pages();
+        image.config_seq = core.board.members.published();
+        core.board.checkpoint.full_begun += u64::from(image.kind == CheckpointKind::Full);
+        core.store.table.clear_changed();
+        self.bodies.clear();
+        self.bodies.resize_with(image.devices.len(), BodyCrc::new);
+        self.image = Some(image);
+        self.stage = Stage::Pages { device: 0, page: 0 };
+        core.board.checkpoint.under_way = true;
+        self.failed = false;
+        let mut waiting = std::mem::take(&mut core.board.checkpoint.waiting);
+        self.answering.append(&mut waiting);
+        core.board.checkpoint.waiting = waiting;
+        self.write_pages(core);
     }
 
-    fn write_pages(&mut self) {
-        let Stage::Pages { mut device, mut page } = self.checkpoint.stage else { return };
-        let Some(image) = self.checkpoint.image.take() else { return };
-        while self.checkpoint.outstanding < BLOCKS_IN_FLIGHT && device < image.devices.len() {
+    fn write_pages(&mut self, core: &mut Core) {
+        let Stage::Pages { mut device, mut page } = self.stage else { return };
+        let Some(image) = self.image.take() else { return };
+        while self.outstanding < BLOCKS_IN_FLIGHT && device < image.devices.len() {
             if page == image.page_count() {
                 (device, page) = (device + 1, 0);
                 continue;
             }
-            let Some(slot) = self.pool.alloc() else { break };
+            let Some(slot) = core.pool.alloc() else { break };
             let dev = image.devices[device];
-            let body = &mut self.checkpoint.bodies[device];
-            image.encode_page(&self.journal, dev, page, body, self.pool.bytes_mut(slot));
-            self.push_checkpoint_op(dev, image.offset(&self.store, page + 1), slot);
+            let body = &mut self.bodies[device];
+            image.encode_page(&core.journal, dev, page, body, core.pool.bytes_mut(slot));
+            self.push_block(core, dev, image.offset(&core.store, page + 1), slot);
             page += 1;
         }
-        let done = device == image.devices.len() && self.checkpoint.outstanding == 0;
-        self.checkpoint.stage = Stage::Pages { device, page };
-        self.checkpoint.image = Some(image);
+        let done = device == image.devices.len() && self.outstanding == 0;
+        self.stage = Stage::Pages { device, page };
+        self.image = Some(image);
         if done {
-            self.checkpoint.stage = Stage::Settle { after: self.flush.want_after() };
+            self.stage = Stage::Settle { after: core.board.flush.want_after() };
         }
     }
 
-    fn push_checkpoint_op(&mut self, dev: DevIndex, offset: u64, slot: Slot) {
-        self.checkpoint.outstanding += 1;
+    fn push_block(&mut self, core: &mut Core, dev: DevIndex, offset: u64, slot: Slot) {
+        self.outstanding += 1;
         let tag = Tag { purpose: Purpose::Checkpoint { slot }, dev };
-        if self.health.is_writable(dev) {
-            self.push_op(tag, OpKind::Write, Stream::Metadata, offset, META_BYTES as u64, Some(slot));
+        if core.health.is_writable(dev) {
+            core.push_op(tag, OpKind::Write, Stream::Metadata, offset, META_BYTES as u64, Some(slot));
         } else {
-            self.end_checkpoint_op(slot);
-            self.checkpoint.failed = true;
+            self.end_block(core, slot);
+            self.failed = true;
         }
     }
 
-    fn end_checkpoint_op(&mut self, slot: Slot) {
-        self.give_metadata_slot(slot);
-        self.checkpoint.outstanding -= 1;
+    fn end_block(&mut self, core: &mut Core, slot: Slot) {
+        core.give_metadata_slot(slot);
+        self.outstanding -= 1;
     }
 
     /// A block of the checkpoint was written.
-    pub(super) fn checkpoint_done(&mut self, dev: DevIndex, slot: Slot, result: Result<(), IoFault>) {
+    pub(super) fn block_done(
+        &mut self,
+        core: &mut Core,
+        dev: DevIndex,
+        slot: Slot,
+        result: Result<(), IoFault>,
+    ) {
         match result {
-            Ok(()) => self.flush.wrote(dev),
+            Ok(()) => core.board.flush.wrote(dev),
             Err(fault) => {
-                self.checkpoint.failed = true;
-                self.write_fault(dev, fault);
+                self.failed = true;
+                core.write_fault(dev, fault);
             }
         }
-        self.end_checkpoint_op(slot);
-        match self.checkpoint.stage {
-            Stage::Pages { .. } => self.write_pages(),
-            Stage::Headers if self.checkpoint.outstanding == 0 && planted(Planted::CheckpointUnsealed) => {
-                self.end_checkpoint();
+        self.end_block(core, slot);
+        match self.stage {
+            Stage::Pages { .. } => self.write_pages(core),
+            Stage::Headers if self.outstanding == 0 && planted(Planted::CheckpointUnsealed) => {
+                self.end(core);
             }
-            Stage::Headers if self.checkpoint.outstanding == 0 => {
-                self.checkpoint.stage = Stage::Seal { after: self.flush.want_after() };
+            Stage::Headers if self.outstanding == 0 => {
+                self.stage = Stage::Seal { after: core.board.flush.want_after() };
             }
             Stage::Headers => {}
             Stage::Idle | Stage::Settle { .. } | Stage::Seal { .. } => {
@@ -275,11 +253,74 @@ impl Engine {
         }
     }
 
-    /// Flush number `number` has ended.
-    pub(super) fn checkpoint_flushed(&mut self, number: u64) {
-        match self.checkpoint.stage {
-            Stage::Settle { after } if number > after => self.write_headers(),
-            Stage::Seal { after } if number > after => self.end_checkpoint(),
+    fn write_headers(&mut self, core: &mut Core) {
+        let Some(image) = self.image.take() else { return };
+        self.stage = Stage::Headers;
+        for (device, &dev) in image.devices.iter().enumerate() {
+            let slot = core.take_metadata_slot();
+            let body = &self.bodies[device];
+            image.encode_header(&core.journal, dev, body, core.pool.bytes_mut(slot));
+            self.push_block(core, dev, image.offset(&core.store, 0), slot);
+        }
+        self.image = Some(image);
+        if self.outstanding == 0 {
+            self.stage = Stage::Seal { after: core.board.flush.want_after() };
+        }
+    }
+
+    fn end(&mut self, core: &mut Core) {
+        let Some(image) = self.image.take() else { return };
+        self.stage = Stage::Idle;
+        core.board.checkpoint.under_way = false;
+        let lost = self.failed || image.devices.iter().any(|&dev| !core.health.is_writable(dev));
+        if lost {
+            // A device of the set failed: what it held is too few copies. The pages are marked again by a
+            // full one.
+            let log_head = core.board.checkpoint.place.log_head;
+            core.board.checkpoint.place =
+                CheckpointPlace { log_head, ..image.place(&core.board.checkpoint.place) };
+            core.board.checkpoint.waiting.append(&mut self.answering);
+            return core.board.checkpoint.request_full();
+        }
+        core.board.checkpoint.place = image.place(&core.board.checkpoint.place);
+        core.board.checkpoint.through = image.through;
+        core.journal.trim(image.through);
+        core.board.flush.checkpointed(image.through);
+        core.stats.checkpoints += 1;
+        core.note_log_tail(core.jobs.retired);
+        let mut answering = std::mem::take(&mut self.answering);
+        for request in answering.drain(..) {
+            core.chunk_done(request, None);
+        }
+        self.answering = answering;
+        if image.kind == CheckpointKind::Full {
+            core.board.checkpoint.full_sealed = core.board.checkpoint.full_begun;
+        }
+    }
+}
+
+impl Activity for Checkpointer {
+    fn drive(&mut self, core: &mut Core) {
+        match self.stage {
+            Stage::Idle => self.start(core),
+            Stage::Pages { .. } => self.write_pages(core),
+            Stage::Settle { .. } | Stage::Headers | Stage::Seal { .. } => {}
+        }
+    }
+
+    /// What is under way ends, and is of no use; nothing is begun.
+    fn drive_frozen(&mut self, core: &mut Core) {
+        match self.stage {
+            Stage::Idle => self.refuse(core),
+            Stage::Pages { .. } => self.write_pages(core),
+            Stage::Settle { .. } | Stage::Headers | Stage::Seal { .. } => {}
+        }
+    }
+
+    fn flushed(&mut self, core: &mut Core, number: u64) {
+        match self.stage {
+            Stage::Settle { after } if number > after => self.write_headers(core),
+            Stage::Seal { after } if number > after => self.end(core),
             Stage::Idle
             | Stage::Pages { .. }
             | Stage::Settle { .. }
@@ -288,51 +329,33 @@ impl Engine {
         }
     }
 
-    fn write_headers(&mut self) {
-        let Some(image) = self.checkpoint.image.take() else { return };
-        self.checkpoint.stage = Stage::Headers;
-        for (device, &dev) in image.devices.iter().enumerate() {
-            let slot = self.take_metadata_slot();
-            let body = &self.checkpoint.bodies[device];
-            image.encode_header(&self.journal, dev, body, self.pool.bytes_mut(slot));
-            self.push_checkpoint_op(dev, image.offset(&self.store, 0), slot);
-        }
-        self.checkpoint.image = Some(image);
-        if self.checkpoint.outstanding == 0 {
-            self.checkpoint.stage = Stage::Seal { after: self.flush.want_after() };
-        }
+    fn is_busy(&self, core: &Core) -> bool {
+        core.board.checkpoint.is_busy()
     }
 
-    fn end_checkpoint(&mut self) {
-        let Some(image) = self.checkpoint.image.take() else { return };
-        self.checkpoint.stage = Stage::Idle;
-        let lost = self.checkpoint.failed || image.devices.iter().any(|&dev| !self.health.is_writable(dev));
-        if lost {
-            // A device of the set failed: what it held is too few copies. The pages are marked again by a full one.
-            let log_head = self.checkpoint.place.log_head;
-            self.checkpoint.place = CheckpointPlace { log_head, ..image.place(&self.checkpoint.place) };
-            self.checkpoint.waiting.append(&mut self.checkpoint.answering);
-            return self.checkpoint.request_full();
-        }
-        self.checkpoint.place = image.place(&self.checkpoint.place);
-        self.checkpoint.through = image.through;
-        self.journal.trim(image.through);
-        self.flush.checkpointed(image.through);
-        self.stats.checkpoints += 1;
-        self.note_log_tail(self.retired);
-        let mut answering = std::mem::take(&mut self.checkpoint.answering);
-        for request in answering.drain(..) {
-            self.chunk_done(request, None);
-        }
-        self.checkpoint.answering = answering;
-        if image.kind == CheckpointKind::Full {
-            self.checkpoint.full_sealed = self.checkpoint.full_begun;
-            self.maintenance_sealed(self.checkpoint.full_begun);
-        }
+    fn deadline(&self, _core: &Core) -> Option<Deadline> {
+        None
     }
 
-    /// Where the newest checkpoint is.
-    pub fn checkpoint_place(&self) -> &CheckpointPlace {
-        &self.checkpoint.place
+    fn mark(&self, core: &Core) -> Mark {
+        let (stage, device, page) = match self.stage {
+            Stage::Idle => (0, 0, 0),
+            Stage::Pages { device, page } => (1, device, page),
+            Stage::Settle { .. } => (2, 0, 0),
+            Stage::Headers => (3, 0, 0),
+            Stage::Seal { .. } => (4, 0, 0),
+        };
+        let CheckpointBoard { wanted, waiting, through, .. } = &core.board.checkpoint;
+        let (wanted, waiting) = (u64::from(wanted.is_some()), count(waiting.len()));
+        mark([stage, count(device), count(page), wanted, waiting, through.get()])
+    }
+
+    fn waits_for_buffers(&self, core: &Core) -> bool {
+        core.board.checkpoint.is_busy()
+    }
+
+    fn left_undone(&self, core: &Core) -> Option<&'static str> {
+        let is_open = self.is_busy(core) || (!core.board.frozen && self.due(core).is_some());
+        is_open.then_some("a checkpoint")
     }
 }

@@ -1,62 +1,94 @@
-//! RAID-level garbage collection beside foreground I/O (W-22, W-31): one step at a time, two when writes wait for space.
+//! RAID-level garbage collection beside foreground I/O (W-22, W-31): one step at a time, two when writes wait
+//! for space.
 
-use super::Engine;
-use super::job::JobKind;
-use crate::scheme::CollectOutcome;
+use super::job::Job;
+use super::wake::{Mark, count, mark};
+use super::{Activity, Core, Deadline, JobOwner};
+use crate::scheme::{CollectOutcome, Collects};
+use block::slab::Key;
 
 /// Steps in flight while there is room, and when there is none.
 const STEPS: usize = 1;
 const STEPS_WHEN_SHORT: usize = 2;
 
-/// Steps of garbage collection under way.
+/// See the module's documentation.
 #[derive(Default)]
-pub(super) struct Collection {
+pub(super) struct Collector {
+    /// Steps under way.
     steps: usize,
-    /// Writes found no space since the last step ended.
-    short: bool,
 }
 
-impl Collection {
-    pub(super) fn steps(&self) -> usize {
-        self.steps
-    }
-}
-
-impl Engine {
-    /// Writes wait for space.
-    pub(super) fn hurry_collection(&mut self) {
-        self.collection.short = true;
-    }
-
-    pub(super) fn drive_collection(&mut self) {
-        let steps_max = if self.collection.short { STEPS_WHEN_SHORT } else { STEPS };
-        while self.collection.steps < steps_max
-            && self.scheme.wants_collection()
-            && self.accepts_writes()
-            && self.may_record()
-        {
-            let key = self.take_job(JobKind::Collect);
-            let mut plan = std::mem::take(&mut self.jobs[key].plan);
-            let outcome = self.scheme.plan_collect(&mut self.store, &mut self.pool, &mut plan);
-            if self.options.sort_units {
-                plan.reads.sort_unstable_by_key(|read| read.addr);
-            }
-            self.jobs[key].plan = plan;
-            if outcome != CollectOutcome::Planned {
-                self.give_job(key);
-                break;
-            }
-            self.collection.steps += 1;
-            self.start_job(key);
-        }
-        if self.scheme.wants_released() && self.accepts_writes() {
-            self.flush.want_internal();
-        }
-    }
-
+impl Collector {
     /// A step has retired, or could not read what it needs.
-    pub(super) fn collection_step_done(&mut self) {
-        self.collection.steps -= 1;
-        self.collection.short = false;
+    pub(super) fn job_ended(&mut self, core: &mut Core, key: Key<Job>) {
+        self.steps -= 1;
+        if core.jobs.table[key].lost {
+            let collects = core.scheme.collects_mut().expect("only such schemes plan steps");
+            collects.step_lost(&core.jobs.table[key].plan);
+        }
+        core.board.short_of_space = false;
+        core.give_job(key);
+    }
+
+    /// Plans and starts a step; `false` if there is none now.
+    fn start_step(&mut self, core: &mut Core) -> bool {
+        let key = core.take_job(JobOwner::Collector);
+        let collects = core.scheme.collects_mut().expect("asked whether a step is wanted");
+        let plan = &mut core.jobs.table[key].plan;
+        let outcome = collects.plan_collect(&mut core.store, &mut core.pool, plan);
+        if core.options.sort_units {
+            plan.reads.sort_unstable_by_key(|read| read.addr);
+        }
+        if outcome != CollectOutcome::Planned {
+            core.give_job(key);
+            return false;
+        }
+        self.steps += 1;
+        core.start_job(key);
+        while let Some(key) = core.take_ended(JobOwner::Collector) {
+            self.job_ended(core, key);
+        }
+        true
+    }
+}
+
+impl Activity for Collector {
+    fn drive(&mut self, core: &mut Core) {
+        let steps_max = if core.board.short_of_space { STEPS_WHEN_SHORT } else { STEPS };
+        while self.steps < steps_max
+            && core.scheme.collects().is_some_and(Collects::wants_collection)
+            && core.accepts_writes()
+            && core.may_record()
+            && self.start_step(core)
+        {}
+        if core.scheme.collects().is_some_and(Collects::wants_released) && core.accepts_writes() {
+            core.board.flush.want_internal();
+        }
+    }
+
+    /// Nothing is moved in a frozen array.
+    fn drive_frozen(&mut self, _core: &mut Core) {}
+
+    fn flushed(&mut self, _core: &mut Core, _number: u64) {}
+
+    /// Its jobs count as such.
+    fn is_busy(&self, _core: &Core) -> bool {
+        false
+    }
+
+    fn deadline(&self, _core: &Core) -> Option<Deadline> {
+        None
+    }
+
+    fn mark(&self, core: &Core) -> Mark {
+        mark([count(self.steps), u64::from(core.scheme.can_gain_room())])
+    }
+
+    fn waits_for_buffers(&self, _core: &Core) -> bool {
+        false
+    }
+
+    fn left_undone(&self, _core: &Core) -> Option<&'static str> {
+        (self.steps > 0).then_some("a step of garbage collection")
     }
 }

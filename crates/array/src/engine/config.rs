@@ -55,26 +55,29 @@ pub struct EngineOptions {
     pub unit_stripes: usize,
     /// Units of background work in flight at most.
     pub units_in_flight: usize,
-    /// Rebuild and scrub look at most at this many bytes a second of each main device; `None` is as fast as possible.
+    /// Rebuild and scrub look at most at this many bytes a second of each main device; `None` is as fast as
+    /// possible.
     pub rebuild_bytes_per_s: Option<u64>,
-    /// Whether the reads of a unit of background work, and the writes of rebuild and scrub, are put in device order, so that
-    /// drivers merge neighbours.
+    /// Whether the reads of a unit of background work, and the writes of rebuild and scrub, are put in device
+    /// order, so that drivers merge neighbours.
     pub sort_units: bool,
     /// Runs of at least this many chunks freed by a discard are discarded on their device; `None` = never.
     pub discard_run_chunks: Option<usize>,
-    /// Units that garbage collection freed are discarded on their devices if they have at least this many bytes on each; `None` =
-    /// never.
+    /// Units that garbage collection freed are discarded on their devices if they have at least this many
+    /// bytes on each; `None` = never.
     pub discard_unit_bytes: Option<u64>,
-    /// A member on which an operation has been under way for longer is taken out of service, if the array can do without it;
-    /// `None`: it is waited for.
+    /// A member on which an operation has been under way for longer is taken out of service, if the array can
+    /// do without it; `None`: it is waited for.
     pub device_timeout_ns: Option<u64>,
-    /// Writes wait for room on a member for so long before they are refused; those begun wait until there is room.
+    /// Writes wait for room on a member for so long before they are refused; those begun wait until there is
+    /// room.
     pub room_wait_ns: u64,
     /// Whether what devices give back means anything.
     pub content: Content,
     /// What the scheme is to do, where it leaves a choice.
     pub scheme: SchemeOptions,
-    /// Without a request for so long the superblocks are told what the last flush made durable; `None` = never.
+    /// Without a request for so long the superblocks are told what the last flush made durable; `None` =
+    /// never.
     pub confirm_idle_ns: Option<u64>,
     /// How metadata is verified when nobody asks; `None` = not at all.
     pub patrol: Option<PatrolPolicy>,
@@ -106,8 +109,8 @@ impl Default for EngineOptions {
 }
 
 impl EngineOptions {
-    /// Whether an array of that configuration can be run with these options: they are in their ranges, and the memory that it takes can
-    /// be had.
+    /// Whether an array of that configuration can be run with these options: they are in their ranges, and
+    /// the memory that it takes can be had.
     pub fn check(&self, config: &ArrayConfig) -> Result<(), AssembleError> {
         let need = MemoryNeed::of(config, self)?;
         let slots = need.buffers_bytes / config.geometry.chunk_bytes() as u64;
@@ -131,8 +134,8 @@ impl EngineOptions {
         wanted.saturating_add(WALKERS_MAX)
     }
 
-    /// Slots that requests may not take: enough for one commit, one cover, and log chunks, and twice what a stripe of
-    /// rebuild or scrub takes.
+    /// Slots that requests may not take: enough for one commit, one cover, and log chunks, and twice what a
+    /// stripe of rebuild or scrub takes.
     pub(crate) fn reserved_slots(&self, geometry: Geometry) -> usize {
         let commit = 16 * geometry.device_count() + 64;
         commit.max(2 * crate::store::unit_slots(geometry))

@@ -1,37 +1,68 @@
 //! Saying what is durable when nothing more comes.
 //!
-//! What a flush made durable is named by the next frame. Of the last flush nobody would know, if all copies of its frames were
-//! damaged: recovery would serve what was before it, in silence. So when no request has come for a while the superblocks are
-//! written anew, on every member, and name it.
+//! What a flush made durable is named by the next frame. Of the last flush nobody would know, if all copies
+//! of its frames were damaged: recovery would serve what was before it, in silence. So when no request has
+//! come for a while the superblocks are written anew, on every member, and name it.
 
-use super::Engine;
+use super::wake::{Mark, mark};
+use super::{Activity, Core, Deadline};
 use crate::planted::{Planted, planted};
 
-impl Engine {
-    fn wants_confirmation(&self) -> bool {
-        let news = self.durable_through() > self.maintain.confirmed_through();
-        news && self.accepts_writes() && !self.maintain.is_halted() && !self.maintain.is_publishing()
-    }
-
-    /// When the superblocks are to be written because nothing else is.
-    pub(super) fn confirmation_deadline_ns(&self) -> Option<u64> {
-        let idle_ns = self.options.confirm_idle_ns.filter(|_| self.wants_confirmation())?;
-        Some(self.background.last_request_ns().saturating_add(idle_ns))
-    }
-
-    pub(super) fn drive_confirmation(&mut self) {
-        if self.confirmation_deadline_ns().is_some_and(|at_ns| at_ns <= self.now_ns) {
-            self.health.config_seq += 1;
-            self.publish_members();
-        }
-    }
-
+impl Core {
     /// What superblocks that are written now say is durable.
     pub(super) fn durable_to_name(&self) -> block::Seq {
         if planted(Planted::NameOldFlush) {
-            self.maintain.confirmed_through()
+            self.board.members.confirmed_through
         } else {
-            self.durable_through()
+            self.board.flush.durable()
         }
+    }
+}
+
+/// See the module's documentation.
+pub(super) struct Confirmation;
+
+impl Confirmation {
+    /// When the superblocks are to be written because nothing else is.
+    fn due_ns(core: &Core) -> Option<u64> {
+        let news = core.board.flush.durable() > core.board.members.confirmed_through;
+        let wanted = news && core.accepts_writes() && !core.board.halted && !core.board.members.is_busy();
+        let idle_ns = core.options.confirm_idle_ns.filter(|_| wanted)?;
+        Some(core.board.last_request_ns.saturating_add(idle_ns))
+    }
+}
+
+impl Activity for Confirmation {
+    fn drive(&mut self, core: &mut Core) {
+        if Self::due_ns(core).is_some_and(|at_ns| at_ns <= core.now_ns) {
+            core.health.config_seq += 1;
+            core.publish_members();
+        }
+    }
+
+    /// A frozen array promises nothing any more.
+    fn drive_frozen(&mut self, _core: &mut Core) {}
+
+    fn flushed(&mut self, _core: &mut Core, _number: u64) {}
+
+    fn is_busy(&self, _core: &Core) -> bool {
+        false
+    }
+
+    fn deadline(&self, core: &Core) -> Option<Deadline> {
+        Self::due_ns(core).map(Deadline::Work)
+    }
+
+    /// What it goes by is in the marks of others.
+    fn mark(&self, _core: &Core) -> Mark {
+        mark([])
+    }
+
+    fn waits_for_buffers(&self, _core: &Core) -> bool {
+        false
+    }
+
+    fn left_undone(&self, _core: &Core) -> Option<&'static str> {
+        None
     }
 }

@@ -1,13 +1,14 @@
-//! Rebuilding one chunk from its cover: for a failed device, an unreadable chunk, or a checksum that does not match.
+//! Rebuilding one chunk from its cover: for a failed device, an unreadable chunk, or a checksum that does not
+//! match.
 //!
-//! As much is read as the code word has data; a piece that turns out bad is replaced by another one. A sum of several
-//! pieces is one: it is good if all of them are. The result is checked against the chunk's own checksum, and written back
-//! where the chunk was bad on a working device.
+//! As much is read as the code word has data; a piece that turns out bad is replaced by another one. A sum of
+//! several pieces is one: it is good if all of them are. The result is checked against the chunk's own
+//! checksum, and written back where the chunk was bad on a working device.
 
 use super::job::{Job, Judged, StepEnd};
 use super::read::ReadOp;
-use super::tag::{Purpose, Tag};
-use super::{Content, Engine};
+use super::{Content, Core};
+use super::{Purpose, Tag};
 use crate::plan::{Codeword, Piece, Plan, Word};
 use block::slab::Key;
 use block::{DevIndex, IoFault, OpKind, Slot, Stream};
@@ -84,14 +85,14 @@ impl Cover {
     }
 }
 
-impl Engine {
+impl Core {
     /// Starts to rebuild `target`, a piece of `word`, into `out`.
     pub(super) fn start_cover(&mut self, parent: Parent, word: Word, target: Piece, out: Slot, heal: Heal) {
-        let (want, ticket) = (Want { target, out, parent, heal }, self.tickets.issue());
-        let key = self.covers.reuse(|| Cover::new(want, ticket));
-        let cover = &mut self.covers[key];
+        let (want, ticket) = (Want { target, out, parent, heal }, self.reads.tickets.issue());
+        let key = self.reads.covers.reuse(|| Cover::new(want, ticket));
+        let cover = &mut self.reads.covers[key];
         let planned = match parent {
-            Parent::Job { job, .. } => planned_word(&self.jobs[job].plan, word),
+            Parent::Job { job, .. } => planned_word(&self.jobs.table[job].plan, word),
             Parent::Read { .. } => None,
         };
         match planned {
@@ -110,9 +111,9 @@ impl Engine {
 
     /// Tries again what lacked buffers.
     pub(super) fn retry_stalled_covers(&mut self) {
-        for _ in 0..self.stalled_covers.len() {
-            if let Some(key) = self.stalled_covers.pop_front() {
-                self.covers[key].stalled = false;
+        for _ in 0..self.reads.stalled.len() {
+            if let Some(key) = self.reads.stalled.pop_front() {
+                self.reads.covers[key].stalled = false;
                 self.advance_cover(key);
             }
         }
@@ -120,15 +121,15 @@ impl Engine {
 
     /// Asks for what is still needed: the other pieces of sums that were begun, then further indices.
     fn advance_cover(&mut self, key: Key<Cover>) {
-        let index = self.covers[key].want.target.index;
-        let needed = self.covers[key].word.data_count;
-        for part in 0..self.covers[key].parts.len() {
+        let index = self.reads.covers[key].want.target.index;
+        let needed = self.reads.covers[key].word.data_count;
+        for part in 0..self.reads.covers[key].parts.len() {
             if !self.ask_for_rest(key, part) {
                 return self.stall_cover(key);
             }
         }
         loop {
-            let cover = &self.covers[key];
+            let cover = &self.reads.covers[key];
             let good = cover.count(|state| matches!(state, PartState::Good(_)));
             let reading = cover.count(|state| matches!(state, PartState::Reading { .. }));
             if good == needed {
@@ -151,7 +152,7 @@ impl Engine {
                 }
                 return;
             };
-            self.covers[key].parts[next].state = PartState::Reading { asked: 0, added: 0, sum: None };
+            self.reads.covers[key].parts[next].state = PartState::Reading { asked: 0, added: 0, sum: None };
             if !self.ask_for_rest(key, next) {
                 return self.stall_cover(key);
             }
@@ -159,29 +160,29 @@ impl Engine {
     }
 
     fn stall_cover(&mut self, key: Key<Cover>) {
-        if !std::mem::replace(&mut self.covers[key].stalled, true) {
-            self.stalled_covers.push_back(key);
+        if !std::mem::replace(&mut self.reads.covers[key].stalled, true) {
+            self.reads.stalled.push_back(key);
         }
     }
 
-    /// Asks for pieces of an index that is being read: one at least is always under way, the others too if buffers are
-    /// plenty. `false` if there is no buffer for the one.
+    /// Asks for pieces of an index that is being read: one at least is always under way, the others too if
+    /// buffers are plenty. `false` if there is no buffer for the one.
     fn ask_for_rest(&mut self, key: Key<Cover>, part: usize) -> bool {
-        let pieces = self.covers[key].parts[part].pieces.clone();
-        while let PartState::Reading { asked, added, sum } = self.covers[key].parts[part].state {
+        let pieces = self.reads.covers[key].parts[part].pieces.clone();
+        while let PartState::Reading { asked, added, sum } = self.reads.covers[key].parts[part].state {
             let spare = self.pool.free_count() > self.store.slots_kept();
             if asked == pieces.len() || (asked > added && !spare) {
                 break;
             }
             let Some(slot) = self.pool.alloc() else { return asked > added };
-            self.covers[key].parts[part].state = PartState::Reading { asked: asked + 1, added, sum };
+            self.reads.covers[key].parts[part].state = PartState::Reading { asked: asked + 1, added, sum };
             self.read_piece(key, pieces.start + asked, slot);
         }
         true
     }
 
     fn read_piece(&mut self, key: Key<Cover>, step: usize, slot: Slot) {
-        let cover = &mut self.covers[key];
+        let cover = &mut self.reads.covers[key];
         cover.reads[step] = Some(slot);
         cover.in_flight += 1;
         let piece = cover.word.pieces[step];
@@ -200,18 +201,19 @@ impl Engine {
     /// A piece was read.
     pub(super) fn cover_read_done(&mut self, key: Key<Cover>, step: u32, result: Result<(), IoFault>) {
         let step = step as usize;
-        let slot = self.covers[key].reads[step].take().expect("a completion belongs to a piece being read");
-        self.covers[key].in_flight -= 1;
-        let piece = self.covers[key].word.pieces[step];
+        let slot =
+            self.reads.covers[key].reads[step].take().expect("a completion belongs to a piece being read");
+        self.reads.covers[key].in_flight -= 1;
+        let piece = self.reads.covers[key].word.pieces[step];
         let judged = self.verify_read(piece.addr, piece.crc, slot, result);
-        let parts = &self.covers[key].parts;
+        let parts = &self.reads.covers[key].parts;
         let part = parts.iter().position(|part| part.pieces.contains(&step)).expect("it lists its pieces");
         self.piece_came(key, part, slot, judged);
         self.advance_cover(key);
     }
 
     fn piece_came(&mut self, key: Key<Cover>, part: usize, slot: Slot, judged: Judged) {
-        let part = &mut self.covers[key].parts[part];
+        let part = &mut self.reads.covers[key].parts[part];
         let PartState::Reading { asked, added, sum } = part.state else {
             // Another piece of the sum was bad.
             return self.pool.free(slot);
@@ -234,7 +236,7 @@ impl Engine {
 
     /// Enough pieces are at hand.
     fn rebuild_cover(&mut self, key: Key<Cover>) {
-        let cover = &self.covers[key];
+        let cover = &self.reads.covers[key];
         let Want { target, out, heal, .. } = cover.want;
         let len = self.pool.slot_bytes();
         let columns: Vec<usize> =
@@ -267,7 +269,7 @@ impl Engine {
     pub(super) fn heal_done(&mut self, dev: DevIndex, key: Key<Cover>, result: Result<(), IoFault>) {
         match result {
             Ok(()) => {
-                self.flush.wrote(dev);
+                self.board.flush.wrote(dev);
                 self.health.errors_mut(dev).healed += 1;
                 self.stats.healed += 1;
             }
@@ -277,7 +279,7 @@ impl Engine {
     }
 
     fn end_cover(&mut self, key: Key<Cover>, end: StepEnd) {
-        let cover = &mut self.covers[key];
+        let cover = &mut self.reads.covers[key];
         debug_assert_eq!(cover.in_flight, 0, "no piece is on its way any more");
         for part in cover.parts.drain(..) {
             match part.state {
@@ -285,12 +287,12 @@ impl Engine {
                 PartState::Untried | PartState::Reading { sum: None, .. } | PartState::Bad => {}
             }
         }
-        self.tickets.finish(cover.ticket);
+        self.reads.tickets.finish(cover.ticket);
         if std::mem::take(&mut cover.stalled) {
-            self.stalled_covers.retain(|&other| other != key);
+            self.reads.stalled.retain(|&other| other != key);
         }
         let parent = cover.want.parent;
-        self.covers.release(key);
+        self.reads.covers.release(key);
         self.stats.lost += u64::from(end == StepEnd::Lost);
         match parent {
             Parent::Read { read } => self.read_covered(read, end),

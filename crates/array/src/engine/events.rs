@@ -1,12 +1,14 @@
 //! What happens to the array, told to whoever keeps a log, runs hooks or counts.
 //!
-//! The engine notes an [`Event`] where the thing happens, with its cause; [`Engine::take_events`] hands them out
-//! beside [`Engine::take_done`]. No decision of the engine depends on an event. None is noted per request, so the path
-//! of a request allocates nothing for them; and where nobody takes them the oldest are forgotten.
+//! The engine notes an [`Event`] where the thing happens, with its cause;
+//! [`Engine::take_events`](super::Engine::take_events) hands them out beside
+//! [`Engine::take_done`](super::Engine::take_done). No decision of the engine depends on an event. None is
+//! noted per request, so the path of a request allocates nothing for them; and where nobody takes them the
+//! oldest are forgotten.
 
 use super::maintain::{MaintenanceReport, WorkKind};
 use super::request::Request;
-use super::{Engine, Finding};
+use super::{Core, Finding};
 use block::slab::Key;
 use block::{DevIndex, DeviceOp, IoFault, OpKind, Stream};
 use std::collections::VecDeque;
@@ -41,7 +43,7 @@ impl OpFault {
 /// Why a member went out of service.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum FailCause {
-    /// Somebody asked for it: [`Engine::fail_device`].
+    /// Somebody asked for it: [`Engine::fail_device`](super::Engine::fail_device).
     Asked,
     /// It did not carry out an operation that it had to.
     Fault(OpFault),
@@ -141,24 +143,24 @@ impl Events {
         }
         self.0.push_back(event);
     }
+
+    /// Moves all of them to the end of `out`.
+    pub(super) fn take(&mut self, out: &mut Vec<Event>) {
+        out.extend(self.0.drain(..));
+    }
 }
 
-impl Engine {
-    /// Moves what has happened since the last call to the end of `out`.
-    pub fn take_events(&mut self, out: &mut Vec<Event>) {
-        out.extend(self.events.0.drain(..));
-    }
-
+impl Core {
     /// A rebuild or scrub begins, for `request` if anybody asked.
     pub(super) fn note_work_began(&mut self, kind: WorkKind, request: Option<Key<Request>>) {
         let origin = if request.is_some() { WorkOrigin::Request } else { WorkOrigin::Retry };
-        self.events.push(Event::WorkBegan { kind, origin });
+        self.answers.events.push(Event::WorkBegan { kind, origin });
     }
 
     /// A rebuild or scrub that was asked for cannot begin.
     pub(super) fn note_work_refused(&mut self, kind: WorkKind) {
         let (origin, found) = (WorkOrigin::Request, MaintenanceReport::default());
-        self.events.push(Event::WorkEnded { kind, origin, found, elapsed_ns: 0 });
+        self.answers.events.push(Event::WorkEnded { kind, origin, found, elapsed_ns: 0 });
     }
 
     /// A rebuild or scrub that began at `began_ns` ends, for the requests `answers`.
@@ -171,6 +173,6 @@ impl Engine {
     ) {
         let origin = if answers.is_empty() { WorkOrigin::Retry } else { WorkOrigin::Request };
         let elapsed_ns = self.now_ns.saturating_sub(began_ns);
-        self.events.push(Event::WorkEnded { kind, origin, found, elapsed_ns });
+        self.answers.events.push(Event::WorkEnded { kind, origin, found, elapsed_ns });
     }
 }

@@ -1,21 +1,25 @@
-//! Operations under way: what each is for, since when, which are to be asked again, and which are not waited for any more.
+//! Operations under way: what each is for, since when, which are to be asked again, and which are not waited
+//! for any more.
 //!
-//! Two things can keep an operation from ending. A member *lacks room*: a write found none where the member lies (a sparse
-//! file on a full file system). Nothing is wrong with the member, and the write did not happen; it stays under way, as if the
-//! device were slow, and is asked again until there is room or the member is taken out of service. So whatever waits for it
-//! (a record, a frame, a checkpoint, a superblock, an answer) waits, and nothing is promised that is not there. A member *does
-//! not answer*: it is taken out of service when an operation on it is older than the limit, if the array can do without it.
-//! Whoever goes out of service is given up: everything under way on it ends at once, and the driver sees to it that the late
-//! ends of what the device still has do no harm.
+//! Two things can keep an operation from ending. A member *lacks room*: a write found none where the member
+//! lies (a sparse file on a full file system). Nothing is wrong with the member, and the write did not
+//! happen; it stays under way, as if the device were slow, and is asked again until there is room or the
+//! member is taken out of service. So whatever waits for it (a record, a frame, a checkpoint, a superblock,
+//! an answer) waits, and nothing is promised that is not there. A member *does not answer*: it is taken out
+//! of service when an operation on it is older than the limit, if the array can do without it. Whoever goes
+//! out of service is given up: everything under way on it ends at once, and the driver sees to it that the
+//! late ends of what the device still has do no harm.
 
-use super::tag::{Purpose, Tag};
-use super::{Engine, EngineError, EngineOptions, Event, FailCause, HoldUp, OpFault};
+use super::Ops;
+use super::{Core, Engine, EngineError, EngineOptions, Event, FailCause, HoldUp, OpFault};
+use super::{Purpose, Tag};
 use crate::planted::{Planted, planted};
 use block::slab::{Key, Slab};
 use block::{Completion, DevIndex, DeviceOp, IoFault, OpKind};
 use format::MemberState;
 
-/// How often a member that lacks room is asked again while writes wait for it before they are refused, and at least.
+/// How often a member that lacks room is asked again while writes wait for it before they are refused, and at
+/// least.
 const ASKS_PER_WAIT: u64 = 20;
 const ASK_AGAIN_NS: std::ops::RangeInclusive<u64> = 50_000..=250_000_000;
 /// How often the age of operations is looked at, as a part of the limit, and at least.
@@ -28,7 +32,8 @@ struct Flight {
     tag: Tag,
     op: DeviceOp,
     since_ns: u64,
-    /// The same in time that the engine was awake: a process that was stopped for an hour has not waited for an hour.
+    /// The same in time that the engine was awake: a process that was stopped for an hour has not waited for
+    /// an hour.
     since_awake_ns: u64,
     /// It found no room at least once.
     lacked_room: bool,
@@ -207,6 +212,12 @@ impl Flights {
         self.members[dev.index()].failed = Some(cause);
     }
 
+    /// The operation with that tag has ended; what it was for.
+    #[cfg(test)]
+    pub(super) fn end_of(&mut self, tag: u64) -> Tag {
+        self.end(key_of(tag)).tag
+    }
+
     /// Whether anything is under way.
     pub(super) fn any(&self) -> bool {
         !self.table.is_empty()
@@ -224,92 +235,94 @@ impl Flights {
 }
 
 impl Engine {
-    /// Hands an operation to the driver, unless nothing is written any more.
-    pub(super) fn issue(&mut self, tag: Tag, op: DeviceOp) {
-        let op = self.flights.begin(tag, op);
-        self.issued += 1;
-        if self.frozen && op.kind != OpKind::Read {
-            let key = key_of(op.tag);
-            return self.flights.lost.push(key);
-        }
-        self.ops.push(op);
-    }
-
     /// A device operation ended.
     pub fn complete(&mut self, completion: Completion) {
         let key = key_of(completion.tag);
-        if completion.result == Err(IoFault::NoSpace) && self.waits_for_room(key) {
-            if let Some(dev) = self.flights.park(key) {
-                self.events.push(Event::HeldUp { dev, why: HoldUp::LacksRoom });
+        if completion.result == Err(IoFault::NoSpace) && self.core.waits_for_room(key) {
+            if let Some(dev) = self.core.ops.flights.park(key) {
+                self.core.answers.events.push(Event::HeldUp { dev, why: HoldUp::LacksRoom });
             }
             return;
         }
-        let flight = self.end_flight(key);
+        let flight = self.core.end_flight(key);
         if let Err(fault) = completion.result {
-            self.note_fault(&flight.op, fault);
+            self.core.note_fault(&flight.op, fault);
         }
         self.ended(flight.tag, completion.result);
     }
 
+    /// Ends what was given up, asks again what found no room, and looks for members that do not answer.
+    pub(super) fn watch_members(&mut self) {
+        while let Some(key) = self.core.ops.flights.lost.pop() {
+            let tag = self.core.end_flight(key).tag;
+            self.ended(tag, Err(IoFault::Gone));
+        }
+        let Ops { flights, list, .. } = &mut self.core.ops;
+        flights.ask_again(list);
+        self.core.look_at_ages();
+    }
+}
+
+impl Core {
     /// An operation is under way no more, nor is room lacking for it.
     fn end_flight(&mut self, key: Key<Flight>) -> Flight {
-        let flight = self.flights.end(key);
+        let flight = self.ops.flights.end(key);
         let dev = flight.tag.dev;
-        if flight.lacked_room && self.flights.members[dev.index()].lacking == 0 {
-            self.events.push(Event::HoldUpEnded { dev, why: HoldUp::LacksRoom });
+        if flight.lacked_room && self.ops.flights.members[dev.index()].lacking == 0 {
+            self.answers.events.push(Event::HoldUpEnded { dev, why: HoldUp::LacksRoom });
         }
         flight
     }
 
-    /// A device did not carry out an operation. Not worth noting: what is said for a member out of service, that a
-    /// chunk that could be healed found no room, and that a device will not take a hint, unless it is gone.
+    /// A device did not carry out an operation. Not worth noting: what is said for a member out of service,
+    /// that a chunk that could be healed found no room, and that a device will not take a hint, unless it is
+    /// gone.
     fn note_fault(&mut self, op: &DeviceOp, fault: IoFault) {
         let hint = op.kind == OpKind::Discard && fault != IoFault::Gone;
         if self.health.is_writable(op.dev) && !hint && fault != IoFault::NoSpace {
             let noted = OpFault::new(op, fault, self.now_ns);
-            self.flights.members[op.dev.index()].last_fault = Some(noted);
+            self.ops.flights.members[op.dev.index()].last_fault = Some(noted);
         }
     }
 
-    /// Whether an operation that found no room is to be asked again. What a frozen array or a member out of service does not
-    /// write is never written; a chunk that is only healed can be read without.
+    /// Hands an operation to the driver, unless nothing is written any more.
+    pub(super) fn issue(&mut self, tag: Tag, op: DeviceOp) {
+        let op = self.ops.flights.begin(tag, op);
+        self.ops.issued += 1;
+        if self.board.frozen && op.kind != OpKind::Read {
+            let key = key_of(op.tag);
+            return self.ops.flights.lost.push(key);
+        }
+        self.ops.list.push(op);
+    }
+
+    /// Whether an operation that found no room is to be asked again. What a frozen array or a member out of
+    /// service does not write is never written; a chunk that is only healed can be read without.
     fn waits_for_room(&mut self, key: Key<Flight>) -> bool {
-        let tag = self.flights.flight(key).tag;
+        let tag = self.ops.flights.flight(key).tag;
         let droppable = matches!(tag.purpose, Purpose::Heal { .. } | Purpose::Trim { .. });
-        !self.frozen && !droppable && self.health.is_writable(tag.dev) && !planted(Planted::RoomForgotten)
+        !self.board.frozen
+            && !droppable
+            && self.health.is_writable(tag.dev)
+            && !planted(Planted::RoomForgotten)
     }
 
     /// A member went out of service: what is under way on it is not waited for.
     pub(super) fn give_up(&mut self, dev: DevIndex) {
-        let frozen = self.frozen;
-        self.flights.lose_parked((!frozen).then_some(dev));
+        let frozen = self.board.frozen;
+        self.ops.flights.lose_parked((!frozen).then_some(dev));
         if !planted(Planted::WaitForGivenUp) {
-            self.flights.given_up.push(dev);
+            self.ops.flights.given_up.push(dev);
         }
-    }
-
-    /// The next member whose operations the driver is to give up.
-    pub fn take_given_up(&mut self) -> Option<DevIndex> {
-        self.flights.take_given_up()
-    }
-
-    /// Ends what was given up, asks again what found no room, and looks for members that do not answer.
-    pub(super) fn watch_members(&mut self) {
-        while let Some(key) = self.flights.lost.pop() {
-            let tag = self.end_flight(key).tag;
-            self.ended(tag, Err(IoFault::Gone));
-        }
-        self.flights.ask_again(&mut self.ops);
-        self.look_at_ages();
     }
 
     fn look_at_ages(&mut self) {
         let Some(limit_ns) = self.options.device_timeout_ns else { return };
-        if self.now_ns < self.flights.look_ns || self.frozen {
+        if self.now_ns < self.ops.flights.look_ns || self.board.frozen {
             return;
         }
-        self.flights.look_ns = self.now_ns.saturating_add(self.flights.look_interval_ns);
-        let ages = self.flights.oldest_asked_ns();
+        self.ops.flights.look_ns = self.now_ns.saturating_add(self.ops.flights.look_interval_ns);
+        let ages = self.ops.flights.oldest_asked_ns();
         // Members that are about to be late, too: if a whole shelf stops answering, none of it is thrown out.
         let late = |(dev, age): &(DevIndex, u64)| *age >= limit_ns / 2 && self.health.is_writable(*dev);
         let late: Vec<(DevIndex, u64)> =
@@ -327,26 +340,26 @@ impl Engine {
     }
 
     fn note_answering(&mut self, dev: DevIndex, answers: bool) {
-        let silent = &mut self.flights.members[dev.index()].not_answering;
+        let silent = &mut self.ops.flights.members[dev.index()].not_answering;
         let why = HoldUp::NotAnswering;
         match (std::mem::replace(silent, !answers), answers) {
-            (false, false) => self.events.push(Event::HeldUp { dev, why }),
-            (true, true) => self.events.push(Event::HoldUpEnded { dev, why }),
+            (false, false) => self.answers.events.push(Event::HeldUp { dev, why }),
+            (true, true) => self.answers.events.push(Event::HoldUpEnded { dev, why }),
             (true, false) | (false, true) => {}
         }
     }
 
     /// When the engine wants to be pumped for the sake of its members.
     pub(super) fn members_deadline_ns(&self) -> Option<u64> {
-        let again = (!self.flights.parked.is_empty()).then_some(self.flights.ask_again_ns);
-        let limit = self.options.device_timeout_ns.filter(|_| self.flights.any() && !self.frozen);
-        again.into_iter().chain(limit.map(|_| self.flights.look_ns)).min()
+        let again = (!self.ops.flights.parked.is_empty()).then_some(self.ops.flights.ask_again_ns);
+        let limit = self.options.device_timeout_ns.filter(|_| self.ops.flights.any() && !self.board.frozen);
+        again.into_iter().chain(limit.map(|_| self.ops.flights.look_ns)).min()
     }
 
     /// What is wrong with a member.
-    pub fn member_trouble(&self, dev: DevIndex) -> MemberTrouble {
-        let Some(member) = self.flights.members.get(dev.index()) else { return MemberTrouble::default() };
-        let own = self.flights.table.iter().filter(|flight| flight.tag.dev == dev);
+    pub(super) fn member_trouble(&self, dev: DevIndex) -> MemberTrouble {
+        let Some(member) = self.ops.flights.members.get(dev.index()) else { return MemberTrouble::default() };
+        let own = self.ops.flights.table.iter().filter(|flight| flight.tag.dev == dev);
         let oldest = own.map(|flight| flight.since_ns).min();
         MemberTrouble {
             oldest_ns: oldest.map(|since_ns| self.now_ns.saturating_sub(since_ns)),
@@ -358,18 +371,19 @@ impl Engine {
     }
 
     /// Whether a member in service lacks room or does not answer.
-    pub fn is_held_up(&self) -> bool {
-        self.flights.members.iter().any(|member| member.lacking > 0 || member.not_answering)
+    pub(super) fn is_held_up(&self) -> bool {
+        self.ops.flights.members.iter().any(|member| member.lacking > 0 || member.not_answering)
     }
 
     /// The member that lacks room for longest, if one does: writes wait for it.
-    pub fn lacks_room(&self) -> Option<DevIndex> {
-        self.flights.lacking().map(|(dev, _)| dev)
+    pub(super) fn lacks_room(&self) -> Option<DevIndex> {
+        self.ops.flights.lacking().map(|(dev, _)| dev)
     }
 
-    /// Why writes are not taken for want of room: some member has lacked it for longer than clients are to wait.
+    /// Why writes are not taken for want of room: some member has lacked it for longer than clients are to
+    /// wait.
     pub(super) fn room_error(&self) -> Option<EngineError> {
-        let (dev, since_ns) = self.flights.lacking()?;
+        let (dev, since_ns) = self.ops.flights.lacking()?;
         let waited = self.now_ns.saturating_sub(since_ns) >= self.options.room_wait_ns;
         waited.then_some(EngineError::MemberFull { dev })
     }
@@ -377,7 +391,7 @@ impl Engine {
     /// Another device has taken the member's place.
     pub(super) fn forget_trouble(&mut self, dev: DevIndex) {
         self.note_answering(dev, true);
-        let member = &mut self.flights.members[dev.index()];
+        let member = &mut self.ops.flights.members[dev.index()];
         (member.last_fault, member.failed) = (None, None);
     }
 }

@@ -3,9 +3,10 @@
 //! One flush runs at a time; whoever asks meanwhile joins the next one (group commit).
 
 use super::request::Request;
-use super::tag::{Purpose, Tag};
 use super::tickets::Tickets;
-use super::{Engine, EngineError};
+use super::wake::{Mark, count, mark};
+use super::{Activity, Core, Deadline, EngineError};
+use super::{Purpose, Tag};
 use crate::health::ArrayState;
 use crate::journal::CopyAt;
 use crate::planted::{Planted, planted};
@@ -16,59 +17,47 @@ use std::collections::VecDeque;
 /// Records that may be not yet durable before a flush starts by itself: bounds what recovery must verify.
 const UNFLUSHED_RECORDS_MAX: u64 = 16 * 1024;
 
-struct Run {
-    number: u64,
-    /// Requests that this flush answers.
-    answers: Vec<Key<Request>>,
-    /// Records up to here had retired when the flush began: they are durable when it ends.
-    through: Seq,
-    /// What the last frame of this flush says is durable.
-    stamped: Seq,
-    /// Frames below this number must be written before the devices are flushed.
-    frames_before: u64,
-    stage: Stage,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Stage {
-    Frames,
-    Devices { outstanding: u32 },
-}
-
-/// See the module's documentation.
-pub(super) struct Flusher {
+/// What is known durable, who wants more to be, and the frames that say so.
+pub(super) struct FlushBoard {
+    /// Requests that wait for durability.
     wanted: Vec<Key<Request>>,
     internal: bool,
-    run: Option<Run>,
-    spare_answers: Vec<Key<Request>>,
+    /// Flushes begun in this assembly.
+    begun: u64,
+    /// A flush has ended: its number, until everybody was told.
+    pub ended: Option<u64>,
+    /// A change of the members is on disk: a flush that waited for it may end.
+    pub unfenced: bool,
     /// Devices written to since their last flush.
     unflushed: Vec<bool>,
     durable: Seq,
     /// `durable` as frames on disk, themselves durable, say.
     persisted: Seq,
     stamped: Seq,
-    frames: Tickets,
+    frames: Frames,
+}
+
+/// Frames on their way to the devices.
+struct Frames {
+    tickets: Tickets,
     /// Copies still to be written, of every frame from the oldest that is not written on.
     copies_left: VecDeque<u32>,
     places: Vec<CopyAt>,
-    begun: u64,
 }
 
-impl Flusher {
+impl FlushBoard {
     pub(super) fn new(members: usize, durable: Seq) -> Self {
         Self {
             wanted: Vec::new(),
             internal: false,
-            run: None,
-            spare_answers: Vec::new(),
+            begun: 0,
+            ended: None,
+            unfenced: false,
             unflushed: vec![false; members],
             durable,
             persisted: durable,
             stamped: durable,
-            frames: Tickets::default(),
-            copies_left: VecDeque::new(),
-            places: Vec::new(),
-            begun: 0,
+            frames: Frames { tickets: Tickets::default(), copies_left: VecDeque::new(), places: Vec::new() },
         }
     }
 
@@ -99,15 +88,16 @@ impl Flusher {
 
     /// The number that the next frame will have.
     pub(super) fn frames_begun(&self) -> u64 {
-        self.frames.next()
+        self.frames.tickets.next()
     }
 
     /// Frames below this number are written.
     pub(super) fn frames_written(&self) -> u64 {
-        self.frames.oldest()
+        self.frames.tickets.oldest()
     }
 
-    /// A flush that begins now makes everything durable; returns the number of the last one that began before.
+    /// A flush that begins now makes everything durable; returns the number of the last one that began
+    /// before.
     pub(super) fn want_after(&mut self) -> u64 {
         self.internal = true;
         self.begun
@@ -123,36 +113,20 @@ impl Flusher {
     pub(super) fn durable(&self) -> Seq {
         self.durable
     }
-
-    /// What decides how the flush goes on, but for how far records are. Flushes that made nothing durable leave no trace.
-    pub(super) fn mark(&self) -> [usize; 3] {
-        let stage = match &self.run {
-            None => 0,
-            Some(Run { stage: Stage::Frames, .. }) => 1,
-            Some(Run { stage: Stage::Devices { .. }, .. }) => 2,
-        };
-        [stage, self.wanted.len(), usize::from(self.internal)]
-    }
-
-    pub(super) fn is_busy(&self) -> bool {
-        self.run.is_some()
-            || !self.wanted.is_empty()
-            || self.internal
-            || self.frames.oldest() != self.frames.next()
-    }
 }
 
-impl Engine {
+impl Core {
     /// Seals the frame being built and writes its copies.
     pub(super) fn emit_frame(&mut self) {
-        let mut places = std::mem::take(&mut self.flush.places);
+        let mut places = std::mem::take(&mut self.board.flush.frames.places);
         self.journal.place_copies(&mut self.store, &self.health, &mut places);
-        let frame = self.flush.frames.issue();
-        self.flush.stamped = self.flush.durable;
-        self.flush.copies_left.push_back(places.len() as u32);
+        let frame = self.board.flush.frames.tickets.issue();
+        self.board.flush.stamped = self.board.flush.durable;
+        self.board.flush.frames.copies_left.push_back(places.len() as u32);
         for &at in &places {
             let slot = self.take_metadata_slot();
-            let stamp = if planted(Planted::StampTooHigh) { self.retired } else { self.flush.durable };
+            let stamp =
+                if planted(Planted::StampTooHigh) { self.jobs.retired } else { self.board.flush.durable };
             self.journal.seal(at, stamp, &mut self.pool.bytes_mut(slot)[..META_BYTES]);
             let (dev, offset) = match at {
                 CopyAt::Ring { dev, block } => (dev, self.store.config.journal_offset(block)),
@@ -167,160 +141,230 @@ impl Engine {
         if places.is_empty() {
             self.end_frame(frame);
         }
-        self.flush.places = places;
+        self.board.flush.frames.places = places;
         self.journal.clear();
     }
 
     fn end_frame(&mut self, frame: u64) {
-        let oldest = self.flush.frames.oldest();
-        self.flush.frames.finish(frame);
-        for _ in oldest..self.flush.frames.oldest() {
-            self.flush.copies_left.pop_front();
+        let oldest = self.board.flush.frames.tickets.oldest();
+        self.board.flush.frames.tickets.finish(frame);
+        for _ in oldest..self.board.flush.frames.tickets.oldest() {
+            self.board.flush.frames.copies_left.pop_front();
         }
     }
 
     /// A copy of a frame was written.
-    pub(super) fn frame_done(
-        &mut self,
-        dev: DevIndex,
-        (frame, slot): (u64, Slot),
-        result: Result<(), IoFault>,
-    ) {
+    fn frame_written(&mut self, dev: DevIndex, (frame, slot): (u64, Slot), result: Result<(), IoFault>) {
         self.give_metadata_slot(slot);
         match result {
-            Ok(()) => self.flush.wrote(dev),
+            Ok(()) => self.board.flush.wrote(dev),
             Err(fault) => self.write_fault(dev, fault),
         }
-        let index = frame - self.flush.frames.oldest();
-        let left = self.flush.copies_left.get_mut(index as usize).expect("a frame is written once");
+        let Frames { tickets, copies_left, .. } = &mut self.board.flush.frames;
+        let index = frame - tickets.oldest();
+        let left = copies_left.get_mut(index as usize).expect("a frame is written once");
         *left -= 1;
         if *left == 0 {
             self.end_frame(frame);
-        }
-        self.advance_flush();
-    }
-
-    /// Starts a flush if anybody wants one.
-    pub(super) fn drive_flush(&mut self) {
-        if self.retired.get() - self.flush.durable.get() > UNFLUSHED_RECORDS_MAX {
-            self.flush.want_internal();
-        }
-        if self.flush.run.is_some() || (self.flush.wanted.is_empty() && !self.flush.internal) {
-            return;
-        }
-        self.flush.internal = false;
-        if self.journal.has_records() || self.flush.stamped < self.flush.durable {
-            self.emit_frame();
-        }
-        let mut answers = std::mem::take(&mut self.flush.spare_answers);
-        std::mem::swap(&mut answers, &mut self.flush.wanted);
-        self.flush.begun += 1;
-        self.flush.run = Some(Run {
-            number: self.flush.begun,
-            answers,
-            through: self.retired,
-            stamped: self.flush.stamped,
-            frames_before: self.flush.frames.next(),
-            stage: Stage::Frames,
-        });
-        self.advance_flush();
-    }
-
-    fn advance_flush(&mut self) {
-        let Some(run) = &mut self.flush.run else { return };
-        if run.stage != Stage::Frames || self.flush.frames.oldest() < run.frames_before {
-            return;
-        }
-        let mut outstanding = 0;
-        let mut ops = Vec::new();
-        for dev in self.health.writable() {
-            let skip = planted(Planted::SkipDeviceFlush) && dev.get() == 1;
-            if std::mem::take(&mut self.flush.unflushed[dev.index()]) && !skip {
-                outstanding += 1;
-                ops.push(Tag { purpose: Purpose::Flush, dev });
-            }
-        }
-        run.stage = Stage::Devices { outstanding };
-        for tag in ops {
-            self.push_op(tag, OpKind::Flush, Stream::Metadata, 0, 0, None);
-        }
-        if outstanding == 0 {
-            self.end_flush();
-        }
-    }
-
-    /// A device was flushed.
-    pub(super) fn device_flush_done(&mut self, dev: DevIndex, result: Result<(), IoFault>) {
-        if let Err(fault) = result {
-            self.write_fault(dev, fault);
-        }
-        let Some(Run { stage: Stage::Devices { outstanding }, .. }) = &mut self.flush.run else {
-            unreachable!("device flushes belong to the running flush");
-        };
-        *outstanding -= 1;
-        if *outstanding == 0 {
-            self.end_flush();
-        }
-    }
-
-    /// The devices are flushed. If one of them failed meanwhile, what it held counts as durable only when the others know of
-    /// that: should it come back after a crash, it must not pass for whole.
-    fn end_flush(&mut self) {
-        if self.fence > 0 && !self.frozen && !planted(Planted::DurableBeforeFence) {
-            return; // `end_publishing` comes back
-        }
-        let Some(mut run) = self.flush.run.take() else { return };
-        let failed = self.health.array_state() == ArrayState::Failed;
-        if !self.frozen {
-            self.flush.durable = self.flush.durable.max(run.through);
-            self.flush.persisted = self.flush.persisted.max(run.stamped);
-            self.stats.flushes += 1;
-        }
-        for request in run.answers.drain(..) {
-            self.close(request, if failed { Err(EngineError::ArrayFailed) } else { Ok(()) });
-        }
-        self.flush.spare_answers = run.answers;
-        self.release_quarantine();
-        self.payload_flushed(run.number);
-        self.checkpoint_flushed(run.number);
-        self.maintenance_flushed(run.number);
-    }
-
-    /// Whoever has waited for durability for too long is told that it cannot be had now; the flush itself goes on.
-    pub(super) fn refuse_flushes(&mut self, error: EngineError) {
-        let latest_ns = self.now_ns.saturating_sub(self.options.room_wait_ns);
-        let mut wanted = std::mem::take(&mut self.flush.wanted);
-        let mut answers = self.flush.run.as_mut().map(|run| std::mem::take(&mut run.answers));
-        for list in [Some(&mut wanted), answers.as_mut()].into_iter().flatten() {
-            list.retain(|&request| {
-                let is_late = self.requests[request].since_ns <= latest_ns;
-                if is_late {
-                    self.close(request, Err(error));
-                }
-                !is_late
-            });
-        }
-        self.flush.wanted = wanted;
-        if let (Some(run), Some(answers)) = (&mut self.flush.run, answers) {
-            run.answers = answers;
-        }
-    }
-
-    /// A change of the members is on disk: a flush that waited for it ends.
-    pub(super) fn flush_unfenced(&mut self) {
-        let waits = matches!(self.flush.run, Some(Run { stage: Stage::Devices { outstanding: 0 }, .. }));
-        if waits && !planted(Planted::ForgetFencedFlush) {
-            self.end_flush();
         }
     }
 
     /// Whether a frame on disk lags behind what is known durable, so that one more flush would free space.
     pub(super) fn flush_would_free(&self) -> bool {
-        self.quarantine.front().is_some_and(|q| q.seq > self.flush.persisted() && q.seq <= self.retired)
+        let (persisted, retired) = (self.board.flush.persisted(), self.jobs.retired);
+        self.freed.quarantine.front().is_some_and(|freed| freed.seq > persisted && freed.seq <= retired)
+    }
+}
+
+/// A flush under way.
+struct FlushRound {
+    number: u64,
+    /// Requests that this flush answers.
+    answers: Vec<Key<Request>>,
+    /// Records up to here had retired when the flush began: they are durable when it ends.
+    through: Seq,
+    /// What the last frame of this flush says is durable.
+    stamped: Seq,
+    /// Frames below this number must be written before the devices are flushed.
+    frames_before: u64,
+    step: Step,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Step {
+    Frames,
+    Devices { outstanding: u32 },
+}
+
+/// See the module's documentation.
+#[derive(Default)]
+pub(super) struct Flusher {
+    round: Option<FlushRound>,
+    spare_answers: Vec<Key<Request>>,
+}
+
+impl Flusher {
+    /// A copy of a frame was written.
+    pub(super) fn frame_done(
+        &mut self,
+        core: &mut Core,
+        dev: DevIndex,
+        copy: (u64, Slot),
+        result: Result<(), IoFault>,
+    ) {
+        core.frame_written(dev, copy, result);
+        self.advance(core);
     }
 
-    /// What is durable.
-    pub fn durable_through(&self) -> Seq {
-        self.flush.durable()
+    fn advance(&mut self, core: &mut Core) {
+        let Some(round) = &mut self.round else { return };
+        if round.step != Step::Frames || core.board.flush.frames.tickets.oldest() < round.frames_before {
+            return;
+        }
+        let mut outstanding = 0;
+        let mut ops = Vec::new();
+        for dev in core.health.writable() {
+            let skip = planted(Planted::SkipDeviceFlush) && dev.get() == 1;
+            if std::mem::take(&mut core.board.flush.unflushed[dev.index()]) && !skip {
+                outstanding += 1;
+                ops.push(Tag { purpose: Purpose::Flush, dev });
+            }
+        }
+        round.step = Step::Devices { outstanding };
+        for tag in ops {
+            core.push_op(tag, OpKind::Flush, Stream::Metadata, 0, 0, None);
+        }
+        if outstanding == 0 {
+            self.end(core);
+        }
+    }
+
+    /// A device was flushed.
+    pub(super) fn device_flushed(&mut self, core: &mut Core, dev: DevIndex, result: Result<(), IoFault>) {
+        if let Err(fault) = result {
+            core.write_fault(dev, fault);
+        }
+        let Some(FlushRound { step: Step::Devices { outstanding }, .. }) = &mut self.round else {
+            unreachable!("device flushes belong to the running flush");
+        };
+        *outstanding -= 1;
+        if *outstanding == 0 {
+            self.end(core);
+        }
+    }
+
+    /// The devices are flushed. If one of them failed meanwhile, what it held counts as durable only when the
+    /// others know of that: should it come back after a crash, it must not pass for whole.
+    fn end(&mut self, core: &mut Core) {
+        if core.answers.fence > 0 && !core.board.frozen && !planted(Planted::DurableBeforeFence) {
+            return; // `unfenced` comes back
+        }
+        let Some(mut round) = self.round.take() else { return };
+        let failed = core.health.array_state() == ArrayState::Failed;
+        if !core.board.frozen {
+            core.board.flush.durable = core.board.flush.durable.max(round.through);
+            core.board.flush.persisted = core.board.flush.persisted.max(round.stamped);
+            core.stats.flushes += 1;
+        }
+        for request in round.answers.drain(..) {
+            core.close(request, if failed { Err(EngineError::ArrayFailed) } else { Ok(()) });
+        }
+        self.spare_answers = round.answers;
+        core.release_quarantine();
+        core.board.flush.ended = Some(round.number);
+    }
+
+    /// Whoever has waited for durability for too long is told that it cannot be had now; the flush itself
+    /// goes on.
+    pub(super) fn refuse(&mut self, core: &mut Core, error: EngineError) {
+        let latest_ns = core.now_ns.saturating_sub(core.options.room_wait_ns);
+        let mut wanted = std::mem::take(&mut core.board.flush.wanted);
+        let mut answers = self.round.as_mut().map(|round| std::mem::take(&mut round.answers));
+        for list in [Some(&mut wanted), answers.as_mut()].into_iter().flatten() {
+            list.retain(|&request| {
+                let is_late = core.requests[request].since_ns <= latest_ns;
+                if is_late {
+                    core.close(request, Err(error));
+                }
+                !is_late
+            });
+        }
+        core.board.flush.wanted = wanted;
+        if let (Some(round), Some(answers)) = (&mut self.round, answers) {
+            round.answers = answers;
+        }
+    }
+
+    /// A change of the members is on disk: a flush that waited for it ends.
+    pub(super) fn unfenced(&mut self, core: &mut Core) {
+        let waits = matches!(self.round, Some(FlushRound { step: Step::Devices { outstanding: 0 }, .. }));
+        if waits && !planted(Planted::ForgetFencedFlush) {
+            self.end(core);
+        }
+    }
+}
+
+impl Activity for Flusher {
+    /// Starts a flush if anybody wants one.
+    fn drive(&mut self, core: &mut Core) {
+        let board = &mut core.board.flush;
+        if core.jobs.retired.get() - board.durable.get() > UNFLUSHED_RECORDS_MAX {
+            board.want_internal();
+        }
+        if self.round.is_some() || (board.wanted.is_empty() && !board.internal) {
+            return;
+        }
+        board.internal = false;
+        if core.journal.has_records() || board.stamped < board.durable {
+            core.emit_frame();
+        }
+        let board = &mut core.board.flush;
+        let mut answers = std::mem::take(&mut self.spare_answers);
+        std::mem::swap(&mut answers, &mut board.wanted);
+        board.begun += 1;
+        self.round = Some(FlushRound {
+            number: board.begun,
+            answers,
+            through: core.jobs.retired,
+            stamped: board.stamped,
+            frames_before: board.frames.tickets.next(),
+            step: Step::Frames,
+        });
+        self.advance(core);
+    }
+
+    /// A flush of a frozen array makes nothing durable, and says so to whoever waits for it.
+    fn drive_frozen(&mut self, core: &mut Core) {
+        self.drive(core);
+    }
+
+    fn flushed(&mut self, _core: &mut Core, _number: u64) {}
+
+    fn is_busy(&self, core: &Core) -> bool {
+        let board = &core.board.flush;
+        let writes_frames = board.frames_written() != board.frames_begun();
+        self.round.is_some() || !board.wanted.is_empty() || board.internal || writes_frames
+    }
+
+    fn deadline(&self, _core: &Core) -> Option<Deadline> {
+        None
+    }
+
+    /// But for how far records are. Flushes that made nothing durable leave no trace.
+    fn mark(&self, core: &Core) -> Mark {
+        let step = match &self.round {
+            None => 0,
+            Some(FlushRound { step: Step::Frames, .. }) => 1,
+            Some(FlushRound { step: Step::Devices { .. }, .. }) => 2,
+        };
+        mark([step, count(core.board.flush.wanted.len()), u64::from(core.board.flush.internal)])
+    }
+
+    fn waits_for_buffers(&self, _core: &Core) -> bool {
+        false
+    }
+
+    fn left_undone(&self, core: &Core) -> Option<&'static str> {
+        self.is_busy(core).then_some("a flush")
     }
 }

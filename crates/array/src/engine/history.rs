@@ -1,7 +1,8 @@
-//! What the superblocks remember for the operator: the last scrub, and what each device did wrong. No decision depends on it.
+//! What the superblocks remember for the operator: the last scrub, and what each device did wrong. No
+//! decision depends on it.
 
 use super::maintain::MaintenanceReport;
-use super::{Engine, EngineError};
+use super::{Core, EngineError};
 use block::DevIndex;
 use format::ScrubRecord;
 
@@ -14,40 +15,40 @@ pub(super) enum ScrubEnd {
     GivenUp,
 }
 
-impl Engine {
+impl Core {
     /// Tells the engine what the wall clock shows now, in seconds since 1970-01-01 UTC.
-    pub fn set_unix_time(&mut self, unix_s: u64) {
-        self.maintain.unix_base_s = unix_s.saturating_sub(self.now_ns / 1_000_000_000);
+    pub(super) fn set_unix_time(&mut self, unix_s: u64) {
+        self.board.members.unix_base_s = unix_s.saturating_sub(self.now_ns / 1_000_000_000);
     }
 
     /// What the wall clock shows, or 0 if the engine was never told.
     pub(super) fn unix_s(&self) -> u64 {
-        if self.maintain.unix_base_s == 0 {
+        if self.board.members.unix_base_s == 0 {
             0
         } else {
-            self.maintain.unix_base_s + self.now_ns / 1_000_000_000
+            self.board.members.unix_base_s + self.now_ns / 1_000_000_000
         }
     }
 
     /// When the array was created, in seconds since 1970-01-01 UTC.
-    pub fn created_unix_s(&self) -> u64 {
-        self.maintain.superblock().created_unix_s
+    pub(super) fn created_unix_s(&self) -> u64 {
+        self.board.members.superblock.created_unix_s
     }
 
     /// What the last scrub found, if there ever was one.
-    pub fn last_scrub(&self) -> Option<ScrubRecord> {
-        Some(self.maintain.superblock().scrub).filter(|record| record.ended_unix_s > 0)
+    pub(super) fn last_scrub(&self) -> Option<ScrubRecord> {
+        Some(self.board.members.superblock.scrub).filter(|record| record.ended_unix_s > 0)
     }
 
-    /// Notes how a scrub that began at `started_ns` ended. It is on disk with the superblocks that are written next; after
-    /// a whole scrub that is at once.
+    /// Notes how a scrub that began at `started_ns` ended. It is on disk with the superblocks that are
+    /// written next; after a whole scrub that is at once.
     pub(super) fn record_scrub(&mut self, end: ScrubEnd, found: &MaintenanceReport, started_ns: u64) {
         let ended_unix_s = self.unix_s();
         if ended_unix_s == 0 {
             return;
         }
         let least = |count: u64| u32::try_from(count).unwrap_or(u32::MAX);
-        self.maintain.superblock_mut().scrub = ScrubRecord {
+        self.board.members.superblock.scrub = ScrubRecord {
             ended_unix_s,
             seconds: least(self.now_ns.saturating_sub(started_ns) / 1_000_000_000),
             metadata_repaired: least(found.metadata_repaired),
@@ -61,7 +62,7 @@ impl Engine {
     }
 
     /// Forgets what one member, or every one, did wrong so far; answered when that is on disk.
-    pub fn clear_errors(&mut self, tag: u64, dev: Option<DevIndex>) {
+    pub(super) fn clear_errors(&mut self, tag: u64, dev: Option<DevIndex>) {
         let now = u32::try_from(self.unix_s()).unwrap_or(u32::MAX);
         for index in 0..self.health.members().len() {
             let member = DevIndex::new(u16::try_from(index).expect("a member has an index"));
@@ -73,7 +74,8 @@ impl Engine {
         self.finish(super::Done { tag, result });
     }
 
-    /// Writes the superblocks for what they remember alone; `false` if the array writes nothing any more. Answers wait for it.
+    /// Writes the superblocks for what they remember alone; `false` if the array writes nothing any more.
+    /// Answers wait for it.
     fn publish_history(&mut self) -> bool {
         let writes = self.accepts_writes();
         if writes {

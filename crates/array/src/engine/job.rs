@@ -1,31 +1,19 @@
 //! Carrying out plans: reads, computations, checksums, records and writes, then retirement in record order.
 
+use super::Jobs;
 use super::cover::{Heal, Parent};
-use super::tag::{Purpose, Tag};
-use super::zero::ZeroRange;
-use super::{Content, Engine, EngineError, Freed, Mode};
+use super::lock::Mode;
+use super::quarantine::Freed;
+use super::{Content, Core, EngineError, EngineStats, JobOwner};
+use super::{Purpose, Tag};
 use crate::checksum::chunk_checksum;
 use crate::plan::{CrcAt, Plan, PlanRead, Word};
 use crate::planted::{Planted, planted};
 use crate::scheme::{ChunkWrite, Journaling};
 use block::slab::Key;
-use block::{ChunkAddr, DevIndex, IoFault, OpKind, Seq, Slot};
-
-/// What a job is for.
-#[derive(Clone, Copy, Default, Debug)]
-pub(super) enum JobKind {
-    /// A batch of chunk writes.
-    #[default]
-    Write,
-    /// A stretch of a discard; the range as it continues.
-    Zero(ZeroRange),
-    /// Parity commit of some stripes.
-    Commit,
-    /// A step of garbage collection.
-    Collect,
-    /// Rebuild or scrub of some stripes or log stripes.
-    Maintain,
-}
+use block::{ChunkAddr, DevIndex, Geometry, IoFault, OpKind, Seq, Slot};
+use format::record::Zero;
+use format::{RecordBuf, RecordRef};
 
 /// How far a job is.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
@@ -55,62 +43,99 @@ pub(super) enum Judged {
 }
 
 /// A plan and its progress.
-#[derive(Default)]
-pub(super) struct Job {
-    pub plan: Plan,
-    pub kind: JobKind,
+pub struct Job {
+    pub(super) plan: Plan,
+    pub(super) owner: JobOwner,
     /// Operations and covers that must end before the next stage.
-    pub outstanding: u32,
-    pub acks: Vec<ChunkWrite>,
+    pub(super) outstanding: u32,
+    pub(super) acks: Vec<ChunkWrite>,
     first_seq: Seq,
     ticket: Option<u64>,
     /// Where the plan's log chunks were appended, until what its records say is applied.
     appended: Vec<u64>,
+    /// Parity that does not belong to its data although every checksum matched.
+    pub(super) mismatches: u64,
     /// A chunk that the plan needs is lost.
-    pub lost: bool,
+    pub(super) lost: bool,
     /// The array froze before the plan's writes were issued: what its records say does not become true.
     unwritten: bool,
-    pub stage: Stage,
+    pub(super) stage: Stage,
+    /// Its plan is with somebody who extends it.
+    lent: bool,
 }
 
-impl Engine {
+impl Job {
+    fn new(owner: JobOwner) -> Self {
+        Self {
+            plan: Plan::default(),
+            owner,
+            outstanding: 0,
+            acks: Vec::new(),
+            first_seq: Seq::new(0),
+            ticket: None,
+            appended: Vec::new(),
+            mismatches: 0,
+            lost: false,
+            unwritten: false,
+            stage: Stage::Reading,
+            lent: false,
+        }
+    }
+}
+
+impl Core {
     /// A fresh job.
-    pub(super) fn take_job(&mut self, kind: JobKind) -> Key<Job> {
-        let key = self.jobs.reuse(Job::default);
-        let job = &mut self.jobs[key];
+    pub(super) fn take_job(&mut self, owner: JobOwner) -> Key<Job> {
+        let key = self.jobs.table.reuse(|| Job::new(owner));
+        let job = &mut self.jobs.table[key];
         job.plan.clear();
         job.acks.clear();
-        (job.kind, job.outstanding, job.ticket, job.lost) = (kind, 0, None, false);
-        (job.unwritten, job.stage) = (false, Stage::Reading);
+        (job.owner, job.outstanding, job.ticket) = (owner, 0, None);
+        (job.mismatches, job.lost, job.unwritten, job.stage) = (0, false, false, Stage::Reading);
         key
+    }
+
+    /// Takes a job's plan out, to be extended by whoever needs the whole core for that. It comes back before
+    /// the job starts.
+    pub(super) fn lend_plan(&mut self, key: Key<Job>) -> Plan {
+        let job = &mut self.jobs.table[key];
+        assert!(!std::mem::replace(&mut job.lent, true), "a plan is lent to one at a time");
+        std::mem::take(&mut job.plan)
+    }
+
+    /// Gives back what [`Core::lend_plan`] gave.
+    pub(super) fn return_plan(&mut self, key: Key<Job>, plan: Plan) {
+        let job = &mut self.jobs.table[key];
+        (job.plan, job.lent) = (plan, false);
     }
 
     /// Ends a job: its slots go back.
     pub(super) fn give_job(&mut self, key: Key<Job>) {
-        if let Some(ticket) = self.jobs[key].ticket.take() {
-            self.tickets.finish(ticket);
+        if let Some(ticket) = self.jobs.table[key].ticket.take() {
+            self.reads.tickets.finish(ticket);
         }
-        let job = &mut self.jobs[key];
+        let job = &mut self.jobs.table[key];
         job.plan.appends.drain(..).for_each(|_| self.store.log.forget_chunk());
         job.appended.drain(..).for_each(|position| {
-            self.appending.remove(&position);
+            self.jobs.appending.remove(&position);
         });
         for slot in job.plan.owned.drain(..) {
             self.pool.free(slot);
         }
-        self.jobs.release(key);
+        self.jobs.table.release(key);
     }
 
     /// Starts a planned job.
     pub(super) fn start_job(&mut self, key: Key<Job>) {
-        let count = self.jobs[key].plan.reads.len();
+        assert!(!self.jobs.table[key].lent, "a plan comes back before its job starts");
+        let count = self.jobs.table[key].plan.reads.len();
         if count == 0 {
             return self.compute_and_write(key);
         }
-        self.jobs[key].ticket = Some(self.tickets.issue());
-        self.jobs[key].outstanding = count as u32;
+        self.jobs.table[key].ticket = Some(self.reads.tickets.issue());
+        self.jobs.table[key].outstanding = count as u32;
         for step in 0..count {
-            let read = self.jobs[key].plan.reads[step];
+            let read = self.jobs.table[key].plan.reads[step];
             if self.health.is_readable(read.addr) {
                 let purpose = Purpose::JobRead { job: key, step: step as u32 };
                 let tag = Tag { purpose, dev: read.addr.dev };
@@ -122,10 +147,10 @@ impl Engine {
     }
 
     fn cover_for_job(&mut self, key: Key<Job>, step: u32, read: PlanRead, heal: Heal) {
-        let mut word = std::mem::take(&mut self.scratch_word);
+        let mut word = std::mem::take(&mut self.jobs.scratch);
         self.scheme.codeword(&self.store, read.word, &mut word);
         let alone = !word.is_sum(read.index);
-        self.scratch_word = word;
+        self.jobs.scratch = word;
         if !alone {
             // Nothing covers an addend by itself; the planner has another way.
             return self.job_step_done(key, StepEnd::Lost);
@@ -136,7 +161,7 @@ impl Engine {
 
     /// A read of a plan ended.
     pub(super) fn job_read_done(&mut self, key: Key<Job>, step: u32, result: Result<(), IoFault>) {
-        let read = self.jobs[key].plan.reads[step as usize];
+        let read = self.jobs.table[key].plan.reads[step as usize];
         match self.verify_read(read.addr, read.crc, read.slot, result) {
             Judged::Good => self.job_step_done(key, StepEnd::Done),
             Judged::Bad => self.cover_for_job(key, step, read, Heal::Yes),
@@ -167,7 +192,7 @@ impl Engine {
 
     /// One step of a job's present stage ended.
     pub(super) fn job_step_done(&mut self, key: Key<Job>, end: StepEnd) {
-        let job = &mut self.jobs[key];
+        let job = &mut self.jobs.table[key];
         job.lost |= end == StepEnd::Lost;
         job.outstanding -= 1;
         if job.outstanding > 0 {
@@ -181,52 +206,54 @@ impl Engine {
     }
 
     fn compute_and_write(&mut self, key: Key<Job>) {
-        if self.jobs[key].lost {
+        if self.jobs.table[key].lost {
             return self.end_job(key);
         }
-        let mut plan = std::mem::take(&mut self.jobs[key].plan);
         if self.options.content == Content::Checked {
-            self.computer.run(&plan, &mut self.pool, &self.store.code);
+            let Jobs { table, computer, .. } = &mut self.jobs;
+            computer.run(&table[key].plan, &mut self.pool, &self.store.code);
+            if self.check_results(key) == Judged::Bad {
+                self.jobs.table[key].lost = true;
+                return self.end_job(key);
+            }
         }
-        if !self.check_results(&mut plan) {
-            self.jobs[key].plan = plan;
-            self.jobs[key].lost = true;
-            return self.end_job(key);
-        }
-        let journaling = if plan.records.is_empty() { Journaling::Nothing } else { self.journaling };
-        if journaling == Journaling::WithWrites {
-            self.record(key, &mut plan);
-            self.retiring.push_back(key);
-        }
-        if journaling == Journaling::Nothing {
-            self.place_appends(key, &mut plan);
-        }
-        self.jobs[key].plan = plan;
-        match journaling {
+        let has_records = !self.jobs.table[key].plan.records.is_empty();
+        match if has_records { self.jobs.journaling } else { Journaling::Nothing } {
+            Journaling::WithWrites => {
+                self.record(key);
+                self.jobs.retiring.push_back(key);
+                self.issue_writes(key);
+            }
+            Journaling::Nothing => {
+                self.place_appends(key);
+                self.issue_writes(key);
+            }
             Journaling::BeforeWrites => self.stage(key),
-            Journaling::WithWrites | Journaling::Nothing => self.issue_writes(key),
         }
     }
 
     /// The plan's log chunks get their places: from now on their order is that of the records.
-    fn place_appends(&mut self, key: Key<Job>, plan: &mut Plan) {
-        for append in plan.appends.drain(..) {
+    fn place_appends(&mut self, key: Key<Job>) {
+        let Jobs { table, appending, .. } = &mut self.jobs;
+        let Job { plan: Plan { appends, records, writes, .. }, appended, .. } = &mut table[key];
+        for append in appends.drain(..) {
             let (position, block) = self.store.log.append_reserved();
-            self.appending.insert(position);
-            self.jobs[key].appended.push(position);
-            plan.records.set_log_block(append.record, block);
-            plan.writes[append.writes].iter_mut().for_each(|write| write.addr.chunk = block);
+            appending.insert(position);
+            appended.push(position);
+            records.set_log_block(append.record, block);
+            writes[append.writes].iter_mut().for_each(|write| write.addr.chunk = block);
         }
     }
 
     /// Starts a job's writes.
     pub(super) fn issue_writes(&mut self, key: Key<Job>) {
-        self.jobs[key].stage = Stage::Writing;
-        self.jobs[key].unwritten = self.frozen;
+        self.jobs.table[key].stage = Stage::Writing;
+        self.jobs.table[key].unwritten = self.board.frozen;
         let mut outstanding = 0;
-        let staged = self.journaling == Journaling::BeforeWrites && !planted(Planted::OverwriteBeforeLog);
-        for step in 0..self.jobs[key].plan.writes.len() {
-            let write = self.jobs[key].plan.writes[step];
+        let staged =
+            self.jobs.journaling == Journaling::BeforeWrites && !planted(Planted::OverwriteBeforeLog);
+        for step in 0..self.jobs.table[key].plan.writes.len() {
+            let write = self.jobs.table[key].plan.writes[step];
             let written = staged && self.store.is_log(write.addr.dev);
             if self.health.is_writable(write.addr.dev) && !written {
                 outstanding += 1;
@@ -235,7 +262,7 @@ impl Engine {
                 self.push_chunk_op(tag, OpKind::Write, write.stream, write.addr, write.slot);
             }
         }
-        self.jobs[key].outstanding = outstanding;
+        self.jobs.table[key].outstanding = outstanding;
         if outstanding == 0 {
             self.writes_done(key);
         }
@@ -243,61 +270,63 @@ impl Engine {
 
     /// All writes of a job have ended.
     fn writes_done(&mut self, key: Key<Job>) {
-        if self.jobs[key].plan.records.is_empty() {
+        if self.jobs.table[key].plan.records.is_empty() {
             return self.end_job(key);
         }
-        match self.journaling {
+        match self.jobs.journaling {
             Journaling::WithWrites | Journaling::BeforeWrites => self.retire(),
             Journaling::Nothing => {
-                if !self.jobs[key].unwritten {
-                    self.apply_records(key, self.retired);
+                if !self.jobs.table[key].unwritten {
+                    self.apply_records(key, self.jobs.retired);
                 }
-                self.quarantine_freed(self.retired, Freed::Chunks);
+                self.quarantine_freed(self.jobs.retired, Freed::Chunks);
                 self.end_job(key);
             }
         }
     }
 
-    /// Notes the checksums of what is about to be written; `false` if something known came out wrong.
-    fn check_results(&mut self, plan: &mut Plan) -> bool {
-        if self.options.content == Content::Meaningless {
-            return true;
-        }
-        let mut good = true;
-        for write in &plan.writes {
+    /// Notes the checksums of what is about to be written, and judges what is known already.
+    fn check_results(&mut self, key: Key<Job>) -> Judged {
+        let Job { plan: Plan { writes, records, compares, .. }, mismatches, .. } = &mut self.jobs.table[key];
+        let mut judged = Judged::Good;
+        for write in writes {
             match write.crc_at {
                 CrcAt::Nowhere => {}
-                CrcAt::Known(crc) => {
-                    good &= chunk_checksum(self.pool.bytes(write.slot)) == crc;
-                }
-                CrcAt::Member(_) | CrcAt::Crc(_) | CrcAt::Piece(_) => {
-                    plan.records.set_crc(write.crc_at, chunk_checksum(self.pool.bytes(write.slot)));
-                }
+                CrcAt::Known(crc) if chunk_checksum(self.pool.bytes(write.slot)) == crc => {}
+                CrcAt::Known(_) => judged = Judged::Bad,
+                CrcAt::Record(at) => records.set_crc(at, chunk_checksum(self.pool.bytes(write.slot))),
+                CrcAt::Piece(at) => records.set_crc(at.crc(), chunk_checksum(self.pool.bytes(write.slot))),
             }
         }
-        for &(one, other) in &plan.compares {
-            if self.pool.bytes(one) != self.pool.bytes(other) {
-                self.maintain.code_mismatch();
-            }
+        for &(one, other) in &*compares {
+            *mismatches += u64::from(self.pool.bytes(one) != self.pool.bytes(other));
         }
-        good
+        judged
     }
 
     /// Puts a plan's records into the journal.
-    pub(super) fn record(&mut self, key: Key<Job>, plan: &mut Plan) {
-        self.place_appends(key, plan);
-        self.jobs[key].first_seq = self.journal.next_seq();
-        for index in 0..plan.records.len() {
-            let mut record = plan.records.get(index);
-            if let (format::RecordRef::Zero { count, .. }, true) =
-                (&mut record, planted(Planted::ForgetDiscard))
-            {
-                *count = 0;
-            }
-            while self.journal.try_push(record, &self.store.log).is_none() {
+    pub(super) fn record(&mut self, key: Key<Job>) {
+        self.place_appends(key);
+        self.jobs.table[key].first_seq = self.journal.next_seq();
+        for index in 0..self.jobs.table[key].plan.records.len() {
+            while !self.try_record(key, index) {
                 self.emit_frame();
             }
         }
+    }
+
+    /// `false` if the frame is full.
+    fn try_record(&mut self, key: Key<Job>, index: usize) -> bool {
+        let record = self.jobs.table[key].plan.records.get(index);
+        let mut nothing = RecordBuf::default();
+        let record = match record.discarded() {
+            Some((first, _)) if planted(Planted::ForgetDiscard) => {
+                Zero::push(&mut nothing, first, 0);
+                nothing.get(0)
+            }
+            Some(_) | None => record,
+        };
+        self.journal.try_push(record, &self.store.log).is_some()
     }
 
     /// A write of a plan ended.
@@ -309,9 +338,9 @@ impl Engine {
     ) {
         match result {
             Ok(()) => {
-                self.flush.wrote(dev);
+                self.board.flush.wrote(dev);
                 if self.health.is_rebuilding(dev) {
-                    let addr = self.jobs[key].plan.writes[step as usize].addr;
+                    let addr = self.jobs.table[key].plan.writes[step as usize].addr;
                     let blocks = if self.store.is_log(addr.dev) { self.store.chunk_blocks() } else { 1 };
                     self.health.mark_fresh_blocks(addr.dev, addr.chunk, blocks);
                 }
@@ -323,75 +352,80 @@ impl Engine {
 
     /// Applies the records of every job whose writes have ended, in record order, and acknowledges.
     pub(super) fn retire(&mut self) {
-        while let Some(&key) = self.retiring.front() {
-            if self.jobs[key].outstanding > 0 || self.jobs[key].stage != Stage::Writing {
+        while let Some(&key) = self.jobs.retiring.front() {
+            if self.jobs.table[key].outstanding > 0 || self.jobs.table[key].stage != Stage::Writing {
                 return;
             }
-            self.retiring.pop_front();
-            let first = self.jobs[key].first_seq;
-            self.retired = Seq::new(first.get() + self.jobs[key].plan.records.len() as u64 - 1);
-            if !self.jobs[key].unwritten {
+            self.jobs.retiring.pop_front();
+            let first = self.jobs.table[key].first_seq;
+            self.jobs.retired = Seq::new(first.get() + self.jobs.table[key].plan.records.len() as u64 - 1);
+            if !self.jobs.table[key].unwritten {
                 self.apply_records(key, first);
             }
-            let discard = matches!(self.jobs[key].kind, JobKind::Zero(_));
-            self.quarantine_freed(self.retired, if discard { Freed::Discarded } else { Freed::Chunks });
+            let discard = self.jobs.table[key].owner == JobOwner::Zeros;
+            let what = if discard { Freed::Discarded } else { Freed::Chunks };
+            self.quarantine_freed(self.jobs.retired, what);
             self.end_job(key);
         }
     }
 
     /// What a job's records say becomes true, from record number `seq` on.
     fn apply_records(&mut self, key: Key<Job>, mut seq: Seq) {
-        let plan = std::mem::take(&mut self.jobs[key].plan);
-        for index in 0..plan.records.len() {
-            let record = plan.records.get(index);
-            self.count_record(record);
+        for index in 0..self.jobs.table[key].plan.records.len() {
+            let record = self.jobs.table[key].plan.records.get(index);
+            count_record(&mut self.stats, &self.store.config.geometry, record);
             self.scheme
                 .apply(&mut self.store, seq, record)
                 .expect("a record fits the state it was planned on");
-            if let format::RecordRef::Zero { first, count } = record {
+            if let Some((first, count)) = record.discarded() {
                 self.note_rewritten(first, count);
             }
             seq = seq.next();
         }
-        self.jobs[key].plan = plan;
     }
 
-    fn count_record(&mut self, record: format::RecordRef<'_>) {
-        match record {
-            format::RecordRef::LogStripe { members, .. } => {
-                self.stats.log_stripes += 1;
-                self.stats.log_members += members.len() as u64;
-            }
-            format::RecordRef::FullStripe { .. } => self.stats.full_stripes += 1,
-            format::RecordRef::Commit { .. } => self.stats.stripes_committed += 1,
-            format::RecordRef::InPlace { pieces, .. } => {
-                let geometry = self.store.config.geometry;
-                let parity_only = pieces.len() == geometry.parity_count();
-                self.stats.full_stripes += u64::from(pieces.len() == geometry.device_count());
-                self.stats.stripes_committed += u64::from(parity_only);
-            }
-            format::RecordRef::Delta { pieces, .. } => {
-                self.stats.log_stripes += 1;
-                self.stats.log_members += pieces.len() as u64;
-            }
-            format::RecordRef::Elastic { members, .. } => {
-                let is_short = members.len() < self.store.config.geometry.data_count();
-                self.stats.short_stripes += u64::from(is_short);
-                self.stats.full_stripes += u64::from(!is_short);
-            }
-            format::RecordRef::Zero { .. } => {}
-        }
-    }
-
-    /// Everything a job does is done: answers, locks, slots.
+    /// Everything a job does is done: answers, locks, slots. Its owner, if it is an activity, is told as soon
+    /// as the present step is over, and the job stays until then.
     pub(super) fn end_job(&mut self, key: Key<Job>) {
         self.note_room();
-        let lost = self.jobs[key].lost;
-        let refusal = self.refusal();
+        self.settle_leases(key);
+        self.acknowledge(key);
+        for index in 0..self.jobs.table[key].plan.stripes.len() {
+            let stripe = self.jobs.table[key].plan.stripes[index];
+            self.unlock(stripe, Mode::Exclusive);
+        }
+        match self.jobs.table[key].owner {
+            JobOwner::Requests => return self.give_job(key),
+            JobOwner::Zeros => {
+                let refusal = self.refusal();
+                self.discard_done(key, refusal);
+            }
+            JobOwner::Commits | JobOwner::Collector | JobOwner::Maintenance => {}
+        }
+        self.jobs.ended.push_back(key);
+    }
+
+    /// What a job had taken belongs to what its records say; it is free again if the job has come to nothing.
+    fn settle_leases(&mut self, key: Key<Job>) {
+        let Self { jobs, store, scheme, .. } = self;
+        let job = &mut jobs.table[key];
+        if !job.lost {
+            return job.plan.leases.keep();
+        }
+        let mut collects = scheme.collects_mut();
+        job.plan.leases.give_all_back(&mut store.spaces, |row| {
+            collects.as_mut().expect("only such schemes take rows").row_returned(row);
+        });
+    }
+
+    /// Tells whoever waits for a job's chunk writes, and gives back their stripes.
+    fn acknowledge(&mut self, key: Key<Job>) {
+        let (lost, refusal) = (self.jobs.table[key].lost, self.refusal());
         let geometry = self.store.config.geometry;
-        let acks = std::mem::take(&mut self.jobs[key].acks);
-        for (i, write) in acks.iter().enumerate() {
-            let mode = self.mode_of(i.checked_sub(1).map(|before| &acks[before]), write);
+        for index in 0..self.jobs.table[key].acks.len() {
+            let acks = &self.jobs.table[key].acks;
+            let write = acks[index];
+            let mode = self.mode_of(index.checked_sub(1).map(|before| &acks[before]), &write);
             self.unlock(geometry.stripe_of(write.lcn), mode);
             if lost {
                 self.suspect_word(Word::Stripe(geometry.stripe_of(write.lcn)));
@@ -399,35 +433,26 @@ impl Engine {
                 self.note_rewritten(write.lcn, 1);
             }
             let unreadable = lost.then_some(EngineError::Unreadable { lcn: write.lcn });
-            self.write_done(write, unreadable.or(refusal));
+            self.write_done(&write, unreadable.or(refusal));
         }
-        self.jobs[key].acks = acks;
-        let stripes = std::mem::take(&mut self.jobs[key].plan.stripes);
-        for &stripe in &stripes {
-            self.unlock(stripe, Mode::Exclusive);
-        }
-        let kind = self.jobs[key].kind;
-        match kind {
-            JobKind::Write => {}
-            JobKind::Zero(range) => {
-                self.discard_done(key, refusal);
-                self.continue_zero(range);
-            }
-            JobKind::Commit => {
-                if lost {
-                    self.scheme.undo_commit(&mut self.store, &self.jobs[key].plan);
-                }
-                self.commit_unit_done(&stripes, lost);
-            }
-            JobKind::Collect => {
-                if lost {
-                    self.scheme.undo_collect(&mut self.store, &self.jobs[key].plan);
-                }
-                self.collection_step_done();
-            }
-            JobKind::Maintain => self.maintenance_job_done(key, &stripes, lost),
-        }
-        self.jobs[key].plan.stripes = stripes;
-        self.give_job(key);
     }
+
+    /// The next job of an activity that has ended. Whoever starts jobs in a loop asks after each.
+    pub(super) fn take_ended(&mut self, owner: JobOwner) -> Option<Key<Job>> {
+        let key = *self.jobs.ended.front()?;
+        if self.jobs.table[key].owner != owner {
+            return None;
+        }
+        self.jobs.ended.pop_front()
+    }
+}
+
+/// Counts what a record says was done.
+fn count_record(stats: &mut EngineStats, geometry: &Geometry, record: RecordRef<'_>) {
+    let tally = record.tally(geometry);
+    stats.log_stripes += tally.log_stripes;
+    stats.log_members += tally.log_members;
+    stats.full_stripes += tally.full_stripes;
+    stats.short_stripes += tally.short_stripes;
+    stats.stripes_committed += tally.stripes_committed;
 }

@@ -2,11 +2,13 @@
 //!
 //! Waiters are granted in order of arrival; a sharer that comes after a waiter waits too, so nobody starves.
 //!
-//! Schemes that write in place change a stripe as a whole: all chunks of one request in one stripe are one unit. Its first
-//! chunk takes the lock for all, the others are [`Mode::Joined`] and stay right behind it in every queue.
+//! Schemes that write in place change a stripe as a whole: all chunks of one request in one stripe are one
+//! unit. Its first chunk takes the lock for all, the others are [`Mode::Joined`] and stay right behind it in
+//! every queue.
 
-use super::Pending;
+use super::Work;
 use crate::hash::StripeMap;
+use crate::scheme::ChunkWrite;
 use block::StripeId;
 use std::collections::VecDeque;
 
@@ -19,7 +21,7 @@ struct Lock {
 
 /// How a stripe is wanted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Mode {
+pub(super) enum Mode {
     /// Beside other sharers.
     Shared,
     /// Alone.
@@ -28,16 +30,37 @@ pub enum Mode {
     Joined,
 }
 
+/// Work that waits for a stripe, or has it and waits for its turn.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Pending {
+    pub mode: Mode,
+    pub work: Work,
+}
+
+impl Pending {
+    pub(super) fn of_write(write: ChunkWrite, mode: Mode) -> Self {
+        Self { mode, work: Work::Write(write) }
+    }
+
+    /// The chunk write, if it is one.
+    pub(super) fn write(&self) -> Option<&ChunkWrite> {
+        match &self.work {
+            Work::Write(write) => Some(write),
+            Work::Read { .. } | Work::Zero { .. } | Work::Commit(_) | Work::Maintain(_) => None,
+        }
+    }
+}
+
 /// See the module's documentation.
 #[derive(Default)]
-pub struct Locks {
+pub(super) struct Locks {
     stripes: StripeMap<Lock>,
     spare: Vec<Lock>,
 }
 
 impl Locks {
     /// Grants the lock now, or not at all.
-    pub fn try_lock(&mut self, stripe: StripeId, mode: Mode) -> bool {
+    pub(super) fn try_lock(&mut self, stripe: StripeId, mode: Mode) -> bool {
         let spare = &mut self.spare;
         let lock = self.stripes.entry(stripe.get()).or_insert_with(|| spare.pop().unwrap_or_default());
         let free = lock.waiters.is_empty() && lock.grant(mode);
@@ -48,12 +71,12 @@ impl Locks {
     }
 
     /// Whether anybody holds a stripe.
-    pub fn is_held(&self, stripe: StripeId) -> bool {
+    pub(super) fn is_held(&self, stripe: StripeId) -> bool {
         self.stripes.contains_key(&stripe.get())
     }
 
     /// Queues work that [`Locks::try_lock`] did not grant.
-    pub fn wait(&mut self, stripe: StripeId, pending: Pending) {
+    pub(super) fn wait(&mut self, stripe: StripeId, pending: Pending) {
         self.stripes
             .get_mut(&stripe.get())
             .expect("a lock that was refused is held")
@@ -62,19 +85,19 @@ impl Locks {
     }
 
     /// Takes work out of the queue for a stripe that somebody holds.
-    pub fn forget(&mut self, stripe: StripeId, unwanted: impl Fn(&Pending) -> bool) {
+    pub(super) fn forget(&mut self, stripe: StripeId, unwanted: impl Fn(&Pending) -> bool) {
         if let Some(lock) = self.stripes.get_mut(&stripe.get()) {
             lock.waiters.retain(|pending| !unwanted(pending));
         }
     }
 
     /// Whether nobody holds anything.
-    pub fn is_empty(&self) -> bool {
+    pub(super) fn is_empty(&self) -> bool {
         self.stripes.is_empty()
     }
 
     /// Gives a lock back; waiters that may run now, their locks granted, are moved to `granted`.
-    pub fn unlock(&mut self, stripe: StripeId, mode: Mode, granted: &mut VecDeque<Pending>) {
+    pub(super) fn unlock(&mut self, stripe: StripeId, mode: Mode, granted: &mut VecDeque<Pending>) {
         let lock = self.stripes.get_mut(&stripe.get()).expect("a held lock is in the table");
         match mode {
             Mode::Shared => lock.shared = lock.shared.checked_sub(1).expect("sharers are counted"),

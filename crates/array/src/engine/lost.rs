@@ -1,17 +1,20 @@
 //! Chunks of the volume whose content cannot be had: which they are, and the way out.
 //!
-//! A read that fails for good, and a code word that rebuild or scrub cannot make whole, say that something is lost. Of a code word
-//! it is not known which of its chunks are still the newest versions of anything, so every chunk of the volume that may be
-//! concerned is read once. What is found is listed until it is written or discarded as a whole; the others are moved to where they have
-//! redundancy, by schemes that can do so. A rebuild that met lost code
-//! words starts again by itself: at once when the last lost chunk was written, else now and then, for a device that can be read
-//! again may have what was missing.
+//! A read that fails for good, and a code word that rebuild or scrub cannot make whole, say that something is
+//! lost. Of a code word it is not known which of its chunks are still the newest versions of anything, so
+//! every chunk of the volume that may be concerned is read once. What is found is listed until it is written
+//! or discarded as a whole; the others are moved to where they have redundancy, by schemes that can do so. A
+//! rebuild that met lost code words starts again by itself: at once when the last lost chunk was written,
+//! else now and then, for a device that can be read again may have what was missing.
 //!
-//! The superblocks hold how many there were. After a restart that figure stands until rebuild or scrub have looked at everything.
+//! The superblocks hold how many there were. After a restart that figure stands until rebuild or scrub have
+//! looked at everything.
 
+use super::lock::{Mode, Pending};
 use super::maintain::WorkKind;
 use super::read::Wanted;
-use super::{Engine, Mode, Pending, Work};
+use super::wake::{Mark, count, mark};
+use super::{Activity, Core, Deadline, Work};
 use crate::lost::LostChunks;
 use crate::plan::Word;
 use crate::planted::{Planted, planted};
@@ -70,25 +73,20 @@ impl LossList {
         self.suspects.len().max(self.words.len()) >= SUSPECTS_MAX
     }
 
-    /// What decides what is to be looked at next.
-    pub(super) fn mark(&self) -> [usize; 3] {
-        [self.suspects.len(), self.looking as usize, usize::from(self.unfinished)]
-    }
-
     pub(super) fn is_busy(&self) -> bool {
         self.looking > 0 || !self.suspects.is_empty()
     }
 }
 
-impl Engine {
+impl Core {
     /// What is lost, as far as known.
-    pub fn losses(&self) -> Losses<'_> {
-        let LossList { noted, unfinished, .. } = self.lost;
+    pub(super) fn losses(&self) -> Losses<'_> {
+        let LossList { noted, unfinished, .. } = self.board.losses;
         Losses { chunks: &self.store.lost, noted, unfinished }
     }
 
-    /// A chunk of the volume, as it was at `addr`, could be read or could not. A version that has been replaced meanwhile tells
-    /// nothing.
+    /// A chunk of the volume, as it was at `addr`, could be read or could not. A version that has been
+    /// replaced meanwhile tells nothing.
     pub(super) fn note_read(&mut self, lcn: Lcn, addr: Option<ChunkAddr>, could: bool) {
         if could && self.store.lost.count() == 0 {
             return;
@@ -107,18 +105,18 @@ impl Engine {
         }
     }
 
-    /// A code word could not be made whole: whatever of the volume it may hold is looked at. `false` if that is nothing: the word
-    /// only waits to be freed, and nobody misses it.
+    /// A code word could not be made whole: whatever of the volume it may hold is looked at. `false` if that
+    /// is nothing: the word only waits to be freed, and nobody misses it.
     pub(super) fn suspect_word(&mut self, word: Word) -> bool {
-        let mut lcns = std::mem::take(&mut self.lost.scratch);
+        let mut lcns = std::mem::take(&mut self.board.losses.scratch);
         lcns.clear();
         self.scheme.lcns_of(&self.store, word, &mut lcns);
         if !lcns.is_empty() && !planted(Planted::SuspectNothing) {
-            self.lost.suspects.extend(lcns.iter().copied());
-            self.lost.words.push(word);
+            self.board.losses.suspects.extend(lcns.iter().copied());
+            self.board.losses.words.push(word);
         }
         let is_needed = !lcns.is_empty();
-        self.lost.scratch = lcns;
+        self.board.losses.scratch = lcns;
         is_needed
     }
 
@@ -135,29 +133,8 @@ impl Engine {
         }
         self.retry_stuck_stripes();
         if self.store.lost.count() == 0 {
-            (self.lost.again_ns, self.lost.delay_ns) = (self.now_ns, AGAIN_NS);
+            (self.board.losses.again_ns, self.board.losses.delay_ns) = (self.now_ns, AGAIN_NS);
             self.publish_losses();
-        }
-    }
-
-    /// Looks at chunks that may be lost, and starts a rebuild again that met lost code words.
-    pub(super) fn drive_losses(&mut self) {
-        while self.lost.looking < LOOKS_MAX {
-            let spare = self.pool.free_count() > self.store.slots_kept();
-            let Some(slot) = (spare && !self.lost.suspects.is_empty()).then(|| self.pool.alloc()).flatten()
-            else {
-                break;
-            };
-            if let Some(lcn) = self.lost.suspects.pop_front() {
-                self.lost.looking += 1;
-                self.start_look(lcn, slot);
-            }
-        }
-        let due = self.lost.unfinished && self.now_ns >= self.lost.again_ns && !self.lost.is_busy();
-        if due && self.accepts_writes() && self.may_start_maintenance() {
-            self.lost.unfinished = false;
-            self.retry_stuck_stripes();
-            self.start_run(WorkKind::Rebuild, None);
         }
     }
 
@@ -175,10 +152,12 @@ impl Engine {
     /// A chunk that may be lost was looked at.
     pub(super) fn looked(&mut self, slot: Slot) {
         self.pool.free(slot);
-        self.lost.looking -= 1;
-        if !self.lost.is_busy() {
-            for word in std::mem::take(&mut self.lost.words) {
-                self.scheme.rescue(&self.store, word);
+        self.board.losses.looking -= 1;
+        if !self.board.losses.is_busy() {
+            for word in std::mem::take(&mut self.board.losses.words) {
+                if let Some(collects) = self.scheme.collects_mut() {
+                    collects.rescue(&self.store, word);
+                }
             }
             self.publish_losses();
         }
@@ -186,9 +165,11 @@ impl Engine {
 
     /// A rebuild or scrub has looked at everything: what was noted before is known now, or was mended.
     pub(super) fn note_end_of_run(&mut self, kind: WorkKind, lost: u64) {
-        self.lost.noted = 0;
+        self.board.losses.noted = 0;
         match (kind, lost) {
-            (WorkKind::Rebuild, 0) => (self.lost.unfinished, self.lost.delay_ns) = (false, AGAIN_NS),
+            (WorkKind::Rebuild, 0) => {
+                (self.board.losses.unfinished, self.board.losses.delay_ns) = (false, AGAIN_NS)
+            }
             (WorkKind::Rebuild, _) => self.rebuild_unfinished(),
             (WorkKind::Scrub, _) => {}
         }
@@ -197,9 +178,9 @@ impl Engine {
 
     /// Tells the superblocks how much is lost, if they do not say so.
     fn publish_losses(&mut self) {
-        let now = self.lost.to_note(self.store.lost.count());
-        if now != self.lost.published && !self.frozen {
-            self.lost.published = now;
+        let now = self.board.losses.to_note(self.store.lost.count());
+        if now != self.board.losses.published && !self.board.frozen {
+            self.board.losses.published = now;
             self.health.config_seq += 1;
             self.publish_members();
         }
@@ -207,15 +188,68 @@ impl Engine {
 
     /// A rebuild has ended with code words that cannot be made whole.
     fn rebuild_unfinished(&mut self) {
-        let delay_ns = self.lost.delay_ns.clamp(AGAIN_NS, AGAIN_NS_MAX);
-        self.lost.unfinished = true;
-        self.lost.again_ns = self.now_ns.saturating_add(delay_ns);
-        self.lost.delay_ns = delay_ns.saturating_mul(2);
+        let delay_ns = self.board.losses.delay_ns.clamp(AGAIN_NS, AGAIN_NS_MAX);
+        self.board.losses.unfinished = true;
+        self.board.losses.again_ns = self.now_ns.saturating_add(delay_ns);
+        self.board.losses.delay_ns = delay_ns.saturating_mul(2);
+    }
+}
+
+/// Looks at chunks that may be lost, and has a rebuild tried again that met lost code words.
+pub(super) struct LossSearch;
+
+impl LossSearch {
+    /// When a rebuild is to be tried again.
+    fn again_ns(core: &Core) -> Option<u64> {
+        let losses = &core.board.losses;
+        let waits = losses.unfinished && core.accepts_writes() && core.may_start_maintenance();
+        waits.then_some(losses.again_ns)
+    }
+}
+
+impl Activity for LossSearch {
+    fn drive(&mut self, core: &mut Core) {
+        while core.board.losses.looking < LOOKS_MAX && !core.board.losses.suspects.is_empty() {
+            let spare = core.pool.free_count() > core.store.slots_kept();
+            let Some(slot) = spare.then(|| core.pool.alloc()).flatten() else { break };
+            if let Some(lcn) = core.board.losses.suspects.pop_front() {
+                core.board.losses.looking += 1;
+                core.start_look(lcn, slot);
+            }
+        }
+        let due = Self::again_ns(core).is_some_and(|at_ns| at_ns <= core.now_ns);
+        if due && !core.board.losses.is_busy() {
+            core.board.losses.unfinished = false;
+            core.retry_stuck_stripes();
+            core.board.upkeep.rebuild_wanted = true;
+        }
     }
 
-    /// When a rebuild is to be tried again.
-    pub(super) fn losses_deadline_ns(&self) -> Option<u64> {
-        let waits = self.lost.unfinished && self.accepts_writes() && self.may_start_maintenance();
-        waits.then_some(self.lost.again_ns)
+    /// What is lost is still to be known; no rebuild is tried.
+    fn drive_frozen(&mut self, core: &mut Core) {
+        self.drive(core);
+    }
+
+    fn flushed(&mut self, _core: &mut Core, _number: u64) {}
+
+    fn is_busy(&self, core: &Core) -> bool {
+        core.board.losses.is_busy()
+    }
+
+    fn deadline(&self, core: &Core) -> Option<Deadline> {
+        Self::again_ns(core).map(Deadline::Room)
+    }
+
+    fn mark(&self, core: &Core) -> Mark {
+        let losses = &core.board.losses;
+        mark([count(losses.suspects.len()), losses.looking.into(), u64::from(losses.unfinished)])
+    }
+
+    fn waits_for_buffers(&self, core: &Core) -> bool {
+        core.board.losses.is_busy()
+    }
+
+    fn left_undone(&self, core: &Core) -> Option<&'static str> {
+        core.board.losses.is_busy().then_some("a look at what may be lost")
     }
 }

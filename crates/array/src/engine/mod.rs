@@ -1,16 +1,104 @@
 //! The sans-I/O core: requests and completions in, device operations and answers out.
 //!
-//! No threads, no clock, no randomness, no I/O. A driver loop calls [`Engine::write`] and its like, [`Engine::pump`],
-//! carries out [`Engine::take_ops`], feeds [`Engine::complete`], and hands [`Engine::take_done`] to whoever asked.
-//! What happens to the array besides is told by [`Engine::take_events`].
+//! # The contract of [`Engine`]
+//! No threads, no clock, no randomness, no I/O. There are four kinds of methods:
 //!
-//! A unit of work is a *job*: a plan and its progress. Jobs that record something retire in the order of their records,
-//! so that live state is always what replay of a prefix of the journal gives.
+//! | kind | methods | when |
+//! |---|---|---|
+//! | what happens outside | `set_now`, requests (`write`, `scrub`, ..), `complete` | as it happens |
+//! | the turn | `pump` | after any of those, and at `next_deadline_ns` |
+//! | what comes out | `take_ops`, `take_given_up`, `take_done`, `take_events` | after each turn, in this order |
+//! | looks | `is_idle`, `wants_pump`, `stats`, .. | at any time; they change nothing |
+//!
+//! A driver loop tells the time, pumps, carries out the operations, and feeds the completions. It pumps again
+//! as long as the engine [wants to be pumped](Engine::wants_pump), and may sleep then until an operation ends
+//! or the deadline comes. Time never goes back and decides nothing else than what is due: the same calls at
+//! the same times give the same operations.
+//!
+//! # Core and activities
+//! The [`Core`] holds what all share and does at once what can be done at once: it carries out plans
+//! as *jobs*, answers requests, keeps locks and buffers. Jobs that record something retire in the order of
+//! their records, so that live state is always what replay of a prefix of the journal gives. What has to
+//! wait, for a flush, for time, for its turn, is an [`Activity`]: an owned machine that sees the core and no
+//! other activity. What activities want of each other stands on the [`board`].
+//!
+//! # The order of a turn
+//! First ends what must not wait: operations of members that were given up, space that is free for certain,
+//! covers that lacked buffers. Then
+//!
+//! 1. *zeros* and the *cache expiry* queue chunk writes, so they come before
+//! 2. the *batches* of writes, which take space and buffers before any background work does: clients wait for
+//!    them;
+//! 3. *payloads* stages what has waited for room in its ring; what the batches planned lined up behind it;
+//! 4. *commits* and then the *collector* make space that the batches lacked; a commit makes more of it for
+//!    less;
+//! 5. the *patrol* comes before *maintenance*, which goes on with what a round found, and so does the *search
+//!    for losses*, which has a rebuild tried again;
+//! 6. *stop* comes after all that may begin jobs, and asks for what the *checkpointer* then begins;
+//! 7. the *flusher* comes last of all that work, so that whatever asked for a flush in this turn shares it;
+//! 8. *confirmation* names what that flush made durable, and the *publisher* ends what it began in vain.
+//!
+//! When a flush has ended, copies in the payload ring come first, since clients wait for them; then the
+//! checkpointer, whose end maintenance may wait for; the others have no part in it.
+//!
+//! # States
+//! A job: `reading` (its reads and covers) -> with a payload ring `staging` (copies and records become
+//! durable) -> `writing` -> its records retire in order -> ended; its owner is told. An entry of the cache:
+//! see `cache.rs`. A flush: frames are written -> devices are flushed -> fenced, if members changed
+//! meanwhile, until their superblocks are written -> ended.
 
-mod background;
+/// Declares the activities once: the struct that owns them, and every loop over them.
+macro_rules! activities {
+    (
+        before the writes: { $($before:ident: $Before:ty,)* }
+        after the writes: { $($after:ident: $After:ty,)* }
+        told of a flush: { $($told:ident,)* }
+    ) => {
+        /// All activities, in the order of a turn.
+        struct Activities {
+            $($before: $Before,)*
+            $($after: $After,)*
+        }
+
+        impl Activities {
+            const COUNT: usize = [$(stringify!($before),)* $(stringify!($after),)*].len();
+
+            /// Looks at every activity.
+            fn each<'a>(&'a self, mut look: impl FnMut(&'a dyn Activity)) {
+                $(look(&self.$before);)*
+                $(look(&self.$after);)*
+            }
+
+            fn marks(&self, core: &Core) -> [wake::Mark; Self::COUNT] {
+                [$(self.$before.mark(core),)* $(self.$after.mark(core),)*]
+            }
+
+            /// Flush `number` has ended.
+            fn flushed(&mut self, core: &mut Core, number: u64) {
+                // Whoever is not named there is missed here.
+                let Self { $($told,)* } = self;
+                $($told.flushed(core, number);)*
+            }
+        }
+
+        impl Engine {
+            fn drive_before_writes(&mut self) {
+                $(drive(&mut self.activities.$before, &mut self.core); self.pass_on();)*
+            }
+
+            fn drive_after_writes(&mut self) {
+                $(drive(&mut self.activities.$after, &mut self.core); self.pass_on();)*
+            }
+        }
+    };
+}
+
+mod api;
+mod board;
 mod cache;
 mod checkpoint;
 mod collect;
+mod commit;
 mod compute;
 mod config;
 mod confirm;
@@ -23,14 +111,18 @@ mod job;
 mod lock;
 mod lost;
 mod maintain;
+mod members;
 mod order;
-mod pace;
 mod patrol;
 mod payload;
+mod quarantine;
 mod read;
 mod request;
+mod state;
+mod stats;
 mod stop;
-mod tag;
+#[cfg(test)]
+mod tests;
 mod tickets;
 mod trim;
 mod wake;
@@ -45,27 +137,111 @@ pub use lost::Losses;
 pub use maintain::{MaintenanceReport, Progress, WorkKind};
 pub use patrol::{Finding, PatrolPolicy};
 pub use request::{Done, Durability, EngineError, Request};
+pub use stats::EngineStats;
 
-use crate::health::{ArrayState, Health};
+use crate::health::Health;
 use crate::journal::Journal;
 use crate::plan::Codeword;
 use crate::planted::{Planted, planted};
-use crate::scheme::{ChunkWrite, Journaling, Scheme, WriteLock};
+use crate::scheme::{ChunkWrite, Journaling, Scheme};
 use crate::store::{Run, Store};
 use block::slab::{Key, Slab};
-use block::{ChunkAddr, DevIndex, DeviceOp, IoFault, OpKind, Pool, Seq, Slot, Stream, StripeId};
-use lock::{Locks, Mode};
+use block::{DevIndex, DeviceOp, IoFault, Pool, Seq, Slot, StripeId};
 use std::collections::{BTreeSet, VecDeque};
-use tag::{Purpose, Tag};
-use tickets::Tickets;
 
-/// Work that waits for a stripe, or has it and waits for its turn.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Pending {
-    mode: Mode,
-    work: Work,
+/// With so many jobs under way no batch of writes and no stretch of a discard begins: devices have enough to
+/// choose from then, and what comes meanwhile makes larger batches.
+const JOBS_MAX: usize = 64;
+
+/// Work that goes on over several turns. Each method says what every activity has to have an answer to.
+trait Activity {
+    /// Does what can be done without waiting. Bounded.
+    fn drive(&mut self, core: &mut Core);
+
+    /// The same while the array is frozen: nothing is written any more, and whoever waits is told.
+    fn drive_frozen(&mut self, core: &mut Core);
+
+    /// Flush `number` has ended: what was written before it began is durable.
+    fn flushed(&mut self, core: &mut Core, number: u64);
+
+    /// Whether something is under way that jobs, requests and operations do not show.
+    fn is_busy(&self, core: &Core) -> bool;
+
+    /// When it wants to be driven although nothing happens.
+    fn deadline(&self, core: &Core) -> Option<Deadline>;
+
+    /// Everything but time that decides what its next drive does.
+    fn mark(&self, core: &Core) -> wake::Mark;
+
+    /// Whether buffers that come back may let it go on.
+    fn waits_for_buffers(&self, core: &Core) -> bool;
+
+    /// What it has left to do when nothing is in flight.
+    fn left_undone(&self, core: &Core) -> Option<&'static str>;
 }
 
+/// When an activity wants to be driven, in the engine's time.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Deadline {
+    /// Something begins that may make room for writes.
+    Room(u64),
+    /// Something else is to be done.
+    Work(u64),
+    /// The next look at the metadata, which begins again and again.
+    NextRound(u64),
+}
+
+activities! {
+    before the writes: {
+        zeros: zero::Zeros,
+        cache_expiry: cache::CacheExpiry,
+    }
+    after the writes: {
+        payloads: payload::Payloads,
+        commits: commit::Commits,
+        collector: collect::Collector,
+        patrol: patrol::Patrol,
+        loss_search: lost::LossSearch,
+        maintenance: maintain::Maintenance,
+        stop: stop::Stop,
+        checkpointer: checkpoint::Checkpointer,
+        flusher: flush::Flusher,
+        confirmation: confirm::Confirmation,
+        publisher: members::Publisher,
+    }
+    told of a flush: {
+        payloads,
+        checkpointer,
+        maintenance,
+        zeros,
+        cache_expiry,
+        commits,
+        collector,
+        patrol,
+        loss_search,
+        stop,
+        flusher,
+        confirmation,
+        publisher,
+    }
+}
+
+/// Whose job it is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum JobOwner {
+    /// A batch of chunk writes.
+    Requests,
+    /// A stretch of a discard.
+    Zeros,
+    /// Parity commit of some stripes.
+    Commits,
+    /// A step of garbage collection.
+    Collector,
+    /// Rebuild or scrub of some stripes or log stripes.
+    Maintenance,
+}
+
+/// What waits for a stripe.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Work {
     /// A chunk write.
@@ -80,540 +256,288 @@ enum Work {
     Maintain(StripeId),
 }
 
-impl Pending {
-    fn of_write(write: ChunkWrite, mode: Mode) -> Self {
-        Self { mode, work: Work::Write(write) }
-    }
-
-    /// The chunk write, if it is one.
-    fn write(&self) -> Option<&ChunkWrite> {
-        match &self.work {
-            Work::Write(write) => Some(write),
-            Work::Read { .. } | Work::Zero { .. } | Work::Commit(_) | Work::Maintain(_) => None,
-        }
-    }
+/// What a device operation was issued for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Purpose {
+    /// A read of a job's plan.
+    JobRead { job: Key<job::Job>, step: u32 },
+    /// A write of a job's plan.
+    JobWrite { job: Key<job::Job>, step: u32 },
+    /// The copy in the payload ring of a write of a job's plan.
+    Payload { job: Key<job::Job> },
+    /// A chunk that can be read from its own device.
+    Read { read: Key<read::ReadOp> },
+    /// A piece of a cover.
+    CoverRead { cover: Key<cover::Cover>, step: u32 },
+    /// A repaired chunk written back.
+    Heal { cover: Key<cover::Cover> },
+    /// A copy of a frame, by the frame's number.
+    Frame { frame: u64, slot: Slot },
+    /// A device flush of the flush under way.
+    Flush,
+    /// A superblock.
+    Superblock { slot: Slot },
+    /// The flush of a member that makes its superblock durable.
+    SuperblockFlush,
+    /// A block of the checkpoint under way.
+    Checkpoint { slot: Slot },
+    /// The discard of a freed run.
+    Trim { run: Key<Run> },
+    /// Metadata that nobody asked for.
+    Patrol,
 }
 
-/// Figures since assembly.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct EngineStats {
-    /// Chunks that requests wrote, partial ones included.
-    pub user_chunks_written: u64,
-    /// Chunks that requests read.
-    pub user_chunks_read: u64,
-    /// Requests completed.
-    pub requests: u64,
-    /// Log stripes written, and their members: the mean width is members / stripes.
-    pub log_stripes: u64,
-    /// Members of those.
-    pub log_members: u64,
-    /// Full stripes written straight to the main array.
-    pub full_stripes: u64,
-    /// Elastic stripes written with fewer than k chunks.
-    pub short_stripes: u64,
-    /// Parity commits of a stripe.
-    pub stripes_committed: u64,
-    /// Commit runs.
-    pub commits: u64,
-    /// Checkpoints written.
-    pub checkpoints: u64,
-    /// Flushes carried out.
-    pub flushes: u64,
-    /// How often writes found no room and had to wait.
-    pub refusals: u64,
-    /// Chunks read from the write cache.
-    pub cache_hits: u64,
-    /// Chunks that were overwritten in the write cache before they were written.
-    pub cache_absorbed: u64,
-    /// Chunks that were rebuilt from their cover to answer a read.
-    pub covers: u64,
-    /// Chunks whose content could not be had at all.
-    pub lost: u64,
-    /// Chunks that were bad on their device and were written anew.
-    pub healed: u64,
+/// What an operation is for, on which member.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Tag {
+    /// What for.
+    purpose: Purpose,
+    /// The member the operation is on.
+    dev: DevIndex,
 }
 
-struct Quarantined {
-    /// The record that freed it: must be known durable, on disk, before reuse.
-    seq: Seq,
-    /// Reads that began before must have ended.
-    ticket: u64,
-    what: Freed,
-}
-
-enum Freed {
-    Chunks(Run),
-    /// By a discard.
-    Discarded(Run),
-    LogTail(u64),
-}
-
-/// See the module's documentation.
-pub struct Engine {
+/// The state that all activities share. What is done to it at once is in `state.rs` and the files of its
+/// parts.
+struct Core {
     store: Store,
     scheme: Box<dyn Scheme>,
     health: Health,
     journal: Journal,
-    pool: Pool,
     options: EngineOptions,
+    /// The time as the driver loop sees it.
     now_ns: u64,
-
-    requests: Slab<request::Request>,
-    locks: Locks,
-    pending: VecDeque<Pending>,
-    granted: VecDeque<Pending>,
-    jobs: Slab<job::Job>,
-    /// Jobs with records, in record order.
-    retiring: VecDeque<Key<job::Job>>,
-    reads: Slab<read::ReadOp>,
-    covers: Slab<cover::Cover>,
-    stalled_covers: VecDeque<Key<cover::Cover>>,
-    tickets: Tickets,
-    quarantine: VecDeque<Quarantined>,
-    log_tail_noted: u64,
-    /// Where log chunks were appended whose records are not applied yet.
-    appending: BTreeSet<u64>,
-    /// Freed by discards, about to be released.
-    discarded: Vec<Run>,
-    trims: Slab<Run>,
-    computer: compute::Computer,
-    /// For a look at a code word.
-    scratch_word: Codeword,
-    retired: Seq,
-    flush: flush::Flusher,
+    pool: Pool,
+    set_aside: SetAside,
+    requests: Slab<Request>,
+    answers: Answers,
+    locks: lock::Locks,
+    queue: WriteQueue,
     cache: cache::Cache,
-    payload: payload::Payloads,
-    journaling: Journaling,
-    background: background::Background,
-    collection: collect::Collection,
-    checkpoint: checkpoint::Checkpointer,
-    maintain: maintain::Maintenance,
-    patrol: patrol::Patrol,
-    lost: lost::LossList,
-
-    ops: Vec<DeviceOp>,
-    flights: flights::Flights,
-    order: order::Order,
-    /// More members are lost than the code tolerates: nothing is written any more.
-    frozen: bool,
-    done: Vec<Done>,
-    events: events::Events,
-    /// Answers held back until a change of the members is on disk.
-    held: Vec<Done>,
-    fence: u32,
-    refence: bool,
+    jobs: Jobs,
+    reads: Reads,
+    rings: payload::PayloadRings,
+    freed: quarantine::Quarantine,
+    ops: Ops,
+    board: board::Board,
     stats: EngineStats,
-    /// Partial writes whose chunk is complete now; they hold their stripe.
-    filled: VecDeque<ChunkWrite>,
-    zeros: VecDeque<zero::ZeroRange>,
-    /// Discards that wait for a stripe.
-    queued_zeros: Slab<zero::ZeroRange>,
-    /// Operations begun and ended since assembly.
-    issued: u64,
-    completed: u64,
-    /// The state that the last pump began with.
-    seen: wake::Mark,
+}
+
+/// Buffers that are never handed out for anything else.
+struct SetAside {
     /// A chunk of zeros.
     zero_slot: Slot,
+    /// Those that only frames, superblocks and checkpoint headers get: these must never have to wait.
+    slots: Vec<Slot>,
+    slots_max: usize,
+}
+
+/// Answers to requests, and those that must wait until a change of the members is on disk.
+#[derive(Default)]
+struct Answers {
+    done: Vec<Done>,
+    held: Vec<Done>,
+    /// What happens besides, for whoever keeps a log.
+    events: events::Events,
+    /// Operations under way that write superblocks: while there are any, answers are held.
+    fence: u32,
+    /// The members changed again meanwhile.
+    again: bool,
+}
+
+/// Chunk writes from their request to their plan, and other work that was granted a stripe.
+#[derive(Default)]
+struct WriteQueue {
+    pending: VecDeque<lock::Pending>,
+    granted: VecDeque<lock::Pending>,
+    /// Partial writes whose chunk is complete now; they hold their stripe.
+    filled: VecDeque<ChunkWrite>,
     batch: Vec<ChunkWrite>,
     refused: Vec<ChunkWrite>,
     /// What there was when writes found no room last.
-    refusal: Option<write::Room>,
-    room_made: u64,
-    /// Buffers that only frames, superblocks and checkpoint headers get: these must never have to wait.
-    metadata_slots: Vec<Slot>,
-    metadata_slots_max: usize,
+    refusal: Option<write::RoomSeen>,
 }
 
-/// Frames whose copies always have buffers.
-const FRAMES_SET_ASIDE: usize = 16;
-/// With so many jobs under way no batch of writes and no stretch of a discard begins: devices have enough to choose from then,
-/// and what comes meanwhile makes larger batches.
-const JOBS_MAX: usize = 64;
+/// Plans being carried out.
+struct Jobs {
+    table: Slab<job::Job>,
+    /// Jobs with records, in record order.
+    retiring: VecDeque<Key<job::Job>>,
+    /// Jobs of activities that have ended: their owners are told next.
+    ended: VecDeque<Key<job::Job>>,
+    /// Records up to here have retired.
+    retired: Seq,
+    /// Where log chunks were appended whose records are not applied yet.
+    appending: BTreeSet<u64>,
+    computer: compute::Computer,
+    journaling: Journaling,
+    /// For a look at a code word.
+    scratch: Codeword,
+}
+
+/// Chunks being read, and rebuilt from their covers.
+#[derive(Default)]
+struct Reads {
+    table: Slab<read::ReadOp>,
+    covers: Slab<cover::Cover>,
+    /// Covers that lack buffers.
+    stalled: VecDeque<Key<cover::Cover>>,
+    /// Who holds one may still read what was freed since.
+    tickets: tickets::Tickets,
+}
+
+/// Operations on devices.
+struct Ops {
+    /// Those that the driver has not taken yet.
+    list: Vec<DeviceOp>,
+    flights: flights::Flights,
+    order: order::Order,
+    /// Begun and ended since assembly.
+    issued: u64,
+    completed: u64,
+}
+
+/// See the module's documentation.
+pub struct Engine {
+    core: Core,
+    activities: Activities,
+    /// The state that the last pump began with.
+    seen: wake::EngineMark,
+}
+
+fn drive(activity: &mut impl Activity, core: &mut Core) {
+    if core.board.frozen { activity.drive_frozen(core) } else { activity.drive(core) }
+}
 
 impl Engine {
-    pub(crate) fn new(mut parts: crate::recovery::Parts, options: EngineOptions) -> Self {
-        parts.scheme.configure(&parts.store, &options.scheme);
-        let slot_count = options.slot_count(&parts.store.config, parts.scheme.class_count());
-        let mut pool = Pool::new(parts.store.config.geometry.chunk_bytes(), slot_count);
-        let zero_slot = pool.alloc().expect("a new pool is zeroed and has slots");
-        let copies = parts.store.config.geometry.parity_count() + 1;
-        let metadata_slots_max = FRAMES_SET_ASIDE * copies + 2 * parts.health.members().len();
-        let metadata_slots: Vec<Slot> = (0..metadata_slots_max).map_while(|_| pool.alloc()).collect();
-        let patrol = patrol::Patrol::new(&mut pool);
-        let retired = Seq::new(parts.journal.next_seq().get() - 1);
-        let checkpoint = checkpoint::Checkpointer::new(parts.checkpoint, retired);
-        Self {
-            flights: flights::Flights::new(parts.health.members().len(), &options),
-            log_tail_noted: parts.store.log.tail(),
-            flush: flush::Flusher::new(parts.health.members().len(), retired),
-            cache: cache::Cache::new(&options, &parts.store.config, parts.scheme.class_count()),
-            payload: payload::Payloads::new(&parts.store),
-            journaling: parts.scheme.journaling(&parts.store),
-            background: background::Background::default(),
-            collection: collect::Collection::default(),
-            lost: lost::LossList::new(parts.superblock.lost_chunks),
-            maintain: maintain::Maintenance::new(parts.superblock),
-            patrol,
-            store: parts.store,
-            scheme: parts.scheme,
-            health: parts.health,
-            journal: parts.journal,
-            pool,
-            options,
-            now_ns: 0,
-            requests: Slab::default(),
-            locks: Locks::default(),
-            pending: VecDeque::new(),
-            granted: VecDeque::new(),
-            jobs: Slab::default(),
-            retiring: VecDeque::new(),
-            reads: Slab::default(),
-            covers: Slab::default(),
-            stalled_covers: VecDeque::new(),
-            tickets: Tickets::default(),
-            quarantine: VecDeque::new(),
-            appending: BTreeSet::new(),
-            discarded: Vec::new(),
-            trims: Slab::default(),
-            computer: compute::Computer::default(),
-            scratch_word: Codeword::default(),
-            retired,
-            checkpoint,
-            ops: Vec::new(),
-            order: order::Order::default(),
-            frozen: false,
-            done: Vec::new(),
-            events: events::Events::default(),
-            held: Vec::new(),
-            fence: 0,
-            refence: false,
-            stats: EngineStats::default(),
-            filled: VecDeque::new(),
-            zeros: VecDeque::new(),
-            queued_zeros: Slab::default(),
-            issued: 0,
-            completed: 0,
-            seen: wake::Mark::default(),
-            zero_slot,
-            batch: Vec::new(),
-            refused: Vec::new(),
-            refusal: None,
-            room_made: 0,
-            metadata_slots,
-            metadata_slots_max,
-        }
+    pub(crate) fn new(parts: crate::recovery::Parts, options: EngineOptions) -> Self {
+        let mut core = Core::new(parts, options);
+        let activities = Activities {
+            zeros: zero::Zeros::default(),
+            cache_expiry: cache::CacheExpiry,
+            payloads: payload::Payloads,
+            commits: commit::Commits::default(),
+            collector: collect::Collector::default(),
+            patrol: patrol::Patrol::new(&mut core.pool),
+            loss_search: lost::LossSearch,
+            maintenance: maintain::Maintenance::default(),
+            stop: stop::Stop,
+            checkpointer: checkpoint::Checkpointer::default(),
+            flusher: flush::Flusher::default(),
+            confirmation: confirm::Confirmation,
+            publisher: members::Publisher::default(),
+        };
+        Self { core, activities, seen: wake::EngineMark::default() }
     }
 
-    /// The buffers: callers take the slots of their requests here and give them back when those are done.
-    pub fn pool(&mut self) -> &mut Pool {
-        &mut self.pool
-    }
-
-    /// Whether there are slots for a request; some are always left for the engine's own work.
-    pub fn has_slots(&self, count: usize) -> bool {
-        self.pool.free_count() >= count + self.options.reserved_slots(self.store.config.geometry)
-    }
-
-    /// Takes `count` slots for a request, or none.
-    pub fn take_slots(&mut self, count: usize, out: &mut Vec<Slot>) -> bool {
-        if !self.has_slots(count) {
-            return false;
-        }
-        out.extend((0..count).map_while(|_| self.pool.alloc()));
-        true
-    }
-
-    /// A buffer for a frame, a superblock or a checkpoint header.
-    fn take_metadata_slot(&mut self) -> Slot {
-        self.metadata_slots.pop().or_else(|| self.pool.alloc()).expect("slots for metadata are set aside")
-    }
-
-    /// Gives back what [`Engine::take_metadata_slot`] gave.
-    fn give_metadata_slot(&mut self, slot: Slot) {
-        if self.metadata_slots.len() < self.metadata_slots_max {
-            self.metadata_slots.push(slot);
-        } else {
-            self.pool.free(slot);
-        }
-    }
-
-    /// Whether new work may be recorded: the journal has room, and frames have buffers.
-    fn may_record(&self) -> bool {
-        self.journal.has_room(&self.health) && self.metadata_slots.len() * 2 >= self.metadata_slots_max
-    }
-
-    /// The most slots one request can ever get.
-    pub fn slots_per_request_max(&self) -> usize {
-        let set_aside = self.options.reserved_slots(self.store.config.geometry) + patrol::WALKERS_MAX;
-        (self.pool.slot_count() - set_aside) / 2
-    }
-
-    /// The configuration and state that schemes work on.
-    pub fn store(&self) -> &Store {
-        &self.store
-    }
-
-    /// The scheme.
-    pub fn scheme(&self) -> &dyn Scheme {
-        &*self.scheme
-    }
-
-    /// What it runs with.
-    pub fn options(&self) -> &EngineOptions {
-        &self.options
-    }
-
-    /// The members.
-    pub fn health(&self) -> &Health {
-        &self.health
-    }
-
-    /// The journal.
-    pub fn journal(&self) -> &Journal {
-        &self.journal
-    }
-
-    /// Figures since assembly.
-    pub fn stats(&self) -> EngineStats {
-        self.stats
-    }
-
-    /// Bytes of the exported volume.
-    pub fn volume_bytes(&self) -> u64 {
-        self.store.config.volume_bytes()
-    }
-
-    /// The time as the driver loop sees it, in nanoseconds from any fixed point; never goes back.
-    pub fn set_now(&mut self, now_ns: u64) {
-        self.now_ns = self.now_ns.max(now_ns);
-        self.flights.set_now(self.now_ns);
-    }
-
-    /// Finished requests; the caller empties the vector.
-    pub fn take_done(&mut self) -> &mut Vec<Done> {
-        &mut self.done
-    }
-
-    /// Whether nothing is in flight or queued (background work that waits for its time aside).
-    pub fn is_idle(&self) -> bool {
-        self.requests.is_empty()
-            && self.jobs.is_empty()
-            && self.retiring.is_empty()
-            && self.covers.is_empty()
-            && !self.flush.is_busy()
-            && !self.cache.is_busy()
-            && !self.checkpoint.is_busy()
-            && self.fence == 0
-            && self.trims.is_empty()
-            && self.ops.is_empty()
-            && !self.flights.wants_turn()
-            && !self.lost.is_busy()
-            && self.maintain.heals_in_flight() == 0
-            && !self.patrol.is_reading()
-    }
-
-    /// Does what can be done without waiting: forms batches, starts background work, issues operations. Bounded: there may be
-    /// more to do at once, see [`Engine::wants_pump`].
+    /// Does what can be done without waiting: forms batches, starts background work, issues operations.
+    /// Bounded: there may be more to do at once, see [`Engine::wants_pump`].
     pub fn pump(&mut self) {
         self.note_mark();
         self.watch_members();
-        self.release_quarantine();
-        self.retry_stalled_covers();
-        self.drive_zeros();
-        self.expire_cache();
+        self.core.release_quarantine();
+        self.core.retry_stalled_covers();
+        self.pass_on();
+        self.drive_before_writes();
         self.start_batches();
-        self.drive_payload();
-        self.drive_background();
-        self.drive_collection();
-        self.drive_patrol();
-        self.drive_losses();
-        self.drive_maintenance();
-        self.drive_stop();
-        self.drive_checkpoint();
-        self.drive_flush();
-        self.drive_confirmation();
+        self.pass_on();
+        self.drive_after_writes();
         self.refuse_if_hopeless();
         if planted(Planted::SleepAfterPump) {
             self.note_mark();
         }
     }
 
+    /// Whether nothing is in flight or queued (background work that waits for its time aside).
+    pub fn is_idle(&self) -> bool {
+        let core = &self.core;
+        let mut busy = false;
+        self.activities.each(|activity| busy = busy || activity.is_busy(core));
+        !busy
+            && core.requests.is_empty()
+            && core.jobs.table.is_empty()
+            && core.jobs.retiring.is_empty()
+            && core.reads.covers.is_empty()
+            && core.freed.trims.is_empty()
+            && core.ops.list.is_empty()
+            && !core.ops.flights.wants_turn()
+    }
+
     /// What an operation was for goes on.
     fn ended(&mut self, tag: Tag, result: Result<(), IoFault>) {
-        self.completed += 1;
+        let Self { core, activities, .. } = self;
+        core.ops.completed += 1;
         let dev = tag.dev;
         match tag.purpose {
-            Purpose::JobRead { job, step } => self.job_read_done(job, step, result),
-            Purpose::JobWrite { job, step } => self.job_write_done(dev, (job, step), result),
-            Purpose::Payload { job } => self.payload_done(dev, job, result),
-            Purpose::Read { read } => self.read_done(read, result),
-            Purpose::CoverRead { cover, step } => self.cover_read_done(cover, step, result),
-            Purpose::Heal { cover } => self.heal_done(dev, cover, result),
-            Purpose::Frame { frame, slot } => self.frame_done(dev, (frame, slot), result),
-            Purpose::Flush => self.device_flush_done(dev, result),
-            Purpose::Superblock { slot } => self.superblock_written(dev, slot, result),
-            Purpose::SuperblockFlush => self.superblock_flushed(dev, result),
-            Purpose::Checkpoint { slot } => self.checkpoint_done(dev, slot, result),
-            Purpose::Trim { run } => self.trim_done(dev, run, result),
-            Purpose::Patrol => self.patrol_done(dev, result),
+            Purpose::JobRead { job, step } => core.job_read_done(job, step, result),
+            Purpose::JobWrite { job, step } => core.job_write_done(dev, (job, step), result),
+            Purpose::Payload { job } => core.payload_done(dev, job, result),
+            Purpose::Read { read } => core.read_done(read, result),
+            Purpose::CoverRead { cover, step } => core.cover_read_done(cover, step, result),
+            Purpose::Heal { cover } => core.heal_done(dev, cover, result),
+            Purpose::Trim { run } => core.trim_done(dev, run, result),
+            Purpose::Frame { frame, slot } => activities.flusher.frame_done(core, dev, (frame, slot), result),
+            Purpose::Flush => activities.flusher.device_flushed(core, dev, result),
+            Purpose::Superblock { slot } => activities.publisher.written(core, dev, slot, result),
+            Purpose::SuperblockFlush => activities.publisher.flushed_member(core, dev, result),
+            Purpose::Checkpoint { slot } => activities.checkpointer.block_done(core, dev, slot, result),
+            Purpose::Patrol => activities.patrol.stretch_done(core, dev, result),
         }
+        self.pass_on();
     }
 
-    fn push_op(
-        &mut self,
-        tag: Tag,
-        kind: OpKind,
-        stream: Stream,
-        offset_bytes: u64,
-        length_bytes: u64,
-        slot: Option<Slot>,
-    ) {
-        let dev = tag.dev;
-        self.issue(tag, DeviceOp { tag: 0, dev, kind, stream, class: 0, offset_bytes, length_bytes, slot });
-    }
-
-    fn push_chunk_op(&mut self, tag: Tag, kind: OpKind, stream: Stream, addr: ChunkAddr, slot: Slot) {
-        let (offset_bytes, length_bytes) = (self.store.offset_of(addr), self.pool.slot_bytes() as u64);
-        let class = if kind == OpKind::Write { self.scheme.class_at(addr) } else { 0 };
-        let (dev, slot) = (tag.dev, Some(slot));
-        self.issue(tag, DeviceOp { tag: 0, dev, kind, stream, class, offset_bytes, length_bytes, slot });
-    }
-
-    /// A write or flush failed: the device is out. Answers wait until the other members know. Of a frozen array, or a device
-    /// that is out already, nothing was asked for; and a write that found no room says nothing about the device.
-    fn write_fault(&mut self, dev: DevIndex, fault: IoFault) {
-        if !self.frozen && fault != IoFault::NoSpace && self.health.is_writable(dev) {
-            self.health.errors_mut(dev).write += 1;
-            self.fail_for_fault(dev);
-        }
-    }
-
-    /// An operation of a member has just ended with a fault that takes it out of service.
-    fn fail_for_fault(&mut self, dev: DevIndex) {
-        if self.health.is_writable(dev) {
-            let fault = self.flights.last_fault(dev).expect("a fault of a member in service is noted first");
-            self.fail_member(dev, FailCause::Fault(fault));
-        }
-    }
-
-    /// Takes a member out of service because somebody wants it.
-    pub fn fail_device(&mut self, dev: DevIndex) {
-        self.fail_member(dev, FailCause::Asked);
-    }
-
-    /// Takes a member out of service; what it held is read through its cover from now on. If that is more than the code
-    /// tolerates, the array freezes: nothing is written or promised from this moment on, not even that the member failed. When
-    /// it comes back, the array is what it would be after a power cut now.
-    fn fail_member(&mut self, dev: DevIndex, cause: FailCause) {
-        if !self.health.fail(dev) {
-            return;
-        }
-        self.flights.note_failed(dev, cause);
-        self.events.push(Event::MemberFailed { dev, cause });
-        self.flush.forget(dev);
-        self.frozen |=
-            self.health.array_state() == ArrayState::Failed && !planted(Planted::WriteOnWhenFailed);
-        if !self.frozen {
-            self.publish_members();
-            self.checkpoint.request_full();
-        }
-        self.give_up(dev);
-    }
-
-    /// Operations on a member that have not ended. Another device may take its place only when there are none: the end
-    /// of an old write must not pass for one on the new device.
-    pub fn in_flight(&self, dev: DevIndex) -> u32 {
-        self.flights.count(dev)
-    }
-
-    /// Whether writes are accepted.
-    pub fn accepts_writes(&self) -> bool {
-        self.refusal().is_none()
-    }
-
-    /// Why writes are not accepted.
-    fn refusal(&self) -> Option<EngineError> {
-        if self.health.array_state() == ArrayState::Failed {
-            Some(EngineError::ArrayFailed)
-        } else {
-            self.maintain.is_read_only().then_some(EngineError::Stopping)
-        }
-    }
-
-    fn finish(&mut self, done: Done) {
-        self.stats.requests += 1;
-        if self.fence > 0 && !planted(Planted::AnswerBeforeFence) {
-            self.held.push(done)
-        } else {
-            self.done.push(done)
-        }
-    }
-
-    /// Lets go of what is free for certain.
-    fn release_quarantine(&mut self) {
-        let (persisted, oldest) = (self.flush.persisted(), self.tickets.oldest());
-        while let Some(front) = self.quarantine.front() {
-            let early = planted(Planted::ReuseBeforeDurable)
-                || planted(Planted::ReuseBeforePersisted) && front.seq <= self.flush.durable();
-            if (front.seq > persisted && !early) || front.ticket > oldest {
-                break;
-            }
-            match front.what {
-                Freed::Chunks(run) => {
-                    self.release_or_trim(run, self.is_unit_trimmed(run));
-                    if planted(Planted::ReuseBeforePersisted) {
-                        let addr = run.first;
-                        self.store.spaces[addr.dev.index()].set_frontier(addr.chunk.get());
-                    }
+    /// Tells activities what happened in the step before: a fence came down, a flush ended, a job of theirs
+    /// ended.
+    fn pass_on(&mut self) {
+        let Self { core, activities, .. } = self;
+        loop {
+            if std::mem::take(&mut core.board.flush.unfenced) {
+                activities.flusher.unfenced(core);
+            } else if let Some(number) = core.board.flush.ended.take() {
+                activities.flushed(core, number);
+            } else if let Some(key) = core.jobs.ended.pop_front() {
+                match core.jobs.table[key].owner {
+                    JobOwner::Requests => unreachable!("the core ends jobs of requests"),
+                    JobOwner::Zeros => activities.zeros.job_ended(core, key),
+                    JobOwner::Commits => activities.commits.job_ended(core, key),
+                    JobOwner::Collector => activities.collector.job_ended(core, key),
+                    JobOwner::Maintenance => activities.maintenance.job_ended(core, key),
                 }
-                Freed::Discarded(run) => self.discarded.push(run),
-                Freed::LogTail(position) => self.store.log.trim(position.min(self.store.log.head())),
+            } else {
+                return;
             }
-            self.quarantine.pop_front();
-            self.note_room();
-        }
-        if !self.discarded.is_empty() {
-            self.release_discarded();
         }
     }
 
-    /// Quarantines what the records up to `seq` freed.
-    fn quarantine_freed(&mut self, seq: Seq, what: fn(Run) -> Freed) {
-        let ticket = self.tickets.next();
-        let mut freed = std::mem::take(&mut self.store.freed);
-        if planted(Planted::TrimUnitEarly) {
-            freed.drain(..).for_each(|run| self.release_or_trim(run, self.is_unit_trimmed(run)));
-        }
-        self.quarantine.extend(freed.iter().map(|&run| Quarantined { seq, ticket, what: what(run) }));
-        self.store.freed = freed;
-        self.store.freed.clear();
-        self.note_log_tail(seq);
+    /// When the engine wants to be pumped although nothing happens, in its own time.
+    pub fn next_deadline_ns(&self) -> Option<u64> {
+        self.deadline_ns(|deadline| match deadline {
+            Deadline::Room(at_ns) | Deadline::Work(at_ns) | Deadline::NextRound(at_ns) => Some(at_ns),
+        })
     }
 
-    /// The log's tail may have moved: past what no log stripe and no replay needs.
-    fn note_log_tail(&mut self, seq: Seq) {
-        let live = if planted(Planted::TrimLiveLog) { u64::MAX } else { self.scheme.log_tail(&self.store) };
-        let appending = self.appending.first().copied().unwrap_or(u64::MAX);
-        let tail = live.min(self.checkpoint.log_head()).min(appending);
-        if tail > self.log_tail_noted {
-            self.log_tail_noted = tail;
-            let ticket = self.tickets.next();
-            self.quarantine.push_back(Quarantined { seq, ticket, what: Freed::LogTail(tail) });
-        }
+    /// The same for what will be over some day; rounds of the patrol begin again and again.
+    pub fn work_deadline_ns(&self) -> Option<u64> {
+        self.deadline_ns(|deadline| match deadline {
+            Deadline::Room(at_ns) | Deadline::Work(at_ns) => Some(at_ns),
+            Deadline::NextRound(_) => None,
+        })
     }
 
-    fn write_mode(&self) -> Mode {
-        match self.scheme.write_lock() {
-            WriteLock::Shared => Mode::Shared,
-            WriteLock::Exclusive => Mode::Exclusive,
-        }
+    /// When something begins that may make room for writes: the patrol, the cache and a confirmation make
+    /// none.
+    fn room_deadline_ns(&self) -> Option<u64> {
+        self.deadline_ns(|deadline| match deadline {
+            Deadline::Room(at_ns) => Some(at_ns),
+            Deadline::Work(_) | Deadline::NextRound(_) => None,
+        })
     }
 
-    /// Gives a stripe back; the first of a unit does so for those that joined it.
-    fn unlock(&mut self, stripe: StripeId, mode: Mode) {
-        if mode != Mode::Joined {
-            self.locks.unlock(stripe, mode, &mut self.granted);
-        }
+    fn deadline_ns(&self, counts: impl Fn(Deadline) -> Option<u64>) -> Option<u64> {
+        let mut first = self.core.members_deadline_ns();
+        self.activities.each(|activity| {
+            let own = activity.deadline(&self.core).and_then(&counts);
+            first = first.into_iter().chain(own).min();
+        });
+        first
     }
 }

@@ -1,11 +1,11 @@
 //! The order in which operations leave the engine.
 //!
-//! A log device is written front to back and nowhere else (EPLOG, section 3.1), so that a hard disk may serve. Log chunks
-//! and frames get their places in one order; what is ready first in a turn need not be what lies first: the frame that is
-//! full before the newest log chunks have their records in it lies behind them and is ready before them. Writes of one
-//! turn may end in any order, so they may also leave in any.
+//! A log device is written front to back and nowhere else (EPLOG, section 3.1), so that a hard disk may
+//! serve. Log chunks and frames get their places in one order; what is ready first in a turn need not be what
+//! lies first: the frame that is full before the newest log chunks have their records in it lies behind them
+//! and is ready before them. Writes of one turn may end in any order, so they may also leave in any.
 
-use super::Engine;
+use super::Core;
 use block::{ChunkIndex, DeviceOp, META_BYTES, OpKind, Pool};
 use format::LOG_START_BYTES;
 
@@ -16,11 +16,11 @@ pub(super) struct Order {
     sorted: Vec<(u64, DeviceOp)>,
 }
 
-impl Engine {
+impl Core {
     /// Operations to carry out, in order; the caller empties the vector.
-    pub fn take_ops(&mut self) -> (&mut Vec<DeviceOp>, &mut Pool) {
+    pub(super) fn take_ops(&mut self) -> (&mut Vec<DeviceOp>, &mut Pool) {
         self.order_log_writes();
-        (&mut self.ops, &mut self.pool)
+        (&mut self.ops.list, &mut self.pool)
     }
 
     /// Where in the log an operation writes; `None` for all others.
@@ -33,10 +33,10 @@ impl Engine {
 
     /// Puts the writes to each log device in the order of the log; everything else keeps its place.
     fn order_log_writes(&mut self) {
-        let mut order = std::mem::take(&mut self.order);
+        let mut order = std::mem::take(&mut self.ops.order);
         order.places.clear();
         order.sorted.clear();
-        for (place, op) in self.ops.iter().enumerate() {
+        for (place, op) in self.ops.list.iter().enumerate() {
             if let Some(position) = self.log_position(op) {
                 order.places.push(place);
                 order.sorted.push((position, *op));
@@ -44,8 +44,8 @@ impl Engine {
         }
         order.sorted.sort_unstable_by_key(|&(position, op)| (op.dev, position));
         for (&place, &(_, op)) in order.places.iter().zip(&order.sorted) {
-            self.ops[place] = op;
+            self.ops.list[place] = op;
         }
-        self.order = order;
+        self.ops.order = order;
     }
 }

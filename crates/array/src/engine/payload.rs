@@ -1,19 +1,22 @@
-//! Overwriting safely: before a plan writes in place, each of its chunks goes to the payload ring of its own device, its log
-//! chunks to the log devices, and its records to the journal; when a flush has made both durable the plan's writes are issued. A crash in between leaves
-//! the old stripe whole, a crash later is repaired from the copies, also when members are lost at the same instant.
+//! Overwriting safely: before a plan writes in place, each of its chunks goes to the payload ring of its own
+//! device, its log chunks to the log devices, and its records to the journal; when a flush has made both
+//! durable the plan's writes are issued. A crash in between leaves the old stripe whole, a crash later is
+//! repaired from the copies, also when members are lost at the same instant.
 //!
-//! Plans wait here in order of arrival until the rings and the journal have room, so the rings are filled in the order of
-//! the records and emptied in the same order. Whatever is staged when a flush begins shares it (group commit).
+//! Plans wait here in order of arrival until the rings and the journal have room, so the rings are filled in
+//! the order of the records and emptied in the same order. Whatever is staged when a flush begins shares it
+//! (group commit).
 
 use super::job::{Job, Stage, StepEnd};
-use super::tag::{Purpose, Tag};
-use super::{Engine, OpKind};
+use super::wake::{Mark, count, mark};
+use super::{Activity, Core, Deadline};
+use super::{Purpose, Tag};
 use crate::health::Health;
 use crate::plan::{CrcAt, Plan, PlanWrite};
 use crate::planted::{Planted, planted};
 use crate::store::Store;
 use block::slab::Key;
-use block::{DevIndex, IoFault, Seq, Stream};
+use block::{DevIndex, IoFault, OpKind, Seq, Stream};
 use std::collections::VecDeque;
 
 /// One main device's ring. Positions count chunks since assembly and never wrap.
@@ -26,7 +29,7 @@ struct Ring {
 }
 
 /// See the module's documentation.
-pub(super) struct Payloads {
+pub(super) struct PayloadRings {
     rings: Vec<Ring>,
     /// Chunks in a ring.
     capacity: u64,
@@ -39,7 +42,7 @@ pub(super) struct Payloads {
     wanted: Vec<u64>,
 }
 
-impl Payloads {
+impl PayloadRings {
     /// Empty rings: recovery needs nothing of what an earlier assembly left in them.
     pub(super) fn new(store: &Store) -> Self {
         Self {
@@ -52,16 +55,8 @@ impl Payloads {
         }
     }
 
-    /// What decides how staging goes on.
-    pub(super) fn mark(&self) -> [usize; 2] {
-        [self.waiting.len(), self.settling.len()]
-    }
-
-    pub(super) fn is_busy(&self) -> bool {
-        !self.waiting.is_empty() || !self.settling.is_empty()
-    }
-
-    /// Gives up the copies of records up to `persisted`: their writes in place are durable, and frames on disk say so.
+    /// Gives up the copies of records up to `persisted`: their writes in place are durable, and frames on
+    /// disk say so.
     fn release(&mut self, persisted: Seq) {
         for ring in &mut self.rings {
             while let Some(&(seq, end)) = ring.held.front()
@@ -92,7 +87,7 @@ impl Payloads {
             if let CrcAt::Piece(piece) = write.crc_at {
                 // Less than the blocks of the ring, which a 32-bit number counts.
                 let block = (ring.head % self.capacity) as u32 * self.chunk_blocks + 1;
-                plan.records.pieces[piece].payload_block = block;
+                plan.records.set_payload_block(piece, block);
                 ring.head += 1;
             }
         }
@@ -109,89 +104,65 @@ impl Payloads {
     }
 }
 
-impl Engine {
+impl Core {
     /// A computed job of a scheme that writes in place with a journal: its copies go first.
     pub(super) fn stage(&mut self, key: Key<Job>) {
-        self.jobs[key].stage = Stage::Staging;
-        if !self.payload.waiting.is_empty() || !self.try_stage(key) {
-            self.payload.waiting.push_back(key);
-        }
-    }
-
-    /// Stages what has waited for room, and sees to it that room comes.
-    pub(super) fn drive_payload(&mut self) {
-        while let Some(&key) = self.payload.waiting.front() {
-            if self.frozen {
-                self.payload.waiting.pop_front();
-                self.jobs[key].lost = true;
-                self.end_job(key);
-                continue;
-            }
-            if !self.try_stage(key) {
-                if self.retired > self.flush.persisted() {
-                    self.flush.want_internal();
-                }
-                return;
-            }
-            self.payload.waiting.pop_front();
+        self.jobs.table[key].stage = Stage::Staging;
+        if !self.rings.waiting.is_empty() || !self.try_stage(key) {
+            self.rings.waiting.push_back(key);
         }
     }
 
     /// Records the plan and writes its copies; `false`, without effect, if there is no room.
     fn try_stage(&mut self, key: Key<Job>) -> bool {
-        self.payload.release(self.flush.persisted());
-        let mut plan = std::mem::take(&mut self.jobs[key].plan);
-        let fits = self.journal.has_room(&self.health) && self.payload.reserve(&mut plan, &self.health);
-        if fits {
-            self.record(key, &mut plan);
-            self.retiring.push_back(key);
-            self.payload.hold(Seq::new(self.journal.next_seq().get() - 1));
-            self.jobs[key].outstanding = self.write_copies(key, &plan);
+        self.rings.release(self.board.flush.persisted());
+        let plan = &mut self.jobs.table[key].plan;
+        if !self.journal.has_room(&self.health) || !self.rings.reserve(plan, &self.health) {
+            return false;
         }
-        self.jobs[key].plan = plan;
-        if fits && self.jobs[key].outstanding == 0 {
+        self.record(key);
+        self.jobs.retiring.push_back(key);
+        self.rings.hold(Seq::new(self.journal.next_seq().get() - 1));
+        self.write_copies(key);
+        if self.jobs.table[key].outstanding == 0 {
             self.payload_written(key);
         }
-        fits
+        true
     }
 
     /// Writes the copies of what the plan overwrites, and its log chunks, which overwrite nothing.
-    fn write_copies(&mut self, key: Key<Job>, plan: &Plan) -> u32 {
+    fn write_copies(&mut self, key: Key<Job>) {
         let mut outstanding = 0;
-        for (step, write) in plan.writes.iter().enumerate() {
-            if self.store.is_log(write.addr.dev) {
-                if self.health.is_writable(write.addr.dev) && !planted(Planted::OverwriteBeforeLog) {
+        let length = self.pool.slot_bytes() as u64;
+        for step in 0..self.jobs.table[key].plan.writes.len() {
+            let plan = &self.jobs.table[key].plan;
+            let write = plan.writes[step];
+            let dev = write.addr.dev;
+            if self.store.is_log(dev) {
+                if self.health.is_writable(dev) && !planted(Planted::OverwriteBeforeLog) {
                     outstanding += 1;
-                    let purpose = Purpose::JobWrite { job: key, step: step as u32 };
-                    let tag = Tag { purpose, dev: write.addr.dev };
+                    let tag = Tag { purpose: Purpose::JobWrite { job: key, step: step as u32 }, dev };
                     self.push_chunk_op(tag, OpKind::Write, write.stream, write.addr, write.slot);
                 }
                 continue;
             }
             let CrcAt::Piece(piece) = write.crc_at else { continue };
-            let block = plan.records.pieces[piece].payload_block;
+            let block = plan.records.payload_block(piece);
             if block == 0 {
                 continue; // The device is out of service.
             }
             outstanding += 1;
-            let tag = Tag { purpose: Purpose::Payload { job: key }, dev: write.addr.dev };
+            let tag = Tag { purpose: Purpose::Payload { job: key }, dev };
             let offset = self.store.config.payload_offset(block);
-            self.push_op(
-                tag,
-                OpKind::Write,
-                Stream::Log,
-                offset,
-                self.pool.slot_bytes() as u64,
-                Some(write.slot),
-            );
+            self.push_op(tag, OpKind::Write, Stream::Log, offset, length, Some(write.slot));
         }
-        outstanding
+        self.jobs.table[key].outstanding = outstanding;
     }
 
     /// A copy was written.
     pub(super) fn payload_done(&mut self, dev: DevIndex, key: Key<Job>, result: Result<(), IoFault>) {
         match result {
-            Ok(()) => self.flush.wrote(dev),
+            Ok(()) => self.board.flush.wrote(dev),
             Err(fault) => self.write_fault(dev, fault),
         }
         self.job_step_done(key, StepEnd::Done);
@@ -202,17 +173,64 @@ impl Engine {
         if planted(Planted::OverwriteUnflushed) {
             return self.issue_writes(key);
         }
-        let after = self.flush.want_after();
-        self.payload.settling.push_back((after, key));
+        let after = self.board.flush.want_after();
+        self.rings.settling.push_back((after, key));
+    }
+}
+
+/// Sees to it that what waits for room in the rings, or for the flush that makes its copies durable, goes on.
+pub(super) struct Payloads;
+
+impl Activity for Payloads {
+    /// Stages what has waited for room, and sees to it that room comes.
+    fn drive(&mut self, core: &mut Core) {
+        while let Some(&key) = core.rings.waiting.front() {
+            if !core.try_stage(key) {
+                if core.jobs.retired > core.board.flush.persisted() {
+                    core.board.flush.want_internal();
+                }
+                return;
+            }
+            core.rings.waiting.pop_front();
+        }
     }
 
-    /// Flush number `number` has ended: what it made durable may be written in place.
-    pub(super) fn payload_flushed(&mut self, number: u64) {
-        while let Some(&(after, key)) = self.payload.settling.front()
+    fn drive_frozen(&mut self, core: &mut Core) {
+        while let Some(key) = core.rings.waiting.pop_front() {
+            core.jobs.table[key].lost = true;
+            core.end_job(key);
+        }
+    }
+
+    /// What the flush made durable may be written in place.
+    fn flushed(&mut self, core: &mut Core, number: u64) {
+        while let Some(&(after, key)) = core.rings.settling.front()
             && after < number
         {
-            self.payload.settling.pop_front();
-            self.issue_writes(key);
+            core.rings.settling.pop_front();
+            core.issue_writes(key);
         }
+    }
+
+    /// Its jobs count as such.
+    fn is_busy(&self, _core: &Core) -> bool {
+        false
+    }
+
+    fn deadline(&self, _core: &Core) -> Option<Deadline> {
+        None
+    }
+
+    fn mark(&self, core: &Core) -> Mark {
+        mark([count(core.rings.waiting.len()), count(core.rings.settling.len())])
+    }
+
+    fn waits_for_buffers(&self, _core: &Core) -> bool {
+        false
+    }
+
+    fn left_undone(&self, core: &Core) -> Option<&'static str> {
+        let waits = !core.rings.waiting.is_empty() || !core.rings.settling.is_empty();
+        waits.then_some("a write that waits for its copies")
     }
 }

@@ -2,9 +2,10 @@
 
 use super::cover::{Heal, Parent};
 use super::job::{Judged, StepEnd};
+use super::lock::{Mode, Pending};
 use super::request::Request;
-use super::tag::{Purpose, Tag};
-use super::{Engine, EngineError, Mode, Pending, Work};
+use super::{Core, EngineError, Work};
+use super::{Purpose, Tag};
 use crate::plan::{Piece, Word};
 use crate::planted::{Planted, planted};
 use crate::scheme::{ChunkWrite, Located};
@@ -32,7 +33,7 @@ pub(super) struct ReadOp {
     ticket: Option<u64>,
 }
 
-impl Engine {
+impl Core {
     /// Starts the read of a chunk of a request.
     pub(super) fn start_read(&mut self, request: Key<Request>, lcn: Lcn, slot: Slot) {
         if let Some(cached) = self.cache.slot_of(lcn)
@@ -62,20 +63,20 @@ impl Engine {
 
     /// A read not issued yet.
     pub(super) fn take_read(&mut self, lcn: Lcn, slot: Slot, wanted: Wanted) -> Key<ReadOp> {
-        self.reads.insert(ReadOp { lcn, slot, wanted, at: None, ticket: None })
+        self.reads.table.insert(ReadOp { lcn, slot, wanted, at: None, ticket: None })
     }
 
     /// Reads the newest version of the chunk.
     pub(super) fn issue_read(&mut self, key: Key<ReadOp>) {
-        let (lcn, slot) = (self.reads[key].lcn, self.reads[key].slot);
+        let (lcn, slot) = (self.reads.table[key].lcn, self.reads.table[key].slot);
         match self.scheme.locate(&self.store, lcn) {
             Located::Zero => {
                 self.pool.bytes_mut(slot).fill(0);
                 self.finish_read(key, None);
             }
             Located::At { piece, word } => {
-                self.reads[key].at = Some((piece, word));
-                self.reads[key].ticket = Some(self.tickets.issue());
+                self.reads.table[key].at = Some((piece, word));
+                self.reads.table[key].ticket = Some(self.reads.tickets.issue());
                 if self.health.is_readable(piece.addr) {
                     let tag = Tag { purpose: Purpose::Read { read: key }, dev: piece.addr.dev };
                     self.push_chunk_op(tag, OpKind::Read, Stream::Data, piece.addr, slot);
@@ -88,20 +89,21 @@ impl Engine {
 
     /// The device answered.
     pub(super) fn read_done(&mut self, key: Key<ReadOp>, result: Result<(), IoFault>) {
-        let (piece, word) = self.reads[key].at.expect("an issued read knows where it reads");
-        let slot = self.reads[key].slot;
+        let (piece, word) = self.reads.table[key].at.expect("an issued read knows where it reads");
+        let slot = self.reads.table[key].slot;
         if self.verify_read(piece.addr, piece.crc, slot, result) == Judged::Good {
             return self.finish_read(key, None);
         }
-        // The code word may have been dissolved meanwhile; the chunk itself stays put while the ticket is out.
-        match self.scheme.locate(&self.store, self.reads[key].lcn) {
+        // The code word may have been dissolved meanwhile; the chunk itself stays put while the ticket is
+        // out.
+        match self.scheme.locate(&self.store, self.reads.table[key].lcn) {
             Located::At { piece: now, word: now_word } if now.addr == piece.addr => {
                 debug_assert!(now_word == word || now.crc == piece.crc);
                 self.start_cover(Parent::Read { read: key }, now_word, now, slot, Heal::Yes);
             }
             Located::At { .. } | Located::Zero => {
-                if let Some(ticket) = self.reads[key].ticket.take() {
-                    self.tickets.finish(ticket);
+                if let Some(ticket) = self.reads.table[key].ticket.take() {
+                    self.reads.tickets.finish(ticket);
                 }
                 self.issue_read(key);
             }
@@ -110,10 +112,10 @@ impl Engine {
 
     /// The chunk is in its slot, or lost.
     pub(super) fn finish_read(&mut self, key: Key<ReadOp>, error: Option<EngineError>) {
-        if let Some(ticket) = self.reads[key].ticket.take() {
-            self.tickets.finish(ticket);
+        if let Some(ticket) = self.reads.table[key].ticket.take() {
+            self.reads.tickets.finish(ticket);
         }
-        let ReadOp { lcn, slot, wanted, at, .. } = self.reads.remove(key);
+        let ReadOp { lcn, slot, wanted, at, .. } = self.reads.table.remove(key);
         self.note_read(lcn, at.map(|(piece, _)| piece.addr), error.is_none());
         match wanted {
             Wanted::Request { request, locked } => {
@@ -135,7 +137,7 @@ impl Engine {
 
     /// The cover gave the chunk, or could not.
     pub(super) fn read_covered(&mut self, key: Key<ReadOp>, end: StepEnd) {
-        let lcn = self.reads[key].lcn;
+        let lcn = self.reads.table[key].lcn;
         let error = match end {
             StepEnd::Done => None,
             StepEnd::Lost => Some(EngineError::Unreadable { lcn }),

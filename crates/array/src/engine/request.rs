@@ -2,7 +2,7 @@
 
 use super::cache::After;
 use super::zero::Edge;
-use super::{Engine, SyncPolicy};
+use super::{Core, SyncPolicy};
 use crate::planted::{Planted, planted};
 use crate::scheme::{ChunkWrite, Journaling, Origin};
 use block::slab::Key;
@@ -126,12 +126,12 @@ pub struct Request {
     pub(super) since_ns: u64,
 }
 
-impl Engine {
+impl Core {
     fn check(&self, offset_bytes: u64, length_bytes: u64) -> Result<(), EngineError> {
         if !offset_bytes.is_multiple_of(SECTOR_BYTES) || !length_bytes.is_multiple_of(SECTOR_BYTES) {
             return Err(EngineError::Unaligned { offset_bytes, length_bytes });
         }
-        let volume_bytes = self.volume_bytes();
+        let volume_bytes = self.store.config.volume_bytes();
         match offset_bytes.checked_add(length_bytes) {
             Some(end) if end <= volume_bytes => Ok(()),
             _ => Err(EngineError::OutOfRange { offset_bytes, length_bytes, volume_bytes }),
@@ -159,10 +159,10 @@ impl Engine {
         self.requests.insert(Request { tag, remaining: remaining as u32, error: None, durable, since_ns })
     }
 
-    /// Writes `length_bytes` at `offset_bytes`. `slots` holds one slot per chunk touched, the payload at the place it
-    /// has within its chunk. The slots are the engine's until the request is done, and hold whatever it left in them then.
-    /// With `durable` it is answered only when it would survive a power cut.
-    pub fn write(
+    /// Writes `length_bytes` at `offset_bytes`. `slots` holds one slot per chunk touched, the payload at the
+    /// place it has within its chunk. The slots are the engine's until the request is done, and hold whatever
+    /// it left in them then. With `durable` it is answered only when it would survive a power cut.
+    pub(super) fn write(
         &mut self,
         tag: u64,
         offset_bytes: u64,
@@ -187,8 +187,9 @@ impl Engine {
         self.stats.user_chunks_written += slots.len() as u64;
     }
 
-    /// Reads `length_bytes` at `offset_bytes` into `slots`, one per chunk touched; whole chunks are filled in.
-    pub fn read(&mut self, tag: u64, offset_bytes: u64, length_bytes: u64, slots: &[Slot]) {
+    /// Reads `length_bytes` at `offset_bytes` into `slots`, one per chunk touched; whole chunks are filled
+    /// in.
+    pub(super) fn read(&mut self, tag: u64, offset_bytes: u64, length_bytes: u64, slots: &[Slot]) {
         if let Err(error) = self.check(offset_bytes, length_bytes) {
             return self.finish(Done { tag, result: Err(error) });
         }
@@ -204,14 +205,15 @@ impl Engine {
     }
 
     /// Makes every write answered so far durable.
-    pub fn flush(&mut self, tag: u64) {
+    pub(super) fn flush(&mut self, tag: u64) {
         let request = self.open(tag, 0, true);
         self.after_cache(After::Flush(request));
     }
 
-    /// Makes a range read as zeros and frees its space. Edges that cover a chunk in part are written as zeros, for which
-    /// `slots` must hold two different slots; the engine takes the rest of the range without buffers.
-    pub fn zero(
+    /// Makes a range read as zeros and frees its space. Edges that cover a chunk in part are written as
+    /// zeros, for which `slots` must hold two different slots; the engine takes the rest of the range without
+    /// buffers.
+    pub(super) fn zero(
         &mut self,
         tag: u64,
         offset_bytes: u64,
@@ -264,8 +266,8 @@ impl Engine {
         }
         match (request.error, request.durable) {
             // Payload and record were durable before anything was written in place.
-            (None, true) if self.journaling == Journaling::BeforeWrites => self.close(key, Ok(())),
-            (None, true) if !planted(Planted::AnswerBeforeFlush) => self.flush.want(key),
+            (None, true) if self.jobs.journaling == Journaling::BeforeWrites => self.close(key, Ok(())),
+            (None, true) if !planted(Planted::AnswerBeforeFlush) => self.board.flush.want(key),
             (None, _) => self.close(key, Ok(())),
             (Some(error), _) => self.close(key, Err(error)),
         }

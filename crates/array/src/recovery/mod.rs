@@ -66,7 +66,7 @@ fn assemble_on(
     // What an older state says of the chunks is not what they are.
     let was_clean = newest.clean && lost.is_none();
     let restart = Restart { was_clean, dirty_degraded: arrangement.dirty_degraded };
-    scheme.may_start(&health, restart)?;
+    scheme::may_start(&store.config, &health, restart)?;
     complete_superblocks(devices, &mut health, arrangement);
     let mut published = newest.config_seq;
     if arrangement.members[..] != newest.members[..arrangement.members.len()] {
@@ -85,7 +85,7 @@ fn assemble_on(
     let journal = (&loaded, found, flushed);
     let replayed =
         replay::replay(devices, &mut health, newest.array, &mut store, &mut *scheme, journal, &mut report)?;
-    scheme.recover(&mut store, devices, &mut health, restart, &mut report)?;
+    scheme::recover(&mut *scheme, &mut store, devices, &mut health, restart, &mut report)?;
     store.forget_space();
     claim_space(&mut store, &*scheme, loaded.place.number, Some(replayed.last_seq))?;
     replayed.frontiers.iter().zip(&mut store.spaces).for_each(|(&chunk, space)| space.set_frontier(chunk));

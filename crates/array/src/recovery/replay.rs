@@ -11,8 +11,9 @@ use crate::planted::{Planted, planted};
 use crate::restart::{AssembleError, RecoveryReport, flush_all, write_or_fail};
 use crate::scheme::{InPlaceProgress, Scheme};
 use crate::store::Store;
-use block::{ChunkAddr, ChunkIndex, DevIndex, DeviceSet, Seq, StripeId};
-use format::{ArrayUuid, Frame, LogMember, Record, RecordRef};
+use block::{ChunkAddr, ChunkIndex, DeviceSet, Seq, StripeId};
+use format::record::{CodeIndex, Evidence, Home, NewChunk};
+use format::{ArrayUuid, Frame, RecordRef};
 use std::collections::HashMap;
 
 /// Where replay ended.
@@ -52,7 +53,7 @@ pub(super) fn replay(
     copies.secure(replay.devices, replay.health, replay.store, &frames, source);
     let mut next = loaded.through.next();
     'frames: for frame in frames.values() {
-        for (seq, record) in (frame.first_seq.get()..).map(Seq::new).zip(&frame.records) {
+        for (seq, record) in (frame.first_seq.get()..).map(Seq::new).zip(frame.records.iter()) {
             if seq < next {
                 continue;
             }
@@ -63,7 +64,8 @@ pub(super) fn replay(
             replay.one(scheme, seq, record, seq <= flushed)?;
         }
     }
-    // What lies behind a gap, its frame on no member, is known durable only up to `flushed`: then the operator was asked.
+    // What lies behind a gap, its frame on no member, is known durable only up to `flushed`: then
+    // the operator was asked.
     replay.report.dropped += (last_seq.get() + 1).saturating_sub(next.get().max(flushed.get() + 1));
     flush_all(replay.devices, replay.health);
     Ok(Replayed { last_seq: last_seq.max(flushed), frontiers: replay.frontiers })
@@ -75,20 +77,20 @@ impl Replay<'_> {
         &mut self,
         scheme: &mut dyn Scheme,
         seq: Seq,
-        record: &Record,
+        record: RecordRef<'_>,
         durable: bool,
     ) -> Result<(), AssembleError> {
         self.report.replayed += 1;
-        let sane = self.takes_free_chunks(record.as_ref());
+        let sane = self.takes_free_chunks(record);
         let whole = sane
             && (durable || planted(Planted::ApplyUnverified) || {
                 self.report.verified += 1;
-                scheme.accepts(self.store, record.as_ref()) && self.arrived(scheme, seq, record.as_ref())
+                scheme.accepts(self.store, record) && self.arrived(scheme, seq, record)
             });
-        let applied = whole && scheme.apply(self.store, seq, record.as_ref()).is_ok();
-        self.settle_space(record.as_ref(), applied);
+        let applied = whole && scheme.apply(self.store, seq, record).is_ok();
+        self.settle_space(record, applied);
         if applied {
-            self.note_frontier(record.as_ref());
+            self.note_frontier(record);
         } else if durable {
             return Err(Inconsistency::Record(seq).into());
         } else {
@@ -98,46 +100,38 @@ impl Replay<'_> {
     }
 
     fn note_in_place(&mut self, frame: &Frame) {
-        for (seq, record) in (frame.first_seq.get()..).map(Seq::new).zip(&frame.records) {
-            if let Record::InPlace { stripe, .. } | Record::Delta { stripe, .. } = record {
-                let last = self.in_place.entry(*stripe).or_insert(seq);
+        for (seq, record) in (frame.first_seq.get()..).map(Seq::new).zip(frame.records.iter()) {
+            if let Some(stripe) = record.overwrites() {
+                let last = self.in_place.entry(stripe).or_insert(seq);
                 *last = seq.max(*last);
             }
         }
     }
 
-    /// The chunks that a record of an out-of-place scheme writes to.
-    fn new_chunks(&self, record: RecordRef<'_>) -> Vec<ChunkAddr> {
-        let layout = &self.store.layout;
-        let k = self.store.config.geometry.data_count();
-        let at = |stripe, column, &chunk: &ChunkIndex| ChunkAddr::new(layout.device(stripe, column), chunk);
-        let mut chunks: Vec<ChunkAddr> = match record {
-            RecordRef::LogStripe { members, .. } => {
-                members.iter().map(|m| ChunkAddr::new(layout.device_of(m.lcn), m.chunk)).collect()
-            }
-            RecordRef::FullStripe { stripe, chunks, .. } => chunks
-                .iter()
-                .take(self.store.main_count())
-                .enumerate()
-                .map(|(i, c)| at(stripe, i, c))
-                .collect(),
-            RecordRef::Commit { stripe, parity, .. } => {
-                let rows = parity.iter().take(self.store.main_count() - k).enumerate();
-                rows.map(|(row, c)| at(stripe, k + row, c)).collect()
-            }
-            // A short stripe, too, takes the row on every device.
-            RecordRef::Elastic { row, .. } => (0..self.store.main_count() as u16)
-                .map(|dev| ChunkAddr::new(DevIndex::new(dev), ChunkIndex::new(row.saturating_add(1))))
-                .collect(),
-            RecordRef::Zero { .. } | RecordRef::InPlace { .. } | RecordRef::Delta { .. } => Vec::new(),
+    /// Where a chunk of a record is.
+    fn address(&self, NewChunk { home, chunk, .. }: NewChunk) -> ChunkAddr {
+        let dev = match home {
+            Home::OfChunk(lcn) => self.store.layout.device_of(lcn),
+            Home::OfColumn(stripe, column) => self.store.layout.device(stripe, column),
+            Home::OfLog(row) => self.store.log_device(row),
         };
+        ChunkAddr::new(dev, chunk)
+    }
+
+    /// The chunks of main devices that a record takes.
+    fn taken_chunks(&self, record: RecordRef<'_>) -> Vec<ChunkAddr> {
+        let mut chunks = Vec::new();
+        record.new_chunks(&self.store.config.geometry, |new| match new.home {
+            Home::OfLog(_) => {}
+            Home::OfChunk(_) | Home::OfColumn(..) => chunks.push(self.address(new)),
+        });
         chunks.retain(|addr| !addr.chunk.is_none());
         chunks
     }
 
     /// Whether a record writes to free chunks only, each once: all others are forged or damaged.
     fn takes_free_chunks(&self, record: RecordRef<'_>) -> bool {
-        let chunks = self.new_chunks(record);
+        let chunks = self.taken_chunks(record);
         let free = |addr: &ChunkAddr| {
             let space = &self.store.spaces[addr.dev.index()];
             addr.chunk.get() <= space.chunk_count() && !space.is_used(addr.chunk)
@@ -145,10 +139,11 @@ impl Replay<'_> {
         chunks.iter().enumerate().all(|(i, addr)| free(addr) && !chunks[..i].contains(addr))
     }
 
-    /// Keeps the space as it was live: what an applied record took is used, what it freed may be taken by a later one.
+    /// Keeps the space as it was live: what an applied record took is used, what it freed may be
+    /// taken by a later one.
     fn settle_space(&mut self, record: RecordRef<'_>, applied: bool) {
         if applied {
-            for addr in self.new_chunks(record) {
+            for addr in self.taken_chunks(record) {
                 self.store.spaces[addr.dev.index()].claim(addr.chunk);
             }
             for run in std::mem::take(&mut self.store.freed) {
@@ -163,63 +158,60 @@ impl Replay<'_> {
         self.store.freed.clear();
     }
 
+    /// Allocation continues behind the newest chunk that was placed wherever there was room.
     fn note_frontier(&mut self, record: RecordRef<'_>) {
-        if let RecordRef::LogStripe { members, .. } = record {
-            for LogMember { lcn, chunk, .. } in members {
-                self.frontiers[self.store.layout.device_of(*lcn).index()] = chunk.get() + 1;
+        let Self { store, frontiers, .. } = self;
+        record.new_chunks(&store.config.geometry, |new| {
+            if let Home::OfChunk(lcn) = new.home {
+                frontiers[store.layout.device_of(lcn).index()] = new.chunk.get() + 1;
             }
-        }
+        });
     }
 
     /// Whether what a record speaks of is all there, or can be made whole from the rest, which is then done.
     fn arrived(&mut self, scheme: &mut dyn Scheme, seq: Seq, record: RecordRef<'_>) -> bool {
-        let width = self.store.code.width_max();
-        let k = self.store.config.geometry.data_count();
-        let mut pieces: Vec<Piece> = Vec::new();
-        match record {
-            RecordRef::LogStripe { log_block, log_crcs, members } => {
-                pieces.extend(members.iter().enumerate().map(|(index, member)| {
-                    let addr = ChunkAddr::new(self.store.layout.device_of(member.lcn), member.chunk);
-                    Piece { index, addr, crc: member.crc }
-                }));
-                pieces.extend(log_crcs.iter().enumerate().map(|(row, &crc)| {
-                    let addr = ChunkAddr::new(self.store.log_device(row), log_block);
-                    Piece { index: width + row, addr, crc }
-                }));
-                self.make_whole(&pieces, members.len())
+        match record.evidence() {
+            Evidence::Record => true,
+            Evidence::CodeWord => {
+                let (pieces, data_count) = self.pieces_of(record);
+                self.make_whole(&pieces, data_count)
             }
-            RecordRef::FullStripe { stripe, chunks, crcs } => {
-                pieces.extend(chunks.iter().zip(crcs).enumerate().map(|(column, (&chunk, &crc))| {
-                    let addr = ChunkAddr::new(self.store.layout.device(stripe, column), chunk);
-                    Piece { index: if column < k { column } else { width + column - k }, addr, crc }
-                }));
-                self.make_whole(&pieces, k)
-            }
-            RecordRef::Commit { stripe, parity, parity_crcs, .. } => {
+            Evidence::EachChunk => {
+                let (pieces, _) = self.pieces_of(record);
                 let mut buffer = self.buffer();
-                parity.iter().zip(parity_crcs).enumerate().all(|(row, (&chunk, &crc))| {
-                    let addr = ChunkAddr::new(self.store.layout.device(stripe, k + row), chunk);
-                    chunk.is_none() || !self.health.is_readable(addr) || self.read(addr, crc, &mut buffer)
+                pieces.iter().all(|piece| {
+                    !self.health.is_readable(piece.addr) || self.read(piece.addr, piece.crc, &mut buffer)
                 })
             }
-            RecordRef::Elastic { row, members, crcs, .. } => {
-                let stripe = StripeId::new(row.into());
-                pieces.extend(crcs.iter().enumerate().map(|(i, &crc)| {
-                    let parity = i.checked_sub(members.len());
-                    let (column, index) = parity.map_or((i, i), |parity| (k + parity, width + parity));
-                    let addr =
-                        ChunkAddr::new(self.store.layout.device(stripe, column), ChunkIndex::new(row + 1));
-                    Piece { index, addr, crc }
-                }));
-                self.make_whole(&pieces, members.len())
-            }
-            RecordRef::Zero { .. } => true,
-            RecordRef::InPlace { stripe, .. } | RecordRef::Delta { stripe, .. } => {
-                let later = self.in_place.get(&stripe).is_some_and(|&last| last > seq);
+            Evidence::Overwritten => {
+                let last = record.overwrites().and_then(|stripe| self.in_place.get(&stripe));
+                let later = last.is_some_and(|&last| last > seq);
                 let progress = if later { InPlaceProgress::Ended } else { InPlaceProgress::Unknown };
-                scheme.redo(self.store, self.devices, self.health, record, progress, &mut self.report.healed)
+                let (devices, health) = (&mut *self.devices, &mut *self.health);
+                let healed = &mut self.report.healed;
+                scheme
+                    .in_place()
+                    .is_some_and(|scheme| scheme.redo(self.store, devices, health, record, progress, healed))
             }
         }
+    }
+
+    /// What a record has written, as a code word; and how many of the pieces are data.
+    fn pieces_of(&self, record: RecordRef<'_>) -> (Vec<Piece>, usize) {
+        let width = self.store.code.width_max();
+        let (mut pieces, mut data_count) = (Vec::new(), 0);
+        record.new_chunks(&self.store.config.geometry, |new| {
+            let Some((index, crc)) = new.content else { return };
+            let index = match index {
+                CodeIndex::Data(index) => {
+                    data_count += 1;
+                    index
+                }
+                CodeIndex::Parity(row) => width + row,
+            };
+            pieces.push(Piece { index, addr: self.address(new), crc });
+        });
+        (pieces, data_count)
     }
 
     fn buffer(&self) -> Vec<u8> {

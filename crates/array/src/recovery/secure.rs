@@ -10,7 +10,7 @@ use crate::health::Health;
 use crate::restart::{flush_all, is_present, write_or_fail};
 use crate::store::Store;
 use block::{DevIndex, DeviceSet, META_BYTES, Seq};
-use format::{ArrayUuid, Frame, FrameBuilder, FrameStamp, Record};
+use format::{ArrayUuid, Frame, FrameBuilder, FrameStamp};
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// Where frames were found that recovery needs.
@@ -49,10 +49,7 @@ impl Copies {
     ) {
         let in_place = |frame: &&Frame| {
             let end = frame.first_seq.get() + frame.records.len() as u64;
-            let writes = frame
-                .records
-                .iter()
-                .any(|record| matches!(record, Record::InPlace { .. } | Record::Delta { .. }));
+            let writes = frame.records.iter().any(|record| record.overwrites().is_some());
             writes && end > source.flushed.get() + 1
         };
         let mut any = false;
@@ -77,8 +74,8 @@ impl Copies {
         let absent = members().filter(|&dev| !is_present(health, dev)).count();
         let wanted = (store.config.geometry.parity_count() + 1).saturating_sub(absent);
         let mut builder = FrameBuilder::new();
-        for (seq, record) in (frame.first_seq.get()..).map(Seq::new).zip(&frame.records) {
-            if !builder.try_push(seq, record.as_ref()) {
+        for (seq, record) in (frame.first_seq.get()..).map(Seq::new).zip(frame.records.iter()) {
+            if !builder.try_push(seq, record) {
                 return; // Not reachable: the records come from a frame.
             }
         }

@@ -1,6 +1,6 @@
 //! Options of running schemes; only elastic ones have any.
 
-use format::{ArrayConfig, SchemeKind};
+use format::{ArrayConfig, SchemeKind, Waiting};
 use placement::{
     GcGroup, GcThreshold, HotnessKind, OptionError, Placement, PlacementKind, PlacementOptions, VictimKind,
 };
@@ -8,12 +8,13 @@ use placement::{
 /// How long a chunk waits at most for others to make a whole stripe, by default: eSAP's `P_wait` (W-39).
 pub const P_WAIT_NS_DEFAULT: u64 = 200_000_000;
 
-/// Bytes of a group by default at most: more than twice the largest of the papers (7.5 MB with 16 devices and erase blocks of
-/// 128 pages, H-52). The units of large devices are larger, and every group waits in memory.
+/// Bytes of a group by default at most: more than twice the largest of the papers (7.5 MB with 16
+/// devices and erase blocks of 128 pages, H-52). The units of large devices are larger, and every
+/// group waits in memory.
 pub const GROUP_BYTES_MAX: u64 = 16 << 20;
 
-/// What elastic schemes do with chunks of unlike lifetime, and when and what they collect. `None` is what the scheme of the
-/// array does by itself.
+/// What elastic schemes do with chunks of unlike lifetime, and when and what they collect. `None`
+/// is what the scheme of the array does by itself.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct SchemeOptions {
     /// Which chunks are written together; `elastic`: all, `was`: those of one hotness.
@@ -28,11 +29,11 @@ pub struct SchemeOptions {
     pub gc: VictimKind,
     /// Share of units in use from which on garbage is collected (W-22, A-16).
     pub gc_threshold: GcThreshold,
-    /// Chunks of one class that wait to be written together; `elastic`: one stripe, `was`: one unit (W-16), or an equal
-    /// part of it that takes at most [`GROUP_BYTES_MAX`].
+    /// Chunks of one class that wait to be written together; `elastic`: one stripe, `was`: one unit
+    /// (W-16), or an equal part of it that takes at most [`GROUP_BYTES_MAX`].
     pub group_chunks: Option<u32>,
-    /// How long one waits at most, in nanoseconds, `u64::MAX` = until idle time; `elastic`: [`P_WAIT_NS_DEFAULT`], `was`: until
-    /// idle time.
+    /// How long one waits at most, in nanoseconds, `u64::MAX` = until idle time; `elastic`:
+    /// [`P_WAIT_NS_DEFAULT`], `was`: until idle time.
     pub p_wait_ns: Option<u64>,
     /// Chunks that the placement `sepbit` remembers of late; 0 = those of a unit suffice.
     pub recent_entries: u64,
@@ -76,15 +77,18 @@ impl SchemeOptions {
         self.placement_options(config).build()
     }
 
+    /// Which chunks are written together in an array of that scheme.
+    pub fn used_placement(&self, scheme: SchemeKind) -> PlacementKind {
+        self.placement.unwrap_or(match scheme.facts().waiting {
+            Waiting::Unit => PlacementKind::Was,
+            Waiting::Stripe | Waiting::Cache | Waiting::Nowhere => PlacementKind::Single,
+        })
+    }
+
     /// What that policy is built from.
     pub(crate) fn placement_options(&self, config: &ArrayConfig) -> PlacementOptions {
         let chunk_count = config.stripe_count * config.geometry.data_count() as u64;
-        let kind = self.placement.unwrap_or(match config.scheme {
-            SchemeKind::Was => PlacementKind::Was,
-            SchemeKind::Elastic | SchemeKind::Raid | SchemeKind::Eplog | SchemeKind::ParityLog => {
-                PlacementKind::Single
-            }
-        });
+        let kind = self.used_placement(config.scheme);
         PlacementOptions {
             hotness: self.hotness,
             groups: self.groups,
@@ -98,19 +102,19 @@ impl SchemeOptions {
     /// Chunks that one class of an array of that configuration lets wait; 0 if its scheme has no classes.
     pub fn waiting_chunks(&self, config: &ArrayConfig) -> usize {
         let stripe = config.geometry.data_count();
-        let own = match config.scheme {
-            SchemeKind::Elastic => stripe,
-            SchemeKind::Was => stripe * group_rows(config),
-            SchemeKind::Raid | SchemeKind::Eplog | SchemeKind::ParityLog => return 0,
+        let own = match config.scheme.facts().waiting {
+            Waiting::Stripe => stripe,
+            Waiting::Unit => stripe * group_rows(config),
+            Waiting::Nowhere | Waiting::Cache => return 0,
         };
         self.group_chunks.map_or(own, |chunks| (chunks as usize).max(1))
     }
 
     /// How long a chunk waits at most; `None` is until idle time.
     pub fn wait_ns(&self, scheme: SchemeKind) -> Option<u64> {
-        let own = match scheme {
-            SchemeKind::Elastic => P_WAIT_NS_DEFAULT,
-            SchemeKind::Was | SchemeKind::Raid | SchemeKind::Eplog | SchemeKind::ParityLog => u64::MAX,
+        let own = match scheme.facts().waiting {
+            Waiting::Stripe => P_WAIT_NS_DEFAULT,
+            Waiting::Unit | Waiting::Cache | Waiting::Nowhere => u64::MAX,
         };
         Some(self.p_wait_ns.unwrap_or(own)).filter(|&ns| ns != u64::MAX)
     }

@@ -14,6 +14,7 @@ use array::{
     RESERVE_PERMILLE_ELASTIC, plan_config,
 };
 use block::{DevIndex, Geometry};
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
 use device::{Access, Members, UringOptions, UringSet};
 use format::{ArrayConfig, CodeKind, Consistency, LayoutKind, NAME_BYTES_MAX, SchemeKind};
@@ -32,8 +33,8 @@ pub struct Arguments {
     /// `parity-log` updates data in place and logs the change of the parity; `elastic` writes everything in new stripes and
     /// collects garbage, `was` does so with chunks that are updated often apart from the others. By default `eplog` if log devices
     /// are named, else `raid`.
-    #[arg(long, value_enum)]
-    scheme: Option<SchemeName>,
+    #[arg(long, value_parser = scheme_names())]
+    scheme: Option<SchemeKind>,
     /// Devices the array can lose without losing data; with `eplog` and `parity-log` also the number of log devices.
     #[arg(long, value_name = "M")]
     parity: usize,
@@ -80,15 +81,6 @@ pub struct Arguments {
     /// Print JSON.
     #[arg(long)]
     json: bool,
-}
-
-#[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
-enum SchemeName {
-    Eplog,
-    Raid,
-    ParityLog,
-    Elastic,
-    Was,
 }
 
 #[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
@@ -252,15 +244,16 @@ fn refuse_meaningless(arguments: &Arguments, scheme: SchemeKind) -> Result<(), F
 
 /// The scheme asked for, or the one that the devices suggest.
 fn scheme_of(arguments: &Arguments) -> SchemeKind {
-    match arguments.scheme {
-        Some(SchemeName::Eplog) => SchemeKind::Eplog,
-        Some(SchemeName::Raid) => SchemeKind::Raid,
-        Some(SchemeName::ParityLog) => SchemeKind::ParityLog,
-        Some(SchemeName::Elastic) => SchemeKind::Elastic,
-        Some(SchemeName::Was) => SchemeKind::Was,
-        None if arguments.log.is_empty() => SchemeKind::Raid,
-        None => SchemeKind::Eplog,
-    }
+    arguments.scheme.unwrap_or(match arguments.log.is_empty() {
+        true => SchemeKind::Raid,
+        false => SchemeKind::Eplog,
+    })
+}
+
+/// The names of the schemes, as they are offered.
+fn scheme_names() -> impl TypedValueParser<Value = SchemeKind> {
+    PossibleValuesParser::new(SchemeKind::OFFERED.iter().map(|scheme| scheme.name()))
+        .map(|name| name.parse().expect("only names of schemes are possible"))
 }
 
 fn check_name(name: &str) -> Result<(), Failure> {

@@ -10,7 +10,7 @@ use crate::open::{Candidate, look_at};
 use block::{ChunkIndex, DevIndex, Epoch, META_BYTES};
 use format::{
     ArrayConfig, ArrayUuid, BlockExpect, BodyCrc, CheckpointHeader, FormatError, Frame, FrameExpect,
-    ListItem, Page, PageExpect, PageKind, Record, Role, Superblock, decode_checkpoint_header, decode_frame,
+    ListItem, Page, PageExpect, PageKind, Role, Superblock, decode_checkpoint_header, decode_frame,
     decode_list, decode_page,
 };
 use std::collections::HashSet;
@@ -296,17 +296,4 @@ fn summarise(items: &[ListItem]) -> ListSummary {
         }
     }
     summary
-}
-
-/// What a record is called.
-pub fn record_name(record: &Record) -> &'static str {
-    match record {
-        Record::LogStripe { .. } => "log stripe",
-        Record::FullStripe { .. } => "full stripe",
-        Record::Commit { .. } => "commit",
-        Record::Zero { .. } => "zero",
-        Record::InPlace { .. } => "in place",
-        Record::Delta { .. } => "delta",
-        Record::Elastic { .. } => "elastic stripe",
-    }
 }

@@ -1,10 +1,11 @@
 //! An inspection as text and as JSON.
 
-use super::{Checkpoint, Inspection, Journal, record_name};
+use super::{Checkpoint, Inspection, Journal};
 use crate::describe::superblock_json;
 use crate::open::{member_name, shape};
 use crate::units::show_size;
-use format::{FormatError, Frame, Record, Role};
+use format::record::Part;
+use format::{FormatError, Frame, RecordRef, Role};
 use serde_json::{Value, json};
 use std::fmt::Write;
 
@@ -141,8 +142,8 @@ fn journal_text(out: &mut String, journal: &Journal, what: &str, detail: Detail)
                     frame.records.len()
                 ),
             );
-            for (seq, record) in (frame.first_seq.get()..).zip(&frame.records) {
-                line(out, format_args!("        {seq}: {}", record_text(record)));
+            for (seq, record) in (frame.first_seq.get()..).zip(frame.records.iter()) {
+                line(out, format_args!("        {seq}: {}", record.text()));
             }
         }
     }
@@ -154,57 +155,14 @@ fn last_seq(frame: &Frame) -> u64 {
 
 fn record_counts(journal: &Journal) -> Vec<(&'static str, u64)> {
     let mut counts: Vec<(&'static str, u64)> = Vec::new();
-    for record in journal.frames.iter().flat_map(|frame| &frame.records) {
-        let name = record_name(record);
+    for record in journal.frames.iter().flat_map(|frame| frame.records.iter()) {
+        let name = record.name();
         match counts.iter_mut().find(|(other, _)| *other == name) {
             Some((_, count)) => *count += 1,
             None => counts.push((name, 1)),
         }
     }
     counts
-}
-
-fn record_text(record: &Record) -> String {
-    let numbers =
-        |list: &[block::ChunkIndex]| list.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ");
-    let columns = |pieces: &[format::InPlacePiece]| {
-        pieces.iter().map(|piece| piece.column.to_string()).collect::<Vec<_>>().join(" ")
-    };
-    match record {
-        Record::LogStripe { log_block, members, .. } => {
-            let members: Vec<String> =
-                members.iter().map(|member| format!("lcn {} at {}", member.lcn, member.chunk)).collect();
-            format!("log stripe at log block {log_block}: {}", members.join(", "))
-        }
-        Record::FullStripe { stripe, chunks, .. } => {
-            format!("full stripe {stripe}: chunks {}", numbers(chunks))
-        }
-        Record::Commit { stripe, data, parity, .. } => {
-            format!("commit of stripe {stripe}: data {}, parity {}", numbers(data), numbers(parity))
-        }
-        Record::Zero { first, count } => format!("zero: {count} chunks from lcn {first}"),
-        Record::InPlace { stripe, pieces } => {
-            format!("in place: stripe {stripe}, columns {}", columns(pieces))
-        }
-        Record::Delta { stripe, whole, log_block, pieces, .. } => {
-            let logged = if *whole { "parity" } else { "change of parity" };
-            format!(
-                "delta: stripe {stripe}, columns {} in place, {logged} at log block {log_block}",
-                columns(pieces)
-            )
-        }
-        Record::Elastic { row, class, members, .. } => {
-            let members: Vec<String> = members.iter().map(elastic_member_text).collect();
-            format!("elastic stripe in row {row}, class {class}: {}", members.join(", "))
-        }
-    }
-}
-
-fn elastic_member_text(member: &format::ElasticMember) -> String {
-    match member.from {
-        0 => format!("lcn {}", member.lcn),
-        from => format!("lcn {} moved from place {from}", member.lcn),
-    }
 }
 
 /// The inspection as JSON.
@@ -257,10 +215,8 @@ fn checkpoint_json(checkpoint: &Checkpoint) -> Value {
 }
 
 fn journal_json(journal: &Journal, detail: Detail) -> Value {
-    let records: serde_json::Map<String, Value> = record_counts(journal)
-        .into_iter()
-        .map(|(name, count)| (name.replace(' ', "_"), json!(count)))
-        .collect();
+    let records: serde_json::Map<String, Value> =
+        record_counts(journal).into_iter().map(|(name, count)| (json_name(name), json!(count))).collect();
     let frames: Vec<Value> = match detail {
         Detail::Summary => Vec::new(),
         Detail::Records => journal.frames.iter().map(frame_json).collect(),
@@ -286,58 +242,22 @@ fn frame_json(frame: &Frame) -> Value {
     })
 }
 
-fn record_json(record: &Record) -> Value {
-    let numbers = |list: &[block::ChunkIndex]| list.iter().map(|chunk| chunk.get()).collect::<Vec<_>>();
-    match record {
-        Record::LogStripe { log_block, log_crcs, members } => json!({
-            "kind": "log_stripe",
-            "log_block": log_block.get(),
-            "log_crcs": log_crcs,
-            "members": members.iter().map(|member| json!({
-                "lcn": member.lcn.get(), "chunk": member.chunk.get(), "crc": member.crc,
-            })).collect::<Vec<_>>(),
-        }),
-        Record::FullStripe { stripe, chunks, crcs } => json!({
-            "kind": "full_stripe", "stripe": stripe.get(), "chunks": numbers(chunks), "crcs": crcs,
-        }),
-        Record::Commit { stripe, data, parity, parity_crcs } => json!({
-            "kind": "commit",
-            "stripe": stripe.get(),
-            "data": numbers(data),
-            "parity": numbers(parity),
-            "parity_crcs": parity_crcs,
-        }),
-        Record::Zero { first, count } => json!({ "kind": "zero", "first": first.get(), "count": count }),
-        Record::InPlace { stripe, pieces } => json!({
-            "kind": "in_place",
-            "stripe": stripe.get(),
-            "pieces": pieces_json(pieces),
-        }),
-        Record::Delta { stripe, whole, log_block, log_crcs, pieces } => json!({
-            "kind": "delta",
-            "stripe": stripe.get(),
-            "whole": whole,
-            "log_block": log_block.get(),
-            "log_crcs": log_crcs,
-            "pieces": pieces_json(pieces),
-        }),
-        Record::Elastic { row, class, members, crcs } => json!({
-            "kind": "elastic_stripe",
-            "row": row,
-            "class": class,
-            "members": members.iter().map(|member| json!({
-                "lcn": member.lcn.get(), "from": member.from,
-            })).collect::<Vec<_>>(),
-            "crcs": crcs,
-        }),
-    }
+fn record_json(record: RecordRef<'_>) -> Value {
+    let numbers = |item: Vec<(&str, u64)>| -> Value {
+        item.into_iter().map(|(name, number)| (name.to_owned(), json!(number))).collect()
+    };
+    let value = |part: Part| match part {
+        Part::Number(number) => json!(number),
+        Part::Flag(flag) => json!(flag),
+        Part::Numbers(list) => json!(list),
+        Part::Items(items) => items.into_iter().map(numbers).collect(),
+    };
+    let kind = ("kind".to_owned(), json!(json_name(record.name())));
+    let parts = record.parts().into_iter().map(|(name, part)| (name.to_owned(), value(part)));
+    std::iter::once(kind).chain(parts).collect()
 }
 
-fn pieces_json(pieces: &[format::InPlacePiece]) -> Value {
-    let piece = |piece: &format::InPlacePiece| {
-        json!({
-            "column": piece.column, "crc": piece.crc, "payload_block": piece.payload_block,
-        })
-    };
-    pieces.iter().map(piece).collect()
+/// A record's kind as a key or a value of JSON.
+fn json_name(name: &str) -> String {
+    name.replace(' ', "_")
 }

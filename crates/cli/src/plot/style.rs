@@ -85,10 +85,6 @@ pub const STYLES: [Style; 8] = [
 pub const BENEATH: Style =
     Style { colour: "#ffffff", hatch: "M0,6L6,0", ink: "#bdbdbd", dash: "1 1", marker: "M-2.4,0H2.4" };
 
-/// The schemes, in the order of their styles, so that a scheme looks alike in all figures.
-const SCHEMES: [SchemeKind; 5] =
-    [SchemeKind::Eplog, SchemeKind::Raid, SchemeKind::ParityLog, SchemeKind::Elastic, SchemeKind::Was];
-
 /// The schemes, in the order in which papers list them: what is improved on comes first.
 const LISTED: [SchemeKind; 5] =
     [SchemeKind::Raid, SchemeKind::ParityLog, SchemeKind::Eplog, SchemeKind::Elastic, SchemeKind::Was];
@@ -98,9 +94,9 @@ pub fn scheme_rank(name: &str) -> Option<usize> {
     LISTED.iter().position(|scheme| scheme.name() == name)
 }
 
-/// The style of each of these names: if all are schemes, that of the scheme.
+/// The style of each of these names: if all are schemes, that of the scheme, which looks alike in all figures.
 pub fn of(names: &[String]) -> Vec<&'static Style> {
-    let scheme = |name: &String| SCHEMES.iter().position(|scheme| scheme.name() == *name);
+    let scheme = |name: &String| SchemeKind::OFFERED.iter().position(|scheme| scheme.name() == *name);
     let schemes: Option<Vec<usize>> = names.iter().map(scheme).collect();
     let indexes = schemes.unwrap_or_else(|| (0..names.len()).collect());
     indexes.iter().map(|index| &STYLES[index % STYLES.len()]).collect()

@@ -1,7 +1,8 @@
 //! Tests of frames and the records in them.
 
 use super::*;
-use crate::{ElasticMember, InPlacePiece, LogMember};
+use crate::record::{Commit, Delta, Elastic, FullStripe, InPlace, LogStripe, Zero};
+use crate::{ElasticMember, InPlacePiece, LogMember, StripeChunk};
 use block::{ChunkIndex, Lcn, StripeId};
 
 fn stamp() -> FrameStamp {
@@ -21,56 +22,88 @@ fn expect() -> FrameExpect {
     FrameExpect { array, epoch, nonce, dev, block }
 }
 
-fn chunks(count: u32) -> Vec<ChunkIndex> {
-    (1..=count).map(ChunkIndex::new).collect()
+fn chunk(chunk: u32, crc: u32) -> StripeChunk {
+    StripeChunk { chunk: ChunkIndex::new(chunk), crc }
 }
 
-fn one_of_each() -> Vec<Record> {
-    vec![
-        Record::LogStripe {
-            log_block: ChunkIndex::new(8),
-            log_crcs: vec![1, u32::MAX],
-            members: vec![
-                LogMember { lcn: Lcn::new((1 << 48) - 1), chunk: ChunkIndex::new(u32::MAX), crc: 5 },
-                LogMember { lcn: Lcn::new(0), chunk: ChunkIndex::new(1), crc: 6 },
-            ],
-        },
-        Record::FullStripe {
-            stripe: StripeId::new(0x0102_0304_0506),
-            chunks: chunks(3),
-            crcs: vec![7, 8, 9],
-        },
-        Record::Commit {
-            stripe: StripeId::new(1),
-            data: vec![ChunkIndex::NONE, ChunkIndex::new(4)],
-            parity: chunks(1),
-            parity_crcs: vec![10],
-        },
-        Record::Zero { first: Lcn::new(11), count: 12 },
-        Record::InPlace {
-            stripe: StripeId::new(13),
-            pieces: vec![InPlacePiece { column: 254, crc: 14, payload_block: 15 }],
-        },
-        Record::Delta {
-            stripe: StripeId::new(16),
-            whole: true,
-            log_block: ChunkIndex::new(17),
-            log_crcs: vec![18],
-            pieces: vec![InPlacePiece { column: 0, crc: 19, payload_block: 20 }],
-        },
-        Record::Elastic {
-            row: u32::MAX,
-            class: 21,
-            members: vec![ElasticMember { lcn: Lcn::new(u32::MAX.into()), from: 22 }],
-            crcs: vec![23, 24, 25],
-        },
-    ]
+fn log_stripe(records: &mut RecordBuf, log_crcs: &[u32], members: &[LogMember]) {
+    let at = LogStripe::begin(records, ChunkIndex::new(8), log_crcs.len());
+    members.iter().for_each(|&member| {
+        LogStripe::push(records, member);
+    });
+    log_crcs.iter().enumerate().for_each(|(row, &crc)| records.set_crc(at.at(row), crc));
 }
 
-fn sealed(records: &[Record]) -> Vec<u8> {
+fn full_stripe(records: &mut RecordBuf, columns: u32) {
+    FullStripe::begin(records, StripeId::new(0x0102_0304_0506));
+    (1..=columns).for_each(|column| {
+        FullStripe::push(records, chunk(column, column + 6));
+    });
+}
+
+fn commit(records: &mut RecordBuf, data: u32, parity: u32) {
+    Commit::begin(records, StripeId::new(1));
+    (0..data).for_each(|column| Commit::push_data(records, ChunkIndex::new(4 * column)));
+    (0..parity).for_each(|row| {
+        Commit::push_parity(records, chunk(row + 1, 10));
+    });
+}
+
+fn pieces(count: u16) -> impl Iterator<Item = InPlacePiece> {
+    (0..count).map(|column| InPlacePiece { column, crc: 14, payload_block: u32::from(column) })
+}
+
+fn in_place(records: &mut RecordBuf, count: u16) {
+    InPlace::begin(records, StripeId::new(13));
+    pieces(count).for_each(|piece| {
+        InPlace::push(records, piece);
+    });
+}
+
+fn delta(records: &mut RecordBuf, log_count: usize, count: u16) {
+    let at = Delta::begin(records, StripeId::new(16), true, log_count);
+    records.set_crc(at.at(0), 18);
+    pieces(count).for_each(|piece| {
+        Delta::push(records, piece);
+    });
+    records.set_log_block(records.len() - 1, ChunkIndex::new(17));
+}
+
+fn elastic(records: &mut RecordBuf, members: usize, parities: usize) {
+    Elastic::begin(records, u32::MAX, 21);
+    (0..members).for_each(|_| {
+        Elastic::push(records, ElasticMember { lcn: Lcn::new(u32::MAX.into()), from: 22, crc: 23 });
+    });
+    (0..parities).for_each(|_| {
+        let at = Elastic::push_parity(records);
+        records.set_crc(at, 24);
+    });
+}
+
+fn zero(first: u64) -> RecordBuf {
+    let mut records = RecordBuf::default();
+    Zero::push(&mut records, Lcn::new(first), 1);
+    records
+}
+
+fn one_of_each() -> RecordBuf {
+    let mut records = RecordBuf::default();
+    let last = LogMember { lcn: Lcn::new((1 << 48) - 1), chunk: ChunkIndex::new(u32::MAX), crc: 5 };
+    let first = LogMember { lcn: Lcn::new(0), chunk: ChunkIndex::new(1), crc: 6 };
+    log_stripe(&mut records, &[1, u32::MAX], &[last, first]);
+    full_stripe(&mut records, 3);
+    commit(&mut records, 2, 1);
+    Zero::push(&mut records, Lcn::new(11), 12);
+    in_place(&mut records, 1);
+    delta(&mut records, 1, 1);
+    elastic(&mut records, 1, 2);
+    records
+}
+
+fn sealed(records: &RecordBuf) -> Vec<u8> {
     let mut builder = FrameBuilder::new();
-    for (seq, record) in (100..).zip(records) {
-        assert!(builder.try_push(Seq::new(seq), record.as_ref()));
+    for (seq, record) in (100..).zip(records.iter()) {
+        assert!(builder.try_push(Seq::new(seq), record));
     }
     let mut block = vec![0xaa; META_BYTES];
     builder.seal_into(&stamp(), &mut block);
@@ -81,13 +114,15 @@ fn sealed(records: &[Record]) -> Vec<u8> {
 fn records_of_every_kind_round_trip() {
     let frame = decode_frame(&sealed(&one_of_each()), &expect()).unwrap();
     assert_eq!(frame.records, one_of_each());
+    let names: Vec<_> = frame.records.iter().map(RecordRef::name).collect();
+    assert_eq!(names, crate::record::RECORD_KINDS.rows.iter().map(|row| row.1).collect::<Vec<_>>());
     assert_eq!((frame.first_seq, frame.flushed_through), (Seq::new(100), Seq::new(99)));
     assert_eq!((frame.epoch, frame.dev, frame.block), (Epoch::new(3), DevIndex::new(5), 17));
 }
 
 #[test]
 fn a_frame_without_records_names_the_next_sequence_number() {
-    let frame = decode_frame(&sealed(&[]), &expect()).unwrap();
+    let frame = decode_frame(&sealed(&RecordBuf::default()), &expect()).unwrap();
     assert_eq!((frame.first_seq, frame.records.len()), (Seq::new(100), 0));
 }
 
@@ -96,17 +131,17 @@ fn the_builder_counts_and_clears() {
     let mut builder = FrameBuilder::new();
     assert!(builder.is_empty());
     assert_eq!((builder.first_seq(), builder.next_seq()), (None, None));
-    assert!(builder.try_push(Seq::new(4), RecordRef::Zero { first: Lcn::new(0), count: 1 }));
-    assert!(builder.try_push(Seq::new(5), RecordRef::Zero { first: Lcn::new(1), count: 1 }));
+    assert!(builder.try_push(Seq::new(4), zero(0).get(0)));
+    assert!(builder.try_push(Seq::new(5), zero(1).get(0)));
     assert_eq!(builder.record_count(), 2);
     assert_eq!((builder.first_seq(), builder.next_seq()), (Some(Seq::new(4)), Some(Seq::new(6))));
     builder.clear();
     assert!(builder.is_empty());
-    assert!(builder.try_push(Seq::new(77), RecordRef::Zero { first: Lcn::new(2), count: 1 }));
+    assert!(builder.try_push(Seq::new(77), zero(2).get(0)));
     let mut block = [0xff; META_BYTES];
     builder.seal_into(&stamp(), &mut block);
     let frame = decode_frame(&block, &expect()).unwrap();
-    assert_eq!(frame.records, [Record::Zero { first: Lcn::new(2), count: 1 }]);
+    assert_eq!(frame.records, zero(2));
     assert_eq!(frame.first_seq, Seq::new(77));
 }
 
@@ -114,7 +149,8 @@ fn the_builder_counts_and_clears() {
 #[should_panic(expected = "after 1 records")]
 fn a_gap_in_the_sequence_is_a_bug() {
     let mut builder = FrameBuilder::new();
-    let record = RecordRef::Zero { first: Lcn::new(0), count: 1 };
+    let records = zero(0);
+    let record = records.get(0);
     assert!(builder.try_push(Seq::new(4), record));
     builder.try_push(Seq::new(6), record);
 }
@@ -122,7 +158,8 @@ fn a_gap_in_the_sequence_is_a_bug() {
 #[test]
 fn a_full_frame_refuses_without_effect() {
     let mut builder = FrameBuilder::new();
-    let record = RecordRef::Zero { first: Lcn::new(0), count: 1 };
+    let records = zero(0);
+    let record = records.get(0);
     let mut seq = Seq::new(1);
     while builder.try_push(seq, record) {
         seq = seq.next();
@@ -137,53 +174,43 @@ fn a_full_frame_refuses_without_effect() {
 /// The largest records of the largest arrays: 255 columns, 128 members with 4 log devices.
 #[test]
 fn the_largest_records_fit_into_one_frame() {
-    let members = [LogMember { lcn: Lcn::new(1 << 40), chunk: ChunkIndex::new(9), crc: 1 }; 128];
-    let all = chunks(255);
-    let crcs = vec![3; 255];
-    let pieces: Vec<_> =
-        (0..255).map(|column| InPlacePiece { column, crc: 1, payload_block: u32::from(column) }).collect();
-    let stripe = StripeId::new(1);
-    let moved = [ElasticMember { lcn: Lcn::new(1 << 31), from: u32::MAX }; 254];
-    for record in [
-        RecordRef::LogStripe { log_block: ChunkIndex::new(1), log_crcs: &[1; 4], members: &members },
-        RecordRef::FullStripe { stripe, chunks: &all, crcs: &crcs },
-        RecordRef::Commit { stripe, data: &all[..1], parity: &all[1..], parity_crcs: &crcs[1..] },
-        RecordRef::Commit { stripe, data: &all[..251], parity: &all[251..], parity_crcs: &crcs[251..] },
-        RecordRef::InPlace { stripe, pieces: &pieces },
-        RecordRef::Delta {
-            stripe,
-            whole: false,
-            log_block: ChunkIndex::new(1),
-            log_crcs: &[1; 4],
-            pieces: &pieces[..251],
-        },
-        RecordRef::Elastic { row: 1, class: 1, members: &moved, crcs: &crcs },
-        RecordRef::Elastic { row: 1, class: 1, members: &moved[..1], crcs: &crcs },
-    ] {
-        assert!(record_fits(record), "{record:?}");
+    let mut records = RecordBuf::default();
+    let member = LogMember { lcn: Lcn::new(1 << 40), chunk: ChunkIndex::new(9), crc: 1 };
+    log_stripe(&mut records, &[1; 4], &[member; 128]);
+    full_stripe(&mut records, 255);
+    commit(&mut records, 1, 254);
+    commit(&mut records, 251, 4);
+    in_place(&mut records, 255);
+    delta(&mut records, 4, 251);
+    elastic(&mut records, 254, 1);
+    elastic(&mut records, 1, 254);
+    for record in records.iter() {
         let mut builder = FrameBuilder::new();
-        assert!(builder.try_push(Seq::new(1), record));
+        assert!(builder.try_push(Seq::new(1), record), "{record:?}");
         let mut block = [0; META_BYTES];
         builder.seal_into(&stamp(), &mut block);
-        assert_eq!(decode_frame(&block, &expect()).unwrap().records[0].as_ref(), record);
+        assert_eq!(decode_frame(&block, &expect()).unwrap().records.get(0), record);
     }
 }
 
 #[test]
 fn records_beyond_a_frame_do_not_fit() {
-    let members = [LogMember { lcn: Lcn::new(0), chunk: ChunkIndex::new(1), crc: 0 }; 300];
-    let record = RecordRef::LogStripe { log_block: ChunkIndex::new(1), log_crcs: &[], members: &members };
-    assert!(!record_fits(record));
-    assert!(!FrameBuilder::new().try_push(Seq::new(1), record));
-    let (all, crcs) = (chunks(256), vec![0; 256]);
-    let record = RecordRef::FullStripe { stripe: StripeId::new(1), chunks: &all, crcs: &crcs };
-    assert!(!record_fits(record), "256 columns do not fit into a count of one byte");
-    let members = [ElasticMember { lcn: Lcn::new(0), from: 0 }; 256];
-    let crcs = vec![0; 257];
-    let elastic = |members, crcs| RecordRef::Elastic { row: 0, class: 0, members, crcs };
-    assert!(!record_fits(elastic(&members, &crcs)), "256 members");
-    assert!(!record_fits(elastic(&members[..1], &crcs)), "256 parities");
-    assert!(!record_fits(elastic(&members[..3], &crcs[..2])), "a member without a checksum");
+    let mut records = RecordBuf::default();
+    let member = LogMember { lcn: Lcn::new(0), chunk: ChunkIndex::new(1), crc: 0 };
+    log_stripe(&mut records, &[], &[member; 300]);
+    assert!(!FrameBuilder::new().try_push(Seq::new(1), records.get(0)));
+}
+
+#[test]
+#[should_panic(expected = "not longer than its count can say")]
+fn a_list_beyond_its_count_is_a_bug() {
+    full_stripe(&mut RecordBuf::default(), 256);
+}
+
+#[test]
+#[should_panic(expected = "the newest record is of kind 4, not 2")]
+fn an_item_of_another_kind_is_a_bug() {
+    FullStripe::push(&mut zero(0), chunk(1, 1));
 }
 
 /// a misdirected, stale, foreign or forged frame is not taken for the one asked for, and the
@@ -229,13 +256,10 @@ fn damage_is_told_apart() {
 /// not exceed it.
 #[test]
 fn a_single_chunk_update_costs_at_most_37_bytes() {
+    let mut records = RecordBuf::default();
     let member = LogMember { lcn: Lcn::new(0), chunk: ChunkIndex::new(1), crc: 0 };
-    let record =
-        RecordRef::LogStripe { log_block: ChunkIndex::new(1), log_crcs: &[0; 2], members: &[member] };
-    assert_eq!(record.encoded_len(), Some(30));
-    let members = [ElasticMember { lcn: Lcn::new(0), from: 0 }; 6];
-    let elastic =
-        |width: usize, crcs| RecordRef::Elastic { row: 0, class: 0, members: &members[..width], crcs };
-    assert_eq!(elastic(1, &[0; 3]).encoded_len(), Some(28));
-    assert_eq!(elastic(6, &[0; 8]).encoded_len(), Some(88));
+    log_stripe(&mut records, &[0; 2], &[member]);
+    elastic(&mut records, 1, 2);
+    elastic(&mut records, 6, 2);
+    assert_eq!(records.iter().map(|record| record.bytes().len()).collect::<Vec<_>>(), [30, 28, 88]);
 }

@@ -1,12 +1,16 @@
 //! One block of every structure, always the same, and a way to read any block back and write it again.
 #![allow(dead_code, reason = "each test file uses its part")]
 
+pub mod write;
+
 use block::{ChunkIndex, DevIndex, Epoch, Geometry, Lcn, Seq, StripeId};
+use format::record::Zero;
 use format::{
     ArrayConfig, ArrayUuid, BlockExpect, CheckpointHeader, CheckpointKind, CodeKind, Consistency,
     ElasticMember, FaultRecord, FormatError, FrameBuilder, FrameExpect, FrameStamp, InPlacePiece, LayoutKind,
-    ListItem, LogMember, MemberEntry, MemberState, PageExpect, PageKind, PageStamp, Record, Role, SchemeKind,
-    ScrubRecord, Superblock, body_crc, decode_checkpoint_header, decode_frame, decode_page, encode_page,
+    ListItem, LogMember, MemberEntry, MemberState, PageExpect, PageKind, PageStamp, RecordBuf, Role,
+    SchemeKind, ScrubRecord, StripeChunk, Superblock, body_crc, decode_checkpoint_header, decode_frame,
+    decode_page, encode_page,
 };
 
 pub const BLOCK_BYTES: usize = 4096;
@@ -63,11 +67,11 @@ pub fn rewrite(place: Place, bytes: &[u8]) -> Result<Vec<u8>, FormatError> {
     Ok(out.to_vec())
 }
 
-pub fn build(records: &[Record], first_seq: Seq) -> FrameBuilder {
+pub fn build(records: &RecordBuf, first_seq: Seq) -> FrameBuilder {
     let mut builder = FrameBuilder::new();
     let mut seq = first_seq;
-    for record in records {
-        assert!(builder.try_push(seq, record.as_ref()), "no room for {record:?}");
+    for record in records.iter() {
+        assert!(builder.try_push(seq, record), "no room for {record:?}");
         seq = seq.next();
     }
     builder
@@ -83,7 +87,7 @@ pub fn all() -> Vec<Sample> {
     samples.push(frame("frame", 6, 300, &records()));
     samples.push(frame("frame-delta", 1, 63, &deltas()));
     samples.push(frame("frame-elastic", 3, 17, &elastic_stripes()));
-    samples.push(frame("frame-empty", 0, 2, &[]));
+    samples.push(frame("frame-empty", 0, 2, &RecordBuf::default()));
     let (table, table_crc) = page("page-table", PageKind::Table, 1, &table_words());
     let (list, list_crc) = page("page-list", PageKind::List, 2, &list_words());
     samples.push(header("checkpoint-full", full(body_crc(&[table_crc, list_crc]))));
@@ -203,69 +207,49 @@ fn elastic() -> Superblock {
 }
 
 /// A whole stripe that users wrote, and a short one of what garbage collection moved.
-pub fn elastic_stripes() -> Vec<Record> {
-    let member = |lcn, from| ElasticMember { lcn: Lcn::new(lcn), from };
-    vec![
-        Record::Elastic {
-            row: 12_479,
-            class: 1,
-            members: vec![member(39_999, 0), member(0, 0), member(0xffff_fffe, 0), member(4, 0)],
-            crcs: vec![1, 2, 3, 4, 0xeeee_0001, 0xeeee_0002],
-        },
-        Record::Elastic {
-            row: 0,
-            class: 0,
-            members: vec![member(7, 49_917), member(8, 1)],
-            crcs: vec![5, 6, 0xeeee_0003, 0xeeee_0004],
-        },
-    ]
+pub fn elastic_stripes() -> RecordBuf {
+    let member = |lcn, from, crc| ElasticMember { lcn: Lcn::new(lcn), from, crc };
+    let mut records = RecordBuf::default();
+    let whole = [member(39_999, 0, 1), member(0, 0, 2), member(0xffff_fffe, 0, 3), member(4, 0, 4)];
+    write::elastic(&mut records, (12_479, 1), &whole, &[0xeeee_0001, 0xeeee_0002]);
+    let short = [member(7, 49_917, 5), member(8, 1, 6)];
+    write::elastic(&mut records, (0, 0), &short, &[0xeeee_0003, 0xeeee_0004]);
+    records
 }
 
 /// Both kinds of delta records.
-pub fn deltas() -> Vec<Record> {
+pub fn deltas() -> RecordBuf {
     let piece = |column| InPlacePiece { column, crc: 11 + u32::from(column), payload_block: 1 };
-    let delta = |whole, block, pieces| Record::Delta {
-        stripe: StripeId::new(80),
-        whole,
-        log_block: ChunkIndex::new(block),
-        log_crcs: vec![0xaaaa_0003, 0xaaaa_0004],
-        pieces,
+    let (mut records, stripe) = (RecordBuf::default(), StripeId::new(80));
+    let mut delta = |whole, block, pieces: &[InPlacePiece]| {
+        let log = (ChunkIndex::new(block), [0xaaaa_0003, 0xaaaa_0004]);
+        write::delta(&mut records, (stripe, whole), (log.0, &log.1), pieces);
     };
-    vec![delta(false, 299, vec![piece(1), piece(2)]), delta(true, 301, vec![piece(3)])]
+    delta(false, 299, &[piece(1), piece(2)]);
+    delta(true, 301, &[piece(3)]);
+    records
 }
 
 /// A record of every kind that version 1 began with.
-pub fn records() -> Vec<Record> {
-    let chunks = |raw: &[u32]| raw.iter().copied().map(ChunkIndex::new).collect::<Vec<_>>();
-    vec![
-        Record::LogStripe {
-            log_block: ChunkIndex::new(298),
-            log_crcs: vec![0xaaaa_0001, 0xaaaa_0002],
-            members: vec![
-                LogMember { lcn: Lcn::new(39_999), chunk: ChunkIndex::new(10_001), crc: 0xdddd_0001 },
-                LogMember { lcn: Lcn::new((1 << 48) - 1), chunk: ChunkIndex::new(12_500), crc: 0xdddd_0002 },
-            ],
-        },
-        Record::FullStripe {
-            stripe: StripeId::new(77),
-            chunks: chunks(&[10, 11, 12, 13, 14, 15]),
-            crcs: vec![1, 2, 3, 4, 5, 6],
-        },
-        Record::Commit {
-            stripe: StripeId::new(78),
-            data: chunks(&[0, 21, 22, 23]),
-            parity: chunks(&[24, 25]),
-            parity_crcs: vec![7, 8],
-        },
-        Record::Zero { first: Lcn::new(100), count: 50 },
-        Record::InPlace {
-            stripe: StripeId::new(79),
-            pieces: vec![
-                InPlacePiece { column: 0, crc: 9, payload_block: 33 },
-                InPlacePiece { column: 3, crc: 10, payload_block: 0 },
-            ],
-        },
-    ]
+pub fn records() -> RecordBuf {
+    let chunk = |(chunk, crc)| StripeChunk { chunk: ChunkIndex::new(chunk), crc };
+    let mut records = RecordBuf::default();
+    let members = [
+        LogMember { lcn: Lcn::new(39_999), chunk: ChunkIndex::new(10_001), crc: 0xdddd_0001 },
+        LogMember { lcn: Lcn::new((1 << 48) - 1), chunk: ChunkIndex::new(12_500), crc: 0xdddd_0002 },
+    ];
+    write::log_stripe(&mut records, ChunkIndex::new(298), &[0xaaaa_0001, 0xaaaa_0002], &members);
+    let chunks = [(10, 1), (11, 2), (12, 3), (13, 4), (14, 5), (15, 6)].map(chunk);
+    write::full_stripe(&mut records, StripeId::new(77), &chunks);
+    let data = [0, 21, 22, 23].map(ChunkIndex::new);
+    write::commit(&mut records, StripeId::new(78), &data, &[(24, 7), (25, 8)].map(chunk));
+    Zero::push(&mut records, Lcn::new(100), 50);
+    let pieces = [
+        InPlacePiece { column: 0, crc: 9, payload_block: 33 },
+        InPlacePiece { column: 3, crc: 10, payload_block: 0 },
+    ];
+    write::in_place(&mut records, StripeId::new(79), &pieces);
+    records
 }
 
 fn full(body_crc: u32) -> CheckpointHeader {
@@ -335,7 +319,7 @@ fn superblock(name: &'static str, superblock: Superblock, slot: usize) -> Sample
     Sample { name, place: Place::Superblock { slot }, block: block.to_vec() }
 }
 
-fn frame(name: &'static str, dev: u16, block_number: u32, records: &[Record]) -> Sample {
+fn frame(name: &'static str, dev: u16, block_number: u32, records: &RecordBuf) -> Sample {
     let stamp = FrameStamp {
         array: ARRAY,
         epoch: EPOCH,

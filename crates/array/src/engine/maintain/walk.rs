@@ -1,10 +1,11 @@
 //! Which code words rebuild and scrub look at, in which order, and how many there are.
 //!
-//! What was never written is neither read nor rebuilt, so it counts for nothing in how far the work is and how long it takes:
-//! the code words in use are counted before the first of them is read. Both walks pass over a bounded number in a turn.
+//! What was never written is neither read nor rebuilt, so it counts for nothing in how far the work is and
+//! how long it takes: the code words in use are counted before the first of them is read. Both walks pass
+//! over a bounded number in a turn.
 
-use super::{Phase, WorkKind, run_mut};
-use crate::engine::Engine;
+use super::{Maintenance, Phase, WorkKind};
+use crate::engine::Core;
 use crate::plan::Word;
 
 /// Code words not in use that are passed over in one turn.
@@ -20,14 +21,14 @@ pub(super) struct Survey {
     before: u64,
 }
 
-impl Engine {
+impl Maintenance {
     /// Counts what there is to look at; `false` if it goes on in the next turn.
-    pub(super) fn survey(&mut self) -> bool {
-        let count = self.scheme.word_count(&self.store);
-        let Phase::Survey { survey, first } = &run_mut(&mut self.maintain).phase else { return true };
+    pub(super) fn survey(&mut self, core: &mut Core) -> bool {
+        let count = core.scheme.word_count(&core.store);
+        let Phase::Survey { survey, first } = &self.run_mut().phase else { return true };
         let (mut survey, first) = (*survey, *first);
-        let ended = self.survey_on(&mut survey, first);
-        let run = run_mut(&mut self.maintain);
+        let ended = self.survey_on(core, &mut survey, first);
+        let run = self.run_mut();
         if !ended {
             run.phase = Phase::Survey { survey, first };
             return false;
@@ -47,12 +48,13 @@ impl Engine {
         true
     }
 
-    /// The next code word to be looked at; `None` if there is none, or if enough were passed over for one turn.
-    pub(super) fn next_target(&mut self) -> Option<Word> {
-        let run = run_mut(&mut self.maintain);
+    /// The next code word to be looked at; `None` if there is none, or if enough were passed over for one
+    /// turn.
+    pub(super) fn next_target(&mut self, core: &mut Core) -> Option<Word> {
+        let run = self.run_mut();
         while let Some(word) = run.again.pop_front() {
             // A row that was freed meanwhile is not looked at: it may be written again at any moment.
-            let is_free = |row: u32| self.scheme.word_at(&self.store, row.into()).is_none();
+            let is_free = |row: u32| core.scheme.word_at(&core.store, row.into()).is_none();
             if !matches!(word, Word::Row(row) if is_free(row)) {
                 run.progress.done = run.progress.done.saturating_sub(1);
                 return Some(word);
@@ -60,17 +62,17 @@ impl Engine {
         }
         match &mut run.phase {
             Phase::Stripes { next, left } => {
-                let count = self.scheme.word_count(&self.store);
+                let count = core.scheme.word_count(&core.store);
                 for _ in 0..UNUSED_SKIPPED_MAX {
                     if *left == 0 {
                         return None;
                     }
                     let index = if *next < count { *next } else { 0 };
                     (*next, *left) = (index + 1, *left - 1);
-                    match self.scheme.word_at(&self.store, index) {
+                    match core.scheme.word_at(&core.store, index) {
                         // Whoever holds a stripe may be about to use it.
                         Some(Word::Stripe(stripe))
-                            if !self.scheme.is_in_use(&self.store, stripe) && !self.locks.is_held(stripe) => {
+                            if !core.scheme.is_in_use(&core.store, stripe) && !core.locks.is_held(stripe) => {
                         }
                         Some(word) => return Some(word),
                         None => {}
@@ -87,13 +89,14 @@ impl Engine {
         }
     }
 
-    /// Counts on, a bounded number of code words in a turn; what lies before word `first` apart. `true` when all are counted.
-    fn survey_on(&mut self, survey: &mut Survey, first: u64) -> bool {
-        let count = self.scheme.word_count(&self.store);
+    /// Counts on, a bounded number of code words in a turn; what lies before word `first` apart. `true` when
+    /// all are counted.
+    fn survey_on(&mut self, core: &mut Core, survey: &mut Survey, first: u64) -> bool {
+        let count = core.scheme.word_count(&core.store);
         let end = count.min(survey.next + UNUSED_SKIPPED_MAX as u64);
         for index in survey.next..end {
-            let used = match self.scheme.word_at(&self.store, index) {
-                Some(Word::Stripe(stripe)) => self.scheme.is_in_use(&self.store, stripe),
+            let used = match core.scheme.word_at(&core.store, index) {
+                Some(Word::Stripe(stripe)) => core.scheme.is_in_use(&core.store, stripe),
                 Some(Word::Log(_) | Word::Row(_)) => true,
                 None => false,
             };

@@ -1,11 +1,12 @@
-//! The way of a round through one member: its end, its superblocks, its copy of the newest checkpoint, its frames.
+//! The way of a round through one member: its end, its superblocks, its copy of the newest checkpoint, its
+//! frames.
 //!
-//! Foreground work goes on meanwhile, and may make unnecessary, or overwrite, what is being read. So whatever was read is
-//! judged by what is needed at that moment, not by what was when it was asked for.
+//! Foreground work goes on meanwhile, and may make unnecessary, or overwrite, what is being read. So whatever
+//! was read is judged by what is needed at that moment, not by what was when it was asked for.
 
-use super::super::Engine;
-use super::super::tag::{Purpose, Tag};
-use super::Finding;
+use super::super::Core;
+use super::super::{Purpose, Tag};
+use super::{Finding, Patrol};
 use crate::image::{CheckpointPlace, INCREMENTAL_AREA};
 use crate::planted::{Planted, planted};
 use block::{DevIndex, IoFault, META_BYTES, OpKind, Seq, Slot, Stream};
@@ -96,57 +97,7 @@ impl Walker {
     }
 }
 
-impl Engine {
-    /// Reads the next stretch, if the pace allows and nothing is in the way; `false` at the end of the member's way.
-    pub(super) fn step(&mut self, walker: &mut Walker) -> bool {
-        if !self.is_there(walker) {
-            return false;
-        }
-        let allowed = self.patrol.round.as_ref().is_none_or(|round| self.patrol_may_read(round));
-        loop {
-            let (reading, offset, blocks) = match &mut walker.part {
-                Part::Over => return false,
-                // Whoever has nothing left to be read finds that out at the same pace.
-                Part::End | Part::Superblock(_) | Part::Chain(_) | Part::Frames { .. } if !allowed => {
-                    self.patrol.round.iter_mut().for_each(|round| round.held_up = true);
-                    return true;
-                }
-                Part::End => (Reading::End, self.end_of(walker.dev), 1),
-                Part::Superblock(_) if self.maintain.writes_superblocks() => return true,
-                Part::Superblock(copy) => {
-                    let config_seq = self.health.config_seq;
-                    (Reading::Superblock { copy: *copy, config_seq }, SUPERBLOCK_OFFSETS[*copy], 1)
-                }
-                Part::Chain(chain) => match self.next_of_chain(walker.dev, chain) {
-                    Some(next) => next,
-                    None => {
-                        walker.part = self.frames_of(walker.dev);
-                        continue;
-                    }
-                },
-                Part::Frames { before, .. } if self.flush.frames_written() < *before => return true,
-                Part::Frames { next, until, .. } => {
-                    match self.journal.frame_from(&self.store, walker.dev, *next) {
-                        Some((position, last)) if position < *until => {
-                            let offset = self.frame_offset(walker.dev, position);
-                            (Reading::Frame { position, last }, offset, 1)
-                        }
-                        Some(_) | None => {
-                            walker.part = Part::Over;
-                            continue;
-                        }
-                    }
-                }
-            };
-            walker.reading = Some(reading);
-            let tag = Tag { purpose: Purpose::Patrol, dev: walker.dev };
-            let length = u64::from(blocks) * META_BYTES as u64;
-            self.patrol.round.iter_mut().for_each(|round| round.read_bytes += length);
-            self.push_op(tag, OpKind::Read, Stream::Metadata, offset, length, Some(walker.slot));
-            return true;
-        }
-    }
-
+impl Core {
     /// Whether the device that a walker looks at is in service still.
     fn is_there(&self, walker: &Walker) -> bool {
         let same = self.health.members()[walker.dev.index()].serial == walker.serial;
@@ -170,9 +121,10 @@ impl Engine {
         }
     }
 
-    /// What is to be read of the newest checkpoint on a member; `None` at its end, or if the member does not hold it.
+    /// What is to be read of the newest checkpoint on a member; `None` at its end, or if the member does not
+    /// hold it.
     fn next_of_chain(&self, dev: DevIndex, chain: &mut Chain) -> Option<(Reading, u64, u32)> {
-        let place = self.checkpoint_place();
+        let place = &self.board.checkpoint.place;
         if !place.devices.contains(&dev) {
             return None;
         }
@@ -205,96 +157,11 @@ impl Engine {
             return Part::Over;
         }
         let until = self.journal.frames_end(&self.store, dev);
-        Part::Frames { next: 0, until, before: self.flush.frames_begun() }
-    }
-
-    /// A walker's stretch was read.
-    pub(in super::super) fn patrol_done(&mut self, dev: DevIndex, result: Result<(), IoFault>) {
-        let Some(round) = &mut self.patrol.round else { return };
-        let at = round.walkers.iter().position(|walker| walker.dev == dev && walker.is_reading());
-        let mut walker = round.walkers.swap_remove(at.expect("a walker waits for what it reads"));
-        let reading = walker.reading.take().expect("a walker waits for what it reads");
-        if self.is_there(&walker) {
-            self.judge(&mut walker, reading, result);
-        }
-        if let Some(round) = &mut self.patrol.round {
-            round.walkers.push(walker);
-        }
-    }
-
-    fn judge(&mut self, walker: &mut Walker, reading: Reading, result: Result<(), IoFault>) {
-        let dev = walker.dev;
-        match result {
-            Err(IoFault::Gone) => {
-                walker.part = Part::Over;
-                return self.fail_for_fault(dev);
-            }
-            Err(IoFault::Device { .. } | IoFault::Short | IoFault::NoSpace) => {
-                self.health.errors_mut(dev).read += 1;
-            }
-            Ok(()) => {}
-        }
-        match reading {
-            Reading::End if result == Err(IoFault::Short) => {
-                walker.part = Part::Over;
-                self.expel(dev, Finding::Truncated);
-            }
-            Reading::End => walker.part = Part::Superblock(0),
-            Reading::Superblock { copy, config_seq } => {
-                self.judge_superblock(walker, copy, config_seq, result.is_ok());
-            }
-            Reading::Header => self.judge_header(walker, result.is_ok()),
-            Reading::Pages { count } => self.judge_pages(walker, count, result.is_ok()),
-            Reading::Frame { position, last } => self.judge_frame(walker, position, last, result.is_ok()),
-        }
+        Part::Frames { next: 0, until, before: self.board.flush.frames_begun() }
     }
 
     fn block_of(&self, walker: &Walker, index: u32) -> &[u8] {
         &self.pool.bytes(walker.slot)[index as usize * META_BYTES..][..META_BYTES]
-    }
-
-    /// A block of a member is bad.
-    fn note_bad(&mut self, dev: DevIndex, unreadable: bool) -> Option<&mut super::Round> {
-        // A read that failed is counted already.
-        self.health.errors_mut(dev).checksum += u64::from(!unreadable);
-        let round = self.patrol.round.as_mut()?;
-        round.bad[dev.index()] += 1;
-        Some(round)
-    }
-
-    fn judge_superblock(&mut self, walker: &mut Walker, copy: usize, config_seq: u64, came: bool) {
-        let dev = walker.dev;
-        if self.maintain.writes_superblocks() || self.health.config_seq != config_seq {
-            return; // it was being written meanwhile: once more
-        }
-        let newest = config_seq % 2 == copy as u64;
-        let found = Superblock::decode(self.block_of(walker, 0), copy).ok().filter(|_| came);
-        let good = match found {
-            Some(found) if self.is_own(dev, &found) => {
-                walker.own += 1;
-                // An array that failed writes no superblocks any more.
-                let current =
-                    found.epoch == self.journal.epoch() && (found.config_seq == config_seq || self.frozen);
-                current || !newest
-            }
-            Some(_) => {
-                walker.foreign += 1;
-                false
-            }
-            // A replacement gets its second copy when it is whole.
-            None => !newest && self.health.is_rebuilding(dev),
-        };
-        if !good && let Some(round) = self.note_bad(dev, !came) {
-            round.superblocks = true;
-        }
-        walker.part = match copy {
-            0 => Part::Superblock(1),
-            _ if walker.foreign > 0 && walker.own == 0 => {
-                self.expel(dev, Finding::Foreign);
-                Part::Over
-            }
-            _ => Part::Chain(Box::new(Chain::new(self.checkpoint_place()))),
-        };
     }
 
     fn is_own(&self, dev: DevIndex, found: &Superblock) -> bool {
@@ -305,16 +172,168 @@ impl Engine {
     /// The chain that a walker is at, if it is the newest still.
     fn current_chain<'a>(&self, walker: &'a mut Walker) -> Option<&'a mut Chain> {
         match &mut walker.part {
-            Part::Chain(chain) if chain.base == self.checkpoint_place().base => Some(chain),
+            Part::Chain(chain) if chain.base == self.board.checkpoint.place.base => Some(chain),
             Part::Chain(_) | Part::End | Part::Superblock(_) | Part::Frames { .. } | Part::Over => None,
         }
     }
+}
 
-    fn judge_header(&mut self, walker: &mut Walker, came: bool) {
-        let (dev, config) = (walker.dev, self.store.config);
-        let bytes = self.pool.bytes(walker.slot)[..META_BYTES].to_vec();
-        let Some(chain) = self.current_chain(walker) else { return };
-        let expect = BlockExpect { array: self.journal.array(), dev, area: chain.area, block: chain.block };
+impl Patrol {
+    /// Reads the next stretch, if the pace allows and nothing is in the way; `false` at the end of the
+    /// member's way.
+    pub(super) fn step(&mut self, core: &mut Core, walker: &mut Walker) -> bool {
+        if !core.is_there(walker) {
+            return false;
+        }
+        let allowed = self.round.as_ref().is_none_or(|round| core.patrol_may_read(round));
+        loop {
+            let (reading, offset, blocks) = match &mut walker.part {
+                Part::Over => return false,
+                // Whoever has nothing left to be read finds that out at the same pace.
+                Part::End | Part::Superblock(_) | Part::Chain(_) | Part::Frames { .. } if !allowed => {
+                    core.board.metadata.held_up = true;
+                    return true;
+                }
+                Part::End => (Reading::End, core.end_of(walker.dev), 1),
+                Part::Superblock(_) if core.board.members.is_publishing() => return true,
+                Part::Superblock(copy) => {
+                    let config_seq = core.health.config_seq;
+                    (Reading::Superblock { copy: *copy, config_seq }, SUPERBLOCK_OFFSETS[*copy], 1)
+                }
+                Part::Chain(chain) => match core.next_of_chain(walker.dev, chain) {
+                    Some(next) => next,
+                    None => {
+                        walker.part = core.frames_of(walker.dev);
+                        continue;
+                    }
+                },
+                Part::Frames { before, .. } if core.board.flush.frames_written() < *before => return true,
+                Part::Frames { next, until, .. } => {
+                    match core.journal.frame_from(&core.store, walker.dev, *next) {
+                        Some((position, last)) if position < *until => {
+                            let offset = core.frame_offset(walker.dev, position);
+                            (Reading::Frame { position, last }, offset, 1)
+                        }
+                        Some(_) | None => {
+                            walker.part = Part::Over;
+                            continue;
+                        }
+                    }
+                }
+            };
+            walker.reading = Some(reading);
+            let tag = Tag { purpose: Purpose::Patrol, dev: walker.dev };
+            let length = u64::from(blocks) * META_BYTES as u64;
+            self.round.iter_mut().for_each(|round| round.read_bytes += length);
+            core.push_op(tag, OpKind::Read, Stream::Metadata, offset, length, Some(walker.slot));
+            return true;
+        }
+    }
+
+    /// A walker's stretch was read.
+    pub(in super::super) fn stretch_done(
+        &mut self,
+        core: &mut Core,
+        dev: DevIndex,
+        result: Result<(), IoFault>,
+    ) {
+        let Some(round) = &mut self.round else { return };
+        let at = round.walkers.iter().position(|walker| walker.dev == dev && walker.is_reading());
+        let mut walker = round.walkers.swap_remove(at.expect("a walker waits for what it reads"));
+        let reading = walker.reading.take().expect("a walker waits for what it reads");
+        if core.is_there(&walker) {
+            self.judge(core, &mut walker, reading, result);
+        }
+        if let Some(round) = &mut self.round {
+            round.walkers.push(walker);
+        }
+    }
+
+    fn judge(&mut self, core: &mut Core, walker: &mut Walker, reading: Reading, result: Result<(), IoFault>) {
+        let dev = walker.dev;
+        match result {
+            Err(IoFault::Gone) => {
+                walker.part = Part::Over;
+                return core.fail_for_fault(dev);
+            }
+            Err(IoFault::Device { .. } | IoFault::Short | IoFault::NoSpace) => {
+                core.health.errors_mut(dev).read += 1;
+            }
+            Ok(()) => {}
+        }
+        match reading {
+            Reading::End if result == Err(IoFault::Short) => {
+                walker.part = Part::Over;
+                self.expel(core, dev, Finding::Truncated);
+            }
+            Reading::End => walker.part = Part::Superblock(0),
+            Reading::Superblock { copy, config_seq } => {
+                self.judge_superblock(core, walker, copy, config_seq, result.is_ok());
+            }
+            Reading::Header => self.judge_header(core, walker, result.is_ok()),
+            Reading::Pages { count } => self.judge_pages(core, walker, count, result.is_ok()),
+            Reading::Frame { position, last } => {
+                self.judge_frame(core, walker, position, last, result.is_ok())
+            }
+        }
+    }
+
+    /// A block of a member is bad.
+    fn note_bad(&mut self, core: &mut Core, dev: DevIndex, unreadable: bool) -> Option<&mut super::Round> {
+        // A read that failed is counted already.
+        core.health.errors_mut(dev).checksum += u64::from(!unreadable);
+        let round = self.round.as_mut()?;
+        round.bad[dev.index()] += 1;
+        Some(round)
+    }
+
+    fn judge_superblock(
+        &mut self,
+        core: &mut Core,
+        walker: &mut Walker,
+        copy: usize,
+        config_seq: u64,
+        came: bool,
+    ) {
+        let dev = walker.dev;
+        if core.board.members.is_publishing() || core.health.config_seq != config_seq {
+            return; // it was being written meanwhile: once more
+        }
+        let newest = config_seq % 2 == copy as u64;
+        let found = Superblock::decode(core.block_of(walker, 0), copy).ok().filter(|_| came);
+        let good = match found {
+            Some(found) if core.is_own(dev, &found) => {
+                walker.own += 1;
+                // An array that failed writes no superblocks any more.
+                let current = found.epoch == core.journal.epoch()
+                    && (found.config_seq == config_seq || core.board.frozen);
+                current || !newest
+            }
+            Some(_) => {
+                walker.foreign += 1;
+                false
+            }
+            // A replacement gets its second copy when it is whole.
+            None => !newest && core.health.is_rebuilding(dev),
+        };
+        if !good && let Some(round) = self.note_bad(core, dev, !came) {
+            round.superblocks = true;
+        }
+        walker.part = match copy {
+            0 => Part::Superblock(1),
+            _ if walker.foreign > 0 && walker.own == 0 => {
+                self.expel(core, dev, Finding::Foreign);
+                Part::Over
+            }
+            _ => Part::Chain(Box::new(Chain::new(&core.board.checkpoint.place))),
+        };
+    }
+
+    fn judge_header(&mut self, core: &mut Core, walker: &mut Walker, came: bool) {
+        let (dev, config) = (walker.dev, core.store.config);
+        let bytes = core.pool.bytes(walker.slot)[..META_BYTES].to_vec();
+        let Some(chain) = core.current_chain(walker) else { return };
+        let expect = BlockExpect { array: core.journal.array(), dev, area: chain.area, block: chain.block };
         let fits = |header: &CheckpointHeader| {
             let area = match header.kind {
                 CheckpointKind::Full => config.full_blocks,
@@ -328,24 +347,24 @@ impl Engine {
                 (chain.pages_left, chain.body_crc) = (header.page_count, header.body_crc);
                 (chain.body, chain.bad_page) = (BodyCrc::new(), false);
                 chain.block += 1;
-                self.end_checkpoint_of(walker);
+                self.end_checkpoint_of(core, walker);
             }
             None => {
                 // Nobody knows where the next one is; the rest of the chain goes with this one.
-                walker.part = self.frames_of(dev);
-                self.note_bad_checkpoint(dev, !came);
+                walker.part = core.frames_of(dev);
+                self.note_bad_checkpoint(core, dev, !came);
             }
         }
     }
 
-    fn judge_pages(&mut self, walker: &mut Walker, count: u32, came: bool) {
-        let (dev, array, slot) = (walker.dev, self.journal.array(), walker.slot);
-        let Some(chain) = self.current_chain(walker) else { return };
+    fn judge_pages(&mut self, core: &mut Core, walker: &mut Walker, count: u32, came: bool) {
+        let (dev, array, slot) = (walker.dev, core.journal.array(), walker.slot);
+        let Some(chain) = core.current_chain(walker) else { return };
         let mut bad = 0;
         for index in 0..count {
             let (area, block, number) = (chain.area, chain.block + index, chain.number);
             let expect = PageExpect { array, dev, area, block, number };
-            let bytes = &self.pool.bytes(slot)[index as usize * META_BYTES..][..META_BYTES];
+            let bytes = &core.pool.bytes(slot)[index as usize * META_BYTES..][..META_BYTES];
             match decode_page(bytes, &expect).ok().filter(|_| came) {
                 Some(page) => chain.body.push(page.crc),
                 None => bad += 1,
@@ -354,51 +373,51 @@ impl Engine {
         chain.bad_page |= bad > 0;
         chain.block += count;
         chain.pages_left -= count;
-        (0..bad).for_each(|_| self.note_bad_checkpoint(dev, !came));
-        self.end_checkpoint_of(walker);
+        (0..bad).for_each(|_| self.note_bad_checkpoint(core, dev, !came));
+        self.end_checkpoint_of(core, walker);
     }
 
-    fn note_bad_checkpoint(&mut self, dev: DevIndex, unreadable: bool) {
-        if let Some(round) = self.note_bad(dev, unreadable) {
+    fn note_bad_checkpoint(&mut self, core: &mut Core, dev: DevIndex, unreadable: bool) {
+        if let Some(round) = self.note_bad(core, dev, unreadable) {
             round.checkpoint = true;
         }
     }
 
     /// With the last page of a checkpoint: its checksum, and on to the next one.
-    fn end_checkpoint_of(&mut self, walker: &mut Walker) {
+    fn end_checkpoint_of(&mut self, core: &mut Core, walker: &mut Walker) {
         let dev = walker.dev;
-        let Some(chain) = self.current_chain(walker).filter(|chain| chain.pages_left == 0) else { return };
+        let Some(chain) = core.current_chain(walker).filter(|chain| chain.pages_left == 0) else { return };
         let bad = !chain.bad_page && chain.body.finish() != chain.body_crc;
         if chain.area != INCREMENTAL_AREA {
             (chain.area, chain.block) = (INCREMENTAL_AREA, 0);
         }
         chain.number += 1;
         if bad {
-            self.note_bad_checkpoint(dev, false);
+            self.note_bad_checkpoint(core, dev, false);
         }
     }
 
-    fn judge_frame(&mut self, walker: &mut Walker, position: u64, last: Seq, came: bool) {
+    fn judge_frame(&mut self, core: &mut Core, walker: &mut Walker, position: u64, last: Seq, came: bool) {
         let dev = walker.dev;
         if let Part::Frames { next, .. } = &mut walker.part {
             *next = position + 1;
         }
         // A checkpoint may have made it unnecessary, and then something else may be there.
-        if self.journal.frame_from(&self.store, dev, position).is_none_or(|(at, _)| at != position) {
+        if core.journal.frame_from(&core.store, dev, position).is_none_or(|(at, _)| at != position) {
             return;
         }
-        let block = if self.store.is_log(dev) {
-            self.store.log.block_at(position).get()
+        let block = if core.store.is_log(dev) {
+            core.store.log.block_at(position).get()
         } else {
-            self.journal.ring_block(position)
+            core.journal.ring_block(position)
         };
-        let (array, epoch, nonce) = (self.journal.array(), self.journal.epoch(), self.journal.nonce());
+        let (array, epoch, nonce) = (core.journal.array(), core.journal.epoch(), core.journal.nonce());
         let expect = FrameExpect { array, epoch, nonce, dev, block };
-        let frame = decode_frame(self.block_of(walker, 0), &expect).ok().filter(|_| came);
+        let frame = decode_frame(core.block_of(walker, 0), &expect).ok().filter(|_| came);
         let good = frame
             .is_some_and(|frame| frame.first_seq.get() + frame.records.len() as u64 == last.next().get());
         if !good {
-            self.note_bad_checkpoint(dev, !came);
+            self.note_bad_checkpoint(core, dev, !came);
         }
     }
 }

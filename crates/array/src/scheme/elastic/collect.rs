@@ -103,7 +103,7 @@ impl Elastic {
         if !self.choose_moves(store, stripes * k) {
             return CollectOutcome::Nothing;
         }
-        if !self.take_rows(store) {
+        if !self.take_rows(store, plan) {
             return CollectOutcome::NoSpace;
         }
         self.advance();
@@ -268,7 +268,7 @@ impl Elastic {
     }
 
     /// Takes the rows that the chosen moves need: none if there are not enough.
-    fn take_rows(&mut self, store: &mut Store) -> bool {
+    fn take_rows(&mut self, store: &mut Store, plan: &mut Plan) -> bool {
         let k = store.config.geometry.data_count();
         let rows_of = |moves: &[Move]| -> usize {
             moves.chunk_by(|one, other| one.class == other.class).map(|part| part.len().div_ceil(k)).sum()
@@ -285,31 +285,31 @@ impl Elastic {
         }
         let mut stripes = std::mem::take(&mut self.collector.stripes);
         stripes.clear();
+        let before = plan.leases.mark();
         let mut enough = true;
         'all: for part in self.collector.moves.chunk_by(|one, other| one.class == other.class) {
             for members in part.chunks(k) {
                 let class = members[0].class;
-                let Some(row) = self.units.take_row(store, class, self.now, false) else {
+                let Some(lease) = self.units.take_row(store, class, self.now, false) else {
                     enough = false;
                     break 'all;
                 };
-                stripes.push((row, class, members.len()));
+                stripes.push((plan.leases.hold_row(lease), class, members.len()));
             }
         }
         if !enough {
-            stripes.drain(..).for_each(|(row, _, _)| self.units.give_row(store, row));
+            plan.leases.give_back(before, &mut store.spaces, |row| self.units.row_returned(row));
         }
         self.collector.stripes = stripes;
         enough
     }
 
-    /// A plan of moves could not read a chunk, and wrote nothing.
-    pub(super) fn undo_move(&mut self, store: &mut Store, plan: &Plan) {
+    /// A plan of moves could not read a chunk, and wrote nothing: finds out which.
+    pub(super) fn move_lost(&mut self, plan: &Plan) {
         let mut places = Vec::new();
-        for index in 0..plan.records.len() {
-            if let RecordRef::Elastic { row, members, .. } = plan.records.get(index) {
-                self.units.give_row(store, row);
-                places.extend(members.iter().map(|member| member.from));
+        for record in plan.records.iter() {
+            if let RecordRef::Elastic(record) = record {
+                places.extend(record.members().iter().map(|member| member.from));
             }
         }
         if let &[place] = places.as_slice() {

@@ -25,24 +25,29 @@ mod units;
 mod write;
 
 use super::{
-    ChunkWrite, CollectOutcome, CommitOutcome, Contradiction, GcStats, Located, Pressure, Rejected, Scheme,
-    SchemeMemory, SchemeOptions, WriteLock,
+    ChunkWrite, Classes, CollectOutcome, Collects, Contradiction, GcStats, Located, Registration, Rejected,
+    Scheme, SchemeMemory, SchemeOptions,
 };
 use crate::health::Health;
 use crate::plan::{Codeword, Piece, Plan, Word};
 use crate::planted::{Planted, planted};
-use crate::restart::{AssembleError, RecoveryReport, Restart};
 use crate::store::{Run, Store};
-use block::{ChunkAddr, ChunkIndex, DevIndex, DeviceSet, Lba, Lcn, Pool, Seq, StripeId};
+use block::{ChunkAddr, ChunkIndex, DevIndex, Lba, Lcn, Pool, Seq};
 use collect::Collector;
-use format::{ArrayConfig, CLASSES_MAX, ElasticMember, ListItem, RecordRef, SchemeKind};
+use format::{ArrayConfig, ListItem, RecordRef, record};
 use placement::{Placement, Sequence, SequenceDetector, SingleGroup, UserWrite};
 use rows::{RowWord, Rows};
 use units::Units;
 
+pub(super) const REGISTRATION: Registration = Registration {
+    new: |store| Box::new(Elastic::new(store)),
+    memory_max,
+    list_words_live: |_| 0,
+    list_words_max: |_| 0,
+};
+
 /// The scheme's state besides the table.
 pub struct Elastic {
-    kind: SchemeKind,
     rows: Rows,
     units: Units,
     placement: Box<dyn Placement>,
@@ -57,7 +62,7 @@ pub struct Elastic {
 }
 
 /// What the scheme takes of memory, its placement policy aside.
-pub fn memory_max(config: &ArrayConfig) -> SchemeMemory {
+fn memory_max(config: &ArrayConfig) -> SchemeMemory {
     let fixed_bytes = Rows::bytes_for(config) + Units::bytes_for(config);
     SchemeMemory { fixed_bytes, ..SchemeMemory::default() }
 }
@@ -66,7 +71,6 @@ impl Elastic {
     /// The empty scheme of an empty store.
     pub fn new(store: &Store) -> Self {
         Self {
-            kind: store.config.scheme,
             rows: Rows::new(store),
             units: Units::new(store),
             placement: Box::new(SingleGroup),
@@ -107,20 +111,14 @@ impl Elastic {
         self.units.free(unit);
     }
 
-    fn apply_stripe(
-        &mut self,
-        store: &mut Store,
-        row: u32,
-        class: u8,
-        members: &[ElasticMember],
-        crcs: &[u32],
-    ) {
+    fn apply_stripe(&mut self, store: &mut Store, record: record::Elastic<'_>) {
+        let (row, class, members) = (record.row(), record.class(), record.members());
         let k = store.config.geometry.data_count();
         let wide = planted(Planted::ShortStripeAsWide);
         RowWord::new(if wide { k } else { members.len() }, class).write(store, row);
-        let (data, parity) = crcs.split_at(members.len());
-        let columns = (0..).zip(data).chain((k..).zip(parity));
-        for (column, &crc) in columns {
+        let data = members.iter().map(|member| member.crc);
+        let columns = (0..).zip(data).chain((k..).zip(record.parity_crcs().iter()));
+        for (column, crc) in columns {
             store.table.set_crc(rows::address(store, row, column), crc);
         }
         let unit = self.units.of_row(row);
@@ -149,44 +147,6 @@ impl Elastic {
 }
 
 impl Scheme for Elastic {
-    fn kind(&self) -> SchemeKind {
-        self.kind
-    }
-
-    fn write_lock(&self) -> WriteLock {
-        WriteLock::Shared
-    }
-
-    fn configure(&mut self, store: &Store, options: &SchemeOptions) {
-        self.placement =
-            options.build_placement(&store.config).expect("the options were checked when the array started");
-        self.needs_times = self.placement.needs_times();
-        self.units.set_classes(self.placement.classes());
-        self.units.set_threshold(options.gc_threshold);
-        self.collector.set_policy(options.gc.build());
-    }
-
-    fn begin_write(&mut self, first: Lba, sector_count: u64) {
-        self.sequence = self.detector.request(first, sector_count);
-    }
-
-    fn class_of_write(&mut self, store: &Store, lcn: Lcn) -> u8 {
-        let place = if self.needs_times { store.table.place(lcn) } else { 0 };
-        let previous =
-            (place != 0).then(|| self.units.stamp(self.units.of_row(self.rows.row_of(place)))).flatten();
-        let write = UserWrite { lcn, sequence: self.sequence, now: self.now, previous };
-        self.now += 1;
-        self.placement.place_user(write).get()
-    }
-
-    fn class_count(&self) -> usize {
-        self.units.class_count()
-    }
-
-    fn class_at(&self, addr: ChunkAddr) -> u8 {
-        self.units.class(self.units.of_row(addr.chunk.get() - 1)).get()
-    }
-
     fn locate(&self, store: &Store, lcn: Lcn) -> Located {
         let place = store.table.place(lcn);
         if place == 0 {
@@ -223,12 +183,6 @@ impl Scheme for Elastic {
         }
     }
 
-    fn rescue(&mut self, store: &Store, word: Word) {
-        if let Word::Row(row) = word {
-            self.rescue_row(row, store.config.geometry.data_count());
-        }
-    }
-
     fn word_count(&self, _store: &Store) -> u64 {
         self.units.row_count().into()
     }
@@ -250,25 +204,72 @@ impl Scheme for Elastic {
         self.plan_batch(store, pool, writes, refused, plan);
     }
 
-    fn commit_would_help(&self) -> bool {
-        false
+    #[expect(clippy::wildcard_enum_match_arm, reason = "records of whatever other schemes there are")]
+    fn apply(&mut self, store: &mut Store, _seq: Seq, record: RecordRef<'_>) -> Result<(), Rejected> {
+        if !self.accepts(store, record) {
+            return Err(Rejected);
+        }
+        match record {
+            RecordRef::Elastic(record) => self.apply_stripe(store, record),
+            RecordRef::Zero(record) => self.apply_zero(store, record.first(), record.count()),
+            _ => return Err(Rejected),
+        }
+        Ok(())
     }
 
-    fn take_dirty(&mut self, _store: &Store, _count: usize, _out: &mut Vec<StripeId>) {}
-
-    fn return_dirty(&mut self, _stripe: StripeId) {}
-
-    fn plan_commit(
-        &mut self,
-        _store: &mut Store,
-        _health: &Health,
-        _pool: &mut Pool,
-        _stripe: StripeId,
-        _plan: &mut Plan,
-    ) -> CommitOutcome {
-        CommitOutcome::Clean
+    #[expect(clippy::wildcard_enum_match_arm, reason = "records of whatever other schemes there are")]
+    fn accepts(&self, store: &Store, record: RecordRef<'_>) -> bool {
+        record.fits(&store.config)
+            && match record {
+                RecordRef::Elastic(record) => {
+                    let places = self.units.row_count() * store.config.geometry.data_count() as u32;
+                    record.row() < self.units.row_count()
+                        && record.members().iter().all(|member| member.from <= places)
+                        && !RowWord::read(store, record.row()).is_live()
+                }
+                RecordRef::Zero(_) => true,
+                _ => false,
+            }
     }
 
+    fn memory(&self) -> SchemeMemory {
+        SchemeMemory {
+            fixed_bytes: self.rows.memory_bytes() + self.units.memory_bytes(),
+            dynamic_bytes: 0,
+            placement_bytes: self.placement.memory_bytes() as u64,
+        }
+    }
+
+    fn load(&mut self, store: &mut Store, items: &[ListItem]) -> Result<(), Contradiction> {
+        if items.is_empty() {
+            self.load_table(store)
+        } else {
+            Err(Contradiction::Other("its list is not empty"))
+        }
+    }
+
+    fn claim_space(&self, store: &mut Store) -> Result<(), Contradiction> {
+        self.claim_rows(store)
+    }
+
+    fn collects(&self) -> Option<&dyn Collects> {
+        Some(self)
+    }
+
+    fn collects_mut(&mut self) -> Option<&mut dyn Collects> {
+        Some(self)
+    }
+
+    fn classes(&self) -> Option<&dyn Classes> {
+        Some(self)
+    }
+
+    fn classes_mut(&mut self) -> Option<&mut dyn Classes> {
+        Some(self)
+    }
+}
+
+impl Collects for Elastic {
     fn wants_collection(&self) -> bool {
         self.collector.is_busy() || self.units.wants_collection()
     }
@@ -277,8 +278,16 @@ impl Scheme for Elastic {
         self.plan_move(store, pool, plan)
     }
 
-    fn undo_collect(&mut self, store: &mut Store, plan: &Plan) {
-        self.undo_move(store, plan);
+    fn step_lost(&mut self, plan: &Plan) {
+        self.move_lost(plan);
+    }
+
+    fn row_returned(&mut self, row: u32) {
+        self.units.row_returned(row);
+    }
+
+    fn replayed(&mut self, store: &Store) {
+        self.settle_units(store);
     }
 
     fn can_gain_room(&self) -> bool {
@@ -293,97 +302,45 @@ impl Scheme for Elastic {
         self.units.released(run.first.chunk.get() - 1, run.count);
     }
 
+    fn rescue(&mut self, store: &Store, word: Word) {
+        if let Word::Row(row) = word {
+            self.rescue_row(row, store.config.geometry.data_count());
+        }
+    }
+
     fn gc_stats(&self) -> GcStats {
         self.collector.stats()
     }
+}
 
-    fn apply(&mut self, store: &mut Store, _seq: Seq, record: RecordRef<'_>) -> Result<(), Rejected> {
-        if !self.accepts(store, record) {
-            return Err(Rejected);
-        }
-        match record {
-            RecordRef::Elastic { row, class, members, crcs } => {
-                self.apply_stripe(store, row, class, members, crcs);
-            }
-            RecordRef::Zero { first, count } => self.apply_zero(store, first, count),
-            RecordRef::LogStripe { .. }
-            | RecordRef::FullStripe { .. }
-            | RecordRef::Commit { .. }
-            | RecordRef::InPlace { .. }
-            | RecordRef::Delta { .. } => return Err(Rejected),
-        }
-        Ok(())
+impl Classes for Elastic {
+    fn configure(&mut self, store: &Store, options: &SchemeOptions) {
+        self.placement =
+            options.build_placement(&store.config).expect("the options were checked when the array started");
+        self.needs_times = self.placement.needs_times();
+        self.units.set_classes(self.placement.classes());
+        self.units.set_threshold(options.gc_threshold);
+        self.collector.set_policy(options.gc.build());
     }
 
-    fn accepts(&self, store: &Store, record: RecordRef<'_>) -> bool {
-        let (k, m) = (store.config.geometry.data_count(), store.config.geometry.parity_count());
-        let lcn_count = store.config.stripe_count * k as u64;
-        match record {
-            RecordRef::Elastic { row, class, members, crcs } => {
-                let places = self.units.row_count() * k as u32;
-                row < self.units.row_count()
-                    && usize::from(class) < CLASSES_MAX
-                    && (1..=k).contains(&members.len())
-                    && crcs.len() == members.len() + m
-                    && members.iter().all(|member| member.lcn.get() < lcn_count && member.from <= places)
-                    && !RowWord::read(store, row).is_live()
-            }
-            RecordRef::Zero { first, count } => {
-                first.get().checked_add(count).is_some_and(|end| end <= lcn_count)
-            }
-            RecordRef::LogStripe { .. }
-            | RecordRef::FullStripe { .. }
-            | RecordRef::Commit { .. }
-            | RecordRef::InPlace { .. }
-            | RecordRef::Delta { .. } => false,
-        }
+    fn begin_write(&mut self, first: Lba, sector_count: u64) {
+        self.sequence = self.detector.request(first, sector_count);
     }
 
-    fn recover(
-        &mut self,
-        store: &mut Store,
-        _devices: &mut dyn DeviceSet,
-        _health: &mut Health,
-        _restart: Restart,
-        _report: &mut RecoveryReport,
-    ) -> Result<(), AssembleError> {
-        self.settle_units(store);
-        Ok(())
+    fn class_of_write(&mut self, store: &Store, lcn: Lcn) -> u8 {
+        let place = if self.needs_times { store.table.place(lcn) } else { 0 };
+        let previous =
+            (place != 0).then(|| self.units.stamp(self.units.of_row(self.rows.row_of(place)))).flatten();
+        let write = UserWrite { lcn, sequence: self.sequence, now: self.now, previous };
+        self.now += 1;
+        self.placement.place_user(write).get()
     }
 
-    fn log_tail(&self, store: &Store) -> u64 {
-        store.log.head()
+    fn class_count(&self) -> usize {
+        self.units.class_count()
     }
 
-    fn pressure(&self, _store: &Store) -> Pressure {
-        Pressure { low_space: false, ..Pressure::default() }
-    }
-
-    fn is_dirty(&self, _stripe: StripeId) -> bool {
-        false
-    }
-
-    fn memory(&self) -> SchemeMemory {
-        SchemeMemory {
-            fixed_bytes: self.rows.memory_bytes() + self.units.memory_bytes(),
-            dynamic_bytes: 0,
-            placement_bytes: self.placement.memory_bytes() as u64,
-        }
-    }
-
-    fn log_words(&self, _out: &mut Vec<Word>) {}
-
-    fn save(&self, _store: &Store, _words: &mut Vec<u32>) {}
-
-    fn load(&mut self, store: &mut Store, items: &[ListItem]) -> Result<(), Contradiction> {
-        if items.is_empty() {
-            self.load_table(store)
-        } else {
-            Err(Contradiction::Other("its list is not empty"))
-        }
-    }
-
-    fn claim_space(&self, store: &mut Store) -> Result<(), Contradiction> {
-        self.claim_rows(store)
+    fn class_at(&self, addr: ChunkAddr) -> u8 {
+        self.units.class(self.units.of_row(addr.chunk.get() - 1)).get()
     }
 }

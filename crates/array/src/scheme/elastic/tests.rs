@@ -5,13 +5,13 @@ use super::rows::RowWord;
 use crate::create::{CreateOptions, plan_config};
 use crate::health::Health;
 use crate::plan::{Codeword, Plan, Word};
-use crate::scheme::{ChunkWrite, CollectOutcome, Located, Origin, Scheme, SchemeOptions};
+use crate::scheme::{ChunkWrite, Classes, CollectOutcome, Collects, Located, Origin, Scheme, SchemeOptions};
 use crate::store::Store;
 use block::slab::Key;
 use block::{Geometry, Lba, Lcn, Pool, Seq};
 use format::{
-    CodeKind, Consistency, ElasticMember, LayoutKind, MemberEntry, MemberState, RecordRef, SchemeKind,
-    UNITS_SPARE,
+    CodeKind, Consistency, ElasticMember, LayoutKind, MemberEntry, MemberState, RecordBuf, RecordRef,
+    SchemeKind, UNITS_SPARE, record,
 };
 use placement::{Class, GcGroup, GcThreshold, GcWrite, PlacementKind};
 
@@ -137,6 +137,23 @@ impl Bench {
     }
 }
 
+fn stripe_of(plan: &Plan, index: usize) -> record::Elastic<'_> {
+    let RecordRef::Elastic(record) = plan.records.get(index) else { panic!("an elastic stripe") };
+    record
+}
+
+/// Where the plan moves chunks from.
+fn moved_from(plan: &Plan) -> Vec<u32> {
+    let stripes = (0..plan.records.len()).map(|index| stripe_of(plan, index));
+    stripes.flat_map(|stripe| stripe.members().iter().map(|member| member.from)).collect()
+}
+
+fn zero(first: u64, count: u64) -> RecordBuf {
+    let mut records = RecordBuf::default();
+    record::Zero::push(&mut records, Lcn::new(first), count);
+    records
+}
+
 #[track_caller]
 fn same(found: &str, expected: &str) {
     let expected: String =
@@ -234,12 +251,7 @@ fn what_cannot_be_read_does_not_stop_collection() {
                 bench.release();
                 continue;
             };
-            let from: Vec<u32> = (0..plan.records.len())
-                .flat_map(|index| {
-                    let RecordRef::Elastic { members, .. } = plan.records.get(index) else { panic!("moves") };
-                    members.iter().map(|member| member.from).collect::<Vec<_>>()
-                })
-                .collect();
+            let from = moved_from(&plan);
             if bad.is_empty() {
                 bad.extend(from.last());
             }
@@ -258,8 +270,7 @@ fn a_chunk_overwritten_while_it_is_moved_is_not_brought_back() {
     let mut bench = Bench::new(2, 1, 2, 40, &SchemeOptions::default());
     bench.fill();
     let plan = bench.collect().expect("wanted");
-    let RecordRef::Elastic { members, .. } = plan.records.get(0) else { panic!("moves") };
-    let lcn = members[0].lcn.get();
+    let lcn = stripe_of(&plan, 0).members().at(0).lcn.get();
     // The write of the user is planned, and known, before the move is.
     let user = bench.user_plan(lcn);
     bench.carry_out(user);
@@ -271,8 +282,9 @@ fn a_chunk_overwritten_while_it_is_moved_is_not_brought_back() {
 impl Bench {
     /// A write of one chunk although only collection may take rows.
     fn user_plan(&mut self, lcn: u64) -> Plan {
-        let row = self.scheme.units.take_row(&mut self.store, 0, 0, false).expect("kept for collection");
+        let lease = self.scheme.units.take_row(&mut self.store, 0, 0, false).expect("kept for collection");
         let mut plan = Plan::default();
+        let row = plan.leases.hold_row(lease);
         let slot = plan.own_slot(&mut self.pool);
         let chunk = super::write::Chunk { lcn: Lcn::new(lcn), slot, from: 0, crc: None };
         super::write::plan_stripe(&self.store, &mut self.pool, row, 0, [chunk].into_iter(), &mut plan);
@@ -286,22 +298,18 @@ fn what_cannot_be_read_is_tried_alone_and_then_left_where_it_is() {
     bench.fill();
     let before = bench.free_rows();
     let plan = bench.collect().expect("wanted");
-    let mut left: Vec<u32> = (0..plan.records.len())
-        .flat_map(|index| {
-            let RecordRef::Elastic { members, .. } = plan.records.get(index) else { panic!("moves") };
-            members.iter().map(|member| member.from).collect::<Vec<_>>()
-        })
-        .collect();
+    let mut left = moved_from(&plan);
     let unit = bench.scheme.units.of_row(bench.scheme.rows.row_of(left[0]));
     bench.undo(plan);
     assert_eq!(bench.free_rows(), before, "rows that were not written are free again");
     let bad = left.pop().expect("several chunks");
     while let Some(plan) = bench.collect() {
-        let RecordRef::Elastic { members: [member], .. } = plan.records.get(0) else {
+        let members = stripe_of(&plan, 0).members();
+        if members.len() != 1 {
             bench.undo(plan);
             break;
-        };
-        let from = member.from;
+        }
+        let from = members.at(0).from;
         if let Some(at) = left.iter().position(|&other| other == from) {
             left.swap_remove(at);
             bench.carry_out(plan);
@@ -350,7 +358,9 @@ fn a_unit_that_was_left_alone_is_collected_when_something_of_it_was_overwritten(
 
 impl Bench {
     fn undo(&mut self, mut plan: Plan) {
-        self.scheme.undo_collect(&mut self.store, &plan);
+        let units = &mut self.scheme.units;
+        plan.leases.give_all_back(&mut self.store.spaces, |row| units.row_returned(row));
+        self.scheme.step_lost(&plan);
         plan.owned.drain(..).for_each(|slot| self.pool.free(slot));
     }
 }
@@ -369,8 +379,7 @@ fn units_left_partly_written_by_a_crash_are_filled_although_few_are_free() {
         if refused > 0 {
             break;
         }
-        let RecordRef::Elastic { row, .. } = plan.records.get(0) else { panic!("a write") };
-        if row % 4 != 0 {
+        if !stripe_of(&plan, 0).row().is_multiple_of(4) {
             bench.carry_out(plan);
         }
     }
@@ -435,9 +444,7 @@ fn chunks_moved_together_go_to_the_coldest_class_among_them() {
         while let Some(plan) = bench.collect() {
             assert!(plan.records.len() < 8, "a row of the eight is gained");
             for index in 0..plan.records.len() {
-                let RecordRef::Elastic { class, members, .. } = plan.records.get(index) else {
-                    panic!("moves")
-                };
+                let (class, members) = (stripe_of(&plan, index).class(), stripe_of(&plan, index).members());
                 let own = members.iter().map(|member| (member.lcn.get() % 4) as u8);
                 assert!(own.clone().all(|own| own <= class), "{members:?}");
                 colder += own.filter(|&own| own < class).count();
@@ -466,8 +473,7 @@ fn units_are_not_looked_at_again_when_none_qualifies() {
     assert!(bench.collect().is_none() && !bench.scheme.units.may_qualify(), "all are valid, or not full");
     // One chunk less in a full unit: the unit gains no row yet.
     let discard = |bench: &mut Bench, first: u64| {
-        let record = RecordRef::Zero { first: Lcn::new(first), count: 1 };
-        bench.scheme.apply(&mut bench.store, Seq::new(1), record).expect("fits");
+        bench.scheme.apply(&mut bench.store, Seq::new(1), zero(first, 1).get(0)).expect("fits");
     };
     discard(&mut bench, 8);
     assert!(!bench.scheme.units.may_qualify() && bench.collect().is_none());
@@ -486,10 +492,7 @@ fn the_table_says_everything() {
             bench.release();
         }
     }
-    bench
-        .scheme
-        .apply(&mut bench.store, Seq::new(1), RecordRef::Zero { first: Lcn::new(2), count: 9 })
-        .expect("fits");
+    bench.scheme.apply(&mut bench.store, Seq::new(1), zero(2, 9).get(0)).expect("fits");
     let mut again = Store::new(bench.store.config).expect("valid");
     for page in 0..bench.store.table.page_count() {
         assert!(again.table.load_page(page, bench.store.table.page(page)));
@@ -526,23 +529,31 @@ fn a_table_that_contradicts_itself_is_refused() {
 fn records_that_do_not_fit_are_refused() {
     let mut bench = Bench::new(2, 1, 2, 4, &SchemeOptions::default());
     bench.write(&[0, 1]);
-    let member = |lcn, from| ElasticMember { lcn: Lcn::new(lcn), from };
-    let mut accepts = |row, class, members: &[ElasticMember], crcs: &[u32]| {
-        let record = RecordRef::Elastic { row, class, members, crcs };
+    let member = |lcn, from| ElasticMember { lcn: Lcn::new(lcn), from, crc: 1 };
+    let mut accepts = |row, class, members: &[ElasticMember], parities: usize| {
+        let mut records = RecordBuf::default();
+        record::Elastic::begin(&mut records, row, class);
+        for &member in members {
+            record::Elastic::push(&mut records, member);
+        }
+        (0..parities).for_each(|_| {
+            record::Elastic::push_parity(&mut records);
+        });
+        let record = records.get(0);
         let accepted = bench.scheme.accepts(&bench.store, record);
         assert_eq!(bench.scheme.apply(&mut bench.store, Seq::new(1), record).is_ok(), accepted);
         accepted
     };
-    assert!(!accepts(0, 0, &[member(2, 0)], &[1, 2]), "the row is in use");
-    assert!(!accepts(44, 0, &[member(2, 0)], &[1, 2]), "no such row");
-    assert!(!accepts(u32::MAX, 0, &[member(2, 0)], &[1, 2]), "no such row");
-    assert!(!accepts(1, 8, &[member(2, 0)], &[1, 2]), "no such class");
-    assert!(!accepts(1, 0, &[], &[1]), "no data");
-    assert!(!accepts(1, 0, &[member(2, 0); 3], &[1; 4]), "too wide");
-    assert!(!accepts(1, 0, &[member(2, 0)], &[1]), "no parity");
-    assert!(!accepts(1, 0, &[member(8, 0)], &[1, 2]), "past the end of the volume");
-    assert!(!accepts(1, 0, &[member(2, 89)], &[1, 2]), "moved from nowhere");
-    assert!(accepts(1, 7, &[member(2, 88)], &[1, 2]));
+    assert!(!accepts(0, 0, &[member(2, 0)], 1), "the row is in use");
+    assert!(!accepts(44, 0, &[member(2, 0)], 1), "no such row");
+    assert!(!accepts(u32::MAX, 0, &[member(2, 0)], 1), "no such row");
+    assert!(!accepts(1, 8, &[member(2, 0)], 1), "no such class");
+    assert!(!accepts(1, 0, &[], 1), "no data");
+    assert!(!accepts(1, 0, &[member(2, 0); 3], 1), "too wide");
+    assert!(!accepts(1, 0, &[member(2, 0)], 0), "no parity");
+    assert!(!accepts(1, 0, &[member(8, 0)], 1), "past the end of the volume");
+    assert!(!accepts(1, 0, &[member(2, 89)], 1), "moved from nowhere");
+    assert!(accepts(1, 7, &[member(2, 88)], 1));
 }
 
 /// L-15: map, checksums and owners of an array as it is created.

@@ -5,6 +5,7 @@
 //! open at a crash is *partial*: its rows are taken before those of free units.
 
 use crate::planted::{Planted, planted};
+use crate::space::RowLease;
 use crate::store::Store;
 use block::{ChunkIndex, DevIndex};
 use format::ArrayConfig;
@@ -248,7 +249,11 @@ impl Units {
     }
 
     /// Takes the next row for a class; users get none when few units are left.
-    pub fn take_row(&mut self, store: &mut Store, class: usize, now: u64, is_user: bool) -> Option<u32> {
+    pub fn take_row(&mut self, store: &mut Store, class: usize, now: u64, is_user: bool) -> Option<RowLease> {
+        self.find_row(store, class, now, is_user).map(RowLease::new)
+    }
+
+    fn find_row(&mut self, store: &mut Store, class: usize, now: u64, is_user: bool) -> Option<u32> {
         if is_user && self.is_short() {
             return if self.can_gain() { None } else { self.take_leftover(store, now) };
         }
@@ -312,12 +317,9 @@ impl Units {
         Some(row)
     }
 
-    /// Gives a row back that was taken but not written.
-    pub fn give_row(&mut self, store: &mut Store, row: u32) {
+    /// A row that was taken was not written, and is free again.
+    pub fn row_returned(&mut self, row: u32) {
         let unit = self.of_row(row);
-        for space in &mut store.spaces {
-            space.release(ChunkIndex::new(row + 1));
-        }
         let first = unit * self.unit_rows;
         let place = &mut self.units[unit as usize];
         place.used -= self.device_count;

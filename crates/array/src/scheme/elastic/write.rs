@@ -5,7 +5,7 @@ use crate::plan::{CrcAt, Plan, PlanWrite};
 use crate::scheme::ChunkWrite;
 use crate::store::Store;
 use block::{Lcn, Pool, Slot, Stream};
-use format::ElasticMember;
+use format::{ElasticMember, record};
 
 /// Reused between batches.
 #[derive(Default)]
@@ -79,7 +79,8 @@ impl Elastic {
         if pool.free_count() < store.config.geometry.parity_count() + store.slots_kept_by_writes() {
             return false;
         }
-        let Some(row) = self.units.take_row(store, class, self.now, true) else { return false };
+        let Some(lease) = self.units.take_row(store, class, self.now, true) else { return false };
+        let row = plan.leases.hold_row(lease);
         if self.needs_times {
             let unit = self.units.of_row(row);
             (0..members.len()).for_each(|_| self.units.note_time(unit, self.now));
@@ -100,23 +101,21 @@ pub fn plan_stripe(
 ) {
     let geometry = store.config.geometry;
     let (k, m) = (geometry.data_count(), geometry.parity_count());
-    let (members_from, inputs, columns) = (plan.records.elastic.len(), plan.slots.len(), plan.columns.len());
-    let crcs = plan.records.crcs.len();
+    let (inputs, columns) = (plan.slots.len(), plan.columns.len());
+    record::Elastic::begin(&mut plan.records, row, class as u8);
     for (column, Chunk { lcn, slot, from, crc }) in members.enumerate() {
-        plan.records.elastic.push(ElasticMember { lcn, from });
-        plan.records.crcs.push(crc.unwrap_or(0));
+        let member = ElasticMember { lcn, from, crc: crc.unwrap_or(0) };
+        let offset = record::Elastic::push(&mut plan.records, member);
         plan.slots.push(slot);
         plan.columns.push(column);
-        let crc_at = if crc.is_some() { CrcAt::Nowhere } else { CrcAt::Crc(crcs + column) };
+        let crc_at = if crc.is_some() { CrcAt::Nowhere } else { CrcAt::Record(offset) };
         let addr = rows::address(store, row, column);
         plan.writes.push(PlanWrite { addr, slot, stream: Stream::Data, crc_at });
     }
-    let width = plan.slots.len() - inputs;
-    plan.records.elastic_stripe(row, class as u8, members_from, crcs, m);
     let outputs = plan.encode(pool, columns, inputs, m);
     for parity in 0..m {
         let (addr, slot) = (rows::address(store, row, k + parity), plan.slots[outputs + parity]);
-        let crc_at = CrcAt::Crc(crcs + width + parity);
+        let crc_at = CrcAt::Record(record::Elastic::push_parity(&mut plan.records));
         plan.writes.push(PlanWrite { addr, slot, stream: Stream::Parity, crc_at });
     }
 }

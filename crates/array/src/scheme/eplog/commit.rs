@@ -12,6 +12,8 @@ use crate::scheme::{CommitOutcome, Located, Scheme};
 use crate::space::Demand;
 use crate::store::Store;
 use block::{ChunkAddr, ChunkIndex, Pool, Slot, Stream, StripeId};
+use format::StripeChunk;
+use format::record::Commit;
 
 /// How the new parity is computed.
 enum Way {
@@ -40,28 +42,30 @@ impl Eplog {
             return CommitOutcome::NoSpace;
         }
         if self.is_all_zero(store, stripe) {
-            let chunks_from = plan.records.chunks.len();
-            plan.records.chunks.resize(chunks_from + k + m, ChunkIndex::NONE);
-            plan.records.commit(stripe, chunks_from, k);
+            Commit::begin(&mut plan.records, stripe);
+            (0..k).for_each(|_| Commit::push_data(&mut plan.records, ChunkIndex::NONE));
+            for _ in 0..m {
+                Commit::push_parity(&mut plan.records, StripeChunk { chunk: ChunkIndex::NONE, crc: 0 });
+            }
             return CommitOutcome::Planned;
         }
-        let Some(parity) = alloc_parity(store, stripe) else { return CommitOutcome::NoSpace };
+        let Some(parity) = alloc_parity(store, stripe, plan) else { return CommitOutcome::NoSpace };
         let outputs = match self.cheaper_way(store, stripe) {
             Way::Encode => self.plan_encode(store, pool, stripe, plan),
             Way::Delta => self.plan_delta(store, pool, stripe, plan),
         };
-        let chunks_from = plan.records.chunks.len();
+        Commit::begin(&mut plan.records, stripe);
         for column in 0..k {
-            plan.records.chunks.push(store.table.current(geometry.lcn_at(stripe, column)));
+            let current = store.table.current(geometry.lcn_at(stripe, column));
+            Commit::push_data(&mut plan.records, current);
         }
-        plan.records.chunks.extend(parity.iter().copied().take(m));
-        let crcs = plan.records.commit(stripe, chunks_from, k);
         for (row, &chunk) in parity.iter().enumerate().take(m) {
+            let crc = Commit::push_parity(&mut plan.records, StripeChunk { chunk, crc: 0 });
             plan.writes.push(PlanWrite {
                 addr: ChunkAddr::new(store.layout.device(stripe, k + row), chunk),
                 slot: plan.slots[outputs + row],
                 stream: Stream::Parity,
-                crc_at: CrcAt::Crc(crcs + row),
+                crc_at: CrcAt::Record(crc),
             });
         }
         CommitOutcome::Planned
@@ -152,26 +156,23 @@ impl Eplog {
 }
 
 /// One chunk per parity row, or none at all.
-fn alloc_parity(store: &mut Store, stripe: StripeId) -> Option<[ChunkIndex; 255]> {
+fn alloc_parity(store: &mut Store, stripe: StripeId, plan: &mut Plan) -> Option<[ChunkIndex; 255]> {
     let geometry = store.config.geometry;
     let (k, m) = (geometry.data_count(), geometry.parity_count());
-    let mut chunks = [ChunkIndex::NONE; 255];
-    for row in 0..m {
-        let dev = store.layout.device(stripe, k + row).index();
+    let (mut chunks, before) = ([ChunkIndex::NONE; 255], plan.leases.mark());
+    for (row, chunk) in chunks.iter_mut().enumerate().take(m) {
+        let dev = store.layout.device(stripe, k + row);
         let old = store.table.parity(stripe, row);
         if planted(Planted::CommitInPlace) && !old.is_none() {
-            chunks[row] = old;
+            *chunk = old;
             continue;
         }
-        match store.spaces[dev].alloc(Demand::Reclaim) {
-            Some(chunk) => chunks[row] = chunk,
-            None => {
-                for (undo, &chunk) in chunks.iter().enumerate().take(row) {
-                    store.spaces[store.layout.device(stripe, k + undo).index()].release(chunk);
-                }
-                return None;
-            }
-        }
+        let Some(lease) = store.spaces[dev.index()].alloc(Demand::Reclaim) else {
+            plan.leases
+                .give_back(before, &mut store.spaces, |_| unreachable!("a stripe takes chunks, not rows"));
+            return None;
+        };
+        *chunk = plan.leases.hold(dev, lease);
     }
     Some(chunks)
 }

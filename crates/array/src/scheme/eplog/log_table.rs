@@ -75,7 +75,7 @@ impl LogTable {
     }
 
     /// Adds a log stripe without members.
-    pub fn insert(&mut self, seq: Seq, block: ChunkIndex, crcs: &[u32]) -> u32 {
+    pub fn insert(&mut self, seq: Seq, block: ChunkIndex, crcs: impl Iterator<Item = u32>) -> u32 {
         let id = self.free.pop().unwrap_or_else(|| {
             let id = u32::try_from(self.entries.len()).expect("fewer log stripes than log blocks");
             self.entries.push(Entry::default());
@@ -85,7 +85,8 @@ impl LogTable {
             id
         });
         self.entries[id as usize] = Entry { seq, block, members: 0, live: 0 };
-        self.crcs[id as usize * self.parity_count..][..self.parity_count].copy_from_slice(crcs);
+        let own = &mut self.crcs[id as usize * self.parity_count..][..self.parity_count];
+        own.iter_mut().zip(crcs).for_each(|(own, crc)| *own = crc);
         self.order.push_back((seq, id));
         self.live_count += 1;
         id

@@ -13,8 +13,10 @@ mod log_table;
 mod persist;
 mod write;
 
+use super::log_room::{LOW_SPACE_DIVISOR, is_log_low};
 use super::{
-    ChunkWrite, CommitOutcome, Contradiction, Located, Pressure, Rejected, Scheme, SchemeMemory, WriteLock,
+    ChunkWrite, CommitOutcome, Commits, Contradiction, Located, Pressure, Registration, Rejected, Scheme,
+    SchemeMemory,
 };
 use crate::health::Health;
 use crate::plan::{Codeword, Piece, Plan, Word};
@@ -22,8 +24,12 @@ use crate::planted::{Planted, planted};
 use crate::store::{Store, code_width};
 use block::{ChunkAddr, ChunkIndex, Lcn, META_BYTES, Pool, Seq, StripeId};
 use dirty::{Committed, DirtyStripes};
-use format::{ArrayConfig, ListItem, LogMember, RecordRef, SchemeKind};
+use format::record::LogStripe;
+use format::{ArrayConfig, ListItem, LogMember, RecordRef, StripeChunk};
 use log_table::LogTable;
+
+pub(super) const REGISTRATION: Registration =
+    Registration { new: |store| Box::new(Eplog::new(store)), memory_max, list_words_live, list_words_max };
 
 /// The scheme's state besides the table.
 pub struct Eplog {
@@ -47,7 +53,7 @@ fn log_stripes_max(config: &ArrayConfig) -> u64 {
 }
 
 /// The list of a checkpoint is longest when every spare chunk is a log stripe of its own in a stripe of its own.
-pub fn list_words_max(config: &ArrayConfig) -> u64 {
+fn list_words_max(config: &ArrayConfig) -> u64 {
     let columns_and_checksums = config.geometry.device_count() as u64;
     spare_chunks(config) * (DIRTY_WORDS + LOG_STRIPE_WORDS + columns_and_checksums)
 }
@@ -58,7 +64,7 @@ const DIRTY_WORDS: u64 = 3;
 const LOG_STRIPE_WORDS: u64 = 4 + 3;
 
 /// Words of the longest list that can come about with the log that the array has.
-pub fn list_words_live(config: &ArrayConfig) -> u64 {
+fn list_words_live(config: &ArrayConfig) -> u64 {
     let (k, m) = (config.geometry.data_count() as u64, config.geometry.parity_count() as u64);
     dirty_stripes_max(config) * (DIRTY_WORDS + k) + log_stripes_max(config) * (LOG_STRIPE_WORDS + m)
 }
@@ -69,7 +75,7 @@ fn dirty_stripes_max(config: &ArrayConfig) -> u64 {
 }
 
 /// What the scheme takes of memory when as many updates wait for a commit as there is room for.
-pub fn memory_max(config: &ArrayConfig) -> SchemeMemory {
+fn memory_max(config: &ArrayConfig) -> SchemeMemory {
     let geometry = config.geometry;
     let log = LogTable::bytes_for(
         geometry.device_count() as u64,
@@ -163,8 +169,8 @@ impl Eplog {
         &mut self,
         store: &mut Store,
         stripe: StripeId,
-        data: &[ChunkIndex],
-        parity: &[ChunkIndex],
+        data: impl Iterator<Item = ChunkIndex> + Clone,
+        parity: impl Iterator<Item = ChunkIndex>,
     ) {
         let geometry = store.config.geometry;
         let mut before = std::mem::take(&mut self.before);
@@ -174,11 +180,11 @@ impl Eplog {
             (store.table.current(lcn), self.committed(store, lcn))
         }));
         self.dirty.clean(stripe);
-        for (column, &chunk) in data.iter().enumerate() {
+        for (column, chunk) in data.clone().enumerate() {
             store.table.set_current(geometry.lcn_at(stripe, column), chunk);
         }
         // What a log stripe still owns is freed when that is released; look before releasing any.
-        for (column, (&chunk, &(current, committed))) in data.iter().zip(&before).enumerate() {
+        for (column, (chunk, &(current, committed))) in data.zip(&before).enumerate() {
             let dev = store.layout.device(stripe, column);
             if current != committed {
                 self.free_unless_owned(store, ChunkAddr::new(dev, committed));
@@ -193,7 +199,7 @@ impl Eplog {
             }
         }
         self.before = before;
-        for (row, &chunk) in parity.iter().enumerate() {
+        for (row, chunk) in parity.enumerate() {
             let dev = store.layout.device(stripe, geometry.data_count() + row);
             let old = store.table.parity(stripe, row);
             if !(planted(Planted::CommitInPlace) && old == chunk) {
@@ -209,22 +215,15 @@ impl Eplog {
         }
     }
 
-    fn apply_log_stripe(
-        &mut self,
-        store: &mut Store,
-        seq: Seq,
-        log_block: ChunkIndex,
-        log_crcs: &[u32],
-        members: &[LogMember],
-    ) {
-        let id = self.log.insert(seq, log_block, log_crcs);
-        for member in members {
+    fn apply_log_stripe(&mut self, store: &mut Store, seq: Seq, record: LogStripe<'_>) {
+        let id = self.log.insert(seq, record.log_block(), record.log_crcs().iter());
+        for member in record.members().iter() {
             let addr = ChunkAddr::new(store.layout.device_of(member.lcn), member.chunk);
             store.table.set_crc(addr, member.crc);
-            self.log.push_member(id, *member, addr);
+            self.log.push_member(id, member, addr);
         }
         // Two passes: superseding a member must not release the stripe that is just being built.
-        for member in members {
+        for member in record.members().iter() {
             self.supersede(store, member.lcn, member.chunk);
         }
     }
@@ -240,8 +239,8 @@ impl Eplog {
                 geometry.column_of(lcn) + 1 == geometry.data_count() || lcn.get() + 1 == first.get() + count;
             if last && self.dirty.is_dirty(stripe) && self.is_all_zero(store, stripe) {
                 // No data is left in the stripe: it needs no parity, and so no commit.
-                let zeros = vec![ChunkIndex::NONE; geometry.device_count()];
-                let (data, parity) = zeros.split_at(geometry.data_count());
+                let zeros = |count| std::iter::repeat_n(ChunkIndex::NONE, count);
+                let (data, parity) = (zeros(geometry.data_count()), zeros(geometry.parity_count()));
                 self.replace_stripe(store, stripe, data, parity);
             }
         }
@@ -261,14 +260,6 @@ impl Eplog {
 }
 
 impl Scheme for Eplog {
-    fn kind(&self) -> SchemeKind {
-        SchemeKind::Eplog
-    }
-
-    fn write_lock(&self) -> WriteLock {
-        WriteLock::Shared
-    }
-
     fn locate(&self, store: &Store, lcn: Lcn) -> Located {
         let chunk = store.table.current(lcn);
         if chunk.is_none() {
@@ -364,124 +355,51 @@ impl Scheme for Eplog {
         self.plan_write_batch(store, pool, writes, refused, plan);
     }
 
-    fn take_dirty(&mut self, _store: &Store, count: usize, out: &mut Vec<StripeId>) {
-        self.dirty.take(count, out);
-    }
-
-    fn return_dirty(&mut self, stripe: StripeId) {
-        self.dirty.put_back(stripe);
-    }
-
-    fn plan_commit(
-        &mut self,
-        store: &mut Store,
-        _health: &Health,
-        pool: &mut Pool,
-        stripe: StripeId,
-        plan: &mut Plan,
-    ) -> CommitOutcome {
-        self.plan_stripe_commit(store, pool, stripe, plan)
-    }
-
-    fn undo_commit(&mut self, store: &mut Store, plan: &Plan) {
-        for write in &plan.writes {
-            store.spaces[write.addr.dev.index()].release(write.addr.chunk);
-        }
-    }
-
+    #[expect(clippy::wildcard_enum_match_arm, reason = "records of whatever other schemes there are")]
     fn apply(&mut self, store: &mut Store, seq: Seq, record: RecordRef<'_>) -> Result<(), Rejected> {
         if !self.accepts(store, record) {
             return Err(Rejected);
         }
         let k = store.config.geometry.data_count();
         match record {
-            RecordRef::LogStripe { log_block, log_crcs, members } => {
-                self.apply_log_stripe(store, seq, log_block, log_crcs, members);
-            }
-            RecordRef::FullStripe { stripe, chunks, crcs } => {
-                for (column, (&chunk, &crc)) in chunks.iter().zip(crcs).enumerate() {
-                    store.table.set_crc(ChunkAddr::new(store.layout.device(stripe, column), chunk), crc);
+            RecordRef::LogStripe(record) => self.apply_log_stripe(store, seq, record),
+            RecordRef::FullStripe(record) => {
+                for (column, StripeChunk { chunk, crc }) in record.chunks().iter().enumerate() {
+                    let dev = store.layout.device(record.stripe(), column);
+                    store.table.set_crc(ChunkAddr::new(dev, chunk), crc);
                 }
-                let (data, parity) = chunks.split_at(k);
-                self.replace_stripe(store, stripe, data, parity);
+                let chunks = record.chunks().iter().map(|column| column.chunk);
+                self.replace_stripe(store, record.stripe(), chunks.clone().take(k), chunks.skip(k));
             }
-            RecordRef::Commit { stripe, data, parity, parity_crcs } => {
-                for (row, (&chunk, &crc)) in parity.iter().zip(parity_crcs).enumerate() {
+            RecordRef::Commit(record) => {
+                for (row, StripeChunk { chunk, crc }) in record.parity().iter().enumerate() {
                     if !chunk.is_none() {
-                        store.table.set_crc(ChunkAddr::new(store.layout.device(stripe, k + row), chunk), crc);
+                        let dev = store.layout.device(record.stripe(), k + row);
+                        store.table.set_crc(ChunkAddr::new(dev, chunk), crc);
                     }
                 }
-                self.replace_stripe(store, stripe, data, parity);
+                let parity = record.parity().iter().map(|row| row.chunk);
+                self.replace_stripe(store, record.stripe(), record.data().iter(), parity);
             }
-            RecordRef::Zero { first, count } => self.apply_zero(store, first, count),
-            RecordRef::InPlace { .. } | RecordRef::Delta { .. } | RecordRef::Elastic { .. } => {
-                return Err(Rejected);
-            }
+            RecordRef::Zero(record) => self.apply_zero(store, record.first(), record.count()),
+            _ => return Err(Rejected),
         }
         Ok(())
     }
 
+    #[expect(clippy::wildcard_enum_match_arm, reason = "records of whatever other schemes there are")]
     fn accepts(&self, store: &Store, record: RecordRef<'_>) -> bool {
         let geometry = store.config.geometry;
-        let (k, n) = (geometry.data_count(), geometry.device_count());
-        let chunk_ok = |chunk: &ChunkIndex| chunk.get() <= store.config.chunks_per_device;
-        let lcn_count = store.config.stripe_count * k as u64;
-        match record {
-            RecordRef::LogStripe { log_block, log_crcs, members } => {
-                !log_block.is_none()
-                    && log_block.get() <= store.config.log_blocks
-                    && log_crcs.len() == n - k
-                    && !members.is_empty()
-                    && members.len() <= store.code.width_max()
-                    && members
-                        .iter()
-                        .all(|m| m.lcn.get() < lcn_count && !m.chunk.is_none() && chunk_ok(&m.chunk))
+        record.fits(&store.config)
+            && match record {
+                RecordRef::LogStripe(record) => record.members().len() <= store.code.width_max(),
+                RecordRef::Commit(record) => {
+                    let current = |column| store.table.current(geometry.lcn_at(record.stripe(), column));
+                    record.data().iter().enumerate().all(|(column, chunk)| current(column) == chunk)
+                }
+                RecordRef::FullStripe(_) | RecordRef::Zero(_) => true,
+                _ => false,
             }
-            RecordRef::FullStripe { stripe, chunks, crcs } => {
-                stripe.get() < store.config.stripe_count
-                    && chunks.len() == n
-                    && crcs.len() == n
-                    && chunks.iter().all(|c| !c.is_none() && chunk_ok(c))
-            }
-            RecordRef::Commit { stripe, data, parity, parity_crcs } => {
-                stripe.get() < store.config.stripe_count
-                    && data.len() == k
-                    && parity.len() == n - k
-                    && parity_crcs.len() == n - k
-                    && parity.iter().all(chunk_ok)
-                    && (0..k)
-                        .all(|column| store.table.current(geometry.lcn_at(stripe, column)) == data[column])
-            }
-            RecordRef::Zero { first, count } => {
-                first.get().checked_add(count).is_some_and(|end| end <= lcn_count)
-            }
-            RecordRef::InPlace { .. } | RecordRef::Delta { .. } | RecordRef::Elastic { .. } => false,
-        }
-    }
-
-    fn log_tail(&self, store: &Store) -> u64 {
-        self.log.oldest_position(&store.log)
-    }
-
-    fn newest_log_block(&self) -> Option<ChunkIndex> {
-        self.log.live_ids().last().map(|id| self.log.block(id))
-    }
-
-    fn pressure(&self, store: &Store) -> Pressure {
-        let low_chunks = store.spaces.iter().any(|space| {
-            let spare = store.config.chunks_per_device - store.config.stripe_count as u32;
-            space.free_for_users() < spare / LOW_SPACE_DIVISOR
-        });
-        let low_log = store.log.room() < u64::from(store.log.block_count()) / LOW_SPACE_DIVISOR as u64;
-        Pressure {
-            dirty_stripes: self.dirty.count(),
-            log_stripes: self.log.live_count(),
-            low_space: low_chunks || low_log,
-        }
-    }
-
-    fn is_dirty(&self, stripe: StripeId) -> bool {
-        self.dirty.is_dirty(stripe)
     }
 
     fn memory(&self) -> SchemeMemory {
@@ -490,10 +408,6 @@ impl Scheme for Eplog {
             dynamic_bytes: self.dirty.dynamic_bytes() + self.log.dynamic_bytes(),
             placement_bytes: 0,
         }
-    }
-
-    fn log_words(&self, out: &mut Vec<Word>) {
-        out.extend(self.log.live_ids().map(Word::Log));
     }
 
     fn save(&self, store: &Store, words: &mut Vec<u32>) {
@@ -507,7 +421,61 @@ impl Scheme for Eplog {
     fn claim_space(&self, store: &mut Store) -> Result<(), Contradiction> {
         self.claim_all(store)
     }
+
+    fn commits(&self) -> Option<&dyn Commits> {
+        Some(self)
+    }
+
+    fn commits_mut(&mut self) -> Option<&mut dyn Commits> {
+        Some(self)
+    }
 }
 
-/// Parity commit starts by itself when less than 1 / this of the spare chunks or of the log is left.
-const LOW_SPACE_DIVISOR: u32 = 4;
+impl Commits for Eplog {
+    fn take_dirty(&mut self, _store: &Store, count: usize, out: &mut Vec<StripeId>) {
+        self.dirty.take(count, out);
+    }
+
+    fn return_dirty(&mut self, stripe: StripeId) {
+        self.dirty.put_back(stripe);
+    }
+
+    fn is_dirty(&self, stripe: StripeId) -> bool {
+        self.dirty.is_dirty(stripe)
+    }
+
+    fn pressure(&self, store: &Store) -> Pressure {
+        let low_chunks = store.spaces.iter().any(|space| {
+            let spare = store.config.chunks_per_device - store.config.stripe_count as u32;
+            space.free_for_users() < spare / LOW_SPACE_DIVISOR
+        });
+        Pressure {
+            dirty_stripes: self.dirty.count(),
+            log_stripes: self.log.live_count(),
+            low_space: low_chunks || is_log_low(store),
+        }
+    }
+
+    fn plan_commit(
+        &mut self,
+        store: &mut Store,
+        _health: &Health,
+        pool: &mut Pool,
+        stripe: StripeId,
+        plan: &mut Plan,
+    ) -> CommitOutcome {
+        self.plan_stripe_commit(store, pool, stripe, plan)
+    }
+
+    fn log_words(&self, out: &mut Vec<Word>) {
+        out.extend(self.log.live_ids().map(Word::Log));
+    }
+
+    fn log_tail(&self, store: &Store) -> u64 {
+        self.log.oldest_position(&store.log)
+    }
+
+    fn newest_log_block(&self) -> Option<ChunkIndex> {
+        self.log.live_ids().last().map(|id| self.log.block(id))
+    }
+}

@@ -3,10 +3,11 @@
 use super::Eplog;
 use super::dirty::Committed;
 use crate::planted::{Planted, planted};
-use crate::scheme::Contradiction;
+use crate::scheme::{Contradiction, Scheme};
 use crate::store::Store;
 use block::{ChunkAddr, ChunkIndex, StripeId};
-use format::ListItem;
+use format::record::LogStripe;
+use format::{ListItem, RecordBuf};
 
 impl Eplog {
     /// Dirty stripes with their committed versions, oldest first, then live log stripes in log order.
@@ -50,13 +51,18 @@ impl Eplog {
                 }
             }
         }
+        let mut record = RecordBuf::default();
         for item in items {
             let ListItem::LogStripe { first_seq, log_block, log_crcs, members } = item else { continue };
-            let record = format::RecordRef::LogStripe { log_block: *log_block, log_crcs, members };
-            if !super::Scheme::accepts(self, store, record) {
+            record.clear();
+            LogStripe::begin(&mut record, *log_block, log_crcs.len());
+            members.iter().for_each(|&member| {
+                LogStripe::push(&mut record, member);
+            });
+            if !self.accepts(store, record.get(0)) {
                 return Err(Contradiction::LogStripe(*first_seq));
             }
-            let id = self.log.insert(*first_seq, *log_block, log_crcs);
+            let id = self.log.insert(*first_seq, *log_block, log_crcs.iter().copied());
             for member in members {
                 let (stripe, column) = (geometry.stripe_of(member.lcn), geometry.column_of(member.lcn));
                 let addr = ChunkAddr::new(store.layout.device(stripe, column), member.chunk);

@@ -3,10 +3,12 @@
 use super::Eplog;
 use crate::plan::{Compute, CrcAt, Plan, PlanWrite};
 use crate::scheme::ChunkWrite;
+use crate::scheme::log_room::LOG_SET_ASIDE_BLOCKS;
 use crate::space::Demand;
 use crate::store::Store;
 use block::{ChunkAddr, Pool, Stream, StripeId};
-use format::LogMember;
+use format::record::{FullStripe, LogStripe};
+use format::{LogMember, StripeChunk};
 
 /// Reused between batches.
 #[derive(Default)]
@@ -19,9 +21,6 @@ pub struct Scratch {
     /// The same writes, sorted by group.
     order: Vec<u32>,
 }
-
-/// Blocks of the log ring that user writes leave free: room for the frames that a commit needs.
-pub const LOG_SET_ASIDE_BLOCKS: u64 = 64;
 
 impl Eplog {
     /// Plans all of `writes` that have space; the rest is refused.
@@ -126,7 +125,6 @@ fn plan_full_stripe(
 ) {
     let geometry = store.config.geometry;
     let (k, m) = (geometry.data_count(), geometry.parity_count());
-    let chunks_from = plan.records.chunks.len();
     let inputs = plan.slots.len();
     let columns = plan.columns.len();
     plan.columns.extend(0..k);
@@ -140,18 +138,19 @@ fn plan_full_stripe(
         inputs: inputs..inputs + k,
         outputs: inputs + k..inputs + k + m,
     });
+    FullStripe::begin(&mut plan.records, stripe);
     for column in 0..k + m {
         let dev = store.layout.device(stripe, column);
-        let chunk = store.spaces[dev.index()].alloc(Demand::User).expect("checked: every device has space");
-        plan.records.chunks.push(chunk);
+        let lease = store.spaces[dev.index()].alloc(Demand::User).expect("checked: every device has space");
+        let chunk = plan.leases.hold(dev, lease);
+        let crc = FullStripe::push(&mut plan.records, StripeChunk { chunk, crc: 0 });
         plan.writes.push(PlanWrite {
             addr: ChunkAddr::new(dev, chunk),
             slot: plan.slots[inputs + column],
             stream: if column < k { Stream::Data } else { Stream::Parity },
-            crc_at: CrcAt::Crc(plan.records.crcs.len() + column),
+            crc_at: CrcAt::Record(crc),
         });
     }
-    plan.records.full_stripe(stripe, chunks_from);
 }
 
 fn plan_log_stripes(store: &mut Store, pool: &mut Pool, scratch: &Scratch, plan: &mut Plan) {
@@ -182,27 +181,31 @@ fn plan_log_stripe(
     plan: &mut Plan,
 ) {
     let m = store.config.geometry.parity_count();
-    let members_from = plan.records.members.len();
+    let (_, block) = store.log.append(store.chunk_blocks()).expect("checked: the log has room");
+    let crcs = LogStripe::begin(&mut plan.records, block, m);
     let (inputs, columns) = (plan.slots.len(), plan.columns.len());
     for (index, write) in writes.enumerate() {
         let dev = store.layout.device_of(write.lcn);
-        let chunk = store.spaces[dev.index()].alloc(Demand::User).expect("checked: the device has space");
-        let crc_at = CrcAt::Member(plan.records.members.len());
-        plan.records.members.push(LogMember { lcn: write.lcn, chunk, crc: 0 });
+        let lease = store.spaces[dev.index()].alloc(Demand::User).expect("checked: the device has space");
+        let chunk = plan.leases.hold(dev, lease);
+        let crc = LogStripe::push(&mut plan.records, LogMember { lcn: write.lcn, chunk, crc: 0 });
         plan.slots.push(write.slot);
         plan.columns.push(index);
         let addr = ChunkAddr::new(dev, chunk);
-        plan.writes.push(PlanWrite { addr, slot: write.slot, stream: Stream::Data, crc_at });
+        plan.writes.push(PlanWrite {
+            addr,
+            slot: write.slot,
+            stream: Stream::Data,
+            crc_at: CrcAt::Record(crc),
+        });
     }
     let (inputs, columns) = (inputs..plan.slots.len(), columns..plan.columns.len());
-    let (_, block) = store.log.append(store.chunk_blocks()).expect("checked: the log has room");
-    let crcs = plan.records.log_stripe(block, members_from, m);
     let outputs = plan.slots.len()..plan.slots.len() + m;
     for row in 0..m {
         let slot = plan.own_slot(pool);
         plan.slots.push(slot);
         let addr = ChunkAddr::new(store.log_device(row), block);
-        plan.writes.push(PlanWrite { addr, slot, stream: Stream::Log, crc_at: CrcAt::Crc(crcs + row) });
+        plan.writes.push(PlanWrite { addr, slot, stream: Stream::Log, crc_at: CrcAt::Record(crcs.at(row)) });
     }
     plan.computes.push(Compute::Encode { columns, inputs, outputs });
 }

@@ -1,40 +1,23 @@
-//! What schemes that write in place share: where chunks lie, units of writes, carrying out writes again, resync.
+//! What schemes that write in place share: where chunks lie, units of writes, carrying out writes
+//! again, resync.
 //!
-//! Chunk `s + 1` of every device belongs to stripe `s`. The map only tells chunks that were written from those that were not
-//! and read as zeros.
+//! Chunk `s + 1` of every device belongs to stripe `s`. The map only tells chunks that were written
+//! from those that were not and read as zeros.
 
 pub(super) mod redo;
 pub(super) mod resync;
 pub(super) mod unit;
 
-use super::{Contradiction, Journaling, Located};
-use crate::health::Health;
+use super::{Contradiction, Located};
 use crate::plan::{Piece, Word};
-use crate::restart::{AssembleError, Restart};
+use crate::restart::Restart;
 use crate::store::Store;
 use block::{ChunkAddr, ChunkIndex, DevIndex, Lcn, StripeId};
-use format::{Consistency, InPlacePiece};
-
-/// What becomes of the records in either mode.
-pub(super) fn journaling(consistency: Consistency) -> Journaling {
-    match consistency {
-        Consistency::Resync => Journaling::Nothing,
-        Consistency::Journal => Journaling::BeforeWrites,
-    }
-}
+use format::{ArrayConfig, Consistency};
 
 /// Whether nothing tells what was being written when the array stopped.
-pub(super) fn needs_resync(consistency: Consistency, restart: Restart) -> bool {
-    consistency == Consistency::Resync && !restart.was_clean
-}
-
-/// Whether the array may be assembled with these members.
-pub(super) fn may_start(
-    consistency: Consistency,
-    health: &Health,
-    restart: Restart,
-) -> Result<(), AssembleError> {
-    if needs_resync(consistency, restart) { resync::may_start(health, restart) } else { Ok(()) }
+pub(super) fn needs_resync(config: &ArrayConfig, restart: Restart) -> bool {
+    config.scheme.is_in_place() && config.consistency == Consistency::Resync && !restart.was_clean
 }
 
 /// Without a journal a resync reads columns never written as well: they must hold zeros.
@@ -104,8 +87,21 @@ pub(super) fn locate(store: &Store, lcn: Lcn) -> Located {
     Located::At { piece: piece_of(store, stripe, column), word: Word::Stripe(stripe) }
 }
 
-/// Whether the map of a stripe, as loaded, is one that such a scheme makes: everything in its place, all parities or none.
-pub(super) fn is_placed(store: &Store, stripe: StripeId) -> bool {
+/// Checks that the map, as loaded, is one that such a scheme makes. A dirty stripe has log chunks,
+/// which make up its parity with what is on the main devices or without.
+pub(super) fn check_map(store: &Store, is_dirty: impl Fn(StripeId) -> bool) -> Result<(), Contradiction> {
+    let is_sound = |stripe: StripeId| {
+        let (dirty, data) = (is_dirty(stripe), has_data(store, stripe));
+        let parity = is_written(store, stripe, store.config.geometry.data_count());
+        is_placed(store, stripe) && (parity || dirty || !data) && (data || !dirty)
+    };
+    let mut stripes = (0..store.config.stripe_count).map(StripeId::new);
+    let unsound = stripes.find(|&stripe| !is_sound(stripe));
+    unsound.map_or(Ok(()), |stripe| Err(Contradiction::Stripe { what: "the map", stripe }))
+}
+
+/// Whether everything of a stripe is in its place, and all parities are there or none.
+fn is_placed(store: &Store, stripe: StripeId) -> bool {
     let geometry = store.config.geometry;
     let (k, m) = (geometry.data_count(), geometry.parity_count());
     let ok = |chunk: ChunkIndex| chunk.is_none() || chunk == chunk_of(stripe);
@@ -121,28 +117,12 @@ pub(super) fn has_data(store: &Store, stripe: StripeId) -> bool {
     (0..store.config.geometry.data_count()).any(|column| is_written(store, stripe, column))
 }
 
-/// Whether rebuild and scrub must look at a stripe. Without a journal a resync reads every stripe, so that all of it must be
-/// there, if only zeros.
+/// Whether rebuild and scrub must look at a stripe. Without a journal a resync reads every stripe,
+/// so that all of it must be there, if only zeros.
 pub(super) fn is_in_use(store: &Store, stripe: StripeId) -> bool {
     store.config.consistency == Consistency::Resync
         || has_data(store, stripe)
         || is_written(store, stripe, store.config.geometry.data_count())
-}
-
-/// Whether pieces of a record are columns below `columns`, each once and in order, with copies inside the payload ring.
-pub(super) fn are_pieces(store: &Store, stripe: StripeId, pieces: &[InPlacePiece], columns: usize) -> bool {
-    let last_block = store.config.payload_blocks.saturating_sub(store.chunk_blocks() - 1);
-    stripe.get() < store.config.stripe_count
-        && pieces.windows(2).all(|pair| pair[0].column < pair[1].column)
-        && pieces.iter().all(|piece| usize::from(piece.column) < columns && piece.payload_block <= last_block)
-}
-
-/// Whether pieces make all parities of a stripe current.
-pub(super) fn accepts_in_place(store: &Store, stripe: StripeId, pieces: &[InPlacePiece]) -> bool {
-    let geometry = store.config.geometry;
-    let (k, n) = (geometry.data_count(), geometry.device_count());
-    are_pieces(store, stripe, pieces, n)
-        && pieces.iter().filter(|piece| usize::from(piece.column) >= k).count() == n - k
 }
 
 /// Claims the chunk of every stripe on every device, written or not.

@@ -21,6 +21,7 @@ use crate::scheme::InPlaceProgress;
 use crate::store::Store;
 use block::{ChunkAddr, ChunkIndex, DeviceSet, StripeId};
 use format::InPlacePiece;
+use format::record::List;
 
 /// What is known of a column after the write.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -52,7 +53,7 @@ pub struct Write<'a> {
     /// The stripe.
     pub stripe: StripeId,
     /// What was written in place.
-    pub pieces: &'a [InPlacePiece],
+    pub pieces: List<'a, InPlacePiece>,
     /// What was logged instead of parity.
     pub log: Option<LogChunks<'a>>,
 }
@@ -63,7 +64,7 @@ pub struct LogChunks<'a> {
     /// Where it is on each log device.
     pub block: ChunkIndex,
     /// Its checksum on each.
-    pub crcs: &'a [u32],
+    pub crcs: List<'a, u32>,
     /// What the parities consist of besides, in no order.
     pub rest: &'a [Piece],
 }
@@ -89,7 +90,7 @@ pub fn redo(
     let region = vec![0; n * store.config.geometry.chunk_bytes()];
     let (stripe, columns) = (write.stripe, vec![Column::Zero; n]);
     let mut redo = Redo { store, devices, health, stripe, region, columns };
-    for piece in write.pieces {
+    for piece in write.pieces.iter() {
         redo.find(piece);
     }
     if let Some(log) = write.log {
@@ -102,7 +103,7 @@ pub fn redo(
         }
         redo.complete_copies(write);
     }
-    for piece in write.pieces {
+    for piece in write.pieces.iter() {
         *healed += u64::from(redo.put(piece));
     }
     true
@@ -122,7 +123,7 @@ impl Redo<'_> {
     }
 
     /// Looks for the new version of a column.
-    fn find(&mut self, piece: &InPlacePiece) {
+    fn find(&mut self, piece: InPlacePiece) {
         let column = usize::from(piece.column);
         let addr = addr_of(self.store, self.stripe, column);
         let config = self.store.config;
@@ -146,7 +147,7 @@ impl Redo<'_> {
 
     /// Looks for the log chunk of each parity: what is in the region is that, not yet the parity.
     fn find_logged(&mut self, log: LogChunks<'_>) {
-        for (row, &crc) in log.crcs.iter().enumerate() {
+        for (row, crc) in log.crcs.iter().enumerate() {
             let column = self.store.config.geometry.data_count() + row;
             let dev = self.store.log_device(row);
             let addr = ChunkAddr::new(dev, log.block);
@@ -219,7 +220,7 @@ impl Redo<'_> {
         if self.store.code.rebuild_in(&mut self.region, len, &data, &present, &wanted).is_err() {
             return false;
         }
-        for piece in pieces {
+        for piece in pieces.iter() {
             let column = usize::from(piece.column);
             if self.columns[column] == Column::Missing {
                 if chunk_checksum(&self.region[self.range(column)]) != piece.crc {
@@ -233,7 +234,7 @@ impl Redo<'_> {
             if self.columns[column] == Column::Missing {
                 let range = self.range(column);
                 self.region[range.clone()].iter_mut().zip(others).for_each(|(sum, byte)| *sum ^= byte);
-                if chunk_checksum(&self.region[range]) != log.crcs[column - k] {
+                if chunk_checksum(&self.region[range]) != log.crcs.at(column - k) {
                     return false;
                 }
                 self.columns[column] = Column::Computed;
@@ -244,7 +245,7 @@ impl Redo<'_> {
 
     /// Should power fail from here on, with more members lost, what was computed could not be computed again.
     fn complete_copies(&mut self, write: Write<'_>) {
-        for piece in write.pieces {
+        for piece in write.pieces.iter() {
             let column = usize::from(piece.column);
             let dev = self.store.layout.device(self.stripe, column);
             if self.columns[column] == Column::Computed {
@@ -268,7 +269,7 @@ impl Redo<'_> {
     }
 
     /// Writes a column in place unless it is there; whether it was written.
-    fn put(&mut self, piece: &InPlacePiece) -> bool {
+    fn put(&mut self, piece: InPlacePiece) -> bool {
         let column = usize::from(piece.column);
         let addr = addr_of(self.store, self.stripe, column);
         let write = self.columns[column] == Column::Copied && self.health.is_writable(addr.dev);

@@ -5,10 +5,11 @@ use crate::plan::{Compute, CrcAt, Plan, PlanRead, PlanWrite, Word};
 use crate::scheme::ChunkWrite;
 use crate::store::Store;
 use block::{Pool, Slot, Stream, StripeId};
-use format::InPlacePiece;
+use format::record::{CrcOffsets, Delta, InPlace, PieceOffset};
+use format::{InPlacePiece, RecordBuf};
 
-/// Bytes of records in one plan at most: they must fit what the journal keeps free for work under way, even if only one
-/// record fits a frame.
+/// Bytes of records in one plan at most: they must fit what the journal keeps free for work under
+/// way, even if only one record fits a frame.
 const RECORD_BYTES_MAX: usize = 16_000;
 /// Head of a record, the longest kind.
 const RECORD_HEAD_BYTES: usize = 14;
@@ -46,7 +47,8 @@ impl<'a> Unit<'a> {
         self.writes.iter().find(|write| write.lcn == lcn)
     }
 
-    /// Completes the chunks that the writes cover in part; `old` has the old version of each column that was read.
+    /// Completes the chunks that the writes cover in part; `old` has the old version of each column
+    /// that was read.
     pub fn fill(&self, store: &Store, old: &[Option<Slot>], plan: &mut Plan) {
         for write in self.writes.iter().filter(|write| self.is_partial(write)) {
             let old = old[store.config.geometry.column_of(write.lcn)];
@@ -54,22 +56,40 @@ impl<'a> Unit<'a> {
         }
     }
 
-    /// Writes the data in place, and the parities that `plan.slots` has from `parities` on; returns where the pieces start
-    /// that say so.
-    pub fn write_in_place(&self, store: &Store, parities: Option<usize>, plan: &mut Plan) -> usize {
+    /// Writes the data in place and all parities, which `plan.slots` has from `parities` on.
+    pub fn write_whole(&self, store: &Store, parities: usize, plan: &mut Plan) {
+        InPlace::begin(&mut plan.records, self.stripe);
+        self.write_columns(store, Some(parities), plan, InPlace::push);
+    }
+
+    /// Writes the data in place; log chunks have the parities, or their change, see
+    /// [`Delta::whole`]. Returns where the checksums of those belong.
+    pub fn write_data(&self, store: &Store, whole: bool, plan: &mut Plan) -> CrcOffsets {
+        let m = store.config.geometry.parity_count();
+        let crcs = Delta::begin(&mut plan.records, self.stripe, whole, m);
+        self.write_columns(store, None, plan, Delta::push);
+        crcs
+    }
+
+    /// Writes the columns and adds each to the record just begun.
+    fn write_columns(
+        &self,
+        store: &Store,
+        parities: Option<usize>,
+        plan: &mut Plan,
+        record: impl Fn(&mut RecordBuf, InPlacePiece) -> PieceOffset,
+    ) {
         let geometry = store.config.geometry;
-        let pieces_from = plan.records.pieces.len();
         for column in 0..geometry.device_count() {
             let found = match column.checked_sub(geometry.data_count()) {
                 Some(row) => parities.map(|first| (plan.slots[first + row], Stream::Parity)),
                 None => self.find(store, column).map(|write| (write.slot, Stream::Data)),
             };
             let Some((slot, stream)) = found else { continue };
-            let crc_at = CrcAt::Piece(plan.records.pieces.len());
-            plan.records.pieces.push(InPlacePiece { column: column as u16, crc: 0, payload_block: 0 });
+            let piece = InPlacePiece { column: column as u16, crc: 0, payload_block: 0 };
+            let crc_at = CrcAt::Piece(record(&mut plan.records, piece));
             plan.writes.push(PlanWrite { addr: addr_of(store, self.stripe, column), slot, stream, crc_at });
         }
-        pieces_from
     }
 }
 
@@ -81,7 +101,8 @@ pub struct Units {
 }
 
 impl Units {
-    /// The writes to the stripe that `writes` begins with; `None` if there are none, or no room for their record.
+    /// The writes to the stripe that `writes` begins with; `None` if there are none, or no room for
+    /// their record.
     pub fn next<'a>(&mut self, store: &Store, writes: &'a [ChunkWrite]) -> Option<Unit<'a>> {
         let geometry = store.config.geometry;
         let stripe = geometry.stripe_of(writes.first()?.lcn);

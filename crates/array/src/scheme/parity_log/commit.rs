@@ -60,8 +60,7 @@ impl ParityLog {
 }
 
 fn write_parities(store: &Store, stripe: StripeId, parities: usize, plan: &mut Plan) {
-    let pieces_from = Unit::new(store, stripe, &[]).write_in_place(store, Some(parities), plan);
-    plan.records.in_place(stripe, pieces_from);
+    Unit::new(store, stripe, &[]).write_whole(store, parities, plan);
 }
 
 /// Reads the addends of all parities and adds them up; returns where in `plan.slots` the parities are.

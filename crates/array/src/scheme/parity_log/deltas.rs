@@ -75,7 +75,13 @@ impl Deltas {
     }
 
     /// A log chunk counts from now on.
-    pub fn push(&mut self, ring: &LogRing, stripe: StripeId, block: ChunkIndex, crcs: &[u32]) {
+    pub fn push(
+        &mut self,
+        ring: &LogRing,
+        stripe: StripeId,
+        block: ChunkIndex,
+        crcs: impl Iterator<Item = u32>,
+    ) {
         // Without a journal, writes end in any order. While a journal is replayed the log has no positions yet, and needs
         // none: its records are in log order.
         let mut before = self.newest;
@@ -101,10 +107,11 @@ impl Deltas {
         dirty.count += 1;
     }
 
-    fn add_node(&mut self, node: Node, crcs: &[u32]) -> Id {
+    fn add_node(&mut self, node: Node, crcs: impl Iterator<Item = u32>) -> Id {
         let id = self.unused();
         self.nodes[id] = node;
-        self.crcs[id * self.parity_count..][..self.parity_count].copy_from_slice(crcs);
+        let own = &mut self.crcs[id * self.parity_count..][..self.parity_count];
+        own.iter_mut().zip(crcs).for_each(|(own, crc)| *own = crc);
         self.count += 1;
         Id::try_from(id).expect("fewer live log chunks than chunk indices")
     }
@@ -277,7 +284,7 @@ mod tests {
         let mut pending: Model = Vec::new();
         for step in 0..20_000u32 {
             match below(8) {
-                0..4 if pending.len() < 6 && ring.reserve_chunk(0) => {
+                0..4 if pending.len() < 6 && ring.reserve_chunk(0).is_some() => {
                     let (position, _) = ring.append_reserved();
                     // One write at a time is under way in a stripe.
                     let stripe = below(STRIPES);
@@ -289,7 +296,12 @@ mod tests {
                 0..7 if !pending.is_empty() => {
                     let write = pending.remove(below(pending.len() as u64) as usize);
                     let (position, stripe, crc) = write;
-                    deltas.push(&ring, StripeId::new(stripe), ring.block_at(position), &[crc, !crc]);
+                    deltas.push(
+                        &ring,
+                        StripeId::new(stripe),
+                        ring.block_at(position),
+                        [crc, !crc].into_iter(),
+                    );
                     let at = model.partition_point(|live| live.0 < position);
                     model.insert(at, write);
                 }

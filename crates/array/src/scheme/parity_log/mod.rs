@@ -18,12 +18,12 @@ mod deltas;
 mod write;
 
 use super::in_place::{
-    self, accepts_in_place, are_pieces, claim_space, has_data, has_payload_ring, is_placed, is_written,
-    locate, piece_of, redo, resync, set_written,
+    self, check_map, claim_space, has_payload_ring, is_written, locate, piece_of, redo, resync, set_written,
 };
+use super::log_room::is_log_low;
 use super::{
-    ChunkWrite, CommitOutcome, Contradiction, InPlaceProgress, Journaling, Located, Pressure, Rejected,
-    Scheme, SchemeMemory, WriteLock,
+    ChunkWrite, CommitOutcome, Commits, Contradiction, InPlace, InPlaceProgress, Located, Pressure,
+    Registration, Rejected, Scheme, SchemeMemory,
 };
 use crate::health::Health;
 use crate::plan::{Codeword, Piece, Plan, Word};
@@ -33,12 +33,19 @@ use crate::store::Store;
 use crate::table::Table;
 use block::{ChunkAddr, ChunkIndex, DeviceSet, Lcn, Pool, Seq, StripeId};
 use deltas::Deltas;
-use format::{ArrayConfig, Consistency, ListItem, PAGE_WORDS, RecordRef, SchemeKind, delta_item_words};
+use format::record::Delta;
+use format::{ArrayConfig, ListItem, PAGE_WORDS, RecordRef, delta_item_words};
 use std::collections::HashSet;
+
+pub(super) const REGISTRATION: Registration = Registration {
+    new: |store| Box::new(ParityLog::new(store)),
+    memory_max,
+    list_words_live,
+    list_words_max: list_words,
+};
 
 /// The scheme's state besides the table.
 pub struct ParityLog {
-    consistency: Consistency,
     deltas: Deltas,
     /// Live log chunks of a parity at most: what a checkpoint has room for.
     deltas_max: u64,
@@ -54,22 +61,19 @@ pub struct ParityLog {
 /// Live log chunks of one parity of one stripe at most. More would make reads of lost chunks slow.
 const STRIPE_DELTAS_MAX: usize = 32;
 
-/// Parity commit starts by itself when less than 1 / this of the log is left.
-const LOW_SPACE_DIVISOR: u64 = 4;
-
 /// Words of a full checkpoint's list that a new array has room for: two live log chunks a stripe, or what the log holds.
-pub fn list_words(config: &ArrayConfig) -> u64 {
+fn list_words(config: &ArrayConfig) -> u64 {
     let deltas = log_chunks(config).min(2 * config.stripe_count);
     deltas * delta_item_words(config.geometry.parity_count()) as u64
 }
 
 /// Words of the longest list that a full checkpoint of the array has room for.
-pub fn list_words_live(config: &ArrayConfig) -> u64 {
+fn list_words_live(config: &ArrayConfig) -> u64 {
     deltas_max(config) * delta_item_words(config.geometry.parity_count()) as u64
 }
 
 /// What the scheme takes of memory with as many live log chunks as there can be.
-pub fn memory_max(config: &ArrayConfig) -> SchemeMemory {
+fn memory_max(config: &ArrayConfig) -> SchemeMemory {
     let deltas = deltas_max(config);
     let dirty_stripes = deltas.min(config.stripe_count);
     let dynamic_bytes = Deltas::bytes_for(config.geometry.parity_count() as u64, deltas, dirty_stripes);
@@ -101,7 +105,6 @@ impl ParityLog {
     /// The empty scheme of an empty store.
     pub fn new(store: &Store) -> Self {
         Self {
-            consistency: store.config.consistency,
             deltas: Deltas::new(store.config.geometry.parity_count()),
             deltas_max: deltas_max(&store.config),
             growing: HashSet::new(),
@@ -136,14 +139,9 @@ impl ParityLog {
         live < STRIPE_DELTAS_MAX && self.deltas.count() + self.growing.len() as u64 + clean < self.deltas_max
     }
 
-    fn apply_delta(
-        &mut self,
-        store: &mut Store,
-        stripe: StripeId,
-        whole: bool,
-        (log_block, log_crcs): (ChunkIndex, &[u32]),
-    ) {
-        if whole {
+    fn apply_delta(&mut self, store: &mut Store, record: Delta<'_>) {
+        let stripe = record.stripe();
+        if record.whole() {
             if !planted(Planted::KeepVoidDeltas) {
                 self.clean(stripe);
             }
@@ -151,20 +149,12 @@ impl ParityLog {
                 store.table.set_parity(stripe, row, ChunkIndex::NONE);
             }
         }
-        self.deltas.push(&store.log, stripe, log_block, log_crcs);
+        self.deltas.push(&store.log, stripe, record.log_block(), record.log_crcs().iter());
     }
 
     fn clean(&mut self, stripe: StripeId) {
         self.deltas.clear(stripe);
         self.encode_only.remove(&stripe);
-    }
-
-    /// Whether the state of a stripe, as loaded, is one that this scheme makes.
-    fn is_sound(&self, store: &Store, stripe: StripeId) -> bool {
-        let dirty = self.deltas.is_dirty(stripe);
-        let (data, parity) =
-            (has_data(store, stripe), is_written(store, stripe, store.config.geometry.data_count()));
-        is_placed(store, stripe) && (parity || dirty || !data) && (data || !dirty)
     }
 
     fn accepts_log_chunk(&self, store: &Store, stripe: StripeId, block: ChunkIndex, crcs: &[u32]) -> bool {
@@ -177,18 +167,6 @@ impl ParityLog {
 }
 
 impl Scheme for ParityLog {
-    fn kind(&self) -> SchemeKind {
-        SchemeKind::ParityLog
-    }
-
-    fn write_lock(&self) -> WriteLock {
-        WriteLock::Exclusive
-    }
-
-    fn journaling(&self, _store: &Store) -> Journaling {
-        in_place::journaling(self.consistency)
-    }
-
     fn locate(&self, store: &Store, lcn: Lcn) -> Located {
         locate(store, lcn)
     }
@@ -219,165 +197,46 @@ impl Scheme for ParityLog {
         self.plan_write_batch(store, pool, writes, refused, plan);
     }
 
-    fn commit_would_help(&self) -> bool {
-        self.log_full
-    }
-
-    fn take_dirty(&mut self, _store: &Store, count: usize, out: &mut Vec<StripeId>) {
-        self.deltas.take(count, out);
-    }
-
-    fn return_dirty(&mut self, stripe: StripeId) {
-        self.deltas.put_back(stripe);
-    }
-
-    fn plan_commit(
-        &mut self,
-        store: &mut Store,
-        health: &Health,
-        pool: &mut Pool,
-        stripe: StripeId,
-        plan: &mut Plan,
-    ) -> CommitOutcome {
-        self.plan_stripe_commit(store, health, pool, stripe, plan)
-    }
-
-    fn commit_otherwise(&mut self, stripe: StripeId) -> bool {
-        self.encode_only.insert(stripe)
-    }
-
-    fn plan_settle(&mut self, store: &mut Store, pool: &mut Pool, stripe: StripeId, plan: &mut Plan) -> bool {
-        let dirty = self.deltas.is_dirty(stripe);
-        if dirty {
-            self.plan_encode(store, pool, stripe, plan);
-        }
-        dirty
-    }
-
+    #[expect(clippy::wildcard_enum_match_arm, reason = "records of whatever other schemes there are")]
     fn apply(&mut self, store: &mut Store, _seq: Seq, record: RecordRef<'_>) -> Result<(), Rejected> {
         if !self.accepts(store, record) {
             return Err(Rejected);
         }
         let (stripe, pieces) = match record {
-            RecordRef::InPlace { stripe, pieces } => {
-                self.clean(stripe);
-                (stripe, pieces)
+            RecordRef::InPlace(record) => {
+                self.clean(record.stripe());
+                (record.stripe(), record.pieces())
             }
-            RecordRef::Delta { stripe, whole, log_block, log_crcs, pieces } => {
-                self.growing.remove(&stripe);
-                self.apply_delta(store, stripe, whole, (log_block, log_crcs));
-                (stripe, pieces)
+            RecordRef::Delta(record) => {
+                self.growing.remove(&record.stripe());
+                self.apply_delta(store, record);
+                (record.stripe(), record.pieces())
             }
-            RecordRef::LogStripe { .. }
-            | RecordRef::FullStripe { .. }
-            | RecordRef::Elastic { .. }
-            | RecordRef::Commit { .. }
-            | RecordRef::Zero { .. } => return Err(Rejected),
+            _ => return Err(Rejected),
         };
-        for piece in pieces {
+        for piece in pieces.iter() {
             set_written(store, stripe, usize::from(piece.column), piece.crc);
         }
         Ok(())
     }
 
+    #[expect(clippy::wildcard_enum_match_arm, reason = "records of whatever other schemes there are")]
     fn accepts(&self, store: &Store, record: RecordRef<'_>) -> bool {
-        match record {
-            RecordRef::InPlace { stripe, pieces } => accepts_in_place(store, stripe, pieces),
-            RecordRef::Delta { stripe, whole, log_block, log_crcs, pieces } => {
-                let live = self.deltas.count_of(stripe);
-                !pieces.is_empty()
-                    && are_pieces(store, stripe, pieces, store.config.geometry.data_count())
-                    && self.accepts_log_chunk(store, stripe, log_block, log_crcs)
-                    && ((whole && live > 0)
-                        || (live < STRIPE_DELTAS_MAX && self.deltas.count() < self.deltas_max))
-            }
-            RecordRef::LogStripe { .. }
-            | RecordRef::FullStripe { .. }
-            | RecordRef::Elastic { .. }
-            | RecordRef::Commit { .. }
-            | RecordRef::Zero { .. } => false,
-        }
-    }
-
-    fn redo(
-        &mut self,
-        store: &Store,
-        devices: &mut dyn DeviceSet,
-        health: &mut Health,
-        record: RecordRef<'_>,
-        progress: InPlaceProgress,
-        healed: &mut u64,
-    ) -> bool {
-        let members = redo::Members { store, devices, health };
-        match record {
-            RecordRef::InPlace { stripe, pieces } => {
-                redo::redo(members, redo::Write { stripe, pieces, log: None }, progress, healed)
-            }
-            RecordRef::Delta { stripe, whole, log_block, log_crcs, pieces } => {
-                let mut rest = Vec::new();
-                if !whole {
-                    self.parity_pieces(store, stripe, &mut rest);
+        record.fits(&store.config)
+            && match record {
+                RecordRef::InPlace(_) => true,
+                RecordRef::Delta(record) => {
+                    let live = self.deltas.count_of(record.stripe());
+                    (record.whole() && live > 0)
+                        || (live < STRIPE_DELTAS_MAX && self.deltas.count() < self.deltas_max)
                 }
-                let log = redo::LogChunks { block: log_block, crcs: log_crcs, rest: &rest };
-                let log = (!planted(Planted::RedoWithoutLog)).then_some(log);
-                redo::redo(members, redo::Write { stripe, pieces, log }, progress, healed)
+                _ => false,
             }
-            RecordRef::LogStripe { .. }
-            | RecordRef::FullStripe { .. }
-            | RecordRef::Elastic { .. }
-            | RecordRef::Commit { .. }
-            | RecordRef::Zero { .. } => false,
-        }
-    }
-
-    fn may_start(&self, health: &Health, restart: Restart) -> Result<(), AssembleError> {
-        in_place::may_start(self.consistency, health, restart)
-    }
-
-    fn recover(
-        &mut self,
-        store: &mut Store,
-        devices: &mut dyn DeviceSet,
-        health: &mut Health,
-        restart: Restart,
-        report: &mut RecoveryReport,
-    ) -> Result<(), AssembleError> {
-        if !in_place::needs_resync(self.consistency, restart) {
-            return Ok(());
-        }
-        self.deltas = Deltas::new(store.config.geometry.parity_count());
-        resync::resync(store, devices, health, restart, resync::Parity::MayBeStale, report)
-    }
-
-    fn implied_zero(&self, store: &Store, stripe: StripeId, column: usize) -> Option<ChunkAddr> {
-        in_place::implied_zero(store, stripe, column)
-    }
-
-    fn log_tail(&self, store: &Store) -> u64 {
-        self.deltas.oldest_position(&store.log)
-    }
-
-    fn newest_log_block(&self) -> Option<ChunkIndex> {
-        self.deltas.newest_block()
-    }
-
-    fn pressure(&self, store: &Store) -> Pressure {
-        Pressure {
-            dirty_stripes: self.deltas.dirty_count(),
-            log_stripes: self.deltas.count(),
-            low_space: store.log.room() < u64::from(store.log.block_count()) / LOW_SPACE_DIVISOR,
-        }
-    }
-
-    fn is_dirty(&self, stripe: StripeId) -> bool {
-        self.deltas.is_dirty(stripe)
     }
 
     fn memory(&self) -> SchemeMemory {
         SchemeMemory { fixed_bytes: 0, dynamic_bytes: self.deltas.memory_bytes(), placement_bytes: 0 }
     }
-
-    fn log_words(&self, _out: &mut Vec<Word>) {}
 
     fn save(&self, store: &Store, words: &mut Vec<u32>) {
         let item_words = delta_item_words(store.config.geometry.parity_count());
@@ -405,15 +264,129 @@ impl Scheme for ParityLog {
             {
                 return Err(Contradiction::Stripe { what: "a log chunk", stripe: *stripe });
             }
-            self.deltas.push(&store.log, *stripe, *log_block, log_crcs);
+            self.deltas.push(&store.log, *stripe, *log_block, log_crcs.iter().copied());
         }
-        let mut stripes = (0..store.config.stripe_count).map(StripeId::new);
-        let unsound = stripes.find(|&stripe| !self.is_sound(store, stripe));
-        unsound.map_or(Ok(()), |stripe| Err(Contradiction::Stripe { what: "the map", stripe }))
+        check_map(store, |stripe| self.deltas.is_dirty(stripe))
     }
 
     fn claim_space(&self, store: &mut Store) -> Result<(), Contradiction> {
         claim_space(store)
+    }
+
+    fn commits(&self) -> Option<&dyn Commits> {
+        Some(self)
+    }
+
+    fn commits_mut(&mut self) -> Option<&mut dyn Commits> {
+        Some(self)
+    }
+
+    fn in_place(&mut self) -> Option<&mut dyn InPlace> {
+        Some(self)
+    }
+}
+
+impl Commits for ParityLog {
+    fn take_dirty(&mut self, _store: &Store, count: usize, out: &mut Vec<StripeId>) {
+        self.deltas.take(count, out);
+    }
+
+    fn return_dirty(&mut self, stripe: StripeId) {
+        self.deltas.put_back(stripe);
+    }
+
+    fn is_dirty(&self, stripe: StripeId) -> bool {
+        self.deltas.is_dirty(stripe)
+    }
+
+    fn pressure(&self, store: &Store) -> Pressure {
+        Pressure {
+            dirty_stripes: self.deltas.dirty_count(),
+            log_stripes: self.deltas.count(),
+            low_space: is_log_low(store),
+        }
+    }
+
+    fn commit_would_help(&self) -> bool {
+        self.log_full
+    }
+
+    fn plan_commit(
+        &mut self,
+        store: &mut Store,
+        health: &Health,
+        pool: &mut Pool,
+        stripe: StripeId,
+        plan: &mut Plan,
+    ) -> CommitOutcome {
+        self.plan_stripe_commit(store, health, pool, stripe, plan)
+    }
+
+    fn commit_otherwise(&mut self, stripe: StripeId) -> bool {
+        self.encode_only.insert(stripe)
+    }
+
+    fn plan_settle(&mut self, store: &mut Store, pool: &mut Pool, stripe: StripeId, plan: &mut Plan) -> bool {
+        let dirty = self.deltas.is_dirty(stripe);
+        if dirty {
+            self.plan_encode(store, pool, stripe, plan);
+        }
+        dirty
+    }
+
+    fn log_tail(&self, store: &Store) -> u64 {
+        self.deltas.oldest_position(&store.log)
+    }
+
+    fn newest_log_block(&self) -> Option<ChunkIndex> {
+        self.deltas.newest_block()
+    }
+}
+
+impl InPlace for ParityLog {
+    #[expect(clippy::wildcard_enum_match_arm, reason = "records of whatever other schemes there are")]
+    fn redo(
+        &mut self,
+        store: &Store,
+        devices: &mut dyn DeviceSet,
+        health: &mut Health,
+        record: RecordRef<'_>,
+        progress: InPlaceProgress,
+        healed: &mut u64,
+    ) -> bool {
+        let members = redo::Members { store, devices, health };
+        match record {
+            RecordRef::InPlace(record) => {
+                let write = redo::Write { stripe: record.stripe(), pieces: record.pieces(), log: None };
+                redo::redo(members, write, progress, healed)
+            }
+            RecordRef::Delta(record) => {
+                let (stripe, mut rest) = (record.stripe(), Vec::new());
+                if !record.whole() {
+                    self.parity_pieces(store, stripe, &mut rest);
+                }
+                let (block, crcs) = (record.log_block(), record.log_crcs());
+                let log = (!planted(Planted::RedoWithoutLog)).then_some(redo::LogChunks {
+                    block,
+                    crcs,
+                    rest: &rest,
+                });
+                redo::redo(members, redo::Write { stripe, pieces: record.pieces(), log }, progress, healed)
+            }
+            _ => false,
+        }
+    }
+
+    fn resync(
+        &mut self,
+        store: &mut Store,
+        devices: &mut dyn DeviceSet,
+        health: &mut Health,
+        restart: Restart,
+        report: &mut RecoveryReport,
+    ) -> Result<(), AssembleError> {
+        self.deltas = Deltas::new(store.config.geometry.parity_count());
+        resync::resync(store, devices, health, restart, resync::Parity::MayBeStale, report)
     }
 }
 

@@ -4,12 +4,13 @@ use super::{ParityLog, STRIPE_DELTAS_MAX, deltas_max};
 use crate::create::{CreateOptions, plan_config};
 use crate::health::Health;
 use crate::plan::{Codeword, Plan, Word};
-use crate::scheme::{ChunkWrite, CommitOutcome, Origin, Scheme};
+use crate::scheme::{ChunkWrite, CommitOutcome, Commits, Origin, Scheme};
 use crate::store::Store;
 use block::slab::Key;
 use block::{ChunkIndex, DevIndex, Geometry, Lcn, Pool, Seq, StripeId};
+use format::record::{Delta, Zero};
 use format::{
-    CodeKind, Consistency, InPlacePiece, LayoutKind, ListItem, MemberEntry, MemberState, RecordRef,
+    CodeKind, Consistency, InPlacePiece, LayoutKind, ListItem, MemberEntry, MemberState, RecordBuf,
     SchemeKind,
 };
 
@@ -220,7 +221,7 @@ fn a_whole_stripe_written_again_logs_its_parity_and_makes_log_chunks_void() {
 fn a_whole_stripe_is_written_with_its_parity_if_the_log_is_full() {
     let mut bench = Bench::new(4, 2, 10);
     bench.write(5, 1);
-    while bench.store.log.reserve_chunk(64) {}
+    while bench.store.log.reserve_chunk(64).is_some() {}
     same(&bench.write(4, 4), WRITTEN_WITH_PARITY);
     assert!(!bench.scheme.is_dirty(StripeId::new(1)) && !bench.codeword(1).has_sums());
 }
@@ -354,7 +355,7 @@ fn a_new_array_has_room_for_a_log_chunk_of_every_stripe() {
 #[test]
 fn a_full_log_is_refused_and_says_that_a_commit_helps() {
     let mut bench = Bench::new(2, 1, 0);
-    while bench.store.log.reserve_chunk(64) {}
+    while bench.store.log.reserve_chunk(64).is_some() {}
     let slot = bench.pool.alloc().expect("enough slots");
     let write = ChunkWrite {
         origin: Origin::Request(Key::from_index(0)),
@@ -415,9 +416,13 @@ fn only_records_of_this_array_are_accepted() {
     let config = bench.store.config;
     let piece = |column, payload_block| InPlacePiece { column, crc: 1, payload_block };
     let accepts = |stripe, block, log_crcs: &[u32], pieces: &[InPlacePiece]| {
-        let (stripe, log_block) = (StripeId::new(stripe), ChunkIndex::new(block));
-        let record = RecordRef::Delta { stripe, whole: false, log_block, log_crcs, pieces };
-        bench.scheme.accepts(&bench.store, record)
+        let mut records = RecordBuf::default();
+        Delta::begin(&mut records, StripeId::new(stripe), false, log_crcs.len());
+        for &piece in pieces {
+            Delta::push(&mut records, piece);
+        }
+        records.set_log_block(0, ChunkIndex::new(block));
+        bench.scheme.accepts(&bench.store, records.get(0))
     };
     let last = config.stripe_count - 1;
     assert!(accepts(last, config.log_blocks, &[1, 2], &[piece(0, 1), piece(3, config.payload_blocks)]));
@@ -428,6 +433,7 @@ fn only_records_of_this_array_are_accepted() {
     assert!(!accepts(0, 1, &[1, 2], &[piece(4, 1)]), "parity is logged, not written");
     assert!(!accepts(0, 1, &[1, 2], &[piece(1, 1), piece(0, 1)]), "out of order");
     assert!(!accepts(0, 1, &[1, 2], &[]), "nothing written");
-    let zero = RecordRef::Zero { first: Lcn::new(0), count: 1 };
-    assert!(!bench.scheme.accepts(&bench.store, zero));
+    let mut zero = RecordBuf::default();
+    Zero::push(&mut zero, Lcn::new(0), 1);
+    assert!(!bench.scheme.accepts(&bench.store, zero.get(0)));
 }

@@ -16,11 +16,9 @@ use crate::plan::{Compute, Plan};
 use crate::scheme::ChunkWrite;
 use crate::scheme::in_place::unit::{Unit, Units, encode, read};
 use crate::scheme::in_place::{has_data, is_written};
-use crate::store::Store;
+use crate::scheme::log_room::LOG_SET_ASIDE_BLOCKS;
+use crate::store::{LogLease, Store};
 use block::{Pool, Slot};
-
-/// Blocks of the log ring that user writes leave free: room for the frames that a commit needs.
-const LOG_SET_ASIDE_BLOCKS: u64 = 64;
 
 /// Reused between batches.
 #[derive(Default)]
@@ -51,12 +49,12 @@ impl ParityLog {
             old.clear();
             old.resize(store.config.geometry.data_count(), None);
             let updates = !unit.is_full(store) || has_data(store, unit.stripe);
-            if updates && store.log.reserve_chunk(LOG_SET_ASIDE_BLOCKS) {
-                self.plan_logged(store, pool, &mut old, unit, plan);
+            let room = updates.then(|| store.log.reserve_chunk(LOG_SET_ASIDE_BLOCKS)).flatten();
+            if let Some(room) = room {
+                self.plan_logged(store, pool, &mut old, unit, plan, room);
             } else if unit.is_full(store) {
                 let parities = encode(store, pool, &old, unit, plan);
-                let pieces_from = unit.write_in_place(store, Some(parities), plan);
-                plan.records.in_place(unit.stripe, pieces_from);
+                unit.write_whole(store, parities, plan);
             } else {
                 self.log_full = true;
                 break;
@@ -74,6 +72,7 @@ impl ParityLog {
         old: &mut [Option<Slot>],
         unit: Unit<'_>,
         plan: &mut Plan,
+        room: LogLease,
     ) {
         // Of a chunk that is lost nobody knows the change: the parity is computed anew.
         let lost = unit.writes.iter().any(|write| store.lost.contains(write.lcn));
@@ -92,10 +91,8 @@ impl ParityLog {
             true => encode(store, pool, old, unit, plan),
             false => changes(store, pool, old, unit, plan),
         };
-        let pieces_from = unit.write_in_place(store, None, plan);
-        let m = store.config.geometry.parity_count();
-        let crcs = plan.records.delta(unit.stripe, whole, pieces_from, m);
-        plan.append_log_chunks(store, parities, crcs);
+        let crcs = unit.write_data(store, whole, plan);
+        plan.append_log_chunks(store, parities, crcs, room);
         if !whole {
             self.growing.insert(unit.stripe);
         }

@@ -13,52 +13,33 @@
 mod write;
 
 use super::in_place::{
-    self, accepts_in_place, claim_space, has_data, has_payload_ring, is_placed, is_written, locate, piece_of,
-    redo, resync, set_written,
+    self, check_map, claim_space, has_payload_ring, is_written, locate, piece_of, redo, resync, set_written,
 };
 use super::{
-    ChunkWrite, CommitOutcome, Contradiction, InPlaceProgress, Journaling, Located, Pressure, Rejected,
-    Scheme, SchemeMemory, WriteLock,
+    ChunkWrite, Contradiction, InPlace, InPlaceProgress, Located, Registration, Rejected, Scheme,
+    SchemeMemory,
 };
 use crate::health::Health;
 use crate::plan::{Codeword, Plan, Word};
 use crate::restart::{AssembleError, RecoveryReport, Restart};
 use crate::store::Store;
-use block::{ChunkAddr, DeviceSet, Lcn, Pool, Seq, StripeId};
-use format::{Consistency, ListItem, RecordRef, SchemeKind};
+use block::{DeviceSet, Lcn, Pool, Seq, StripeId};
+use format::{ListItem, RecordRef};
+
+pub(super) const REGISTRATION: Registration = Registration {
+    new: |_| Box::new(Raid::default()),
+    memory_max: |_| SchemeMemory::default(),
+    list_words_live: |_| 0,
+    list_words_max: |_| 0,
+};
 
 /// The scheme has no state besides the table.
+#[derive(Default)]
 pub struct Raid {
-    consistency: Consistency,
     scratch: write::Scratch,
 }
 
-impl Raid {
-    /// The empty scheme of an empty store.
-    pub fn new(store: &Store) -> Self {
-        Self { consistency: store.config.consistency, scratch: write::Scratch::default() }
-    }
-}
-
-/// Whether the map, as loaded, is one that this scheme makes.
-fn is_sound(store: &Store, stripe: StripeId) -> bool {
-    let parity = is_written(store, stripe, store.config.geometry.data_count());
-    is_placed(store, stripe) && (parity || !has_data(store, stripe))
-}
-
 impl Scheme for Raid {
-    fn kind(&self) -> SchemeKind {
-        SchemeKind::Raid
-    }
-
-    fn write_lock(&self) -> WriteLock {
-        WriteLock::Exclusive
-    }
-
-    fn journaling(&self, _store: &Store) -> Journaling {
-        in_place::journaling(self.consistency)
-    }
-
     fn locate(&self, store: &Store, lcn: Lcn) -> Located {
         locate(store, lcn)
     }
@@ -87,46 +68,41 @@ impl Scheme for Raid {
         self.plan_write_batch(store, health, pool, writes, refused, plan);
     }
 
-    fn take_dirty(&mut self, _store: &Store, _count: usize, _out: &mut Vec<StripeId>) {}
-
-    fn return_dirty(&mut self, stripe: StripeId) {
-        unreachable!("stripe {stripe} was never given out as dirty");
-    }
-
-    fn plan_commit(
-        &mut self,
-        _: &mut Store,
-        _: &Health,
-        _: &mut Pool,
-        _: StripeId,
-        _: &mut Plan,
-    ) -> CommitOutcome {
-        CommitOutcome::Clean
-    }
-
     fn apply(&mut self, store: &mut Store, _seq: Seq, record: RecordRef<'_>) -> Result<(), Rejected> {
-        match record {
-            RecordRef::InPlace { stripe, pieces } if self.accepts(store, record) => {
-                for piece in pieces {
-                    set_written(store, stripe, usize::from(piece.column), piece.crc);
-                }
-                Ok(())
-            }
-            RecordRef::InPlace { .. }
-            | RecordRef::LogStripe { .. }
-            | RecordRef::FullStripe { .. }
-            | RecordRef::Elastic { .. }
-            | RecordRef::Commit { .. }
-            | RecordRef::Zero { .. }
-            | RecordRef::Delta { .. } => Err(Rejected),
+        let RecordRef::InPlace(in_place) = record else { return Err(Rejected) };
+        if !self.accepts(store, record) {
+            return Err(Rejected);
         }
+        for piece in in_place.pieces().iter() {
+            set_written(store, in_place.stripe(), usize::from(piece.column), piece.crc);
+        }
+        Ok(())
     }
 
     fn accepts(&self, store: &Store, record: RecordRef<'_>) -> bool {
-        let RecordRef::InPlace { stripe, pieces } = record else { return false };
-        accepts_in_place(store, stripe, pieces)
+        matches!(record, RecordRef::InPlace(_)) && record.fits(&store.config)
     }
 
+    fn load(&mut self, store: &mut Store, items: &[ListItem]) -> Result<(), Contradiction> {
+        if !items.is_empty() {
+            return Err(Contradiction::Other("its list is not empty"));
+        }
+        if !has_payload_ring(store) {
+            return Err(Contradiction::Other("the payload ring has less than a chunk"));
+        }
+        check_map(store, |_| false)
+    }
+
+    fn claim_space(&self, store: &mut Store) -> Result<(), Contradiction> {
+        claim_space(store)
+    }
+
+    fn in_place(&mut self) -> Option<&mut dyn InPlace> {
+        Some(self)
+    }
+}
+
+impl InPlace for Raid {
     fn redo(
         &mut self,
         store: &Store,
@@ -136,16 +112,12 @@ impl Scheme for Raid {
         progress: InPlaceProgress,
         healed: &mut u64,
     ) -> bool {
-        let RecordRef::InPlace { stripe, pieces } = record else { return false };
-        let write = redo::Write { stripe, pieces, log: None };
+        let RecordRef::InPlace(record) = record else { return false };
+        let write = redo::Write { stripe: record.stripe(), pieces: record.pieces(), log: None };
         redo::redo(redo::Members { store, devices, health }, write, progress, healed)
     }
 
-    fn may_start(&self, health: &Health, restart: Restart) -> Result<(), AssembleError> {
-        in_place::may_start(self.consistency, health, restart)
-    }
-
-    fn recover(
+    fn resync(
         &mut self,
         store: &mut Store,
         devices: &mut dyn DeviceSet,
@@ -153,50 +125,7 @@ impl Scheme for Raid {
         restart: Restart,
         report: &mut RecoveryReport,
     ) -> Result<(), AssembleError> {
-        if !in_place::needs_resync(self.consistency, restart) {
-            return Ok(());
-        }
         resync::resync(store, devices, health, restart, resync::Parity::Current, report)
-    }
-
-    fn implied_zero(&self, store: &Store, stripe: StripeId, column: usize) -> Option<ChunkAddr> {
-        in_place::implied_zero(store, stripe, column)
-    }
-
-    fn log_tail(&self, store: &Store) -> u64 {
-        store.log.head()
-    }
-
-    fn pressure(&self, _store: &Store) -> Pressure {
-        Pressure::default()
-    }
-
-    fn is_dirty(&self, _stripe: StripeId) -> bool {
-        false
-    }
-
-    fn memory(&self) -> SchemeMemory {
-        SchemeMemory::default()
-    }
-
-    fn log_words(&self, _out: &mut Vec<Word>) {}
-
-    fn save(&self, _store: &Store, _words: &mut Vec<u32>) {}
-
-    fn load(&mut self, store: &mut Store, items: &[ListItem]) -> Result<(), Contradiction> {
-        if !items.is_empty() {
-            return Err(Contradiction::Other("its list is not empty"));
-        }
-        if !has_payload_ring(store) {
-            return Err(Contradiction::Other("the payload ring has less than a chunk"));
-        }
-        let mut stripes = (0..store.config.stripe_count).map(StripeId::new);
-        let unsound = stripes.find(|&stripe| !is_sound(store, stripe));
-        unsound.map_or(Ok(()), |stripe| Err(Contradiction::Stripe { what: "the map", stripe }))
-    }
-
-    fn claim_space(&self, store: &mut Store) -> Result<(), Contradiction> {
-        claim_space(store)
     }
 }
 

@@ -8,8 +8,9 @@ use crate::scheme::{ChunkWrite, Origin, Scheme};
 use crate::store::Store;
 use block::slab::Key;
 use block::{DevIndex, Geometry, Lcn, Pool, Seq, StripeId};
+use format::record::{InPlace, Zero};
 use format::{
-    CodeKind, Consistency, InPlacePiece, LayoutKind, MemberEntry, MemberState, RecordRef, SchemeKind,
+    CodeKind, Consistency, InPlacePiece, LayoutKind, MemberEntry, MemberState, RecordBuf, SchemeKind,
 };
 
 const CHUNK: u32 = 4096;
@@ -36,7 +37,7 @@ impl Bench {
         let config = plan_config(&options, 16 << 20, 0, 0).expect("fits");
         let entries = vec![MemberEntry { serial: 1, state: MemberState::Healthy }; k + m];
         let mut store = Store::new(config).expect("valid");
-        let mut scheme = Raid::new(&store);
+        let mut scheme = Raid::default();
         for stripe in 0..filled {
             write_all(&mut scheme, &mut store, stripe, 0..k);
         }
@@ -86,8 +87,16 @@ fn write_all(scheme: &mut Raid, store: &mut Store, stripe: u64, data: std::ops::
     let columns = data.chain(k..store.main_count());
     let pieces: Vec<InPlacePiece> =
         columns.map(|column| InPlacePiece { column: column as u16, crc: 7, payload_block: 0 }).collect();
-    let record = RecordRef::InPlace { stripe: StripeId::new(stripe), pieces: &pieces };
-    scheme.apply(store, Seq::new(1), record).expect("fits");
+    scheme.apply(store, Seq::new(1), in_place(stripe, &pieces).get(0)).expect("fits");
+}
+
+fn in_place(stripe: u64, pieces: &[InPlacePiece]) -> RecordBuf {
+    let mut records = RecordBuf::default();
+    InPlace::begin(&mut records, StripeId::new(stripe));
+    for &piece in pieces {
+        InPlace::push(&mut records, piece);
+    }
+    records
 }
 
 fn chunks(count: u64) -> u64 {
@@ -310,10 +319,8 @@ fn only_records_of_this_array_are_accepted() {
     let bench = Bench::new(4, 2, Consistency::Journal, 1);
     let last = bench.store.config.stripe_count - 1;
     let piece = |column, payload_block| InPlacePiece { column, crc: 1, payload_block };
-    let accepts = |stripe, pieces: &[InPlacePiece]| {
-        let record = RecordRef::InPlace { stripe: StripeId::new(stripe), pieces };
-        bench.scheme.accepts(&bench.store, record)
-    };
+    let accepts =
+        |stripe, pieces: &[InPlacePiece]| bench.scheme.accepts(&bench.store, in_place(stripe, pieces).get(0));
     let blocks = bench.store.config.payload_blocks;
     assert!(accepts(last, &[piece(0, 1), piece(4, blocks), piece(5, 0)]));
     assert!(!accepts(last + 1, &[piece(0, 1), piece(4, 1), piece(5, 1)]), "past the last stripe");
@@ -321,5 +328,7 @@ fn only_records_of_this_array_are_accepted() {
     assert!(!accepts(0, &[piece(0, 1), piece(4, 1), piece(6, 1)]), "past the last column");
     assert!(!accepts(0, &[piece(0, 1), piece(5, 1), piece(4, 1)]), "out of order");
     assert!(!accepts(0, &[piece(0, 1), piece(4, 1)]), "a parity is missing");
-    assert!(!bench.scheme.accepts(&bench.store, RecordRef::Zero { first: Lcn::new(0), count: 1 }));
+    let mut zero = RecordBuf::default();
+    Zero::push(&mut zero, Lcn::new(0), 1);
+    assert!(!bench.scheme.accepts(&bench.store, zero.get(0)));
 }

@@ -82,8 +82,7 @@ fn plan_unit(
         Way::ReadModifyWrite => fold(store, pool, old, unit, plan),
         Way::ReconstructWrite => encode(store, pool, old, unit, plan),
     };
-    let pieces_from = unit.write_in_place(store, Some(parities), plan);
-    plan.records.in_place(unit.stripe, pieces_from);
+    unit.write_whole(store, parities, plan);
 }
 
 fn cheaper_way(store: &Store, health: &Health, unit: Unit<'_>) -> Way {

@@ -104,7 +104,7 @@ fn written(workload: Workload, m: &Measured) -> Option<[f64; 4]> {
 pub fn terms(arguments: &Arguments) -> Option<String> {
     let mut terms = Terms::default();
     for &scheme in &arguments.schemes {
-        let cached = scheme == SchemeKind::Eplog && arguments.cache != CacheSizes::default();
+        let cached = scheme.has_cache() && arguments.cache != CacheSizes::default();
         terms.add(scheme.name(), scheme.is_elastic() || cached);
     }
     terms.line("Compare what is written per byte of users beside what is acknowledged per second.")

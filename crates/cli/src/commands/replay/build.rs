@@ -166,10 +166,7 @@ pub fn size(kind: &Kind, room: &Room) -> Result<Sized, Failure> {
     if stripes.saturating_add(room.spare_chunks) >= MAIN_CHUNKS_MAX {
         return Err(too_large());
     }
-    let spare = match kind.scheme {
-        SchemeKind::Raid | SchemeKind::ParityLog => 0,
-        SchemeKind::Eplog | SchemeKind::Elastic | SchemeKind::Was => room.spare_chunks,
-    };
+    let spare = if kind.scheme.is_in_place() { 0 } else { room.spare_chunks };
     let (chunks, permille) = share_for(stripes, spare);
     let chunks = chunks.max(kind.chunks_min());
     if chunks >= MAIN_CHUNKS_MAX {

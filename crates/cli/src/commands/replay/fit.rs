@@ -10,7 +10,7 @@ use crate::units::show_size;
 use array::{EngineOptions, Layout, MemoryNeed, SyncPolicy};
 use block::{Lcn, META_BYTES};
 use flash::SsdConfig;
-use format::{ArrayConfig, LayoutKind, SchemeKind};
+use format::{ArrayConfig, LayoutKind};
 use placement::GcThreshold;
 use trace::{Op, Request};
 
@@ -136,7 +136,7 @@ pub fn fit_within(
     if wished.main_bytes <= main_bytes_max {
         return Ok(wished);
     }
-    let in_place = matches!(kind.scheme, SchemeKind::Raid | SchemeKind::ParityLog);
+    let in_place = kind.scheme.is_in_place();
     // Each old version takes room in the checkpoint areas, too: how many fit is found by trying.
     let (mut least, mut over) = (SPARE_CHUNKS_MIN, room.spare_chunks);
     let mut fits = None;

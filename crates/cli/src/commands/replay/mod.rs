@@ -402,7 +402,7 @@ fn simulates_time(arguments: &Arguments, target: &dyn Target) -> bool {
 /// That writes are acknowledged from memory, if they are and that is known.
 fn terms(arguments: &Arguments, target: &dyn Target) -> Option<String> {
     let scheme = target.config()?.scheme;
-    let cached = scheme == SchemeKind::Eplog && arguments.cache != CacheSizes::default();
+    let cached = scheme.has_cache() && arguments.cache != CacheSizes::default();
     let mut terms = Terms::default();
     terms.add(scheme.name(), !arguments.sync && (scheme.is_elastic() || cached));
     terms.line("").map(|line| {

@@ -206,7 +206,7 @@ impl Arguments {
 
     /// Whether a write is acknowledged before a device has it.
     fn answers_from_memory(&self) -> bool {
-        let cached = self.scheme == SchemeKind::Eplog && self.cache != CacheSizes::default();
+        let cached = self.scheme.has_cache() && self.cache != CacheSizes::default();
         !self.sync && (self.scheme.is_elastic() || cached)
     }
 

@@ -1,0 +1,371 @@
+//! Parity commit: its four triggers and its units of work (EPLOG, section 3.3).
+
+use super::cache::After;
+use super::job::Job;
+use super::lock::{Mode, Pending};
+use super::request::Request;
+use super::wake::{Mark, count, mark};
+use super::{Activity, Core, Deadline, EngineError, JobOwner, Work};
+use crate::planted::{Planted, planted};
+use crate::scheme::CommitOutcome;
+use block::StripeId;
+use block::slab::Key;
+
+/// A request this recently means that somebody waits: commit in smaller units, which hold up a turn less.
+const FOREGROUND_NS: u64 = 1_000_000;
+/// By this factor smaller.
+const BUSY_UNIT_DIVISOR: usize = 4;
+
+/// What is to be committed, and how far that is.
+#[derive(Default)]
+pub(super) struct CommitBoard {
+    /// Write requests since the last commit run that they asked for was due.
+    pub writes: u64,
+    /// So many write requests have come that a run is due, and none has begun since.
+    writes_due: bool,
+    /// Stripes that the present run still has to look at; 0 = no run.
+    left: u64,
+    /// Units under way.
+    units: usize,
+    /// Stripes of this run that were busy and are waited for.
+    awaited: usize,
+    /// Requests to be answered when a run that began after them has ended.
+    pub waiting: Vec<Key<Request>>,
+    /// Somebody wants a run that begins from now on.
+    pub run_again: bool,
+    /// Stripes that cannot be committed because what they need is lost.
+    pub stuck: Vec<StripeId>,
+}
+
+impl CommitBoard {
+    /// Whether a run is under way.
+    pub(super) fn is_running(&self) -> bool {
+        self.left > 0 || self.units > 0 || self.awaited > 0
+    }
+
+    /// Whether a run is under way or asked for.
+    pub(super) fn is_open(&self) -> bool {
+        self.run_again || self.is_running()
+    }
+}
+
+impl Core {
+    pub(super) fn note_request(&mut self) {
+        self.board.last_request_ns = self.now_ns;
+    }
+
+    pub(super) fn note_write_request(&mut self) {
+        self.note_request();
+        let Some(every) = self.options.commit.every_requests else { return };
+        self.board.commit.writes += 1;
+        // Counted here, whether a run is under way or not: one more is due, but never two (C-04).
+        if self.board.commit.writes >= every {
+            self.board.commit.writes = 0;
+            self.board.commit.writes_due = true;
+        }
+    }
+
+    /// A dirty stripe is not committed now.
+    fn return_dirty(&mut self, stripe: StripeId) {
+        if let Some(commits) = self.scheme.commits_mut() {
+            commits.return_dirty(stripe);
+        }
+    }
+
+    /// Something that was lost may be at hand now: stripes that could not be committed are tried again.
+    pub(super) fn retry_stuck_stripes(&mut self) {
+        for stripe in std::mem::take(&mut self.board.commit.stuck) {
+            self.return_dirty(stripe);
+        }
+    }
+
+    /// Writes found no space: commit, then flush, so that the old versions can be reused (A-06: never an
+    /// error).
+    pub(super) fn want_space(&mut self) {
+        self.board.short_of_space = true;
+        let dirty = self.scheme.pressure(&self.store).dirty_stripes;
+        let helps = self.scheme.commit_would_help();
+        if helps && (dirty > self.board.commit.stuck.len() as u64 || self.board.commit.is_running()) {
+            self.board.commit.run_again = true;
+        }
+        if !self.freed.quarantine.is_empty() || self.jobs.retired > self.board.flush.durable() {
+            self.board.flush.want_internal();
+        } else if helps && self.store.log.used() > 0 && !self.board.commit.is_running() && dirty == 0 {
+            self.board.checkpoint.request_incremental();
+        }
+    }
+
+    /// Commits every stripe that is dirty now (C-03); answered when done.
+    pub(super) fn commit(&mut self, tag: u64) {
+        self.retry_stuck_stripes();
+        let request = self.open_control(tag);
+        self.after_cache(After::Commit(request));
+    }
+}
+
+/// See the module's documentation.
+#[derive(Default)]
+pub(super) struct Commits {
+    answering: Vec<Key<Request>>,
+    /// After a unit failed, this many stripes are committed one by one.
+    singly: u64,
+    /// How much work had ended when the last run for want of requests began: what has been written since may
+    /// be dirty.
+    idle_at: Option<u64>,
+    candidates: Vec<StripeId>,
+}
+
+impl Commits {
+    /// So many writes have come that everything dirty is to be committed, and nobody waits for a run to end,
+    /// which might never happen if every run were followed or prolonged by another.
+    fn take_writes_due(&mut self, core: &mut Core) -> bool {
+        let somebody_waits = core.board.commit.run_again
+            || !core.board.commit.waiting.is_empty()
+            || !self.answering.is_empty()
+            || core.board.upkeep.awaits_commit;
+        !somebody_waits && std::mem::take(&mut core.board.commit.writes_due)
+    }
+
+    /// What is dirty now is committed, by a new run or by the one under way.
+    fn extend_run(&mut self, core: &mut Core) {
+        let dirty = core.scheme.pressure(&core.store).dirty_stripes;
+        core.board.commit.left = dirty.saturating_sub(core.board.commit.stuck.len() as u64);
+        core.stats.commits += u64::from(core.board.commit.left > 0);
+    }
+
+    fn start_run(&mut self, core: &mut Core) {
+        let writes_due = self.take_writes_due(core);
+        if core.board.commit.is_running() {
+            if writes_due {
+                self.extend_run(core);
+            }
+            return;
+        }
+        let pressure = core.scheme.pressure(&core.store);
+        let policy = core.options.commit;
+        let idle_since = core.board.last_request_ns;
+        let idle = policy.idle_ns.is_some_and(|ns| core.now_ns >= idle_since.saturating_add(ns));
+        if idle {
+            core.drain_cache();
+        }
+        let idle = idle && core.cache.is_empty();
+        let asked = std::mem::take(&mut core.board.commit.run_again);
+        let due = asked
+            || writes_due
+            || (idle && self.idle_at != Some(core.freed.room_made))
+            || (pressure.low_space && !core.flush_would_free())
+            || !core.board.commit.waiting.is_empty();
+        if !due {
+            return;
+        }
+        if idle {
+            self.idle_at = Some(core.freed.room_made);
+        }
+        self.answering.append(&mut core.board.commit.waiting);
+        self.extend_run(core);
+    }
+
+    fn end_run(&mut self, core: &mut Core) {
+        let refusal = core.refusal();
+        let count = core.board.commit.stuck.len() as u64;
+        let stuck = (count > 0).then_some(EngineError::CommitStuck { count });
+        let mut answering = std::mem::take(&mut self.answering);
+        for request in answering.drain(..) {
+            core.chunk_done(request, refusal.or(stuck));
+        }
+        self.answering = answering;
+    }
+
+    /// Plans and starts one unit; `false` if nothing could be started now.
+    fn start_unit(&mut self, core: &mut Core) -> bool {
+        let count = self.unit_size(core);
+        self.candidates.clear();
+        if let Some(commits) = core.scheme.commits_mut() {
+            commits.take_dirty(&core.store, count, &mut self.candidates);
+        }
+        if self.candidates.is_empty() {
+            core.board.commit.left = 0;
+            return false;
+        }
+        let key = core.take_job(JobOwner::Commits);
+        let mut full = false;
+        for &stripe in &self.candidates {
+            if full {
+                core.return_dirty(stripe);
+            } else {
+                full = !take_into_unit(core, key, stripe);
+            }
+        }
+        if core.options.sort_units {
+            core.jobs.table[key].plan.reads.sort_unstable_by_key(|read| read.addr);
+        }
+        if core.jobs.table[key].plan.stripes.is_empty() {
+            core.give_job(key);
+            if full && core.board.commit.units == 0 {
+                core.board.flush.want_internal();
+            }
+            return false;
+        }
+        self.singly = self.singly.saturating_sub(self.candidates.len() as u64);
+        core.board.commit.units += 1;
+        self.start_job(core, key);
+        true
+    }
+
+    /// Stripes of the next unit.
+    fn unit_size(&self, core: &Core) -> usize {
+        let busy = core.now_ns.saturating_sub(core.board.last_request_ns) < FOREGROUND_NS;
+        let divisor = if busy { BUSY_UNIT_DIVISOR } else { 1 };
+        let whole = core.options.unit_stripes.div_ceil(divisor);
+        let unit = if self.singly > 0 { 1 } else { whole };
+        unit.min(usize::try_from(core.board.commit.left).unwrap_or(usize::MAX))
+    }
+
+    fn start_job(&mut self, core: &mut Core, key: Key<Job>) {
+        core.start_job(key);
+        while let Some(key) = core.take_ended(JobOwner::Commits) {
+            self.job_ended(core, key);
+        }
+    }
+
+    /// A stripe that was busy is the commit's now.
+    pub(super) fn granted(&mut self, core: &mut Core, stripe: StripeId) {
+        if planted(Planted::ForgetGrantedCommit) {
+            return core.unlock(stripe, Mode::Exclusive);
+        }
+        core.board.commit.awaited -= 1;
+        let key = core.take_job(JobOwner::Commits);
+        let outcome =
+            if core.accepts_writes() { plan_commit(core, key, stripe) } else { CommitOutcome::Clean };
+        if outcome == CommitOutcome::Planned {
+            core.jobs.table[key].plan.stripes.push(stripe);
+            core.board.commit.units += 1;
+            return self.start_job(core, key);
+        }
+        core.give_job(key);
+        core.unlock(stripe, Mode::Exclusive);
+        if outcome == CommitOutcome::NoSpace {
+            core.return_dirty(stripe);
+            core.board.commit.left += 1;
+            core.board.flush.want_internal();
+        }
+    }
+
+    /// A unit has retired, or could not read what it needs.
+    pub(super) fn job_ended(&mut self, core: &mut Core, key: Key<Job>) {
+        core.board.commit.units -= 1;
+        if core.jobs.table[key].lost {
+            self.try_singly(core, key);
+        }
+        core.give_job(key);
+    }
+
+    /// One stripe of a unit cannot be read: find out which, the others must not suffer for it.
+    fn try_singly(&mut self, core: &mut Core, key: Key<Job>) {
+        let Core { jobs, scheme, board, .. } = core;
+        let stripes = &jobs.table[key].plan.stripes;
+        let Some(commits) = scheme.commits_mut() else { return };
+        if let &[stripe] = stripes.as_slice()
+            && !commits.commit_otherwise(stripe)
+        {
+            return board.commit.stuck.push(stripe);
+        }
+        for &stripe in stripes {
+            commits.return_dirty(stripe);
+        }
+        board.commit.left += stripes.len() as u64;
+        self.singly += stripes.len() as u64;
+    }
+
+    /// Whether there is anything to commit when no requests come. What a run left dirty is tried again when
+    /// there is more room.
+    fn wants_idle_run(&self, core: &Core) -> bool {
+        let dirty = core.scheme.pressure(&core.store).dirty_stripes > core.board.commit.stuck.len() as u64;
+        let tried = self.idle_at == Some(core.freed.room_made);
+        let wanted = (dirty && !tried) || core.cache.has_waiting();
+        // What is on its way from the cache comes first; its end is an event, not a deadline.
+        wanted && core.accepts_writes() && !core.board.commit.is_running() && !core.cache.is_busy()
+    }
+}
+
+/// Takes a dirty stripe into a unit, unless it is busy or clean; `false` if there is no space for its new
+/// parity.
+fn take_into_unit(core: &mut Core, key: Key<Job>, stripe: StripeId) -> bool {
+    if !core.locks.try_lock(stripe, Mode::Exclusive) {
+        core.locks.wait(stripe, Pending { mode: Mode::Exclusive, work: Work::Commit(stripe) });
+        core.board.commit.awaited += 1;
+        core.board.commit.left -= 1;
+        return true;
+    }
+    match plan_commit(core, key, stripe) {
+        CommitOutcome::Planned => core.jobs.table[key].plan.stripes.push(stripe),
+        CommitOutcome::Clean => core.unlock(stripe, Mode::Exclusive),
+        CommitOutcome::NoSpace => {
+            core.unlock(stripe, Mode::Exclusive);
+            core.return_dirty(stripe);
+            return false;
+        }
+    }
+    core.board.commit.left -= 1;
+    true
+}
+
+fn plan_commit(core: &mut Core, key: Key<Job>, stripe: StripeId) -> CommitOutcome {
+    let Some(commits) = core.scheme.commits_mut() else { return CommitOutcome::Clean };
+    let plan = &mut core.jobs.table[key].plan;
+    commits.plan_commit(&mut core.store, &core.health, &mut core.pool, stripe, plan)
+}
+
+impl Activity for Commits {
+    fn drive(&mut self, core: &mut Core) {
+        self.start_run(core);
+        if !core.accepts_writes() {
+            core.board.commit.left = 0;
+        }
+        while core.board.commit.left > 0
+            && core.board.commit.units < core.options.units_in_flight
+            && core.accepts_writes()
+            && core.may_record()
+            && self.start_unit(core)
+        {}
+        if !core.board.commit.is_running() {
+            self.end_run(core);
+        }
+    }
+
+    /// Nothing is committed any more: a run ends with what is under way, and whoever waits for it is told.
+    fn drive_frozen(&mut self, core: &mut Core) {
+        self.drive(core);
+    }
+
+    fn flushed(&mut self, _core: &mut Core, _number: u64) {}
+
+    /// Its jobs count as such, and so do the requests that wait.
+    fn is_busy(&self, _core: &Core) -> bool {
+        false
+    }
+
+    fn deadline(&self, core: &Core) -> Option<Deadline> {
+        let idle = core.options.commit.idle_ns.filter(|_| self.wants_idle_run(core));
+        let idle = idle.filter(|_| !planted(Planted::SleepPastIdle));
+        idle.map(|ns| Deadline::Room(core.board.last_request_ns.saturating_add(ns)))
+    }
+
+    fn mark(&self, core: &Core) -> Mark {
+        let CommitBoard { left, units, awaited, waiting, run_again, writes_due, .. } = &core.board.commit;
+        let [units, awaited, waiting] = [*units, *awaited, waiting.len()].map(count);
+        mark([*left, units, awaited, waiting, u64::from(*run_again) + 2 * u64::from(*writes_due)])
+    }
+
+    fn waits_for_buffers(&self, core: &Core) -> bool {
+        core.board.commit.is_running()
+    }
+
+    fn left_undone(&self, core: &Core) -> Option<&'static str> {
+        let board = &core.board.commit;
+        if board.is_open() || !board.waiting.is_empty() || !self.answering.is_empty() {
+            return Some("a parity commit");
+        }
+        (board.writes_due && !core.board.upkeep.awaits_commit).then_some("a parity commit that is due")
+    }
+}

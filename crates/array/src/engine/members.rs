@@ -1,0 +1,203 @@
+//! Telling the members who is in service: superblocks, in rounds, on every working member.
+//!
+//! A round writes one copy on each member and flushes them. Answers to requests are held back meanwhile: a
+//! device that missed writes must not pass for a good one after a crash. What changes during a round is told
+//! by the next one.
+
+use super::request::Request;
+use super::wake::{Mark, mark};
+use super::{Activity, Core, Deadline, EngineError};
+use super::{Purpose, Tag};
+use block::slab::Key;
+use block::{DevIndex, IoFault, META_BYTES, OpKind, Seq, Slot, Stream};
+use format::Superblock;
+
+/// What the superblocks say, and whether they are being written.
+pub(super) struct MembersBoard {
+    /// What is written to members besides their states.
+    pub superblock: Superblock,
+    /// The update of the superblocks that the round under way writes.
+    publishing: Option<u64>,
+    /// What the superblocks written last say is durable.
+    pub confirmed_through: Seq,
+    /// Whether superblocks say that the array was stopped in order.
+    pub clean: bool,
+    /// Requests that wait for superblocks that say so.
+    pub clean_wanted: Vec<Key<Request>>,
+    /// The wall clock at the engine's time 0, in seconds since 1970-01-01 UTC; 0 = not known.
+    pub unix_base_s: u64,
+}
+
+impl MembersBoard {
+    pub(super) fn new(superblock: Superblock) -> Self {
+        Self {
+            confirmed_through: superblock.durable_through,
+            superblock,
+            publishing: None,
+            clean: false,
+            clean_wanted: Vec::new(),
+            unix_base_s: 0,
+        }
+    }
+
+    /// The last update of the superblocks that every working member has.
+    pub(super) fn published(&self) -> u64 {
+        self.superblock.config_seq
+    }
+
+    /// Whether superblocks are being written.
+    pub(super) fn is_publishing(&self) -> bool {
+        self.publishing.is_some()
+    }
+
+    /// Whether superblocks are being written, or waited for.
+    pub(super) fn is_busy(&self) -> bool {
+        self.is_publishing() || !self.clean_wanted.is_empty()
+    }
+}
+
+impl Core {
+    /// The superblock of one member as it would be written now.
+    pub fn superblock_of(&self, dev: DevIndex) -> Superblock {
+        let template = Superblock {
+            clean: self.board.members.clean,
+            checkpoint: self.board.checkpoint.place.number,
+            durable_through: self.durable_to_name(),
+            epoch: self.journal.epoch(),
+            nonce: self.journal.nonce(),
+            lost_chunks: self.board.losses.to_note(self.store.lost.count()),
+            ..self.board.members.superblock.clone()
+        };
+        crate::recovery::superblock_of(&template, &self.health, dev)
+    }
+
+    /// Writes the members' present state to every working member. Answers wait until that is durable: a
+    /// device that missed writes must not pass for a good one after a crash.
+    pub(super) fn publish_members(&mut self) {
+        if self.board.members.publishing.is_some() {
+            self.answers.again = true;
+            return;
+        }
+        let devices: Vec<DevIndex> = self.health.writable().collect();
+        for dev in devices {
+            let superblock = self.superblock_of(dev);
+            let copy = (superblock.config_seq % 2) as usize;
+            let slot = self.take_metadata_slot();
+            let bytes = self.pool.bytes_mut(slot)[..META_BYTES].as_mut();
+            superblock.encode(copy, bytes.try_into().expect("a slot holds a metadata block"));
+            let tag = Tag { purpose: Purpose::Superblock { slot }, dev };
+            self.answers.fence += 1;
+            let offset = format::SUPERBLOCK_OFFSETS[copy];
+            self.push_op(tag, OpKind::Write, Stream::Metadata, offset, META_BYTES as u64, Some(slot));
+        }
+        self.board.members.confirmed_through = self.board.flush.durable();
+        self.board.members.publishing = Some(self.health.config_seq);
+    }
+}
+
+/// Carries a round on that [`Core::publish_members`] began.
+#[derive(Default)]
+pub(super) struct Publisher {
+    /// All superblocks are written; their members are being flushed.
+    flushing: bool,
+}
+
+impl Publisher {
+    /// A superblock was written.
+    pub(super) fn written(
+        &mut self,
+        core: &mut Core,
+        dev: DevIndex,
+        slot: Slot,
+        result: Result<(), IoFault>,
+    ) {
+        core.give_metadata_slot(slot);
+        self.flushed_member(core, dev, result);
+    }
+
+    /// A superblock was written, or its member flushed.
+    pub(super) fn flushed_member(&mut self, core: &mut Core, dev: DevIndex, result: Result<(), IoFault>) {
+        if let Err(fault) = result {
+            // This operation still counts: answers are held while the failure is noted.
+            core.write_fault(dev, fault);
+        }
+        core.answers.fence -= 1;
+        if core.answers.fence > 0 {
+            return;
+        }
+        if !std::mem::replace(&mut self.flushing, true) {
+            let devices: Vec<DevIndex> = core.health.writable().collect();
+            for dev in devices {
+                core.answers.fence += 1;
+                let tag = Tag { purpose: Purpose::SuperblockFlush, dev };
+                core.push_op(tag, OpKind::Flush, Stream::Metadata, 0, 0, None);
+            }
+        }
+        if core.answers.fence == 0 {
+            self.end(core);
+        }
+    }
+
+    fn end(&mut self, core: &mut Core) {
+        self.flushing = false;
+        let config_seq = core.board.members.publishing.take();
+        if let Some(config_seq) = config_seq.filter(|_| !core.board.frozen) {
+            core.board.members.superblock.config_seq = config_seq;
+        }
+        if std::mem::take(&mut core.answers.again) && !core.board.frozen {
+            return core.publish_members();
+        }
+        let error = core.board.frozen.then_some(EngineError::ArrayFailed);
+        if let Some(error) = error {
+            // The others were not told: what would have been promised is not.
+            core.answers.held.iter_mut().for_each(|done| done.result = done.result.and(Err(error)));
+        }
+        core.answers.done.append(&mut core.answers.held);
+        core.board.flush.unfenced = true;
+        if core.board.members.clean {
+            for request in std::mem::take(&mut core.board.members.clean_wanted) {
+                core.chunk_done(request, error);
+            }
+        }
+    }
+}
+
+impl Activity for Publisher {
+    /// A round that found no working member to write to ends here.
+    fn drive(&mut self, core: &mut Core) {
+        if core.board.members.is_publishing() && core.answers.fence == 0 {
+            self.end(core);
+        }
+    }
+
+    fn drive_frozen(&mut self, core: &mut Core) {
+        self.drive(core);
+    }
+
+    fn flushed(&mut self, _core: &mut Core, _number: u64) {}
+
+    fn is_busy(&self, core: &Core) -> bool {
+        core.answers.fence > 0
+    }
+
+    fn deadline(&self, _core: &Core) -> Option<Deadline> {
+        None
+    }
+
+    fn mark(&self, core: &Core) -> Mark {
+        let ends = core.board.members.is_publishing() && core.answers.fence == 0;
+        mark([core.health.config_seq, u64::from(ends)])
+    }
+
+    fn waits_for_buffers(&self, _core: &Core) -> bool {
+        false
+    }
+
+    fn left_undone(&self, core: &Core) -> Option<&'static str> {
+        let answers = &core.answers;
+        if answers.fence > 0 || answers.again || !answers.held.is_empty() {
+            return Some("an answer that is held back");
+        }
+        core.board.members.is_busy().then_some("a change of the members")
+    }
+}

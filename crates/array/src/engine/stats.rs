@@ -1,0 +1,40 @@
+//! Figures of a running engine.
+
+/// Figures since assembly.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct EngineStats {
+    /// Chunks that requests wrote, partial ones included.
+    pub user_chunks_written: u64,
+    /// Chunks that requests read.
+    pub user_chunks_read: u64,
+    /// Requests completed.
+    pub requests: u64,
+    /// Log stripes written, and their members: the mean width is members / stripes.
+    pub log_stripes: u64,
+    /// Members of those.
+    pub log_members: u64,
+    /// Full stripes written straight to the main array.
+    pub full_stripes: u64,
+    /// Elastic stripes written with fewer than k chunks.
+    pub short_stripes: u64,
+    /// Parity commits of a stripe.
+    pub stripes_committed: u64,
+    /// Commit runs.
+    pub commits: u64,
+    /// Checkpoints written.
+    pub checkpoints: u64,
+    /// Flushes carried out.
+    pub flushes: u64,
+    /// How often writes found no room and had to wait.
+    pub refusals: u64,
+    /// Chunks read from the write cache.
+    pub cache_hits: u64,
+    /// Chunks that were overwritten in the write cache before they were written.
+    pub cache_absorbed: u64,
+    /// Chunks that were rebuilt from their cover to answer a read.
+    pub covers: u64,
+    /// Chunks whose content could not be had at all.
+    pub lost: u64,
+    /// Chunks that were bad on their device and were written anew.
+    pub healed: u64,
+}

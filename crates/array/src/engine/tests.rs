@@ -1,0 +1,178 @@
+//! Activities by themselves, with a small core: each is driven by hand, no engine runs them.
+#![allow(clippy::unwrap_used, reason = "tests may panic")]
+
+use super::Core;
+use super::confirm::Confirmation;
+use super::flush::Flusher;
+use super::members::Publisher;
+use super::stop::Stop;
+use super::{Activity, Deadline, Done, EngineError, EngineOptions};
+use super::{Purpose, Tag};
+use crate::{CreateOptions, NewArray, arrange, create, plan_config};
+use block::{DevIndex, DeviceSet, Geometry, META_BYTES, OpKind, Seq, Stream};
+use device::MemorySet;
+use format::{ArrayUuid, CheckpointKind, CodeKind, Consistency, LayoutKind, SchemeKind, Superblock};
+
+const MEMBERS: u16 = 4;
+
+/// The core of an array of 2 + 1 members and a log device that was just created.
+fn core(options: EngineOptions) -> Core {
+    let create_options = CreateOptions {
+        scheme: SchemeKind::Eplog,
+        code: CodeKind::Xor,
+        layout: LayoutKind::Spread,
+        consistency: Consistency::Resync,
+        geometry: Geometry::new(2, 1, 4096).unwrap(),
+        reserve_permille: 150,
+        unit_rows: None,
+    };
+    let size = 4 << 20;
+    let config = plan_config(&create_options, size, size, 1).unwrap();
+    let mut devices = MemorySet::new(&[size; MEMBERS as usize]).unwrap();
+    let new = NewArray { uuid: ArrayUuid::new([7; 16]), name: "test".into(), nonce: 99, created_unix_s: 0 };
+    create(&mut devices, config, &new).unwrap();
+    let mut block = [0; META_BYTES];
+    let mut superblock = |dev| {
+        devices.read_now(dev, format::SUPERBLOCK_OFFSETS[1], &mut block).unwrap();
+        Superblock::decode(&block, 1).unwrap()
+    };
+    let found: Vec<Superblock> = (0..MEMBERS).map(|dev| superblock(DevIndex::new(dev))).collect();
+    let (parts, _) = crate::recovery::assemble(&mut devices, &arrange(&found).unwrap(), 4242).unwrap();
+    Core::new(parts, options)
+}
+
+/// Takes the operations issued so far, all of which end now: what they were for.
+fn end_operations(core: &mut Core) -> Vec<(OpKind, Tag)> {
+    let ops = std::mem::take(&mut core.ops.list);
+    ops.iter().map(|op| (op.kind, core.ops.flights.end_of(op.tag))).collect()
+}
+
+fn answer(tag: u64) -> Done {
+    Done { tag, result: Ok(()) }
+}
+
+#[test]
+fn answers_are_held_until_every_member_has_its_superblock() {
+    let mut core = core(EngineOptions::default());
+    let mut publisher = Publisher::default();
+    core.health.config_seq += 1;
+    core.publish_members();
+    core.finish(answer(1));
+    assert!(core.answers.done.is_empty() && publisher.is_busy(&core));
+    for step in [OpKind::Write, OpKind::Flush] {
+        let ops = end_operations(&mut core);
+        assert_eq!(ops.len(), usize::from(MEMBERS));
+        for (kind, Tag { purpose, dev }) in ops {
+            assert!(kind == step && !core.board.flush.unfenced);
+            if let Purpose::Superblock { slot } = purpose {
+                publisher.written(&mut core, dev, slot, Ok(()));
+            } else {
+                publisher.flushed_member(&mut core, dev, Ok(()));
+            }
+        }
+    }
+    assert_eq!((core.answers.done.as_slice(), core.board.flush.unfenced), (&[answer(1)][..], true));
+    assert_eq!(core.board.members.published(), core.health.config_seq);
+    assert_eq!(publisher.left_undone(&core), None);
+}
+
+#[test]
+fn what_changes_during_a_round_is_told_by_the_next_one() {
+    let mut core = core(EngineOptions::default());
+    let mut publisher = Publisher::default();
+    core.health.config_seq += 1;
+    core.publish_members();
+    core.health.config_seq += 1;
+    core.publish_members();
+    core.finish(answer(1));
+    let mut writes = 0;
+    loop {
+        let ops = end_operations(&mut core);
+        if ops.is_empty() {
+            break;
+        }
+        for (kind, Tag { purpose, dev }) in ops {
+            writes += usize::from(kind == OpKind::Write);
+            if let Purpose::Superblock { slot } = purpose {
+                publisher.written(&mut core, dev, slot, Ok(()));
+            } else {
+                publisher.flushed_member(&mut core, dev, Ok(()));
+            }
+        }
+    }
+    assert_eq!((writes, core.answers.done.len()), (2 * usize::from(MEMBERS), 1));
+    assert_eq!(core.board.members.published(), core.health.config_seq);
+}
+
+#[test]
+fn a_flush_flushes_who_was_written_to_and_answers_who_waited() {
+    let mut core = core(EngineOptions::default());
+    let mut flusher = Flusher::default();
+    core.board.flush.wrote(DevIndex::new(2));
+    core.flush(5);
+    flusher.drive(&mut core);
+    let ops = end_operations(&mut core);
+    assert_eq!(ops.len(), 1);
+    assert_eq!(ops[0], (OpKind::Flush, Tag { purpose: Purpose::Flush, dev: DevIndex::new(2) }));
+    core.flush(6); // joins the next one
+    flusher.device_flushed(&mut core, DevIndex::new(2), Ok(()));
+    assert_eq!((core.answers.done.as_slice(), core.board.flush.ended.take()), (&[answer(5)][..], Some(1)));
+    flusher.drive(&mut core);
+    assert_eq!((core.answers.done.len(), core.board.flush.ended), (2, Some(2)));
+    assert_eq!(flusher.left_undone(&core), None);
+}
+
+#[test]
+fn a_flush_ends_only_when_the_members_know_of_a_failure() {
+    let mut core = core(EngineOptions::default());
+    let mut flusher = Flusher::default();
+    core.flush(5);
+    core.fail_member(DevIndex::new(0), super::FailCause::Asked);
+    flusher.drive(&mut core);
+    assert!(core.board.flush.ended.is_none() && flusher.is_busy(&core));
+    core.answers.fence = 0;
+    flusher.unfenced(&mut core);
+    assert_eq!((core.answers.done.as_slice(), core.board.flush.ended), (&[answer(5)][..], Some(1)));
+}
+
+#[test]
+fn a_stop_waits_for_a_checkpoint_of_what_changed() {
+    let mut core = core(EngineOptions::default());
+    core.publish_clean(9);
+    core.jobs.retired = core.board.checkpoint.through.next();
+    Stop.drive(&mut core);
+    assert!(core.board.checkpoint.is_busy() && !core.board.members.clean && !core.accepts_writes());
+    let mut core = self::core(EngineOptions::default());
+    core.publish_clean(9);
+    Stop.drive(&mut core);
+    assert!(core.board.members.clean && core.board.members.is_publishing());
+    assert_eq!(core.ops.list.iter().filter(|op| op.stream == Stream::Metadata).count(), usize::from(MEMBERS));
+}
+
+#[test]
+fn a_frozen_array_writes_no_checkpoint_and_says_so() {
+    let mut core = core(EngineOptions::default());
+    let request = core.open_control(3);
+    core.board.checkpoint.want(request, CheckpointKind::Full);
+    core.board.frozen = true;
+    super::checkpoint::Checkpointer::default().drive_frozen(&mut core);
+    assert_eq!(core.answers.done, [Done { tag: 3, result: Err(EngineError::ArrayFailed) }]);
+    assert!(core.ops.list.is_empty() && !core.board.checkpoint.is_busy());
+}
+
+#[test]
+fn what_the_last_flush_made_durable_is_named_when_nothing_comes() {
+    let options = EngineOptions { confirm_idle_ns: Some(50), ..EngineOptions::default() };
+    let mut core = core(options);
+    core.board.last_request_ns = 100;
+    core.board.members.confirmed_through = Seq::new(0);
+    core.board.flush.checkpointed(Seq::new(7));
+    assert_eq!(Confirmation.deadline(&core), Some(Deadline::Work(150)));
+    core.now_ns = 149;
+    Confirmation.drive(&mut core);
+    assert!(core.ops.list.is_empty());
+    core.now_ns = 150;
+    Confirmation.drive(&mut core);
+    assert_eq!((core.ops.list.len(), core.board.members.confirmed_through), (4, Seq::new(7)));
+    assert_eq!(Confirmation.deadline(&core), None);
+}
