@@ -1,8 +1,7 @@
 //! Which commit the program is built from, so that it can say so: `elastripe --version`, and every result.
 //!
-//! Without git, or outside of a checkout, `ELASTRIPE_COMMIT` may say it, else it is unknown. This runs again,
-//! and so this package is built again, when another commit is checked out, or a source of the program
-//! changes, which builds it anyway.
+//! Without git, or outside of a checkout, `ELASTRIPE_COMMIT` may say it, else it is unknown. This runs again, and so this
+//! package is built again, when another commit is checked out, or a source of the program changes, which builds it anyway.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -27,8 +26,7 @@ fn main() {
     println!("cargo::rustc-env=ELASTRIPE_DIRTY={dirty}");
 }
 
-/// Commit, and whether the sources that make up the program differ from it; `None` if this is no
-/// checkout of them.
+/// Commit, and whether the sources that make up the program differ from it; `None` if this is no checkout of them.
 fn checked_out(manifest: &Path) -> Option<(String, bool)> {
     // A copy of the sources inside of another project's checkout is none of its files.
     git(manifest, &["ls-files", "--error-unmatch", "Cargo.toml"])?;
