@@ -1,50 +1,21 @@
 //! `elastripe`: one binary to make, run, look at and measure arrays. See `elastripe help`.
 #![forbid(unsafe_code)]
-#![deny(clippy::print_stdout, clippy::print_stderr, reason = "they panic when nobody reads: see `output`")]
+#![deny(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "they panic when nobody reads: see `node::output`"
+)]
 
-mod background;
-mod cache;
-mod checks;
 mod commands;
-mod consistency;
-mod control;
-mod describe;
-mod elastic;
-mod failure;
-mod faults;
-mod fresh;
-mod inspect;
-mod interrupt;
-mod logbook;
-mod losses;
-mod made;
 mod memory;
-mod notify;
-mod offline;
-mod open;
-mod operate;
-mod outfile;
-mod output;
-mod plot;
 mod progress;
-mod provenance;
-mod reactions;
-mod registry;
-mod scan;
 mod screen;
-mod session;
-mod signals;
-mod status;
-mod steward;
-mod terms;
-mod trouble;
-mod units;
-mod volume;
-mod watch;
 
 use clap::error::ErrorKind;
 use clap::{CommandFactory, Parser};
-use failure::{EXIT_CANNOT_LOOK, EXIT_FAILED, EXIT_MISUSED};
+use lab::failure::{EXIT_CANNOT_LOOK, EXIT_FAILED, EXIT_MISUSED};
+use lab::provenance;
+use node::output;
 use std::process::ExitCode;
 
 /// Elastic-parity RAID for SSD arrays, in user space.

@@ -1,10 +1,10 @@
 //! Progress of rebuild and scrub: a bar with rate and time left on a terminal, a line now and then elsewhere.
 
-use crate::output;
 use crate::screen::describe_work;
-use crate::status::Work;
-use crate::units::{show_rate, show_seconds};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use node::output;
+use node::status::Work;
+use node::units::{show_rate, show_seconds};
 use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 
@@ -60,10 +60,9 @@ impl Progress {
     }
 
     /// The work is over.
-    pub fn finish(self) -> Duration {
+    pub fn finish(self) {
         if let Some(bar) = self.bar {
             bar.finish_and_clear();
         }
-        self.started.elapsed()
     }
 }

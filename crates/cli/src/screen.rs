@@ -1,9 +1,7 @@
 //! A status as one screen of text, after `zpool status`: what it is, how it is, what that means, what to do.
 
-use crate::losses;
-use crate::status::{Condition, DeviceStatus, Source, Status, Work};
-use crate::trouble;
-use crate::units::{show_count, show_rate, show_seconds, show_size, show_time};
+use node::status::{Condition, DeviceStatus, Source, Status, Work};
+use node::units::{show_count, show_rate, show_seconds, show_size, show_time};
 use std::fmt::Write;
 
 /// The screen.
@@ -33,7 +31,7 @@ pub fn render(status: &Status) -> String {
     }
     text.push('\n');
     devices(&mut text, status);
-    trouble::list_old(&mut text, status);
+    delays::list_old(&mut text, status);
     troubles::list_faults(&mut text, status);
     for path in &status.stale {
         put(&mut text, format_args!("  {}: no member any more, it was replaced or failed", path.display()));
@@ -98,7 +96,7 @@ fn meaning(status: &Status) -> String {
             };
             format!("{}; all data can be read and written; {rest}", parts.join(", "))
         }
-        Condition::Suspended => trouble::meaning(status),
+        Condition::Suspended => delays::meaning(status),
         Condition::Lost => status.lost.as_ref().map_or_else(|| "data is lost".to_owned(), losses::meaning),
         Condition::Failed => failed_meaning(status),
         Condition::Incomplete => format!(
@@ -137,7 +135,7 @@ fn action(status: &Status) -> Option<String> {
     let missing = named(status, &["missing"]);
     let gone = named(status, &["failed", "absent"]);
     if status.state == Condition::Suspended {
-        return trouble::action(status);
+        return delays::action(status);
     }
     if let (Condition::Lost, Some(lost)) = (status.state, &status.lost) {
         return Some(losses::action(lost));
@@ -423,6 +421,8 @@ fn devices(text: &mut String, status: &Status) {
     }
 }
 
+mod delays;
+pub mod losses;
 mod troubles;
 
 #[cfg(test)]

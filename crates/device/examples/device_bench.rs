@@ -9,8 +9,8 @@
 
 use block::{Completion, DevIndex, DeviceOp, DeviceSet, OpKind, Pool, Slot, Stream};
 use device::{
-    Counting, Existing, Members, MemorySet, NullOptions, NullSet, OpenOptions, UringOptions, UringSet,
-    create_file,
+    Counting, Existing, Members, Membership as _, MemorySet, NullOptions, NullSet, OpenOptions, UringOptions,
+    UringSet, create_file,
 };
 use std::error::Error;
 use std::path::{Path, PathBuf};

@@ -3,8 +3,13 @@
 //! Operations are counted when they are submitted, whatever becomes of them; the synchronous calls count as
 //! [`Stream::Metadata`], which is what they carry.
 
+use crate::member::{Member, Members, Note, OpenError};
+use crate::membership::Membership;
 use block::{Completion, DevIndex, DeviceOp, DeviceSet, IoFault, OpKind, Pool, Stream};
+use std::io;
 use std::ops::AddAssign;
+use std::os::fd::BorrowedFd;
+use std::path::Path;
 
 /// What one member was asked to do; arrays are indexed by [`Stream::index`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -205,5 +210,31 @@ impl<D: DeviceSet> DeviceSet for Counting<D> {
     fn flush_now(&mut self, dev: DevIndex) -> Result<(), IoFault> {
         self.count(dev, OpKind::Flush, Stream::Metadata, 0, 0);
         self.inner.flush_now(dev)
+    }
+}
+
+impl<D: Membership> Membership for Counting<D> {
+    fn members(&self) -> &Members {
+        self.inner.members()
+    }
+
+    fn notes(&self) -> &[Note] {
+        self.inner.notes()
+    }
+
+    fn remove(&mut self, dev: DevIndex) {
+        self.inner.remove(dev);
+    }
+
+    fn replace(&mut self, dev: DevIndex, path: &Path) -> Result<(), OpenError> {
+        self.inner.replace(dev, path)
+    }
+
+    fn install(&mut self, dev: DevIndex, member: Member) -> Result<(), OpenError> {
+        self.inner.install(dev, member)
+    }
+
+    fn wake_fd(&mut self) -> io::Result<BorrowedFd<'_>> {
+        self.inner.wake_fd()
     }
 }

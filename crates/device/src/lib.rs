@@ -5,7 +5,6 @@
 //! | [`UringSet`] | block devices and regular files through one io_uring, O_DIRECT | the device's |
 //! | [`MemorySet`] | sparse anonymous memory, completes inside `submit` | a memcpy per operation |
 //! | [`NullSet`] | nothing is moved; for pure engine cost and write counts | nanoseconds per operation |
-//! | [`SimulatedSet`] | simulated SSDs and disks in virtual time, no content | what their flash needs in virtual time |
 //! | [`Counting`] | wraps any of them and counts operations and bytes per device and stream | two additions per operation |
 //!
 //! All obey the contract of [`block::DeviceSet`] and one more rule, the same for all: an operation that
@@ -20,10 +19,10 @@
 mod counting;
 mod mapping;
 mod member;
+mod membership;
 mod memory;
 mod null;
 mod operation;
-mod simulated;
 mod uring;
 
 pub use counting::{Counting, DeviceCounters};
@@ -31,7 +30,7 @@ pub use member::{
     Access, DirectIo, Existing, Identity, Kind, Member, Members, Note, OpenError, OpenOptions, Probe,
     Whereabouts, allocate_file, create_file, identity, probe,
 };
+pub use membership::Membership;
 pub use memory::{MemoryError, MemorySet};
 pub use null::{NullOptions, NullSet};
-pub use simulated::{SimulatedError, SimulatedSet};
 pub use uring::{RingError, UringOptions, UringSet};

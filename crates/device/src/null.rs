@@ -70,7 +70,8 @@ impl NullSet {
         }
     }
 
-    pub(crate) fn execute(&mut self, pool: &mut Pool, op: &DeviceOp) -> Result<(), IoFault> {
+    /// Carries out one operation at once, for sets that keep their metadata here and the rest elsewhere.
+    pub fn execute(&mut self, pool: &mut Pool, op: &DeviceOp) -> Result<(), IoFault> {
         if !in_range(op, self.size_present(op.dev)?) {
             return Err(IoFault::Short);
         }

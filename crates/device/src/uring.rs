@@ -28,6 +28,7 @@
 #![allow(unsafe_code, reason = "the kernel reads and writes memory that it is given by address")]
 
 mod buffers;
+mod membership;
 mod options;
 mod request;
 #[cfg(test)]
@@ -41,12 +42,11 @@ use block::{Completion, DevIndex, DeviceOp, DeviceSet, IoFault, OpKind, Pool};
 use buffers::Buffers;
 use io_uring::{IoUring, squeue, types};
 use request::Table;
-use rustix::event::{EventfdFlags, eventfd};
 use std::collections::VecDeque;
 use std::io;
 use std::marker::PhantomData;
 use std::mem::ManuallyDrop;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -173,16 +173,6 @@ impl UringSet {
         })
     }
 
-    /// The members as they were opened.
-    pub fn members(&self) -> &Members {
-        &self.members
-    }
-
-    /// What is worth telling the operator.
-    pub fn notes(&self) -> &[Note] {
-        &self.notes
-    }
-
     /// The smallest unit the member can write; 0 if it is absent.
     pub fn logical_block_bytes(&self, dev: DevIndex) -> u32 {
         self.members.get(dev).map_or(0, |member| member.logical_block_bytes())
@@ -251,36 +241,6 @@ impl UringSet {
         }
     }
 
-    /// Closes and unlocks a member, which is absent from now on; what is in flight on it still ends in its
-    /// own way.
-    pub fn remove(&mut self, dev: DevIndex) {
-        if self.members.get(dev).is_none() {
-            return;
-        }
-        self.let_go(dev);
-        // A slot that cannot be emptied keeps the file open for as long as the ring; nothing reaches
-        // it any more.
-        let _ = self.ring.submitter().register_files_update(u32::from(dev.get()), &[-1]);
-    }
-
-    /// Opens `path` in the place of an existing (absent, failed or present) member. What is in flight on the
-    /// old one ends there.
-    pub fn replace(&mut self, dev: DevIndex, path: &Path) -> Result<(), OpenError> {
-        self.check_place(dev, path)?;
-        self.make_way(dev);
-        self.members.replace(dev, path)?;
-        self.admit(dev, path)
-    }
-
-    /// The same with a member that was opened before, and keeps its lock.
-    pub fn install(&mut self, dev: DevIndex, member: Member) -> Result<(), OpenError> {
-        let path = member.path().to_owned();
-        self.check_place(dev, &path)?;
-        self.make_way(dev);
-        self.members.put(dev, member);
-        self.admit(dev, &path)
-    }
-
     /// What the kernel still works on is kept apart; its lock stays, and shuts out the same device
     /// under any name.
     fn make_way(&mut self, dev: DevIndex) {
@@ -308,19 +268,6 @@ impl UringSet {
             self.notes.push(buffered);
         }
         Ok(())
-    }
-
-    /// An event that becomes readable when operations complete, for an epoll loop to sleep on;
-    /// [`DeviceSet::poll`] makes it unreadable again.
-    pub fn wake_fd(&mut self) -> io::Result<BorrowedFd<'_>> {
-        if self.wake.is_none() {
-            let event = eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC)?;
-            self.ring.submitter().register_eventfd(event.as_raw_fd())?;
-            self.wake = Some(event);
-            // What completed before the registration would never be announced.
-            self.announce();
-        }
-        Ok(self.wake.as_ref().expect("set above").as_fd())
     }
 
     fn announce(&self) {

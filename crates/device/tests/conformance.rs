@@ -6,8 +6,8 @@ mod common;
 use block::{DeviceOp, DeviceSet, IoFault, OpKind, Stream};
 use common::{BLOCK, Keeps, SIZE_BYTES, SIZES, conforms, dev, op, pool, run};
 use device::{
-    Access, Counting, DirectIo, Existing, Kind, Members, MemorySet, NullOptions, NullSet, OpenError,
-    OpenOptions, UringOptions, UringSet, create_file, probe,
+    Access, Counting, DirectIo, Existing, Kind, Members, Membership as _, MemorySet, NullOptions, NullSet,
+    OpenError, OpenOptions, UringOptions, UringSet, create_file, probe,
 };
 use std::path::{Path, PathBuf};
 

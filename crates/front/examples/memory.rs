@@ -1,4 +1,5 @@
-//! An NBD server over plain memory, for conformance tests and for comparing the front end with `nbdkit memory`.
+//! An NBD server over plain memory, for conformance tests and for comparing the front end with `nbdkit
+//! memory`.
 //!
 //! ```text
 //! memory serve [--unix PATH] [--tcp HOST:PORT] [--size BYTES] [--chunk BYTES] [--slots COUNT]

@@ -1,12 +1,12 @@
-//! The front desk: requests that were taken in and are being carried out, of all connections together, and the slots
-//! they hold.
+//! The front desk: requests that were taken in and are being carried out, of all connections together, and
+//! the slots they hold.
 //!
-//! A *request* is what a client sent; a *piece* is a part of it that went to the volume under its own tag. Entries are
-//! reused together with their vectors, so a running server allocates nothing per request.
+//! A *request* is what a client sent; a *piece* is a part of it that went to the volume under its own tag.
+//! Entries are reused together with their vectors, so a running server allocates nothing per request.
 
-use crate::nbd::Export;
-use crate::nbd::wire::{Command, Errno};
-use crate::{Limits, Volume, VolumeRequest};
+use crate::command::Command;
+use crate::export::Export;
+use crate::{Durability, Limits, Volume, VolumeError, VolumeRequest};
 use block::Slot;
 use std::collections::VecDeque;
 use std::ops::{Index, IndexMut};
@@ -23,8 +23,8 @@ pub struct ConnectionId {
 /// What went through the desk.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Counters {
-    /// Requests answered, by [`Command::code`].
-    pub requests: [u64; Command::ALL.len()],
+    /// Requests answered, by [`Command::index`].
+    pub requests: [u64; Command::COUNT],
     /// Requests answered with an error, whatever the reason.
     pub errors: u64,
     /// Bytes of reads handed to clients.
@@ -88,7 +88,7 @@ pub(crate) struct Request {
     pub connection: ConnectionId,
     pub cookie: u64,
     pub command: Option<Command>,
-    pub flags: u16,
+    pub durability: Durability,
     pub offset_bytes: u64,
     pub length_bytes: u32,
     pub style: ReplyStyle,
@@ -98,7 +98,7 @@ pub(crate) struct Request {
     pub all_started: bool,
     /// Whether the head of a reply that comes in several parts is on its way.
     pub head_sent: bool,
-    pub error: Option<Errno>,
+    pub error: Option<VolumeError>,
 }
 
 /// A part of a request.
@@ -233,8 +233,9 @@ impl Desk {
         index
     }
 
-    /// Makes a piece with its slots, all at once: nobody waits for slots while sitting on half a piece, so no two
-    /// connections can wait for each other. The first piece of a request finds its slots under the same rule.
+    /// Makes a piece with its slots, all at once: nobody waits for slots while sitting on half a piece, so
+    /// no two connections can wait for each other. The first piece of a request finds its slots under the
+    /// same rule.
     pub(crate) fn open_piece(
         &mut self,
         volume: &mut dyn Volume,
@@ -293,7 +294,7 @@ impl Desk {
     }
 
     /// Takes note that the volume has finished a piece.
-    pub(crate) fn arrived(&mut self, tag: u64, error: Option<Errno>) -> u32 {
+    pub(crate) fn arrived(&mut self, tag: u64, error: Option<VolumeError>) -> u32 {
         let index = self.piece_of(tag);
         self.pieces[index].in_flight = false;
         let request = &mut self.requests[self.pieces[index].request];
@@ -348,9 +349,9 @@ impl Desk {
     }
 
     /// Counts an answer.
-    pub(crate) fn count(&mut self, request: &Request, error: Option<Errno>) {
+    pub(crate) fn count(&mut self, request: &Request, error: Option<VolumeError>) {
         let Some(command) = request.command else { return };
-        self.counters.requests[usize::from(command.code())] += 1;
+        self.counters.requests[command.index()] += 1;
         if error.is_some() {
             self.counters.errors += 1;
         } else if command == Command::Read {

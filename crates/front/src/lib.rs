@@ -1,27 +1,34 @@
 //! Front ends: how the outside reads and writes the volume. Today that is NBD.
 //!
-//! One thread does everything. [`Server::run`] is a reactor: it waits for sockets, the engine and the caller's own file
-//! descriptors, turns bytes into [`VolumeRequest`]s, lets the engine work ([`Volume::drive`]) and sends the answers.
-//! The protocol itself knows no sockets: [`nbd::wire`] are pure functions on bytes, [`nbd::Connection`] is a state
-//! machine that is fed bytes, starts volume requests and fills an output queue, so tests and fuzzers run it in memory.
+//! One thread does everything. [`Server::run`] is a reactor: it waits for sockets, the engine and the
+//! caller's own file descriptors, turns bytes into [`VolumeRequest`]s, lets the engine work
+//! ([`Volume::drive`]) and sends the answers. The protocol itself knows no sockets: [`nbd::wire`] are pure
+//! functions on bytes, [`nbd::Connection`] is a state machine that is fed bytes, starts volume requests and
+//! fills an output queue, so tests and fuzzers run it in memory.
 //!
 //! Payload lies in the slots of a [`block::Pool`] from the socket to the devices and back.
 //!
 //! # Invariants
-//! - No byte sequence from a client panics or harms another client; whoever breaks the protocol loses its connection.
-//! - Everything a client can make the server hold is bounded ([`Limits`]); a bound that is reached stops the reading of
+//! - No byte sequence from a client panics or harms another client; whoever breaks the protocol loses its
+//!   connection.
+//! - Everything a client can make the server hold is bounded ([`Limits`]); a bound that is reached stops
+//!   the reading of
 //!   that socket (back-pressure), it never fails a request.
 //! - A slot belongs to exactly one of: the pool, a connection that fills or sends it, the engine.
 #![forbid(unsafe_code)]
 
+mod command;
 mod desk;
+mod export;
 mod limits;
 pub mod memory;
 pub mod nbd;
 mod server;
 mod volume;
 
+pub use command::Command;
 pub use desk::{ConnectionId, Context, Counters, Desk};
+pub use export::Export;
 pub use limits::Limits;
 pub use server::{Flow, Hooks, Interest, NoHooks, Server, ServerError, ServerOptions, Summary};
 pub use volume::{Done, Durability, Punch, Volume, VolumeError, VolumeRequest};

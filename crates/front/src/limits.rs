@@ -5,7 +5,8 @@
 pub struct Limits {
     /// Open connections; further ones are accepted and closed at once. nbdcopy and qemu open up to 16 each.
     pub connections_max: usize,
-    /// Requests of one connection that are being carried out; more stay in its socket. Clients use up to 128 or so.
+    /// Requests of one connection that are being carried out; more stay in its socket. Clients use up to
+    /// 128 or so.
     pub requests_in_flight_max: usize,
     /// Time from connecting to the transmission phase.
     pub handshake_timeout_ns: u64,
@@ -15,7 +16,8 @@ pub struct Limits {
     pub stop_timeout_ns: u64,
     /// Share of the pool's slots that the front end takes at most; the rest is the engine's.
     pub pool_share_percent: usize,
-    /// Largest part of a request handed to the volume at once; more is cut into pieces. Large enough for full stripes.
+    /// Largest part of a request handed to the volume at once; more is cut into pieces. Large enough for
+    /// full stripes.
     pub piece_bytes_max: usize,
 }
 
@@ -40,7 +42,8 @@ impl Limits {
         (slot_count * self.pool_share_percent.min(100) / 100).max(1)
     }
 
-    /// Slots of one piece: a quarter of the budget at most, so that several connections find room side by side.
+    /// Slots of one piece: a quarter of the budget at most, so that several connections find room side by
+    /// side.
     pub(crate) fn piece_slots_max(&self, budget: usize, chunk_bytes: usize) -> usize {
         (self.piece_bytes_max / chunk_bytes.max(1)).min(budget / 4).max(1)
     }

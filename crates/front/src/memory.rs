@@ -1,7 +1,7 @@
 //! A volume in plain memory: for conformance tests and as the yardstick of what the front end itself costs.
 //!
-//! Every request is done at the next [`Volume::drive`]. Chunks that were never written, or were discarded, are reported
-//! as holes.
+//! Every request is done at the next [`Volume::drive`]. Chunks that were never written, or were discarded,
+//! are reported as holes.
 
 use crate::nbd::spans;
 use crate::{Done, Punch, Volume, VolumeError, VolumeRequest};
@@ -21,8 +21,8 @@ pub struct MemoryVolume {
 const EXTENT_COUNT_MAX: usize = 1024;
 
 impl MemoryVolume {
-    /// A volume of zeros of `size_bytes`, cut to whole sectors, whose chunks and slots have `chunk_bytes` (a multiple of
-    /// 4096) and whose pool has `slot_count` slots.
+    /// A volume of zeros of `size_bytes`, cut to whole sectors, whose chunks and slots have `chunk_bytes`
+    /// (a multiple of 4096) and whose pool has `slot_count` slots.
     pub fn new(size_bytes: usize, chunk_bytes: usize, slot_count: usize) -> Self {
         let sector = usize::try_from(SECTOR_BYTES).expect("a sector fits into memory");
         let size_bytes = size_bytes - size_bytes % sector;

@@ -5,9 +5,10 @@ use std::fmt;
 use std::os::fd::BorrowedFd;
 
 /// Whether a finished write must already survive a power loss.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, Default)]
 pub enum Durability {
     /// Like a disk with a volatile cache: durable after the next completed flush.
+    #[default]
     Volatile,
     /// Durable when done (FUA).
     Durable,
@@ -121,27 +122,29 @@ pub trait Volume {
     /// Where payload lives. The front end takes at most [`crate::Limits::pool_share_percent`] of the slots.
     fn pool(&mut self) -> &mut Pool;
 
-    /// Starts a request. Reads and writes come with one slot per chunk touched by `[offset, offset + length)`, in
-    /// order; the bytes lie in the slots at the position they have within their chunk (the first at
-    /// `offset % chunk_bytes`). The engine may scribble over the rest of the slots, and over all of them when it has taken a write. They stay with the engine until the
-    /// request is done; `slots` itself is only lent for the call. Other requests come without slots.
+    /// Starts a request. Reads and writes come with one slot per chunk touched by `[offset, offset +
+    /// length)`, in order; the bytes lie in the slots at the position they have within their chunk (the
+    /// first at `offset % chunk_bytes`). The engine may scribble over the rest of the slots, and over all
+    /// of them when it has taken a write. They stay with the engine until the request is done; `slots`
+    /// itself is only lent for the call. Other requests come without slots.
     ///
     /// `tag`s of requests in flight are distinct. Every request gets exactly one [`Done`] from a later
     /// [`Volume::drive`].
     fn start(&mut self, tag: u64, request: VolumeRequest, slots: &[Slot]);
 
-    /// Does everything that can be done now: submits device operations, takes completions, does background work.
-    /// Appends finished requests to `done`.
+    /// Does everything that can be done now: submits device operations, takes completions, does background
+    /// work. Appends finished requests to `done`.
     fn drive(&mut self, done: &mut Vec<Done>);
 
     /// In how many nanoseconds `drive` wants to be called again by itself; `None`: only on events.
     fn idle_for(&self) -> Option<u64>;
 
-    /// Readable when device completions have arrived; must stay the same during [`crate::Server::run`], and `drive`
-    /// must make it unreadable.
+    /// Readable when device completions have arrived; must stay the same during [`crate::Server::run`], and
+    /// `drive` must make it unreadable.
     fn wake_fd(&self) -> Option<BorrowedFd<'_>>;
 
-    /// Appends what lies behind a range as `(length in bytes, whether it is a hole that reads as zeros)`, from `offset_bytes`
-    /// on, without gaps. May stop early after a bounded number of extents, but not before the first.
+    /// Appends what lies behind a range as `(length in bytes, whether it is a hole that reads as zeros)`,
+    /// from `offset_bytes` on, without gaps. May stop early after a bounded number of extents, but not
+    /// before the first.
     fn allocated(&self, offset_bytes: u64, length_bytes: u64, out: &mut Vec<(u64, bool)>);
 }

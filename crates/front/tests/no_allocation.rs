@@ -1,9 +1,10 @@
 //! Once warm, requests are carried out without a heap allocation.
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
+use front::Export;
 use front::memory::MemoryVolume;
+use front::nbd::Connection;
 use front::nbd::wire::{self, Command, RequestHeader, option};
-use front::nbd::{Connection, Export};
 use front::{ConnectionId, Context, Desk, Done, Limits};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -15,8 +16,8 @@ thread_local! {
     static COUNT: Cell<usize> = const { Cell::new(0) };
 }
 
-// SAFETY: every call goes to the system allocator unchanged; counting touches only a thread-local integer without a
-// destructor, which neither allocates nor unwinds.
+// SAFETY: every call goes to the system allocator unchanged; counting touches only a thread-local integer
+// without a destructor, which neither allocates nor unwinds.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         COUNT.set(COUNT.get() + 1);
@@ -97,5 +98,5 @@ fn steady_state_allocates_nothing() {
     }
     assert_eq!(allocations, [0, 0, 0, 0]);
     let counters = desk.counters();
-    assert_eq!((counters.errors, counters.requests[usize::from(Command::Write.code())]), (0, 8 * 16));
+    assert_eq!((counters.errors, counters.requests[front::Command::Write.index()]), (0, 8 * 16));
 }

@@ -11,12 +11,14 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The crates, lowest layer first: a crate may depend on crates of lower layers only.
-pub const LAYERS: [&[&str]; 6] = [
+pub const LAYERS: [&[&str]; 8] = [
     &["block"],
     &["erasure", "flash", "format", "placement", "trace"],
     &["array"],
     &["device", "sim"],
     &["front"],
+    &["node"],
+    &["lab"],
     &["cli"],
 ];
 

@@ -1,14 +1,7 @@
 //! `create`: a new array on empty devices or files.
 
 use super::Exit;
-use crate::elastic::GcUnit;
-use crate::failure::Failure;
-use crate::fresh;
-use crate::made::MadeFile;
-use crate::memory::{self, CHUNK_BYTES, MemoryLimit, ceil_size, show_need};
-use crate::open::{array_name, look_at, member_name, open_options};
-use crate::output;
-use crate::units::{parse_permille, parse_size, show_size};
+use crate::memory::{MemoryLimit, ceil_size};
 use array::{
     CreateError, CreateOptions, EngineOptions, MemoryNeed, NewArray, RESERVE_PERMILLE_DEFAULT,
     RESERVE_PERMILLE_ELASTIC, plan_config,
@@ -16,8 +9,15 @@ use array::{
 use block::{DevIndex, Geometry};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
-use device::{Access, Members, UringOptions, UringSet};
 use format::{ArrayConfig, CodeKind, Consistency, LayoutKind, NAME_BYTES_MAX, SchemeKind};
+use lab::failure::Failure;
+use lab::options::placement::GcUnit;
+use node::fresh;
+use node::made::MadeFile;
+use node::memory::{show_need, to_json};
+use node::open::{array_name, look_at, member_name};
+use node::output;
+use node::units::{parse_permille, parse_size, show_size};
 use serde_json::json;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -26,16 +26,20 @@ use std::time::{SystemTime, UNIX_EPOCH};
 /// Widest array whose stripes are spread; wider ones rotate.
 const SPREAD_DEVICES_MAX: usize = 10;
 
+/// Chunk sizes that can be chosen.
+const CHUNK_BYTES: std::ops::RangeInclusive<u64> = 4 << 10..=1 << 20;
+
 /// Options of `create`.
 #[derive(Args, Debug)]
 pub struct Arguments {
-    /// How parity is kept up to date: `eplog` logs the parity of updates on log devices, `raid` updates it in place,
-    /// `parity-log` updates data in place and logs the change of the parity; `elastic` writes everything in new stripes and
-    /// collects garbage, `was` does so with chunks that are updated often apart from the others. By default `eplog` if log devices
-    /// are named, else `raid`.
+    /// How parity is kept up to date: `eplog` logs the parity of updates on log devices, `raid` updates it
+    /// in place, `parity-log` updates data in place and logs the change of the parity; `elastic` writes
+    /// everything in new stripes and collects garbage, `was` does so with chunks that are updated often
+    /// apart from the others. By default `eplog` if log devices are named, else `raid`.
     #[arg(long, value_parser = scheme_names())]
     scheme: Option<SchemeKind>,
-    /// Devices the array can lose without losing data; with `eplog` and `parity-log` also the number of log devices.
+    /// Devices the array can lose without losing data; with `eplog` and `parity-log` also the number of log
+    /// devices.
     #[arg(long, value_name = "M")]
     parity: usize,
     /// The devices that hold data and parity: block devices or files.
@@ -44,8 +48,8 @@ pub struct Arguments {
     /// The log devices (schemes `eplog` and `parity-log`): hard disks or small SSDs.
     #[arg(long, num_args = 1.., value_name = "PATH")]
     log: Vec<PathBuf>,
-    /// Unit of placement on one device; by default 4KiB, on large devices as much more as keeps what the array takes of memory
-    /// below half of this machine's.
+    /// Unit of placement on one device; by default 4KiB, on large devices as much more as keeps what the
+    /// array takes of memory below half of this machine's.
     #[arg(long, value_parser = parse_size, value_name = "SIZE")]
     chunk_size: Option<u64>,
     #[command(flatten)]
@@ -56,18 +60,20 @@ pub struct Arguments {
     /// The same for log paths; without it they get the size of the data files.
     #[arg(long, value_parser = parse_size, value_name = "SIZE")]
     log_size: Option<u64>,
-    /// Give the files that are made all their room at once, so that they cannot lack any later; they are not sparse then.
+    /// Give the files that are made all their room at once, so that they cannot lack any later; they are
+    /// not sparse then.
     #[arg(long, requires = "file_size")]
     allocate: bool,
-    /// Erasure code: `xor` for one parity, `cauchy` (Reed-Solomon) for any number, `rdp` (row-diagonal parity) for
-    /// two; `auto` is `xor` or `cauchy`.
+    /// Erasure code: `xor` for one parity, `cauchy` (Reed-Solomon) for any number, `rdp` (row-diagonal
+    /// parity) for two; `auto` is `xor` or `cauchy`.
     #[arg(long, value_enum, default_value = "auto")]
     code: CodeName,
-    /// What `raid` and `parity-log` do about the write hole: write through a journal (default), or recompute parity after a crash.
+    /// What `raid` and `parity-log` do about the write hole: write through a journal (default), or
+    /// recompute parity after a crash.
     #[arg(long, value_enum)]
     consistency: Option<ConsistencyName>,
-    /// Share of each data device kept free for new versions (scheme `eplog`, default 10%), or free of chunks for garbage to gather
-    /// (`elastic` and `was`, default 20%).
+    /// Share of each data device kept free for new versions (scheme `eplog`, default 10%), or free of
+    /// chunks for garbage to gather (`elastic` and `was`, default 20%).
     #[arg(long, value_parser = parse_permille, value_name = "SHARE")]
     reserve: Option<u32>,
     #[command(flatten)]
@@ -127,7 +133,8 @@ struct Planned {
     need: MemoryNeed,
 }
 
-/// Lays the array out with the chunk size asked for, or the smallest with which it takes no more memory than it may.
+/// Lays the array out with the chunk size asked for, or the smallest with which it takes no more memory
+/// than it may.
 fn plan(arguments: &Arguments) -> Result<Planned, Failure> {
     let sizes = sizes(arguments)?;
     if let Some(chunk_bytes) = arguments.chunk_size {
@@ -344,14 +351,9 @@ fn make_missing(
 }
 
 fn write(arguments: &Arguments, config: ArrayConfig, array: &NewArray) -> Result<(), Failure> {
-    let paths: Vec<Option<PathBuf>> =
-        arguments.data.iter().chain(&arguments.log).cloned().map(Some).collect();
-    let members = Members::open(&paths, open_options(Access::Exclusive))?;
-    // Now that nobody else can: another command may have been quicker.
-    check_paths(arguments)?;
-    let mut devices = UringSet::start(members, config.geometry.chunk_bytes(), UringOptions::default())?;
-    array::create(&mut devices, config, array)?;
-    Ok(())
+    let paths: Vec<PathBuf> = arguments.data.iter().chain(&arguments.log).cloned().collect();
+    // Looked at once more under the locks: another command may have been quicker.
+    node::create::create(&paths, config, array, || check_paths(arguments))
 }
 
 /// What carries a superblock is not taken away: it may have become part of another array.
@@ -385,7 +387,7 @@ fn report(arguments: &Arguments, config: &ArrayConfig, need: &MemoryNeed, array:
             "chunk_bytes": geometry.chunk_bytes(),
             "unit_rows": config.unit_rows,
             "volume_bytes": config.volume_bytes(),
-            "memory": memory::to_json(need),
+            "memory": to_json(need),
             "devices": devices,
         });
         return output::line(format_args!("{report:#}"));

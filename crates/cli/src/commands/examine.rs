@@ -1,13 +1,13 @@
 //! `examine`: what one device says of itself.
 
 use super::Exit;
-use crate::describe::{role_of, superblock_json};
-use crate::failure::Failure;
-use crate::open::{Candidate, look_at, member_name, shape, state_name};
-use crate::output;
-use crate::units::{show_size, show_time};
 use clap::Args;
 use format::Superblock;
+use lab::failure::Failure;
+use node::describe::{role_of, superblock_json};
+use node::open::{Candidate, look_at, member_name, shape, state_name};
+use node::output;
+use node::units::{show_size, show_time};
 use serde_json::{Value, json};
 use std::path::PathBuf;
 

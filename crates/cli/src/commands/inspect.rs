@@ -1,11 +1,11 @@
 //! `inspect`: every structure on every named member, decoded. Never writes, takes no locks.
 
 use super::Exit;
-use crate::failure::{EXIT_FAILED, Failure};
-use crate::inspect::{Detail, inspect, text, to_json};
-use crate::output;
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
+use lab::failure::{EXIT_FAILED, Failure};
+use node::inspect::{Detail, inspect, text, to_json};
+use node::output;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -16,8 +16,8 @@ const QUIET: Duration = Duration::from_secs(2);
 /// Options of `inspect`.
 #[derive(Args, Debug)]
 pub struct Arguments {
-    /// Members, also damaged ones or ones of an array that is being served; or the word `layout` for the tables of the
-    /// on-disk format.
+    /// Members, also damaged ones or ones of an array that is being served; or the word `layout` for the
+    /// tables of the on-disk format.
     #[arg(required = true, value_name = "MEMBER")]
     paths: Vec<PathBuf>,
     /// Show every record of the journal.
@@ -52,7 +52,7 @@ pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
                     output::print(text(&inspection, detail));
                 }
             }
-            Err(failure) if arguments.paths.len() == 1 => return Err(failure),
+            Err(failure) if arguments.paths.len() == 1 => return Err(failure.into()),
             Err(failure) => {
                 // The others may still be worth a look.
                 output::warn(format_args!("elastripe: {failure}"));

@@ -2,16 +2,18 @@
 
 use super::Exit;
 use super::members::finish;
-use crate::control::{Client, Request, Steering};
-use crate::failure::{EXIT_FAILED, Failure};
-use crate::open::{Force, Incomplete, look_at};
-use crate::output;
-use crate::registry::forget_dead;
-use crate::session::{Patience, Reach, Session, server_of, wait_for_work};
-use crate::status::LastWork;
-use crate::units::{parse_rate, parse_rate_or_off, show_rate};
+use crate::progress::Progress;
 use clap::Args;
 use format::CheckpointKind;
+use lab::failure::{EXIT_FAILED, Failure};
+use node::control::{Client, Request};
+use node::open::{Force, Incomplete, look_at};
+use node::operate::Steering;
+use node::output;
+use node::registry::forget_dead;
+use node::session::{Patience, Reach, Session, server_of, wait_for_work};
+use node::status::LastWork;
+use node::units::{parse_rate, parse_rate_or_off, show_rate};
 use std::path::PathBuf;
 
 /// Options of `scrub`.
@@ -35,8 +37,8 @@ pub struct ScrubArguments {
     /// Limit of the scrub (and of a rebuild): how much of each data device is looked at.
     #[arg(long, value_parser = parse_rate, value_name = "RATE")]
     rate: Option<u64>,
-    /// Assemble an array that nobody serves even if data may be silently wrong (in place without a journal, degraded and not
-    /// stopped in order), or if newer durable state is lost: see `serve --force`.
+    /// Assemble an array that nobody serves even if data may be silently wrong (in place without a journal,
+    /// degraded and not stopped in order), or if newer durable state is lost: see `serve --force`.
     #[arg(long)]
     force: bool,
     /// Print the status afterwards as JSON.
@@ -135,7 +137,9 @@ pub fn scrub(arguments: &ScrubArguments) -> Result<Exit, Failure> {
     let force = Force::of_flag(arguments.force);
     let mut session = Session::open(&arguments.paths, force, Incomplete::Refuse, arguments.rate, |_| Ok(()))?;
     let patience = if arguments.wait { Patience::Wait } else { Patience::Start };
-    let outcome = session.scrub(arguments.rate, patience);
+    let mut progress = Progress::start();
+    let outcome = session.scrub(arguments.rate, patience, &mut |work| progress.show(work));
+    progress.finish();
     let (exit, text) = match &outcome {
         Ok(Some(found)) => (
             if found.lost + found.mismatches + found.metadata_left > 0 { EXIT_FAILED } else { 0 },
@@ -206,7 +210,10 @@ pub fn wait(arguments: &WaitArguments) -> Result<Exit, Failure> {
     let mut client = server_that_runs(&arguments.paths)?;
     let mut waited = 0;
     while let Some(work) = client.status()?.work {
-        let found = wait_for_work(&mut client, &work.kind)?;
+        let mut progress = Progress::start();
+        let found = wait_for_work(&mut client, &work.kind, &mut |work| progress.show(work));
+        progress.finish();
+        let found = found?;
         if found.lost + found.mismatches > 0 {
             return Err(Failure::new(format!(
                 "{}: {} code words lost, {} stripes with parity that did not match; see `status`",

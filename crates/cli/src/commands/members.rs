@@ -1,14 +1,16 @@
 //! `fail`, `replace`, `add`: work on the members of an array, served or not.
 
 use super::Exit;
-use crate::failure::Failure;
-use crate::made::MadeFile;
-use crate::open::{Force, Incomplete, look_at};
-use crate::operate::{Caution, Consent};
-use crate::output;
-use crate::session::{Patience, Replacement, Session};
-use crate::units::{parse_rate, parse_size};
+use crate::progress::Progress;
 use clap::Args;
+use lab::failure::Failure;
+use node::checks::{Caution, Consent};
+use node::error::Error;
+use node::made::MadeFile;
+use node::open::{Force, Incomplete, look_at};
+use node::output;
+use node::session::{Patience, Replacement, Session};
+use node::units::{parse_rate, parse_size};
 use std::path::{Path, PathBuf};
 
 /// Options of `fail`.
@@ -95,7 +97,7 @@ pub fn fail(arguments: &FailArguments) -> Result<Exit, Failure> {
     let consent = Consent::of_flag(arguments.yes);
     let mut session =
         Session::open(&arguments.paths, Force::Never, Incomplete::RefuseBut(device), None, |array| {
-            array.check_fail(array.find(device)?, caution, consent)
+            Ok(array.check_fail(array.find(device)?, caution, consent)?)
         })?;
     let outcome = session.fail(device, caution, consent);
     let text = format!("{} is out of service", arguments.device);
@@ -122,7 +124,9 @@ pub fn replace(arguments: &ReplaceArguments) -> Result<Exit, Failure> {
     let mut outcome = session.replace(&Replacement { device, path: &path, caution, consent, rate });
     keep_what_is_taken(&mut made, live, &outcome);
     if outcome.is_ok() {
-        outcome = session.await_rebuild(device, patience);
+        let mut progress = Progress::start();
+        outcome = session.await_rebuild(device, patience, &mut |work| progress.show(work));
+        progress.finish();
     }
     let (device, with) = (&arguments.device, arguments.with.display());
     let text = if live && !arguments.wait {
@@ -140,7 +144,8 @@ pub fn add(arguments: &AddArguments) -> Result<Exit, Failure> {
     let path = absolute(&arguments.spare)?;
     let caution = Caution::of_flag(arguments.force);
     let mut session = Session::open(&arguments.paths, Force::Never, Incomplete::Refuse, None, |array| {
-        array.check_spare(&candidate, caution).map(|_| ())
+        array.check_spare(&candidate, caution)?;
+        Ok(())
     })?;
     let live = matches!(session, Session::Live(_));
     let outcome = session.add_spare(&path, caution);
@@ -152,15 +157,16 @@ pub fn add(arguments: &AddArguments) -> Result<Exit, Failure> {
 /// Reports, and closes the session whatever the outcome: an array that this command runs is stopped in order.
 pub fn finish(
     mut session: Session,
-    outcome: Result<(), Failure>,
+    outcome: Result<(), Error>,
     json: bool,
     text: &str,
 ) -> Result<Exit, Failure> {
     let status = if json && outcome.is_ok() { Some(session.status()?) } else { None };
     match (outcome, session.close()) {
         (Ok(()), closed) => closed?,
-        (Err(failure), Ok(())) => return Err(failure),
-        (Err(failure), Err(stopping)) => {
+        (Err(error), Ok(())) => return Err(error.into()),
+        (Err(error), Err(stopping)) => {
+            let failure = Failure::from(error);
             let exit = failure.exit();
             return Err(Failure::new(format!("{failure}; {stopping}")).with_exit(exit));
         }
@@ -180,7 +186,7 @@ fn absolute(path: &Path) -> Result<PathBuf, Failure> {
 /// Makes a file where there is nothing, if it was given a size.
 fn make_missing(path: &Path, size_bytes: Option<u64>, allocate: bool) -> Result<Option<MadeFile>, Failure> {
     match size_bytes {
-        Some(size_bytes) if !path.exists() => MadeFile::make(path, size_bytes, allocate).map(Some),
+        Some(size_bytes) if !path.exists() => Ok(Some(MadeFile::make(path, size_bytes, allocate)?)),
         Some(_) => Ok(None),
         None if path.exists() => Ok(None),
         None => Err(Failure::new(format!(
@@ -190,10 +196,11 @@ fn make_missing(path: &Path, size_bytes: Option<u64>, allocate: bool) -> Result<
     }
 }
 
-/// What a server has taken is its own from now on, and so is what it may have taken: the connection broke before it
-/// answered. If this command runs the array, the file itself says whether it has become part of it.
-fn keep_what_is_taken(made: &mut Option<MadeFile>, live: bool, outcome: &Result<(), Failure>) {
-    let taken = outcome.as_ref().err().is_none_or(Failure::may_have_been_done);
+/// What a server has taken is its own from now on, and so is what it may have taken: the connection broke
+/// before it answered. If this command runs the array, the file itself says whether it has become part of
+/// it.
+fn keep_what_is_taken(made: &mut Option<MadeFile>, live: bool, outcome: &Result<(), Error>) {
+    let taken = outcome.as_ref().err().is_none_or(Error::may_have_been_done);
     if let Some(made) = made.as_mut().filter(|_| live && taken) {
         made.keep();
     }

@@ -1,23 +1,18 @@
 //! The subcommands, one module each.
 
-mod bench;
 mod create;
 mod examine;
-mod flash;
 mod inspect;
 mod maintain;
 mod members;
-mod plot;
 mod remove;
-mod replay;
 mod scan;
 mod serve;
-mod simulate;
 mod status;
-mod trace;
 
-use crate::failure::Failure;
 use clap::Subcommand;
+use lab::failure::Failure;
+use lab::{bench, flash, plot, replay, simulate, trace};
 
 /// How a command ended: the process's exit code.
 pub type Exit = u8;
@@ -70,7 +65,7 @@ pub enum Command {
     /// Run a trace through the engine over simulated SSDs, in virtual time.
     Simulate(Box<simulate::Arguments>),
     /// Draw columns of a CSV file, such as a sweep's results.csv, as SVG or PNG.
-    Plot(Box<plot::Arguments>),
+    Plot(Box<plot::command::Arguments>),
 }
 
 impl Command {
@@ -99,7 +94,7 @@ impl Command {
             Self::Bench(arguments) => bench::run(&arguments),
             Self::Flash(arguments) => flash::run(&arguments),
             Self::Simulate(mut arguments) => simulate::run(&mut arguments),
-            Self::Plot(arguments) => plot::run(&arguments),
+            Self::Plot(arguments) => plot::command::run(&arguments),
         }
     }
 }

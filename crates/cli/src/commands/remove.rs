@@ -1,15 +1,15 @@
 //! `remove`: a spare is a spare no more.
 
 use super::Exit;
-use crate::control::Request;
-use crate::failure::Failure;
-use crate::open::{look_at, open_options};
-use crate::operate::wipe_spare;
-use crate::output;
-use crate::session::{Reach, server_of};
 use clap::Args;
 use device::{Access, Members};
 use format::Role;
+use lab::failure::Failure;
+use node::control::Request;
+use node::open::{look_at, open_options};
+use node::operate::wipe_spare;
+use node::output;
+use node::session::{Reach, server_of};
 use std::path::{Path, PathBuf};
 
 /// Options of `remove`.

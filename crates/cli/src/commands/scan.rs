@@ -1,13 +1,13 @@
 //! `scan`: which arrays there are.
 
 use super::Exit;
-use crate::describe::role_of;
-use crate::failure::{EXIT_FAILED, Failure};
-use crate::open::{arrange_any_candidates, is_locked, shape};
-use crate::output;
-use crate::scan::{Sighted, look_around};
-use crate::status::{Source, of_superblocks};
 use clap::Args;
+use lab::failure::{EXIT_FAILED, Failure};
+use node::describe::role_of;
+use node::open::{arrange_any_candidates, is_locked, shape};
+use node::output;
+use node::scan::{Sighted, look_around};
+use node::status::{Source, of_superblocks};
 use serde_json::{Value, json};
 use std::path::PathBuf;
 

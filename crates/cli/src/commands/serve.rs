@@ -1,47 +1,39 @@
 //! `serve`: assembles an array and exports it over NBD until it is told to stop.
 
 use super::Exit;
-use crate::background::{Background, check_commits};
-use crate::cache::CacheSizes;
-use crate::control;
-use crate::elastic::ElasticChoices;
-use crate::failure::Failure;
-use crate::logbook::{self, Level, LogTime, log_as};
-use crate::memory::{self, MemoryLimit, show_need};
-use crate::notify::{self, notify};
-use crate::offline::warn_of_loss;
-use crate::open::{Assembled, Force, Incomplete, Locked, describe, lock, member_name, name_of};
-use crate::operate::Operator;
-use crate::output;
-use crate::reactions::Reactions;
-use crate::registry::{ControlSocket, Record};
-use crate::scan::members_of;
-use crate::signals::Signals;
-use crate::steward::{Steward, log};
-use crate::units::{parse_duration_or_off, parse_rate_or_off, parse_size, show_size};
-use crate::volume::{ServedArray, Use};
+use crate::memory::MemoryLimit;
 use array::{
     CommitPolicy, EngineOptions, MemoryNeed, PatrolPolicy, RecoveryReport, SchemeOptions, SyncPolicy,
 };
 use clap::{Args, ValueEnum};
-use front::{Server, ServerOptions};
-use std::fmt;
-use std::net::{IpAddr, SocketAddr};
+use lab::failure::Failure;
+use lab::options::batches::{Batches, check_commits};
+use lab::options::cache::CacheSizes;
+use lab::options::placement::ElasticChoices;
+use node::logbook::{self, Level, LogTime, log, log_as};
+use node::memory::{available_bytes, show_need};
+use node::open::{Assembled, Force, Incomplete, describe, lock, member_name};
+use node::output;
+use node::scan::members_of;
+use node::serve::{Address, Endpoints, Service, parse_address, serve};
+use node::units::{parse_duration_or_off, parse_rate_or_off, parse_size, show_size};
+use node::volume::Use;
 use std::os::unix::process::ExitStatusExt;
-use std::path::{Path, PathBuf};
-use std::process::{Command, ExitStatus};
+use std::path::PathBuf;
+use std::process::ExitStatus;
 use std::time::Duration;
 
 /// After so long without a request the superblocks name what the last flush made durable.
 const CONFIRM_IDLE_NS: u64 = 1_000_000_000;
-/// What a patrol reads at most: little beside the array's own work, and soon through the metadata of any array.
+/// What a patrol reads at most: little beside the array's own work, and soon through the metadata of any
+/// array.
 const PATROL_BYTES_PER_S: u64 = 1 << 20;
 
 /// Options of `serve`.
 #[derive(Args, Debug)]
 pub struct Arguments {
-    /// The members, in any order, and spares. With --scan or --array, places to look at: devices, files, directories;
-    /// without any, every block device.
+    /// The members, in any order, and spares. With --scan or --array, places to look at: devices, files,
+    /// directories; without any, every block device.
     #[arg(required_unless_present_any = ["scan", "array"], value_name = "MEMBER")]
     paths: Vec<PathBuf>,
     /// Find the members among the paths; what is no member of the array is ignored.
@@ -50,8 +42,8 @@ pub struct Arguments {
     /// The same, of the array with this name or UUID.
     #[arg(long, value_name = "NAME|UUID")]
     array: Option<String>,
-    /// Where clients connect: unix:PATH or tcp:HOST:PORT; may be given several times. With --run alone, a socket of its
-    /// own.
+    /// Where clients connect: unix:PATH or tcp:HOST:PORT; may be given several times. With --run alone, a
+    /// socket of its own.
     #[arg(long, value_parser = parse_address, value_name = "ADDRESS", required_unless_present = "run")]
     nbd: Vec<Address>,
     /// Parity commit after this many writes (it also runs when the array is idle or space runs low).
@@ -60,17 +52,19 @@ pub struct Arguments {
     /// Parity commit after this long without a request, or `off`.
     #[arg(long, value_parser = parse_duration_or_off, default_value = "1s", value_name = "TIME")]
     commit_idle: MaybeDuration,
-    /// When a completed write is durable: at the next flush, like a disk with a volatile cache, or always at once.
+    /// When a completed write is durable: at the next flush, like a disk with a volatile cache, or always
+    /// at once.
     #[arg(long, value_enum, default_value = "flush")]
     sync: Sync,
     /// Limit of rebuild and scrub: how much of each data device they look at per second, or `off`.
     #[arg(long, value_parser = parse_rate_or_off, default_value = "off", value_name = "RATE")]
     rebuild_rate: MaybeRate,
-    /// Verify the metadata this often without being asked (superblocks, newest checkpoint, journal, ends of the members), or
-    /// `off`.
+    /// Verify the metadata this often without being asked (superblocks, newest checkpoint, journal, ends of
+    /// the members), or `off`.
     #[arg(long, value_parser = parse_duration_or_off, default_value = "1h", value_name = "TIME")]
     patrol: MaybeDuration,
-    /// A member that has not answered a request for this long is taken out of service, if the array can do without it; or `off`.
+    /// A member that has not answered a request for this long is taken out of service, if the array can do
+    /// without it; or `off`.
     #[arg(long, value_parser = parse_duration_or_off, default_value = "30s", value_name = "TIME")]
     device_timeout: MaybeDuration,
     /// Memory for buffers.
@@ -83,14 +77,14 @@ pub struct Arguments {
     #[command(flatten)]
     elastic: ElasticChoices,
     #[command(flatten)]
-    background: Background,
-    /// Assemble an array although newer durable state is on none of its members (it starts in the newest state that there
-    /// is, what came after it is lost), or one that writes in place without a journal, was not stopped in order and lacks
-    /// members (data may be silently wrong).
+    batches: Batches,
+    /// Assemble an array although newer durable state is on none of its members (it starts in the newest
+    /// state that there is, what came after it is lost), or one that writes in place without a journal, was
+    /// not stopped in order and lacks members (data may be silently wrong).
     #[arg(long)]
     force: bool,
-    /// Start without members that are not named, do not exist or are damaged, if the array can do without them. They are
-    /// out of service from then on.
+    /// Start without members that are not named, do not exist or are damaged, if the array can do without
+    /// them. They are out of service from then on.
     #[arg(long)]
     degraded: bool,
     /// Refuse writes of clients.
@@ -98,9 +92,9 @@ pub struct Arguments {
     read_only: bool,
     /// Whether lines of the log begin with the time.
     #[arg(long, value_enum, default_value = "auto", value_name = "WHEN")]
-    log_time: LogTime,
-    /// Run this shell command whenever something happens to the array, with ELASTRIPE_EVENT, _DEVICE, _MESSAGE, _NAME and
-    /// _UUID in its environment.
+    log_time: LogTimeName,
+    /// Run this shell command whenever something happens to the array, with ELASTRIPE_EVENT, _DEVICE,
+    /// _MESSAGE, _NAME and _UUID in its environment.
     #[arg(long, value_name = "COMMAND")]
     on_event: Option<String>,
     /// Run this shell command with ELASTRIPE_URI in its environment, then stop and exit with its code.
@@ -112,46 +106,36 @@ pub struct Arguments {
 type MaybeDuration = std::option::Option<Duration>;
 type MaybeRate = std::option::Option<u64>;
 
+/// Whether lines of the log begin with the time.
+#[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
+enum LogTimeName {
+    /// Unless standard error is a terminal, or the journal, which has the time anyway.
+    Auto,
+    /// Always.
+    Always,
+    /// Never.
+    Never,
+}
+
+impl From<LogTimeName> for LogTime {
+    fn from(name: LogTimeName) -> Self {
+        match name {
+            LogTimeName::Auto => Self::Auto,
+            LogTimeName::Always => Self::Always,
+            LogTimeName::Never => Self::Never,
+        }
+    }
+}
+
 #[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
 enum Sync {
     Always,
     Flush,
 }
 
-#[derive(Clone, PartialEq, Eq, Debug)]
-enum Address {
-    Unix(PathBuf),
-    Tcp(String),
-}
-
-fn parse_address(text: &str) -> Result<Address, String> {
-    match text.split_once(':') {
-        Some(("unix", path)) if !path.is_empty() => Ok(Address::Unix(PathBuf::from(path))),
-        Some(("tcp", address))
-            if address.rsplit_once(':').is_some_and(|(_, port)| port.parse::<u16>().is_ok()) =>
-        {
-            Ok(Address::Tcp(address.to_owned()))
-        }
-        _ => Err(format!("found {text:?}, expected unix:PATH or tcp:HOST:PORT")),
-    }
-}
-
-impl fmt::Display for Address {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Unix(path) => write!(f, "unix:{}", absolute(path).display()),
-            Self::Tcp(address) => write!(f, "tcp:{address}"),
-        }
-    }
-}
-
-fn absolute(path: &Path) -> PathBuf {
-    std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
-}
-
 /// Runs `serve`.
 pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
-    logbook::begin(arguments.log_time);
+    logbook::begin(arguments.log_time.into());
     let paths = if arguments.scan || arguments.array.is_some() {
         members_of(&arguments.paths, arguments.array.as_deref())?
     } else {
@@ -166,16 +150,26 @@ pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     check_commits(arguments.commit_every.map(|writes| format!("--commit-every {writes}")), scheme)?;
     let options = engine_options(arguments);
     let need = arguments.memory.check(&locked.superblock().config, &options)?;
-    let sockets = Sockets::open(&locked, arguments)?;
-    let assembled = locked.assemble(options, arguments.background.ring())?;
+    let endpoints = Endpoints::open(&locked, &arguments.nbd)?;
+    let assembled = locked.assemble(options, arguments.batches.driver())?;
     warn_of_memory(&need);
-    print_start(&assembled, Talk::of(arguments));
-    serve(assembled, sockets, arguments)
+    let talk = Talk::of(arguments);
+    print_start(&assembled, talk);
+    let usage = if arguments.read_only { Use::ReadOnly } else { Use::ReadWrite };
+    let service = Service { usage, on_event: arguments.on_event.clone(), run: arguments.run.clone() };
+    let served = serve(assembled, endpoints, &service, |uris| {
+        uris.iter().for_each(|uri| talk.say(format_args!("serving at {uri}")));
+    })?;
+    if arguments.run.is_none() {
+        let connections = served.summary.connections;
+        output::line(format_args!("stopped in order; {connections} connections were served"));
+    }
+    Ok(served.child.map_or(0, exit_of))
 }
 
 /// An array that would fit into the machine, but perhaps not beside what else runs there.
 fn warn_of_memory(need: &MemoryNeed) {
-    let available = memory::available_bytes();
+    let available = available_bytes();
     if need.total_bytes() > available {
         log(&format!(
             "the array takes up to {}, and {} are available now",
@@ -188,7 +182,7 @@ fn warn_of_memory(need: &MemoryNeed) {
 fn engine_options(arguments: &Arguments) -> EngineOptions {
     let nanoseconds = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
     let idle_ns = arguments.commit_idle.map(nanoseconds);
-    let options = arguments.background.apply(EngineOptions::default());
+    let options = arguments.batches.apply(EngineOptions::default());
     let options = arguments.elastic.apply(options, SchemeOptions::default().seed);
     arguments.cache.apply(EngineOptions {
         commit: CommitPolicy { every_requests: arguments.commit_every, idle_ns },
@@ -265,131 +259,8 @@ pub fn describe_recovery(report: &RecoveryReport) -> String {
     text
 }
 
-/// What clients connect to.
-struct Sockets {
-    server: Server,
-    uris: Vec<String>,
-    control: ControlSocket,
-    signals: Signals,
-}
-
-impl Sockets {
-    fn open(locked: &Locked, arguments: &Arguments) -> Result<Self, Failure> {
-        let superblock = locked.found.superblock();
-        let uuid = superblock.array;
-        let mut server = Server::new(ServerOptions {
-            export_name: superblock.name.clone(),
-            description: format!("elastripe array {}", name_of(superblock)),
-            ..ServerOptions::default()
-        });
-        let run_dir = control::make_run_dir()?;
-        let own = [Address::Unix(run_dir.join(format!("{uuid}.nbd")))];
-        let addresses = if arguments.nbd.is_empty() { &own[..] } else { &arguments.nbd };
-        let record = Record {
-            uuid: uuid.to_string(),
-            name: superblock.name.clone(),
-            pid: std::process::id(),
-            paths: locked.found.all_paths().iter().map(|path| absolute(path)).collect(),
-            addresses: addresses.iter().map(ToString::to_string).collect(),
-        };
-        let control = ControlSocket::listen(uuid, &record)?;
-        let signals = Signals::collect()?;
-        let uris = addresses.iter().map(|address| listen(&mut server, address)).collect::<Result<_, _>>()?;
-        Ok(Self { server, uris, control, signals })
-    }
-}
-
-fn serve(assembled: Assembled, sockets: Sockets, arguments: &Arguments) -> Result<Exit, Failure> {
-    let Assembled { mut array, found, report, .. } = assembled;
-    let Sockets { mut server, uris, control, signals } = sockets;
-    let wake = array.devices().inner_mut().wake_fd().and_then(|fd| fd.try_clone_to_owned())?;
-    let usage = if arguments.read_only { Use::ReadOnly } else { Use::ReadWrite };
-    let mut running = ServedArray::new(array, Some(wake), usage);
-    let mut operator = Operator::new(found.paths.clone(), found.unnamed());
-    operator.note_lost(warn_of_loss(&report));
-    operator.adopt_spares(&mut running, &found.spares).iter().for_each(|why| log(why));
-    operator.resume(&mut running);
-    let listener = control.listener().try_clone()?;
-    let (uuid, name) = (found.superblock().array.to_string(), found.superblock().name.clone());
-    let reactions = Reactions::new(arguments.on_event.clone(), uuid, name);
-    let mut steward = Steward::new(signals, listener, operator, found.stale, uris.clone(), reactions);
-    let talk = Talk::of(arguments);
-    uris.iter().for_each(|uri| talk.say(format_args!("serving at {uri}")));
-    if let (Some(command), Some(uri)) = (&arguments.run, uris.first()) {
-        let child = Command::new("sh")
-            .arg("-c")
-            .arg(command)
-            .env("ELASTRIPE_URI", uri)
-            .env_remove(notify::VARIABLE)
-            .spawn();
-        steward.watch_child(child.map_err(|error| Failure::new(format!("--run: sh: {error}")))?);
-    }
-    notify(&format!("READY=1\nSTATUS=serving at {}", uris.join(" ")));
-    let summary = server.run(&mut running, &mut steward);
-    notify("STOPPING=1\nSTATUS=stopping the array in order");
-    let child = steward.finish_child();
-    running.engine().halt_maintenance();
-    let stopped = running.stop();
-    steward.say_stopped(stopped.as_ref().err().map(ToString::to_string).as_deref());
-    drop(control);
-    let summary = summary?;
-    stopped.map_err(|error| Failure::new(format!("stopping the array: {error}; the next start recovers")))?;
-    if summary.abandoned > 0 {
-        log(&format!("{} requests were not finished in time", summary.abandoned));
-    }
-    if arguments.run.is_none() {
-        output::line(format_args!("stopped in order; {} connections were served", summary.connections));
-    }
-    Ok(child.map_or(0, exit_of))
-}
-
 /// As a shell reports it: the code, or 128 plus the signal.
 fn exit_of(status: ExitStatus) -> Exit {
     let code = status.code().or_else(|| status.signal().map(|signal| 128 + signal)).unwrap_or(1);
     u8::try_from(code).unwrap_or(1)
-}
-
-/// Listens; the answer is what clients are told.
-fn listen(server: &mut Server, address: &Address) -> Result<String, Failure> {
-    match address {
-        Address::Unix(path) => {
-            server.listen_unix(path)?;
-            Ok(format!("nbd+unix:///?socket={}", escape(&absolute(path))))
-        }
-        Address::Tcp(address) => Ok(tcp_uri(server.listen_tcp(address)?)),
-    }
-}
-
-/// What clients are told of a TCP address; whoever can reach it from outside may read and write.
-fn tcp_uri(bound: SocketAddr) -> String {
-    if !bound.ip().to_canonical().is_loopback() {
-        let whence = if bound.ip().is_unspecified() { "every address of this machine" } else { "it" };
-        log_as(
-            Level::Warning,
-            &format!(
-                "tcp:{bound}: whoever reaches {whence} can read and write the volume: nothing asks for a password, nothing is \
-                 encrypted; use tcp:127.0.0.1:{0} and a tunnel, or a firewall",
-                bound.port()
-            ),
-        );
-    }
-    // Nobody can connect to the address that stands for all.
-    match bound.ip() {
-        IpAddr::V4(ip) if ip.is_unspecified() => format!("nbd://127.0.0.1:{}", bound.port()),
-        IpAddr::V6(ip) if ip.is_unspecified() => format!("nbd://[::1]:{}", bound.port()),
-        IpAddr::V4(_) | IpAddr::V6(_) => format!("nbd://{bound}"),
-    }
-}
-
-/// A path within a URI: everything but the plainest characters is escaped.
-fn escape(path: &Path) -> String {
-    let mut text = String::new();
-    for &byte in path.as_os_str().as_encoded_bytes() {
-        if byte.is_ascii_alphanumeric() || b"/-_.~".contains(&byte) {
-            text.push(char::from(byte));
-        } else {
-            text.push_str(&format!("%{byte:02X}"));
-        }
-    }
-    text
 }

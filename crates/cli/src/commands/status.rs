@@ -1,26 +1,27 @@
 //! `status`: how an array is, in one screen or as JSON.
 //!
-//! Exit codes: 0 healthy, 1 degraded, 2 failed, or its server is gone, 3 data is lost, 4 could not look. Of several arrays the worst counts.
+//! Exit codes: 0 healthy, 1 degraded, 2 failed, or its server is gone, 3 data is lost, 4 could not look. Of
+//! several arrays the worst counts.
 
 use super::Exit;
-use crate::failure::{EXIT_CANNOT_LOOK, Failure};
-use crate::losses;
-use crate::open::{Candidate, arrange_any_candidates, is_locked, look_at};
-use crate::output;
-use crate::registry::{Record, Trace, traces};
-use crate::screen::render;
-use crate::session::{Reach, reach};
-use crate::status::{Condition, Source, Status, of_superblocks};
+use crate::screen::{losses, render};
 use clap::Args;
 use format::ArrayUuid;
+use lab::failure::{EXIT_CANNOT_LOOK, Failure};
+use node::error::Error;
+use node::open::{Candidate, arrange_any_candidates, is_locked, look_at};
+use node::output;
+use node::registry::{Record, Trace, traces};
+use node::session::{Reach, reach};
+use node::status::{Condition, Source, Status, of_superblocks};
 use serde::Serialize;
 use std::path::PathBuf;
 
 /// Options of `status`.
 #[derive(Args, Debug)]
 pub struct Arguments {
-    /// Members of one array; any of them will do for an array that is being served. Without any, all arrays that are
-    /// being served are shown.
+    /// Members of one array; any of them will do for an array that is being served. Without any, all arrays
+    /// that are being served are shown.
     #[arg(value_name = "MEMBER")]
     paths: Vec<PathBuf>,
     /// Print JSON.
@@ -50,7 +51,7 @@ fn look(arguments: &Arguments) -> Result<Exit, Failure> {
         }
         output::print(text);
     }
-    Ok(status.state.exit())
+    Ok(exit_of(status.state))
 }
 
 fn look_at_served(json: bool) -> Result<Exit, Failure> {
@@ -80,7 +81,18 @@ fn look_at_served(json: bool) -> Result<Exit, Failure> {
     Ok(worst.unwrap_or(0))
 }
 
-/// Which of several exit codes is the worst: an array that has failed gives less than one that has lost something.
+fn exit_of(condition: Condition) -> Exit {
+    match condition {
+        Condition::Healthy => 0,
+        Condition::Degraded | Condition::Suspended => 1,
+        Condition::Failed | Condition::Down => 2,
+        Condition::Lost => 3,
+        Condition::Incomplete => EXIT_CANNOT_LOOK,
+    }
+}
+
+/// Which of several exit codes is the worst: an array that has failed gives less than one that has lost
+/// something.
 fn severity(exit: Exit) -> usize {
     [0, 1, 3, 2, EXIT_CANNOT_LOOK].iter().position(|&code| code == exit).unwrap_or(usize::MAX)
 }
@@ -105,8 +117,8 @@ enum Shown {
 impl Shown {
     fn exit(&self) -> Exit {
         match self {
-            Self::Array(status) => status.state.exit(),
-            Self::Traces { state, .. } => state.exit(),
+            Self::Array(status) => exit_of(status.state),
+            Self::Traces { state, .. } => exit_of(*state),
         }
     }
 
@@ -151,8 +163,8 @@ fn status_of_dead(array: ArrayUuid, record: Record) -> Shown {
     }
 }
 
-/// The status of the array that `paths` belong to: from its server if it has one, else from the superblocks. Paths that
-/// are no members (any more) are mentioned, unless none is one.
+/// The status of the array that `paths` belong to: from its server if it has one, else from the
+/// superblocks. Paths that are no members (any more) are mentioned, unless none is one.
 pub fn status_of(paths: &[PathBuf]) -> Result<Status, Failure> {
     let mut ignored = Vec::new();
     let mut candidates: Vec<Candidate> = Vec::new();
@@ -170,14 +182,14 @@ pub fn status_of(paths: &[PathBuf]) -> Result<Status, Failure> {
         }
     }
     let Some(first) = candidates.first() else {
-        return Err(ignored.pop().unwrap_or_else(|| Failure::new("no member was named")));
+        return Err(ignored.pop().unwrap_or(Error::NoneNamed).into());
     };
     let of_candidates = || {
         let found = arrange_any_candidates(&candidates)?;
         let locked = candidates.iter().any(is_locked);
         let source = if locked { Source::InUse } else { Source::Stopped };
         let cut = candidates.iter().filter_map(Candidate::truncation);
-        let ignored: Vec<String> = cut.collect();
+        let ignored: Vec<String> = cut.map(|truncation| truncation.to_string()).collect();
         let mut status = of_superblocks(&found, source, in_vain + ignored.len());
         status.ignored = ignored;
         Ok::<_, Failure>(status)

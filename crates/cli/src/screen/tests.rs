@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
 use super::render;
-use crate::status::Status;
+use node::status::Status;
 use serde_json::{Value, json};
 
 fn device(name: &str, state: &str, errors: Value) -> Value {

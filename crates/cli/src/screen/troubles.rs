@@ -1,13 +1,14 @@
 //! Devices that returned wrong data or did not do what they had to, and the last scrub.
 
-use crate::faults::FailedBecause;
-use crate::status::{Condition, Status};
-use crate::units::{show_seconds, show_time};
-use crate::watch::{describe_errors, since};
 use array::MemberErrors;
+use node::faults::FailedBecause;
+use node::status::{Condition, Status};
+use node::units::{show_seconds, show_time};
+use node::watch::{describe_errors, since};
 use std::fmt::Write;
 
-/// What is added to the meaning of an array that works although devices made errors: redundancy made up for them.
+/// What is added to the meaning of an array that works although devices made errors: redundancy made up for
+/// them.
 pub fn meaning(status: &Status) -> String {
     if status.state == Condition::Failed {
         return String::new();

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "tests stop at the first surprise")]
 
 use super::*;
+use crate::Membership as _;
 use crate::member::{Existing, OpenOptions, create_file};
 use block::Stream;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};

@@ -1,8 +1,8 @@
 //! One client's session as a state machine: bytes in, volume requests and an output queue out.
 //!
-//! The owner feeds received bytes to [`Connection::receive`], which takes as much as it can use and says what it
-//! [`Wants`] before it can go on; tells it of finished pieces ([`Connection::piece_done`]); and sends what is in its output
-//! queue, reporting progress by [`Connection::sent`].
+//! The owner feeds received bytes to [`Connection::receive`], which takes as much as it can use and says
+//! what it [`Wants`] before it can go on; tells it of finished pieces ([`Connection::piece_done`]); and
+//! sends what is in its output queue, reporting progress by [`Connection::sent`].
 //!
 //! ```text
 //!   client flags -> options -> header -> read pieces ---------> header
@@ -165,8 +165,8 @@ impl Connection {
         }
     }
 
-    /// Takes bytes from the start of `input`, as many as it can use now; says how many, and what it wants next.
-    /// After a fault the connection must be [abandoned](Connection::abandon).
+    /// Takes bytes from the start of `input`, as many as it can use now; says how many, and what it wants
+    /// next. After a fault the connection must be [abandoned](Connection::abandon).
     pub fn receive(&mut self, input: &[u8], cx: &mut Context<'_>) -> Result<(usize, Wants), Fault> {
         let mut used = 0;
         loop {
@@ -177,7 +177,8 @@ impl Connection {
                 Step::Used(count) => used += count,
                 Step::Stop(wants) => {
                     if wants != Wants::Slots {
-                        // It may have queued for a piece that it no longer needs, as its request failed meanwhile.
+                        // It may have queued for a piece that it no longer needs, as its request failed
+                        // meanwhile.
                         cx.desk.leave_queue(self.id);
                     }
                     return Ok((used, wants));
@@ -249,8 +250,8 @@ impl Connection {
         self.output.clear(|slot| desk.free_slot(*volume, slot));
     }
 
-    /// Forgets the part of the current request that has not gone to the volume. What has gone there is answered still, if
-    /// the request was whole.
+    /// Forgets the part of the current request that has not gone to the volume. What has gone there is
+    /// answered still, if the request was whole.
     fn drop_unstarted(&mut self, cx: &mut Context<'_>) {
         cx.desk.leave_queue(self.id);
         let request = match self.phase {
@@ -269,7 +270,7 @@ impl Connection {
             | Phase::Finishing => return,
         };
         // Its pieces come back after the request is cut short; the answer would have nobody to read it.
-        cx.desk.requests[request].error = Some(Errno::Shutdown);
+        cx.desk.requests[request].error = Some(VolumeError::Shutdown);
         cx.desk.requests[request].all_started = true;
         if cx.desk.requests[request].pieces_open == 0 {
             cx.desk.close_request(request);
@@ -313,7 +314,8 @@ impl Connection {
         })
     }
 
-    /// `count_bytes` of payload were received into the [target](Connection::payload_target), at most its length.
+    /// `count_bytes` of payload were received into the [target](Connection::payload_target), at most its
+    /// length.
     pub fn payload_received(&mut self, count_bytes: usize, cx: &mut Context<'_>) {
         let count = u32::try_from(count_bytes).expect("a piece is shorter than 4 GiB");
         self.advance_payload(count, cx);

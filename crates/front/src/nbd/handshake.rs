@@ -1,9 +1,9 @@
 //! The haggling before transmission (`doc/proto.md`, "Newstyle negotiation" and "Option types").
 
 use super::connection::{Connection, Fault, Phase, Step, Wants};
-use super::export::Export;
 use super::wire::{self, ContextQuery, InfoQuery, handshake_flag, info, option, reply};
 use crate::desk::Desk;
+use crate::export::Export;
 
 impl Connection {
     pub(super) fn step_client_flags(&mut self, input: &[u8]) -> Result<Step, Fault> {
@@ -41,7 +41,7 @@ impl Connection {
                 self.phase = Phase::Finishing;
             }
             option::LIST if data.is_empty() => {
-                let name = export.name.as_bytes();
+                let name = cut(&export.name).as_bytes();
                 let length = u32::try_from(name.len()).expect("names are short").to_be_bytes();
                 self.answer(option, reply::SERVER, &[&length, name]);
                 self.answer(option, reply::ACK, &[]);
@@ -74,7 +74,7 @@ impl Connection {
             return Err(Fault::UnknownExport { length_bytes: name.len() });
         }
         let zeroes = if self.no_zeroes { 0 } else { 124 };
-        let flags = export.transmission_flags(self.structured_replies);
+        let flags = transmission_flags(export, self.structured_replies);
         self.output.put(|out| {
             out.extend_from_slice(&export.size_bytes.to_be_bytes());
             out.extend_from_slice(&flags.to_be_bytes());
@@ -91,16 +91,19 @@ impl Connection {
         if !export.is_named(query.name) {
             return self.answer(option, reply::ERR_UNKNOWN, &[b"no such export"]);
         }
-        let flags = export.transmission_flags(self.structured_replies);
+        let flags = transmission_flags(export, self.structured_replies);
         let (size, flags) = (export.size_bytes.to_be_bytes(), flags.to_be_bytes());
         self.answer(option, reply::INFO, &[&info::EXPORT.to_be_bytes(), &size, &flags]);
-        // Sent also when not asked for: requests that are not whole sectors are refused, so clients should know.
-        let sizes = [wire::BLOCK_BYTES_MIN, export.preferred_bytes, wire::REQUEST_BYTES_MAX];
+        // Sent also when not asked for: requests that are not whole sectors are refused, so clients should
+        // know.
+        let preferred = u32::try_from(export.preferred_bytes).unwrap_or(wire::REQUEST_BYTES_MAX);
+        let preferred = preferred.clamp(wire::BLOCK_BYTES_MIN, wire::REQUEST_BYTES_MAX);
+        let sizes = [wire::BLOCK_BYTES_MIN, preferred, wire::REQUEST_BYTES_MAX];
         let [min, preferred, max] = sizes.map(u32::to_be_bytes);
         self.answer(option, reply::INFO, &[&info::BLOCK_SIZE.to_be_bytes(), &min, &preferred, &max]);
         for (fact, text) in [(info::NAME, &export.name), (info::DESCRIPTION, &export.description)] {
             if query.asks_for(fact) {
-                self.answer(option, reply::INFO, &[&fact.to_be_bytes(), text.as_bytes()]);
+                self.answer(option, reply::INFO, &[&fact.to_be_bytes(), cut(text).as_bytes()]);
             }
         }
         self.answer(option, reply::ACK, &[]);
@@ -128,4 +131,25 @@ impl Connection {
         }
         self.answer(option, reply::ACK, &[]);
     }
+}
+
+/// The transmission flags. Several connections may be opened: a flush on one covers all.
+fn transmission_flags(export: &Export, structured_replies: bool) -> u16 {
+    use wire::transmission_flag as flag;
+    let mut flags = flag::HAS_FLAGS | flag::SEND_FLUSH | flag::SEND_FUA | flag::SEND_TRIM;
+    flags |= flag::SEND_WRITE_ZEROES | flag::CAN_MULTI_CONN | flag::SEND_CACHE;
+    if export.read_only {
+        flags |= flag::READ_ONLY;
+    }
+    if structured_replies {
+        flags |= flag::SEND_DF;
+    }
+    flags
+}
+
+/// As much of a name or description as the protocol takes.
+fn cut(text: &str) -> &str {
+    let longest = wire::NAME_BYTES_MAX.min(text.len());
+    let end = (0..=longest).rev().find(|&i| text.is_char_boundary(i)).unwrap_or(0);
+    &text[..end]
 }

@@ -1,7 +1,6 @@
 //! The NBD protocol: fixed-newstyle handshake and transmission, without sockets.
 
 mod connection;
-mod export;
 mod handshake;
 mod output;
 mod transmission;
@@ -11,6 +10,5 @@ pub mod wire;
 mod tests;
 
 pub use connection::{Connection, Fault, Wants};
-pub use export::Export;
 pub use output::OutputQueue;
 pub(crate) use transmission::spans;

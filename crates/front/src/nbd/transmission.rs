@@ -1,9 +1,9 @@
 //! The transmission phase: checks requests, cuts them into pieces, answers them.
 
 use super::connection::{AfterDrain, Connection, Fault, Phase, Step, Wants, errno_of};
-use super::wire::{self, Command, Errno, RequestHeader, chunk, command_flag};
+use super::wire::{self, Errno, RequestHeader, chunk, command_flag};
 use crate::desk::{Context, Refusal, ReplyStyle, Request};
-use crate::{Durability, Punch, VolumeError, VolumeRequest};
+use crate::{Command, Durability, Punch, VolumeError, VolumeRequest};
 
 type Range = (u64, u32);
 
@@ -17,7 +17,7 @@ impl Connection {
             return Ok(Step::Stop(Wants::Room));
         }
         let Some(header) = wire::request_header(input)? else { return Ok(Step::Stop(Wants::Bytes)) };
-        let command = Command::from_code(header.code);
+        let command = wire::Command::from_code(header.code);
         match command
             .ok_or(Errno::Inval)
             .and_then(|command| self.check(command, &header, cx).map(|()| command))
@@ -29,13 +29,13 @@ impl Connection {
     }
 
     /// Whether a request makes sense (`doc/proto.md`, "Request types" and "Error values").
-    fn check(&self, command: Command, header: &RequestHeader, cx: &Context<'_>) -> Result<(), Errno> {
+    fn check(&self, command: wire::Command, header: &RequestHeader, cx: &Context<'_>) -> Result<(), Errno> {
         let export = &cx.desk.export;
         let (changes, has_range) = match command {
-            Command::Disconnect => return Ok(()),
-            Command::Flush => (false, false),
-            Command::Write | Command::Trim | Command::WriteZeroes => (true, true),
-            Command::Read | Command::Cache | Command::BlockStatus => (false, true),
+            wire::Command::Disconnect => return Ok(()),
+            wire::Command::Flush => (false, false),
+            wire::Command::Write | wire::Command::Trim | wire::Command::WriteZeroes => (true, true),
+            wire::Command::Read | wire::Command::Cache | wire::Command::BlockStatus => (false, true),
         };
         if header.flags & !command.flags_allowed() != 0 {
             return Err(Errno::Inval);
@@ -56,43 +56,45 @@ impl Connection {
             return Err(Errno::Inval);
         }
         if header.offset_bytes.checked_add(length).is_none_or(|end| end > export.size_bytes) {
-            let stores = matches!(command, Command::Write | Command::WriteZeroes);
+            let stores = matches!(command, wire::Command::Write | wire::Command::WriteZeroes);
             return Err(if stores { Errno::NoSpc } else { Errno::Inval });
         }
         let refused = match command {
-            Command::Read => {
+            wire::Command::Read => {
                 header.length_bytes > wire::REQUEST_BYTES_MAX
                     || header.flags & command_flag::DF != 0 && !self.structured_replies
             }
-            Command::Write => header.length_bytes > wire::REQUEST_BYTES_MAX,
-            Command::BlockStatus => !self.block_status || header.length_bytes == 0,
-            Command::Disconnect | Command::Flush | Command::Trim | Command::Cache | Command::WriteZeroes => {
-                false
-            }
+            wire::Command::Write => header.length_bytes > wire::REQUEST_BYTES_MAX,
+            wire::Command::BlockStatus => !self.block_status || header.length_bytes == 0,
+            wire::Command::Disconnect
+            | wire::Command::Flush
+            | wire::Command::Trim
+            | wire::Command::Cache
+            | wire::Command::WriteZeroes => false,
         };
         if refused { Err(Errno::Inval) } else { Ok(()) }
     }
 
     fn reject(
         &mut self,
-        command: Option<Command>,
+        command: Option<wire::Command>,
         header: &RequestHeader,
         error: Errno,
         cx: &mut Context<'_>,
     ) {
         cx.desk.counters.errors += 1;
         let cookie = header.cookie;
-        if command == Some(Command::Write) && header.length_bytes > 0 {
+        if command == Some(wire::Command::Write) && header.length_bytes > 0 {
             let then = AfterDrain::Reject { cookie, error };
             self.phase = Phase::Drain { left_bytes: header.length_bytes, then };
         } else {
-            self.answer_plainly(command, cookie, Some(error));
+            self.answer_plainly(command.and_then(wire::Command::asks), cookie, Some(error));
         }
     }
 
     /// An answer without data. With structured replies, reads and block status must not get simple ones.
     fn answer_plainly(&mut self, command: Option<Command>, cookie: u64, error: Option<Errno>) {
-        let chunked = matches!(command, Some(Command::Read | Command::BlockStatus));
+        let chunked = matches!(command, Some(Command::Read | Command::Extents));
         self.output.put(|out| {
             if chunked && self.structured_replies {
                 wire::put_last_chunk(out, cookie, error);
@@ -102,17 +104,18 @@ impl Connection {
         });
     }
 
-    fn accept(&mut self, command: Command, header: &RequestHeader, cx: &mut Context<'_>) {
+    fn accept(&mut self, command: wire::Command, header: &RequestHeader, cx: &mut Context<'_>) {
         let (offset_bytes, length_bytes) = (header.offset_bytes, header.length_bytes);
-        if command == Command::Disconnect {
+        let Some(command) = command.asks() else {
             self.phase = Phase::Finishing;
             return;
-        }
+        };
+        let durability = durability(header.flags);
         let request = Request {
             connection: self.id,
             cookie: header.cookie,
             command: Some(command),
-            flags: header.flags,
+            durability,
             offset_bytes,
             length_bytes,
             ..Request::default()
@@ -121,12 +124,12 @@ impl Connection {
             cx.desk.count(&request, None);
             return self.answer_plainly(Some(command), header.cookie, None);
         }
-        if command == Command::BlockStatus {
-            return self.block_status(&request, cx);
+        if command == Command::Extents {
+            let one_is_enough = header.flags & command_flag::REQ_ONE != 0;
+            return self.extents(&request, if one_is_enough { 1 } else { wire::EXTENT_COUNT_MAX }, cx);
         }
         let index = cx.desk.open_request(request);
         self.requests_open += 1;
-        let durability = durability(header.flags);
         let (next_bytes, left_bytes) = (offset_bytes, length_bytes);
         let length_bytes = u64::from(length_bytes);
         let what = match command {
@@ -136,16 +139,14 @@ impl Connection {
             }
             Command::Read => return self.accept_read(index, header, cx),
             Command::Flush => VolumeRequest::Flush,
-            Command::Trim => VolumeRequest::Discard { offset_bytes, length_bytes, durability },
+            Command::Discard => VolumeRequest::Discard { offset_bytes, length_bytes, durability },
             Command::WriteZeroes => {
                 let keep = header.flags & command_flag::NO_HOLE != 0;
                 let punch = if keep { Punch::Forbidden } else { Punch::Allowed };
                 VolumeRequest::WriteZeroes { offset_bytes, length_bytes, punch, durability }
             }
-            // The two others were dealt with above.
-            Command::Cache | Command::Disconnect | Command::BlockStatus => {
-                VolumeRequest::Cache { offset_bytes, length_bytes }
-            }
+            // Extents were dealt with above.
+            Command::Cache | Command::Extents => VolumeRequest::Cache { offset_bytes, length_bytes },
         };
         let piece = cx.desk.open_slotless_piece(index, (0, 0));
         cx.desk.requests[index].all_started = true;
@@ -252,7 +253,7 @@ impl Connection {
         }
         let entry = &mut cx.desk.requests[request];
         entry.all_started = left_bytes == 0;
-        let durability = durability(entry.flags);
+        let durability = entry.durability;
         self.phase = if left_bytes == 0 {
             Phase::Header
         } else {
@@ -289,7 +290,7 @@ impl Connection {
         Step::Used(step as usize)
     }
 
-    fn block_status(&mut self, request: &Request, cx: &mut Context<'_>) {
+    fn extents(&mut self, request: &Request, count_max: usize, cx: &mut Context<'_>) {
         let (extents, short) = (&mut cx.desk.extents, &mut cx.desk.extents_short);
         extents.clear();
         short.clear();
@@ -307,16 +308,14 @@ impl Connection {
         if short.is_empty() {
             short.push((request.length_bytes, false)); // not known: say that it is stored
         }
-        if request.flags & command_flag::REQ_ONE != 0 {
-            short.truncate(1);
-        }
+        short.truncate(count_max);
         self.output.put(|out| wire::put_block_status(out, request.cookie, short));
         cx.desk.count(request, None);
     }
 
     /// The volume has finished a piece of this connection.
     pub fn piece_done(&mut self, tag: u64, result: Result<(), VolumeError>, cx: &mut Context<'_>) {
-        let piece = cx.desk.arrived(tag, result.err().map(errno_of));
+        let piece = cx.desk.arrived(tag, result.err());
         let index = cx.desk.pieces[piece].request;
         let request = cx.desk.requests[index];
         let is_read = request.command == Some(Command::Read);
@@ -388,7 +387,7 @@ impl Connection {
         let answered_by_data = request.command == Some(Command::Read) && request.error.is_none();
         let cut_short = request.head_sent && request.style != ReplyStyle::Chunks;
         if !answered_by_data && !cut_short {
-            self.answer_plainly(request.command, request.cookie, request.error);
+            self.answer_plainly(request.command, request.cookie, request.error.map(errno_of));
         }
         cx.desk.count(&request, request.error);
         cx.desk.close_request(index);
@@ -400,7 +399,8 @@ fn durability(flags: u16) -> Durability {
     if flags & command_flag::FUA != 0 { Durability::Durable } else { Durability::Volatile }
 }
 
-/// The parts, slot by slot, of `length` bytes that begin at byte `start` of a row of slots: index, start, length.
+/// The parts, slot by slot, of `length` bytes that begin at byte `start` of a row of slots: index, start,
+/// length.
 pub(crate) fn spans(
     start: usize,
     length: usize,

@@ -25,6 +25,12 @@ pub const SIMPLE_REPLY_MAGIC: u32 = 0x6744_6698;
 /// Before each structured reply chunk.
 pub const STRUCTURED_REPLY_MAGIC: u32 = 0x668e_33ef;
 
+/// Bytes of the greeting.
+pub const GREETING_BYTES: usize = 18;
+/// Bytes of the header of an option reply.
+pub const OPTION_REPLY_HEADER_BYTES: usize = 20;
+/// Bytes of a simple reply's header.
+pub const SIMPLE_REPLY_BYTES: usize = 16;
 /// Bytes of the client flags.
 pub const CLIENT_FLAGS_BYTES: usize = 4;
 /// Bytes of an option header.
@@ -242,6 +248,20 @@ impl Command {
         self as u16
     }
 
+    /// What it asks of the volume; `None` ends the session.
+    pub const fn asks(self) -> Option<crate::Command> {
+        Some(match self {
+            Self::Read => crate::Command::Read,
+            Self::Write => crate::Command::Write,
+            Self::Disconnect => return None,
+            Self::Flush => crate::Command::Flush,
+            Self::Trim => crate::Command::Discard,
+            Self::Cache => crate::Command::Cache,
+            Self::WriteZeroes => crate::Command::WriteZeroes,
+            Self::BlockStatus => crate::Command::Extents,
+        })
+    }
+
     /// The flags that make sense. FUA is taken with every command (`doc/proto.md`, "NBD_CMD_FLAG_FUA").
     pub const fn flags_allowed(self) -> u16 {
         command_flag::FUA
@@ -303,7 +323,8 @@ fn be64(bytes: &[u8]) -> Option<(u64, &[u8])> {
     Some((u64::from_be_bytes(*head), rest))
 }
 
-/// A string with its length (4 bytes) before it, and what follows. `None`: too short, or longer than names may be.
+/// A string with its length (4 bytes) before it, and what follows. `None`: too short, or longer than names
+/// may be.
 fn string(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     let (length, rest) = be32(bytes)?;
     let length = usize::try_from(length).ok().filter(|&length| length <= NAME_BYTES_MAX)?;
@@ -344,6 +365,70 @@ pub fn request_header(bytes: &[u8]) -> Result<Option<RequestHeader>, WrongMagic>
         Some((found, _)) => Err(WrongMagic { found: found.into(), expected: REQUEST_MAGIC.into() }),
         None => Ok(None),
     }
+}
+
+/// The handshake flags of a greeting, as a client reads it.
+pub fn greeting(bytes: &[u8; GREETING_BYTES]) -> Option<u32> {
+    let (magic, rest) = be64(bytes)?;
+    let (option_magic, rest) = be64(rest)?;
+    let (flags, _) = be16(rest)?;
+    ((magic, option_magic) == (GREETING_MAGIC, OPTION_MAGIC)).then_some(flags.into())
+}
+
+/// The header of an option reply.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct OptionReplyHeader {
+    /// Type, of those in [`reply`].
+    pub kind: u32,
+    /// Bytes of data that follow.
+    pub length_bytes: u32,
+}
+
+/// The header of an option reply, as a client reads it; `None` if it is something else.
+pub fn option_reply_header(bytes: &[u8; OPTION_REPLY_HEADER_BYTES]) -> Option<OptionReplyHeader> {
+    let (magic, rest) = be64(bytes)?;
+    let (_, rest) = be32(rest)?;
+    let (kind, rest) = be32(rest)?;
+    let (length_bytes, _) = be32(rest)?;
+    (magic == OPTION_REPLY_MAGIC).then_some(OptionReplyHeader { kind, length_bytes })
+}
+
+/// Size and transmission flags in the data of a reply of the type [`reply::INFO`], if it is about these.
+pub fn export_info(data: &[u8]) -> Option<(u64, u16)> {
+    let (kind, rest) = be16(data)?;
+    let (size_bytes, rest) = be64(rest)?;
+    let (flags, rest) = be16(rest)?;
+    (kind == info::EXPORT && rest.is_empty()).then_some((size_bytes, flags))
+}
+
+/// A simple reply's header.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct SimpleReply {
+    /// 0, or an error's number.
+    pub error: u32,
+    /// The request's cookie.
+    pub cookie: u64,
+}
+
+/// A simple reply's header, as a client reads it.
+pub fn simple_reply(bytes: &[u8; SIMPLE_REPLY_BYTES]) -> Result<SimpleReply, WrongMagic> {
+    let [m0, m1, m2, m3, e0, e1, e2, e3, cookie @ ..] = *bytes;
+    let magic = u32::from_be_bytes([m0, m1, m2, m3]);
+    if magic != SIMPLE_REPLY_MAGIC {
+        return Err(WrongMagic { found: magic.into(), expected: SIMPLE_REPLY_MAGIC.into() });
+    }
+    Ok(SimpleReply { error: u32::from_be_bytes([e0, e1, e2, e3]), cookie: u64::from_be_bytes(cookie) })
+}
+
+/// Encodes the client flags, as a client does.
+pub fn put_client_flags(out: &mut Vec<u8>, flags: u32) {
+    out.extend_from_slice(&flags.to_be_bytes());
+}
+
+/// Encodes the data of `NBD_OPT_GO` that ask for nothing but what is told anyway, as a client does.
+pub fn go_data(name: &str) -> Vec<u8> {
+    let length = u32::try_from(name.len()).unwrap_or(u32::MAX);
+    [&length.to_be_bytes(), name.as_bytes(), &[0, 0]].concat()
 }
 
 /// Encodes a request header, as a client does.

@@ -1,4 +1,5 @@
-//! A connection with its socket: receiving and sending without blocking, with as few system calls as possible.
+//! A connection with its socket: receiving and sending without blocking, with as few system calls as
+//! possible.
 
 use crate::desk::{ConnectionId, Context, Desk};
 use crate::nbd::{Connection, Fault, Wants, spans};
@@ -28,7 +29,8 @@ pub(super) struct Client {
     input_ended: bool,
 }
 
-/// Received bytes that wait to be looked at. Holds many small writes at once: one system call for all of them.
+/// Received bytes that wait to be looked at. Holds many small writes at once: one system call for all of
+/// them.
 struct InputBuffer {
     bytes: Vec<u8>,
     filled: Range<usize>,
@@ -36,7 +38,8 @@ struct InputBuffer {
 
 /// Larger than the longest option, and than 32 writes of 4 KiB; untouched pages cost nothing.
 const INPUT_BYTES: usize = 256 << 10;
-/// From here on payload is received into slots directly; below, copying is cheaper than a system call of its own.
+/// From here on payload is received into slots directly; below, copying is cheaper than a system call of
+/// its own.
 const DIRECT_BYTES_MIN: usize = 32 << 10;
 /// Slots that one receive can fill.
 const RECEIVE_SLICES: usize = 32;

@@ -67,8 +67,8 @@ impl Listener {
         match self {
             Self::Unix { socket, .. } => {
                 let (stream, _) = socket.accept()?;
-                // Large replies leave in fewer, larger turns: +25 % and more on 1 MiB reads. Only a wish: the system
-                // caps it, and the default works, too.
+                // Large replies leave in fewer, larger turns: +25 % and more on 1 MiB reads. Only a wish:
+                // the system caps it, and the default works, too.
                 let _ = rustix::net::sockopt::set_socket_send_buffer_size(&stream, SEND_BUFFER_BYTES);
                 stream.set_nonblocking(true)?;
                 Ok((stream.into(), "unix client".to_owned()))

@@ -4,8 +4,8 @@ mod client;
 mod listener;
 mod reactor;
 
-use crate::nbd::{Export, Fault};
-use crate::{Counters, Limits, Volume};
+use crate::nbd::Fault;
+use crate::{Counters, Export, Limits, Volume};
 use listener::Listener;
 use std::net::SocketAddr;
 use std::os::fd::{BorrowedFd, RawFd};
@@ -164,8 +164,8 @@ impl Server {
         Ok(bound)
     }
 
-    /// Serves until a hook says stop: then nothing new is accepted, requests in flight are answered (for at most
-    /// [`Limits::stop_timeout_ns`]), connections and sockets are closed.
+    /// Serves until a hook says stop: then nothing new is accepted, requests in flight are answered (for at
+    /// most [`Limits::stop_timeout_ns`]), connections and sockets are closed.
     pub fn run<V: Volume, H: Hooks<V>>(
         &mut self,
         volume: &mut V,

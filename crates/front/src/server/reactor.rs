@@ -1,15 +1,15 @@
 //! The reactor: one thread, one epoll, one turn after the other.
 //!
-//! A turn: wait; receive from every readable client, once each; start their requests; let the volume work; queue and send
-//! the answers, one send per client; give clients that waited for room or slots another go. Fairness comes from the
-//! single receive per turn and from the desk's queue for slots.
+//! A turn: wait; receive from every readable client, once each; start their requests; let the volume work;
+//! queue and send the answers, one send per client; give clients that waited for room or slots another go.
+//! Fairness comes from the single receive per turn and from the desk's queue for slots.
 
 use super::client::Client;
 use super::listener::Listener;
 use super::{Flow, Hooks, Interest, ServerError, Summary};
 use crate::desk::{ConnectionId, Context, Desk};
-use crate::nbd::{Export, Fault, Wants};
-use crate::{Done, Limits, Volume};
+use crate::nbd::{Fault, Wants};
+use crate::{Done, Export, Limits, Volume};
 use rustix::buffer::spare_capacity;
 use rustix::event::{Timespec, epoll};
 use rustix::io::Errno;
@@ -38,7 +38,8 @@ struct Seat {
 
 struct Reactor<'a, V, H> {
     epoll: OwnedFd,
-    /// The caller's descriptors have an epoll of their own, watched by ours, so that they can be replaced as a whole.
+    /// The caller's descriptors have an epoll of their own, watched by ours, so that they can be replaced
+    /// as a whole.
     extra: OwnedFd,
     listeners: Vec<Listener>,
     accept_paused_until_ns: Option<u64>,
@@ -334,8 +335,8 @@ impl<V: Volume, H: Hooks<V>> Reactor<'_, V, H> {
         }
     }
 
-    /// Gives slots to those who wait, and sends what that brought; again if answers that were sent gave slots back: no event
-    /// would tell of those.
+    /// Gives slots to those who wait, and sends what that brought; again if answers that were sent gave
+    /// slots back: no event would tell of those.
     fn serve_waiting(&mut self) {
         loop {
             let freed = self.desk.slots_freed();

@@ -1,8 +1,9 @@
-//! A world of connections without sockets: input arrives in random bits, output leaves in random bits, and the volume
-//! finishes requests late, in any order, some with errors.
+//! A world of connections without sockets: input arrives in random bits, output leaves in random bits, and
+//! the volume finishes requests late, in any order, some with errors.
 
 use super::super::wire::{self, Command, RequestHeader, option};
-use super::super::{Connection, Export, Wants, spans};
+use super::super::{Connection, Wants, spans};
+use crate::Export;
 use crate::memory::MemoryVolume;
 use crate::{ConnectionId, Context, Desk, Done, Limits, Volume, VolumeError, VolumeRequest};
 use block::{Pool, Slot};
@@ -251,8 +252,8 @@ impl World {
         self.peers.iter().filter(|peer| peer.connection.payload_target(&self.desk).is_some()).count()
     }
 
-    /// What the server's time limit does: who owes payload, has nothing more to say and holds slots that others wait
-    /// for, is cut off.
+    /// What the server's time limit does: who owes payload, has nothing more to say and holds slots that
+    /// others wait for, is cut off.
     fn cut_off_stalled(&mut self) -> bool {
         let mut any = false;
         for peer in &mut self.peers {

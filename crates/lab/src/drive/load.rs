@@ -1,0 +1,123 @@
+//! Which trace, how it is read and prepared; the same for `replay` and `simulate`.
+
+use crate::failure::{EXIT_MISUSED, Failure};
+use crate::trace::{Reading, describe_labels};
+use clap::Args;
+use node::units::show_size;
+use std::cell::Cell;
+use std::path::PathBuf;
+use std::rc::Rc;
+use trace::{Op, PrepareOptions, Request, TraceError, TraceSequence, prepare};
+
+/// Trace and preparation.
+#[derive(Args, Debug)]
+pub struct TraceOptions {
+    /// Trace file; given several times, the files are one trace in that order.
+    #[arg(long = "trace", value_name = "TRACE")]
+    pub traces: Vec<PathBuf>,
+    #[command(flatten)]
+    pub(crate) reading: Reading,
+    /// Drop the 1 MiB segments that the trace does not touch and move the others together.
+    #[arg(long)]
+    pub compact: bool,
+    /// Replay up to so many writes.
+    #[arg(long, value_name = "WRITES")]
+    pub head: Option<u64>,
+    /// Leave out what is no write.
+    #[arg(long)]
+    pub writes_only: bool,
+    /// Round requests to 512-byte sectors instead of chunks.
+    #[arg(long)]
+    pub sectors: bool,
+}
+
+/// A prepared trace.
+pub struct Loaded {
+    /// Its requests.
+    pub requests: Vec<Request>,
+    /// The volume that they need.
+    pub footprint_bytes: u64,
+    /// Lines passed over.
+    pub bad_lines: u64,
+    /// What the files say of themselves if they are synthetic.
+    pub synthetic: Vec<String>,
+}
+
+/// A trace whose bad lines can still be counted when somebody else has taken it.
+struct Tallied {
+    sequence: TraceSequence,
+    bad_lines: Rc<Cell<u64>>,
+}
+
+impl Iterator for Tallied {
+    type Item = Result<Request, TraceError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let item = self.sequence.next();
+        self.bad_lines.set(self.sequence.skipped_count());
+        item
+    }
+}
+
+impl TraceOptions {
+    /// Reads and prepares the trace for chunks of this size.
+    pub fn load(&self, chunk_bytes: u64) -> Result<Loaded, Failure> {
+        if self.traces.is_empty() {
+            return Err(Failure::new("no trace is named; expected --trace FILE").with_exit(EXIT_MISUSED));
+        }
+        let options = PrepareOptions {
+            compact: self.compact,
+            dev_mode: self.reading.dev_mode(),
+            chunk_bytes: if self.sectors { 512 } else { chunk_bytes },
+            writes_only: self.writes_only,
+            write_limit: self.head,
+            ..PrepareOptions::default()
+        };
+        let bad_lines = Rc::new(Cell::new(0));
+        let open = || {
+            let sequence = TraceSequence::open(&self.traces, &self.reading.options())?;
+            Ok(Tallied { sequence, bad_lines: Rc::clone(&bad_lines) })
+        };
+        let mut prepared = prepare(open, &options)?;
+        let footprint_bytes = prepared.footprint_bytes();
+        let requests = prepared.by_ref().collect::<Result<Vec<_>, _>>()?;
+        if requests.is_empty() {
+            return Err(Failure::new(format!("{}: no requests to replay", self.traces[0].display())));
+        }
+        let synthetic = describe_labels(&self.traces, &self.reading.options())?;
+        Ok(Loaded { requests, footprint_bytes, bad_lines: bad_lines.get(), synthetic })
+    }
+}
+
+impl Loaded {
+    /// Refuses a volume that is too small.
+    pub fn check_footprint(&self, volume_bytes: u64) -> Result<(), Failure> {
+        if self.footprint_bytes <= volume_bytes {
+            return Ok(());
+        }
+        Err(Failure::new(format!(
+            "the trace needs a volume of {}, this one has {}; use --compact, or a larger array",
+            show_size(self.footprint_bytes),
+            show_size(volume_bytes)
+        )))
+    }
+
+    /// A hash of the prepared requests, for provenance: FNV-1a, 64 bits.
+    pub fn hash(&self) -> u64 {
+        let op = |op| match op {
+            Op::Read => 0,
+            Op::Write => 1,
+            Op::Flush => 2,
+            Op::Trim => 3,
+        };
+        let mut hash = 0xcbf2_9ce4_8422_2325_u64;
+        for request in &self.requests {
+            for word in [request.time_us, op(request.op), request.offset_bytes, request.length_bytes] {
+                for byte in word.to_le_bytes() {
+                    hash = (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+                }
+            }
+        }
+        hash
+    }
+}

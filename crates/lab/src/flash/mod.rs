@@ -1,0 +1,171 @@
+//! `flash`: one simulated SSD alone, as the papers ran DiskSim and FlashSim.
+
+pub mod config;
+mod picture;
+mod report;
+mod workload;
+
+use crate::Exit;
+use crate::failure::Failure;
+use crate::plot::options::PlotOptions;
+use crate::subject::fit::check_flash;
+use clap::{Args, Subcommand};
+use config::DeviceOptions;
+use flash::{Queue, Run, RunOptions, Ssd};
+use hdrhistogram::Histogram;
+use node::output;
+use report::Report;
+pub use report::config_json;
+use rustix::time::{ClockId, clock_gettime};
+use workload::{Replayed, Source};
+
+/// Pages written between looks at the progress.
+const SLICE_PAGES: u64 = 1 << 20;
+/// Longer latencies count as this: an hour.
+const LATENCY_NS_MAX: u64 = 3_600_000_000_000;
+
+/// Options of `flash`.
+#[derive(Args, Debug)]
+pub struct Arguments {
+    #[command(subcommand)]
+    command: FlashCommand,
+}
+
+#[derive(Subcommand, Debug)]
+enum FlashCommand {
+    /// Write to one SSD until it is in its steady state, then count.
+    Run(Box<RunArguments>),
+    /// List the presets.
+    Presets(PresetsArguments),
+}
+
+#[derive(Args, Debug)]
+struct PresetsArguments {
+    /// Print JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Args, Debug)]
+struct RunArguments {
+    /// What is written: uniform, zipf:THETA, or a trace file.
+    #[arg(long, value_parser = workload::parse_source, value_name = "uniform|zipf:THETA|TRACE")]
+    workload: Source,
+    #[command(flatten)]
+    device: DeviceOptions,
+    /// Share of the logical pages that is used; the others are never written.
+    #[arg(long, default_value_t = 1.0, value_name = "SHARE")]
+    utilization: f64,
+    /// Drive writes (of what is used) before counting, after one sequential fill.
+    #[arg(long, default_value_t = 3.0, value_name = "N")]
+    warmup: f64,
+    /// Drive writes counted.
+    #[arg(long, default_value_t = 3.0, value_name = "N")]
+    drive_writes: f64,
+    /// Share of the writes that are parity, uniform over the first part of the space.
+    #[arg(long, default_value_t = 0.0, value_name = "SHARE")]
+    parity_writes: f64,
+    /// That part.
+    #[arg(long, default_value_t = 0.142_857, value_name = "SHARE", requires = "parity_writes")]
+    parity_space: f64,
+    /// Requests under way, where service times are simulated.
+    #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=65_536))]
+    queue_depth: u32,
+    /// Same seed, same result.
+    #[arg(long, value_name = "N")]
+    seed: u64,
+    /// Recount everything from the arrays at the end: laws of conservation.
+    #[arg(long)]
+    check: bool,
+    #[command(flatten)]
+    plot: PlotOptions,
+    /// Print JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Runs `flash`.
+pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
+    match &arguments.command {
+        FlashCommand::Run(run) => simulate(run),
+        FlashCommand::Presets(presets) => {
+            output::line(report::presets(presets.json));
+            Ok(0)
+        }
+    }
+}
+
+/// Processor time of this thread so far.
+fn cpu_seconds() -> f64 {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
+}
+
+fn simulate(arguments: &RunArguments) -> Result<Exit, Failure> {
+    let config = arguments.device.config(arguments.seed)?;
+    if config.slc.is_some() && arguments.parity_writes == 0.0 {
+        return Err(Failure::new(
+            "--slc-cap: found no parity among the writes, which alone is written in SLC mode; add --parity-writes",
+        ));
+    }
+    let (plot, plotted) = (arguments.plot.target()?, picture::parts(&arguments.plot, &config)?);
+    check_flash(&config, 1, "--logical-size")?;
+    let mut ssd = Ssd::new(config)?;
+    let mut latencies =
+        Histogram::<u64>::new_with_bounds(1, LATENCY_NS_MAX, 3).expect("these bounds are valid");
+    let mut note = |latency_ns: u64| latencies.saturating_record(latency_ns.max(1));
+    let mut queue = Queue::new(arguments.queue_depth);
+    let measured = match &arguments.workload {
+        Source::Pattern(pattern) => random(arguments, *pattern, &mut ssd, &mut queue, &mut note)?,
+        Source::Trace(path) => {
+            if arguments.parity_writes != 0.0 || arguments.utilization != 1.0 {
+                return Err(Failure::new(
+                    "--parity-writes, --utilization: found beside a trace, expected with uniform or zipf only",
+                ));
+            }
+            let replayed = Replayed::load(path, &ssd)?;
+            replayed.run(arguments.warmup, arguments.drive_writes, &mut ssd, &mut queue, &mut note)?
+        }
+    };
+    if arguments.check {
+        ssd.check().map_err(|broken| Failure::new(format!("a law of conservation is broken: {broken}")))?;
+    }
+    let report = Report { arguments, ssd: &ssd, measured: &measured, latencies: &latencies };
+    if let Some(target) = plot {
+        target.write(&picture::figure(&plotted, &ssd, &latencies, arguments.plot.width()))?;
+    }
+    output::line(if arguments.json { format!("{:#}", report.json()) } else { report.text() });
+    Ok(0)
+}
+
+/// What the counted part of a run took.
+struct Measured {
+    cpu_seconds: f64,
+    virtual_ns: u64,
+}
+
+fn random(
+    arguments: &RunArguments,
+    pattern: flash::Pattern,
+    ssd: &mut Ssd,
+    queue: &mut Queue,
+    note: &mut impl FnMut(u64),
+) -> Result<Measured, Failure> {
+    let options = RunOptions {
+        pattern,
+        utilization: arguments.utilization,
+        warmup: arguments.warmup,
+        drive_writes: arguments.drive_writes,
+        parity_writes: arguments.parity_writes,
+        parity_space: arguments.parity_space,
+        seed: arguments.seed,
+    };
+    let mut run = Run::new(&options, ssd.logical_pages())?;
+    while !run.is_counting() && run.step(ssd, SLICE_PAGES, queue, &mut *note)? {}
+    let (cpu_before, time_before) = (cpu_seconds(), queue.now_ns());
+    while run.step(ssd, SLICE_PAGES, queue, &mut *note)? {}
+    Ok(Measured {
+        cpu_seconds: cpu_seconds() - cpu_before,
+        virtual_ns: queue.end_ns().saturating_sub(time_before),
+    })
+}

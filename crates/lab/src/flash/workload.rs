@@ -1,0 +1,128 @@
+//! What is written to the SSD: a random pattern, or a block trace.
+
+use super::{Measured, cpu_seconds};
+use crate::failure::Failure;
+use flash::{Pattern, Queue, Ssd, Tag};
+use std::path::{Path, PathBuf};
+use trace::{Op, ReadOptions, Request, TraceSequence};
+
+/// What `--workload` names.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Source {
+    /// Random pages.
+    Pattern(Pattern),
+    /// A trace file.
+    Trace(PathBuf),
+}
+
+/// `uniform`, `zipf:THETA`, or else a file.
+pub fn parse_source(text: &str) -> Result<Source, String> {
+    if text == "uniform" {
+        return Ok(Source::Pattern(Pattern::Uniform));
+    }
+    if let Some(theta) = text.strip_prefix("zipf:") {
+        let theta: f64 = theta
+            .parse()
+            .map_err(|_| format!("found theta {theta:?}, expected a number such as in zipf:0.99"))?;
+        return Ok(Source::Pattern(Pattern::Zipf(theta)));
+    }
+    Ok(Source::Trace(PathBuf::from(text)))
+}
+
+/// A trace, in pages of the SSD.
+pub struct Replayed {
+    requests: Vec<(Op, u64, u64)>,
+    pages_written: u64,
+}
+
+impl Replayed {
+    /// Reads a whole trace. Requests are rounded out to pages.
+    pub fn load(path: &Path, ssd: &Ssd) -> Result<Self, Failure> {
+        let (page_bytes, pages) = (u64::from(ssd.config().geometry.page_bytes), ssd.logical_pages());
+        let mut requests = Vec::new();
+        let mut pages_written = 0;
+        for request in TraceSequence::open(&[path.to_path_buf()], &ReadOptions::default())? {
+            let request: Request = request?;
+            let touched = request.chunks(page_bytes);
+            if touched.end > pages {
+                return Err(Failure::new(format!(
+                    "{}: found a request that ends at byte {}, expected all below {} (see --logical-size)",
+                    path.display(),
+                    request.end_bytes(),
+                    pages * page_bytes
+                )));
+            }
+            if request.op == Op::Write {
+                pages_written += touched.end - touched.start;
+            }
+            requests.push((request.op, touched.start, touched.end - touched.start));
+        }
+        if pages_written == 0 {
+            return Err(Failure::new(format!("{}: found no writes, expected some", path.display())));
+        }
+        Ok(Self { requests, pages_written })
+    }
+
+    /// Fills the SSD, replays the trace as often as the warm-up takes, and then as often as the count
+    /// takes; each at least to the end of the request that reaches it.
+    pub fn run(
+        &self,
+        warmup: f64,
+        drive_writes: f64,
+        ssd: &mut Ssd,
+        queue: &mut Queue,
+        note: &mut impl FnMut(u64),
+    ) -> Result<Measured, Failure> {
+        let pages = ssd.logical_pages();
+        for (name, value) in [("--warmup", warmup), ("--drive-writes", drive_writes)] {
+            if !(0.0..=1e6).contains(&value) {
+                return Err(Failure::new(format!("{name}: found {value}, expected 0 to 1000000")));
+            }
+        }
+        for page in 0..pages {
+            let now_ns = queue.enter();
+            queue.leave(ssd.write(page, 1, Tag::Data(0), now_ns)?);
+        }
+        // Neither negative nor beyond 2^64.
+        let share = |part: f64| (part * pages as f64).round() as u64;
+        let mut place = self.replay(0, share(warmup), ssd, queue, &mut |_| ())?;
+        ssd.reset_counters();
+        let (cpu_before, time_before) = (cpu_seconds(), queue.now_ns());
+        place = self.replay(place, share(drive_writes), ssd, queue, note)?;
+        debug_assert!(place < self.requests.len());
+        Ok(Measured {
+            cpu_seconds: cpu_seconds() - cpu_before,
+            virtual_ns: queue.end_ns().saturating_sub(time_before),
+        })
+    }
+
+    /// Replays from request `place` on until so many pages are written; where it stopped.
+    fn replay(
+        &self,
+        mut place: usize,
+        pages: u64,
+        ssd: &mut Ssd,
+        queue: &mut Queue,
+        note: &mut impl FnMut(u64),
+    ) -> Result<usize, Failure> {
+        let mut written = 0;
+        while written < pages {
+            let (op, page, count) = self.requests[place];
+            let now_ns = queue.enter();
+            let end_ns = match op {
+                Op::Write => {
+                    written += count;
+                    ssd.write(page, count, Tag::Data(0), now_ns)?
+                }
+                Op::Read => ssd.read(page, count, now_ns)?,
+                Op::Trim => ssd.trim(page, count, now_ns)?,
+                Op::Flush => ssd.flush(now_ns),
+            };
+            queue.leave(end_ns);
+            note(end_ns - now_ns);
+            place = (place + 1) % self.requests.len();
+        }
+        debug_assert!(self.pages_written > 0, "else it would not end");
+        Ok(place)
+    }
+}

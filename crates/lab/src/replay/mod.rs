@@ -1,0 +1,351 @@
+//! `replay`: a trace through an array, measured and verified.
+//!
+//! The array is made of the members named, of memory or null devices made for the run, or is somebody
+//! else's, reached over NBD. The trace is read and prepared first and lies in memory, so that
+//! reading it costs the replay nothing.
+
+mod report;
+
+use crate::Exit;
+use crate::drive::driver::{Driver, Pace};
+use crate::drive::load::{Loaded, TraceOptions};
+use crate::drive::phase::{bulk_bytes, fill_bytes, fill_requests, phase};
+use crate::drive::progress::Progress;
+use crate::drive::verify::{Initially, Verifier};
+use crate::failure::Failure;
+use crate::options::cache::CacheSizes;
+use crate::options::placement::ElasticChoices;
+use crate::outfile::OutFile;
+use crate::subject::array::{ArrayTarget, Payload};
+use crate::subject::build::{DeviceKind, build};
+use crate::subject::choices::{ArrayChoices, CommitEvery, parse_speed};
+use crate::subject::fit;
+use crate::subject::nbd::{NbdTarget, Uri};
+use crate::subject::target::Target;
+use crate::terms::Terms;
+use array::{EngineOptions, SyncPolicy};
+use clap::Args;
+use node::open;
+use node::output;
+use node::placement::{PlacementInfo, placement_info};
+use node::units::{parse_size, show_size};
+use report::Report;
+use serde_json::{Value, json};
+use std::path::PathBuf;
+
+/// Options of `replay`.
+#[derive(Args, Debug)]
+pub struct Arguments {
+    /// Members of the array, in any order.
+    #[arg(value_name = "MEMBER")]
+    members: Vec<PathBuf>,
+    #[command(flatten)]
+    trace: TraceOptions,
+    /// Make an array of such devices for the run, instead of naming members.
+    #[arg(long, value_enum, conflicts_with_all = ["members", "nbd"])]
+    device: Option<DeviceKind>,
+    /// Replay through an NBD export: nbd+unix:///EXPORT?socket=PATH, nbd://HOST:PORT/EXPORT, unix:PATH or
+    /// tcp:HOST:PORT.
+    #[arg(long, value_name = "URI", conflicts_with = "members")]
+    nbd: Option<Uri>,
+    #[command(flatten)]
+    array: ArrayChoices,
+    /// Log devices of the array made: auto (as many as the scheme needs) or their number.
+    #[arg(long, default_value = "auto", value_parser = parse_log_devices, value_name = "COUNT")]
+    log_devices: LogDevices,
+    /// Bytes of a chunk, to which requests are rounded; the array's own if members are named.
+    #[arg(long, value_parser = parse_size, value_name = "SIZE")]
+    chunk_size: Option<u64>,
+    /// Write the whole footprint of the trace first, in full stripes, so that every write of the trace is
+    /// an update.
+    #[arg(long)]
+    fill: bool,
+    /// Requests in flight at most.
+    #[arg(long, default_value = "32", value_parser = clap::value_parser!(u32).range(1..=4096))]
+    queue_depth: u32,
+    /// Send requests at the times of the trace; latency counts from there. Otherwise they are sent as fast
+    /// as they end, and with a made array of the schemes elastic and was, whose chunks wait for a time, the
+    /// times of the trace count for that.
+    #[arg(long)]
+    timed: bool,
+    /// Times faster than recorded.
+    #[arg(long, default_value = "1", requires = "timed", value_parser = parse_speed)]
+    speed: f64,
+    /// Let every sector say which write it is of; check every read, and everything at the end.
+    #[arg(long)]
+    verify: bool,
+    /// Seed of the payload, and of the placement of elastic schemes.
+    #[arg(long, default_value = "1")]
+    seed: u64,
+    /// Print JSON, or write it to a file beside the table.
+    #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "-", value_name = "FILE")]
+    json: Option<PathBuf>,
+}
+
+// Aliases, because the command line treats a bare `Option` as an option without a default.
+/// Log devices asked for; `None` is as many as the scheme needs.
+type LogDevices = Option<usize>;
+fn parse_log_devices(text: &str) -> Result<LogDevices, String> {
+    match text {
+        "auto" => Ok(None),
+        number => number.parse().map(Some).map_err(|_| format!("found {text:?}, expected auto or a number")),
+    }
+}
+
+/// Runs `replay`.
+pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
+    if let Some(path) = arguments.json.as_ref().filter(|path| path.as_os_str() != "-") {
+        OutFile::new("--json", path)?;
+    }
+    if let Some(devices) = arguments.device {
+        return run_made(arguments, devices);
+    }
+    if let Some(uri) = &arguments.nbd {
+        let cache = arguments.array.cache != CacheSizes::default();
+        let elastic = arguments.array.elastic != ElasticChoices::default();
+        if arguments.array.commit_every != CommitEvery::Never || arguments.array.sync || cache || elastic {
+            return Err(Failure::new(
+                "--commit-every, --sync, the cache, placement and garbage collection are the server's affair; leave them out with --nbd",
+            ));
+        }
+        refuse_unit(arguments)?;
+        let chunk_bytes = arguments.chunk_size.unwrap_or(4096);
+        let loaded = arguments.trace.load(chunk_bytes)?;
+        let target = NbdTarget::connect(uri)?;
+        return replay(arguments, Box::new(target), chunk_bytes, loaded, Initially::Unknown);
+    }
+    if arguments.members.is_empty() {
+        return Err(Failure::new(
+            "name the members of an array, or --device memory, --device null or --nbd URI",
+        ));
+    }
+    let found = open::discover(&arguments.members)?;
+    let scheme = found.superblock().config.scheme;
+    arguments.array.cache.check(scheme)?;
+    arguments.array.elastic.check(scheme)?;
+    arguments.array.consistency.check_any(&[scheme])?;
+    let made_with = found.superblock().config.consistency;
+    if arguments.array.consistency.or(made_with) != made_with {
+        return Err(Failure::new(format!("--consistency: the array was made with {made_with}")));
+    }
+    arguments.array.commit_every.check(scheme)?;
+    refuse_unit(arguments)?;
+    let chunk_bytes = found.superblock().config.geometry.chunk_bytes() as u64;
+    if arguments.chunk_size.is_some_and(|bytes| bytes != chunk_bytes) {
+        return Err(Failure::new(format!(
+            "the array has chunks of {}; leave --chunk-size out",
+            show_size(chunk_bytes)
+        )));
+    }
+    let loaded = arguments.trace.load(chunk_bytes)?;
+    loaded.check_footprint(found.superblock().config.volume_bytes())?;
+    let assembled = open::assemble(&arguments.members, engine_options(arguments))?;
+    let target = ArrayTarget::new(assembled.array, Payload::Any);
+    replay(arguments, Box::new(target), chunk_bytes, loaded, Initially::Unknown)
+}
+
+/// Units have the size that the array was made with.
+fn refuse_unit(arguments: &Arguments) -> Result<(), Failure> {
+    match arguments.array.unit.gc_unit {
+        Some(rows) => Err(Failure::new(format!(
+            "--gc-unit {rows}: only an array that is made for the run can have other units; use --device, or leave it out"
+        ))),
+        None => Ok(()),
+    }
+}
+
+/// Replays against an array made for the run.
+fn run_made(arguments: &Arguments, devices: DeviceKind) -> Result<Exit, Failure> {
+    if arguments.verify && devices == DeviceKind::Null {
+        return Err(Failure::new("null devices keep nothing that could be verified; use --device memory"));
+    }
+    let scheme = arguments.array.scheme;
+    arguments.array.check()?;
+    let chunk_bytes = arguments.chunk_size.unwrap_or(4096);
+    let needed = arguments.array.log_count();
+    if let Some(given) = arguments.log_devices.filter(|&given| given != needed) {
+        return Err(Failure::new(format!(
+            "--log-devices {given}: scheme {scheme} with {} parities takes {needed}",
+            arguments.array.geometry.parity_count
+        )));
+    }
+    let kind = arguments.array.kind(chunk_bytes)?;
+    let options = engine_options(arguments);
+    let loaded = arguments.trace.load(chunk_bytes)?;
+    let sized = match arguments.array.device_size {
+        None => fit::fit(&kind, devices, &loaded.requests, options.sync, loaded.footprint_bytes)?,
+        Some(bytes) if scheme.is_elastic() => {
+            fit::given_elastic(&kind, loaded.footprint_bytes, bytes, options.scheme.gc_threshold)?
+        }
+        Some(bytes) => fit::given(&kind, loaded.footprint_bytes, bytes)?,
+    };
+    // Devices in memory hold what is written, which was looked at when they were sized.
+    fit::check_made(&sized.config, &options, 0, "trace (--compact, --head), or larger chunks")?;
+    let array = build(devices, &sized, options)?;
+    let payload = match devices {
+        DeviceKind::Memory => Payload::Any,
+        DeviceKind::Null => Payload::Zeros,
+    };
+    replay(arguments, Box::new(ArrayTarget::new(array, payload)), chunk_bytes, loaded, Initially::Zeros)
+}
+
+fn engine_options(arguments: &Arguments) -> EngineOptions {
+    let mut options = EngineOptions::default();
+    options.commit.idle_ns = None;
+    options.commit.every_requests = None;
+    if arguments.array.sync {
+        options.sync = SyncPolicy::Always;
+    }
+    // A long request shall not be cut into several log stripes more than it must.
+    options.batch_max = 1 << 14;
+    arguments.array.elastic.apply(arguments.array.cache.apply(options), arguments.seed)
+}
+
+fn replay(
+    arguments: &Arguments,
+    mut target: Box<dyn Target>,
+    chunk_bytes: u64,
+    loaded: Loaded,
+    initially: Initially,
+) -> Result<Exit, Failure> {
+    loaded.check_footprint(target.volume_bytes())?;
+    let covered = fill_bytes(&*target, loaded.footprint_bytes);
+    let full_pace = if simulates_time(arguments, &*target) { Pace::Simulated } else { Pace::Full };
+    let config = config_json(arguments, &*target, chunk_bytes, &loaded, full_pace);
+    let main_count = target.config().map_or(0, |config| config.geometry.device_count());
+    let bulk = bulk_bytes(&*target, chunk_bytes);
+    let verifier = arguments.verify.then(|| Verifier::new(covered, arguments.seed, initially));
+    let mut driver = Driver::new(&mut *target, arguments.queue_depth as usize, chunk_bytes, verifier);
+    let fill = if arguments.fill {
+        let writes = fill_requests(covered, bulk)?;
+        let mut progress = Progress::new("fill", covered.div_ceil(bulk));
+        Some(phase(&mut driver, writes, full_pace, CommitEvery::Never, &mut progress)?)
+    } else {
+        None
+    };
+    let pace = if arguments.timed { Pace::Timed { speed: arguments.speed } } else { full_pace };
+    let mut progress = Progress::new("replay", loaded.requests.len() as u64);
+    let replay = phase(
+        &mut driver,
+        loaded.requests.iter().copied(),
+        pace,
+        arguments.array.commit_every,
+        &mut progress,
+    )?;
+    drop(progress);
+    driver.read_back(bulk, &mut Progress::new("verify", 0))?;
+    let verified = driver.verifier().map(Verifier::checked);
+    let memory = target.memory();
+    target.stop()?;
+    let scheme_options = engine_options(arguments).scheme;
+    let placement = target.config().and_then(|config| placement_info(&scheme_options, config));
+    let report = Report {
+        config,
+        terms: terms(arguments, &*target),
+        placement: json!(placement),
+        placement_line: placement.as_ref().map(PlacementInfo::line),
+        memory,
+        seed: arguments.seed,
+        chunk_bytes,
+        main_count,
+        fill,
+        replay,
+        verified,
+        bad_lines: loaded.bad_lines,
+        synthetic: loaded.synthetic,
+    };
+    print(arguments, &report)?;
+    match verified.and_then(|checked| checked.first.map(|first| (checked.mismatches, first))) {
+        Some((count, first)) => {
+            Err(Failure::new(format!("{count} sectors hold something else; the first: {first}")))
+        }
+        None => Ok(0),
+    }
+}
+
+/// Whether the clock of the array shows the times of the trace: chunks of elastic schemes wait for
+/// each other for a time, which says little while a trace is replayed as fast as it goes. Real devices need
+/// a real clock.
+fn simulates_time(arguments: &Arguments, target: &dyn Target) -> bool {
+    let is_elastic = target.config().is_some_and(|config| config.scheme.is_elastic());
+    is_elastic && arguments.device.is_some() && !arguments.timed
+}
+
+/// That writes are acknowledged from memory, if they are and that is known.
+fn terms(arguments: &Arguments, target: &dyn Target) -> Option<String> {
+    let scheme = target.config()?.scheme;
+    let cached = scheme.has_cache() && arguments.array.cache != CacheSizes::default();
+    let mut terms = Terms::default();
+    terms.add(scheme.name(), !arguments.array.sync && (scheme.is_elastic() || cached));
+    terms.line("").map(|line| {
+        format!("{line}; raid, parity-log and eplog without a cache acknowledge what the devices have, as does --sync")
+    })
+}
+
+fn print(arguments: &Arguments, report: &Report) -> Result<(), Failure> {
+    match &arguments.json {
+        Some(path) if path.as_os_str() == "-" => output::line(format_args!("{:#}", report.to_json())),
+        Some(path) => {
+            let file = OutFile::new("--json", path)?;
+            let quiet = file.is_stdout();
+            file.write_bytes(format!("{:#}\n", report.to_json()).as_bytes())?;
+            if !quiet {
+                output::print(report.to_text());
+            }
+        }
+        None => output::print(report.to_text()),
+    }
+    Ok(())
+}
+
+fn config_json(
+    arguments: &Arguments,
+    target: &dyn Target,
+    chunk_bytes: u64,
+    loaded: &Loaded,
+    full_pace: Pace,
+) -> Value {
+    let array = target.config().map(|config| {
+        json!({
+            "scheme": config.scheme.to_string(),
+            "geometry": format!("{}+{}", config.geometry.data_count(), config.geometry.parity_count()),
+            "log_devices": config.log_count,
+            "code": config.code.to_string(),
+            "consistency": config.consistency.to_string(),
+            "stripes": config.stripe_count,
+            "chunks_per_device": config.chunks_per_device,
+            "log_blocks": config.log_blocks,
+            "unit_rows": config.unit_rows,
+        })
+    });
+    let kind = match (arguments.device, &arguments.nbd) {
+        (Some(devices), _) => devices.to_string(),
+        (None, Some(_)) => "nbd".to_owned(),
+        (None, None) => "members".to_owned(),
+    };
+    json!({
+        "traces": arguments.trace.traces,
+        "target": kind,
+        "array": array,
+        "chunk_bytes": chunk_bytes,
+        "volume_bytes": target.volume_bytes(),
+        "footprint_bytes": loaded.footprint_bytes,
+        "compact": arguments.trace.compact,
+        "fill": arguments.fill,
+        "head_writes": arguments.trace.head,
+        "writes_only": arguments.trace.writes_only,
+        "sectors": arguments.trace.sectors,
+        "queue_depth": arguments.queue_depth,
+        "timed_speed": arguments.timed.then_some(arguments.speed),
+        "clock": match full_pace {
+            Pace::Simulated if loaded.requests.iter().all(|request| request.time_us == 0) => "still",
+            Pace::Simulated => "trace",
+            Pace::Full | Pace::Timed { .. } => "wall",
+        },
+        "verify": arguments.verify,
+        "commit_every": arguments.array.commit_every.json(),
+        "sync": arguments.array.sync,
+        "cache_stripes": arguments.array.cache.cache_stripes,
+        "cache_slots": arguments.array.cache.cache_slots,
+    })
+}

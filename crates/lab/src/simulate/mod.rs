@@ -1,0 +1,287 @@
+//! `simulate`: a trace through the engine as it ships, over simulated SSDs and log devices, in virtual time.
+//!
+//! Nothing is kept of content, and no time passes but that of the devices: the engine's own work is free.
+//! One run, several schemes side by side (`--compare`), or a grid (`--sweep`), each cell of which is a run
+//! of its own.
+
+mod figures;
+mod grid;
+mod outcome;
+mod picture;
+mod rig;
+mod store;
+mod sweep;
+
+use crate::Exit;
+use crate::drive::load::TraceOptions;
+use crate::failure::Failure;
+use crate::flash::config::{Choices, DeviceOptions, Streams, parse_cap, parse_gc};
+use crate::options::cache::CacheSizes;
+use crate::options::placement::ElasticChoices;
+use crate::plot::options::PlotOptions;
+use crate::subject::choices::{ArrayChoices, parse_speed};
+use crate::terms::Terms;
+use array::{Content, EngineOptions, SyncPolicy};
+use clap::Args;
+use flash::{DeviceConfig, GcPolicy, SlcCap, SsdConfig, presets};
+use format::SchemeKind;
+use node::output;
+use node::units::parse_size;
+use placement::{HotnessKind, PlacementKind};
+use std::path::PathBuf;
+
+/// Buffers for requests: so many that none waits for one. Nobody touches their content, so they take no
+/// memory. Not for elastic schemes, whose chunks wait in them: there they are a write cache, and how large
+/// it is counts.
+const POOL_BYTES: u64 = 1 << 30;
+
+/// Options of `simulate`.
+#[derive(Args, Debug)]
+pub struct Arguments {
+    #[command(flatten)]
+    trace: TraceOptions,
+    #[command(flatten)]
+    array: ArrayChoices,
+    /// Bytes of a chunk, to which requests are rounded; a multiple of the SSD's page.
+    #[arg(long, value_parser = parse_size, default_value = "4KiB", value_name = "SIZE")]
+    chunk_size: u64,
+    /// Preset of the SSDs; `flash presets` lists them.
+    #[arg(long, default_value = "eplog-disksim", value_name = "PRESET")]
+    ssd: String,
+    /// Bytes that each SSD shows its host, instead of the preset's; the spare factor stays.
+    #[arg(long, value_parser = parse_size, value_name = "SIZE")]
+    ssd_size: Option<u64>,
+    /// Victim of the SSDs' own GC: greedy, cost-benefit, fifo or d-choices:D.
+    #[arg(long, value_parser = parse_gc, value_name = "POLICY")]
+    ssd_gc: Option<GcPolicy>,
+    /// Preset of the log devices.
+    #[arg(long, default_value = "seagate-st1000dm003", value_name = "PRESET")]
+    log_device: String,
+    /// Leave service times away: the SSDs and log devices complete everything at once and only count.
+    #[arg(long)]
+    untimed: bool,
+    /// Which streams the SSDs keep apart.
+    #[arg(long, value_enum, value_name = "WHICH")]
+    streams: Option<Streams>,
+    /// Streams that an SSD has.
+    #[arg(long, value_name = "N")]
+    stream_limit: Option<u8>,
+    /// Classes into which an SSD sorts parity by how long it lives (with --streams class or all).
+    #[arg(long, value_name = "N")]
+    parity_classes: Option<u8>,
+    /// Write parity in SLC mode: the most of the over-provisioned space that may go into it, 0 to 1, or
+    /// dynamic, or dynamic:SLACK.
+    #[arg(long, value_parser = parse_cap, value_name = "CAP")]
+    slc_cap: Option<SlcCap>,
+    /// Wear of a page in MLC mode in relation to one in SLC mode.
+    #[arg(long, default_value_t = 2.5, value_name = "R")]
+    stress_ratio: f64,
+    /// Write every page of the SSDs once before the array is made, so that they are as full as a simulator
+    /// of the papers.
+    #[arg(long)]
+    prefill: bool,
+    /// Share of the SSD's pages, from the first, that --prefill writes.
+    #[arg(long, default_value_t = 1.0, requires = "prefill", value_name = "SHARE")]
+    utilization: f64,
+    /// Write the whole footprint of the trace through the array first, in full stripes, so that every write
+    /// of the trace is an update.
+    #[arg(long)]
+    fill: bool,
+    /// Requests in flight at most [32; with --timed 4096].
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=65_536), value_name = "N")]
+    queue_depth: Option<u32>,
+    /// Send requests at the times of the trace (open loop); latency counts from there. Otherwise the next
+    /// one is sent when one ends (closed loop).
+    #[arg(long)]
+    timed: bool,
+    /// Times faster than recorded.
+    #[arg(long, default_value = "1", requires = "timed", value_parser = parse_speed)]
+    speed: f64,
+    /// Memory for buffers [1GiB; with the schemes elastic and was 64MiB]. What these write in groups waits
+    /// there, and what is acknowledged faster than the SSDs take it.
+    #[arg(long, value_parser = parse_size, value_name = "SIZE")]
+    buffers: Option<u64>,
+    /// Same seed, same result.
+    #[arg(long, default_value = "1", value_name = "N")]
+    seed: u64,
+    /// Recount the SSDs' pages and erases at the end: laws of conservation.
+    #[arg(long)]
+    check: bool,
+    /// Run these schemes side by side, such as raid,parity-log,eplog.
+    #[arg(long, value_delimiter = ',', value_name = "SCHEMES")]
+    compare: Vec<SchemeKind>,
+    /// Scheme whose lifespan counts as 1 beside the others'; the first one compared if not given.
+    #[arg(long, value_name = "SCHEME")]
+    baseline: Option<SchemeKind>,
+    /// Run for each of these values of an option, such as queue-depth=1,8,32; several make a grid.
+    #[arg(long, value_parser = grid::parse_axis, value_name = "OPTION=A,B,C")]
+    sweep: Vec<grid::Axis>,
+    /// Folder for results.csv and a JSON file per cell; cells that are there from this build of the program
+    /// are not run again.
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// Run a part of the cells only, such as 1/4, 2/4 and so on on four machines; without it afterwards, in
+    /// a folder with the files of all, nothing is run again and results.csv has every cell.
+    #[arg(long, requires = "out", conflicts_with = "plot", value_name = "I/N")]
+    shard: Option<store::Shard>,
+    /// Cells that run side by side [all processors].
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=1024), value_name = "N")]
+    jobs: Option<u32>,
+    #[command(flatten)]
+    plot: PlotOptions,
+    /// Print JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Runs `simulate`.
+pub fn run(arguments: &mut Arguments) -> Result<Exit, Failure> {
+    arguments.name_traces();
+    let alone = arguments.compare.is_empty() && arguments.sweep.is_empty();
+    if alone && arguments.out.is_none() && !arguments.plot.wanted() {
+        arguments.array.check()?;
+        let loaded = arguments.trace.load(arguments.chunk_size)?;
+        let outcome = rig::simulate(arguments, &loaded, rig::Shown::Progress)?;
+        if arguments.json {
+            output::line(format_args!("{:#}", outcome.to_json()));
+        } else {
+            output::print(outcome.to_text());
+        }
+        return Ok(0);
+    }
+    sweep::run(arguments)
+}
+
+impl Arguments {
+    /// Puts the seed into names of traces that ask for it.
+    fn name_traces(&mut self) {
+        let seed = self.seed.to_string();
+        for path in &mut self.trace.traces {
+            if let Some(name) = path.to_str().filter(|name| name.contains("{seed}")) {
+                *path = PathBuf::from(name.replace("{seed}", &seed));
+            }
+        }
+    }
+
+    /// Whether anything depends on the seed: half of GLRU's tests, and victims drawn by lot.
+    fn has_chance(&self) -> bool {
+        let drawn = matches!(self.ssd_gc, Some(GcPolicy::DChoices(_)));
+        let was = self.array.scheme.is_elastic()
+            && self.array.elastic.used_placement(self.array.scheme) == PlacementKind::Was;
+        drawn || (was && self.array.elastic.hotness != Some(HotnessKind::Hca))
+    }
+
+    /// That writes are acknowledged from memory, if they are.
+    fn terms(&self) -> Option<String> {
+        let mut terms = Terms::default();
+        terms.add(self.array.scheme.name(), self.answers_from_memory());
+        terms.line("")
+    }
+
+    /// Whether a write is acknowledged before a device has it.
+    fn answers_from_memory(&self) -> bool {
+        let cached = self.array.scheme.has_cache() && self.array.cache != CacheSizes::default();
+        !self.array.sync && (self.array.scheme.is_elastic() || cached)
+    }
+
+    fn depth(&self) -> u32 {
+        self.queue_depth.unwrap_or(if self.timed { 4096 } else { 32 })
+    }
+
+    /// The engine; options that mean nothing to the scheme are left out, so that schemes can be compared.
+    fn engine_options(&self) -> EngineOptions {
+        let mut options = EngineOptions { content: Content::Meaningless, ..EngineOptions::default() };
+        if !self.array.scheme.is_elastic() {
+            options.pool_bytes = POOL_BYTES;
+            // A long request shall not be cut into several log stripes more than it must.
+            options.batch_max = 1 << 14;
+        }
+        if let Some(bytes) = self.buffers {
+            options.pool_bytes = bytes;
+        }
+        options.commit.idle_ns = None;
+        if self.array.sync {
+            options.sync = SyncPolicy::Always;
+        }
+        if self.array.cache.check(self.array.scheme).is_ok() {
+            options = self.array.cache.apply(options);
+        }
+        let elastic = if self.array.elastic.check(self.array.scheme).is_ok() {
+            self.array.elastic
+        } else {
+            ElasticChoices::default()
+        };
+        elastic.apply(options, self.seed)
+    }
+
+    /// The SSDs.
+    fn ssd_config(&self) -> Result<DeviceConfig, Failure> {
+        let choices = Choices {
+            logical_size: self.ssd_size,
+            gc: self.ssd_gc,
+            streams: self.streams,
+            stream_limit: self.stream_limit,
+            parity_classes: self.parity_classes,
+            slc_cap: self.slc_cap,
+            stress_ratio: self.stress_ratio,
+        };
+        let config = match preset("--ssd", &self.ssd)? {
+            DeviceConfig::Ssd(_) => {
+                let config = DeviceOptions::chosen(&self.ssd, &choices)
+                    .config(self.seed)
+                    .map_err(|failure| Failure::new(format!("--ssd {}: {failure}", self.ssd)))?;
+                let timing = config.timing.filter(|_| !self.untimed);
+                DeviceConfig::Ssd(Box::new(SsdConfig { timing, ..config }))
+            }
+            known @ (DeviceConfig::Hdd(_) | DeviceConfig::BlackBox(_)) => {
+                let inside = self.ssd_size.is_some()
+                    || self.ssd_gc.is_some()
+                    || self.streams.is_some()
+                    || self.slc_cap.is_some()
+                    || self.prefill;
+                if inside || self.untimed {
+                    return Err(Failure::new(format!(
+                        "--ssd {}: of this drive only bandwidths are known; leave options of its flash out, or take another",
+                        self.ssd
+                    )));
+                }
+                known
+            }
+        };
+        let page_bytes = match &config {
+            DeviceConfig::Ssd(config) => config.geometry.page_bytes,
+            DeviceConfig::Hdd(options) => options.page_bytes,
+            DeviceConfig::BlackBox(options) => options.rates.page_bytes,
+        };
+        if !self.chunk_size.is_multiple_of(u64::from(page_bytes)) {
+            return Err(Failure::new(format!(
+                "--chunk-size: found {} bytes, expected a multiple of the {page_bytes} bytes of a page of {}",
+                self.chunk_size, self.ssd
+            )));
+        }
+        Ok(config)
+    }
+
+    /// The log devices; those without service times are SSDs that only count.
+    fn log_config(&self) -> Result<DeviceConfig, Failure> {
+        Ok(match preset("--log-device", &self.log_device)? {
+            DeviceConfig::Ssd(config) => {
+                let timing = config.timing.filter(|_| !self.untimed);
+                DeviceConfig::Ssd(Box::new(SsdConfig { timing, ..*config }))
+            }
+            DeviceConfig::Hdd(options) if self.untimed => DeviceConfig::Hdd(flash::HddOptions {
+                // As fast as a simulated disk can be: a page takes four nanoseconds.
+                sequential: [1e12; 2],
+                random: [1e12; 2],
+                ..options
+            }),
+            known @ (DeviceConfig::Hdd(_) | DeviceConfig::BlackBox(_)) => known,
+        })
+    }
+}
+
+fn preset(option: &str, name: &str) -> Result<DeviceConfig, Failure> {
+    presets::by_name(name).ok_or_else(|| {
+        Failure::new(format!("{option}: found {name:?}, expected one of {}", presets::NAMES.join(", ")))
+    })
+}

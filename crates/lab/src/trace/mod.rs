@@ -1,0 +1,273 @@
+//! `trace`: what is in a block trace, other forms of it, and synthetic ones.
+
+mod generate;
+mod synthetic;
+
+use crate::Exit;
+use crate::failure::Failure;
+use crate::outfile::OutFile;
+use clap::{Args, Subcommand, ValueEnum};
+use node::output;
+use node::units::parse_size;
+use serde_json::{Value, json};
+use std::fmt::Display;
+use std::path::{Path, PathBuf};
+use trace::{
+    Compression, DevMode, Format, Label, OutputFormat, ReadOptions, SkipPolicy, Stats, StatsCollector,
+    StatsOptions, TraceReader, TraceSequence, TraceWriter, WriteSummary, compare, convert,
+};
+
+/// Options of `trace`.
+#[derive(Args, Debug)]
+pub struct Arguments {
+    #[command(subcommand)]
+    command: TraceCommand,
+}
+
+#[derive(Subcommand, Debug)]
+enum TraceCommand {
+    /// Count what the papers print of a trace: writes, sizes, randomness, working set, update ratio.
+    Info(InfoArguments),
+    /// Write a trace in another format; `.zst` and `.gz` are compressed.
+    Convert(ConvertArguments),
+    /// Write a synthetic trace: the WAS paper's own, a stand-in for one of the papers' traces, Zipf or
+    /// uniform.
+    Generate(generate::Arguments),
+}
+
+/// How trace files are read: shared with `replay`.
+#[derive(Args, Debug, Clone)]
+pub struct Reading {
+    /// Format of the trace: csv, spc, msr, fiu, blkparse or fio; detected if not given.
+    #[arg(long, value_parser = parse_format)]
+    format: Option<Format>,
+    /// Count lines that are not understood and pass over them, instead of stopping at the first.
+    #[arg(long)]
+    skip_bad_lines: bool,
+    /// What to make of several devices in a trace.
+    #[arg(long, value_enum, default_value = "concatenate")]
+    dev_mode: DevModeName,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+enum DevModeName {
+    /// One address space after the other.
+    Concatenate,
+    /// All share one address space.
+    Ignore,
+}
+
+fn parse_format(text: &str) -> Result<Format, String> {
+    match text {
+        "common" => Ok(Format::Common),
+        name => name.parse().map_err(|error| format!("{error}")),
+    }
+}
+
+fn parse_output_format(text: &str) -> Result<OutputFormat, String> {
+    match text {
+        "common" => Ok(OutputFormat::Common),
+        name => name.parse().map_err(|error| format!("{error}")),
+    }
+}
+
+impl Reading {
+    /// The reader's options.
+    pub fn options(&self) -> ReadOptions {
+        let skip_bad_lines =
+            if self.skip_bad_lines { SkipPolicy::Skip { limit: u64::MAX } } else { SkipPolicy::Fail };
+        ReadOptions { format: self.format, skip_bad_lines, ..ReadOptions::default() }
+    }
+
+    /// What to make of devices.
+    pub fn dev_mode(&self) -> DevMode {
+        match self.dev_mode {
+            DevModeName::Concatenate => DevMode::Concatenate,
+            DevModeName::Ignore => DevMode::Ignore,
+        }
+    }
+}
+
+#[derive(Args, Debug)]
+struct InfoArguments {
+    /// Trace files, read as one trace in this order.
+    #[arg(required = true, value_name = "TRACE")]
+    traces: Vec<PathBuf>,
+    #[command(flatten)]
+    reading: Reading,
+    /// Bytes of the chunk to count with.
+    #[arg(long, value_parser = parse_size, default_value = "4KiB", value_name = "SIZE")]
+    chunk_size: u64,
+    /// Print JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Args, Debug)]
+struct ConvertArguments {
+    /// Trace files, read as one trace in this order, and last the file to write.
+    #[arg(required = true, num_args = 2.., value_names = ["TRACE", "OUT"])]
+    paths: Vec<PathBuf>,
+    #[command(flatten)]
+    reading: Reading,
+    /// Format to write: common (or csv), spc, msr or fio.
+    #[arg(long, value_parser = parse_output_format, default_value = "common")]
+    to: OutputFormat,
+    /// Overwrite the output.
+    #[arg(long)]
+    force: bool,
+}
+
+/// Runs `trace`.
+pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
+    match &arguments.command {
+        TraceCommand::Info(info) => run_info(info),
+        TraceCommand::Convert(convert) => run_convert(convert),
+        TraceCommand::Generate(generate) => generate::run(generate),
+    }
+}
+
+fn run_info(arguments: &InfoArguments) -> Result<Exit, Failure> {
+    let options = arguments.reading.options();
+    // A pipe can be opened once only.
+    let format = match arguments.traces.first() {
+        Some(first) if first.is_file() => Some(TraceReader::open(first, &options)?.format()),
+        Some(_) | None => arguments.reading.format,
+    };
+    let mut requests = TraceSequence::open(&arguments.traces, &options)?;
+    let dev_mode = arguments.reading.dev_mode();
+    let mut collector = StatsCollector::new(StatsOptions { chunk_bytes: arguments.chunk_size, dev_mode })?;
+    for request in &mut requests {
+        collector.add(&request?)?;
+    }
+    let labels = labels(&arguments.traces, &options)?;
+    // Of several files joined no figures are published.
+    let (stats, comparisons) = match &labels[..] {
+        [label] if arguments.traces.len() == 1 => compare(label, collector),
+        _ => (collector.finish(), None),
+    };
+    if arguments.json {
+        let mut json = stats_json(arguments, format, requests.skipped_count(), &stats);
+        json["synthetic"] = synthetic::labels_json(&labels, comparisons.as_deref());
+        output::line(format_args!("{json:#}"));
+    } else {
+        output::line(format_args!("format         {}", format.map_or("detected in a pipe", Format::name)));
+        output::line(stats);
+        if requests.skipped_count() > 0 {
+            output::line(format_args!("bad lines      {} passed over", requests.skipped_count()));
+        }
+        output::print(synthetic::labels_text(&labels, comparisons.as_deref()));
+    }
+    Ok(0)
+}
+
+/// One line for each label that says that a trace is synthetic; for the results of a replay.
+pub fn describe_labels(traces: &[PathBuf], options: &ReadOptions) -> Result<Vec<String>, Failure> {
+    Ok(labels(traces, options)?.iter().map(synthetic::describe).collect())
+}
+
+/// What the files say of themselves if they are synthetic. Pipes, which can be read once only, are not asked.
+fn labels(traces: &[PathBuf], options: &ReadOptions) -> Result<Vec<Label>, Failure> {
+    let mut labels = Vec::new();
+    for path in traces.iter().filter(|path| path.is_file()) {
+        labels.extend_from_slice(TraceReader::open(path, options)?.labels());
+    }
+    Ok(labels)
+}
+
+fn stats_json(arguments: &InfoArguments, format: Option<Format>, skipped: u64, stats: &Stats) -> Value {
+    json!({
+        "files": arguments.traces,
+        "format": format.map(Format::name),
+        "bad_lines_skipped": skipped,
+        "chunk_bytes": stats.chunk_bytes,
+        "requests": stats.request_count,
+        "reads": stats.read_count,
+        "writes": stats.write_count,
+        "flushes": stats.flush_count,
+        "trims": stats.trim_count,
+        "read_bytes": stats.read_bytes,
+        "write_bytes": stats.write_bytes,
+        "write_percent": stats.write_percent(),
+        "write_kib_mean": stats.write_kib_mean(),
+        "transfer_bytes_mean": stats.transfer_bytes_mean(),
+        "random_writes": stats.random_write_count,
+        "random_percent": stats.random_percent(),
+        "chunk_writes": stats.chunk_write_count,
+        "unique_chunks": stats.unique_chunk_count,
+        "update_ratio": stats.update_ratio(),
+        "top_fifth_writes": stats.top_fifth_write_count,
+        "top_fifth_percent": stats.top_fifth_percent(),
+        "working_set_gib": stats.working_set_gib(),
+        "segments_written": stats.segment_written_count,
+        "segments_touched": stats.segment_touched_count,
+        "footprint_gib": stats.footprint_gib(),
+        "duration_us": stats.duration_us,
+    })
+}
+
+fn run_convert(arguments: &ConvertArguments) -> Result<Exit, Failure> {
+    let Some((out, traces)) = arguments.paths.split_last() else {
+        return Err(Failure::new("name the trace and the file to write"));
+    };
+    let options = arguments.reading.options();
+    let labels = labels(traces, &options)?;
+    let mut requests = TraceSequence::open(traces, &options)?;
+    let mut labelled = true;
+    let (summary, said) = write_whole(out, arguments.to, arguments.force, |mut writer| {
+        labelled = labels.iter().all(|label| writer.label(label, ""));
+        Ok(convert(&mut requests, writer)?)
+    })?;
+    said.line(format_args!(
+        "{}: {} requests written, {} left out",
+        out.display(),
+        summary.written_count,
+        summary.left_out_count
+    ));
+    if requests.skipped_count() > 0 {
+        said.line(format_args!("{} bad lines passed over", requests.skipped_count()));
+    }
+    if !labelled {
+        said.line("the requests are synthetic; this format has no room to say so");
+    }
+    Ok(0)
+}
+
+/// Writes a trace whole or not at all, or through a device; what is said of it goes where the trace does not.
+fn write_whole(
+    out: &Path,
+    format: OutputFormat,
+    force: bool,
+    write: impl FnOnce(TraceWriter) -> Result<WriteSummary, Failure>,
+) -> Result<(WriteSummary, Said), Failure> {
+    let file = OutFile::new("", out)?;
+    if file.overwrites() && !force {
+        return Err(Failure::new(format!(
+            "{}: exists; name another file, or overwrite it with --force",
+            out.display()
+        )));
+    }
+    let said = if file.is_stdout() { Said::ToStandardError } else { Said::ToStandardOutput };
+    let name = out.display().to_string();
+    let summary = file
+        .write(|file| write(TraceWriter::new(&name, Box::new(file), format, Compression::of_path(out))?))?;
+    Ok((summary, said))
+}
+
+/// Where lines about a trace go that was written.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Said {
+    /// Where results go.
+    ToStandardOutput,
+    /// The trace is what goes to standard output.
+    ToStandardError,
+}
+
+impl Said {
+    fn line(self, text: impl Display) {
+        match self {
+            Self::ToStandardOutput => output::line(text),
+            Self::ToStandardError => output::warn(text),
+        }
+    }
+}

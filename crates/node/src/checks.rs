@@ -1,0 +1,246 @@
+//! What must hold before a member is failed, replaced or added: the same checks on a running array and,
+//! before a command assembles one for itself, on what its superblocks say, so that a refusal changes
+//! nothing.
+
+use crate::error::{Error, Refusal};
+use crate::open::{Candidate, Found, array_name, look_at, member_name};
+use crate::volume::Running;
+use block::DevIndex;
+use format::{ArrayConfig, ArrayUuid, MemberState, Role};
+use std::path::{Path, PathBuf};
+
+/// Whether safety checks may be overridden.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Caution {
+    /// Refuse what may lose data.
+    Careful,
+    /// The operator insists.
+    Forced,
+}
+
+impl Caution {
+    /// From a `--force` flag.
+    pub fn of_flag(force: bool) -> Self {
+        if force { Self::Forced } else { Self::Careful }
+    }
+
+    /// Whether the operator insists.
+    pub fn is_forced(self) -> bool {
+        self == Self::Forced
+    }
+}
+
+/// Whether the operator agrees that the array goes without redundancy.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Consent {
+    /// Not said; it must be asked for.
+    Asked,
+    /// Yes.
+    Given,
+}
+
+impl Consent {
+    /// From a `--yes` flag.
+    pub fn of_flag(yes: bool) -> Self {
+        if yes { Self::Given } else { Self::Asked }
+    }
+
+    /// Whether the operator agrees.
+    pub fn is_given(self) -> bool {
+        self == Self::Given
+    }
+}
+
+/// An array as the checks see it.
+pub struct View {
+    config: ArrayConfig,
+    array: ArrayUuid,
+    states: Vec<MemberState>,
+    /// Where the members are.
+    paths: Vec<Option<PathBuf>>,
+    /// Members in service whose path was not given: the array is started without them.
+    unnamed: Vec<DevIndex>,
+    accepts_writes: bool,
+}
+
+impl View {
+    /// A running array whose members are, or were, at `paths`.
+    pub fn of_running(running: &Running, paths: &[Option<PathBuf>]) -> Self {
+        let engine = running.engine_ref();
+        Self {
+            config: engine.store().config,
+            array: engine.journal().array(),
+            states: engine.health().members().iter().map(|member| member.state).collect(),
+            paths: paths.to_vec(),
+            unnamed: Vec::new(),
+            accepts_writes: engine.accepts_writes(),
+        }
+    }
+
+    /// An array that is not running.
+    pub fn of_found(found: &Found) -> Self {
+        let superblock = found.superblock();
+        Self {
+            config: superblock.config,
+            array: superblock.array,
+            states: found.arrangement.members.iter().map(|entry| entry.state).collect(),
+            paths: found.paths.clone(),
+            unnamed: found.unnamed(),
+            accepts_writes: true,
+        }
+    }
+
+    /// A member's name.
+    pub fn name_of(&self, dev: DevIndex) -> String {
+        member_name(self.config.geometry.device_count(), dev)
+    }
+
+    fn is_in_service(&self, dev: DevIndex) -> bool {
+        matches!(self.states[dev.index()], MemberState::Healthy | MemberState::Rebuilding)
+    }
+
+    fn members(&self) -> impl Iterator<Item = DevIndex> {
+        (0u16..).take(self.states.len()).map(DevIndex::new)
+    }
+
+    /// The member that a name (`data3`, `log0`) or a path stands for.
+    pub fn find(&self, wanted: &str) -> Result<DevIndex, Refusal> {
+        let by_name = self.members().find(|dev| self.name_of(*dev) == wanted);
+        let has_path = |dev: &DevIndex| {
+            self.paths[dev.index()].as_deref().is_some_and(|path| same_file(path, Path::new(wanted)))
+        };
+        match (by_name, self.members().find(has_path)) {
+            // Files may be called as other members are. The wrong one must not be taken out of service.
+            (Some(named), Some(other)) if named != other => Err(Refusal::Ambiguous {
+                wanted: wanted.to_owned(),
+                named: self.name_of(named),
+                other: self.name_of(other),
+            }),
+            (Some(dev), _) | (None, Some(dev)) => Ok(dev),
+            (None, None) => {
+                let names = self.members().map(|dev| self.name_of(dev)).collect::<Vec<_>>().join(", ");
+                Err(Refusal::Unknown { wanted: wanted.to_owned(), names })
+            }
+        }
+    }
+
+    /// Whether a member may be taken out of service.
+    pub fn check_fail(&self, dev: DevIndex, caution: Caution, consent: Consent) -> Result<(), Refusal> {
+        if self.unnamed.contains(&dev) {
+            return Ok(()); // the array is going to be started without it
+        }
+        if !self.is_in_service(dev) {
+            return Err(Refusal::FailedAlready { name: self.name_of(dev) });
+        }
+        self.check_tolerated(dev, caution)?;
+        if caution == Caution::Forced { Ok(()) } else { self.check_redundancy(dev, consent) }
+    }
+
+    /// Whether the device at `path` may take a member's place.
+    pub fn check_replace(
+        &self,
+        dev: DevIndex,
+        path: &Path,
+        caution: Caution,
+        consent: Consent,
+    ) -> Result<(), Error> {
+        if !self.accepts_writes {
+            return Err(Refusal::ArrayFailed.into());
+        }
+        let candidate = look_at(path)?;
+        self.check_unused(&candidate, caution)?;
+        let needed = self.place_bytes(dev);
+        if candidate.size_bytes < needed {
+            return Err(too_small(path, candidate.size_bytes, needed).into());
+        }
+        self.check_tolerated(dev, Caution::Careful)?;
+        Ok(self.check_redundancy(dev, consent)?)
+    }
+
+    /// Whether a device may become a spare; whether it is one already.
+    pub fn check_spare(&self, candidate: &Candidate, caution: Caution) -> Result<bool, Refusal> {
+        let already = candidate.superblock().is_some_and(|s| s.array == self.array && s.role == Role::Spare);
+        if !already {
+            self.check_unused(candidate, caution)?;
+        }
+        let least = self.smallest_place();
+        if candidate.size_bytes < least {
+            return Err(too_small(&candidate.path, candidate.size_bytes, least));
+        }
+        Ok(already)
+    }
+
+    /// A member that works is not taken out without a question if nothing else may fail then.
+    fn check_redundancy(&self, dev: DevIndex, consent: Consent) -> Result<(), Refusal> {
+        let works = self.states[dev.index()] == MemberState::Healthy && !self.unnamed.contains(&dev);
+        let left = self.config.geometry.parity_count().saturating_sub(self.missing_beside(dev).len() + 1);
+        if !works || left > 0 || consent.is_given() {
+            return Ok(());
+        }
+        Err(Refusal::LastRedundancy { name: self.name_of(dev) })
+    }
+
+    /// Members but `dev` that are not whole.
+    fn missing_beside(&self, dev: DevIndex) -> Vec<String> {
+        let others = self.members().filter(|&other| other != dev);
+        let missing = others.filter(|other| self.states[other.index()] != MemberState::Healthy);
+        missing.map(|other| self.name_of(other)).collect()
+    }
+
+    /// Another loss must be within what the code can make up for.
+    fn check_tolerated(&self, dev: DevIndex, caution: Caution) -> Result<(), Refusal> {
+        let missing = self.missing_beside(dev);
+        let tolerated = self.config.geometry.parity_count();
+        if missing.len() < tolerated || caution == Caution::Forced || !self.is_in_service(dev) {
+            return Ok(());
+        }
+        let missing = match missing.as_slice() {
+            [one] => format!("{one} is"),
+            several => format!("{} are", several.join(" and ")),
+        };
+        Err(Refusal::CannotBeSpared { name: self.name_of(dev), missing, tolerated })
+    }
+
+    /// Refuses a device that works for an array or holds somebody's content. A former member of this array
+    /// is welcome back.
+    fn check_unused(&self, candidate: &Candidate, caution: Caution) -> Result<(), Refusal> {
+        let path = candidate.path.clone();
+        for dev in self.members().filter(|&dev| self.is_in_service(dev)) {
+            if self.paths[dev.index()].as_deref().is_some_and(|own| same_file(own, &candidate.path)) {
+                return Err(Refusal::OwnMember { path, name: self.name_of(dev) });
+            }
+        }
+        if caution == Caution::Forced {
+            return Ok(());
+        }
+        if let Some(superblock) = candidate.superblock().filter(|superblock| superblock.array != self.array) {
+            return Err(Refusal::OthersMember { path, array: array_name(superblock) });
+        }
+        match candidate.signature {
+            Some(signature) => Err(Refusal::Foreign { path, signature }),
+            None => Ok(()),
+        }
+    }
+
+    /// Bytes that the holder of a place needs.
+    pub fn place_bytes(&self, dev: DevIndex) -> u64 {
+        let main = dev.index() < self.config.geometry.device_count();
+        if main { self.config.main_device_bytes() } else { self.config.log_device_bytes() }
+    }
+
+    fn smallest_place(&self) -> u64 {
+        let main = self.config.main_device_bytes();
+        if self.config.log_count > 0 { main.min(self.config.log_device_bytes()) } else { main }
+    }
+}
+
+fn too_small(path: &Path, found_bytes: u64, needed_bytes: u64) -> Refusal {
+    Refusal::TooSmall { path: path.to_owned(), found_bytes, needed_bytes }
+}
+
+/// Whether two paths lead to one file.
+pub fn same_file(one: &Path, other: &Path) -> bool {
+    // The second first: what a user names is often no path at all, and looking at the path of a member that
+    // does not answer may take for ever.
+    one == other || other.canonicalize().is_ok_and(|b| one.canonicalize().is_ok_and(|a| a == b))
+}

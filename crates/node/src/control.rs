@@ -1,0 +1,200 @@
+//! The control socket of a served array: where it is, and what is said over it.
+//!
+//! One JSON object per line: a [`Request`] from the client, one [`Reply`] from the server, as often as the
+//! client likes. The server answers when the thing asked for has happened or, for rebuild and scrub, has
+//! begun; their progress is polled with [`Request::Status`].
+
+use crate::error::{Error, Silence};
+use crate::operate::Steering;
+use crate::status::Status;
+use serde::{Deserialize, Serialize};
+use std::fs;
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+
+/// Bytes in a line at most.
+pub const LINE_BYTES_MAX: usize = 1 << 20;
+
+/// What a client asks for.
+#[derive(Serialize, Deserialize, Clone, PartialEq, Eq, Debug)]
+#[serde(tag = "op", rename_all = "snake_case")]
+pub enum Request {
+    /// How is the array?
+    Status,
+    /// Does this device belong to the array that is served here? Refused if it is a copy of one that does.
+    Belongs {
+        /// Which file or device it is: [`device::Identity::numbers`].
+        identity: (u64, u64),
+        /// The place that its superblock claims.
+        dev: u16,
+        /// The serial that its superblock claims.
+        serial: u32,
+    },
+    /// Take a member out of service.
+    Fail {
+        /// Name or path of the member.
+        device: String,
+        /// Even if the array does not bear it.
+        force: bool,
+        /// Even if it leaves no redundancy.
+        #[serde(default)]
+        yes: bool,
+    },
+    /// Put another device in a member's place.
+    Replace {
+        /// Name or path of the member.
+        device: String,
+        /// Absolute path of the new device.
+        path: PathBuf,
+        /// Overwrite what is on it.
+        force: bool,
+        /// Even if the member works, and its loss leaves no redundancy.
+        #[serde(default)]
+        yes: bool,
+    },
+    /// Keep a device at hand.
+    AddSpare {
+        /// Absolute path of the device.
+        path: PathBuf,
+        /// Overwrite what is on it.
+        force: bool,
+    },
+    /// Let go of a spare, which is none any more.
+    RemoveSpare {
+        /// Its name or absolute path.
+        spare: PathBuf,
+    },
+    /// Check everything.
+    Scrub,
+    /// Let a scrub wait, go on, or end.
+    Steer {
+        /// Which.
+        scrub: Steering,
+    },
+    /// Limit rebuild and scrub.
+    Rate {
+        /// Bytes per second of each data device; `None` = as fast as possible.
+        bytes_per_s: Option<u64>,
+    },
+    /// Count errors anew.
+    Clear {
+        /// Of this member; `None` = of every one.
+        device: Option<String>,
+    },
+    /// Parity commit.
+    Commit,
+    /// Write a checkpoint.
+    Checkpoint {
+        /// Full rather than incremental.
+        full: bool,
+    },
+    /// Stop serving, in order.
+    Stop {
+        /// Even with clients connected.
+        #[serde(default)]
+        force: bool,
+    },
+}
+
+/// What the server answers.
+#[derive(Serialize, Deserialize, Clone, PartialEq, Debug)]
+pub struct Reply {
+    /// Why it was not done, if it was not.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub error: Option<String>,
+    /// How the array is.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub status: Option<Box<Status>>,
+}
+
+impl Reply {
+    /// It was done.
+    pub fn done() -> Self {
+        Self { error: None, status: None }
+    }
+
+    /// It was not.
+    pub fn refused(why: impl Into<String>) -> Self {
+        Self { error: Some(why.into()), status: None }
+    }
+}
+
+/// The directory of the control sockets: `$ELASTRIPE_RUN_DIR`, else `/run/elastripe` for root, else
+/// `$XDG_RUNTIME_DIR/elastripe`, else `/tmp/elastripe-UID`.
+pub fn run_dir() -> PathBuf {
+    if let Some(dir) = std::env::var_os("ELASTRIPE_RUN_DIR").filter(|dir| !dir.is_empty()) {
+        return PathBuf::from(dir);
+    }
+    let uid = rustix::process::geteuid();
+    if uid.is_root() && Path::new("/run").is_dir() {
+        return PathBuf::from("/run/elastripe");
+    }
+    match std::env::var_os("XDG_RUNTIME_DIR").filter(|dir| !dir.is_empty()) {
+        Some(dir) => PathBuf::from(dir).join("elastripe"),
+        None => PathBuf::from(format!("/tmp/elastripe-{}", uid.as_raw())),
+    }
+}
+
+/// Makes the directory, for this user alone, unless it is there. Somebody else's is refused: whoever owns
+/// it could answer in the array's name.
+pub fn make_run_dir() -> Result<PathBuf, Error> {
+    let dir = run_dir();
+    let at = |source| Error::RunDir { path: dir.clone(), source };
+    if !dir.is_dir() {
+        fs::DirBuilder::new().recursive(true).mode(0o700).create(&dir).map_err(at)?;
+    }
+    let owner = fs::metadata(&dir).map_err(at)?.uid();
+    let own = rustix::process::geteuid().as_raw();
+    if owner != own && owner != 0 {
+        return Err(Error::RunDirOwner { path: dir, owner, expected: own });
+    }
+    Ok(dir)
+}
+
+/// A connection to the server of an array.
+pub struct Client {
+    path: PathBuf,
+    stream: BufReader<UnixStream>,
+}
+
+impl Client {
+    /// Connects to a control socket.
+    pub fn connect_to(path: &Path) -> std::io::Result<Self> {
+        Ok(Self { path: path.to_owned(), stream: BufReader::new(UnixStream::connect(path)?) })
+    }
+
+    /// Asks, and waits for the answer.
+    pub fn ask(&mut self, request: &Request) -> Result<Reply, Error> {
+        let at = |silence| Error::Unanswered { path: self.path.clone(), silence };
+        let mut line = serde_json::to_vec(request).map_err(Error::Unwritable)?;
+        line.push(b'\n');
+        let sent = self.stream.get_mut().write_all(&line);
+        sent.map_err(|error| at(Silence::Broken(error)))?;
+        let mut answer = String::new();
+        let received = self.stream.read_line(&mut answer);
+        if received.map_err(|error| at(Silence::Broken(error)))? == 0 {
+            return Err(at(Silence::Closed));
+        }
+        serde_json::from_str(&answer).map_err(|source| at(Silence::Nonsense { found: answer, source }))
+    }
+
+    /// Asks for something to be done.
+    pub fn order(&mut self, request: &Request) -> Result<(), Error> {
+        match self.ask(request)?.error {
+            Some(why) => Err(Error::ServerRefuses(why)),
+            None => Ok(()),
+        }
+    }
+
+    /// Asks how the array is.
+    pub fn status(&mut self) -> Result<Status, Error> {
+        let reply = self.ask(&Request::Status)?;
+        match (reply.status, reply.error) {
+            (Some(status), _) => Ok(*status),
+            (None, Some(why)) => Err(Error::ServerRefuses(why)),
+            (None, None) => Err(Error::NoStatus { path: self.path.clone() }),
+        }
+    }
+}

@@ -1,0 +1,82 @@
+//! What happens to a running array and its members, for the log and for whoever asked.
+
+use array::{FailCause, HoldUp, MaintenanceReport, WorkKind};
+use block::DevIndex;
+use std::path::PathBuf;
+
+/// Something that happened, for the log and for whoever asked.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Event {
+    /// A member went out of service.
+    Failed {
+        /// Which.
+        dev: DevIndex,
+        /// Why.
+        cause: FailCause,
+    },
+    /// A replacement took a place, and rebuilding began.
+    Replaced {
+        /// The place.
+        dev: DevIndex,
+        /// The new device.
+        path: PathBuf,
+    },
+    /// A replacement could not take its place.
+    NotReplaced {
+        /// The place.
+        dev: DevIndex,
+        /// The device.
+        path: PathBuf,
+        /// Why.
+        why: String,
+    },
+    /// A member is whole again.
+    Rebuilt(DevIndex),
+    /// A device is useless as the member it is.
+    Unfit {
+        /// The member.
+        dev: DevIndex,
+        /// What is wrong with it.
+        why: &'static str,
+        /// Whether it was taken out of service for it.
+        failed: bool,
+    },
+    /// Requests wait for a member from now on.
+    HeldUp {
+        /// Which.
+        dev: DevIndex,
+        /// Why.
+        why: HoldUp,
+    },
+    /// They wait no more, at least not for this reason.
+    HoldUpEnded {
+        /// The member.
+        dev: DevIndex,
+        /// The reason that is no more.
+        why: HoldUp,
+    },
+    /// A rebuild or scrub has begun, or goes on after a restart.
+    WorkBegan {
+        /// Which.
+        kind: WorkKind,
+        /// Whether it was begun before the restart.
+        resumed: bool,
+    },
+    /// A rebuild or scrub has ended.
+    WorkEnded {
+        /// Which.
+        kind: WorkKind,
+        /// What it found and did, and whether it came to its end.
+        found: MaintenanceReport,
+        /// How long it took.
+        seconds: u64,
+    },
+}
+
+/// What works on all of the array, in a word.
+pub fn work_name(kind: WorkKind) -> &'static str {
+    match kind {
+        WorkKind::Rebuild => "rebuild",
+        WorkKind::Scrub => "scrub",
+    }
+}

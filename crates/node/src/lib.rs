@@ -1,0 +1,39 @@
+//! A node: what runs an array on this machine. Members are found, opened and locked, the array is
+//! assembled, served, looked after and stopped; commands reach it through its server's control socket or
+//! run it themselves.
+#![forbid(unsafe_code)]
+#![deny(clippy::print_stdout, clippy::print_stderr, reason = "they panic when nobody reads: see `output`")]
+
+pub mod checks;
+pub mod control;
+pub mod create;
+pub mod describe;
+pub mod driver;
+pub mod error;
+pub mod event;
+pub mod faults;
+pub mod fresh;
+pub mod inspect;
+pub mod interrupt;
+pub mod logbook;
+pub mod losses;
+pub mod made;
+pub mod memory;
+pub mod notify;
+pub mod offline;
+pub mod open;
+pub mod operate;
+pub mod output;
+pub mod placement;
+pub mod reactions;
+pub mod registry;
+pub mod scan;
+pub mod serve;
+pub mod session;
+pub mod signals;
+pub mod status;
+pub mod steward;
+pub mod trouble;
+pub mod units;
+pub mod volume;
+pub mod watch;

@@ -1,0 +1,97 @@
+//! Files that a command makes for an array, and takes away again when nothing comes of them.
+//!
+//! Whoever works with a member holds its lock, and whoever is to hold one looks again at the path once it
+//! has the lock. So a file is removed under its lock only, only if it is still the one that was made here,
+//! and only if it carries no superblock: another command, or a server, may have taken it meanwhile. A file
+//! that a server was asked to take is kept even if no answer came ([`MadeFile::keep`]).
+
+use crate::error::Error;
+use crate::open::look_at;
+use device::{Existing, allocate_file, create_file};
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+/// What was at the path before.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Before {
+    Nothing,
+    EmptyFile,
+}
+
+/// See the module's documentation.
+#[derive(Debug)]
+pub struct MadeFile {
+    path: PathBuf,
+    before: Before,
+    /// Device and inode.
+    identity: (u64, u64),
+    kept: bool,
+}
+
+impl MadeFile {
+    /// Makes a file where there is nothing yet, or an empty file: sparse, or with all its room.
+    pub fn make(path: &Path, size_bytes: u64, allocate: bool) -> Result<Self, Error> {
+        let made = Self::make_sparse(path, size_bytes)?;
+        if allocate {
+            allocate_file(path)?;
+        }
+        Ok(made)
+    }
+
+    fn make_sparse(path: &Path, size_bytes: u64) -> Result<Self, Error> {
+        let at = |source| Error::At { path: path.to_owned(), source };
+        match File::options().write(true).create_new(true).open(path) {
+            Ok(file) => {
+                let identity = identity_of(&file.metadata().map_err(at)?);
+                let made = Self { path: path.to_owned(), before: Before::Nothing, identity, kept: false };
+                create_file(path, size_bytes, Existing::Refuse)?;
+                Ok(made)
+            }
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                create_file(path, size_bytes, Existing::Refuse)?;
+                let identity = identity_of(&fs::metadata(path).map_err(at)?);
+                Ok(Self { path: path.to_owned(), before: Before::EmptyFile, identity, kept: false })
+            }
+            Err(error) => Err(at(error)),
+        }
+    }
+
+    /// It is in use now, or may be.
+    pub fn keep(&mut self) {
+        self.kept = true;
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    fn take_away(&self) -> io::Result<()> {
+        let file = File::options().read(true).write(true).open(&self.path)?;
+        // Held by whoever put it into service.
+        file.try_lock()?;
+        let ours = identity_of(&file.metadata()?) == self.identity
+            && identity_of(&fs::metadata(&self.path)?) == self.identity;
+        let carries = look_at(&self.path).is_ok_and(|found| found.looks_like_member);
+        match (ours && !carries, self.before) {
+            (true, Before::Nothing) => fs::remove_file(&self.path),
+            (true, Before::EmptyFile) => file.set_len(0),
+            (false, Before::Nothing | Before::EmptyFile) => Ok(()),
+        }
+    }
+}
+
+impl Drop for MadeFile {
+    fn drop(&mut self) {
+        if !self.kept {
+            // The command has failed already; what cannot be undone is no news then.
+            let _ = self.take_away();
+        }
+    }
+}
+
+fn identity_of(metadata: &fs::Metadata) -> (u64, u64) {
+    (metadata.dev(), metadata.ino())
+}

@@ -1,0 +1,144 @@
+//! Arrays that nobody serves: a command assembles the array, does its work, and stops it in order.
+
+use crate::checks::View;
+use crate::driver::DriverOptions;
+use crate::error::Error;
+use crate::event::Event;
+use crate::interrupt::Interrupt;
+use crate::logbook::log;
+use crate::open::{Assembled, Force, Incomplete, lock, member_name};
+use crate::operate::Operator;
+use crate::output;
+use crate::status::{Work, work};
+use crate::trouble::{DEVICE_TIMEOUT_NS, TroubleLog};
+use crate::volume::{Running, ServedArray, Use};
+use crate::watch::describe_unfit;
+use array::{CommitPolicy, EngineOptions, RecoveryReport};
+use block::DeviceSet;
+use format::Superblock;
+use front::Volume;
+use std::path::PathBuf;
+
+/// Devices are waited for at most this long, so that progress is shown.
+const WAIT_NS: u64 = 50_000_000;
+
+/// An array that this command runs.
+pub struct Offline {
+    /// The array.
+    pub running: Running,
+    /// Who looks after its members.
+    pub operator: Operator,
+    superblock: Superblock,
+    interrupt: Interrupt,
+    events: Vec<Event>,
+    trouble: TroubleLog,
+}
+
+impl Offline {
+    /// Assembles the array, if `check` has nothing against it; else nothing was written to it.
+    pub fn start(
+        paths: &[PathBuf],
+        force: Force,
+        incomplete: Incomplete<'_>,
+        rebuild_bytes_per_s: Option<u64>,
+        check: impl FnOnce(&View) -> Result<(), Error>,
+    ) -> Result<Self, Error> {
+        let commit = CommitPolicy { every_requests: None, idle_ns: None };
+        let device_timeout_ns = Some(DEVICE_TIMEOUT_NS);
+        let options =
+            EngineOptions { commit, rebuild_bytes_per_s, device_timeout_ns, ..EngineOptions::default() };
+        let locked = lock(paths, force, incomplete)?;
+        check(&View::of_found(&locked.found))?;
+        // Until now, and while an array recovers that was not stopped in order, the process may simply die.
+        let interrupt = Interrupt::watch(locked.superblock().clean)?;
+        let Assembled { array, found, report, .. } = locked.assemble(options, DriverOptions::default())?;
+        interrupt.hold();
+        let running = ServedArray::new(array, None, Use::ReadWrite);
+        let mut operator = Operator::new(found.paths.clone(), found.unnamed());
+        operator.note_lost(warn_of_loss(&report));
+        let (events, trouble) = (Vec::new(), TroubleLog::default());
+        Ok(Self { running, operator, superblock: found.arrangement.newest, interrupt, events, trouble })
+    }
+
+    /// The superblock that the array was assembled from.
+    pub fn superblock(&self) -> &Superblock {
+        &self.superblock
+    }
+
+    /// Lets the array work until `over` gives a result; `show` is told of rebuild and scrub. An
+    /// interruption ends it: then [`Offline::stop`] gives up what is left of the work.
+    pub fn run_until<T>(
+        &mut self,
+        mut show: impl FnMut(&Work),
+        mut over: impl FnMut(&mut Running, &[Event], &[array::Done]) -> Option<T>,
+    ) -> Result<T, Error> {
+        let mut done = Vec::new();
+        loop {
+            self.running.drive(&mut done);
+            done.clear(); // nobody but us asks for anything
+            let answers = self.running.take_control_answers();
+            self.operator.step(&mut self.running, &mut self.events);
+            let events = std::mem::take(&mut self.events);
+            self.tell(&events);
+            self.trouble.look(&self.running);
+            if let Some(result) = over(&mut self.running, &events, &answers) {
+                return Ok(result);
+            }
+            self.interrupt.check()?;
+            if let Some(work) = work(self.running.engine_ref(), self.running.now_ns()) {
+                show(&work);
+            }
+            let idle_ns = self.running.idle_for().unwrap_or(WAIT_NS).min(WAIT_NS);
+            if idle_ns > 0 {
+                self.running.array().devices().wait(idle_ns);
+            }
+        }
+    }
+
+    /// Nobody reads a log here: what is said of members goes to standard error.
+    fn tell(&mut self, events: &[Event]) {
+        let main_count = self.running.engine_ref().store().main_count();
+        for event in events {
+            match event {
+                Event::Unfit { dev, why, failed } => {
+                    let path = self.operator.paths()[dev.index()].as_ref();
+                    let line = describe_unfit(&member_name(main_count, *dev), path, why, *failed);
+                    output::warn(format_args!("elastripe: {line}"));
+                }
+                Event::HeldUp { dev, why } => self.trouble.note(*dev, *why, true),
+                Event::HoldUpEnded { dev, why } => self.trouble.note(*dev, *why, false),
+                Event::Failed { .. }
+                | Event::Replaced { .. }
+                | Event::NotReplaced { .. }
+                | Event::Rebuilt(_)
+                | Event::WorkBegan { .. }
+                | Event::WorkEnded { .. } => {}
+            }
+        }
+    }
+
+    /// Runs one control request of the engine to its end.
+    pub fn request(&mut self, start: impl FnOnce(&mut array::Engine, u64)) -> Result<(), Error> {
+        let tag = self.running.control(start);
+        let result = self.run_until(
+            |_| {},
+            |_, _, answers| answers.iter().find(|done| done.tag == tag).map(|done| done.result),
+        );
+        Ok(result??)
+    }
+
+    /// Stops the array in order.
+    pub fn stop(mut self) -> Result<(), Error> {
+        self.running.engine().halt_maintenance();
+        let stopped = self.running.stop();
+        stopped.map_err(Error::Stopping)
+    }
+}
+
+/// Says loudly that the array was started without durable state that is lost, and tells what it says.
+pub fn warn_of_loss(report: &RecoveryReport) -> Option<String> {
+    let lost = report.lost.as_ref()?;
+    let text = format!("{lost}; the array was started by --force in {}", lost.alternative());
+    log(&format!("DATA IS LOST: {text}"));
+    Some(text)
+}

@@ -1,0 +1,537 @@
+//! From paths to members: reads the superblocks, finds out which device is which, opens and locks them,
+//! assembles.
+
+use crate::driver::{self, Devices, DriverOptions};
+use crate::error::{Error, NoMember, Truncation};
+use crate::fresh;
+use crate::output;
+use crate::units::show_size;
+use array::{
+    Arrangement, Array, AssembleError, DirtyDegraded, EngineOptions, OlderState, RecoveryReport, arrange,
+    arrange_any,
+};
+use block::{DevIndex, META_BYTES};
+use device::{Access, DirectIo, Members, Membership as _, Note, OpenError, OpenOptions, probe};
+use format::{
+    ArrayConfig, FormatError, MemberState, Role, SUPERBLOCK_OFFSETS, Superblock, looks_like_member,
+};
+use std::fs::{File, TryLockError};
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// How long the locks of a process that was killed are waited for.
+const LOCK_PATIENCE: Duration = Duration::from_secs(1);
+/// How often they are tried meanwhile.
+const LOCK_RETRY: Duration = Duration::from_millis(10);
+
+/// What is known of one path.
+#[derive(Debug)]
+pub struct Candidate {
+    /// The path as given.
+    pub path: PathBuf,
+    /// Size of the device.
+    pub size_bytes: u64,
+    /// What each copy of the superblock decoded to.
+    pub copies: [Result<Superblock, FormatError>; 2],
+    /// Whether a block begins like a superblock, intact or not.
+    pub looks_like_member: bool,
+    /// Somebody else's content ("ext4", ...).
+    pub signature: Option<&'static str>,
+}
+
+impl Candidate {
+    /// The copy that counts.
+    pub fn superblock(&self) -> Option<&Superblock> {
+        self.copies.iter().flatten().max_by_key(|superblock| superblock.config_seq)
+    }
+
+    /// The superblock, or a line that says what is there instead.
+    pub fn require_superblock(&self) -> Result<&Superblock, Error> {
+        self.superblock().ok_or_else(|| self.why_no_member().into())
+    }
+
+    fn why_no_member(&self) -> NoMember {
+        let (path, found_bytes) = (self.path.clone(), self.size_bytes);
+        let least_bytes = SUPERBLOCK_OFFSETS[1] + META_BYTES as u64;
+        if found_bytes < least_bytes {
+            return NoMember::TooSmall { path, found_bytes, least_bytes };
+        }
+        if let (true, Err(source)) = (self.looks_like_member, &self.copies[0]) {
+            return NoMember::Damaged { path, source: source.clone() };
+        }
+        match self.signature {
+            Some(found) => NoMember::Foreign { path, found },
+            None => NoMember::NoSuperblock { path },
+        }
+    }
+}
+
+impl Candidate {
+    /// The name of the member that it is, and the size that its layout needs.
+    fn layout(&self) -> Option<(String, u64)> {
+        let superblock = self.require_superblock().ok()?;
+        let config = &superblock.config;
+        let needed = match superblock.role {
+            Role::Main => config.main_device_bytes(),
+            Role::Log => config.log_device_bytes(),
+            Role::Spare => return None,
+        };
+        Some((member_name(config.geometry.device_count(), superblock.dev), needed))
+    }
+
+    /// What is wrong with a member that lost its end.
+    pub fn truncation(&self) -> Option<Truncation> {
+        let (name, needed_bytes) = self.layout()?;
+        let found_bytes = self.size_bytes;
+        let truncation = || Truncation { path: self.path.clone(), name, found_bytes, needed_bytes };
+        (found_bytes < needed_bytes).then(truncation)
+    }
+}
+
+/// Reads what a path holds, without a lock and without changing it.
+pub fn look_at(path: &Path) -> Result<Candidate, Error> {
+    let probe = probe(path)?;
+    let file = File::open(path).map_err(|source| Error::At { path: path.to_owned(), source })?;
+    let mut looks_like = false;
+    let copies = [0, 1].map(|slot| {
+        let mut bytes = [0u8; META_BYTES];
+        // What cannot be read stays zero, which no decoder accepts.
+        if file.read_exact_at(&mut bytes, SUPERBLOCK_OFFSETS[slot]).is_err() {
+            bytes.fill(0);
+        }
+        looks_like |= looks_like_member(&bytes);
+        Superblock::decode(&bytes, slot)
+    });
+    Ok(Candidate {
+        path: path.to_owned(),
+        size_bytes: probe.size_bytes,
+        copies,
+        looks_like_member: looks_like,
+        signature: probe.signature,
+    })
+}
+
+/// A device that waits to take a failed member's place.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Spare {
+    /// Where it is.
+    pub path: PathBuf,
+    /// Its size.
+    pub size_bytes: u64,
+}
+
+/// The given paths as members of one array.
+#[derive(Debug)]
+pub struct Found {
+    /// Which device is which.
+    pub arrangement: Arrangement,
+    /// The members' paths, in order; `None` is absent.
+    pub paths: Vec<Option<PathBuf>>,
+    /// Devices that are members no more: replaced, or failed while the array went on.
+    pub stale: Vec<PathBuf>,
+    /// Spares of the array among the given paths.
+    pub spares: Vec<Spare>,
+}
+
+impl Found {
+    /// The newest superblock.
+    pub fn superblock(&self) -> &Superblock {
+        &self.arrangement.newest
+    }
+
+    /// Every path in use: members, then spares.
+    pub fn all_paths(&self) -> Vec<&Path> {
+        let members = self.paths.iter().flatten();
+        members.chain(self.spares.iter().map(|spare| &spare.path)).map(PathBuf::as_path).collect()
+    }
+
+    /// Members that were in service when the array was last heard of, but are not among the given paths.
+    pub fn unnamed(&self) -> Vec<DevIndex> {
+        let expected = self.superblock().members.iter().zip(&self.paths);
+        let missing =
+            (0u16..).zip(expected).filter(|(_, (entry, path))| path.is_none() && in_service(entry.state));
+        missing.map(|(index, _)| DevIndex::new(index)).collect()
+    }
+}
+
+/// Looks at every path and finds out which member it is.
+pub fn discover(paths: &[PathBuf]) -> Result<Found, Error> {
+    let candidates = paths.iter().map(|path| look_at(path)).collect::<Result<Vec<_>, _>>()?;
+    arrange_candidates(&candidates)
+}
+
+/// The same, insisting on every member in service but `dispensable`.
+fn discover_all(paths: &[PathBuf], dispensable: Option<&str>) -> Result<Found, Error> {
+    let mut candidates = paths.iter().map(|path| look_at(path)).collect::<Result<Vec<_>, _>>()?;
+    candidates.retain(|candidate| {
+        let name = candidate.layout().map(|(name, _)| name);
+        candidate.truncation().is_none() || dispensable.is_none() || name.as_deref() != dispensable
+    });
+    // What was a member once may be damaged as it likes if nobody misses it.
+    let (candidates, damaged): (Vec<_>, Vec<_>) =
+        candidates.into_iter().partition(|candidate| candidate.superblock().is_some());
+    let why = damaged.iter().map(Candidate::why_no_member).next();
+    let found = match (arrange_candidates(&candidates), why) {
+        (Ok(found), None) => found,
+        (Ok(found), Some(why))
+            if found.unnamed().is_empty() && damaged.iter().all(|one| one.looks_like_member) =>
+        {
+            output::warn(format_args!("elastripe: left out: {why}"));
+            found
+        }
+        (Ok(_) | Err(_), Some(why)) => return Err(why.into()),
+        (Err(failure), None) => return Err(failure),
+    };
+    let main_count = found.superblock().config.geometry.device_count();
+    let mut names = found.unnamed().into_iter().map(|dev| member_name(main_count, dev));
+    match names.find(|name| Some(name.as_str()) != dispensable) {
+        None => Ok(found),
+        Some(name) => Err(Error::Unnamed { name }),
+    }
+}
+
+/// The same, leaving out paths that are no members.
+fn discover_some(paths: &[PathBuf]) -> Result<Found, Error> {
+    let (mut candidates, mut skipped) = (Vec::new(), Vec::new());
+    for path in paths {
+        match look_at(path)
+            .and_then(|candidate| candidate.require_superblock().map(|_| ()).map(|()| candidate))
+        {
+            Ok(candidate) => match candidate.truncation() {
+                Some(why) => skipped.push(Error::Truncated(why)),
+                None => candidates.push(candidate),
+            },
+            Err(failure) => skipped.push(failure),
+        }
+    }
+    if candidates.is_empty() {
+        return Err(skipped.pop().unwrap_or(Error::NoneNamed));
+    }
+    skipped.iter().for_each(|failure| output::warn(format_args!("elastripe: left out: {failure}")));
+    arrange_candidates(&candidates)
+}
+
+/// Finds out which candidate is which member of an array that can be assembled.
+pub fn arrange_candidates(candidates: &[Candidate]) -> Result<Found, Error> {
+    arrange_with(&candidates.iter().collect::<Vec<_>>(), arrange)
+}
+
+/// The same however many members are missing, to look at the array. Members that lost their end count as
+/// missing.
+pub fn arrange_any_candidates(candidates: &[Candidate]) -> Result<Found, Error> {
+    let whole = candidates.iter().filter(|candidate| candidate.truncation().is_none());
+    let whole: Vec<&Candidate> = whole.collect();
+    if whole.is_empty() {
+        return arrange_with(&candidates.iter().collect::<Vec<_>>(), arrange_any);
+    }
+    arrange_with(&whole, arrange_any)
+}
+
+fn arrange_with(
+    candidates: &[&Candidate],
+    arrange: fn(&[Superblock]) -> Result<Arrangement, AssembleError>,
+) -> Result<Found, Error> {
+    let superblocks =
+        candidates.iter().map(|candidate| candidate.require_superblock()).collect::<Result<Vec<_>, _>>()?;
+    let is_spare = |superblock: &Superblock| match superblock.role {
+        Role::Spare => true,
+        Role::Main | Role::Log => false,
+    };
+    let (mut members, mut given, mut spares) = (Vec::new(), Vec::new(), Vec::new());
+    for (&candidate, &superblock) in candidates.iter().zip(&superblocks) {
+        if is_spare(superblock) {
+            spares.push((candidate, superblock));
+        } else {
+            members.push(superblock.clone());
+            given.push(candidate);
+        }
+    }
+    let arrangement = arrange(&members).map_err(|error| explain(error, &given))?;
+    let array = arrangement.newest.array;
+    for (candidate, superblock) in &spares {
+        if superblock.array != array {
+            return Err(Error::OthersSpare {
+                path: candidate.path.clone(),
+                found: superblock.array,
+                expected: array,
+            });
+        }
+    }
+    let path_of = |&index: &usize| given[index].path.clone();
+    let found = Found {
+        paths: arrangement.places.iter().map(|place| place.as_ref().map(path_of)).collect(),
+        stale: arrangement.stale.iter().map(path_of).collect(),
+        spares: spares
+            .iter()
+            .map(|(candidate, _)| Spare { path: candidate.path.clone(), size_bytes: candidate.size_bytes })
+            .collect(),
+        arrangement,
+    };
+    check_sizes(&found, &given)?;
+    Ok(found)
+}
+
+/// Says which paths an arrangement error is about.
+fn explain(error: AssembleError, given: &[&Candidate]) -> Error {
+    let path = |index: usize| given.get(index).map_or_else(PathBuf::new, |found| found.path.clone());
+    match error {
+        AssembleError::OtherArray { index, found, expected } => {
+            Error::OtherArray { path: path(index), found, first: path(0), expected }
+        }
+        AssembleError::Duplicate { first, second, dev } => {
+            Error::Copies { first: path(first), second: path(second), dev }
+        }
+        AssembleError::TooManyMissing { .. } => Error::TooManyMissing(error),
+        AssembleError::Option(_)
+        | AssembleError::Buffers { .. }
+        | AssembleError::Memory { .. }
+        | AssembleError::NoMembers
+        | AssembleError::Truncated { .. }
+        | AssembleError::NoCheckpoint
+        | AssembleError::StateLost(_)
+        | AssembleError::MemberFull { .. }
+        | AssembleError::TooManyFaults
+        | AssembleError::Inconsistent(_)
+        | AssembleError::Unsupported
+        | AssembleError::DirtyDegraded => Error::Arrange(error),
+    }
+}
+
+/// A member that lost its end would be read as a failing device, chunk by chunk; better to say so at once.
+fn check_sizes(found: &Found, given: &[&Candidate]) -> Result<(), Error> {
+    let places = found.arrangement.places.iter().flatten();
+    match places.filter_map(|&place| given.get(place)).find_map(|candidate| candidate.truncation()) {
+        Some(truncation) => Err(Error::TruncatedMember(truncation)),
+        None => Ok(()),
+    }
+}
+
+/// What a member is called: `data0`.., `log0`..
+pub fn member_name(main_count: usize, dev: DevIndex) -> String {
+    if dev.index() < main_count { format!("data{dev}") } else { format!("log{}", dev.index() - main_count) }
+}
+
+/// Whether an array is assembled that may hold silently wrong data, or of which newer state is missing.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Force {
+    /// No.
+    Never,
+    /// The operator insists.
+    Accept,
+}
+
+impl Force {
+    /// From a `--force` flag.
+    pub fn of_flag(force: bool) -> Self {
+        if force { Self::Accept } else { Self::Never }
+    }
+}
+
+/// The members of an array, open and locked; nothing was written to them.
+pub struct Locked {
+    /// Who is who.
+    pub found: Found,
+    members: Members,
+}
+
+/// A running array.
+pub struct Assembled {
+    /// The array.
+    pub array: Array<Devices>,
+    /// What recovery did.
+    pub report: RecoveryReport,
+    /// Who is who.
+    pub found: Found,
+    /// What the operator should know.
+    pub notes: Vec<Note>,
+}
+
+/// What becomes of paths that are no members, and of members in service that are not named. Whatever is
+/// left out misses what is written, and must be rebuilt.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Incomplete<'a> {
+    /// The command ends there.
+    Refuse,
+    /// The command ends there, unless it is about this member, by name.
+    RefuseBut(&'a str),
+    /// It is reported, and the array does without it if it can.
+    Accept,
+}
+
+/// Opens and locks the members at `paths`.
+pub fn lock(paths: &[PathBuf], force: Force, incomplete: Incomplete<'_>) -> Result<Locked, Error> {
+    let mut found = match incomplete {
+        Incomplete::Refuse => discover_all(paths, None)?,
+        Incomplete::RefuseBut(name) => discover_all(paths, Some(name))?,
+        Incomplete::Accept => discover_some(paths)?,
+    };
+    (found.arrangement.dirty_degraded, found.arrangement.older_state) = match force {
+        Force::Never => (DirtyDegraded::Refuse, OlderState::Refuse),
+        Force::Accept => (DirtyDegraded::Accept, OlderState::Accept),
+    };
+    let mut members = open_patiently(&found.paths).map_err(in_use)?;
+    confirm(&mut members, &found)?;
+    Ok(Locked { found, members })
+}
+
+/// Opens and locks members. When a server is killed, the kernel takes a moment to take its ring down, which
+/// keeps the locks meanwhile.
+fn open_patiently(paths: &[Option<PathBuf>]) -> Result<Members, OpenError> {
+    let started = Instant::now();
+    loop {
+        match Members::open(paths, open_options(Access::Exclusive)) {
+            Err(OpenError::InUse { .. }) if started.elapsed() < LOCK_PATIENCE => {
+                std::thread::sleep(LOCK_RETRY)
+            }
+            result => return result,
+        }
+    }
+}
+
+/// Whether another process has the device open as a member, and keeps it.
+pub fn is_locked(candidate: &Candidate) -> bool {
+    let Ok(file) = File::open(&candidate.path) else { return false };
+    let started = Instant::now();
+    while matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)) {
+        if started.elapsed() >= LOCK_PATIENCE {
+            return true;
+        }
+        std::thread::sleep(LOCK_RETRY);
+    }
+    false
+}
+
+fn in_use(error: OpenError) -> Error {
+    match error {
+        OpenError::InUse { .. } => Error::InUse(error),
+        OpenError::Io { .. }
+        | OpenError::Duplicate { .. }
+        | OpenError::WrongKind { .. }
+        | OpenError::LogicalBlock { .. }
+        | OpenError::Exists { .. } => Error::Device(error),
+    }
+}
+
+impl Locked {
+    /// The superblock that counts.
+    pub fn superblock(&self) -> &Superblock {
+        self.found.superblock()
+    }
+
+    /// Assembles the array.
+    pub fn assemble(self, options: EngineOptions, driver: DriverOptions) -> Result<Assembled, Error> {
+        let Self { found, members } = self;
+        let geometry = found.superblock().config.geometry;
+        let devices = driver::start(members, geometry.chunk_bytes(), driver)?;
+        let notes = devices.notes().to_vec();
+        let (array, report) = Array::assemble(devices, &found.arrangement, fresh::number()?, options)
+            .map_err(|error| not_assembled(&found, error))?;
+        Ok(Assembled { array, report, found, notes })
+    }
+}
+
+fn not_assembled(found: &Found, error: AssembleError) -> Error {
+    let array = name_of(found.superblock());
+    if let AssembleError::MemberFull { dev } = error
+        && let Some(Some(path)) = found.paths.get(dev.index())
+    {
+        let name = member_name(found.superblock().config.geometry.device_count(), dev);
+        return Error::NoRoom { array, name, path: path.clone() };
+    }
+    Error::Assemble { array, source: error }
+}
+
+/// Opens and locks the members at `paths` and assembles the array.
+pub fn assemble(paths: &[PathBuf], options: EngineOptions) -> Result<Assembled, Error> {
+    lock(paths, Force::Never, Incomplete::Refuse)?.assemble(options, DriverOptions::default())
+}
+
+/// An array in a line: `tank: eplog 6+2 with 2 log devices, code cauchy, 4 KiB chunks, volume 5.31 GiB`.
+pub fn describe(superblock: &Superblock) -> String {
+    let config = &superblock.config;
+    format!("array {}: {}, volume {}", name_of(superblock), shape(config), show_size(config.volume_bytes()))
+}
+
+/// `eplog 6+2 with 2 log devices, code cauchy, 4 KiB chunks`.
+pub fn shape(config: &ArrayConfig) -> String {
+    let geometry = config.geometry;
+    let logs = match config.log_count {
+        0 => String::new(),
+        1 => " with 1 log device".to_owned(),
+        count => format!(" with {count} log devices"),
+    };
+    let chunk = show_size(geometry.chunk_bytes() as u64);
+    let (k, m) = (geometry.data_count(), geometry.parity_count());
+    let units =
+        if config.unit_rows > 0 { format!(", units of {} rows", config.unit_rows) } else { String::new() };
+    format!("{} {k}+{m}{logs}, code {}, {chunk} chunks{units}", config.scheme, config.code)
+}
+
+/// How members are opened.
+pub fn open_options(access: Access) -> OpenOptions {
+    OpenOptions { access, direct_io: DirectIo::Prefer }
+}
+
+/// An array by name and UUID: `tank (37bb923f-...)`.
+pub fn array_name(superblock: &Superblock) -> String {
+    match superblock.name.as_str() {
+        "" => superblock.array.to_string(),
+        name => format!("{name} ({})", superblock.array),
+    }
+}
+
+/// What an array is called: its name, or its UUID.
+pub fn name_of(superblock: &Superblock) -> String {
+    if superblock.name.is_empty() { superblock.array.to_string() } else { superblock.name.clone() }
+}
+
+/// Under the lock, the superblocks must be those that were looked at before it.
+fn confirm(members: &mut Members, found: &Found) -> Result<(), Error> {
+    for (index, path) in found.paths.iter().enumerate() {
+        let (Some(path), dev) = (path, DevIndex::new(index as u16)) else { continue };
+        let newest = read_superblock(members, dev);
+        let expected = &found.arrangement.newest;
+        let same = newest.is_some_and(|superblock| {
+            superblock.array == expected.array
+                && superblock.config_seq <= expected.config_seq
+                && superblock.dev == dev
+        });
+        if !same {
+            return Err(Error::Changed { path: path.clone() });
+        }
+    }
+    Ok(())
+}
+
+/// The newest superblock of an open member.
+pub fn read_superblock(members: &mut Members, dev: DevIndex) -> Option<Superblock> {
+    let mut newest: Option<Superblock> = None;
+    for (slot, &offset) in SUPERBLOCK_OFFSETS.iter().enumerate() {
+        let mut bytes = [0u8; META_BYTES];
+        if members.read_now(dev, offset, &mut bytes).is_ok()
+            && let Ok(superblock) = Superblock::decode(&bytes, slot)
+            && newest.as_ref().is_none_or(|other| other.config_seq < superblock.config_seq)
+        {
+            newest = Some(superblock);
+        }
+    }
+    newest
+}
+
+fn in_service(state: MemberState) -> bool {
+    match state {
+        MemberState::Healthy | MemberState::Rebuilding => true,
+        MemberState::Failed | MemberState::Absent => false,
+    }
+}
+
+/// What a member's state is called.
+pub fn state_name(state: MemberState) -> &'static str {
+    match state {
+        MemberState::Healthy => "healthy",
+        MemberState::Failed => "failed",
+        MemberState::Absent => "absent",
+        MemberState::Rebuilding => "rebuilding",
+    }
+}

@@ -1,0 +1,447 @@
+//! Work on the members of a running array: failing, replacing, spares. The same code for served arrays and
+//! for arrays that a command assembles for itself.
+//!
+//! A replacement takes its place only when no operation on its predecessor is left ([`Engine::in_flight`]),
+//! so a request to replace waits in [`Operator`] and is carried out by [`Operator::step`].
+//!
+//! [`Engine::in_flight`]: array::Engine::in_flight
+
+use crate::checks::{Caution, Consent, View, same_file};
+use crate::error::{Error, Refusal};
+use crate::event::{Event, work_name};
+use crate::open::{Spare, look_at, open_options};
+use crate::volume::Running;
+use crate::watch::{Watch, describe_finding};
+use array::{WorkKind, WorkOrigin};
+use block::{DevIndex, DeviceSet, META_BYTES};
+use device::{Access, Identity, Member, Members, Membership as _};
+use format::{FaultRecord, MemberEntry, MemberState, Role, SUPERBLOCK_OFFSETS, Superblock};
+use serde::{Deserialize, Serialize};
+use std::path::{Path, PathBuf};
+
+/// What becomes of a scrub that is under way.
+#[derive(Serialize, Deserialize, Clone, Copy, PartialEq, Eq, Debug)]
+#[serde(rename_all = "snake_case")]
+pub enum Steering {
+    /// It waits.
+    Pause,
+    /// It goes on.
+    Resume,
+    /// It ends, and is not continued.
+    Stop,
+}
+
+struct HeldSpare {
+    spare: Spare,
+    /// Keeps others from using it.
+    lock: Members,
+}
+
+struct Pending {
+    dev: DevIndex,
+    path: PathBuf,
+    /// Keeps others from using it, or from removing it. `None`: it is locked as a member that has just
+    /// failed.
+    lock: Option<Members>,
+}
+
+/// See the module's documentation.
+#[derive(Default)]
+pub struct Operator {
+    spares: Vec<HeldSpare>,
+    pending: Vec<Pending>,
+    /// Members that were in service but not named on the command line, so that they are out of service now.
+    unnamed: Vec<DevIndex>,
+    /// Where the members are, or were before they failed.
+    paths: Vec<Option<PathBuf>>,
+    /// What goes on after the restart and was not reported yet.
+    resumed: Option<WorkKind>,
+    /// What the engine told last.
+    told: Vec<array::Event>,
+    watch: Watch,
+    /// Durable state that the array was started without.
+    lost_state: Option<String>,
+}
+
+impl Operator {
+    /// Looks after the members of an array, which are at `paths`. Of those that are nowhere, the ones in
+    /// `unnamed` were in service when the array was last stopped.
+    pub fn new(paths: Vec<Option<PathBuf>>, unnamed: Vec<DevIndex>) -> Self {
+        let paths = paths.into_iter().map(|path| path.map(|path| absolute(&path))).collect();
+        Self { paths, unnamed, ..Self::default() }
+    }
+
+    /// Takes the spares among the given paths; those that cannot be had are reported.
+    pub fn adopt_spares(&mut self, running: &mut Running, spares: &[Spare]) -> Vec<String> {
+        let adopt = |spare: &Spare| {
+            self.add_spare(running, &spare.path, Caution::Careful).err().map(|error| error.to_string())
+        };
+        spares.iter().filter_map(adopt).collect()
+    }
+
+    /// Continues what was under way when the array was last stopped.
+    pub fn resume(&mut self, running: &mut Running) {
+        let engine = running.engine_ref();
+        let rebuilding = engine.health().members().iter().any(|m| m.state == MemberState::Rebuilding);
+        let (noted, cursor) = (engine.losses().noted, engine.scrub_cursor());
+        if rebuilding {
+            running.control(|engine, tag| engine.resume_rebuild(tag));
+            self.resumed = Some(WorkKind::Rebuild);
+        } else if noted > 0 {
+            // Something was lost when the array was last in service; only a look at everything tells what.
+            running.control(|engine, tag| engine.scrub(tag, 0));
+            self.resumed = Some(WorkKind::Scrub);
+        } else if cursor > 0 {
+            running.control(|engine, tag| engine.scrub(tag, cursor));
+            self.resumed = Some(WorkKind::Scrub);
+        }
+    }
+
+    /// The array was started without durable state that is lost.
+    pub fn note_lost(&mut self, lost: Option<String>) {
+        self.lost_state = lost;
+    }
+
+    /// Durable state that the array was started without.
+    pub fn lost_state(&self) -> Option<&String> {
+        self.lost_state.as_ref()
+    }
+
+    /// In how many nanoseconds from the last time on that is to be asked for again.
+    pub fn errors_due_in_ns(&self) -> Option<u64> {
+        self.watch.due_in_ns()
+    }
+
+    /// What the log is to be told of the members' errors, each with the member's name.
+    pub fn error_lines(&mut self, running: &Running) -> Vec<(String, String)> {
+        self.watch.errors(running)
+    }
+
+    /// The spares that wait.
+    pub fn spares(&self) -> Vec<Spare> {
+        self.spares.iter().map(|held| held.spare.clone()).collect()
+    }
+
+    /// Whether a member was in service when the array was last stopped, and is not any more for want of its
+    /// path.
+    pub fn was_left_out(&self, dev: DevIndex) -> bool {
+        self.unnamed.contains(&dev)
+    }
+
+    /// The member that a device is a copy of, if its superblock says that it holds a place which another
+    /// device has. A former member is none.
+    pub fn original_of(
+        &self,
+        running: &Running,
+        identity: Identity,
+        dev: DevIndex,
+        serial: u32,
+    ) -> Option<String> {
+        let members = running.devices_ref().members();
+        let held = self.spares.iter().map(|held| &held.lock).chain([members]);
+        if held.flat_map(Members::identities).any(|own| own == identity) {
+            return None;
+        }
+        let health = running.engine_ref().health();
+        let place = health.members().get(dev.index()).filter(|place| place.serial == serial)?;
+        let member = members.get(dev)?;
+        let in_service = match place.state {
+            MemberState::Healthy | MemberState::Rebuilding => true,
+            MemberState::Failed | MemberState::Absent => false,
+        };
+        let name = self.view(running).name_of(dev);
+        in_service.then(|| format!("{name} ({})", self.shown_path(dev).unwrap_or(member.path()).display()))
+    }
+
+    fn shown_path(&self, dev: DevIndex) -> Option<&Path> {
+        self.paths.get(dev.index())?.as_deref()
+    }
+
+    /// Whether a replacement waits to take its place.
+    pub fn is_waiting(&self) -> bool {
+        !self.pending.is_empty()
+    }
+
+    /// The array as the checks see it.
+    pub fn view(&self, running: &Running) -> View {
+        View::of_running(running, &self.paths)
+    }
+
+    /// Takes a member out of service.
+    pub fn fail(
+        &mut self,
+        running: &mut Running,
+        dev: DevIndex,
+        caution: Caution,
+        consent: Consent,
+    ) -> Result<(), Error> {
+        self.view(running).check_fail(dev, caution, consent)?;
+        running.engine().fail_device(dev);
+        Ok(())
+    }
+
+    /// Puts `path` in the place of `dev`, which is failed first if it works.
+    pub fn replace(
+        &mut self,
+        running: &mut Running,
+        dev: DevIndex,
+        path: &Path,
+        caution: Caution,
+        consent: Consent,
+    ) -> Result<(), Error> {
+        let view = self.view(running);
+        if self.pending.iter().any(|pending| pending.dev == dev) {
+            return Err(Refusal::ReplacedAlready { name: view.name_of(dev) }.into());
+        }
+        view.check_replace(dev, path, caution, consent)?;
+        let lock = self.lock_replacement(running, path)?;
+        running.engine().fail_device(dev);
+        self.pending.push(Pending { dev, path: path.to_owned(), lock });
+        Ok(())
+    }
+
+    /// Locks what is to take a place. A spare is locked already, and so is a member that has just failed.
+    fn lock_replacement(&mut self, running: &Running, path: &Path) -> Result<Option<Members>, Error> {
+        if let Some(at) = self.spares.iter().position(|held| same_file(&held.spare.path, path)) {
+            return Ok(Some(self.spares.remove(at).lock));
+        }
+        let members = running.devices_ref().members();
+        let all = (0u16..).take(members.count()).filter_map(|index| members.get(DevIndex::new(index)));
+        if all.into_iter().any(|member| same_file(member.path(), path)) {
+            return Ok(None);
+        }
+        let lock = Members::open(&[Some(path.to_owned())], open_options(Access::Exclusive));
+        Ok(Some(lock?))
+    }
+
+    /// Keeps a device at hand for the next failure. Writes a superblock that says so, unless it is one
+    /// already.
+    pub fn add_spare(&mut self, running: &mut Running, path: &Path, caution: Caution) -> Result<(), Error> {
+        let candidate = look_at(path)?;
+        let already = self.view(running).check_spare(&candidate, caution)?;
+        if self.spares.iter().any(|held| same_file(&held.spare.path, path)) {
+            return Err(Refusal::SpareAlready { path: path.to_owned() }.into());
+        }
+        // Locking refuses members of this array, too: they are locked by us.
+        let mut lock = Members::open(&[Some(path.to_owned())], open_options(Access::Exclusive))?;
+        if !already {
+            let superblock = running.engine_ref().superblock_of(DevIndex::new(0));
+            write_spare(&mut lock, path, superblock)?;
+        }
+        let spare = Spare { path: absolute(path), size_bytes: candidate.size_bytes };
+        self.spares.push(HeldSpare { spare, lock });
+        Ok(())
+    }
+
+    /// Lets go of a spare, by name or path, and erases its superblock; its path.
+    pub fn remove_spare(&mut self, wanted: &Path) -> Result<PathBuf, Error> {
+        let is_it = |(index, held): (usize, &HeldSpare)| {
+            wanted == Path::new(&format!("spare{index}")) || same_file(&held.spare.path, wanted)
+        };
+        let at = self.spares.iter().enumerate().position(is_it).ok_or_else(|| {
+            let paths = self.spares.iter().map(|held| held.spare.path.display().to_string());
+            let known = paths.collect::<Vec<_>>().join(", ");
+            let known =
+                if known.is_empty() { "it has none".to_owned() } else { format!("these are {known}") };
+            Refusal::NotASpare { wanted: wanted.to_owned(), known }
+        })?;
+        let path = self.spares[at].spare.path.clone();
+        wipe_spare(&mut self.spares[at].lock, &path)?;
+        self.spares.remove(at);
+        Ok(path)
+    }
+
+    /// Starts a scrub.
+    pub fn scrub(running: &mut Running) -> Result<(), Error> {
+        if let Some((kind, _, _)) = running.engine_ref().maintenance() {
+            return Err(Refusal::UnderWay { kind: work_name(kind) }.into());
+        }
+        running.control(|engine, tag| engine.scrub(tag, 0));
+        Ok(())
+    }
+
+    /// Lets a scrub wait, go on, or end; what it does now.
+    pub fn steer(running: &mut Running, steering: Steering) -> Result<&'static str, Error> {
+        let engine = running.engine();
+        let (done, what) = match steering {
+            Steering::Pause => (engine.pause_scrub(), "waits until it is told to go on"),
+            Steering::Resume => (engine.resume_scrub(), "goes on"),
+            Steering::Stop => (engine.stop_scrub(), "is given up"),
+        };
+        match (done, steering) {
+            (true, _) => Ok(what),
+            (false, Steering::Resume) => Err(Refusal::NoScrubPaused.into()),
+            (false, Steering::Pause | Steering::Stop) => Err(Refusal::NoScrub.into()),
+        }
+    }
+
+    /// Carries out what can be done now, and reports what has happened since the last call.
+    pub fn step(&mut self, running: &mut Running, events: &mut Vec<Event>) {
+        let mut watch = std::mem::take(&mut self.watch);
+        watch.look(running, events);
+        self.watch = watch;
+        self.notice(running, events);
+        Self::let_go(running);
+        self.call_spares(running);
+        for index in (0..self.pending.len()).rev() {
+            if running.engine_ref().in_flight(self.pending[index].dev) == 0 {
+                let pending = self.pending.swap_remove(index);
+                self.install(running, pending, events);
+            }
+        }
+    }
+
+    /// Passes on what the engine tells.
+    fn notice(&mut self, running: &mut Running, events: &mut Vec<Event>) {
+        let mut told = std::mem::take(&mut self.told);
+        running.engine().take_events(&mut told);
+        for event in told.drain(..) {
+            match event {
+                array::Event::MemberFailed { dev, cause } => {
+                    events.push(Event::Failed { dev, cause });
+                    self.unnamed.retain(|&other| other != dev);
+                }
+                array::Event::MemberUnfit { dev, found, failed } => {
+                    events.push(Event::Unfit { dev, why: describe_finding(found), failed });
+                }
+                array::Event::MemberRebuilt { dev } => events.push(Event::Rebuilt(dev)),
+                array::Event::HeldUp { dev, why } => events.push(Event::HeldUp { dev, why }),
+                array::Event::HoldUpEnded { dev, why } => events.push(Event::HoldUpEnded { dev, why }),
+                // What the engine tries again and again by itself is no news.
+                array::Event::WorkBegan { origin: WorkOrigin::Retry, .. }
+                | array::Event::WorkEnded { origin: WorkOrigin::Retry, .. } => {}
+                array::Event::WorkBegan { kind, origin: WorkOrigin::Request } => {
+                    let resumed = self.resumed.take_if(|resumed| *resumed == kind).is_some();
+                    events.push(Event::WorkBegan { kind, resumed });
+                }
+                array::Event::WorkEnded { kind, origin: WorkOrigin::Request, found, elapsed_ns } => {
+                    events.push(Event::WorkEnded { kind, found, seconds: elapsed_ns / 1_000_000_000 });
+                }
+            }
+        }
+        self.told = told;
+    }
+
+    /// Closes failed members, so that they can be pulled out, and come back.
+    fn let_go(running: &mut Running) {
+        for index in (0u16..).take(running.engine_ref().health().members().len()) {
+            let dev = DevIndex::new(index);
+            if running.engine_ref().health().state(dev) == MemberState::Failed
+                && running.devices_ref().members().get(dev).is_some()
+                && running.engine_ref().in_flight(dev) == 0
+            {
+                running.array().devices().remove(dev);
+            }
+        }
+    }
+
+    /// The member that a name (`data3`, `log0`) or a path stands for.
+    pub fn find(&self, running: &Running, wanted: &str) -> Result<DevIndex, Error> {
+        Ok(self.view(running).find(wanted)?)
+    }
+
+    /// Where the members are, or were before they failed.
+    pub fn paths(&self) -> &[Option<PathBuf>] {
+        &self.paths
+    }
+
+    /// Lets spares take the places of failed members.
+    fn call_spares(&mut self, running: &mut Running) {
+        if self.spares.is_empty() || !running.engine_ref().accepts_writes() {
+            return;
+        }
+        let view = self.view(running);
+        for (index, member) in (0u16..).zip(running.engine_ref().health().members()) {
+            let dev = DevIndex::new(index);
+            let taken = self.pending.iter().any(|pending| pending.dev == dev);
+            if taken || member.state != MemberState::Failed {
+                continue;
+            }
+            let needed = view.place_bytes(dev);
+            let fits = |held: &HeldSpare| held.spare.size_bytes >= needed;
+            // The smallest that will do: a large one may be needed for a larger place.
+            let best = (0..self.spares.len())
+                .filter(|&at| fits(&self.spares[at]))
+                .min_by_key(|&at| self.spares[at].spare.size_bytes);
+            if let Some(at) = best {
+                let HeldSpare { spare, lock } = self.spares.remove(at);
+                self.pending.push(Pending { dev, path: spare.path, lock: Some(lock) });
+            }
+        }
+    }
+
+    fn install(&mut self, running: &mut Running, pending: Pending, events: &mut Vec<Event>) {
+        let Pending { dev, path, lock } = pending;
+        let member = lock.and_then(|mut lock| lock.take(DevIndex::new(0)));
+        match install_device(running, dev, &path, member) {
+            Ok(serial) => {
+                running.control(|engine, tag| engine.rebuild(tag, dev, serial));
+                self.unnamed.retain(|&other| other != dev);
+                self.paths[dev.index()] = Some(path.clone());
+                events.push(Event::Replaced { dev, path });
+            }
+            Err(error) => events.push(Event::NotReplaced { dev, path, why: error.to_string() }),
+        }
+    }
+}
+
+fn absolute(path: &Path) -> PathBuf {
+    std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
+}
+
+/// Opens the replacement in its place and makes it forget what it was.
+fn install_device(
+    running: &mut Running,
+    dev: DevIndex,
+    path: &Path,
+    member: Option<Member>,
+) -> Result<u32, Error> {
+    let devices = running.array().devices();
+    let installed = match member {
+        Some(member) => devices.install(dev, member),
+        None => devices.replace(dev, path),
+    };
+    installed?;
+    let at = |fault| Refusal::Fault { path: path.to_owned(), fault };
+    let zeros = [0u8; META_BYTES];
+    for offset in SUPERBLOCK_OFFSETS {
+        devices.write_now(dev, offset, &zeros).map_err(at)?;
+    }
+    devices.flush_now(dev).map_err(at)?;
+    let highest =
+        running.engine_ref().health().members().iter().map(|member| member.serial).max().unwrap_or(0);
+    Ok(highest.checked_add(1).ok_or(Refusal::NoSerialsLeft)?)
+}
+
+/// Makes a spare forget that it is one.
+pub fn wipe_spare(lock: &mut Members, path: &Path) -> Result<(), Error> {
+    let own = DevIndex::new(0);
+    let at = |fault| Refusal::Fault { path: path.to_owned(), fault };
+    for offset in SUPERBLOCK_OFFSETS {
+        lock.write_now(own, offset, &[0u8; META_BYTES]).map_err(at)?;
+    }
+    Ok(lock.flush_now(own).map_err(at)?)
+}
+
+/// Makes a device say that it is a spare of the array. Its update counter is the lowest, so that whatever
+/// the array writes later counts.
+fn write_spare(lock: &mut Members, path: &Path, mut superblock: Superblock) -> Result<(), Error> {
+    let place = superblock.config.geometry.device_count() + usize::from(superblock.config.log_count);
+    superblock.members.truncate(place);
+    superblock.members.push(MemberEntry { serial: 0, state: MemberState::Absent });
+    superblock.dev = u16::try_from(place).map(DevIndex::new).map_err(|_| Refusal::NoRoomForSpares)?;
+    superblock.role = Role::Spare;
+    superblock.serial = 0;
+    superblock.clean = true;
+    superblock.faults = FaultRecord::default();
+    let own = DevIndex::new(0);
+    let at = |fault| Refusal::Fault { path: path.to_owned(), fault };
+    for (copy, offset) in SUPERBLOCK_OFFSETS.into_iter().enumerate() {
+        superblock.config_seq = copy as u64;
+        superblock.check().map_err(|source| Refusal::Superblock { path: path.to_owned(), source })?;
+        let mut bytes = [0u8; META_BYTES];
+        superblock.encode(copy, &mut bytes);
+        lock.write_now(own, offset, &bytes).map_err(at)?;
+    }
+    Ok(lock.flush_now(own).map_err(at)?)
+}

@@ -1,0 +1,74 @@
+//! What an array of an elastic scheme runs with, in words and figures.
+
+use array::SchemeOptions;
+use format::ArrayConfig;
+use placement::PlacementKind;
+use serde::{Deserialize, Serialize};
+
+/// What an array of an elastic scheme runs with. The keys are stable.
+#[derive(Serialize, Deserialize, Clone, PartialEq, Debug)]
+pub struct PlacementInfo {
+    /// Which chunks are written together.
+    pub policy: String,
+    /// Classes of chunks that are written apart, those of garbage collection included.
+    pub classes: u64,
+    /// How hot chunks are told from cold ones; only of the placement was.
+    pub hotness: Option<String>,
+    /// Groups; only of the placement was.
+    pub groups: Option<u64>,
+    /// Which unit is collected.
+    pub gc: String,
+    /// Share of units in use from which on garbage is collected.
+    pub gc_threshold_percent: u64,
+    /// Where chunks go that garbage collection moves; not of the placement sepbit.
+    pub gc_group: Option<String>,
+    /// Chunks that wait for each other.
+    pub group_chunks: u64,
+    /// How long one waits at most; `None` is until idle time.
+    pub p_wait_ms: Option<f64>,
+    /// Rows of a unit.
+    pub unit_rows: u32,
+    /// Chunks that the placement sepbit remembers; only of that.
+    pub recent_entries: Option<u64>,
+    /// Seed of the placement.
+    pub seed: u64,
+}
+
+/// What an array of an elastic scheme runs with; `None` for others.
+pub fn placement_info(options: &SchemeOptions, config: &ArrayConfig) -> Option<PlacementInfo> {
+    if !config.scheme.is_elastic() {
+        return None;
+    }
+    let kind = options.used_placement(config.scheme);
+    let (was, sepbit) = (kind == PlacementKind::Was, kind == PlacementKind::SepBit);
+    Some(PlacementInfo {
+        policy: kind.name().to_owned(),
+        // Options that no array runs with have none.
+        classes: options.build_placement(config).map_or(0, |policy| policy.classes() as u64),
+        hotness: was.then(|| options.hotness.name().to_owned()),
+        groups: was.then_some(options.groups),
+        gc: options.gc.name().to_owned(),
+        gc_threshold_percent: options.gc_threshold.percent(),
+        gc_group: (!sepbit).then(|| options.gc_group.name().to_owned()),
+        group_chunks: options.waiting_chunks(config) as u64,
+        p_wait_ms: options.wait_ns(config.scheme).map(|ns| ns as f64 / 1e6),
+        unit_rows: config.unit_rows,
+        recent_entries: sepbit.then_some(options.recent_entries),
+        seed: options.seed,
+    })
+}
+
+impl PlacementInfo {
+    /// In a line.
+    pub fn line(&self) -> String {
+        let how = match (&self.hotness, self.groups) {
+            (Some(hotness), Some(groups)) => format!("{}, {groups} groups by {hotness}", self.policy),
+            (None, _) | (_, None) => self.policy.clone(),
+        };
+        let wait = self.p_wait_ms.map_or(String::new(), |ms| format!(", {ms}ms at most"));
+        format!(
+            "{how}; {} chunks wait for each other{wait}; gc {} of units of {} rows from {} % in use",
+            self.group_chunks, self.gc, self.unit_rows, self.gc_threshold_percent
+        )
+    }
+}

@@ -1,0 +1,217 @@
+//! Which arrays are served from this run directory: for each a control socket, and a *record* that its
+//! server keeps locked and that says who it is. The record outlives a server that was killed, and the
+//! socket does, too: a socket whose record nobody has locked is news, not rubbish.
+
+use crate::control::{Client, make_run_dir, run_dir};
+use crate::error::Error;
+use format::ArrayUuid;
+use serde::{Deserialize, Serialize};
+use std::fs::{self, File, TryLockError};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+/// Whoever looks at a record holds it for a moment.
+const LOCK_PATIENCE: Duration = Duration::from_millis(500);
+/// How often it is tried meanwhile.
+const LOCK_RETRY: Duration = Duration::from_millis(10);
+
+/// What a server says of itself to those who find only its traces.
+#[derive(Serialize, Deserialize, Clone, PartialEq, Eq, Debug, Default)]
+pub struct Record {
+    /// The array.
+    pub uuid: String,
+    /// Its name, may be empty.
+    pub name: String,
+    /// The server's process.
+    pub pid: u32,
+    /// Where the members and spares are.
+    pub paths: Vec<PathBuf>,
+    /// Where clients connect, as `serve --nbd` takes it.
+    pub addresses: Vec<String>,
+}
+
+impl Record {
+    /// The server in words: `process 4711 with /dev/sda, /dev/sdb, /dev/sdc and 4 more`.
+    pub fn describe(&self) -> String {
+        const SHOWN: usize = 3;
+        let mut text = format!("process {}", self.pid);
+        let paths: Vec<String> =
+            self.paths.iter().take(SHOWN).map(|path| path.display().to_string()).collect();
+        if !paths.is_empty() {
+            text.push_str(&format!(" with {}", paths.join(", ")));
+        }
+        if self.paths.len() > SHOWN {
+            text.push_str(&format!(" and {} more", self.paths.len() - SHOWN));
+        }
+        text
+    }
+}
+
+/// The control socket of an array.
+pub fn socket_path(array: ArrayUuid) -> PathBuf {
+    run_dir().join(format!("{array}.sock"))
+}
+
+fn record_path(array: ArrayUuid) -> PathBuf {
+    run_dir().join(format!("{array}.server"))
+}
+
+/// A server's traces, as a client finds them.
+pub enum Trace {
+    /// It answers.
+    Live(Client),
+    /// It is gone, and was not stopped in order.
+    Dead(Record),
+    /// It begins or ends just now.
+    Passing,
+    /// It cannot be asked.
+    Unreachable(Error),
+}
+
+/// Arrays that have a control socket here, with what is known of their servers.
+pub fn traces() -> Vec<(ArrayUuid, Trace)> {
+    let entries = fs::read_dir(run_dir()).into_iter().flatten().flatten();
+    let mut arrays: Vec<ArrayUuid> = entries
+        .filter_map(|entry| entry.file_name().into_string().ok()?.strip_suffix(".sock")?.parse().ok())
+        .collect();
+    arrays.sort();
+    arrays.into_iter().map(|array| (array, trace_of(array))).collect()
+}
+
+fn trace_of(array: ArrayUuid) -> Trace {
+    let path = socket_path(array);
+    match Client::connect_to(&path) {
+        Ok(client) => Trace::Live(client),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Trace::Passing,
+        Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
+            let record = File::open(record_path(array));
+            match record {
+                Ok(file) if matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)) => Trace::Passing,
+                Ok(file) => Trace::Dead(read_record(&file, array)),
+                // A server of an older version kept none.
+                Err(_) => Trace::Dead(read_record(io::empty(), array)),
+            }
+        }
+        Err(error) => Trace::Unreachable(Error::At { path, source: error }),
+    }
+}
+
+fn read_record(mut file: impl Read, array: ArrayUuid) -> Record {
+    let mut text = String::new();
+    let read = file.read_to_string(&mut text).ok();
+    let record: Option<Record> = read.and_then(|_| serde_json::from_str(&text).ok());
+    Record { uuid: array.to_string(), ..record.unwrap_or_default() }
+}
+
+/// Removes what a server that is gone left behind; its record, if there was something.
+pub fn forget_dead(array: ArrayUuid) -> Option<Record> {
+    let Trace::Dead(record) = trace_of(array) else { return None };
+    let _lock = RecordFile::lock(array).ok()?;
+    fs::remove_file(socket_path(array)).ok()?;
+    Some(record)
+}
+
+/// The record of this process, locked; removed when dropped.
+struct RecordFile {
+    file: File,
+    path: PathBuf,
+}
+
+impl RecordFile {
+    /// Locks the record, or says who has it.
+    fn lock(array: ArrayUuid) -> Result<Self, Error> {
+        let path = record_path(array);
+        let at = |source| Error::RunDir { path: path.clone(), source };
+        let started = Instant::now();
+        loop {
+            let mut options = File::options();
+            let file = options
+                .read(true)
+                .write(true)
+                .create(true)
+                .truncate(false)
+                .mode(0o600)
+                .open(&path)
+                .map_err(at)?;
+            match file.try_lock() {
+                Ok(()) => {}
+                Err(TryLockError::WouldBlock) if started.elapsed() >= LOCK_PATIENCE => {
+                    return Err(served_already(array, &read_record(&file, array)));
+                }
+                Err(TryLockError::WouldBlock) => {
+                    std::thread::sleep(LOCK_RETRY);
+                    continue;
+                }
+                Err(TryLockError::Error(error)) => return Err(at(error)),
+            }
+            // Its owner removes it at the end: then this one is nobody's any more.
+            let named = fs::metadata(&path).ok().map(|named| (named.dev(), named.ino()));
+            let locked = file.metadata().map_err(at)?;
+            if named == Some((locked.dev(), locked.ino())) {
+                return Ok(Self { file, path });
+            }
+        }
+    }
+
+    fn write(&mut self, record: &Record) -> io::Result<()> {
+        let text = serde_json::to_string_pretty(record)?;
+        self.file.set_len(0)?;
+        self.file.write_all(text.as_bytes())
+    }
+}
+
+impl Drop for RecordFile {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.path); // a left-over says that the server is gone, which is so
+    }
+}
+
+/// The listening control socket of this process. Its file and the record go with it.
+pub struct ControlSocket {
+    listener: UnixListener,
+    path: PathBuf,
+    _record: RecordFile,
+}
+
+impl ControlSocket {
+    /// Listens, in the place of a server that is gone. Members with this UUID that another process serves
+    /// are others: ours are locked, so one is a copy of the other.
+    pub fn listen(array: ArrayUuid, record: &Record) -> Result<Self, Error> {
+        make_run_dir()?;
+        let path = socket_path(array);
+        let at = |source| Error::RunDir { path: path.clone(), source };
+        let mut file = RecordFile::lock(array)?;
+        if UnixStream::connect(&path).is_ok() {
+            let unknown = Record { uuid: array.to_string(), ..Record::default() };
+            return Err(served_already(array, &unknown)); // by an older version, which keeps no record
+        }
+        file.write(record).map_err(at)?;
+        if path.exists() {
+            fs::remove_file(&path).map_err(at)?;
+        }
+        let listener = UnixListener::bind(&path).map_err(at)?;
+        let socket = Self { listener, path: path.clone(), _record: file };
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).map_err(at)?;
+        socket.listener.set_nonblocking(true).map_err(at)?;
+        Ok(socket)
+    }
+
+    /// What clients connect to.
+    pub fn listener(&self) -> &UnixListener {
+        &self.listener
+    }
+}
+
+impl Drop for ControlSocket {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.path); // ours: the record is still locked
+    }
+}
+
+fn served_already(array: ArrayUuid, record: &Record) -> Error {
+    let who = if record.pid == 0 { "another process".to_owned() } else { record.describe() };
+    Error::ServedAlready { array, who }
+}

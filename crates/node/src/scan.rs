@@ -1,0 +1,134 @@
+//! Finding the members of arrays among devices and files.
+
+use crate::error::{Error, Search};
+use crate::open::{Candidate, look_at, name_of};
+use crate::output;
+use format::ArrayUuid;
+use std::collections::HashSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// The devices of one array.
+pub struct Sighted {
+    /// The array.
+    pub array: ArrayUuid,
+    /// Its name, may be empty.
+    pub name: String,
+    /// Members, former members and spares.
+    pub candidates: Vec<Candidate>,
+}
+
+/// What was found.
+pub struct Sight {
+    /// Arrays, in the order of their first device.
+    pub arrays: Vec<Sighted>,
+    /// Paths named one by one that are no members, and why.
+    pub strangers: Vec<Error>,
+}
+
+/// Looks at `places`: devices and files, and what is in directories. Without any, at every block device.
+pub fn look_around(places: &[PathBuf]) -> Result<Sight, Error> {
+    let mut sight = Sight { arrays: Vec::new(), strangers: Vec::new() };
+    let mut seen = HashSet::new();
+    let everywhere = if places.is_empty() { block_devices()? } else { Vec::new() };
+    for path in &everywhere {
+        sight.add(path, &mut seen);
+    }
+    for place in places {
+        if place.is_dir() {
+            files_in(place)?.iter().for_each(|path| sight.add(path, &mut seen).map_or((), drop));
+        } else if let Some(stranger) = sight.add(place, &mut seen) {
+            sight.strangers.push(stranger);
+        }
+    }
+    Ok(sight)
+}
+
+impl Sight {
+    /// Takes note of a path; if it is no member, why.
+    fn add(&mut self, path: &Path, seen: &mut HashSet<device::Identity>) -> Option<Error> {
+        let candidate = match look_at(path) {
+            Ok(candidate) => candidate,
+            Err(failure) => return Some(failure),
+        };
+        let (array, name) = match candidate.require_superblock() {
+            Ok(superblock) => (superblock.array, superblock.name.clone()),
+            Err(failure) => return Some(failure),
+        };
+        // One device may have several names.
+        if device::identity(path).is_ok_and(|identity| !seen.insert(identity)) {
+            return None;
+        }
+        match self.arrays.iter_mut().find(|other| other.array == array) {
+            Some(other) => other.candidates.push(candidate),
+            None => self.arrays.push(Sighted { array, name, candidates: vec![candidate] }),
+        }
+        None
+    }
+
+    /// The array of this name or UUID; if none is wanted, the only one.
+    fn choose(self, wanted: Option<&str>) -> Result<Sighted, Error> {
+        let fits = |found: &&Sighted| {
+            wanted.is_none_or(|wanted| found.name == wanted || found.array.to_string() == wanted)
+        };
+        let fitting = self.arrays.iter().filter(fits).count();
+        let names = self.arrays.iter().map(|found| format!("{} ({})", show(&found.name), found.array));
+        let found = names.collect();
+        let mut chosen = self.arrays.into_iter().filter(|found| fits(&found));
+        match (chosen.next(), chosen.next()) {
+            (Some(one), None) => Ok(one),
+            (_, _) => Err(Search { wanted: wanted.map(str::to_owned), found, fitting }.into()),
+        }
+    }
+}
+
+fn show(name: &str) -> &str {
+    if name.is_empty() { "without a name" } else { name }
+}
+
+/// The paths of an array's devices among `places`; strangers that were named one by one are mentioned.
+pub fn members_of(places: &[PathBuf], wanted: Option<&str>) -> Result<Vec<PathBuf>, Error> {
+    let mut sight = look_around(places)?;
+    let strangers = std::mem::take(&mut sight.strangers);
+    let named: Vec<PathBuf> = places.to_vec();
+    let mut others = Vec::new();
+    for found in &sight.arrays {
+        let named = found.candidates.iter().filter(|candidate| named.contains(&candidate.path));
+        others.extend(
+            named.map(|candidate| (found.array, candidate.path.clone(), candidate.superblock().map(name_of))),
+        );
+    }
+    let chosen = sight.choose(wanted)?;
+    for stranger in &strangers {
+        output::warn(format_args!("elastripe: ignored: {stranger}"));
+    }
+    for (_, path, name) in others.iter().filter(|(array, _, _)| *array != chosen.array) {
+        let name = name.as_deref().unwrap_or_default();
+        output::warn(format_args!("elastripe: ignored: {}: belongs to array {name}", path.display()));
+    }
+    Ok(chosen.candidates.into_iter().map(|candidate| candidate.path).collect())
+}
+
+/// Files and block devices in a directory, by name.
+fn files_in(directory: &Path) -> Result<Vec<PathBuf>, Error> {
+    let at = |source| Error::At { path: directory.to_owned(), source };
+    let mut paths = Vec::new();
+    for entry in fs::read_dir(directory).map_err(at)? {
+        let path = entry.map_err(at)?.path();
+        if device::identity(&path).is_ok() {
+            paths.push(path);
+        }
+    }
+    paths.sort();
+    Ok(paths)
+}
+
+/// All block devices that the kernel knows, but those that hold nothing.
+fn block_devices() -> Result<Vec<PathBuf>, Error> {
+    const LIST: &str = "/proc/partitions";
+    let text = fs::read_to_string(LIST).map_err(|source| Error::At { path: LIST.into(), source })?;
+    let names = text.lines().skip(2).filter_map(|line| line.split_whitespace().nth(3));
+    let usable =
+        |name: &&str| !name.starts_with("ram") && !name.starts_with("zram") && !name.starts_with("sr");
+    Ok(names.filter(usable).map(|name| Path::new("/dev").join(name)).filter(|path| path.exists()).collect())
+}

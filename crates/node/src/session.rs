@@ -1,0 +1,329 @@
+//! A command's way to an array: through the server's control socket if it is being served, else by running
+//! it itself.
+
+use crate::checks::{Caution, Consent, View};
+use crate::control::{Client, Request};
+use crate::error::Error;
+use crate::event::Event;
+use crate::offline::Offline;
+use crate::open::{Candidate, Force, Incomplete, describe, look_at};
+use crate::operate::Operator;
+use crate::output;
+use crate::registry::{forget_dead, socket_path};
+use crate::status::{LastWork, Status, Work, of_running};
+use array::WorkKind;
+use block::DevIndex;
+use format::CheckpointKind;
+use std::path::{Path, PathBuf};
+use std::thread::sleep;
+use std::time::Duration;
+
+/// How often progress is asked for.
+const POLL: Duration = Duration::from_millis(200);
+
+/// Who is told, now and then, how far rebuild or scrub is.
+pub type Show<'a> = &'a mut dyn FnMut(&Work);
+
+/// See the module's documentation.
+pub enum Session {
+    /// A server runs the array.
+    Live(Client),
+    /// This command does.
+    Offline(Box<Offline>),
+}
+
+/// Whether a command stays until the work it started has ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Patience {
+    /// Until the end.
+    Wait,
+    /// Until the work has begun; for an array that nobody serves there is no difference.
+    Start,
+}
+
+/// What is to take whose place.
+#[derive(Clone, Copy, Debug)]
+pub struct Replacement<'a> {
+    /// Name or path of the member.
+    pub device: &'a str,
+    /// Absolute path of the new device.
+    pub path: &'a Path,
+    /// Whether what is on it may be overwritten.
+    pub caution: Caution,
+    /// Whether a member that works may go although nothing else may fail then.
+    pub consent: Consent,
+    /// Limit of the rebuild, in bytes per second; `None` leaves it as it is.
+    pub rate: Option<u64>,
+}
+
+/// How the array that some paths belong to can be reached.
+pub enum Reach {
+    /// Through the server that has its members.
+    Server(Client),
+    /// A server has its original: these are copies. Why, in a line.
+    Copy(String),
+    /// Nobody serves it.
+    Nobody,
+}
+
+/// The server of the array that a member belongs to.
+pub fn reach(candidate: &Candidate) -> Result<Reach, Error> {
+    let superblock = candidate.require_superblock()?;
+    let Ok(mut client) = Client::connect_to(&socket_path(superblock.array)) else { return Ok(Reach::Nobody) };
+    let identity = device::identity(&candidate.path)?.numbers();
+    let (dev, serial) = (superblock.dev.get(), superblock.serial);
+    match client.ask(&Request::Belongs { identity, dev, serial })?.error {
+        None => Ok(Reach::Server(client)),
+        Some(original) => Ok(Reach::Copy(format!(
+            "{}: is a copy of {original}, which is being served, with the same UUID; name that to reach its server",
+            candidate.path.display()
+        ))),
+    }
+}
+
+/// The server of the array that the first readable one of the paths belongs to.
+pub fn server_of(paths: &[PathBuf]) -> Result<Reach, Error> {
+    let mut unreadable = None;
+    for path in paths {
+        match look_at(path)
+            .and_then(|candidate| candidate.require_superblock().map(|_| ()).map(|()| candidate))
+        {
+            Ok(candidate) => return reach(&candidate),
+            Err(failure) => unreadable = unreadable.or(Some(failure)),
+        }
+    }
+    Err(unreadable.unwrap_or(Error::NoneNamed))
+}
+
+impl Session {
+    /// Finds the array's server, or assembles the array if `check` has nothing against it.
+    pub fn open(
+        paths: &[PathBuf],
+        force: Force,
+        incomplete: Incomplete<'_>,
+        rebuild_bytes_per_s: Option<u64>,
+        check: impl FnOnce(&View) -> Result<(), Error>,
+    ) -> Result<Self, Error> {
+        if let Reach::Server(client) = server_of(paths)? {
+            return Ok(Self::Live(client));
+        }
+        let offline = Offline::start(paths, force, incomplete, rebuild_bytes_per_s, check)?;
+        output::warn(format_args!("{}; not served, so this command runs it", describe(offline.superblock())));
+        Ok(Self::Offline(Box::new(offline)))
+    }
+
+    /// How the array is.
+    pub fn status(&mut self) -> Result<Status, Error> {
+        match self {
+            Self::Live(client) => client.status(),
+            Self::Offline(offline) => Ok(of_running(&offline.running, &offline.operator, &[])),
+        }
+    }
+
+    /// Takes a member out of service; returns when the other members know.
+    pub fn fail(&mut self, device: &str, caution: Caution, consent: Consent) -> Result<(), Error> {
+        match self {
+            Self::Live(client) => {
+                let (force, yes) = (caution.is_forced(), consent.is_given());
+                client.order(&Request::Fail { device: for_server(device), force, yes })
+            }
+            Self::Offline(offline) => {
+                let dev = offline.find(device)?;
+                if offline.operator.was_left_out(dev) {
+                    return Ok(()); // it is out of service since the array was assembled without it
+                }
+                offline.operator.fail(&mut offline.running, dev, caution, consent)?;
+                if offline.running.engine_ref().accepts_writes() {
+                    return offline.request(|engine, tag| engine.flush(tag));
+                }
+                Ok(()) // it was one too many, and nothing is written any more
+            }
+        }
+    }
+
+    /// Puts another device in a member's place; [`Session::await_rebuild`] sees to it that it is filled.
+    pub fn replace(&mut self, replacement: &Replacement<'_>) -> Result<(), Error> {
+        let Replacement { device, path, caution, consent, rate } = *replacement;
+        match self {
+            Self::Live(client) => {
+                if rate.is_some() {
+                    client.order(&Request::Rate { bytes_per_s: rate })?;
+                }
+                client.order(&Request::Replace {
+                    device: for_server(device),
+                    path: path.to_owned(),
+                    force: caution.is_forced(),
+                    yes: consent.is_given(),
+                })
+            }
+            Self::Offline(offline) => {
+                let dev = offline.find(device)?;
+                let Offline { operator, running, .. } = offline.as_mut();
+                operator.replace(running, dev, path, caution, consent)
+            }
+        }
+    }
+
+    /// Stays until what took the place of `device` is filled.
+    pub fn await_rebuild(&mut self, device: &str, patience: Patience, show: Show<'_>) -> Result<(), Error> {
+        match (self, patience) {
+            (Self::Live(_), Patience::Start) => Ok(()),
+            (Self::Live(client), Patience::Wait) => wait_for_work(client, "rebuild", show).map(|_| ()),
+            (Self::Offline(offline), Patience::Start | Patience::Wait) => {
+                let dev = offline.find(device)?;
+                offline.rebuild(dev, show)
+            }
+        }
+    }
+
+    /// Keeps a device at hand for the next failure.
+    pub fn add_spare(&mut self, path: &Path, caution: Caution) -> Result<(), Error> {
+        match self {
+            Self::Live(client) => {
+                client.order(&Request::AddSpare { path: path.to_owned(), force: caution.is_forced() })
+            }
+            Self::Offline(offline) => offline.operator.add_spare(&mut offline.running, path, caution),
+        }
+    }
+
+    /// Checks everything; what was found, if it was waited for.
+    pub fn scrub(
+        &mut self,
+        rate: Option<u64>,
+        patience: Patience,
+        show: Show<'_>,
+    ) -> Result<Option<LastWork>, Error> {
+        match self {
+            Self::Live(client) => {
+                if rate.is_some() {
+                    client.order(&Request::Rate { bytes_per_s: rate })?;
+                }
+                client.order(&Request::Scrub)?;
+                match patience {
+                    Patience::Wait => wait_for_work(client, "scrub", show).map(Some),
+                    Patience::Start => Ok(None),
+                }
+            }
+            Self::Offline(offline) => offline.scrub(show).map(Some),
+        }
+    }
+
+    /// Counts the errors of one member, or of every one, anew.
+    pub fn clear(&mut self, device: Option<&str>) -> Result<(), Error> {
+        match self {
+            Self::Live(client) => client.order(&Request::Clear { device: device.map(for_server) }),
+            Self::Offline(offline) => {
+                let dev = device.map(|device| offline.find(device)).transpose()?;
+                offline.request(|engine, tag| engine.clear_errors(tag, dev))
+            }
+        }
+    }
+
+    /// Parity commit.
+    pub fn commit(&mut self) -> Result<(), Error> {
+        match self {
+            Self::Live(client) => client.order(&Request::Commit),
+            Self::Offline(offline) => offline.request(|engine, tag| engine.commit(tag)),
+        }
+    }
+
+    /// Writes a checkpoint.
+    pub fn checkpoint(&mut self, kind: CheckpointKind) -> Result<(), Error> {
+        match self {
+            Self::Live(client) => client.order(&Request::Checkpoint { full: kind == CheckpointKind::Full }),
+            Self::Offline(offline) => offline.request(|engine, tag| engine.write_checkpoint(tag, kind)),
+        }
+    }
+
+    /// Ends the session; an array that this command runs is stopped in order.
+    pub fn close(self) -> Result<(), Error> {
+        match self {
+            Self::Live(_) => Ok(()),
+            Self::Offline(offline) => {
+                let array = offline.superblock().array;
+                offline.stop()?;
+                forget_dead(array); // what a server that was killed left behind is news no more
+                Ok(())
+            }
+        }
+    }
+}
+
+/// Follows rebuild or scrub on a server to its end.
+pub fn wait_for_work(client: &mut Client, kind: &str, show: Show<'_>) -> Result<LastWork, Error> {
+    loop {
+        let status = client.status()?;
+        match status.work {
+            Some(work) if work.kind == kind => show(&work),
+            Some(_) | None => {
+                let last = status.last_work.unwrap_or_default();
+                if !last.completed {
+                    return Err(Error::GivenUp { kind: kind.to_owned() });
+                }
+                if kind == "rebuild" && last.lost > 0 {
+                    return Err(Error::NotRebuilt { lost: last.lost });
+                }
+                return Ok(last);
+            }
+        }
+        sleep(POLL);
+    }
+}
+
+/// A member as the server knows it, which has another working directory: its name, or the whole path of
+/// what is here.
+fn for_server(device: &str) -> String {
+    let numbered = |prefix: &str| device.strip_prefix(prefix).is_some_and(|rest| rest.parse::<u16>().is_ok());
+    let path = Path::new(device);
+    if numbered("data") || numbered("log") || !path.exists() {
+        return device.to_owned();
+    }
+    std::path::absolute(path).map_or_else(|_| device.to_owned(), |whole| whole.to_string_lossy().into_owned())
+}
+
+impl Offline {
+    fn find(&self, device: &str) -> Result<DevIndex, Error> {
+        self.operator.find(&self.running, device)
+    }
+
+    fn rebuild(&mut self, dev: DevIndex, show: Show<'_>) -> Result<(), Error> {
+        self.run_until(show, |_, events, _| {
+            events.iter().find_map(|event| match event {
+                Event::NotReplaced { why, .. } => Some(Err(Error::NotReplaced(why.clone()))),
+                Event::WorkEnded { found, .. } if found.lost > 0 => {
+                    Some(Err(Error::NotRebuilt { lost: found.lost }))
+                }
+                Event::Rebuilt(rebuilt) if *rebuilt == dev => Some(Ok(())),
+                Event::WorkEnded { .. }
+                | Event::WorkBegan { .. }
+                | Event::Unfit { .. }
+                | Event::Rebuilt(_)
+                | Event::Failed { .. }
+                | Event::HeldUp { .. }
+                | Event::HoldUpEnded { .. }
+                | Event::Replaced { .. } => None,
+            })
+        })?
+    }
+
+    fn scrub(&mut self, show: Show<'_>) -> Result<LastWork, Error> {
+        Operator::scrub(&mut self.running)?;
+        self.run_until(show, |_, events, _| {
+            events.iter().find_map(|event| match event {
+                Event::WorkEnded { kind: WorkKind::Scrub, found, .. } => Some(LastWork {
+                    completed: found.completed || found.errors_left() > 0,
+                    ..LastWork::of_report(found)
+                }),
+                Event::WorkEnded { .. }
+                | Event::WorkBegan { .. }
+                | Event::Unfit { .. }
+                | Event::NotReplaced { .. }
+                | Event::Rebuilt(_)
+                | Event::Failed { .. }
+                | Event::HeldUp { .. }
+                | Event::HoldUpEnded { .. }
+                | Event::Replaced { .. } => None,
+            })
+        })
+    }
+}

@@ -1,0 +1,672 @@
+//! What is known of an array: gathered from a running engine or from superblocks, shown as text or JSON.
+
+mod condition;
+
+pub use condition::Condition;
+
+use crate::event::work_name;
+use crate::faults::{FailedBecause, Fault};
+use crate::losses::{self, Lost};
+use crate::open::{Found, Spare, member_name, state_name};
+use crate::operate::Operator;
+use crate::placement::{PlacementInfo, placement_info};
+use crate::units::{show_count, show_seconds};
+use crate::volume::Running;
+use array::{ArrayState, Engine, MaintenanceReport, WorkKind};
+use block::DevIndex;
+use format::{MemberState, ScrubRecord, Superblock};
+use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
+
+/// Where the figures come from.
+#[derive(Serialize, Deserialize, Clone, Copy, PartialEq, Eq, Debug)]
+#[serde(rename_all = "kebab-case")]
+pub enum Source {
+    /// The process that serves the array.
+    Served,
+    /// The superblocks of an array that nobody has open.
+    Stopped,
+    /// The superblocks of an array that some process has open, whose control socket was not found.
+    InUse,
+    /// The superblocks of an array whose server is gone without having stopped.
+    Dead,
+}
+
+/// One member.
+#[derive(Serialize, Deserialize, Clone, PartialEq, Eq, Debug)]
+pub struct DeviceStatus {
+    /// `data0`.., `log0`.., `spare0`..
+    pub name: String,
+    /// `main`, `log` or `spare`.
+    pub role: String,
+    /// Index within its role.
+    pub index: usize,
+    /// `healthy`, `failed`, `absent`, `rebuilding`; `spare` for spares.
+    pub state: String,
+    /// Where it is, unless nobody has named it.
+    pub path: Option<PathBuf>,
+    /// Counters since the array was assembled; `None` when it is not running.
+    pub errors: Option<Errors>,
+    /// Bytes moved since the array was assembled.
+    pub traffic: Option<Traffic>,
+    /// Age of the oldest request that the device has not answered, 0 if there is none; `None` when the
+    /// array is not running.
+    #[serde(default)]
+    pub oldest_request_ms: Option<u64>,
+    /// Writes wait because there is no room where it lies.
+    #[serde(default)]
+    pub lacks_room: bool,
+    /// It has not answered for longer than it may, and the array cannot do without it.
+    #[serde(default)]
+    pub not_answering: bool,
+    /// The last operation that the device did not carry out since the array was assembled or the device took its
+    /// place.
+    #[serde(default)]
+    pub last_fault: Option<Fault>,
+    /// Why it went out of service, if that was since the array was assembled.
+    #[serde(default)]
+    pub failed_because: Option<FailedBecause>,
+}
+
+/// Error counters of a member.
+#[derive(Serialize, Deserialize, Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Errors {
+    /// Reads the device failed.
+    pub read: u64,
+    /// Writes and flushes the device failed.
+    pub write: u64,
+    /// Chunks and metadata blocks with a wrong checksum.
+    pub checksum: u64,
+    /// Chunks rewritten from their cover, and metadata blocks written anew.
+    pub healed: u64,
+    /// Since when these count, in seconds since 1970; 0 = since the array was made. Of the device, not of
+    /// its place.
+    #[serde(default)]
+    pub since_unix_s: u64,
+}
+
+/// What went to and from a member.
+#[derive(Serialize, Deserialize, Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Traffic {
+    /// Bytes read.
+    pub read_bytes: u64,
+    /// Bytes written.
+    pub written_bytes: u64,
+}
+
+/// Space of a running array.
+#[derive(Serialize, Deserialize, Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Space {
+    /// Bytes of the volume that hold something, old versions not counted, in chunks on the data devices.
+    pub chunk_count: u64,
+    /// Chunks of all data devices that are free.
+    pub chunks_free: u64,
+    /// Chunks beyond those that a full volume needs: where new versions go.
+    pub chunks_reserved: u64,
+    /// Blocks of the log region, on each log device.
+    pub log_blocks: u64,
+    /// Of those in use.
+    pub log_blocks_used: u64,
+}
+
+/// Parity commit of a running array.
+#[derive(Serialize, Deserialize, Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Commit {
+    /// Stripes whose parity on the data devices is older than their data (the log devices cover the
+    /// difference).
+    pub dirty_stripes: u64,
+    /// Log stripes in use.
+    pub log_stripes: u64,
+    /// Whether a commit is under way.
+    pub running: bool,
+    /// Stripes that cannot be committed because what they need is lost.
+    pub stuck_stripes: u64,
+    /// Commits since assembly.
+    pub commits: u64,
+    /// Stripes committed since assembly.
+    pub stripes_committed: u64,
+}
+
+/// Garbage collection of a running array.
+#[derive(Serialize, Deserialize, Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Gc {
+    /// Units in all.
+    pub units: u64,
+    /// Rows of all units that are free.
+    pub rows_free: u64,
+    /// Units collected since assembly.
+    pub units_collected: u64,
+    /// Chunks that were moved for that.
+    pub chunks_rewritten: u64,
+    /// Chunks read for that.
+    pub chunks_read: u64,
+    /// Stripes written since assembly with as many chunks as fit.
+    pub full_stripes: u64,
+    /// Stripes written since assembly with fewer.
+    pub short_stripes: u64,
+}
+
+/// Checkpoints of a running array.
+#[derive(Serialize, Deserialize, Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Checkpoints {
+    /// Number of the newest.
+    pub number: u64,
+    /// Number of the full one it builds on.
+    pub full_number: u64,
+    /// Written since assembly.
+    pub written: u64,
+}
+
+/// Memory of a running array's maps.
+#[derive(Serialize, Deserialize, Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Memory {
+    /// Maps, checksums and free space, whatever is written.
+    pub fixed_bytes: u64,
+    /// Grows with uncommitted updates.
+    pub dynamic_bytes: u64,
+    /// Fixed bytes per chunk of the data devices, times 100.
+    pub bytes_per_chunk_hundredths: u64,
+    /// What tells chunks of unlike lifetime apart, of a size of its own.
+    #[serde(default)]
+    pub placement_bytes: u64,
+}
+
+/// Rebuild or scrub.
+#[derive(Serialize, Deserialize, Clone, PartialEq, Eq, Debug)]
+pub struct Work {
+    /// `rebuild` or `scrub`.
+    pub kind: String,
+    /// Members being rebuilt.
+    pub devices: Vec<String>,
+    /// Stripes looked at.
+    pub done: u64,
+    /// Stripes to look at in all.
+    pub total: u64,
+    /// Bytes of stripes looked at per second, over all data devices.
+    pub bytes_per_s: u64,
+    /// The same of each data device.
+    #[serde(default)]
+    pub device_bytes_per_s: u64,
+    /// The limit of that; `None` = none.
+    #[serde(default)]
+    pub limit_bytes_per_s: Option<u64>,
+    /// Whether it waits to be told to go on.
+    #[serde(default)]
+    pub paused: bool,
+    /// Seconds left at that rate.
+    pub eta_s: Option<u64>,
+    /// Code words that could not be read or rebuilt.
+    pub lost: u64,
+    /// Stripes whose parity did not match their data.
+    pub mismatches: u64,
+}
+
+/// What the last rebuild or scrub found.
+#[derive(Serialize, Deserialize, Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct LastWork {
+    /// Code words that could not be read or rebuilt.
+    pub lost: u64,
+    /// Stripes whose parity did not match their data although every checksum did.
+    pub mismatches: u64,
+    /// Whether it came to its end.
+    pub completed: bool,
+    /// Chunks written anew meanwhile.
+    #[serde(default)]
+    pub chunks_repaired: u64,
+    /// Metadata blocks written anew.
+    #[serde(default)]
+    pub metadata_repaired: u64,
+    /// What is wrong with the metadata still.
+    #[serde(default)]
+    pub metadata_left: u64,
+}
+
+impl LastWork {
+    /// From the engine's words.
+    pub fn of_report(found: &MaintenanceReport) -> Self {
+        Self {
+            lost: found.lost,
+            mismatches: found.code_mismatches,
+            completed: found.completed,
+            chunks_repaired: found.chunks_repaired,
+            metadata_repaired: found.metadata_repaired,
+            metadata_left: found.metadata_left,
+        }
+    }
+}
+
+/// The last scrub, as the superblocks remember it.
+#[derive(Serialize, Deserialize, Clone, Copy, PartialEq, Eq, Debug)]
+pub struct LastScrub {
+    /// When it ended, in seconds since 1970.
+    pub ended_unix_s: u64,
+    /// How long it took.
+    pub seconds: u64,
+    /// Chunks that it wrote anew.
+    pub chunks_repaired: u64,
+    /// Metadata blocks that it wrote anew.
+    pub metadata_repaired: u64,
+    /// What it found wrong and could not mend.
+    pub errors_left: u64,
+    /// Whether it came to its end.
+    pub completed: bool,
+}
+
+impl LastScrub {
+    fn of_record(record: &ScrubRecord) -> Option<Self> {
+        (record.ended_unix_s > 0).then(|| Self {
+            ended_unix_s: record.ended_unix_s,
+            seconds: record.seconds.into(),
+            chunks_repaired: record.chunks_repaired,
+            metadata_repaired: record.metadata_repaired.into(),
+            errors_left: record.errors_left.into(),
+            completed: record.completed > 0,
+        })
+    }
+
+    /// One that has just ended.
+    pub fn of_report(found: &MaintenanceReport, seconds: u64, completed: bool) -> Self {
+        Self {
+            ended_unix_s: 0,
+            seconds,
+            chunks_repaired: found.chunks_repaired,
+            metadata_repaired: found.metadata_repaired,
+            errors_left: found.errors_left(),
+            completed,
+        }
+    }
+
+    /// `scrub repaired 12 chunks and 2 metadata blocks in 33 s with 0 errors left`.
+    pub fn line(&self) -> String {
+        let given_up = if self.completed { "" } else { " before it was given up" };
+        format!(
+            "scrub repaired {} chunks and {} metadata blocks in {}{given_up} with {} errors left",
+            show_count(self.chunks_repaired),
+            show_count(self.metadata_repaired),
+            show_seconds(self.seconds),
+            show_count(self.errors_left)
+        )
+    }
+}
+
+/// Requests of clients since serving began.
+#[derive(Serialize, Deserialize, Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Activity {
+    /// Seconds since then.
+    pub seconds: u64,
+    /// Requests completed.
+    pub requests: u64,
+    /// Chunks read.
+    pub chunks_read: u64,
+    /// Chunks written.
+    pub chunks_written: u64,
+    /// Chunks computed from their cover because their device could not give them.
+    pub covered_reads: u64,
+    /// Chunks lost altogether.
+    pub lost: u64,
+}
+
+/// An array at one moment. The keys are stable.
+#[derive(Serialize, Deserialize, Clone, PartialEq, Debug)]
+pub struct Status {
+    /// UUID.
+    pub uuid: String,
+    /// Name, may be empty.
+    pub name: String,
+    /// What it can do.
+    pub state: Condition,
+    /// Where this comes from.
+    pub source: Source,
+    /// Whether it was last stopped in order; `None` while it runs.
+    pub clean: Option<bool>,
+    /// Scheme.
+    pub scheme: String,
+    /// Code.
+    pub code: String,
+    /// Write-hole mode of schemes that write in place; others have none.
+    pub consistency: Option<String>,
+    /// k.
+    pub data_count: usize,
+    /// m.
+    pub parity_count: usize,
+    /// Log devices.
+    pub log_count: usize,
+    /// Chunk size.
+    pub chunk_bytes: u64,
+    /// Size of the volume.
+    pub volume_bytes: u64,
+    /// Share of each data device kept free for new versions, in thousandths.
+    pub reserve_permille: u64,
+    /// Rows of a unit of garbage collection; 0 unless the scheme is elastic.
+    #[serde(default)]
+    pub unit_rows: u32,
+    /// Creation, seconds since 1970.
+    pub created_unix_s: u64,
+    /// Assemblies so far.
+    pub epoch: u64,
+    /// Where clients find it.
+    pub uris: Vec<String>,
+    /// Members and spares.
+    pub devices: Vec<DeviceStatus>,
+    /// Devices that were members once.
+    pub stale: Vec<PathBuf>,
+    /// Named paths that are no members, and why.
+    pub ignored: Vec<String>,
+    /// What else the operator should know, in sentences.
+    #[serde(default)]
+    pub notes: Vec<String>,
+    /// Clients connected to the volume; `None` while it is not served.
+    #[serde(default)]
+    pub clients: Option<usize>,
+    /// Running arrays only, from here on.
+    pub space: Option<Space>,
+    /// Parity commit.
+    pub commit: Option<Commit>,
+    /// What an elastic scheme runs with.
+    #[serde(default)]
+    pub placement: Option<PlacementInfo>,
+    /// Garbage collection, of elastic schemes.
+    pub gc: Option<Gc>,
+    /// Checkpoints.
+    pub checkpoints: Option<Checkpoints>,
+    /// Memory.
+    pub memory: Option<Memory>,
+    /// Rebuild or scrub under way.
+    pub work: Option<Work>,
+    /// What the last rebuild or scrub since assembly found.
+    pub last_work: Option<LastWork>,
+    /// The last scrub; `None` if there never was one. Also of arrays that do not run.
+    #[serde(default)]
+    pub last_scrub: Option<LastScrub>,
+    /// Members that returned wrong data or failed reads since their errors were last counted anew.
+    #[serde(default)]
+    pub troubled: Vec<String>,
+    /// What clients did.
+    pub activity: Option<Activity>,
+    /// What of the volume is lost; null if nothing.
+    #[serde(default)]
+    pub lost: Option<Lost>,
+    /// First stripe an interrupted scrub has not looked at; 0 = none.
+    pub scrub_cursor: u64,
+    /// Durable state that is lost and that the array was started without, by `--force`; until it is stopped.
+    pub lost_state: Option<String>,
+}
+
+/// Everything that does not depend on whether the array runs.
+fn outline(superblock: &Superblock, state: Condition, source: Source) -> Status {
+    let config = &superblock.config;
+    let geometry = config.geometry;
+    let spare_chunks = u64::from(config.chunks_per_device).saturating_sub(config.stripe_count);
+    Status {
+        uuid: superblock.array.to_string(),
+        name: superblock.name.clone(),
+        state,
+        source,
+        clean: None,
+        scheme: config.scheme.to_string(),
+        code: config.code.to_string(),
+        consistency: config.scheme.is_in_place().then(|| config.consistency.to_string()),
+        data_count: geometry.data_count(),
+        parity_count: geometry.parity_count(),
+        log_count: usize::from(config.log_count),
+        chunk_bytes: geometry.chunk_bytes() as u64,
+        volume_bytes: config.volume_bytes(),
+        reserve_permille: spare_chunks * 1000 / u64::from(config.chunks_per_device).max(1),
+        unit_rows: config.unit_rows,
+        created_unix_s: superblock.created_unix_s,
+        epoch: superblock.epoch.get(),
+        uris: Vec::new(),
+        devices: Vec::new(),
+        stale: Vec::new(),
+        ignored: Vec::new(),
+        notes: Vec::new(),
+        clients: None,
+        space: None,
+        commit: None,
+        placement: None,
+        gc: None,
+        checkpoints: None,
+        memory: None,
+        work: None,
+        last_work: None,
+        last_scrub: LastScrub::of_record(&superblock.scrub),
+        troubled: Vec::new(),
+        activity: None,
+        lost: None,
+        scrub_cursor: superblock.scrub_cursor,
+        lost_state: None,
+    }
+}
+
+/// An array that is not running, from its superblocks. At `in_vain` more paths members were looked for and
+/// not found.
+pub fn of_superblocks(found: &Found, source: Source, in_vain: usize) -> Status {
+    let newest = &found.arrangement.newest;
+    let missing =
+        found.arrangement.members.iter().filter(|entry| entry.state != MemberState::Healthy).count();
+    // Members that nobody has looked at may be there.
+    let out = missing.saturating_sub(found.unnamed().len().saturating_sub(in_vain));
+    let bears = newest.config.geometry.parity_count();
+    let condition = match (missing, out) {
+        (0, _) => Condition::Healthy,
+        (some, _) if some <= bears => Condition::Degraded,
+        (_, out) if out <= bears => Condition::Incomplete,
+        (_, _) => Condition::Failed,
+    };
+    let lost = losses::of_superblock(newest);
+    let shadowed = matches!(condition, Condition::Failed | Condition::Incomplete);
+    let condition = if lost.is_some() && !shadowed { Condition::Lost } else { condition };
+    let mut status = outline(newest, condition, source);
+    status.lost = lost;
+    let running = matches!(source, Source::Served | Source::InUse);
+    status.clean = (!running).then_some(newest.clean);
+    let main_count = newest.config.geometry.device_count();
+    for (index, (entry, path)) in (0u16..).zip(found.arrangement.members.iter().zip(&found.paths)) {
+        let unseen = path.is_none()
+            && newest.members.get(usize::from(index)).is_some_and(|e| e.state == MemberState::Healthy);
+        let state = if unseen { "missing" } else { state_name(entry.state) };
+        status.devices.push(device(main_count, DevIndex::new(index), state, path.clone()));
+    }
+    push_spares(&mut status, &found.spares);
+    status.stale.clone_from(&found.stale);
+    status
+}
+
+fn device(main_count: usize, dev: DevIndex, state: &str, path: Option<PathBuf>) -> DeviceStatus {
+    let log = dev.index() >= main_count;
+    DeviceStatus {
+        name: member_name(main_count, dev),
+        role: if log { "log" } else { "main" }.to_owned(),
+        index: if log { dev.index() - main_count } else { dev.index() },
+        state: state.to_owned(),
+        path,
+        errors: None,
+        traffic: None,
+        oldest_request_ms: None,
+        lacks_room: false,
+        not_answering: false,
+        last_fault: None,
+        failed_because: None,
+    }
+}
+
+fn push_spares(status: &mut Status, spares: &[Spare]) {
+    status.devices.extend(spares.iter().enumerate().map(|(index, spare)| DeviceStatus {
+        name: format!("spare{index}"),
+        role: "spare".to_owned(),
+        index,
+        state: "spare".to_owned(),
+        path: Some(spare.path.clone()),
+        errors: None,
+        traffic: None,
+        oldest_request_ms: None,
+        lacks_room: false,
+        not_answering: false,
+        last_fault: None,
+        failed_because: None,
+    }));
+}
+
+/// A running array.
+pub fn of_running(served: &Running, operator: &Operator, stale: &[PathBuf]) -> Status {
+    let engine = served.engine_ref();
+    let condition = match engine.health().array_state() {
+        ArrayState::Healthy => Condition::Healthy,
+        ArrayState::Degraded => Condition::Degraded,
+        ArrayState::Failed => Condition::Failed,
+    };
+    let mut status = outline(&engine.superblock_of(DevIndex::new(0)), condition, Source::Served);
+    status.lost_state = operator.lost_state().cloned();
+    let main_count = engine.store().main_count();
+    for ((index, member), path) in (0u16..).zip(engine.health().members()).zip(operator.paths()) {
+        let dev = DevIndex::new(index);
+        let mut device = device(main_count, dev, state_name(member.state), path.clone());
+        let errors = member.errors;
+        device.errors = Some(Errors {
+            read: errors.read,
+            write: errors.write,
+            checksum: errors.checksum,
+            healed: errors.healed,
+            since_unix_s: member.counted_since_unix_s.into(),
+        });
+        if errors.checksum + errors.read > 0 {
+            status.troubled.push(device.name.clone());
+        }
+        let counters = served.devices_ref().device(dev);
+        device.traffic = Some(Traffic {
+            read_bytes: counters.read_bytes_all(),
+            written_bytes: counters.write_bytes_all(),
+        });
+        describe_trouble(engine, dev, served.now_ns(), &mut device);
+        status.devices.push(device);
+    }
+    let holds_up = |device: &DeviceStatus| device.lacks_room || device.not_answering;
+    if status.devices.iter().any(holds_up) && status.state != Condition::Failed {
+        status.state = Condition::Suspended;
+    }
+    status.lost = losses::of_engine(engine);
+    if status.lost.is_some() && status.state != Condition::Failed {
+        status.state = Condition::Lost;
+    }
+    push_spares(&mut status, &operator.spares());
+    status.stale = stale.to_vec();
+    status.space = Some(space(engine));
+    status.commit = Some(commit(engine));
+    status.placement = placement_info(&engine.options().scheme, &engine.store().config);
+    status.gc = gc(engine);
+    let place = engine.checkpoint_place();
+    let stats = engine.stats();
+    status.checkpoints =
+        Some(Checkpoints { number: place.number, full_number: place.base, written: stats.checkpoints });
+    status.memory = Some(memory(engine));
+    status.work = work(engine, served.now_ns());
+    let last = engine.last_report();
+    status.last_work = Some(LastWork::of_report(&last));
+    status.activity = Some(Activity {
+        seconds: served.now_ns() / 1_000_000_000,
+        requests: stats.requests,
+        chunks_read: stats.user_chunks_read,
+        chunks_written: stats.user_chunks_written,
+        covered_reads: stats.covers,
+        lost: stats.lost,
+    });
+    status.scrub_cursor = engine.scrub_cursor();
+    status
+}
+
+/// Puts into a member's status what holds it up, and what its device did not do.
+fn describe_trouble(engine: &Engine, dev: DevIndex, now_ns: u64, device: &mut DeviceStatus) {
+    let trouble = engine.member_trouble(dev);
+    device.last_fault = trouble.last_fault.map(|fault| Fault::of_engine(&fault, now_ns));
+    device.failed_because = trouble.failed.map(FailedBecause::of_engine);
+    device.oldest_request_ms = Some(trouble.oldest_ns.unwrap_or(0) / 1_000_000);
+    device.lacks_room = trouble.lacks_room_since_ns.is_some();
+    device.not_answering = trouble.not_answering;
+}
+
+fn space(engine: &Engine) -> Space {
+    let store = engine.store();
+    let n = store.main_count() as u64;
+    let chunks = u64::from(store.config.chunks_per_device);
+    Space {
+        chunk_count: chunks * n,
+        chunks_free: store.spaces.iter().map(|space| u64::from(space.free_count())).sum(),
+        chunks_reserved: chunks.saturating_sub(store.config.stripe_count) * n,
+        log_blocks: u64::from(store.log.block_count()),
+        log_blocks_used: store.log.used(),
+    }
+}
+
+fn commit(engine: &Engine) -> Commit {
+    let pressure = engine.scheme().pressure(engine.store());
+    let stats = engine.stats();
+    Commit {
+        dirty_stripes: pressure.dirty_stripes,
+        log_stripes: pressure.log_stripes,
+        running: engine.is_committing(),
+        stuck_stripes: engine.stuck_stripes().len() as u64,
+        commits: stats.commits,
+        stripes_committed: stats.stripes_committed,
+    }
+}
+
+fn gc(engine: &Engine) -> Option<Gc> {
+    let store = engine.store();
+    let unit_rows = store.config.unit_rows;
+    let units = store.config.chunks_per_device.checked_div(unit_rows)?;
+    let unused = store.config.chunks_per_device % unit_rows;
+    let free = store.spaces.first().map_or(0, |space| space.free_count());
+    let (gc, stats) = (engine.scheme().gc_stats(), engine.stats());
+    Some(Gc {
+        units: units.into(),
+        rows_free: free.saturating_sub(unused).into(),
+        units_collected: gc.units_collected,
+        chunks_rewritten: gc.chunks_rewritten,
+        chunks_read: gc.chunks_read,
+        full_stripes: stats.full_stripes,
+        short_stripes: stats.short_stripes,
+    })
+}
+
+/// Memory of the maps.
+pub fn memory(engine: &Engine) -> Memory {
+    let store = engine.store();
+    let scheme = engine.scheme().memory();
+    let spaces: u64 = store.spaces.iter().map(|space| space.memory_bytes()).sum();
+    let fixed_bytes = store.table.memory_bytes() + spaces + scheme.fixed_bytes;
+    let chunks = u64::from(store.config.chunks_per_device) * store.main_count() as u64;
+    Memory {
+        fixed_bytes,
+        dynamic_bytes: scheme.dynamic_bytes,
+        bytes_per_chunk_hundredths: fixed_bytes * 100 / chunks.max(1),
+        placement_bytes: scheme.placement_bytes,
+    }
+}
+
+/// Rebuild or scrub under way, with its rate.
+pub fn work(engine: &Engine, now_ns: u64) -> Option<Work> {
+    let (kind, progress, report) = engine.maintenance()?;
+    let config = &engine.store().config;
+    let stripe_bytes = config.geometry.chunk_bytes() as u64 * config.geometry.device_count() as u64;
+    let elapsed_ns = u128::from(now_ns.saturating_sub(progress.started_ns).max(1));
+    let per_s =
+        |count: u64| u64::try_from(u128::from(count) * 1_000_000_000 / elapsed_ns).unwrap_or(u64::MAX);
+    let stripes_per_s = per_s(progress.done);
+    let left = progress.total.saturating_sub(progress.done);
+    let members = (0u16..).zip(engine.health().members());
+    let rebuilding = members.filter(|(_, member)| member.state == MemberState::Rebuilding);
+    let names = rebuilding.map(|(index, _)| member_name(engine.store().main_count(), DevIndex::new(index)));
+    Some(Work {
+        kind: work_name(kind).to_owned(),
+        devices: if kind == WorkKind::Rebuild { names.collect() } else { Vec::new() },
+        done: progress.done.min(progress.total),
+        total: progress.total,
+        bytes_per_s: per_s(progress.done.saturating_mul(stripe_bytes)),
+        device_bytes_per_s: per_s(progress.done.saturating_mul(config.geometry.chunk_bytes() as u64)),
+        limit_bytes_per_s: engine.rebuild_rate(),
+        paused: engine.is_scrub_paused(),
+        eta_s: (stripes_per_s > 0).then(|| left / stripes_per_s),
+        lost: report.lost,
+        mismatches: report.code_mismatches,
+    })
+}

@@ -1,0 +1,78 @@
+//! Members in service that hold up requests: they lack room, or do not answer. What the log says of
+//! them.
+
+use crate::logbook::log;
+use crate::open::member_name;
+use crate::volume::Running;
+use array::HoldUp;
+use block::DevIndex;
+
+/// How long a device may take to answer, unless told otherwise.
+pub const DEVICE_TIMEOUT_NS: u64 = 30_000_000_000;
+/// How often the log looks.
+const LOOK_NS: u64 = 1_000_000_000;
+
+/// What holds up requests at a member.
+#[derive(Clone, Copy, PartialEq, Eq, Default)]
+struct Held {
+    lacks_room: bool,
+    not_answering: bool,
+}
+
+/// Says in the log when trouble begins and ends.
+#[derive(Default)]
+pub struct TroubleLog {
+    /// Of each member what the log knows, and what is so.
+    members: Vec<(Held, Held)>,
+    next_ns: u64,
+}
+
+impl TroubleLog {
+    /// Whether something was said that has not ended, or is to be said: look again soon.
+    pub fn is_waiting(&self) -> bool {
+        self.members.iter().any(|&(told, now)| told != Held::default() || told != now)
+    }
+
+    /// Takes note of what the engine told.
+    pub fn note(&mut self, dev: DevIndex, why: HoldUp, holds: bool) {
+        let count = self.members.len().max(dev.index() + 1);
+        self.members.resize(count, (Held::default(), Held::default()));
+        let now = &mut self.members[dev.index()].1;
+        match why {
+            HoldUp::LacksRoom => now.lacks_room = holds,
+            HoldUp::NotAnswering => now.not_answering = holds,
+        }
+    }
+
+    /// Says what has changed, at most once a second: room comes and goes.
+    pub fn look(&mut self, running: &Running) {
+        let now_ns = running.now_ns();
+        if !self.is_waiting() || now_ns < self.next_ns {
+            return;
+        }
+        self.next_ns = now_ns.saturating_add(LOOK_NS);
+        let main_count = running.engine_ref().store().main_count();
+        for (index, (told, now)) in (0u16..).zip(&mut self.members) {
+            let name = member_name(main_count, DevIndex::new(index));
+            match (told.lacks_room, now.lacks_room) {
+                (false, true) => log(&format!(
+                    "{name}: there is no room where it lies; writes wait, and are refused when they have waited for long"
+                )),
+                (true, false) => {
+                    log(&format!("{name}: there is room again, or it is out of service; writes go on"))
+                }
+                (true, true) | (false, false) => {}
+            }
+            match (told.not_answering, now.not_answering) {
+                (false, true) => {
+                    log(&format!(
+                        "{name} does not answer, and the array cannot do without it: requests wait"
+                    ));
+                }
+                (true, false) => log(&format!("{name} answers again, or is out of service")),
+                (true, true) | (false, false) => {}
+            }
+            *told = *now;
+        }
+    }
+}

@@ -1,0 +1,309 @@
+//! The array as the front end sees it, and the clock that drives it.
+
+use crate::driver::Devices;
+use array::{Array, Done as EngineDone, Durability as EngineDurability, Engine, EngineError, Located};
+use block::{DeviceSet, Lcn, Pool, Slot};
+use front::{Done, Durability, Volume, VolumeError, VolumeRequest};
+use std::collections::VecDeque;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+
+/// Turns of the engine in one go, so that sockets get their share while a memory-fast device always has news.
+const TURNS_MAX: usize = 32;
+/// Extents reported at once.
+const EXTENTS_MAX: usize = 1024;
+
+/// How the volume may be used.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Use {
+    /// Reads and writes.
+    ReadWrite,
+    /// Reads; writes are refused.
+    ReadOnly,
+}
+
+/// A running array on real devices.
+pub type Running = ServedArray<Devices>;
+
+/// An array that is being served.
+pub struct ServedArray<D> {
+    array: Array<D>,
+    start: Instant,
+    wake: Option<OwnedFd>,
+    usage: Use,
+    /// Requests that were over at once.
+    early: Vec<Done>,
+    answers: Vec<EngineDone>,
+    /// Answers to control requests, for whoever asked.
+    control: Vec<EngineDone>,
+    /// Slots lent to requests that zero parts of chunks.
+    lent: Vec<(u64, [Slot; 2])>,
+    /// Zeroing requests that wait for slots.
+    waiting: VecDeque<Zeroing>,
+    /// What zeroing requests name that need no slots.
+    unused: [Slot; 2],
+    /// Requests have come since it was last driven, or there was more to do then: the engine's time is
+    /// recent.
+    busy: bool,
+}
+
+#[derive(Clone, Copy)]
+struct Zeroing {
+    tag: u64,
+    offset_bytes: u64,
+    length_bytes: u64,
+    durability: EngineDurability,
+}
+
+impl<D: DeviceSet> ServedArray<D> {
+    /// Serves `array`; `wake` becomes readable when device operations have completed.
+    pub fn new(mut array: Array<D>, wake: Option<OwnedFd>, usage: Use) -> Self {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
+        array.engine().set_unix_time(now);
+        let mut slots = Vec::new();
+        assert!(array.engine().take_slots(2, &mut slots), "a pool that nobody uses yet has slots");
+        let unused = [slots[0], slots[1]];
+        Self {
+            array,
+            start: Instant::now(),
+            wake,
+            usage,
+            early: Vec::new(),
+            answers: Vec::new(),
+            control: Vec::new(),
+            lent: Vec::new(),
+            waiting: VecDeque::new(),
+            unused,
+            busy: false,
+        }
+    }
+
+    /// The engine.
+    pub fn engine(&mut self) -> &mut Engine {
+        self.array.engine()
+    }
+
+    /// The engine, to look at.
+    pub fn engine_ref(&self) -> &Engine {
+        self.array.engine_ref()
+    }
+
+    /// The array.
+    pub fn array(&mut self) -> &mut Array<D> {
+        &mut self.array
+    }
+
+    /// The devices, to look at.
+    pub fn devices_ref(&self) -> &D {
+        self.array.devices_ref()
+    }
+
+    /// Starts a control request; its answer comes from [`ServedArray::take_control_answers`].
+    pub fn control(&mut self, start: impl FnOnce(&mut Engine, u64)) -> u64 {
+        let tag = self.array.own_tag();
+        self.set_now();
+        start(self.array.engine(), tag);
+        tag
+    }
+
+    /// Answers to control requests since the last call.
+    pub fn take_control_answers(&mut self) -> Vec<EngineDone> {
+        std::mem::take(&mut self.control)
+    }
+
+    /// Nanoseconds since serving began.
+    pub fn now_ns(&self) -> u64 {
+        u64::try_from(self.start.elapsed().as_nanos()).unwrap_or(u64::MAX)
+    }
+
+    /// Stops the array in order.
+    pub fn stop(&mut self) -> Result<(), EngineError> {
+        let start = self.start;
+        let mut clock = || u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        self.array.stop_by(&mut clock)
+    }
+
+    fn set_now(&mut self) {
+        let now_ns = self.now_ns();
+        self.array.engine().set_now(now_ns);
+    }
+
+    /// Starts zeroing; `false` if slots are wanted and there are none.
+    fn start_zero(&mut self, zeroing: Zeroing) -> bool {
+        let Zeroing { tag, offset_bytes, length_bytes, durability } = zeroing;
+        let chunk = self.array.engine_ref().store().config.geometry.chunk_bytes() as u64;
+        let whole = offset_bytes.is_multiple_of(chunk) && length_bytes.is_multiple_of(chunk);
+        let slots = if whole {
+            self.unused
+        } else {
+            let mut slots = Vec::new();
+            if !self.array.engine().take_slots(2, &mut slots) {
+                return false;
+            }
+            let slots = [slots[0], slots[1]];
+            self.lent.push((tag, slots));
+            slots
+        };
+        self.array.engine().zero(tag, offset_bytes, length_bytes, slots, durability);
+        true
+    }
+
+    fn zero(&mut self, tag: u64, offset_bytes: u64, length_bytes: u64, durability: Durability) {
+        let zeroing = Zeroing { tag, offset_bytes, length_bytes, durability: engine_durability(durability) };
+        if !self.waiting.is_empty() || !self.start_zero(zeroing) {
+            self.waiting.push_back(zeroing);
+        }
+    }
+
+    fn retry_waiting(&mut self) {
+        while let Some(&zeroing) = self.waiting.front() {
+            if !self.start_zero(zeroing) {
+                return;
+            }
+            self.waiting.pop_front();
+        }
+    }
+
+    /// Hands engine answers to the front end, or to the control side.
+    fn sort_answers(&mut self, done: &mut Vec<Done>) {
+        self.array.take_answers(&mut self.answers);
+        for answer in self.answers.drain(..) {
+            if Array::<D>::is_own_tag(answer.tag) {
+                self.control.push(answer);
+                continue;
+            }
+            if let Some(at) = self.lent.iter().position(|&(tag, _)| tag == answer.tag) {
+                let (_, slots) = self.lent.swap_remove(at);
+                slots.into_iter().for_each(|slot| self.array.engine().pool().free(slot));
+            }
+            done.push(Done { tag: answer.tag, result: answer.result.map_err(volume_error) });
+        }
+    }
+}
+
+fn engine_durability(durability: Durability) -> EngineDurability {
+    match durability {
+        Durability::Volatile => EngineDurability::Volatile,
+        Durability::Durable => EngineDurability::Durable,
+    }
+}
+
+fn volume_error(error: EngineError) -> VolumeError {
+    match error {
+        EngineError::NoSpace | EngineError::MemberFull { .. } => VolumeError::NoSpace,
+        EngineError::ArrayFailed
+        | EngineError::Unreadable { .. }
+        | EngineError::Lost { .. }
+        | EngineError::CommitStuck { .. }
+        | EngineError::BadMetadata { .. }
+        | EngineError::Stopping
+        | EngineError::Preempted
+        | EngineError::GivenUp
+        | EngineError::Busy
+        | EngineError::UnknownMember { .. }
+        | EngineError::MemberInService { .. }
+        | EngineError::MemberNotFree { .. }
+        | EngineError::Unaligned { .. }
+        | EngineError::OutOfRange { .. } => VolumeError::Io,
+    }
+}
+
+impl<D: DeviceSet> Volume for ServedArray<D> {
+    fn size_bytes(&self) -> u64 {
+        self.array.engine_ref().volume_bytes()
+    }
+
+    fn chunk_bytes(&self) -> usize {
+        self.array.engine_ref().store().config.geometry.chunk_bytes()
+    }
+
+    fn read_only(&self) -> bool {
+        self.usage == Use::ReadOnly
+    }
+
+    fn pool(&mut self) -> &mut Pool {
+        self.array.engine().pool()
+    }
+
+    fn start(&mut self, tag: u64, request: VolumeRequest, slots: &[Slot]) {
+        if !self.busy {
+            // The first request after a pause: idle times count from now.
+            self.set_now();
+            self.busy = true;
+        }
+        let refused = self.usage == Use::ReadOnly;
+        let engine = self.array.engine();
+        match request {
+            VolumeRequest::Read { offset_bytes, length_bytes } => {
+                engine.read(tag, offset_bytes, length_bytes, slots)
+            }
+            VolumeRequest::Flush => engine.flush(tag),
+            VolumeRequest::Cache { .. } => self.early.push(Done { tag, result: Ok(()) }),
+            VolumeRequest::Write { .. }
+            | VolumeRequest::Discard { .. }
+            | VolumeRequest::WriteZeroes { .. }
+                if refused =>
+            {
+                self.early.push(Done { tag, result: Err(VolumeError::ReadOnly) });
+            }
+            VolumeRequest::Write { offset_bytes, length_bytes, durability } => {
+                engine.write(tag, offset_bytes, length_bytes, slots, engine_durability(durability));
+            }
+            // Space is promised by the size of the volume, not by what is allocated: punching takes nothing
+            // away.
+            VolumeRequest::Discard { offset_bytes, length_bytes, durability }
+            | VolumeRequest::WriteZeroes { offset_bytes, length_bytes, durability, punch: _ } => {
+                self.zero(tag, offset_bytes, length_bytes, durability);
+            }
+        }
+    }
+
+    fn drive(&mut self, done: &mut Vec<Done>) {
+        self.set_now();
+        done.append(&mut self.early);
+        self.retry_waiting();
+        self.busy = false;
+        for _ in 0..TURNS_MAX {
+            self.busy = self.array.turn();
+            if !self.busy {
+                break;
+            }
+        }
+        self.sort_answers(done);
+    }
+
+    fn idle_for(&self) -> Option<u64> {
+        let engine = self.array.engine_ref();
+        // Asked of the engine itself, at the moment of going to sleep: whatever was started since it was
+        // last driven counts.
+        let zeroes = !self.waiting.is_empty() && engine.has_slots(2);
+        if engine.wants_pump() || zeroes || !self.early.is_empty() || !self.control.is_empty() {
+            return Some(0);
+        }
+        let now_ns = self.now_ns();
+        engine.next_deadline_ns().map(|at_ns| at_ns.saturating_sub(now_ns))
+    }
+
+    fn wake_fd(&self) -> Option<BorrowedFd<'_>> {
+        self.wake.as_ref().map(AsFd::as_fd)
+    }
+
+    fn allocated(&self, offset_bytes: u64, length_bytes: u64, out: &mut Vec<(u64, bool)>) {
+        let engine = self.array.engine_ref();
+        let (scheme, store) = (engine.scheme(), engine.store());
+        let chunk = store.config.geometry.chunk_bytes() as u64;
+        let (first, end) = (out.len(), offset_bytes + length_bytes);
+        let mut at = offset_bytes;
+        while at < end {
+            let next = (at / chunk + 1).saturating_mul(chunk).min(end);
+            let hole = matches!(scheme.locate(store, Lcn::new(at / chunk)), Located::Zero);
+            let full = out.len() - first >= EXTENTS_MAX;
+            match out[first..].last_mut() {
+                Some((length, same)) if *same == hole => *length += next - at,
+                Some(_) if full => return,
+                Some(_) | None => out.push((next - at, hole)),
+            }
+            at = next;
+        }
+    }
+}

@@ -1,0 +1,145 @@
+//! Watching the members of a running array: what a round over the metadata found about a device, whether
+//! its path still leads to it, and how many errors it made.
+
+use crate::event::Event;
+use crate::open::member_name;
+use crate::units::{show_count, show_time};
+use crate::volume::Running;
+use array::{Finding, MemberErrors};
+use block::DevIndex;
+use device::{Membership as _, Whereabouts};
+use std::path::{Path, PathBuf};
+
+/// The log is told of errors at most this often,
+const ERRORS_NS: u64 = 60_000_000_000;
+/// and this long after the first one: repairs come a little later, and so do further errors.
+const SETTLE_NS: u64 = 1_000_000_000;
+
+/// See the module's documentation.
+#[derive(Default)]
+pub struct Watch {
+    /// Rounds over the metadata that had begun when the paths were last looked at.
+    rounds: u64,
+    /// Errors of each member that the log knows of.
+    told: Option<Vec<u64>>,
+    /// When the log may be told again.
+    next_ns: u64,
+    /// When it is to be told of errors that it does not know of; and how long that was from the last look on.
+    due_ns: Option<u64>,
+    due_in_ns: Option<u64>,
+}
+
+impl Watch {
+    /// With each round over the metadata, looks where the paths lead. A member whose device will not be
+    /// found again is as good as lost: it is taken out of service if the array bears that.
+    pub fn look(&mut self, running: &mut Running, events: &mut Vec<Event>) {
+        let (begun, _) = running.engine_ref().patrol_rounds();
+        if std::mem::replace(&mut self.rounds, begun) == begun {
+            return;
+        }
+        for index in (0u16..).take(running.engine_ref().health().members().len()) {
+            let dev = DevIndex::new(index);
+            let why = match running.devices_ref().members().whereabouts(dev) {
+                Whereabouts::Here => continue,
+                Whereabouts::Deleted => "was deleted: what is written to it is gone when the server stops",
+                Whereabouts::Elsewhere => {
+                    "is not what its path leads to now: the next start would find another"
+                }
+            };
+            let health = running.engine_ref().health();
+            if health.is_writable(dev) {
+                let bears = running.engine_ref().store().config.geometry.parity_count();
+                let failed = health.missing_count() < bears;
+                if failed {
+                    running.engine().fail_device(dev);
+                }
+                events.push(Event::Unfit { dev, why, failed });
+            }
+        }
+    }
+
+    /// What the log is to be told of errors: totals of a member, with its name, now and then.
+    pub fn errors(&mut self, running: &Running) -> Vec<(String, String)> {
+        let engine = running.engine_ref();
+        let (members, main_count) = (engine.health().members(), engine.store().main_count());
+        let count = |errors: MemberErrors| errors.checksum + errors.read;
+        let now: Vec<u64> = members.iter().map(|member| count(member.errors)).collect();
+        // What was counted before this start was told before it.
+        let told = self.told.get_or_insert_with(|| now.clone());
+        told.resize(now.len(), 0);
+        // A device that is counted anew begins at zero.
+        told.iter_mut().zip(&now).for_each(|(told, &now)| *told = now.min(*told));
+        if told == &now {
+            (self.due_ns, self.due_in_ns) = (None, None);
+            return Vec::new();
+        }
+        let now_ns = running.now_ns();
+        let due_ns = *self.due_ns.get_or_insert(self.next_ns.max(now_ns.saturating_add(SETTLE_NS)));
+        if now_ns < due_ns {
+            self.due_in_ns = Some(due_ns - now_ns);
+            return Vec::new();
+        }
+        (self.due_ns, self.due_in_ns, self.next_ns) = (None, None, now_ns.saturating_add(ERRORS_NS));
+        let news =
+            (0u16..).zip(members).zip(now.iter().zip(told.iter())).filter(|(_, (now, told))| now > told);
+        let lines = news
+            .map(|((index, member), _)| {
+                let since = since(member.counted_since_unix_s.into(), engine.created_unix_s());
+                let name = member_name(main_count, DevIndex::new(index));
+                let text = format!("{} {since}", describe_errors(&name, member.errors));
+                (name, text)
+            })
+            .collect();
+        self.told = Some(now);
+        lines
+    }
+
+    /// In how many nanoseconds after the last look the next one is due.
+    pub fn due_in_ns(&self) -> Option<u64> {
+        self.due_in_ns
+    }
+}
+
+/// `since 2026-11-22 01:58:09 UTC`.
+pub fn since(counted_unix_s: u64, created_unix_s: u64) -> String {
+    format!("since {}", show_time(if counted_unix_s > 0 { counted_unix_s } else { created_unix_s }))
+}
+
+/// `data1 returned wrong data 342 times and failed 1 read; 342 repaired`.
+pub fn describe_errors(name: &str, errors: MemberErrors) -> String {
+    let times = |count: u64, one: &str, many: &str| {
+        if count == 1 { one.to_owned() } else { format!("{} {many}", show_count(count)) }
+    };
+    let mut did = Vec::new();
+    if errors.checksum > 0 {
+        did.push(format!("returned wrong data {}", times(errors.checksum, "once", "times")));
+    }
+    if errors.read > 0 {
+        did.push(format!("failed {}", times(errors.read, "1 read", "reads")));
+    }
+    let repaired = match errors.healed {
+        0 => "none was repaired".to_owned(),
+        healed if healed >= errors.checksum + errors.read => "all were repaired".to_owned(),
+        healed => format!("{} were repaired", show_count(healed)),
+    };
+    format!("{name} {} ({repaired})", did.join(" and "))
+}
+
+/// What a round over the metadata found about a device.
+pub fn describe_finding(found: Finding) -> &'static str {
+    match found {
+        Finding::Truncated => "ends before its layout does: it was truncated",
+        Finding::Foreign => "holds the superblocks of another member or array: it was overwritten",
+    }
+}
+
+/// What is said of a device that is useless as the member it is.
+pub fn describe_unfit(name: &str, path: Option<&PathBuf>, why: &str, failed: bool) -> String {
+    let path = path.map_or_else(String::new, |path| format!(" ({})", Path::display(path)));
+    let what = if failed {
+        "it is taken out of service; replace it"
+    } else {
+        "the array does not bear its loss, so it stays in service; save what matters, then replace what has failed"
+    };
+    format!("{name}{path} {why}; {what}")
+}
