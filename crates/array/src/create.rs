@@ -30,12 +30,13 @@ pub struct CreateOptions {
     pub geometry: Geometry,
     /// Share of each main device kept free for old versions, in thousandths.
     pub reserve_permille: u32,
-    /// Rows of a unit of garbage collection, for elastic schemes; `None` = [`unit_rows_for`] the size of the devices.
+    /// Rows of a unit of garbage collection, for elastic schemes; `None` = [`unit_rows_for`] the size
+    /// of the devices.
     pub unit_rows: Option<u32>,
 }
 
-/// Rows of a unit by default: the 64 pages of an erase block in the papers (W-17); as many more on large devices as keep the
-/// number of units, all of which are looked at to choose one, below 2^15.
+/// Rows of a unit by default: the 64 pages of an erase block in the papers (W-17); as many more on large
+/// devices as keep the number of units, all of which are looked at to choose one, below 2^15.
 pub fn unit_rows_for(chunks_per_device: u32) -> u32 {
     (chunks_per_device >> 14).next_power_of_two().max(64)
 }
@@ -225,8 +226,8 @@ fn config_for(options: &CreateOptions, chunks: u32, log_count: u16, log_blocks: 
     Some(config)
 }
 
-/// The payload ring of in-place schemes with a journal: 1 % of the device, at least 256 chunks, at most 64 MiB or 256
-/// chunks.
+/// The payload ring of in-place schemes with a journal: 1 % of the device, at least 256 chunks, at most 64
+/// MiB or 256 chunks.
 fn payload_blocks(geometry: Geometry, chunks: u32) -> u32 {
     let chunk_blocks = (geometry.chunk_bytes() / META_BYTES) as u32;
     let most = ((64u32 << 20) / geometry.chunk_bytes() as u32).max(256);

@@ -1,8 +1,9 @@
 //! The metadata journal: records packed into frames, each frame in m + 1 copies on distinct devices.
 //!
-//! A copy goes to every working log device, inline in the append-only log region, and as many main devices' journal
-//! rings get one as make up m + 1. A frame says which records were durable when it was made (`flushed_through`); later
-//! ones are verified by checksum at recovery, so a sync needs no ordered writes and a single round of flushes.
+//! A copy goes to every working log device, inline in the append-only log region, and as many main devices'
+//! journal rings get one as make up m + 1. A frame says which records were durable when it was made
+//! (`flushed_through`); later ones are verified by checksum at recovery, so a sync needs no ordered writes
+//! and a single round of flushes.
 
 use crate::health::Health;
 use crate::planted::{Planted, planted};
@@ -54,7 +55,8 @@ pub struct Journal {
     rotor: usize,
     /// Position and last record of each frame in the log region since the last checkpoint.
     log_frames: VecDeque<(u64, Seq)>,
-    /// Where the log chunks of each record since the last checkpoint begin; they come before the frame that describes them.
+    /// Where the log chunks of each record since the last checkpoint begin; they come before the frame that
+    /// describes them.
     log_chunks: VecDeque<(u64, Seq)>,
 }
 
@@ -182,8 +184,8 @@ impl Journal {
         needed.unwrap_or(store.log.head())
     }
 
-    /// The first frame at `position` or behind it that a recovery would need of a member, and its last record. Positions are
-    /// those of the member's ring, or of the log region.
+    /// The first frame at `position` or behind it that a recovery would need of a member, and its last
+    /// record. Positions are those of the member's ring, or of the log region.
     pub fn frame_from(&self, store: &Store, dev: DevIndex, position: u64) -> Option<(u64, Seq)> {
         let frames = if store.is_log(dev) { &self.log_frames } else { &self.rings[dev.index()].frames };
         frames.get(frames.partition_point(|&(at, _)| at < position)).copied()

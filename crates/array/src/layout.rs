@@ -1,12 +1,13 @@
 //! Which device holds which column of a data stripe.
 //!
-//! A column never leaves its device: updates go to another chunk of the same SSD (EPLOG, section 3.2), so this map is a
-//! pure function of the stripe number.
+//! A column never leaves its device: updates go to another chunk of the same SSD (EPLOG, section 3.2), so
+//! this map is a pure function of the stripe number.
 
 use block::{DevIndex, Geometry, Lcn, StripeId};
 use format::LayoutKind;
 
-/// Widest array for which [`LayoutKind::Spread`] is tabulated: its period is lcm(1..=n), 2,520 stripes for n = 10.
+/// Widest array for which [`LayoutKind::Spread`] is tabulated: its period is lcm(1..=n), 2,520 stripes for
+/// n = 10.
 pub const SPREAD_DEVICES_MAX: usize = 10;
 
 /// The column-to-device map of an array.
@@ -58,8 +59,9 @@ impl Layout {
     }
 }
 
-/// The placement of the EPLOG prototype: column i goes to entry (stripe mod (n - i)) of the devices not yet used by the
-/// stripe, in ascending order. Updates of neighbouring stripes collide on a device less often than under rotation.
+/// The placement of the EPLOG prototype: column i goes to entry (stripe mod (n - i)) of the devices not yet
+/// used by the stripe, in ascending order. Updates of neighbouring stripes collide on a device less often
+/// than under rotation.
 fn spread_row(stripe: u64, n: usize) -> Vec<u8> {
     let mut left: Vec<u8> = (0..n as u8).collect();
     (0..n).map(|column| left.remove((stripe % (n - column) as u64) as usize)).collect()

@@ -1,7 +1,7 @@
 //! How much memory an array takes, computed from its shape before any of it is asked for.
 //!
-//! The tables are asked for as zeros, which the system gives page by page as they are written to. So an array that is
-//! mostly empty takes little, and what counts is what it takes once all of it is written.
+//! The tables are asked for as zeros, which the system gives page by page as they are written to. So an array
+//! that is mostly empty takes little, and what counts is what it takes once all of it is written.
 
 use crate::engine::EngineOptions;
 use crate::image;
@@ -76,9 +76,9 @@ impl MemoryNeed {
         .fold(0, u64::saturating_add)
     }
 
-    /// Asks the system whether it would give as much. The memory goes back at once: what is asked for later, piece by piece,
-    /// is touched only as it is used. Refused memory is an error here, where nothing has happened yet; later it would be the
-    /// end of the process.
+    /// Asks the system whether it would give as much. The memory goes back at once: what is asked for later,
+    /// piece by piece, is touched only as it is used. Refused memory is an error here, where nothing has
+    /// happened yet; later it would be the end of the process.
     pub(crate) fn check_granted(&self) -> Result<(), AssembleError> {
         let granted = |bytes: u64| {
             usize::try_from(bytes).is_ok_and(|bytes| Vec::<u8>::new().try_reserve_exact(bytes).is_ok())

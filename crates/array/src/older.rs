@@ -1,4 +1,5 @@
-//! Less than the newest durable state: how recovery says what is missing, and what it could start from instead.
+//! Less than the newest durable state: how recovery says what is missing, and what it could
+//! start from instead.
 
 use crate::scheme::Contradiction;
 use block::{ChunkAddr, DevIndex, Epoch, Seq};
@@ -18,7 +19,8 @@ pub enum OlderState {
 /// What is known to have been durable and is on no member.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Missing {
-    /// Every checkpoint of the newest assembly. Superblocks name an assembly only when its first checkpoint is durable.
+    /// Every checkpoint of the newest assembly. Superblocks name an assembly only when its first checkpoint
+    /// is durable.
     Assembly {
         /// The assembly.
         epoch: Epoch,

@@ -1,5 +1,6 @@
-//! Bugs on purpose: each is a mistake that is easily made, compiled in by the feature `planted-bugs` alone and switched on
-//! one at a time, to prove that the simulator finds it. Without the feature every check is the constant `false`.
+//! Bugs on purpose: each is a mistake that is easily made, compiled in by the feature `planted-bugs` alone
+//! and switched on one at a time, to prove that the simulator finds it. Without the feature every check is
+//! the constant `false`.
 
 macro_rules! planted {
     ($($(#[$doc:meta])* $name:ident,)+) => {
@@ -20,8 +21,9 @@ macro_rules! planted {
 planted!(
     /// What a record freed is reused before the record is durable.
     ReuseBeforeDurable,
-    /// What a record freed is reused when the record is durable, but before a durable frame says so; and it is the next to
-    /// be reused: in the order of the sweep, with what is set aside, other frames would nearly always come before.
+    /// What a record freed is reused when the record is durable, but before a durable frame says so; and it
+    /// is the next to be reused: in the order of the sweep, with what is set aside, other frames would nearly
+    /// always come before.
     ReuseBeforePersisted,
     /// A durable write is answered before the flush.
     AnswerBeforeFlush,
@@ -95,7 +97,8 @@ planted!(
     OlderEpoch,
     /// Recovery takes the records up to a gap, although frames say that later ones were durable.
     IgnoreGap,
-    /// Recovery drops records although the array was stopped in order, or its superblocks say that they were durable.
+    /// Recovery drops records although the array was stopped in order, or its superblocks say that
+    /// they were durable.
     DropAfterStop,
     /// Recovery does not ask for the checkpoint of an orderly stop.
     ForgetStopCheckpoint,

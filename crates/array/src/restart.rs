@@ -1,4 +1,5 @@
-//! The vocabulary of a restart: how an array was left, what recovery did, why it could not; and synchronous writes for it.
+//! The vocabulary of a restart: how an array was left, what recovery did, why it could not; and synchronous
+//! writes for it.
 
 use crate::fault::{AssemblyFaults, FailCause, OpFault};
 use crate::health::{Health, Member};
@@ -7,14 +8,15 @@ use block::{DevIndex, DeviceSet, OpKind};
 use erasure::CodeError;
 use format::{ArrayUuid, MemberState};
 
-/// What to do with an array that was not stopped in order, is degraded, and does not know what was being written.
+/// What to do with an array that was not stopped in order, is degraded, and does not know what
+/// was being written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum DirtyDegraded {
     /// Do not assemble it.
     #[default]
     Refuse,
-    /// Assemble it: what was on the missing members is computed from parity that may not match, so that data may be
-    /// corrupt without notice.
+    /// Assemble it: what was on the missing members is computed from parity that may not match, so that data
+    /// may be corrupt without notice.
     Accept,
 }
 
@@ -128,7 +130,8 @@ pub enum AssembleError {
         /// What the scheme needs.
         expected: usize,
     },
-    /// In-place schemes: stripes may be inconsistent and a device is missing, so lost chunks cannot be told from bad ones.
+    /// In-place schemes: stripes may be inconsistent and a device is missing, so lost chunks cannot be told
+    /// from bad ones.
     #[error(
         "the array was not stopped in order and is degraded: parity may not match the data (`serve --force` and `scrub --force` accept silent corruption)"
     )]
@@ -146,8 +149,8 @@ pub struct RecoveryReport {
     pub replayed: u64,
     /// Of those, how many had to be verified.
     pub verified: u64,
-    /// Records that nothing shows to have been durable and whose data or redundancy had not all arrived. Unless more members
-    /// are damaged than the array tolerates, nobody was told that they are durable.
+    /// Records that nothing shows to have been durable and whose data or redundancy had not all arrived.
+    /// Unless more members are damaged than the array tolerates, nobody was told that they are durable.
     pub dropped: u64,
     /// Newer durable state that the array was started without, because the operator insisted.
     pub lost: Option<Box<StateLost>>,

@@ -150,8 +150,8 @@ impl<D: DeviceSet> Array<D> {
         }
     }
 
-    /// Stops in order: everything settled, a checkpoint, and superblocks that say so. A member that lacks room is not waited
-    /// for.
+    /// Stops in order: everything settled, a checkpoint, and superblocks that say so. A member that lacks
+    /// room is not waited for.
     pub fn stop(&mut self) -> Result<(), EngineError> {
         self.stop_by(&mut || 0)
     }

@@ -47,7 +47,8 @@ impl Run {
     }
 }
 
-/// The widest code word of an array, on which the bytes of row-diagonal parity depend (docs/format.md): a log stripe has at most one member per main device.
+/// The widest code word of an array, on which the bytes of row-diagonal parity depend (docs/format.md): a log
+/// stripe has at most one member per main device.
 pub fn code_width(config: &ArrayConfig) -> usize {
     let (k, n, m) =
         (config.geometry.data_count(), config.geometry.device_count(), config.geometry.parity_count());
@@ -129,13 +130,14 @@ impl Store {
         if self.config.payload_blocks == 0 { u64::MAX } else { self.payload_chunks() }
     }
 
-    /// Buffers that plans leave free, for the covers of failed reads: a plan that has started must be able to end.
+    /// Buffers that plans leave free, for the covers of failed reads: a plan that has started must be
+    /// able to end.
     pub fn slots_kept(&self) -> usize {
         4 * self.main_count() + 16
     }
 
-    /// Buffers that user writes leave: besides those, what one step of garbage collection takes at least, or writes that wait
-    /// for space would hold what makes it.
+    /// Buffers that user writes leave: besides those, what one step of garbage collection takes at least, or
+    /// writes that wait for space would hold what makes it.
     pub fn slots_kept_by_writes(&self) -> usize {
         if !self.config.scheme.is_elastic() {
             return self.slots_kept();
@@ -143,7 +145,8 @@ impl Store {
         self.slots_kept() + CLASSES_MAX * self.config.geometry.parity_count() + self.main_count()
     }
 
-    /// Buffers that are left when a write is copied or completed: besides those, the parity of what is to be written next.
+    /// Buffers that are left when a write is copied or completed: besides those, the parity of what is to be
+    /// written next.
     pub fn slots_kept_by_copies(&self) -> usize {
         self.slots_kept_by_writes() + self.main_count()
     }
@@ -161,8 +164,9 @@ impl Store {
     }
 }
 
-/// Buffers that rebuild or scrub of one stripe takes at most: its own code word and a log stripe for each column on a
-/// member being rebuilt, of which there are m, each with its parity computed; and what covers of failed reads take.
+/// Buffers that rebuild or scrub of one stripe takes at most: its own code word and a log stripe for each
+/// column on a member being rebuilt, of which there are m, each with its parity computed; and what covers of
+/// failed reads take.
 pub(crate) fn unit_slots(geometry: Geometry) -> usize {
     let (n, m) = (geometry.device_count(), geometry.parity_count());
     (m + 1) * (n + m) + 4 * n + 16
@@ -177,8 +181,8 @@ fn spaces(config: &ArrayConfig) -> Vec<Space> {
 #[must_use = "room that no plan holds is promised for ever"]
 pub struct LogLease(());
 
-/// The log region as a ring of 4 KiB blocks, used in append order. Positions count blocks since creation and never
-/// wrap; block numbers on the device run from 1.
+/// The log region as a ring of 4 KiB blocks, used in append order. Positions count blocks since creation and
+/// never wrap; block numbers on the device run from 1.
 pub struct LogRing {
     block_count: u32,
     /// Blocks of a log chunk.
@@ -252,7 +256,8 @@ impl LogRing {
         self.place(self.chunk_blocks, 0).expect("room for the log chunk was promised")
     }
 
-    /// Appends `count` blocks that do not wrap around the end; `None` if there is no room but what is promised.
+    /// Appends `count` blocks that do not wrap around the end; `None` if there is no room but
+    /// what is promised.
     pub fn append(&mut self, count: u32) -> Option<(u64, ChunkIndex)> {
         let promised = if self.reserved > 0 { self.reserved + u64::from(self.chunk_blocks) } else { 0 };
         self.place(count, promised)

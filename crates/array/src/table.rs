@@ -1,10 +1,10 @@
 //! The flat per-chunk state: where each chunk is and what its checksum is, 4 bytes each.
 //!
-//! One array of 32-bit words in three sections: the map (newest chunk index of every logical chunk, 0 if
-//! it reads as zeros), the parity map (chunk index of every parity chunk, 0 if the stripe has none), and a checksum per
-//! physical chunk of every main device. With elastic stripes the map names places (row x k + column + 1), and in place of
-//! the parity map there is a word for every row. The checkpoint writes it page by page; a bit per page says what changed since
-//! the last one.
+//! One array of 32-bit words in three sections: the map (newest chunk index of every logical chunk, 0 if it
+//! reads as zeros), the parity map (chunk index of every parity chunk, 0 if the stripe has none), and a
+//! checksum per physical chunk of every main device. With elastic stripes the map names places (row x k +
+//! column + 1), and in place of the parity map there is a word for every row. The checkpoint writes it page
+//! by page; a bit per page says what changed since the last one.
 
 use block::{ChunkAddr, ChunkIndex, Geometry, Lcn, StripeId};
 use format::{ArrayConfig, PAGE_WORDS};
@@ -81,7 +81,8 @@ impl Table {
         self.set(self.parity_word(stripe, row), chunk.get());
     }
 
-    /// Where the newest version of a logical chunk is among elastic stripes: row x k + column + 1, 0 if it reads as zeros.
+    /// Where the newest version of a logical chunk is among elastic stripes: row x k + column + 1, 0 if it
+    /// reads as zeros.
     pub fn place(&self, lcn: Lcn) -> u32 {
         self.words[lcn.get() as usize]
     }

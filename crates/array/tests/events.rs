@@ -1,5 +1,5 @@
-//! What the engine tells of the array besides answers: that a member failed and of what, and when work on all of it
-//! began and ended.
+//! What the engine tells of the array besides answers: that a member failed and of what, and when work on all
+//! of it began and ended.
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
 mod common;

@@ -1,5 +1,5 @@
-//! Worlds from fixed seeds, and from fresh ones; the seed is printed. `ELASTRIPE_SIM_SECONDS` lengthens the exploration of
-//! fresh ones, `ELASTRIPE_SIM_SEED` says where it starts.
+//! Worlds from fixed seeds, and from fresh ones; the seed is printed. `ELASTRIPE_SIM_SECONDS` lengthens the
+//! exploration of fresh ones, `ELASTRIPE_SIM_SEED` says where it starts.
 #![allow(clippy::unwrap_used, reason = "tests may panic")]
 
 use format::SchemeKind;

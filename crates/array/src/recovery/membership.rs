@@ -23,7 +23,8 @@ pub struct Arrangement {
     pub members: Vec<MemberEntry>,
     /// Whether an array is assembled of which that may corrupt data; refused unless the operator asks for it.
     pub dirty_degraded: DirtyDegraded,
-    /// Whether an array is assembled of which newer durable state is missing; refused unless the operator asks for it.
+    /// Whether an array is assembled of which newer durable state is missing; refused unless the operator
+    /// asks for it.
     pub older_state: OlderState,
 }
 

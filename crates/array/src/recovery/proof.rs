@@ -1,9 +1,10 @@
 //! Whether what was found is the newest durable state, or something durable is missing.
 //!
-//! Nothing is written before this is decided. What is known to have existed, and who says so, is in docs/crash-model.md
-//! ("How recovery knows that nothing is missing"): superblocks name an assembly only when its first checkpoint is durable,
-//! and what was durable when they were written; frames name the last durable record (`flushed_through`); a checkpoint names
-//! the update of the superblocks that it came after; and in an array that was stopped in order everything is durable.
+//! Nothing is written before this is decided. What is known to have existed, and who says so, is in
+//! docs/crash-model.md ("How recovery knows that nothing is missing"): superblocks name an assembly only when
+//! its first checkpoint is durable, and what was durable when they were written; frames name the last durable
+//! record (`flushed_through`); a checkpoint names the update of the superblocks that it came after; and in an
+//! array that was stopped in order everything is durable.
 
 use super::load::Loaded;
 use super::membership::Arrangement;
@@ -23,7 +24,8 @@ pub(super) struct Proven {
     pub lost: Option<Box<StateLost>>,
 }
 
-/// Proves that the newest durable state was found. If it was not, this is an error, unless the operator accepts it.
+/// Proves that the newest durable state was found. If it was not, this is an error, unless the operator
+/// accepts it.
 pub(super) fn prove(
     arrangement: &Arrangement,
     health: &Health,
@@ -91,7 +93,8 @@ fn missing(
     if end < flushed && !planted(Planted::IgnoreGap) {
         return Some(Missing::Records { first: end.next(), last: flushed });
     }
-    // Without records only the checkpoint tells which chunks were written. After an unclean stop all of them are read.
+    // Without records only the checkpoint tells which chunks were written. After an unclean stop all of them
+    // are read.
     let unrecorded = newest.config.scheme.is_in_place()
         && newest.config.consistency == Consistency::Resync
         && newest.clean;

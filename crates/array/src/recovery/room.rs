@@ -1,8 +1,9 @@
 //! Members without room during assembly.
 //!
-//! Recovery takes a member out of service whose writes fail. One that merely lacks room has nothing wrong with it, so from the
-//! first such write on nothing more is written anywhere, as after a power cut at that moment, and assembly ends with an error
-//! that names the member. Recovery may be cut short anywhere, so the next attempt does all of it again.
+//! Recovery takes a member out of service whose writes fail. One that merely lacks room has nothing wrong
+//! with it, so from the first such write on nothing more is written anywhere, as after a power cut at that
+//! moment, and assembly ends with an error that names the member. Recovery may be cut short anywhere, so the
+//! next attempt does all of it again.
 
 use block::{Completion, DevIndex, DeviceOp, DeviceSet, IoFault, Pool};
 

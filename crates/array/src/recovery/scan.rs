@@ -24,8 +24,8 @@ pub(super) struct Found {
     pub flushed: Seq,
     /// The last record that any frame has or speaks of.
     pub last_seq: Seq,
-    /// The newest assembly that left a frame in a journal ring. Rings hold nothing that users write, so no frame there is made
-    /// up; in the log region only the nonce tells.
+    /// The newest assembly that left a frame in a journal ring. Rings hold nothing that users write, so no
+    /// frame there is made up; in the log region only the nonce tells.
     pub newest_epoch: Epoch,
 }
 
@@ -139,7 +139,8 @@ impl Scanner<'_> {
                 read_blocks(self.devices, dev, offset, &mut bytes);
                 for (i, bytes) in (at + 1..).zip(bytes.chunks(META_BYTES)) {
                     let Ok(frame) = self.frame(bytes, dev, i) else { continue };
-                    // Frames of earlier laps, whose records the checkpoint holds, are no sign of where the log ends.
+                    // Frames of earlier laps, whose records the checkpoint holds, are no sign of where the
+                    // log ends.
                     if last_of(&frame) > self.loaded.through {
                         last_frame = ahead + (i - at - 1);
                     }

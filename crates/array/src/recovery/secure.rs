@@ -1,10 +1,11 @@
 //! Making durable what recovery goes by, before it overwrites anything.
 //!
-//! A write in place is carried out again because of its record. Should power fail in the middle of that, and devices be
-//! lost with it, the next attempt must find the same record, or it would take the half-written stripe for an untouched
-//! one. The engine had waited for m + 1 durable copies before it touched the stripe, but recovery also goes by records that
-//! the power cut caught on their way: it completes their copies first. And what it read may have been in a cache, if only
-//! this program had stopped and not the machine: everything is flushed.
+//! A write in place is carried out again because of its record. Should power fail in the middle of that, and
+//! devices be lost with it, the next attempt must find the same record, or it would take the half-written
+//! stripe for an untouched one. The engine had waited for m + 1 durable copies before it touched the stripe,
+//! but recovery also goes by records that the power cut caught on their way: it completes their copies first.
+//! And what it read may have been in a cache, if only this program had stopped and not the machine:
+//! everything is flushed.
 
 use crate::health::Health;
 use crate::restart::{flush_all, is_present, write_or_fail};

@@ -26,6 +26,9 @@ pub(super) struct Buffers {
     own: Option<Pool>,
     /// Further regions of the set's own, in the place of what the kernel keeps of operations given up.
     spares: Vec<Pool>,
+    /// Where the first region starts. Only the kernel reads or writes through this address, in slots that no
+    /// safe code has a slice of while an operation is under way. This program never does: it goes through
+    /// `bytes` and `bytes_mut` of the pool, whose reborrows this pointer need not survive.
     start: *mut u8,
     region_bytes: usize,
     slot_bytes: usize,

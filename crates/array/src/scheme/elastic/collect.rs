@@ -1,10 +1,11 @@
-//! RAID-level garbage collection (W-22 to W-27): the valid chunks of a unit are read and written again as new stripes; with
-//! the last of them the unit is free.
+//! RAID-level garbage collection (W-22 to W-27): the valid chunks of a unit are read and written again as new
+//! stripes; with the last of them the unit is free.
 //!
-//! A plan moves as many chunks of the victim as there are buffers for. The moves of one unit may be spread over several
-//! plans, beside user writes: a chunk that a user overwrites meanwhile is not the newest version when its move is applied,
-//! and the move does not count. If a chunk cannot be read, the chunks of its plan are tried one by one, so that the others do not
-//! suffer, while there are rows to spare for that; its unit is left alone then, until something of it is overwritten.
+//! A plan moves as many chunks of the victim as there are buffers for. The moves of one unit may be spread
+//! over several plans, beside user writes: a chunk that a user overwrites meanwhile is not the newest version
+//! when its move is applied, and the move does not count. If a chunk cannot be read, the chunks of its plan
+//! are tried one by one, so that the others do not suffer, while there are rows to spare for that; its unit
+//! is left alone then, until something of it is overwritten.
 //!
 //! What can be read of a row too much of which is lost has no redundancy any more: it is moved first of all.
 
@@ -41,7 +42,8 @@ pub struct Collector {
     victim: Option<Victim>,
     /// Places whose chunks are to be moved one by one.
     singly: VecDeque<u32>,
-    /// Places of rows too much of which is lost: what can be read of them is moved to where it has redundancy.
+    /// Places of rows too much of which is lost: what can be read of them is moved to where
+    /// it has redundancy.
     rescued: VecDeque<u32>,
     /// How many of them the moves chosen last take, from the front.
     rescued_now: usize,
@@ -152,7 +154,8 @@ impl Elastic {
         self.collector.chunks = chunks;
     }
 
-    /// Fills `moves` with up to `chunks_max` chunks, those of a class together; `false` if nothing is to be moved.
+    /// Fills `moves` with up to `chunks_max` chunks, those of a class together; `false` if nothing is
+    /// to be moved.
     fn choose_moves(&mut self, store: &Store, chunks_max: usize) -> bool {
         let mut moves = std::mem::take(&mut self.collector.moves);
         moves.clear();
@@ -235,7 +238,8 @@ impl Elastic {
         true
     }
 
-    /// Valid chunks of the victim, from where the last plan stopped. When all were looked at, there is no victim any more.
+    /// Valid chunks of the victim, from where the last plan stopped. When all were looked at, there is no
+    /// victim any more.
     fn gather(&mut self, chunks_max: usize, moves: &mut Vec<Move>) {
         let Some(Victim { unit, next }) = self.collector.victim else { return };
         if !moves.is_empty() {
@@ -275,7 +279,8 @@ impl Elastic {
         };
         let together = self.collector.moves.len().div_ceil(k);
         let apart = rows_of(&self.collector.moves);
-        // Separated they may take as many rows as they free, or more than are left: then they go together, with the coldest.
+        // Separated they may take as many rows as they free, or more than are left: then they go together,
+        // with the coldest.
         let apart_fits = apart < self.units.rows_per_unit() as usize && !self.units.is_short();
         if apart > together
             && !apart_fits

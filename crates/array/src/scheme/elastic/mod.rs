@@ -1,9 +1,11 @@
-//! Elastic striping: everything log-structured, in stripes as wide as there is data for (eSAP, W-18 to W-36; WAS).
+//! Elastic striping: everything log-structured, in stripes as wide as there is data for (eSAP, W-18
+//! to W-36; WAS).
 //!
-//! A *row* is chunk r + 1 of every main device. An elastic stripe fills a row once: k' <= k data chunks in the first columns,
-//! the m parities in the last ones; columns rotate over the devices from row to row, so parity does (W-20). Nothing is ever
-//! read or overwritten for a write (W-21). Overwritten chunks stay where they are, because they are part of their stripe (W-26),
-//! until garbage collection has moved what is still valid out of their *unit* of rows (W-23).
+//! A *row* is chunk r + 1 of every main device. An elastic stripe fills a row once: k' <= k data chunks in
+//! the first columns, the m parities in the last ones; columns rotate over the devices from row to row, so
+//! parity does (W-20). Nothing is ever read or overwritten for a write (W-21). Overwritten chunks stay where
+//! they are, because they are part of their stripe (W-26), until garbage collection has moved what is still
+//! valid out of their *unit* of rows (W-23).
 //!
 //! | state | where | kept |
 //! |---|---|---|
@@ -12,9 +14,9 @@
 //! | which chunk is the newest version of what | `Rows::owners` | made from the map |
 //! | valid chunks of each unit | `Units` | made from the map |
 //!
-//! A unit is free when all its rows were written and none of its chunks is the newest version of anything: a function of the
-//! table alone, so replay frees what was freed live. A chunk that garbage collection moves is the newest version only if
-//! that is still where it was read, so collection needs no lock.
+//! A unit is free when all its rows were written and none of its chunks is the newest version of anything: a
+//! function of the table alone, so replay frees what was freed live. A chunk that garbage collection moves is
+//! the newest version only if that is still where it was read, so collection needs no lock.
 
 mod collect;
 mod persist;
@@ -128,7 +130,8 @@ impl Elastic {
             if moved_away && !planted(Planted::MoveOverNewer) {
                 continue; // Overwritten or discarded since it was read: this copy was never the newest version.
             }
-            // The new place counts before the old one ceases to: a unit that holds both must not pass for empty.
+            // The new place counts before the old one ceases to: a unit that holds both must not
+            // pass for empty.
             self.units.add_valid(unit);
             self.invalidate(store, member.lcn);
             let place = self.rows.place_at(row, column);

@@ -6,7 +6,8 @@ use format::ArrayConfig;
 
 const FREED: u32 = 1 << 31;
 
-/// What the table says of a row: nothing; a stripe of so many data chunks, of a class; or one whose unit is free since.
+/// What the table says of a row: nothing; a stripe of so many data chunks, of a class; or one whose unit is
+/// free since.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct RowWord(u32);
 

@@ -25,7 +25,8 @@ struct Bench {
 }
 
 impl Bench {
-    /// An array with as few units as garbage collection can do with; column c of row r is on device (r + c) mod n.
+    /// An array with as few units as garbage collection can do with; column c of row r is on device (r + c)
+    /// mod n.
     fn new(k: usize, m: usize, unit_rows: u32, stripes: u32, options: &SchemeOptions) -> Self {
         let create = CreateOptions {
             scheme: SchemeKind::Elastic,
@@ -115,7 +116,8 @@ impl Bench {
         self.store.spaces[0].free_count()
     }
 
-    /// Writes chunks in no order, each in a stripe of its own, until no more rows than garbage collection needs are left.
+    /// Writes chunks in no order, each in a stripe of its own, until no more rows than garbage collection
+    /// needs are left.
     fn fill(&mut self) {
         self.fill_with(1);
     }
@@ -324,7 +326,8 @@ fn what_cannot_be_read_is_tried_alone_and_then_left_where_it_is() {
     assert!(!bench.scheme.units.is_moving(unit) && bench.scheme.rows.owner(bad).is_some());
     let state = |bench: &Bench| placement::Units::state(&bench.scheme.units, placement::UnitId::new(unit));
     assert_eq!(state(&bench), None, "it is left alone");
-    // Whoever overwrites what is lost makes the unit one like others: here the last one valid, so that it is free.
+    // Whoever overwrites what is lost makes the unit one like others: here the last one valid, so that
+    // it is free.
     let lcn = bench.scheme.rows.owner(bad).expect("as above").get();
     let valid = |bench: &Bench| {
         let rows = bench.scheme.units.rows_of(unit);
@@ -365,8 +368,8 @@ impl Bench {
     }
 }
 
-/// A crash may leave many units with a hole, where a record did not become durable. Full units may all be too valid to be
-/// collected then, while more classes than before want a free unit each.
+/// A crash may leave many units with a hole, where a record did not become durable. Full units may all be too
+/// valid to be collected then, while more classes than before want a free unit each.
 #[test]
 fn units_left_partly_written_by_a_crash_are_filled_although_few_are_free() {
     let mut bench = Bench::new(2, 1, 4, 60, &SchemeOptions::default());
@@ -428,8 +431,8 @@ impl placement::Placement for ByNumber {
     }
 }
 
-/// Where separated chunks would take more rows than there are, they join the coldest of their classes: with the hottest, cold
-/// chunks would be moved again and again with it.
+/// Where separated chunks would take more rows than there are, they join the coldest of their classes: with
+/// the hottest, cold chunks would be moved again and again with it.
 #[test]
 fn chunks_moved_together_go_to_the_coldest_class_among_them() {
     let mut bench = Bench::new(3, 1, 8, 1400, &SchemeOptions::default());

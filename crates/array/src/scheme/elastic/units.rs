@@ -1,8 +1,9 @@
 //! Units of rows: how much of each is valid, which are free, and which are being filled.
 //!
-//! A unit's way: free, open (its rows are taken one after the other, by one class), full (all rows written), a candidate
-//! for collection, empty, *pending* (its chunks wait until the record that freed them is durable), free again. A unit that was
-//! open at a crash is *partial*: its rows are taken before those of free units.
+//! A unit's way: free, open (its rows are taken one after the other, by one class), full (all rows written),
+//! a candidate for collection, empty, *pending* (its chunks wait until the record that freed them is
+//! durable), free again. A unit that was open at a crash is *partial*: its rows are taken before those of
+//! free units.
 
 use crate::planted::{Planted, planted};
 use crate::space::RowLease;
@@ -203,8 +204,9 @@ impl Units {
         }
     }
 
-    /// Whether collection should make room: fewer units are free than the threshold wants to be, or than half of the spare
-    /// ones: where the volume takes nearly all there is, garbage must be left the other half to gather.
+    /// Whether collection should make room: fewer units are free than the threshold wants to be, or than
+    /// half of the spare ones: where the volume takes nearly all there is, garbage must be left the other
+    /// half to gather.
     pub fn wants_collection(&self) -> bool {
         let total = self.units.len() as u64;
         let coming = self.free.len() as u32 + self.pending + self.moving;
@@ -281,9 +283,10 @@ impl Units {
         self.moving > 0 || self.pending > 0 || self.may_qualify
     }
 
-    /// A row of a unit that a crash left partly written. With many of them, and all other units full of valid chunks, nothing
-    /// could be collected, so users take them although few units are free. As long as collection has something to gain it may
-    /// need them itself: what it gives back because there is not enough yet lies here too.
+    /// A row of a unit that a crash left partly written. With many of them, and all other units full of valid
+    /// chunks, nothing could be collected, so users take them although few units are free. As long as
+    /// collection has something to gain it may need them itself: what it gives back because there is not
+    /// enough yet lies here too.
     fn take_leftover(&mut self, store: &mut Store, now: u64) -> Option<u32> {
         while let Some(&unit) = self.partial.front() {
             let row = self.take_from(store, unit);

@@ -1,4 +1,5 @@
-//! User writes: the chunks of a class, k at a time, become elastic stripes; what is left becomes a short one (W-18, A-19).
+//! User writes: the chunks of a class, k at a time, become elastic stripes; what is left becomes a short one
+//! (W-18, A-19).
 
 use super::{Elastic, rows};
 use crate::plan::{CrcAt, Plan, PlanWrite};

@@ -1,8 +1,8 @@
 //! Parity commit of one stripe (EPLOG, section 3.3, Algorithm 1).
 //!
-//! New parity goes out of place: nothing durable is overwritten, so a crash in the middle leaves the old parity,
-//! the old versions and the log stripes as they were. Per stripe the cheaper of two ways is taken: encode from
-//! the newest version of every column, or fold only the changes into the old parity.
+//! New parity goes out of place: nothing durable is overwritten, so a crash in the middle leaves the
+//! old parity, the old versions and the log stripes as they were. Per stripe the cheaper of two ways is taken
+//! encode from the newest version of every column, or fold only the changes into the old parity.
 
 use super::Eplog;
 use super::dirty::Committed;
@@ -101,7 +101,8 @@ impl Eplog {
         plan.encode(pool, columns, inputs, geometry.parity_count())
     }
 
-    /// Reads the old parity and both versions of the updated columns; returns where in `plan.slots` the parities are.
+    /// Reads the old parity and both versions of the updated columns; returns where in `plan.slots` the
+    /// parities are.
     fn plan_delta(&self, store: &Store, pool: &mut Pool, stripe: StripeId, plan: &mut Plan) -> usize {
         let geometry = store.config.geometry;
         let (k, m) = (geometry.data_count(), geometry.parity_count());

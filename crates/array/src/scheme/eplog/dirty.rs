@@ -1,4 +1,5 @@
-//! Stripes whose parity is out of date, and the versions of their columns that the parity still covers (M-02).
+//! Stripes whose parity is out of date, and the versions of their columns that the parity
+//! still covers (M-02).
 
 use crate::hash::StripeMap;
 use crate::scheme::SchemeMemory;
@@ -50,8 +51,8 @@ impl DirtyStripes {
         }
     }
 
-    /// Bytes of such a table with as many stripes dirty: those for every stripe, and those that grow. The queue and the map
-    /// may be twice as large as what is in them.
+    /// Bytes of such a table with as many stripes dirty: those for every stripe, and those that grow. The
+    /// queue and the map may be twice as large as what is in them.
     pub fn bytes_for(stripe_count: u64, data_count: u64, dirty: u64) -> SchemeMemory {
         SchemeMemory {
             fixed_bytes: stripe_count.div_ceil(64) * 8,

@@ -1,4 +1,5 @@
-//! Live log stripes (M-03): their members, checksums, and place in the log; and which log stripe owns a chunk.
+//! Live log stripes (M-03): their members, checksums, and place in the log; and which log stripe
+//! owns a chunk.
 
 use crate::scheme::SchemeMemory;
 use crate::store::LogRing;
@@ -33,8 +34,8 @@ pub struct LogTable {
 }
 
 impl LogTable {
-    /// No log stripe yet, never more than `stripes_max`: the tables are reserved (not touched) at once, so that they never
-    /// move.
+    /// No log stripe yet, never more than `stripes_max`: the tables are reserved (not touched) at once, so
+    /// that they never move.
     pub fn new(
         device_count: usize,
         chunks_per_device: u32,

@@ -58,7 +58,8 @@ impl Eplog {
         self.scratch = scratch;
     }
 
-    /// Plans runs of writes that make up a whole stripe never written before; the other writes go to `partial`.
+    /// Plans runs of writes that make up a whole stripe never written before; the other writes
+    /// go to `partial`.
     fn split_full_stripes(
         &self,
         store: &mut Store,
@@ -105,8 +106,8 @@ impl Scratch {
         }
     }
 
-    /// First fit: the j-th chunk aimed at a device joins log stripe j, so the number of log stripes is the
-    /// largest number of chunks on one device. Stripes wider than the code allows are cut.
+    /// First fit: the j-th chunk aimed at a device joins log stripe j, so the number of log stripes is
+    /// the largest number of chunks on one device. Stripes wider than the code allows are cut.
     fn group_first_fit(&mut self, store: &Store) {
         self.order.clear();
         self.order.extend(0..self.partial.len() as u32);

@@ -7,10 +7,12 @@
 //! | a chunk is nowhere, but the code word gives it | a copy has rotted, or never arrived | the same |
 //! | a chunk is nowhere | the flush of the copies never ended: nothing was overwritten | nothing, the old version stands |
 //!
-//! What is nowhere although the write had ended differs from its checksum from then on, and is healed when it is read.
+//! What is nowhere although the write had ended differs from its checksum from then on, and is healed when it
+//! is read.
 //!
-//! A write may have put the change of the parities on log devices instead: then a log chunk is part of it, durable before
-//! anything was overwritten, and the parity of the code word is the sum of several chunks, of which each must be there.
+//! A write may have put the change of the parities on log devices instead: then a log chunk is part of it,
+//! durable before anything was overwritten, and the parity of the code word is the sum of several chunks, of
+//! which each must be there.
 
 use super::{addr_of, index_of, is_written};
 use crate::checksum::chunk_checksum;
@@ -164,8 +166,8 @@ impl Redo<'_> {
         }
     }
 
-    /// Adds what the parities consist of besides the log chunks in the region. A parity of which something is nowhere
-    /// cannot be had, and its log chunk is worth nothing: it is not missed.
+    /// Adds what the parities consist of besides the log chunks in the region. A parity of which something is
+    /// nowhere cannot be had, and its log chunk is worth nothing: it is not missed.
     fn add_rest(&mut self, rest: &[Piece]) {
         let mut bytes = vec![0; self.store.config.geometry.chunk_bytes()];
         for piece in rest {
@@ -184,7 +186,8 @@ impl Redo<'_> {
         }
     }
 
-    /// Computes what is missing from the rest of the code word; `false` if that does not give what the record says.
+    /// Computes what is missing from the rest of the code word; `false` if that does not give what
+    /// the record says.
     fn rebuild(&mut self, write: Write<'_>) -> bool {
         let pieces = write.pieces;
         let (k, n) = (self.store.config.geometry.data_count(), self.store.main_count());

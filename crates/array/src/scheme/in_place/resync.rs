@@ -1,9 +1,10 @@
-//! After an unclean stop without a journal: parity and checksums of every stripe anew, as md's resync does it.
+//! After an unclean stop without a journal: parity and checksums of every stripe anew, as md's
+//! resync does it.
 //!
-//! Nothing tells which stripes were being written, so all of them are read, in large pieces: chunk `s + 1` is the chunk of
-//! stripe `s` on every device. The data is taken as it is (of what was being written, any sector may be old or new) and
-//! parity that does not match is replaced. Chunks that cannot be read are computed from parity as it is; on a degraded array
-//! that may be wrong, so it must be asked for.
+//! Nothing tells which stripes were being written, so all of them are read, in large pieces: chunk `s + 1` is
+//! the chunk of stripe `s` on every device. The data is taken as it is (of what was being written, any sector
+//! may be old or new) and parity that does not match is replaced. Chunks that cannot be read are computed
+//! from parity as it is; on a degraded array that may be wrong, so it must be asked for.
 
 use super::{addr_of, chunk_of, index_of, set_written};
 use crate::checksum::chunk_checksum;
@@ -17,8 +18,8 @@ use block::{ChunkAddr, DevIndex, DeviceSet, StripeId};
 pub enum Parity {
     /// It belongs to the data, but for the stripes that were being written.
     Current,
-    /// Any stripe's may lack changes that were only logged: chunks that cannot be read are not computed from it unless
-    /// the operator accepts wrong data.
+    /// Any stripe's may lack changes that were only logged: chunks that cannot be read are not computed from
+    /// it unless the operator accepts wrong data.
     MayBeStale,
 }
 

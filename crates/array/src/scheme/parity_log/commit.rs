@@ -1,7 +1,9 @@
-//! Parity commit of one stripe: its parity on the main devices becomes current, in place, and its log chunks void.
+//! Parity commit of one stripe: its parity on the main devices becomes current, in place, and its
+//! log chunks void.
 //!
-//! Per stripe the way that reads less: add the log chunks to the old parity, or encode all columns. If some of what the first
-//! way reads cannot be read, only the second is left, since the addends of one parity are not covered one by one.
+//! Per stripe the way that reads less: add the log chunks to the old parity, or encode all columns. If some
+//! of what the first way reads cannot be read, only the second is left, since the addends of one parity are
+//! not covered one by one.
 
 use super::ParityLog;
 use crate::health::Health;

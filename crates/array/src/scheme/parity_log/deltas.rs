@@ -1,8 +1,10 @@
-//! Live log chunks: which of them count for the parity of which stripe, and in which order they lie in the log.
+//! Live log chunks: which of them count for the parity of which stripe, and in which order they lie
+//! in the log.
 //!
-//! Each is a node of two lists: those of the whole log, in log order, and those of its stripe, oldest first. What no longer
-//! counts leaves both at once, so that a checkpoint, which holds up everything else while it is taken, only meets live ones;
-//! and nodes are given out in ascending order, so that it meets them roughly in the order of memory.
+//! Each is a node of two lists: those of the whole log, in log order, and those of its stripe, oldest first.
+//! What no longer counts leaves both at once, so that a checkpoint, which holds up everything else while it
+//! is taken, only meets live ones; and nodes are given out in ascending order, so that it meets them roughly
+//! in the order of memory.
 
 use crate::hash::StripeMap;
 use crate::scheme::dirty_queue::DirtyQueue;
@@ -82,8 +84,8 @@ impl Deltas {
         block: ChunkIndex,
         crcs: impl Iterator<Item = u32>,
     ) {
-        // Without a journal, writes end in any order. While a journal is replayed the log has no positions yet, and needs
-        // none: its records are in log order.
+        // Without a journal, writes end in any order. While a journal is replayed the log has no positions
+        // yet, and needs none: its records are in log order.
         let mut before = self.newest;
         while ring.head() > 0
             && before != NONE
@@ -221,8 +223,8 @@ impl Deltas {
         nodes.map(|(node, crcs)| (node.stripe, node.block, crcs))
     }
 
-    /// Bytes with as many live log chunks in as many stripes, at most: there are spare nodes, and the queue and the map may be
-    /// twice as large as what is in them.
+    /// Bytes with as many live log chunks in as many stripes, at most: there are spare nodes, and the queue
+    /// and the map may be twice as large as what is in them.
     pub fn bytes_for(parity_count: u64, deltas: u64, dirty_stripes: u64) -> u64 {
         let node = size_of::<Node>() as u64 + parity_count * 4;
         let dirty = (2 * size_of::<u64>() + size_of::<Dirty>() + size_of::<StripeId>()) as u64;
@@ -269,8 +271,8 @@ mod tests {
         }
     }
 
-    /// Log chunks of several stripes are appended together and count from the end of their writes on, in any order; the
-    /// ring wraps many times.
+    /// Log chunks of several stripes are appended together and count from the end of their writes on, in any
+    /// order; the ring wraps many times.
     #[test]
     fn a_list_in_log_order_whatever_ends_first() {
         const SEED: u64 = 5;

@@ -1,17 +1,20 @@
 //! Original parity logging (EPLOG, section 2.2; Stodolsky et al., ISCA 1993; requirements B-02 to B-06).
 //!
-//! Data is written in place. The parity on the main devices stays as it is: its change, computed from old and new data, is
-//! appended to the log devices, one log chunk for each parity of a stripe and batch. Parity commit folds the changes in.
+//! Data is written in place. The parity on the main devices stays as it is: its change, computed from old and
+//! new data, is appended to the log devices, one log chunk for each parity of a stripe and batch. Parity
+//! commit folds the changes in.
 //!
-//! - The parity of a dirty stripe is a *sum*: the chunk on its main device (zeros if there is none) and what each live log
-//!   chunk says. Row r of the parity is on one main device and log device r, so each device holds addends of one index of the
-//!   code at most, and any m lost devices cost m indices at most.
+//! - The parity of a dirty stripe is a *sum*: the chunk on its main device (zeros if there is none) and what
+//!   each live log chunk says. Row r of the parity is on one main device and log device r, so each device
+//!   holds addends of one index of the code at most, and any m lost devices cost m indices at most.
 //! - The first write of a whole stripe writes its parity too.
-//! - A stripe written whole again, or with too many live log chunks, gets one that is the parity itself: see `write.rs`.
+//! - A stripe written whole again, or with too many live log chunks, gets one that is the parity
+//!   itself: see `write.rs`.
 //!
-//! Data in place and log chunk change together, which a crash can tear apart; the two ways out are those of the scheme `raid`:
-//! with a journal, copies, log chunks and records are durable before anything is overwritten; without, nothing is recorded,
-//! and after an unclean stop parity is computed anew and the log forgotten.
+//! Data in place and log chunk change together, which a crash can tear apart; the two ways out are
+//! those of the scheme `raid`: with a journal, copies, log chunks and records are durable before
+//! anything is overwritten; without, nothing is recorded, and after an unclean stop parity is computed
+//! anew and the log forgotten.
 
 mod commit;
 mod deltas;
@@ -61,7 +64,8 @@ pub struct ParityLog {
 /// Live log chunks of one parity of one stripe at most. More would make reads of lost chunks slow.
 const STRIPE_DELTAS_MAX: usize = 32;
 
-/// Words of a full checkpoint's list that a new array has room for: two live log chunks a stripe, or what the log holds.
+/// Words of a full checkpoint's list that a new array has room for: two live log chunks a stripe, or what the
+/// log holds.
 fn list_words(config: &ArrayConfig) -> u64 {
     let deltas = log_chunks(config).min(2 * config.stripe_count);
     deltas * delta_item_words(config.geometry.parity_count()) as u64

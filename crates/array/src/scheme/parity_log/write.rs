@@ -7,9 +7,10 @@
 //! | of a part of a stripe that may have no more log chunks | the columns not written | in place | itself: see below |
 //! | of a whole stripe that has data | nothing | in place | itself: one log chunk for each row, which replaces the parity on the main device and the log chunks before it; in place if the log is full |
 //!
-//! Only the first write of a stripe brings parity to the SSDs, as in `eplog` (EPLOG, section 3.2), so that both write the same
-//! to them (H-04). Log chunks that are the parity itself bound what a checkpoint must hold and what a read of a lost chunk
-//! must add up, without a read of parity: what a log or a parity device holds may be unreadable, data never is.
+//! Only the first write of a stripe brings parity to the SSDs, as in `eplog` (EPLOG, section 3.2), so that
+//! both write the same to them (H-04). Log chunks that are the parity itself bound what a checkpoint must
+//! hold and what a read of a lost chunk must add up, without a read of parity: what a log or a parity device
+//! holds may be unreadable, data never is.
 
 use super::ParityLog;
 use crate::plan::{Compute, Plan};

@@ -1,14 +1,15 @@
-//! Conventional parity RAID, as Linux md does it (requirement B-01): everything is written in place, parity with every write.
+//! Conventional parity RAID, as Linux md does it (requirement B-01): everything is written in place, parity
+//! with every write.
 //!
-//! Chunk `s + 1` of every device belongs to stripe `s`. The map only tells chunks that were written from those that were
-//! not and read as zeros; a stripe never written to has no parity. Parity and data of a stripe change together, which a crash
-//! can tear apart (the write hole). Two ways out:
+//! Chunk `s + 1` of every device belongs to stripe `s`. The map only tells chunks that were written from
+//! those that were not and read as zeros; a stripe never written to has no parity. Parity and data of a
+//! stripe change together, which a crash can tear apart (the write hole). Two ways out:
 //!
-//! - [`Consistency::Resync`] behaves and costs like md without a bitmap: nothing is recorded. After an unclean stop every
-//!   stripe is read and its parity computed anew, and a degraded array is refused. What was never written then reads as what
-//!   its devices hold there.
-//! - [`Consistency::Journal`]: payload and record are durable before anything is overwritten (`engine/payload.rs`), and
-//!   recovery carries out again what had begun.
+//! - [`Consistency::Resync`] behaves and costs like md without a bitmap: nothing is recorded. After an
+//!   unclean stop every stripe is read and its parity computed anew, and a degraded array is refused. What
+//!   was never written then reads as what its devices hold there.
+//! - [`Consistency::Journal`]: payload and record are durable before anything is overwritten
+//!   (`engine/payload.rs`), and recovery carries out again what had begun.
 
 mod write;
 

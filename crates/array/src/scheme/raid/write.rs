@@ -1,11 +1,12 @@
 //! The write path: per stripe the way that reads less.
 //!
-//! *Read-modify-write* reads the old version of the columns written and the old parities and folds the change in;
-//! *reconstruct-write* reads the columns that are not written and encodes all. As in `handle_stripe_dirtying` of
-//! `drivers/md/raid5.c`, each counts the chunks it has to read, one that cannot be read counts as twice the number of
-//! devices, and read-modify-write is taken if it needs fewer; on a tie md reconstructs (`rmw_level` 1, the default;
-//! 2 would prefer read-modify-write). Columns that are zeros need no read; for parity that does not exist yet there is
-//! no read-modify-write. A column written in part needs its old version either way, so it counts for both.
+//! *Read-modify-write* reads the old version of the columns written and the old parities and folds the change
+//! in; *reconstruct-write* reads the columns that are not written and encodes all. As in
+//! `handle_stripe_dirtying` of `drivers/md/raid5.c`, each counts the chunks it has to read, one that cannot
+//! be read counts as twice the number of devices, and read-modify-write is taken if it needs fewer; on a tie
+//! md reconstructs (`rmw_level` 1, the default; 2 would prefer read-modify-write). Columns that are zeros
+//! need no read; for parity that does not exist yet there is no read-modify-write. A column written in part
+//! needs its old version either way, so it counts for both.
 
 use super::Raid;
 use crate::health::Health;
