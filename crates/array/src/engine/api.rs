@@ -1,8 +1,8 @@
 //! What drivers, front ends and operators ask of the engine; the turn itself is in the module above.
 
 use super::{
-    Done, Engine, EngineOptions, EngineStats, Event, Losses, MaintenanceReport, MemberTrouble,
-    Progress, WorkKind,
+    Done, Engine, EngineOptions, EngineStats, Event, Losses, MaintenanceReport, MemberTrouble, Progress,
+    WorkKind,
 };
 use crate::fault::FailCause;
 use crate::health::Health;
