@@ -7,7 +7,7 @@ mod common;
 use common::{MEMBERS, Rig};
 use std::os::unix::net::UnixListener;
 
-const FILES: [&str; 10] = ["d0", "d1", "d2", "d3", "l0", "l1", "e0", "e1", "short", "text"];
+const FILES: [&str; 11] = ["d0", "d1", "d2", "d3", "l0", "l1", "e0", "e1", "short", "blank", "text"];
 
 /// The commands that open an array, with options that would make them work.
 fn commands() -> Vec<(&'static str, Vec<&'static str>)> {
@@ -28,6 +28,7 @@ fn rig() -> Rig {
     rig.run(&other).ok();
     std::fs::copy(rig.path("d3"), rig.path("short")).unwrap();
     std::fs::File::options().write(true).open(rig.path("short")).unwrap().set_len(16 << 20).unwrap();
+    std::fs::File::create(rig.path("blank")).unwrap().set_len(16 << 20).unwrap();
     std::fs::write(rig.path("text"), "nothing of the kind\n").unwrap();
     rig
 }
@@ -62,13 +63,14 @@ fn wrong_members() {
 fn wrong_devices() {
     let rig = rig();
     let before = rig.fingerprint(&FILES);
-    let cases: [(&str, &[&str], &[&str]); 7] = [
+    let cases: [(&str, &[&str], &[&str]); 8] = [
         ("fail", &["--device", "data9"], &["data9", "expected one of data0"]),
         ("replace", &["--device", "log7", "--with", "short"], &["log7", "expected one of data0"]),
-        ("replace", &["--device", "data0", "--with", "short"], &["short", "bytes, expected at least"]),
+        ("replace", &["--device", "data0", "--with", "short"], &["short", "is a copy of data3"]),
+        ("replace", &["--device", "data0", "--with", "blank"], &["blank", "bytes, expected at least"]),
         ("replace", &["--device", "data0", "--with", "d1"], &["d1", "is data1 of this array"]),
         ("replace", &["--device", "data0", "--with", "e0"], &["e0", "is a member of array"]),
-        ("add", &["--spare", "short"], &["short", "bytes, expected at least"]),
+        ("add", &["--spare", "blank"], &["blank", "bytes, expected at least"]),
         ("add", &["--spare", "l1"], &["l1", "is log1 of this array"]),
     ];
     for (command, options, words) in cases {
