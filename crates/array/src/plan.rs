@@ -238,6 +238,14 @@ impl Plan {
         slot
     }
 
+    /// Reads a piece into a slot that the plan owns.
+    pub fn read_piece(&mut self, pool: &mut Pool, word: Word, piece: &Piece, stream: Stream) -> Slot {
+        let slot = self.own_slot(pool);
+        let &Piece { index, addr, crc } = piece;
+        self.reads.push(PlanRead { addr, crc, word, index, slot, stream });
+        slot
+    }
+
     /// Appends the parities that `slots` has from `from` on to the log devices, one log chunk on
     /// each, for the newest record, whose checksums are at `crcs`.
     pub fn append_log_chunks(&mut self, store: &Store, from: usize, crcs: CrcOffsets, _room: LogLease) {

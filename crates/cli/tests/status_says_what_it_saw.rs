@@ -172,5 +172,7 @@ fn an_array_without_a_checkpoint_is_not_healthy() {
     }
     let ran = rig.on("status", &MEMBERS, &[]).code(2);
     assert!(ran.out.contains("FAILED") && ran.out.contains("no member has a checkpoint"), "{ran:?}");
+    let ran = rig.on("scan", &MEMBERS, &[]).code(0);
+    assert!(ran.out.contains("failed, not in use"), "{ran:?}");
     rig.on("serve", &MEMBERS, &["--run", "true"]).refused(&["no readable checkpoint"]);
 }

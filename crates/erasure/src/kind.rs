@@ -3,7 +3,7 @@
 use std::fmt;
 
 /// Which code. A kind that is not a matrix of byte coefficients has its own arm in the
-/// operations of [`Code`].
+/// operations of [`Code`](crate::Code).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 pub enum CodeKind {
     /// One parity, the XOR of all columns.

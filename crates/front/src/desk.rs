@@ -7,9 +7,9 @@
 use crate::command::Command;
 use crate::export::Export;
 use crate::{Limits, Volume, VolumeError, VolumeRequest};
+use block::slab::{Key, Slab};
 use block::{Durability, Slot};
 use std::collections::VecDeque;
-use std::ops::{Index, IndexMut};
 
 /// Names a connection; never reused while the server runs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, Default, PartialOrd, Ord)]
@@ -31,43 +31,6 @@ pub struct Counters {
     pub read_bytes: u64,
     /// Bytes of writes handed to the volume.
     pub written_bytes: u64,
-}
-
-/// A table whose entries are reused, with what they own, at the same index.
-#[derive(Default)]
-pub(crate) struct Slab<T> {
-    entries: Vec<T>,
-    free: Vec<u32>,
-}
-
-impl<T: Default> Slab<T> {
-    fn take(&mut self) -> u32 {
-        self.free.pop().unwrap_or_else(|| {
-            self.entries.push(T::default());
-            u32::try_from(self.entries.len() - 1).expect("connections and their requests are bounded")
-        })
-    }
-
-    fn put_back(&mut self, index: u32) {
-        self.free.push(index);
-    }
-
-    fn taken_count(&self) -> usize {
-        self.entries.len() - self.free.len()
-    }
-}
-
-impl<T> Index<u32> for Slab<T> {
-    type Output = T;
-    fn index(&self, index: u32) -> &T {
-        &self.entries[index as usize]
-    }
-}
-
-impl<T> IndexMut<u32> for Slab<T> {
-    fn index_mut(&mut self, index: u32) -> &mut T {
-        &mut self.entries[index as usize]
-    }
 }
 
 /// How a read is answered.
@@ -102,9 +65,9 @@ pub(crate) struct Request {
 }
 
 /// A part of a request.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Piece {
-    pub request: u32,
+    pub request: Key<Request>,
     pub offset_bytes: u64,
     pub length_bytes: u32,
     pub slots: Vec<Slot>,
@@ -183,7 +146,7 @@ impl Desk {
 
     /// Pieces that are being filled or that the volume has not finished.
     pub fn pieces_in_flight(&self) -> usize {
-        self.pieces.taken_count()
+        self.pieces.len()
     }
 
     /// Slots that are with connections or, on their behalf, with the volume.
@@ -198,7 +161,7 @@ impl Desk {
 
     /// Requests that are not answered yet.
     pub fn requests_open(&self) -> usize {
-        self.requests.taken_count()
+        self.requests.len()
     }
 
     /// Who is next to get slots.
@@ -227,10 +190,8 @@ impl Desk {
     }
 
     /// Takes a request in.
-    pub(crate) fn open_request(&mut self, request: Request) -> u32 {
-        let index = self.requests.take();
-        self.requests[index] = request;
-        index
+    pub(crate) fn open_request(&mut self, request: Request) -> Key<Request> {
+        self.requests.insert(request)
     }
 
     /// Makes a piece with its slots, all at once: nobody waits for slots while sitting on half a piece, so
@@ -239,10 +200,10 @@ impl Desk {
     pub(crate) fn open_piece(
         &mut self,
         volume: &mut dyn Volume,
-        request: u32,
+        request: Key<Request>,
         held: &mut usize,
         range: (u64, u32),
-    ) -> Result<u32, Refusal> {
+    ) -> Result<Key<Piece>, Refusal> {
         let (offset_bytes, length_bytes) = range;
         let bytes = self.within_chunk(offset_bytes) + length_bytes as usize;
         let count = if length_bytes == 0 { 0 } else { bytes.div_ceil(self.chunk_bytes) };
@@ -271,30 +232,32 @@ impl Desk {
     }
 
     /// Makes a piece that needs no slots.
-    pub(crate) fn open_slotless_piece(&mut self, request: u32, range: (u64, u32)) -> u32 {
-        let index = self.pieces.take();
-        let piece = &mut self.pieces[index];
-        (piece.request, piece.offset_bytes, piece.length_bytes) = (request, range.0, range.1);
-        index
+    pub(crate) fn open_slotless_piece(&mut self, request: Key<Request>, range: (u64, u32)) -> Key<Piece> {
+        let (offset_bytes, length_bytes) = range;
+        let fresh = Piece { request, offset_bytes, length_bytes, slots: Vec::new(), in_flight: false };
+        let key = self.pieces.reuse(|| fresh);
+        let piece = &mut self.pieces[key];
+        (piece.request, piece.offset_bytes, piece.length_bytes) = (request, offset_bytes, length_bytes);
+        key
     }
 
     /// Hands a piece to the volume.
-    pub(crate) fn start(&mut self, volume: &mut dyn Volume, index: u32, what: VolumeRequest) {
+    pub(crate) fn start(&mut self, volume: &mut dyn Volume, index: Key<Piece>, what: VolumeRequest) {
         let piece = &mut self.pieces[index];
         piece.in_flight = true;
         self.started_since_drive = true;
         self.requests[piece.request].pieces_open += 1;
-        volume.start(u64::from(index), what, &piece.slots);
+        volume.start(u64::from(index.index()), what, &piece.slots);
     }
 
-    fn piece_of(&self, tag: u64) -> u32 {
-        let index = u32::try_from(tag).expect("the volume finishes only what was started");
+    fn piece_of(&self, tag: u64) -> Key<Piece> {
+        let index = Key::from_index(u32::try_from(tag).expect("the volume finishes only what was started"));
         assert!(self.pieces[index].in_flight, "the volume finished request {tag} twice");
         index
     }
 
     /// Takes note that the volume has finished a piece.
-    pub(crate) fn arrived(&mut self, tag: u64, error: Option<VolumeError>) -> u32 {
+    pub(crate) fn arrived(&mut self, tag: u64, error: Option<VolumeError>) -> Key<Piece> {
         let index = self.piece_of(tag);
         self.pieces[index].in_flight = false;
         let request = &mut self.requests[self.pieces[index].request];
@@ -304,20 +267,20 @@ impl Desk {
     }
 
     /// Forgets a piece that holds no slots any more.
-    pub(crate) fn close_piece(&mut self, index: u32) {
+    pub(crate) fn close_piece(&mut self, index: Key<Piece>) {
         debug_assert!(self.pieces[index].slots.is_empty());
-        self.pieces.put_back(index);
+        self.pieces.release(index);
     }
 
     /// Forgets a piece and frees its slots.
-    pub(crate) fn drop_piece(&mut self, volume: &mut dyn Volume, index: u32, held: &mut usize) {
+    pub(crate) fn drop_piece(&mut self, volume: &mut dyn Volume, index: Key<Piece>, held: &mut usize) {
         let pool = volume.pool();
         let slots = &mut self.pieces[index].slots;
         self.slots_held -= slots.len();
         self.slots_freed += slots.len() as u64;
         *held -= slots.len();
         slots.drain(..).for_each(|slot| pool.free(slot));
-        self.pieces.put_back(index);
+        self.pieces.release(index);
     }
 
     /// Frees one slot.
@@ -328,8 +291,8 @@ impl Desk {
     }
 
     /// Forgets a request without an answer or after it.
-    pub(crate) fn close_request(&mut self, index: u32) {
-        self.requests.put_back(index);
+    pub(crate) fn close_request(&mut self, index: Key<Request>) {
+        self.requests.release(index);
     }
 
     /// The volume has finished a piece whose connection is gone.

@@ -6,6 +6,7 @@ pub use condition::Condition;
 
 use crate::event::work_name;
 use crate::faults::{FailedBecause, Fault};
+use crate::inspect::has_checkpoint;
 use crate::losses::{self, Lost};
 use crate::open::{Found, Spare, member_name, state_name};
 use crate::operate::Operator;
@@ -469,7 +470,22 @@ pub fn of_superblocks(found: &Found, source: Source, in_vain: usize) -> Status {
     }
     push_spares(&mut status, &found.spares);
     status.stale.clone_from(&found.stale);
+    if !running && condition != Condition::Incomplete && !can_start(found) {
+        status.state = Condition::Failed;
+    }
     status
+}
+
+/// Superblocks alone do not make an array: without a checkpoint on any member it cannot be started. Members
+/// that were not named may have one.
+fn can_start(found: &Found) -> bool {
+    let superblock = found.superblock();
+    let main_count = superblock.config.geometry.device_count();
+    let mut main = (0u16..).map(DevIndex::new).zip(&found.paths).take(main_count);
+    let has = |(dev, path): (DevIndex, &Option<PathBuf>)| {
+        path.as_ref().is_some_and(|path| has_checkpoint(path, superblock, dev))
+    };
+    !found.unnamed().is_empty() || main.any(has)
 }
 
 fn device(main_count: usize, dev: DevIndex, state: &str, path: Option<PathBuf>) -> DeviceStatus {

@@ -436,12 +436,7 @@ impl Core {
                 self.answer_entry(entry, Some(error));
             }
         }
-        for index in 0..self.cache.generations.len() {
-            for after in std::mem::take(&mut self.cache.generations[index].after) {
-                let (After::Flush(request) | After::Commit(request)) = after;
-                self.close(request, Err(error));
-            }
-        }
+        self.refuse_behind_cache(error, |_, _| true);
     }
 
     /// Tells the durable requests that wait for an entry.
@@ -453,14 +448,19 @@ impl Core {
 
     /// Whoever has waited for too long for what left the cache is told why.
     pub(super) fn refuse_late_behind_cache(&mut self, error: EngineError) {
+        self.refuse_behind_cache(error, Self::is_late);
+    }
+
+    /// Refuses those of the requests that wait for what left the cache.
+    fn refuse_behind_cache(&mut self, error: EngineError, refused: impl Fn(&Self, Key<Request>) -> bool) {
         for index in 0..self.cache.generations.len() {
             let mut after = std::mem::take(&mut self.cache.generations[index].after);
             after.retain(|&(After::Flush(request) | After::Commit(request))| {
-                let is_late = self.is_late(request);
-                if is_late {
+                let is_refused = refused(self, request);
+                if is_refused {
                     self.close(request, Err(error));
                 }
-                !is_late
+                !is_refused
             });
             self.cache.generations[index].after = after;
         }

@@ -38,9 +38,10 @@ pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
 
 /// How the array is, as far as its devices tell.
 fn state(found: &Sighted) -> (String, &'static str) {
-    let used = if found.candidates.iter().any(is_locked) { "in-use" } else { "stopped" };
+    let locked = found.candidates.iter().any(is_locked);
+    let (source, used) = if locked { (Source::InUse, "in-use") } else { (Source::Stopped, "stopped") };
     match arrange_any_candidates(&found.candidates) {
-        Ok(arranged) => (of_superblocks(&arranged, Source::Stopped, 0).state.shown().to_lowercase(), used),
+        Ok(arranged) => (of_superblocks(&arranged, source, 0).state.shown().to_lowercase(), used),
         Err(failure) => (failure.to_string(), used),
     }
 }

@@ -5,13 +5,11 @@
 
 use super::Exit;
 use crate::screen::{losses, render};
-use block::DevIndex;
 use clap::Args;
 use format::ArrayUuid;
 use lab::failure::{EXIT_CANNOT_LOOK, Failure};
 use node::error::Error;
-use node::inspect::has_checkpoint;
-use node::open::{Candidate, Found, arrange_any_candidates, is_locked, look_at};
+use node::open::{Candidate, arrange_any_candidates, is_locked, look_at};
 use node::output;
 use node::registry::{Record, Trace, traces};
 use node::session::{Reach, reach};
@@ -147,7 +145,6 @@ fn status_of_dead(array: ArrayUuid, record: Record) -> Shown {
     match arrange_any_candidates(&candidates) {
         Ok(found) => {
             let mut status = of_superblocks(&found, Source::Dead, record.paths.len() - candidates.len());
-            fail_if_none_can_start(&mut status, &found);
             if status.state != Condition::Failed {
                 status.state = Condition::Down;
             }
@@ -163,20 +160,6 @@ fn status_of_dead(array: ArrayUuid, record: Record) -> Shown {
             uris: record.addresses,
             notes: vec![note, "name its members to look at them".to_owned()],
         },
-    }
-}
-
-/// Superblocks alone do not make an array: without a checkpoint on any member it cannot be started.
-fn fail_if_none_can_start(status: &mut Status, found: &Found) {
-    let superblock = found.superblock();
-    let main_count = superblock.config.geometry.device_count();
-    let mut main = (0u16..).map(DevIndex::new).zip(&found.paths).take(main_count);
-    let has = |(dev, path): (DevIndex, &Option<PathBuf>)| {
-        path.as_ref().is_some_and(|path| has_checkpoint(path, superblock, dev))
-    };
-    // Members that were not named may have one.
-    if status.state != Condition::Incomplete && found.unnamed().is_empty() && !main.any(has) {
-        status.state = Condition::Failed;
     }
 }
 
@@ -209,9 +192,6 @@ pub fn status_of(paths: &[PathBuf]) -> Result<Status, Failure> {
         let ignored: Vec<String> = cut.map(|truncation| truncation.to_string()).collect();
         let mut status = of_superblocks(&found, source, in_vain + ignored.len());
         status.ignored = ignored;
-        if source == Source::Stopped {
-            fail_if_none_can_start(&mut status, &found);
-        }
         Ok::<_, Failure>(status)
     };
     let mut status = match reach(first)? {

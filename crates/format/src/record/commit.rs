@@ -19,7 +19,7 @@ layout!(
 
 /// See the module's documentation.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub struct Commit<'a>(&'a [u8]);
+pub struct Commit<'a>(pub(super) &'a [u8]);
 
 impl<'a> Commit<'a> {
     /// Begins such a record; its data chunks follow with [`Commit::push_data`], then its parities with
@@ -70,16 +70,6 @@ impl<'a> RecordKind<'a> for Commit<'a> {
     const CODE: u8 = 3;
     const NAME: &'static str = "commit";
     const LAYOUTS: &'static [&'static Layout] = &[&commit::LAYOUT, &place_item::LAYOUT];
-
-    #[inline]
-    fn new(bytes: &'a [u8]) -> Self {
-        Self(bytes)
-    }
-
-    #[inline]
-    fn bytes(self) -> &'a [u8] {
-        self.0
-    }
 
     fn walk(cursor: &mut Cursor<'_>) -> Result<(), FormatError> {
         let head = cursor.head(&commit::LAYOUT)?;

@@ -23,7 +23,7 @@ layout!(
 
 /// See the module's documentation.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub struct Delta<'a>(&'a [u8]);
+pub struct Delta<'a>(pub(super) &'a [u8]);
 
 impl<'a> Delta<'a> {
     /// Begins such a record, with room for a checksum on each of `log_count` log devices; the data
@@ -86,16 +86,6 @@ impl<'a> RecordKind<'a> for Delta<'a> {
     const NAME: &'static str = "delta";
     const LAYOUTS: &'static [&'static Layout] = &[&delta::LAYOUT, &piece_item::LAYOUT];
     const LOG_BLOCK: Option<Field> = Some(delta::LOG_BLOCK);
-
-    #[inline]
-    fn new(bytes: &'a [u8]) -> Self {
-        Self(bytes)
-    }
-
-    #[inline]
-    fn bytes(self) -> &'a [u8] {
-        self.0
-    }
 
     fn walk(cursor: &mut Cursor<'_>) -> Result<(), FormatError> {
         let head = cursor.head(&delta::LAYOUT)?;

@@ -20,7 +20,7 @@ layout!(
 
 /// See the module's documentation.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub struct Elastic<'a>(&'a [u8]);
+pub struct Elastic<'a>(pub(super) &'a [u8]);
 
 impl<'a> Elastic<'a> {
     /// Begins such a record; its data chunks follow with [`Elastic::push`], then its parities with
@@ -79,16 +79,6 @@ impl<'a> RecordKind<'a> for Elastic<'a> {
     const CODE: u8 = 7;
     const NAME: &'static str = "elastic stripe";
     const LAYOUTS: &'static [&'static Layout] = &[&elastic::LAYOUT, &elastic_member::LAYOUT];
-
-    #[inline]
-    fn new(bytes: &'a [u8]) -> Self {
-        Self(bytes)
-    }
-
-    #[inline]
-    fn bytes(self) -> &'a [u8] {
-        self.0
-    }
 
     fn walk(cursor: &mut Cursor<'_>) -> Result<(), FormatError> {
         let head = cursor.head(&elastic::LAYOUT)?;

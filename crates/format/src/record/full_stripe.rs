@@ -18,7 +18,7 @@ layout!(
 
 /// See the module's documentation.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub struct FullStripe<'a>(&'a [u8]);
+pub struct FullStripe<'a>(pub(super) &'a [u8]);
 
 impl<'a> FullStripe<'a> {
     /// Begins such a record; its chunks follow with [`FullStripe::push`].
@@ -51,16 +51,6 @@ impl<'a> RecordKind<'a> for FullStripe<'a> {
     const CODE: u8 = 2;
     const NAME: &'static str = "full stripe";
     const LAYOUTS: &'static [&'static Layout] = &[&full_stripe::LAYOUT, &chunk_item::LAYOUT];
-
-    #[inline]
-    fn new(bytes: &'a [u8]) -> Self {
-        Self(bytes)
-    }
-
-    #[inline]
-    fn bytes(self) -> &'a [u8] {
-        self.0
-    }
 
     fn walk(cursor: &mut Cursor<'_>) -> Result<(), FormatError> {
         let head = cursor.head(&full_stripe::LAYOUT)?;

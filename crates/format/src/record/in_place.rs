@@ -20,7 +20,7 @@ layout!(
 
 /// See the module's documentation.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub struct InPlace<'a>(&'a [u8]);
+pub struct InPlace<'a>(pub(super) &'a [u8]);
 
 impl<'a> InPlace<'a> {
     /// Begins such a record; its chunks follow with [`InPlace::push`].
@@ -52,16 +52,6 @@ impl<'a> RecordKind<'a> for InPlace<'a> {
     const CODE: u8 = 5;
     const NAME: &'static str = "in place";
     const LAYOUTS: &'static [&'static Layout] = &[&in_place::LAYOUT];
-
-    #[inline]
-    fn new(bytes: &'a [u8]) -> Self {
-        Self(bytes)
-    }
-
-    #[inline]
-    fn bytes(self) -> &'a [u8] {
-        self.0
-    }
 
     fn walk(cursor: &mut Cursor<'_>) -> Result<(), FormatError> {
         let head = cursor.head(&in_place::LAYOUT)?;

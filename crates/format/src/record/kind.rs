@@ -96,12 +96,6 @@ pub(super) trait RecordKind<'a>: Copy {
     /// Where it says at which block of every log device its log chunks begin, if it has any.
     const LOG_BLOCK: Option<Field> = None;
 
-    /// The record in these bytes, which [`RecordKind::walk`] went over or which were encoded by this program.
-    fn new(bytes: &'a [u8]) -> Self;
-
-    /// The record's bytes.
-    fn bytes(self) -> &'a [u8];
-
     /// Takes a record off the front of foreign bytes and checks what the type cannot express.
     fn walk(cursor: &mut Cursor<'_>) -> Result<(), FormatError>;
 

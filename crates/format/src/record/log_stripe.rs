@@ -21,7 +21,7 @@ layout!(
 
 /// See the module's documentation.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub struct LogStripe<'a>(&'a [u8]);
+pub struct LogStripe<'a>(pub(super) &'a [u8]);
 
 impl<'a> LogStripe<'a> {
     /// Begins such a record, with room for a checksum on each of `log_count` log devices; members follow with
@@ -69,16 +69,6 @@ impl<'a> RecordKind<'a> for LogStripe<'a> {
     const LAYOUTS: &'static [&'static Layout] =
         &[&log_stripe::LAYOUT, &crc_item::LAYOUT, &log_member::LAYOUT];
     const LOG_BLOCK: Option<Field> = Some(log_stripe::LOG_BLOCK);
-
-    #[inline]
-    fn new(bytes: &'a [u8]) -> Self {
-        Self(bytes)
-    }
-
-    #[inline]
-    fn bytes(self) -> &'a [u8] {
-        self.0
-    }
 
     fn walk(cursor: &mut Cursor<'_>) -> Result<(), FormatError> {
         let head = cursor.head(&log_stripe::LAYOUT)?;

@@ -84,7 +84,7 @@ macro_rules! records {
             #[inline]
             fn new(bytes: &'a [u8]) -> Self {
                 match bytes[0] {
-                    $($kind::CODE => Self::$kind($kind::new(bytes)),)+
+                    $($kind::CODE => Self::$kind($kind(bytes)),)+
                     code => unreachable!("no record of kind {code} was encoded or accepted"),
                 }
             }
@@ -113,7 +113,7 @@ impl<'a> RecordRef<'a> {
     /// The bytes on disk.
     #[inline]
     pub(crate) fn bytes(self) -> &'a [u8] {
-        with_view!(self, view => view.bytes())
+        with_view!(self, view => view.0)
     }
 
     /// Whether its numbers are within what an array of this configuration has. A scheme accepts no

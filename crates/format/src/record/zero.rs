@@ -17,7 +17,7 @@ layout!(
 
 /// See the module's documentation.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub struct Zero<'a>(&'a [u8]);
+pub struct Zero<'a>(pub(super) &'a [u8]);
 
 impl<'a> Zero<'a> {
     /// Adds such a record.
@@ -49,16 +49,6 @@ impl<'a> RecordKind<'a> for Zero<'a> {
     const CODE: u8 = 4;
     const NAME: &'static str = "zero";
     const LAYOUTS: &'static [&'static Layout] = &[&zero::LAYOUT];
-
-    #[inline]
-    fn new(bytes: &'a [u8]) -> Self {
-        Self(bytes)
-    }
-
-    #[inline]
-    fn bytes(self) -> &'a [u8] {
-        self.0
-    }
 
     fn walk(cursor: &mut Cursor<'_>) -> Result<(), FormatError> {
         let head = cursor.head(&zero::LAYOUT)?;

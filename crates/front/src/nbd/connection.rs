@@ -15,8 +15,9 @@
 use super::output::OutputQueue;
 use super::wire::{self, Errno, WrongMagic};
 use crate::VolumeError;
-use crate::desk::{ConnectionId, Context, Desk};
+use crate::desk::{ConnectionId, Context, Desk, Piece, Request};
 use block::Slot;
+use block::slab::Key;
 
 /// Why a connection was closed.
 #[derive(Debug, thiserror::Error)]
@@ -92,13 +93,13 @@ pub(super) enum Phase {
     /// Between requests.
     Header,
     /// A read: pieces from `next_bytes` on are to be started, all side by side.
-    Read { request: u32, next_bytes: u64, left_bytes: u32 },
+    Read { request: Key<Request>, next_bytes: u64, left_bytes: u32 },
     /// A read whose parts must be sent in order: one piece after the other, with no other request beside it.
-    SerialRead { request: u32, next_bytes: u64, left_bytes: u32 },
+    SerialRead { request: Key<Request>, next_bytes: u64, left_bytes: u32 },
     /// A write: slots for the next piece are needed.
-    NextPayload { request: u32, next_bytes: u64, left_bytes: u32 },
+    NextPayload { request: Key<Request>, next_bytes: u64, left_bytes: u32 },
     /// A write: the payload of a piece is on its way; `left_bytes` follow after it.
-    Payload { request: u32, piece: u32, received_bytes: u32, left_bytes: u32 },
+    Payload { request: Key<Request>, piece: Key<Piece>, received_bytes: u32, left_bytes: u32 },
     /// The payload of a write that failed is thrown away.
     Drain { left_bytes: u32, then: AfterDrain },
     /// No more requests; open ones are answered.
@@ -108,7 +109,7 @@ pub(super) enum Phase {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum AfterDrain {
     Reject { cookie: u64, error: Errno },
-    Finish { request: u32 },
+    Finish { request: Key<Request> },
 }
 
 pub(super) enum Step {

@@ -2,9 +2,10 @@
 
 use super::connection::{AfterDrain, Connection, Fault, Phase, Step, Wants, errno_of};
 use super::wire::{self, Errno, RequestHeader, chunk, command_flag};
-use crate::desk::{Context, Refusal, ReplyStyle, Request};
+use crate::desk::{Context, Piece, Refusal, ReplyStyle, Request};
 use crate::{Command, Punch, VolumeError, VolumeRequest};
 use block::Durability;
+use block::slab::Key;
 
 type Range = (u64, u32);
 
@@ -154,7 +155,7 @@ impl Connection {
         cx.desk.start(cx.volume, piece, what);
     }
 
-    fn accept_read(&mut self, request: u32, header: &RequestHeader, cx: &mut Context<'_>) {
+    fn accept_read(&mut self, request: Key<Request>, header: &RequestHeader, cx: &mut Context<'_>) {
         let (next_bytes, left_bytes) = (header.offset_bytes, header.length_bytes);
         let in_one_piece = cx.desk.piece_length(next_bytes, left_bytes) == left_bytes;
         let style = match (self.structured_replies, header.flags & command_flag::DF != 0) {
@@ -171,7 +172,12 @@ impl Connection {
     }
 
     /// Makes the next piece of a request, if there are slots.
-    fn open_piece(&mut self, request: u32, range: Range, cx: &mut Context<'_>) -> Result<(u32, u32), Step> {
+    fn open_piece(
+        &mut self,
+        request: Key<Request>,
+        range: Range,
+        cx: &mut Context<'_>,
+    ) -> Result<(Key<Piece>, u32), Step> {
         let length_bytes = cx.desk.piece_length(range.0, range.1);
         match cx.desk.open_piece(cx.volume, request, &mut self.slots_held, (range.0, length_bytes)) {
             Ok(piece) => Ok((piece, length_bytes)),
@@ -180,7 +186,7 @@ impl Connection {
         }
     }
 
-    pub(super) fn step_read(&mut self, request: u32, range: Range, cx: &mut Context<'_>) -> Step {
+    pub(super) fn step_read(&mut self, request: Key<Request>, range: Range, cx: &mut Context<'_>) -> Step {
         let (piece, length_bytes) = match self.open_piece(request, range, cx) {
             Ok(opened) => opened,
             Err(step) => return step,
@@ -194,7 +200,12 @@ impl Connection {
         Step::Used(0)
     }
 
-    pub(super) fn step_serial_read(&mut self, request: u32, range: Range, cx: &mut Context<'_>) -> Step {
+    pub(super) fn step_serial_read(
+        &mut self,
+        request: Key<Request>,
+        range: Range,
+        cx: &mut Context<'_>,
+    ) -> Step {
         if self.requests_open > 1 || cx.desk.requests[request].pieces_open > 0 {
             return Step::Stop(Wants::Room); // alone, so that no other answer gets into the middle of this one
         }
@@ -210,7 +221,12 @@ impl Connection {
         Step::Used(0)
     }
 
-    pub(super) fn step_next_payload(&mut self, request: u32, range: Range, cx: &mut Context<'_>) -> Step {
+    pub(super) fn step_next_payload(
+        &mut self,
+        request: Key<Request>,
+        range: Range,
+        cx: &mut Context<'_>,
+    ) -> Step {
         if cx.desk.requests[request].error.is_some() {
             let then = AfterDrain::Finish { request };
             self.phase = Phase::Drain { left_bytes: range.1, then };
@@ -349,7 +365,7 @@ impl Connection {
     }
 
     /// Queues a piece of a read; `false` if the answer has become an error already.
-    fn send_data(&mut self, piece: u32, index: u32, cx: &mut Context<'_>) -> bool {
+    fn send_data(&mut self, piece: Key<Piece>, index: Key<Request>, cx: &mut Context<'_>) -> bool {
         let chunk_bytes = cx.desk.chunk_bytes();
         let request = &mut cx.desk.requests[index];
         let (cookie, error) = (request.cookie, request.error);
@@ -380,7 +396,7 @@ impl Connection {
     }
 
     /// Answers a request whose last piece is done (reads without error are answered by their data).
-    fn finish_if_complete(&mut self, index: u32, cx: &mut Context<'_>) {
+    fn finish_if_complete(&mut self, index: Key<Request>, cx: &mut Context<'_>) {
         let request = cx.desk.requests[index];
         if request.pieces_open > 0 || !request.all_started {
             return;

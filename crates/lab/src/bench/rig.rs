@@ -12,6 +12,7 @@ use crate::subject::fit;
 use crate::subject::gc::gc_since;
 use array::{Done, EngineOptions, EngineStats, GcStats, SchemeOptions};
 use block::{DevIndex, DeviceSet as _, Durability, Pool, Slot, Stream};
+use block::{Random as _, SplitMix};
 use format::{ArrayConfig, CLASSES_MAX, CheckpointKind};
 use hdrhistogram::Histogram;
 use node::placement::placement_info;
@@ -42,11 +43,11 @@ pub fn cpu_ns() -> u64 {
 
 /// Random content in the slots of requests and in all free ones, which change places with them: no buffer
 /// is a page that was never touched.
-fn fill_buffers(pool: &mut Pool, slots: &[Slot], random: &mut Random) {
+fn fill_buffers(pool: &mut Pool, slots: &[Slot], random: &mut SplitMix) {
     let free: Vec<Slot> = std::iter::from_fn(|| pool.alloc()).collect();
     for &slot in slots.iter().chain(&free) {
         let (words, _) = pool.bytes_mut(slot).as_chunks_mut::<8>();
-        words.iter_mut().for_each(|word| *word = random.next().to_le_bytes());
+        words.iter_mut().for_each(|word| *word = random.word().to_le_bytes());
     }
     free.into_iter().rev().for_each(|slot| pool.free(slot));
 }
@@ -186,7 +187,7 @@ pub struct Rig {
     started_ns: Vec<u64>,
     idle: Vec<usize>,
     done: Vec<Done>,
-    random: Random,
+    random: SplitMix,
     stripe_count: u64,
     data_count: u64,
     chunk_bytes: u64,
@@ -199,31 +200,6 @@ pub struct Rig {
     aged: bool,
     /// Updates that fit between two commits, or until collection begins.
     pub burst_requests: u64,
-}
-
-/// A small generator: addresses of a bench need no more.
-pub struct Random(u64);
-
-impl Random {
-    /// From a seed.
-    pub fn new(seed: u64) -> Self {
-        Self(seed)
-    }
-
-    /// The next 64 bits (splitmix64).
-    pub fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    /// The next number below `limit`, which is not 0.
-    pub fn below(&mut self, limit: u64) -> u64 {
-        // The high half of a product: no division, and a bias far below what a bench can see.
-        ((u128::from(self.next()) * u128::from(limit)) >> 64) as u64
-    }
 }
 
 impl Rig {
@@ -262,7 +238,7 @@ impl Rig {
         if !array.engine().take_slots(options.depth * geometry.data_count(), &mut slots) {
             return Err(Failure::new(format!("queue depth {}: too many requests in flight", options.depth)));
         }
-        let mut random = Random::new(options.seed);
+        let mut random = SplitMix::new(options.seed);
         if options.devices == DeviceKind::Memory {
             fill_buffers(array.engine().pool(), &slots, &mut random);
         }
@@ -507,7 +483,7 @@ impl Rig {
         width: u64,
         until: Until,
         latency: &mut Histogram<u64>,
-        mut next: impl FnMut(&mut Random) -> u64,
+        mut next: impl FnMut(&mut SplitMix) -> u64,
     ) -> Result<Slice, Failure> {
         let (length, stride) = (width * self.chunk_bytes, self.data_count as usize);
         let (depth, width) = (self.started_ns.len(), width as usize);

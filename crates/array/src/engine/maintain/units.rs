@@ -43,16 +43,8 @@ impl Core {
         let whole = |piece: &Piece| !pieces.is_sum(piece.index);
         for piece in &pieces.pieces {
             if self.health.is_readable(piece.addr) && whole(piece) {
-                let slot = plan.own_slot(&mut self.pool);
                 let stream = self.stream_of(piece);
-                plan.reads.push(PlanRead {
-                    addr: piece.addr,
-                    crc: piece.crc,
-                    word,
-                    index: piece.index,
-                    slot,
-                    stream,
-                });
+                plan.read_piece(&mut self.pool, word, piece, stream);
             }
         }
         let reads = &plan.reads[first..];
@@ -262,18 +254,10 @@ impl Maintenance {
         let chosen =
             pieces.pieces.iter().filter(|piece| core.health.is_readable(piece.addr)).take(pieces.data_count);
         for piece in chosen {
-            let slot = plan.own_slot(&mut core.pool);
+            let stream = core.stream_of(piece);
+            let slot = plan.read_piece(&mut core.pool, word, piece, stream);
             plan.columns.push(piece.index);
             plan.slots.push(slot);
-            let stream = core.stream_of(piece);
-            plan.reads.push(PlanRead {
-                addr: piece.addr,
-                crc: piece.crc,
-                word,
-                index: piece.index,
-                slot,
-                stream,
-            });
         }
         let wanted = plan.slots.len();
         for piece in &pieces.pieces {

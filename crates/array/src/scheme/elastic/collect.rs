@@ -11,7 +11,7 @@
 
 use super::write::{Chunk, plan_stripe};
 use super::{Elastic, rows};
-use crate::plan::{Plan, PlanRead, Word};
+use crate::plan::{Piece, Plan, Word};
 use crate::scheme::{CollectOutcome, GcStats};
 use crate::store::Store;
 use block::{Lcn, Pool, Stream};
@@ -136,9 +136,9 @@ impl Elastic {
         let mut read = |&Move { lcn, from, .. }: &Move| {
             let (row, column) = (self.rows.row_of(from), self.rows.column_of(from));
             let addr = rows::address(store, row, column);
-            let slot = plan.own_slot(pool);
-            let (crc, word) = (store.table.crc(addr), Word::Row(row));
-            plan.reads.push(PlanRead { addr, crc, word, index: column, slot, stream: Stream::Data });
+            let crc = store.table.crc(addr);
+            let slot =
+                plan.read_piece(pool, Word::Row(row), &Piece { index: column, addr, crc }, Stream::Data);
             if self.needs_times
                 && let Some(time) = self.units.stamp(self.units.of_row(row))
             {

@@ -1,7 +1,7 @@
 //! The writes to one stripe, planned together; and how many of them go into one plan.
 
 use super::{addr_of, index_of};
-use crate::plan::{Compute, CrcAt, Plan, PlanRead, PlanWrite, Word};
+use crate::plan::{Compute, CrcAt, Piece, Plan, PlanWrite, Word};
 use crate::scheme::ChunkWrite;
 use crate::store::Store;
 use block::{Pool, Slot, Stream, StripeId};
@@ -118,11 +118,9 @@ impl Units {
 /// Reads the present version of a column, data or parity.
 pub fn read(store: &Store, pool: &mut Pool, stripe: StripeId, column: usize, plan: &mut Plan) -> Slot {
     let addr = addr_of(store, stripe, column);
-    let slot = plan.own_slot(pool);
     let stream = if column < store.config.geometry.data_count() { Stream::Data } else { Stream::Parity };
-    let (crc, word, index) = (store.table.crc(addr), Word::Stripe(stripe), index_of(store, column));
-    plan.reads.push(PlanRead { addr, crc, word, index, slot, stream });
-    slot
+    let piece = Piece { index: index_of(store, column), addr, crc: store.table.crc(addr) };
+    plan.read_piece(pool, Word::Stripe(stripe), &piece, stream)
 }
 
 /// Encodes all columns, new and old; returns where in `plan.slots` the parities are.

@@ -7,7 +7,7 @@
 
 use super::ParityLog;
 use crate::health::Health;
-use crate::plan::{Compute, Piece, Plan, PlanRead, Word};
+use crate::plan::{Compute, Piece, Plan, Word};
 use crate::planted::{Planted, planted};
 use crate::scheme::CommitOutcome;
 use crate::scheme::in_place::is_written;
@@ -72,11 +72,9 @@ fn fold(store: &Store, pool: &mut Pool, stripe: StripeId, addends: &[Piece], pla
         let forgotten = usize::from(planted(Planted::CommitForgetsDelta) && row.len() > 1);
         let from = plan.slots.len();
         for piece in &row[..row.len() - forgotten] {
-            let slot = plan.own_slot(pool);
-            plan.slots.push(slot);
             let stream = if store.is_log(piece.addr.dev) { Stream::Log } else { Stream::Parity };
-            let (addr, crc, index, word) = (piece.addr, piece.crc, piece.index, Word::Stripe(stripe));
-            plan.reads.push(PlanRead { addr, crc, word, index, slot, stream });
+            let slot = plan.read_piece(pool, Word::Stripe(stripe), piece, stream);
+            plan.slots.push(slot);
         }
         let parts = from..plan.slots.len();
         totals.push(match parts.len() {
