@@ -33,6 +33,7 @@ fn worlds_for(bug: Planted) -> Pinned {
         | Planted::TrimUnitEarly
         | Planted::RebuildBeforeKnown
         | Planted::PatrolSkipsJournal => SchemeKind::Elastic,
+        Planted::DurableBeforeFence => SchemeKind::Was,
         _ => SchemeKind::Eplog,
     };
     let scarce = match bug {

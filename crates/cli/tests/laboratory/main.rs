@@ -1,0 +1,18 @@
+//! Replays, simulations, experiments and traces through the shipped binary. One binary for all of them:
+//! each of its own would cost a link.
+
+mod elastic_replay;
+mod experiment_gc_and_streams;
+mod experiment_placement;
+mod experiment_ssd_writes;
+mod experiment_was_grid;
+mod flash_run;
+mod parity_log_counts;
+mod plots;
+mod replay_common;
+mod replay_counts_match_closed_forms;
+mod replay_figure_1_of_the_paper;
+mod replay_reports_and_verifies;
+mod simulate;
+mod trace_generate;
+mod trace_info_and_convert;

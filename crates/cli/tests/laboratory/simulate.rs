@@ -1,0 +1,270 @@
+//! `simulate` on the command line: counts that agree between engine and devices, times that a pencil gives,
+//! grids that go on where they were interrupted.
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+use crate::replay_common::{elastripe, number, refused};
+use serde_json::Value;
+use std::fmt::Write as _;
+use tempfile::TempDir;
+
+/// Page program and read of the preset was-ssd with its transfer over the channel, in microseconds.
+const WRITE_US: f64 = 200.0 + 102.4;
+const READ_US: f64 = 25.0 + 102.4;
+
+#[track_caller]
+fn simulate(arguments: &[&str]) -> Value {
+    let output = elastripe(&[&["simulate", "--json", "--check"], arguments].concat());
+    assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+fn float(json: &Value, pointer: &str) -> f64 {
+    json.pointer(pointer).and_then(Value::as_f64).unwrap_or_else(|| panic!("no number {pointer}: {json:#}"))
+}
+
+fn written(text: &str) -> (TempDir, String) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("trace.csv");
+    std::fs::write(&path, format!("ts_us,dev,op,offset,len\n{text}")).unwrap();
+    let path = path.to_str().unwrap().to_owned();
+    (folder, path)
+}
+
+/// Skewed writes that overwrite 16 MiB several times.
+fn skewed() -> (TempDir, String) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("zipf.csv").to_str().unwrap().to_owned();
+    let options = ["trace", "generate", "--profile", "zipf:0.99", "--range", "16MiB", "--seed", "5"];
+    let output = elastripe(&[&options[..], &["--requests", "20000", &path]].concat());
+    assert!(output.status.success(), "{output:?}");
+    (folder, path)
+}
+
+/// Small SSDs, full before the array is made, so that their GC runs.
+const SMALL: [&str; 8] =
+    ["--ssd", "was-ssd", "--ssd-size", "16MiB", "--prefill", "--fill", "--compact", "--gc-unit=4"];
+const SCHEMES: [&str; 5] = ["raid", "parity-log", "eplog", "elastic", "was"];
+
+fn small(scheme: &str) -> Vec<&'static str> {
+    let elastic = ["elastic", "was"].contains(&scheme);
+    if elastic { SMALL.to_vec() } else { SMALL[..7].to_vec() }
+}
+
+#[test]
+fn the_same_seed_gives_the_same_json() {
+    let (_folder, trace) = skewed();
+    for scheme in SCHEMES {
+        let run = || {
+            let common = ["--trace", &trace, "--scheme", scheme, "--seed", "9"];
+            let mut json = simulate(&[&common, &small(scheme)[..]].concat());
+            for differs in ["cpu", "provenance"] {
+                assert!(json.as_object_mut().unwrap().remove(differs).is_some());
+            }
+            json
+        };
+        let (one, two) = (run(), run());
+        assert_eq!(one, two, "{scheme}");
+        assert!(number(&one, "/gc_operations") > 0, "{scheme}: {one:#}");
+        assert_eq!(one["config"]["trace"]["requests"], 20_000);
+    }
+}
+
+/// What the engine writes arrives at the devices, and what they program is that and their copies.
+#[test]
+fn writes_are_conserved_from_user_to_flash() {
+    let (_folder, trace) = skewed();
+    for scheme in SCHEMES {
+        for streams in ["none", "all"] {
+            // Two streams: SSDs this small have no blocks for more.
+            let common = ["--trace", &trace, "--scheme", scheme, "--streams", streams, "--stream-limit", "2"];
+            let json = simulate(&[&common, &small(scheme)[..]].concat());
+            let (mut host, mut flash, mut copies, mut gc) = (0, 0, 0, 0);
+            let devices = json["devices"].as_array().unwrap();
+            for device in devices {
+                assert_eq!(
+                    number(device, "/bytes_written"),
+                    4096 * number(device, "/host_pages_written"),
+                    "{device:#}"
+                );
+                if device["role"] == "main" {
+                    host += number(device, "/host_pages_written");
+                    flash += number(device, "/flash_pages_written");
+                    copies += number(device, "/page_copies");
+                    gc += number(device, "/gc_operations");
+                }
+            }
+            let logs = devices.iter().filter(|device| device["role"] == "log").count();
+            assert_eq!(logs, if ["eplog", "parity-log"].contains(&scheme) { 2 } else { 0 });
+            assert_eq!(flash, host + copies, "{scheme}");
+            assert_eq!((number(&json, "/ssd_pages_written"), number(&json, "/gc_operations")), (host, gc));
+            assert_eq!(number(&json, "/erases"), gc, "{scheme}");
+            let product =
+                float(&json, "/raid_write_amplification") * float(&json, "/device_write_amplification");
+            assert!((product - float(&json, "/write_amplification")).abs() < 1e-9);
+        }
+    }
+}
+
+/// Hotness reaches the SSDs as streams: with `class` they do something else than with `parity`, if the scheme
+/// has classes.
+#[test]
+fn classes_of_placement_are_streams_of_the_ssds() {
+    let (_folder, trace) = skewed();
+    let run = |scheme, placement, streams| {
+        let common = ["--trace", &trace, "--ssd", "was-ssd", "--ssd-size", "64MiB", "--prefill", "--fill"];
+        let cell = ["--scheme", scheme, "--placement", placement, "--streams", streams, "--gc-unit", "4"];
+        let json = simulate(&[&common[..], &cell].concat());
+        assert!(number(&json, "/page_copies") > 0, "{json:#}");
+        json["devices"].clone()
+    };
+    assert_eq!(run("elastic", "single", "class"), run("elastic", "single", "parity"));
+    for placement in ["was", "sepbit"] {
+        assert_ne!(run("was", placement, "class"), run("was", placement, "parity"), "{placement}");
+    }
+}
+
+/// One request at a time: a full stripe takes one program, all devices side by side; a chunk's update in
+/// place reads the old chunk and parities, then writes them, again side by side.
+#[test]
+fn virtual_times_are_those_of_the_closed_form() {
+    let text = |requests: u64, length: u64, stride: u64| {
+        (0..requests).fold(String::new(), |mut text, i| {
+            writeln!(text, "0,0,W,{},{length}", i * stride).unwrap();
+            text
+        })
+    };
+    let stripe = 6 * 4096;
+    let (_folder, full) = written(&text(100, stripe, stripe));
+    let common = ["--ssd", "was-ssd", "--queue-depth", "1", "--scheme", "raid"];
+    let json = simulate(&[&common[..], &["--trace", &full]].concat());
+    assert_eq!(number(&json, "/metadata_bytes_written"), 0, "{json:#}");
+    assert!((float(&json, "/virtual_seconds") * 1e6 - 100.0 * WRITE_US).abs() < 1e-3, "{json:#}");
+    let (_folder, single) = written(&text(100, 4096, stripe));
+    let json = simulate(&[&common[..], &["--trace", &single, "--fill"]].concat());
+    let seconds = float(&json, "/virtual_seconds");
+    assert!((seconds * 1e6 - 100.0 * (READ_US + WRITE_US)).abs() < 1e-3, "{json:#}");
+    assert!((float(&json, "/latency_us_mean") / (READ_US + WRITE_US) - 1.0).abs() < 1e-3);
+    assert!((float(&json, "/requests_per_second") * seconds - 100.0).abs() < 1e-6);
+}
+
+/// Open loop: requests come at the times of the trace, and chunks wait by that clock (as in replay).
+#[test]
+fn requests_come_and_chunks_wait_by_the_virtual_clock() {
+    let times_ms = [0, 50, 100, 1000, 1001, 1002, 1003, 1004, 1005, 1006];
+    let text = times_ms.iter().enumerate().fold(String::new(), |mut text, (chunk, ms)| {
+        writeln!(text, "{},0,W,{},4096", ms * 1000, chunk * 4096).unwrap();
+        text
+    });
+    let (_folder, trace) = written(&text);
+    let common = ["--trace", &trace, "--ssd", "was-ssd", "--scheme", "elastic", "--timed"];
+    let json = simulate(&common);
+    assert_eq!((number(&json, "/stripes/full"), number(&json, "/stripes/short")), (1, 2), "{json:#}");
+    let seconds = float(&json, "/virtual_seconds");
+    assert!((1.006..1.3).contains(&seconds), "{seconds}");
+    let fast = simulate(&[&common[..], &["--speed", "100"]].concat());
+    assert_eq!(number(&fast, "/stripes/full"), 1);
+    assert!(float(&fast, "/virtual_seconds") < 0.1);
+}
+
+/// A chunk that waits in memory is answered at once: not when the next request comes, nor when a wait of the
+/// queue ends.
+#[test]
+fn answers_from_memory_take_no_time() {
+    let text = (0..100).fold(String::new(), |mut text, chunk| {
+        writeln!(text, "{},0,W,{},4096", chunk * 1000, chunk * 4096).unwrap();
+        text
+    });
+    let (_folder, trace) = written(&text);
+    for pace in [["--queue-depth", "1"], ["--timed", "--speed=1"]] {
+        // A group is larger than the trace.
+        let json =
+            simulate(&[&["--trace", &trace, "--ssd", "was-ssd", "--scheme", "was"], &pace[..]].concat());
+        assert_eq!(number(&json, "/requests"), 100);
+        assert!(float(&json, "/latency_us_max") < 0.01, "{pace:?}: {json:#}");
+        let sent_s = if pace[0] == "--timed" { 0.099 } else { 0.0 };
+        let seconds = float(&json, "/virtual_seconds");
+        assert!((sent_s..sent_s + 0.02).contains(&seconds), "{pace:?}: {seconds}");
+    }
+}
+
+#[test]
+fn without_service_times_no_time_passes() {
+    let (_folder, trace) = skewed();
+    let json = simulate(&["--trace", &trace, "--ssd", "was-ssd", "--scheme", "raid", "--untimed"]);
+    assert_eq!(float(&json, "/virtual_seconds"), 0.0);
+    assert!(number(&json, "/user_chunks_written") >= 20_000);
+}
+
+#[test]
+fn a_sweep_goes_on_where_it_was_interrupted() {
+    let (folder, trace) = skewed();
+    let out = folder.path().join("out");
+    let run = |jobs: &str| {
+        let all = [
+            "simulate",
+            "--trace",
+            &trace,
+            "--ssd",
+            "was-ssd",
+            "--head",
+            "2000",
+            "--json",
+            "--jobs",
+            jobs,
+            "--out",
+            out.to_str().unwrap(),
+            "--sweep",
+            "queue-depth=1,4",
+            "--compare",
+            "raid,eplog",
+        ];
+        let output = elastripe(&all);
+        let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.success(), "{errors}");
+        let mut json: Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert!(json.as_object_mut().unwrap().remove("provenance").is_some());
+        (json, errors.lines().count())
+    };
+    let (first, ran) = run("2");
+    assert_eq!((first["cells"].as_array().unwrap().len(), ran), (4, 4));
+    assert_eq!(first["cells"][1]["scheme"], "eplog");
+    assert!((float(&first, "/cells/0/lifespan") - 1.0).abs() < 1e-12);
+    assert!(float(&first, "/cells/1/lifespan") > 1.0);
+    let csv = out.join("results.csv");
+    let whole = std::fs::read_to_string(&csv).unwrap();
+    assert_eq!(whole.lines().count(), 5);
+    let (again, ran) = run("1");
+    assert_eq!((&again, ran), (&first, 0), "nothing is run twice");
+    std::fs::write(&csv, &whole[..whole.len() - 20]).unwrap();
+    let (again, ran) = run("1");
+    assert_eq!((&again, ran), (&first, 1), "the line cut short is made again");
+    // Only when it was made, and by which command, differs.
+    let figures = |text: &str| -> Vec<String> {
+        let columns = text.lines().next().unwrap().split(',').position(|name| name == "requests").unwrap();
+        text.lines()
+            .map(|line| line.split(',').skip(columns).take(36).collect::<Vec<_>>().join(","))
+            .collect()
+    };
+    assert_eq!(figures(&std::fs::read_to_string(&csv).unwrap()), figures(&whole));
+    std::fs::write(&csv, "cell,other\n").unwrap();
+    let out = out.to_str().unwrap();
+    refused(&["simulate", "--trace", &trace, "--out", out], "columns of another sweep");
+}
+
+#[test]
+fn nonsense_is_refused_with_a_line_that_names_it() {
+    let (_folder, trace) = written("0,0,W,0,4096\n");
+    let with = |more: &[&str], what: &str| refused(&[&["simulate", "--trace", &trace], more].concat(), what);
+    with(&["--ssd", "floppy"], "--ssd: found \"floppy\"");
+    with(&["--log-device", "tape"], "--log-device: found \"tape\"");
+    with(&["--ssd", "ps-vnand"], "--chunk-size: found 4096 bytes");
+    with(&["--ssd", "plextor-m5pro", "--streams", "all"], "only bandwidths are known");
+    with(&["--prefill", "--utilization", "1.5"], "--utilization: found 1.5");
+    with(&["--sweep", "queue-depth"], "queue-depth");
+    with(&["--sweep", "depth=1,2"], "--depth");
+    with(&["--compare", "raid,raid7"], "raid7");
+    with(&["--scheme", "raid", "--gc", "greedy"], "--gc greedy");
+    with(&["--compare", "raid,eplog", "--gc", "greedy"], "--gc greedy");
+    let (_folder, large) = written("0,0,W,0,4096\n1,0,W,1000000000000,4096\n");
+    refused(&["simulate", "--trace", &large, "--scheme", "raid"], "SSDs of");
+}

@@ -1,0 +1,64 @@
+//! `scan` and `serve --scan` find the members of an array among strangers, by directory, name or UUID.
+#![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
+
+use crate::common::{MEMBERS, Rig};
+
+/// The usual array, another one, a text and a blank file.
+fn rig() -> Rig {
+    let rig = Rig::with_array();
+    let other = ["create", "--parity", "1", "--data", "e0", "e1", "--file-size", "32MiB", "--name", "lake"];
+    rig.run(&other).ok();
+    std::fs::write(rig.path("text"), "nothing of the kind\n").unwrap();
+    std::fs::File::create(rig.path("blank")).unwrap().set_len(32 << 20).unwrap();
+    rig
+}
+
+#[test]
+fn scan_lists_arrays_and_nothing_else() {
+    let rig = rig();
+    let found = rig.run(&["scan", ".", "--json"]).ok().json();
+    let found = found.as_array().unwrap();
+    assert_eq!(found.len(), 2, "{found:#?}");
+    let tank = found.iter().find(|array| array["name"] == "tank").unwrap();
+    assert_eq!((&tank["state"], &tank["source"]), (&"healthy".into(), &"stopped".into()));
+    assert_eq!(tank["devices"].as_array().unwrap().len(), 6);
+    let text = rig.run(&["scan", "d0", "e0", "e1"]).ok().out;
+    assert!(text.contains("tank") && text.contains("incomplete") && text.contains("lake"), "{text}");
+    rig.run(&["scan", "blank", "text"]).code(1);
+    rig.run(&["scan", "nowhere"]).code(1);
+    let server = rig.serve(&["e0", "e1"], &[]);
+    assert!(rig.run(&["scan", "e0"]).ok().out.contains("in use"));
+    server.stop().ok();
+}
+
+#[test]
+fn serve_takes_what_belongs_and_ignores_the_rest() {
+    let rig = rig();
+    let uuid = rig.status(&MEMBERS)["uuid"].as_str().unwrap().to_owned();
+    rig.run(&["serve", "--array", "tank", ".", "--run", "true"]).ok();
+    rig.run(&["serve", "--array", &uuid, ".", "--run", "true"]).ok();
+    // By a glob, as it were: each path named, strangers mentioned.
+    let named = [&["e0", "text", "blank", "nowhere"][..], &MEMBERS].concat();
+    let ran = rig.on("serve", &named, &["--array", "tank", "--run", "true"]).ok();
+    for stranger in ["e0: belongs to array lake", "text: ", "blank: not a member", "nowhere: "] {
+        assert!(ran.err.contains(&format!("ignored: {stranger}")), "{stranger}: {ran:?}");
+    }
+    rig.on("serve", &["e0", "blank", "e1"], &["--scan", "--run", "true"]).ok();
+    rig.run(&["serve", "--scan", ".", "--run", "true"]).refused(&[
+        "several arrays",
+        "tank",
+        "lake",
+        "--array",
+    ]);
+    rig.run(&["serve", "--array", "sea", ".", "--run", "true"]).refused(&[
+        "sea",
+        "not found",
+        "tank",
+        "lake",
+    ]);
+    rig.run(&["serve", "--scan", "blank", "--run", "true"]).refused(&["no member"]);
+    // A member that is missing is not made up for in silence.
+    std::fs::remove_file(rig.path("d1")).unwrap();
+    rig.run(&["serve", "--array", "tank", ".", "--run", "true"]).refused(&["data1", "--degraded"]);
+    rig.run(&["serve", "--array", "tank", ".", "--run", "true", "--degraded"]).ok();
+}

@@ -1,0 +1,64 @@
+//! What is printed into a pipe that nobody reads any more, as by `elastripe trace info FILE | head -1`, or
+//! onto a full disk.
+#![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
+
+use crate::common::Rig;
+use std::fs::File;
+use std::process::Stdio;
+
+const TRACE: &str = "ts_us,dev,op,offset,len\n0,0,W,0,4096\n10,0,W,8192,4096\n20,0,R,0,4096\n";
+
+/// One run of every command that ends by itself and prints, in an order in which each finds what it needs.
+const RUNS: [&[&str]; 18] = [
+    &["--version"],
+    &["help", "replay"],
+    &["create", "--scheme=was", "--parity=1", "--file-size=32MiB", "--data", "w0", "w1", "w2"],
+    &["status", "w0", "w1", "w2"],
+    &["status", "w0", "w1", "w2", "--json"],
+    &["inspect", "w0", "w1", "w2"],
+    &["examine", "w0"],
+    &["trace", "info", "trace.csv"],
+    &["trace", "info", "trace.csv", "--json"],
+    &["trace", "convert", "trace.csv", "converted.csv"],
+    &["trace", "generate", "--profile=uniform", "--requests=100", "--range=1MiB", "--seed=1", "made.csv"],
+    &["replay", "--device=memory", "--trace=trace.csv"],
+    &["replay", "--device=memory", "--trace=trace.csv", "--json"],
+    &["replay", "--device=memory", "--trace=trace.csv", "--json=report.json"],
+    &["bench", "--requests=1000", "--schemes=elastic", "--workload=randwrite", "--volume-size=16MiB"],
+    &["flash", "presets"],
+    &["simulate", "--trace=trace.csv", "--scheme=elastic", "--ssd-size=64MiB", "--geometry=2+1"],
+    &["serve", "w0", "w1", "w2", "--nbd=unix:nbd", "--run=true"],
+];
+
+/// Runs a command with its standard output elsewhere: its exit code, and what it says on standard error.
+fn run_into(rig: &Rig, args: &[&str], out: Stdio) -> (Option<i32>, String) {
+    let ended = rig.command(args).stdout(out).stderr(Stdio::piped()).output().unwrap();
+    (ended.status.code(), String::from_utf8(ended.stderr).unwrap())
+}
+
+#[test]
+fn nobody_reads_and_nothing_panics() {
+    let rig = Rig::new();
+    std::fs::write(rig.path("trace.csv"), TRACE).unwrap();
+    for args in RUNS {
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let (code, said) = run_into(&rig, args, writer.into());
+        assert!(code == Some(0) && !said.contains("panicked"), "{args:?}: {code:?} {said}");
+    }
+}
+
+/// Results that are not there must not pass for results.
+#[test]
+fn a_full_disk_is_a_failure() {
+    let rig = Rig::new();
+    std::fs::write(rig.path("trace.csv"), TRACE).unwrap();
+    for args in [RUNS[7], RUNS[11], RUNS[15]] {
+        let full = File::options().write(true).open("/dev/full").unwrap();
+        let (code, said) = run_into(&rig, args, full.into());
+        assert_eq!(
+            (code, said.trim_end()),
+            (Some(1), "elastripe: standard output: no space left for all of the output")
+        );
+    }
+}

@@ -1,0 +1,153 @@
+//! `create` makes what is missing, refuses what belongs to somebody, and leaves nothing behind when it fails.
+#![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
+
+use crate::common::{MEMBERS, Rig, scribble};
+
+#[test]
+fn missing_paths_become_sparse_files_and_the_array_is_healthy() {
+    let rig = Rig::new();
+    let made = rig.create(&["--json"]).ok().json();
+    assert_eq!(made["data_count"], 2);
+    assert_eq!(made["devices"].as_array().unwrap().len(), 6);
+    let status = rig.on("status", &MEMBERS, &["--json"]).ok().json();
+    assert_eq!((&status["state"], &status["uuid"]), (&"healthy".into(), &made["uuid"]));
+    assert_eq!(status["volume_bytes"], made["volume_bytes"]);
+    assert_eq!(std::fs::metadata(rig.path("d0")).unwrap().len(), 32 << 20);
+}
+
+#[test]
+fn members_and_foreign_content_are_refused_unless_forced() {
+    let rig = Rig::with_array();
+    let before = rig.fingerprint(&MEMBERS);
+    rig.create(&[]).refused(&["d0", "member of array", "--force"]);
+    assert_eq!(rig.fingerprint(&MEMBERS), before);
+    rig.create(&["--force"]).ok();
+    assert_ne!(rig.fingerprint(&MEMBERS), before);
+
+    let rig = Rig::new();
+    std::fs::File::create(rig.path("d2")).unwrap().set_len(32 << 20).unwrap();
+    scribble(&rig.path("d2"), 0, b"XFSB");
+    rig.create(&[]).refused(&["d2", "xfs", "--force"]);
+    assert!(!rig.path("d0").exists(), "nothing is made when something is in the way");
+    rig.create(&["--force"]).ok();
+}
+
+#[test]
+fn nothing_is_left_behind_after_a_failure() {
+    let rig = Rig::new();
+    std::fs::create_dir(rig.path("locked")).unwrap();
+    let data = ["--data", "a", "b", "c", "nowhere/d", "--file-size", "32MiB"];
+    rig.run(&[&["create", "--scheme", "raid", "--parity", "1"], &data[..]].concat()).refused(&["nowhere/d"]);
+    let mut left: Vec<_> =
+        std::fs::read_dir(rig.dir.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    left.sort();
+    assert_eq!(left, ["locked"]);
+}
+
+#[test]
+fn shapes_that_cannot_be_are_refused_in_one_line() {
+    let rig = Rig::new();
+    let create = |args: &[&str]| rig.run(&[&["create", "--file-size", "32MiB"], args].concat());
+    create(&["--scheme", "eplog", "--parity", "2", "--data", "a", "b", "c", "--log", "x"])
+        .refused(&["1 log devices given, expected 2"]);
+    create(&["--scheme", "raid", "--parity", "1", "--data", "a", "b", "c", "--log", "x"])
+        .refused(&["scheme raid", "1 log devices given, expected 0"]);
+    create(&["--scheme", "parity-log", "--parity", "1", "--data", "a", "b", "c"])
+        .refused(&["scheme parity-log", "0 log devices given, expected 1"]);
+    create(&["--scheme", "raid", "--parity", "2", "--data", "a", "b"]).refused(&["--parity 2"]);
+    create(&["--scheme", "raid", "--parity", "0", "--data", "a", "b"]).refused(&["--parity 0"]);
+    create(&["--scheme", "raid", "--parity", "2", "--code", "xor", "--data", "a", "b", "c"])
+        .refused(&["xor"]);
+    create(&["--scheme", "raid", "--parity", "1", "--chunk-size", "3KiB", "--data", "a", "b"])
+        .refused(&["power of two"]);
+    create(&["--scheme", "raid", "--parity", "1", "--chunk-size", "4", "--data", "a", "b"])
+        .refused(&["--chunk-size", "4KiB"]);
+    create(&["--scheme", "raid", "--parity", "1", "--data", "a", "./a"]).refused(&["same device"]);
+    create(&["--scheme", "raid", "--parity", "1", "--data", "a", "a"]).refused(&["twice"]);
+    create(&["--scheme", "raid", "--parity", "1", "--data", "a", "b", "--name", &"n".repeat(65)])
+        .refused(&["--name"]);
+    create(&["--scheme", "lru", "--parity", "1", "--data", "a", "b"]).refused(&["lru", "eplog"]);
+    rig.run(&["create", "--scheme", "raid", "--parity", "1", "--data", "a", "b"])
+        .refused(&["a", "--file-size"]);
+    rig.run(&["create", "--scheme", "raid", "--parity", "1", "--data", "a", "b", "--file-size", "64KiB"])
+        .refused(&["too small"]);
+    assert_eq!(std::fs::read_dir(rig.dir.path()).unwrap().count(), 0, "no file was left behind");
+}
+
+/// Members of the devices that people own.
+const LARGE: [&str; 10] =
+    ["create", "--scheme", "raid", "--parity", "2", "--file-size", "4TiB", "--data", "a", "b"];
+
+#[test]
+fn an_array_that_no_memory_has_room_for_is_refused_before_anything_is_made() {
+    let rig = Rig::new();
+    let large = [&LARGE[..], &["c", "d", "e", "f", "--memory", "20GiB"]].concat();
+    let refused = rig.run(&[&large[..], &["--chunk-size", "4KiB"]].concat());
+    refused.refused(&["chunks of 4 KiB", "--memory allows 20 GiB", "use --chunk-size 32KiB"]);
+    rig.run(&[&LARGE[..], &["c", "d", "e", "f", "--memory", "10MiB"]].concat()).refused(&[
+        "chunks of 1 MiB",
+        "--memory allows 10 MiB",
+        "smaller arrays",
+    ]);
+    assert_eq!(std::fs::read_dir(rig.dir.path()).unwrap().count(), 0, "no file was left behind");
+}
+
+#[test]
+fn the_chunk_size_is_chosen_by_the_memory_that_the_array_takes_and_serve_looks_too() {
+    let rig = Rig::new();
+    let members = ["a", "b", "c"];
+    let create = ["create", "--scheme", "raid", "--parity", "1", "--file-size", "64GiB", "--json", "--data"];
+    let made = rig.run(&[&create[..], &members, &["--memory", "180MiB"]].concat()).ok().json();
+    let memory = &made["memory"];
+    assert_eq!(made["chunk_bytes"], 32 << 10, "{made:#}");
+    let parts = ["tables", "uncommitted", "checkpoint", "rebuild", "placement", "buffers"];
+    let sum: u64 = parts.iter().map(|part| memory[format!("{part}_bytes")].as_u64().unwrap()).sum();
+    assert_eq!(memory["total_bytes"], sum);
+    // Maps of k + m columns and a checksum for each chunk, 4 bytes each.
+    let chunks = made["volume_bytes"].as_u64().unwrap() / made["chunk_bytes"].as_u64().unwrap() * 3 / 2;
+    let tables = memory["tables_bytes"].as_u64().unwrap();
+    assert!((8 * chunks..8 * chunks + 3_000_000).contains(&tables), "{tables} for {chunks} chunks");
+
+    rig.on("serve", &members, &["--run", "true", "--memory", "100MiB"])
+        .refused(&["memory", "--memory allows 100 MiB"]);
+    rig.on("serve", &members, &["--run", "true", "--memory", "180MiB"]).ok();
+    let small = rig
+        .run(&[
+            "create",
+            "--scheme",
+            "raid",
+            "--parity",
+            "1",
+            "--file-size",
+            "64MiB",
+            "--json",
+            "--data",
+            "p",
+            "q",
+            "r",
+        ])
+        .ok()
+        .json();
+    assert_eq!(small["chunk_bytes"], 4 << 10, "small devices keep small chunks");
+}
+
+#[test]
+fn an_interrupted_command_takes_away_what_it_made() {
+    let rig = Rig::new();
+    let names = ["x0", "x1", "x2", "x3"];
+    let mut args = vec!["create", "--scheme", "raid", "--parity", "1", "--allocate", "--file-size", "1GiB"];
+    args.push("--data");
+    args.extend(names);
+    let child = rig.command(&args).stderr(std::process::Stdio::piped()).spawn().unwrap();
+    while !rig.path("x0").exists() {
+        std::thread::yield_now();
+    }
+    let kill = std::process::Command::new("kill").args(["-s", "TERM", &child.id().to_string()]).status();
+    assert!(kill.unwrap().success());
+    let output = child.wait_with_output().unwrap();
+    let error = String::from_utf8(output.stderr).unwrap();
+    // On a slow day it was quicker than the signal; then it is an array.
+    let is_array = output.status.success();
+    assert!(is_array || output.status.code() == Some(143) && error.contains("there is no array"), "{error}");
+    assert!(is_array || names.iter().all(|name| !rig.path(name).exists()), "{error}");
+}

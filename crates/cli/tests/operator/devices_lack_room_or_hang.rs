@@ -1,0 +1,264 @@
+//! A full file system under a member stops writes, not members; a device that does not answer
+//! is done without.
+#![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
+
+use crate::common::{Ran, Rig, device, every_scheme, has};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// Something mounted on a directory; gone when dropped.
+struct Mount {
+    at: PathBuf,
+    servers: Vec<Child>,
+}
+
+impl Drop for Mount {
+    fn drop(&mut self) {
+        for server in &self.servers {
+            signal(server, "CONT");
+        }
+        let _ = Command::new("umount").arg("-l").arg(&self.at).stderr(Stdio::null()).status();
+        for server in &mut self.servers {
+            let _ = server.kill();
+            let _ = server.wait();
+        }
+    }
+}
+
+fn signal(child: &Child, name: &str) {
+    let _ = Command::new("kill").args(["-s", name, &child.id().to_string()]).status();
+}
+
+/// A file system of so many bytes on `at`; `None`, said loudly, where that is not permitted.
+fn small_file_system(at: &Path, size: &str) -> Option<Mount> {
+    fs::create_dir(at).unwrap();
+    let args = ["-t", "tmpfs", "-o", &format!("size={size}"), "none"];
+    let mounted = Command::new("mount").args(args).arg(at).stderr(Stdio::null()).status();
+    if mounted.is_ok_and(|status| status.success()) {
+        return Some(Mount { at: at.to_owned(), servers: Vec::new() });
+    }
+    eprintln!("SKIPPED: mounting a file system is not permitted here, so this test has shown nothing");
+    None
+}
+
+/// A file `at/nbd` whose device is a process; `None`, said loudly, where that is not possible.
+fn device_of_a_process(rig: &Rig, at: &Path) -> Option<Mount> {
+    if !has("nbdkit") || !has("nbdfuse") {
+        return None;
+    }
+    fs::create_dir(at).unwrap();
+    let (backing, socket) = (rig.path("backing"), rig.path("device"));
+    fs::File::create(&backing).unwrap().set_len(32 << 20).unwrap();
+    let quiet = |command: &mut Command| command.stderr(Stdio::null()).spawn().unwrap();
+    let nbdkit = quiet(Command::new("nbdkit").args(["-f", "-U"]).arg(&socket).arg("file").arg(&backing));
+    let mut mount = Mount { at: at.to_owned(), servers: vec![nbdkit] };
+    until("the device's socket", || socket.exists());
+    let uri = format!("nbd+unix:///?socket={}", socket.display());
+    mount.servers.push(quiet(Command::new("nbdfuse").arg(at).arg(uri)));
+    let begun = Instant::now();
+    while !at.join("nbd").exists() {
+        if begun.elapsed() > Duration::from_secs(5) || mount.servers[1].try_wait().unwrap().is_some() {
+            eprintln!("SKIPPED: FUSE is not permitted here, so this test has shown nothing");
+            return None;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    Some(mount)
+}
+
+#[track_caller]
+fn until(what: &str, mut is: impl FnMut() -> bool) {
+    let begun = Instant::now();
+    while !is() {
+        assert!(begun.elapsed() < Duration::from_secs(20), "{what}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+fn create(rig: &Rig, first: &str) -> Ran {
+    let args = ["create", "--scheme", "raid", "--parity", "1", "--file-size", "32MiB"];
+    rig.run(&[&args[..], &["--data", first, "d1", "d2"]].concat())
+}
+
+#[test]
+fn a_full_file_system_stops_writes_and_keeps_the_member() {
+    let rig = Rig::new();
+    let Some(mount) = small_file_system(&rig.path("small"), "24M") else { return };
+    if !has("qemu-io") {
+        return;
+    }
+    create(&rig, "small/d0").ok();
+    let members = ["small/d0", "d1", "d2"];
+    let server = rig.serve(&members, &["--commit-idle", "off"]);
+    rig.qemu_io(&["write -P 1 0 4M", "flush"]).ok();
+    let filler = mount.at.join("filler");
+    let block = vec![7; 64 << 10];
+    let mut file = fs::File::create(&filler).unwrap();
+    while std::io::Write::write_all(&mut file, &block).is_ok() {}
+    drop(file); // it would keep the room for itself when it is removed
+
+    // What was begun waits, the rest is refused; nothing is lost and nobody is out of service.
+    let mut writer = rig.qemu_io_child(&["write -P 2 8M 4M", "flush"]);
+    until("writes wait", || rig.status(&["d1"])["state"] == "suspended");
+    let screen = rig.on("status", &["d1"], &[]).code(1).out;
+    assert!(screen.contains("SUSPENDED") && screen.contains("make room where"), "{screen}");
+    let status = rig.status(&["d1"]);
+    assert_eq!(device(&status, "data0")["lacks_room"], true);
+    assert!(["data0", "data1", "data2"].iter().all(|name| device(&status, name)["state"] == "healthy"));
+    let read = rig.qemu_io(&["read -P 1 0 4M"]).ok();
+    assert!(!read.out.contains("failed"), "{read:?}");
+    until("a write is refused for want of room", || {
+        let ran = rig.qemu_io(&["write -P 3 20M 64k"]);
+        (ran.out + &ran.err).contains("No space left")
+    });
+
+    // With room it goes on by itself.
+    fs::remove_file(&filler).unwrap();
+    writer.wait().unwrap();
+    until("writes go on", || rig.status(&["d1"])["state"] == "healthy");
+    let wrote = rig.qemu_io(&["write -P 4 8M 4M", "flush", "read -P 4 8M 4M", "read -P 1 0 4M"]).ok();
+    assert!(!wrote.out.contains("failed"), "{wrote:?}");
+    let stopped = server.stop().ok();
+    assert!(stopped.err.contains("data0: there is no room where it lies"), "{stopped:?}");
+    rig.on("status", &members, &[]).ok();
+}
+
+#[test]
+fn an_array_without_room_to_recover_says_so_and_loses_no_member() {
+    let rig = Rig::new();
+    let Some(mount) = small_file_system(&rig.path("small"), "64M") else { return };
+    let args = ["create", "--scheme", "raid", "--parity", "1", "--file-size", "32MiB"];
+    rig.run(&[&args[..], &["--data", "small/d0", "small/d1", "d2"]].concat()).ok();
+    let members = ["small/d0", "small/d1", "d2"];
+    rig.serve(&members, &[]).kill();
+    // Where the next checkpoint goes was never written, so it needs room: on one of the two at least,
+    // whichever hold copies.
+    let mut filler = fs::File::create(mount.at.join("filler")).unwrap();
+    while std::io::Write::write_all(&mut filler, &[7; 4096]).is_ok() {}
+    drop(filler);
+    let refused = rig.on("serve", &members, &["--run", "true"]).refused(&["no room", "make room"]);
+    assert!(refused.err.contains("small/d"), "{refused:?}");
+    fs::remove_file(mount.at.join("filler")).unwrap();
+    rig.on("serve", &members, &["--run", "true"]).ok();
+    rig.on("status", &members, &[]).ok();
+}
+
+#[test]
+fn allocated_files_have_all_their_room() {
+    use std::os::unix::fs::MetadataExt;
+    let rig = Rig::new();
+    let args = ["create", "--scheme", "elastic", "--parity", "1", "--file-size", "32MiB", "--allocate"];
+    rig.run(&[&args[..], &["--data", "d0", "d1", "d2"]].concat()).ok();
+    let room = |name: &str| fs::metadata(rig.path(name)).unwrap().blocks() * 512;
+    assert!(["d0", "d1", "d2"].iter().all(|name| room(name) >= 32 << 20));
+    if has("qemu-io") {
+        rig.serve_run(
+            &["d0", "d1", "d2"],
+            &crate::common::qemu_script(&["write -P 1 0 8M", "flush", "discard 0 8M", "flush"]),
+            &[],
+        )
+        .ok();
+        assert!(["d0", "d1", "d2"].iter().all(|name| room(name) >= 32 << 20), "a discard takes no room away");
+    }
+    rig.on("fail", &["d0", "d1", "d2"], &["--device", "data0", "--yes"]).ok();
+    let with = ["--device", "data0", "--with", "n0", "--file-size", "32MiB", "--allocate"];
+    rig.on("replace", &["d0", "d1", "d2"], &with).ok();
+    assert!(room("n0") >= 32 << 20);
+}
+
+#[test]
+fn a_device_that_does_not_answer_is_done_without() {
+    let rig = Rig::new();
+    let Some(mount) = device_of_a_process(&rig, &rig.path("fuse")) else { return };
+    if !has("qemu-io") {
+        return;
+    }
+    create(&rig, "fuse/nbd").ok();
+    let server = rig.serve(&["fuse/nbd", "d1", "d2"], &["--device-timeout", "1s"]);
+    rig.qemu_io(&["write -P 1 0 4M", "flush"]).ok();
+    signal(&mount.servers[0], "STOP");
+    let begun = Instant::now();
+    let ran = rig.qemu_io(&["write -P 2 1M 1M", "flush", "read -P 2 1M 1M", "read -P 1 0 1M"]).ok();
+    assert!(!ran.out.contains("failed") && begun.elapsed() < Duration::from_secs(10), "{ran:?}");
+    let status = rig.on("status", &["d1"], &["--json"]).code(1).json();
+    assert_eq!(device(&status, "data0")["state"], "failed");
+
+    // Only now: whoever looks at the path of the device, as this does, waits for it.
+    signal(&mount.servers[0], "CONT");
+    rig.on("replace", &["d1"], &["--device", "data0", "--with", "n0", "--file-size", "32MiB", "--wait"]).ok();
+    let read = rig.qemu_io(&["read -P 2 1M 1M", "read -P 1 0 1M", "read -P 1 2M 2M"]).ok();
+    assert!(!read.out.contains("failed"), "{read:?}");
+    let stopped = server.stop().ok();
+    assert!(stopped.err.contains("data0 failed (it did not answer in time"), "{stopped:?}");
+    rig.on("scrub", &["n0", "d1", "d2"], &[]).ok();
+}
+
+#[test]
+fn taking_a_hung_device_out_of_service_frees_what_waits_for_it() {
+    let rig = Rig::new();
+    let Some(mount) = device_of_a_process(&rig, &rig.path("fuse")) else { return };
+    if !has("qemu-io") {
+        return;
+    }
+    create(&rig, "fuse/nbd").ok();
+    let server = rig.serve(&["fuse/nbd", "d1", "d2"], &["--device-timeout", "off"]);
+    rig.qemu_io(&["write -P 1 0 4M", "flush"]).ok();
+    signal(&mount.servers[0], "STOP");
+    let mut writer = rig.qemu_io_child(&["write -P 2 1M 1M", "flush"]);
+    until("a request is old", || {
+        device(&rig.status(&["d1"]), "data0")["oldest_request_ms"].as_u64().unwrap() > 300
+    });
+    assert!(writer.try_wait().unwrap().is_none(), "the write waits for the device");
+    rig.on("fail", &["d1"], &["--device", "data0", "--yes"]).ok();
+    until("the write is answered", || writer.try_wait().unwrap().is_some());
+    let read = rig.qemu_io(&["read -P 2 1M 1M", "read -P 1 2M 2M"]).ok();
+    assert!(!read.out.contains("failed"), "{read:?}");
+    // The array is stopped in order although the kernel keeps what was under way.
+    rig.on("stop", &["d1"], &[]).ok();
+    signal(&mount.servers[0], "CONT");
+    server.wait().ok();
+    rig.on("status", &["d1", "d2"], &[]).code(1);
+}
+
+/// All members lie where there is no room any more: what cannot be had is refused after a while and does not wait for ever, and
+/// a member that is taken out of service is out, whatever else has to wait.
+#[test]
+fn orders_are_answered_although_there_is_no_room() {
+    if !has("qemu-io") {
+        return;
+    }
+    for (scheme, logs) in every_scheme() {
+        let rig = Rig::new();
+        let Some(mount) = small_file_system(&rig.path("small"), "40M") else { return };
+        let mut args = vec!["create", "--scheme", scheme, "--parity", "1", "--file-size", "24MiB", "--data"];
+        let data = ["small/d0", "small/d1", "small/d2"];
+        args.extend(data);
+        args.extend(if logs { &["--log", "small/l0"][..] } else { &[] });
+        rig.run(&args).ok();
+        let members: Vec<&str> = data.into_iter().chain(logs.then_some("small/l0")).collect();
+        let server = rig.serve(&members, &["--commit-idle", "off"]);
+        rig.qemu_io(&["write -P 1 0 1M", "flush"]).ok();
+        let mut filler = fs::File::create(mount.at.join("filler")).unwrap();
+        while std::io::Write::write_all(&mut filler, &[7; 64 << 10]).is_ok() {}
+        let mut writer = rig.qemu_io_child(&["write -P 2 2M 2M", "flush"]);
+        until("writes wait", || rig.status(&["small/d1"])["state"] == "suspended");
+        let status = rig.on("status", &["small/d1"], &[]).out;
+        assert!(!status.contains("elastripe fail"), "{scheme}: the others lie there, too: {status}");
+        for order in [&["checkpoint", "--full"][..], &["commit"]] {
+            let ran = rig.on(order[0], &["small/d1"], &order[1..]);
+            assert!(ran.code == 0 || ran.err.contains("no room where"), "{scheme}, {order:?}: {ran:?}");
+        }
+        rig.on("fail", &["small/d1"], &["--device", "data0", "--yes"]).ok();
+        assert_eq!(device(&rig.status(&["small/d1"]), "data0")["state"], "failed", "{scheme}");
+        let read = rig.qemu_io(&["read -P 1 0 1M"]);
+        assert!(read.out.contains("read 1048576/1048576"), "{scheme}: {read:?}");
+        drop(filler);
+        fs::remove_file(mount.at.join("filler")).unwrap();
+        writer.wait().unwrap();
+        until("writes go on", || rig.status(&["small/d1"])["state"] == "degraded");
+        rig.qemu_io(&["write -P 3 3M 64k", "flush", "read -P 1 0 1M", "read -P 3 3M 64k"]).ok();
+        server.stop().ok();
+    }
+}

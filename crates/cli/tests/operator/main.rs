@@ -1,0 +1,35 @@
+//! What operators and their clients see of the shipped binary: arrays, servers, signals, messages. One binary for all of them:
+//! each of its own would cost a link.
+
+mod arrays_are_found;
+mod arrays_of_before;
+mod bad_input_changes_nothing;
+mod closed_output;
+mod common;
+mod control_socket_survives;
+mod create_makes_and_refuses;
+mod devices_fail_and_are_replaced;
+mod devices_lack_room_or_hang;
+mod devices_say_why_they_failed;
+mod elastic_files;
+mod every_request_is_answered;
+mod files_in_service_stay;
+mod inspect_decodes_damage;
+mod interrupted_in_order;
+mod options_mean_something;
+mod ordeal_canaries;
+mod output_files;
+mod provenance;
+mod readme;
+mod recovery_refuses_older_states;
+mod redundancy_is_not_given_up_unasked;
+mod scrub_covers_metadata;
+mod serve_run_and_stop;
+mod servers_tell;
+mod signals_end_in_order;
+mod status_says_what_it_saw;
+mod stop_minds_clients;
+mod sweeps;
+mod words_that_operators_use;
+mod work_goes_on_when_nobody_asks;
+mod work_is_steered;

@@ -1,0 +1,177 @@
+//! Options that would change nothing are refused with a line that says why; messages name what is wrong and
+//! what to do.
+#![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
+
+use crate::common::Rig;
+use serde_json::Value;
+use std::fmt::Write as _;
+use std::fs;
+
+const HEADER: &str = "ts_us,dev,op,offset,len";
+
+fn rig() -> Rig {
+    let rig = Rig::new();
+    fs::write(rig.path("t.csv"), format!("{HEADER}\n0,0,W,0,4096\n10,0,W,8192,4096\n")).unwrap();
+    rig
+}
+
+#[test]
+fn an_array_is_not_made_with_options_it_would_not_heed() {
+    let rig = Rig::new();
+    let create = |scheme: &str, more: &[&str]| {
+        let words =
+            ["create", "--scheme", scheme, "--parity=1", "--file-size=32MiB", "--data", "a", "b", "c"];
+        let logs: &[&str] = if ["eplog", "parity-log"].contains(&scheme) { &["--log", "l"] } else { &[] };
+        rig.run(&[&words[..], logs, more].concat())
+    };
+    for scheme in ["eplog", "elastic", "was"] {
+        create(scheme, &["--consistency", "journal"]).refused(&["--consistency", scheme, "no write hole"]);
+    }
+    for scheme in ["raid", "parity-log"] {
+        create(scheme, &["--reserve", "10%"]).refused(&["--reserve", scheme, "in place"]);
+    }
+    for scheme in ["raid", "elastic", "was"] {
+        create(scheme, &["--log-size", "32MiB"]).refused(&["--log-size", scheme, "no log devices"]);
+    }
+    assert_eq!(fs::read_dir(rig.dir.path()).unwrap().count(), 0, "nothing is made");
+    create("raid", &["--consistency", "resync"]).ok();
+    let served = ["a", "b", "c"];
+    rig.serve_run(&served, "true", &["--commit-every", "100"])
+        .refused(&["--commit-every 100", "nothing to commit"]);
+    rig.serve_run(&served, "true", &[]).ok();
+}
+
+#[test]
+fn nothing_is_committed_where_parity_is_up_to_date() {
+    let rig = rig();
+    for scheme in ["raid", "elastic", "was"] {
+        for every in ["100", "end"] {
+            for command in [
+                "replay --device=null",
+                "simulate --ssd=was-ssd",
+                "simulate --ssd=was-ssd --compare=raid,was",
+            ] {
+                let mut words: Vec<&str> = command.split(' ').collect();
+                words.extend(["--trace=t.csv", "--scheme", scheme, "--commit-every", every]);
+                rig.run(&words).refused(&["--commit-every", every, "nothing to commit"]);
+            }
+        }
+    }
+    // Beside one that commits it is left out where it means nothing.
+    rig.run(&["simulate", "--ssd=was-ssd", "--trace=t.csv", "--compare=raid,eplog", "--commit-every=end"])
+        .ok();
+}
+
+#[test]
+fn slc_mode_without_parity_streams_is_refused() {
+    let rig = rig();
+    let simulate = ["simulate", "--trace=t.csv", "--ssd=was-ssd", "--slc-cap=0.5"];
+    rig.run(&simulate).refused(&["--slc-cap: found --streams none", "add --streams parity"]);
+    rig.run(&[&simulate[..], &["--streams=parity"]].concat()).ok();
+}
+
+/// The writes of a fill bring no commit nearer: the first one comes after so many writes of the trace.
+#[test]
+fn commits_are_counted_from_the_first_write_of_the_trace() {
+    let rig = Rig::new();
+    let text = (0..60).fold(format!("{HEADER}\n"), |mut text, i| {
+        writeln!(text, "{i},0,W,{},4096", i * 24 * 4096 % (1 << 23)).unwrap();
+        text
+    });
+    fs::write(rig.path("t.csv"), text).unwrap();
+    let commits = |command: &[&str], every: &str| {
+        let more = ["--trace=t.csv", "--fill", "--queue-depth=1", "--json", "--commit-every", every];
+        rig.run(&[command, &more].concat()).ok().json()["commit"]["count"].clone()
+    };
+    for command in [&["simulate", "--ssd=was-ssd"][..], &["replay", "--device=null"]] {
+        for (every, count) in [("100", 0), ("60", 1), ("20", 3)] {
+            assert_eq!(commits(command, every), Value::from(count), "{command:?} {every}");
+        }
+    }
+}
+
+#[test]
+fn json_has_the_names_that_options_take() {
+    let rig = rig();
+    let words =
+        ["flash", "run", "--workload=uniform", "--logical-size=32MiB", "--spare=1.5", "--seed=1", "--json"];
+    let more = ["--gc=d-choices:3", "--gc-frontier=separate", "--streams=all", "--wear-levelling=static"];
+    let config = rig.run(&[&words[..], &more].concat()).ok().json()["config"].clone();
+    assert_eq!(config["gc"], "d-choices:3");
+    assert_eq!(config["gc_frontier"], "separate");
+    assert_eq!(config["streams"], "all");
+    assert_eq!(config["wear_levelling"], "static");
+    let json = rig.run(&["flash", "presets", "--json"]).ok().out;
+    let json = json + &rig.run(&["simulate", "--trace=t.csv", "--ssd=was-ssd", "--json"]).ok().out;
+    assert!(
+        json.contains("\"greedy\"") && !json.contains("Greedy") && !json.contains("WearLevelling"),
+        "{json}"
+    );
+}
+
+#[test]
+fn what_does_not_fit_is_refused_before_it_is_made() {
+    let rig = rig();
+    let bench = ["bench", "--requests=10", "--workload=randread"];
+    rig.run(&[&bench[..], &["--device=memory", "--volume-size=1TiB"]].concat()).refused(&[
+        "of memory, of what is free",
+        "--volume-size",
+        "--device null",
+    ]);
+    rig.run(&[&bench[..], &["--device=memory", "--volume-size=16MiB", "--device-size=1TiB"]].concat())
+        .refused(&["of memory, of what is free"]);
+    let large = rig.run(&[&bench[..], &["--device=null", "--volume-size=1PiB"]].concat());
+    let large = large.refused(&["more than 2147483648 chunks per device", "a smaller --volume-size"]);
+    assert!(!large.err.contains("--compact"), "{large:?}");
+}
+
+#[test]
+fn traces_that_cannot_be_read_say_what_would_help() {
+    let rig = Rig::new();
+    let info = |bytes: &[u8]| {
+        fs::write(rig.path("t"), bytes).unwrap();
+        rig.run(&["trace", "info", "t"])
+    };
+    // The form is the right one, and the line that is not is named.
+    info(format!("{HEADER}\n0,0,W,99999999999999999999,512\n").as_bytes())
+        .refused(&["t:2: offset is \"99999999999999999999\""]);
+    info(format!("\u{feff}{HEADER}\r\n0,0,W,0,512\r\n").as_bytes()).ok();
+    info(format!("\u{feff}# made by hand\n{HEADER}\n0,0,W,0,512\n").as_bytes()).ok();
+    assert!(info(format!("{HEADER}\n").as_bytes()).ok().out.contains("requests       0"));
+    rig.run(&["replay", "--trace=t", "--device=null"]).refused(&["t: no requests to replay"]);
+    info(b"my,own,format\n1,2,3\n").refused(&["ts_us,dev,op,offset,len with op R, W, F or T"]);
+    info(b"\xfd7zXZ\0\0\x04rest").refused(&["found xz", "xz -dc"]);
+    info(b"BZh91AY&SY").refused(&["found bzip2", "bzip2 -dc"]);
+    info(b"PK\x03\x04rest").refused(&["found a zip archive", "unzip -p"]);
+}
+
+#[test]
+fn examine_of_a_blank_disk_speaks_words() {
+    let rig = Rig::new();
+    fs::File::create(rig.path("blank")).unwrap().set_len(32 << 20).unwrap();
+    fs::write(rig.path("letters"), "J".repeat(32 << 20)).unwrap();
+    let blank = rig.run(&["examine", "blank"]).code(1).out;
+    assert!(blank.contains("found zeros, as where nothing was written"), "{blank}");
+    let letters = rig.run(&["examine", "letters"]).code(1).out;
+    assert!(letters.contains("found something that begins with \"JJJJJJJJ\""), "{letters}");
+    for said in [blank, letters] {
+        assert!(said.contains("not a member of an array") && !said.contains('['), "{said}");
+    }
+}
+
+/// pandas.read_csv with comment=\"#\" takes what is generated: five columns in every line that is no comment,
+/// whose commas would be columns.
+#[test]
+fn generated_traces_are_tables() {
+    let rig = Rig::new();
+    for profile in ["web", "was-synthetic", "zipf:0.9"] {
+        let words =
+            ["trace", "generate", "--requests=500", "--seed=3", "--force", "--profile", profile, "g.csv"];
+        rig.run(&words).ok();
+        let text = fs::read_to_string(rig.path("g.csv")).unwrap();
+        let (comments, lines): (Vec<&str>, Vec<&str>) = text.lines().partition(|line| line.starts_with('#'));
+        assert_eq!((lines[0], lines.len()), (HEADER, 501));
+        assert!(!comments.is_empty() && comments.iter().all(|line| !line.contains(',')), "{comments:?}");
+        assert!(lines.iter().all(|line| line.split(',').count() == 5));
+    }
+}

@@ -1,0 +1,166 @@
+//! What was durable and is on no member any more is not left out in silence: the array is refused, and starts
+//! again as it was when the member comes back, or with `--force` in the older state, loudly.
+#![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
+
+use crate::common::{Rig, Server, has, qemu_script, scribble};
+use std::fs;
+
+const SCHEMES: [&str; 5] = ["raid", "parity-log", "eplog", "elastic", "was"];
+const BLOCK: usize = 4096;
+
+fn members(scheme: &str) -> &'static [&'static str] {
+    if matches!(scheme, "parity-log" | "eplog") { &["d0", "d1", "d2", "l0"] } else { &["d0", "d1", "d2"] }
+}
+
+fn rig(scheme: &str, options: &[&str]) -> Rig {
+    let rig = Rig::new();
+    let mut args =
+        vec!["create", "--scheme", scheme, "--parity", "1", "--file-size", "16MiB", "--name", "tank"];
+    args.extend(["--data", "d0", "d1", "d2"]);
+    if members(scheme).len() > 3 {
+        args.extend(["--log", "l0"]);
+    }
+    args.extend(options);
+    rig.run(&args).ok();
+    rig
+}
+
+/// The whole volume holds 7, durable, and the array runs on.
+fn written(rig: &Rig, scheme: &str) -> (Server, u64) {
+    let server = rig.serve(members(scheme), &["--commit-idle", "off"]);
+    let bytes = rig.status(&["d0"])["volume_bytes"].as_u64().unwrap();
+    rig.qemu_io(&[&format!("write -P 7 0 {bytes}"), "flush"]).ok();
+    (server, bytes)
+}
+
+/// The headers of checkpoints on a member: assembly, number, offset.
+fn checkpoints(rig: &Rig, member: &str) -> Vec<(u64, u64, u64)> {
+    let bytes = fs::read(rig.path(member)).unwrap();
+    let word = |block: &[u8], at: usize| u64::from_le_bytes(block[at..at + 8].try_into().unwrap());
+    let blocks = (0u64..).step_by(BLOCK).zip(bytes.chunks_exact(BLOCK));
+    let headers = blocks.filter(|(_, block)| block.starts_with(b"ELSTCKPT"));
+    headers.map(|(offset, block)| (word(block, 32), word(block, 48), offset)).collect()
+}
+
+/// Flips a bit in the header of the newest checkpoint on a member, if it is this one.
+fn damage_checkpoint(rig: &Rig, member: &str, wanted: (u64, u64)) -> bool {
+    let found = checkpoints(rig, member).into_iter().find(|&(epoch, number, _)| (epoch, number) == wanted);
+    let Some((_, _, offset)) = found else { return false };
+    let bytes = fs::read(rig.path(member)).unwrap();
+    let at = usize::try_from(offset).unwrap() + 60;
+    scribble(&rig.path(member), offset + 60, &[bytes[at] ^ 4]);
+    true
+}
+
+fn newest(rig: &Rig, all: &[&str]) -> (u64, u64) {
+    let each = all.iter().flat_map(|member| checkpoints(rig, member));
+    each.map(|(epoch, number, _)| (epoch, number)).max().unwrap()
+}
+
+/// The newest checkpoint is damaged on one of the two members that hold it, and the other one is lost.
+#[test]
+fn of_a_newest_checkpoint_that_is_damaged_on_one_member_and_lost_with_another() {
+    if !has("qemu-io") {
+        return;
+    }
+    for scheme in SCHEMES {
+        let (rig, all) = (rig(scheme, &[]), members(scheme));
+        let (server, bytes) = written(&rig, scheme);
+        let wanted = newest(&rig, all);
+        server.kill();
+        let mut holders =
+            all.iter().filter(|member| checkpoints(&rig, member).iter().any(|c| (c.0, c.1) == wanted));
+        let (bad, lost) = (*holders.next().unwrap(), *holders.next().unwrap());
+        assert!(damage_checkpoint(&rig, bad, wanted));
+        let left: Vec<&str> = all.iter().copied().filter(|member| *member != lost).collect();
+        let before = rig.fingerprint(all);
+
+        let says =
+            ["checkpoint 2 of assembly 2", "checkpoint 1 of assembly 1", "serve --force", "may hold it"];
+        rig.serve_run(&left, "true", &["--degraded"]).refused(&says);
+        let name = format!("data{}", &lost[1..]);
+        let replace = ["--device", &name, "--with", "new", "--file-size", "16MiB"];
+        rig.on("replace", &left, &replace).refused(&says);
+        assert_eq!(rig.fingerprint(all), before, "{scheme}: a refusal changes nothing");
+
+        // The member comes back: everything is there.
+        let read = qemu_script(&[&format!("read -P 7 0 {bytes}")]);
+        let copy = |from: &str, to: &str| {
+            for member in all {
+                fs::copy(rig.path(&format!("{from}{member}")), rig.path(&format!("{to}{member}"))).unwrap();
+            }
+        };
+        copy("", "kept-");
+        rig.serve_run(all, &read, &[]).ok();
+        copy("kept-", "");
+
+        // It does not: what there is, and it is said.
+        let server = rig.serve(&left, &["--degraded", "--force"]);
+        let status = rig.status(&["d0"]);
+        assert!(status["lost_state"].as_str().unwrap().contains("checkpoint 2 of assembly 2"), "{status}");
+        let ran = server.stop().ok();
+        assert!(ran.err.contains("DATA IS LOST: checkpoint 2 of assembly 2"), "{ran:?}");
+        // The decision is taken: from now on that is the array.
+        rig.serve_run(&left, "true", &[]).ok();
+    }
+}
+
+/// After an orderly stop nothing may be missing, whatever the frames say.
+#[test]
+fn of_an_array_that_was_stopped_in_order() {
+    if !has("qemu-io") {
+        return;
+    }
+    for (scheme, options) in SCHEMES
+        .map(|scheme| (scheme, &[][..]))
+        .into_iter()
+        .chain([("raid", &["--consistency", "resync"][..])])
+    {
+        let (rig, all) = (rig(scheme, options), members(scheme));
+        let (server, bytes) = written(&rig, scheme);
+        server.stop().ok();
+        let wanted = newest(&rig, all);
+        assert_eq!(wanted.0, 2, "the stop's checkpoint is of the same assembly as the one before it");
+        for member in all {
+            damage_checkpoint(&rig, member, wanted);
+        }
+        let journaled = options.is_empty();
+        if journaled {
+            // Every record is in the journal: nothing is missing.
+            let read = qemu_script(&[&format!("read -P 7 0 {bytes}")]);
+            rig.serve_run(all, &read, &[]).ok();
+        } else {
+            rig.serve_run(all, "true", &[]).refused(&["with which the array was stopped", "serve --force"]);
+            rig.on("scrub", all, &[]).refused(&["with which the array was stopped"]);
+            // The content is there, only what the checkpoint said of it is not: it is taken as found.
+            let ran = rig.on("scrub", all, &["--force"]).ok();
+            assert!(ran.err.contains("DATA IS LOST"), "{ran:?}");
+            rig.serve_run(all, &qemu_script(&[&format!("read -P 7 0 {bytes}")]), &[]).ok();
+        }
+    }
+}
+
+/// The same, and the journal is gone as well: only the superblocks know what there was.
+#[test]
+fn of_a_stopped_array_without_its_last_checkpoint_and_its_journal() {
+    if !has("qemu-io") {
+        return;
+    }
+    for scheme in SCHEMES {
+        let (rig, all) = (rig(scheme, &[]), members(scheme));
+        let (server, _) = written(&rig, scheme);
+        server.stop().ok();
+        let wanted = newest(&rig, all);
+        for member in all {
+            damage_checkpoint(&rig, member, wanted);
+            let bytes = fs::read(rig.path(member)).unwrap();
+            for (offset, block) in (0u64..).step_by(BLOCK).zip(bytes.chunks_exact(BLOCK)) {
+                if block.starts_with(b"ELSTFRAM") {
+                    scribble(&rig.path(member), offset + 100, &[block[100] ^ 1]);
+                }
+            }
+        }
+        rig.serve_run(all, "true", &[]).refused(&["records 1 to", "were durable", "serve --force"]);
+        rig.serve_run(all, "true", &["--force"]).ok();
+    }
+}

@@ -1,0 +1,112 @@
+//! What a server says of itself: to the service manager, to the log, to a command of the operator's; and the
+//! files in `contrib` that build on it.
+#![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
+
+use crate::common::{MEMBERS, Rig};
+use std::os::unix::net::UnixDatagram;
+use std::process::Stdio;
+
+fn contrib(name: &str) -> String {
+    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../contrib").join(name);
+    std::fs::read_to_string(path).unwrap()
+}
+
+#[test]
+fn the_unit_starts_an_array_that_says_when_it_is_ready_and_when_it_stops() {
+    let rig = Rig::with_array();
+    let unit = contrib("systemd/elastripe@.service");
+    let start = unit.lines().find_map(|line| line.strip_prefix("ExecStart=/usr/bin/elastripe ")).unwrap();
+    let line = start.replace("%I", "tank").replace("/run/elastripe/%i", "tank").replace("$OPTIONS", ".");
+    let manager = UnixDatagram::bind(rig.path("notify")).unwrap();
+    let args: Vec<&str> = line.split_whitespace().collect();
+    let mut server = rig.command(&args);
+    server.env("NOTIFY_SOCKET", rig.path("notify")).stdout(Stdio::null()).stderr(Stdio::null());
+    let mut server = server.spawn().unwrap();
+    let heard = || {
+        let mut bytes = [0; 4096];
+        let length = manager.recv(&mut bytes).unwrap();
+        String::from_utf8(bytes[..length].to_vec()).unwrap()
+    };
+    let ready = heard();
+    assert!(ready.starts_with("READY=1\n") && ready.contains("nbd+unix"), "{ready}");
+    assert!(rig.path("tank.nbd").exists());
+    rig.on("stop", &["d0"], &[]).ok();
+    assert!(heard().starts_with("STOPPING=1"));
+    assert!(server.wait().unwrap().success());
+    assert!(unit.contains("Type=notify") && unit.contains("RuntimeDirectoryPreserve=yes"), "{unit}");
+}
+
+#[test]
+fn the_rule_for_udev_asks_a_question_that_is_answered() {
+    let rig = Rig::with_array();
+    let rule = contrib("udev/63-elastripe.rules");
+    let program = rule.split("IMPORT{program}=\"/usr/bin/elastripe ").nth(1).unwrap();
+    let program = program.split('"').next().unwrap();
+    let ask = |device: &str| {
+        let args: Vec<&str> =
+            program.split_whitespace().map(|word| if word == "$devnode" { device } else { word }).collect();
+        rig.run(&args)
+    };
+    let said = ask("d1").ok().out;
+    let uuid = rig.status(&MEMBERS)["uuid"].as_str().unwrap().to_owned();
+    for line in
+        ["ID_FS_TYPE=elastripe_member", "ID_FS_USAGE=raid", "ID_FS_LABEL=tank", "ELASTRIPE_MEMBER=data1"]
+    {
+        assert!(said.lines().any(|other| other == line), "{line}: {said}");
+    }
+    assert!(said.contains(&format!("ID_FS_UUID={uuid}\n")), "{said}");
+    assert!(rule.contains("ENV{ID_FS_TYPE}==\"elastripe_member\""));
+    std::fs::File::create(rig.path("blank")).unwrap().set_len(1 << 20).unwrap();
+    assert_eq!(ask("blank").code(1).out, "");
+}
+
+#[test]
+fn lines_of_the_log_have_a_time_and_a_level() {
+    let rig = Rig::with_array();
+    let server = rig.serve(&MEMBERS, &[]);
+    rig.on("fail", &["d0"], &["--device", "data1"]).ok();
+    let ran = server.stop().ok();
+    let line = ran.err.lines().find(|line| line.contains("data1 failed")).unwrap();
+    let words: Vec<&str> = line.split(' ').collect();
+    let pattern: String = words[1].chars().map(|c| if c.is_ascii_digit() { '0' } else { c }).collect();
+    assert_eq!((words[0], pattern.as_str()), ("elastripe:", "0000-00-00T00:00:00.000Z"), "{line}");
+    assert_eq!(words[2], "warning:", "{line}");
+
+    let server = rig.serve(&MEMBERS, &["--log-time", "never"]);
+    rig.on("fail", &["d0"], &["--device", "data2", "--yes"]).ok();
+    let ran = server.stop().ok();
+    assert!(ran.err.lines().any(|line| line.starts_with("elastripe: data2 failed; 2 out of")), "{ran:?}");
+
+    // To the journal, which has the time, only the level.
+    let mut server =
+        rig.command(&[&["serve"], &MEMBERS[..], &["--run", "kill -USR1 $PPID; sleep 0.2"]].concat());
+    let ran = server.env("JOURNAL_STREAM", "8:1").output().unwrap();
+    let said = String::from_utf8(ran.stderr).unwrap();
+    assert!(said.lines().any(|line| line.starts_with("<6>elastripe: SIGUSR1")), "{said}");
+}
+
+#[test]
+fn a_command_of_the_operators_is_told() {
+    let rig = Rig::with_array();
+    let tell = "echo \"$ELASTRIPE_EVENT $ELASTRIPE_NAME $ELASTRIPE_DEVICE: $ELASTRIPE_MESSAGE\" >> told; mv told heard";
+    let server = rig.serve(&MEMBERS, &["--on-event", tell]);
+    rig.on("fail", &["d0"], &["--device", "data1"]).ok();
+    let heard = loop {
+        match std::fs::read_to_string(rig.path("heard")) {
+            Ok(heard) => break heard,
+            Err(_) => drop(rig.status(&["d0"])),
+        }
+    };
+    assert_eq!(heard, "failed tank data1: data1 failed; 1 out of service, the array bears 2\n");
+    server.stop().ok();
+}
+
+#[test]
+fn an_address_that_others_can_reach_is_warned_of() {
+    let rig = Rig::with_array();
+    let ran = rig.on("serve", &MEMBERS, &["--nbd", "tcp:0.0.0.0:0", "--run", "echo $ELASTRIPE_URI"]).ok();
+    assert!(ran.err.contains("can read and write the volume"), "{ran:?}");
+    assert!(ran.out.starts_with("nbd://127.0.0.1:"), "nobody can connect to 0.0.0.0: {ran:?}");
+    let ran = rig.on("serve", &MEMBERS, &["--nbd", "tcp:127.0.0.1:0", "--run", "true"]).ok();
+    assert!(!ran.err.contains("can read and write the volume"), "{ran:?}");
+}

@@ -1,0 +1,63 @@
+//! Sizes, verbs and defaults as operators of md, ZFS, fio and qemu expect them, or a hint;
+//! names beside UUIDs.
+#![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
+
+use crate::common::Rig;
+
+#[test]
+fn sizes_without_ib_are_binary() {
+    let rig = Rig::new();
+    rig.run(&["create", "--scheme", "raid", "--parity", "1", "--data", "a", "b", "--file-size", "32M"]).ok();
+    assert_eq!(std::fs::metadata(rig.path("a")).unwrap().len(), 32 << 20);
+    rig.run(&["serve", "a", "b", "--run", "true", "--buffers", "64m", "--rebuild-rate", "20M/s"]).ok();
+    rig.run(&["serve", "a", "b", "--run", "true", "--buffers", "64"]).refused(&["64M"]);
+}
+
+#[test]
+fn create_chooses_a_scheme_by_the_devices() {
+    let rig = Rig::new();
+    let create = |args: &[&str]| {
+        rig.run(&[&["create", "--file-size", "32M", "--json", "--parity", "1"], args].concat())
+    };
+    let logged = create(&["--data", "a0", "a1", "a2", "--log", "al"]).ok().json();
+    assert_eq!((&logged["scheme"], &logged["consistency"]), (&"eplog".into(), &serde_json::Value::Null));
+    let plain = create(&["--data", "b0", "b1", "b2"]).ok().json();
+    assert_eq!((&plain["scheme"], &plain["consistency"]), (&"raid".into(), &"journal".into()));
+    assert_eq!(rig.status(&["a0", "a1", "a2", "al"])["consistency"], serde_json::Value::Null);
+    assert_eq!(rig.status(&["b0", "b1", "b2"])["consistency"], "journal");
+    // What has no meaning for a scheme is refused.
+    create(&["--data", "c0", "c1", "--reserve", "10%"]).refused(&["--reserve", "raid"]);
+    create(&["--scheme", "parity-log", "--data", "c0", "c1", "--log", "l", "--reserve", "10%"])
+        .refused(&["--reserve", "parity-log"]);
+    assert!(!rig.path("c0").exists());
+}
+
+#[test]
+fn verbs_of_others_lead_to_ours() {
+    let rig = Rig::new();
+    let verbs = [
+        ("assemble", "serve"),
+        ("import", "serve"),
+        ("detail", "status"),
+        ("resilver", "replace"),
+        ("check", "scrub"),
+    ];
+    for (foreign, own) in verbs {
+        rig.run(&[foreign, "x"]).refused(&[foreign, &format!("here it is `elastripe {own}`")]).code(2);
+    }
+    let ran = rig.run(&["frobnicate"]).refused(&["frobnicate"]);
+    assert!(!ran.err.contains("here it is"), "{ran:?}");
+}
+
+#[test]
+fn arrays_have_names() {
+    let rig = Rig::with_array();
+    let create = ["create", "--parity", "1", "--file-size", "32M", "--data", "d0", "x"];
+    rig.run(&create).refused(&["d0", "member of array tank ("]);
+    rig.run(&["create", "--parity", "1", "--file-size", "32M", "--data", "e0", "e1"]).ok();
+    rig.run(&["add", "e0", "e1", "--spare", "d3"]).refused(&["d3", "member of array tank ("]);
+    let server = rig.serve(&["e0", "e1"], &[]);
+    let shown = rig.on("status", &["e0"], &[]).ok().out;
+    assert!(shown.contains("BYTES READ BYTES WRITTEN"), "{shown}");
+    server.stop().ok();
+}
