@@ -56,7 +56,10 @@ impl Progress {
         bar.set_prefix(format!("{}{of}", work.kind));
         bar.set_length(work.total);
         bar.set_position(work.done);
-        bar.set_message(format!("{}{eta}", show_rate(work.device_bytes_per_s)));
+        match &work.waits_for {
+            Some(what) => bar.set_message(format!("waits for {what}")),
+            None => bar.set_message(format!("{}{eta}", show_rate(work.device_bytes_per_s))),
+        }
     }
 
     /// The work is over.

@@ -376,8 +376,9 @@ pub fn describe_work(work: &Work) -> String {
     } else {
         String::new()
     };
+    let waits = work.waits_for.as_ref().map(|what| format!(", waits for {what}")).unwrap_or_default();
     format!(
-        "{}{of}: {} done, {} of each device{limit}{eta}{lost}{mismatches}",
+        "{}{of}: {} done, {} of each device{limit}{eta}{lost}{mismatches}{waits}",
         work.kind,
         percent(work.done, work.total),
         show_rate(work.device_bytes_per_s)

@@ -46,6 +46,14 @@ pub enum Error {
     /// The engine could not do what it was asked for.
     #[error(transparent)]
     Engine(#[from] EngineError),
+    /// What was asked for needs room on a member.
+    #[error(
+        "there is no room where {name} lies (a full file system, quota or pool): writes wait; make room, or take it out of service"
+    )]
+    MemberFull {
+        /// The member.
+        name: String,
+    },
     /// The front end ended.
     #[error(transparent)]
     Server(#[from] ServerError),
@@ -200,7 +208,7 @@ pub enum Error {
     Child(io::Error),
     /// The array was not stopped in order.
     #[error("stopping the array: {0}; the next start recovers")]
-    Stopping(EngineError),
+    Stopping(Box<Error>),
     /// A search came to no array, or to too many.
     #[error(transparent)]
     Search(#[from] Search),

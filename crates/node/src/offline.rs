@@ -124,14 +124,13 @@ impl Offline {
             |_| {},
             |_, _, answers| answers.iter().find(|done| done.tag == tag).map(|done| done.result),
         );
-        Ok(result??)
+        result?.map_err(|error| self.running.named(error))
     }
 
     /// Stops the array in order.
     pub fn stop(mut self) -> Result<(), Error> {
         self.running.engine().halt_maintenance();
-        let stopped = self.running.stop();
-        stopped.map_err(Error::Stopping)
+        self.running.stop()
     }
 }
 

@@ -149,7 +149,7 @@ pub fn serve(
     steward.say_stopped(stopped.as_ref().err().map(ToString::to_string).as_deref());
     drop(steward);
     let summary = summary?;
-    stopped.map_err(Error::Stopping)?;
+    stopped?;
     if summary.abandoned > 0 {
         log(&format!("{} requests were not finished in time", summary.abandoned));
     }

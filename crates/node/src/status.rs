@@ -194,6 +194,9 @@ pub struct Work {
     /// Whether it waits to be told to go on.
     #[serde(default)]
     pub paused: bool,
+    /// What a member must have or do before it goes on.
+    #[serde(default)]
+    pub waits_for: Option<String>,
     /// Seconds left at that rate.
     pub eta_s: Option<u64>,
     /// Code words that could not be read or rebuilt.
@@ -590,6 +593,16 @@ pub fn of_running(served: &Running, operator: &Operator, stale: &[PathBuf]) -> S
     status
 }
 
+/// What work that needs a member waits for.
+fn held_up(engine: &Engine, dev: DevIndex) -> Option<String> {
+    let (trouble, name) = (engine.member_trouble(dev), member_name(engine.store().main_count(), dev));
+    match (trouble.lacks_room_since_ns, trouble.not_answering) {
+        (Some(_), _) => Some(format!("room where {name} lies")),
+        (None, true) => Some(format!("an answer of {name}")),
+        (None, false) => None,
+    }
+}
+
 /// Puts into a member's status what holds it up, and what its device did not do.
 fn describe_trouble(engine: &Engine, dev: DevIndex, now_ns: u64, device: &mut DeviceStatus) {
     let trouble = engine.member_trouble(dev);
@@ -681,6 +694,9 @@ pub fn work(engine: &Engine, now_ns: u64) -> Option<Work> {
         device_bytes_per_s: per_s(progress.done.saturating_mul(config.geometry.chunk_bytes() as u64)),
         limit_bytes_per_s: engine.rebuild_rate(),
         paused: engine.is_scrub_paused(),
+        waits_for: (0u16..)
+            .zip(engine.health().members())
+            .find_map(|(index, _)| held_up(engine, DevIndex::new(index))),
         eta_s: (stripes_per_s > 0).then(|| left / stripes_per_s),
         lost: report.lost,
         mismatches: report.code_mismatches,

@@ -247,7 +247,7 @@ impl Steward {
         for done in running.take_control_answers() {
             let reply = match done.result {
                 Ok(()) => Reply::done(),
-                Err(error) => Reply::refused(error.to_string()),
+                Err(error) => Reply::refused(running.named(error).to_string()),
             };
             self.answer(Wait::Tag(done.tag), &reply, running);
         }

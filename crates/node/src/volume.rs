@@ -1,6 +1,8 @@
 //! The array as the front end sees it, and the clock that drives it.
 
 use crate::driver::Devices;
+use crate::error::Error;
+use crate::open::member_name;
 use array::{Array, Done as EngineDone, Engine, EngineError, Located};
 use block::{DeviceSet, Durability, Lcn, Pool, Slot};
 use front::{Done, Volume, VolumeError, VolumeRequest};
@@ -117,10 +119,20 @@ impl<D: DeviceSet> ServedArray<D> {
     }
 
     /// Stops the array in order.
-    pub fn stop(&mut self) -> Result<(), EngineError> {
+    pub fn stop(&mut self) -> Result<(), Error> {
         let start = self.start;
         let mut clock = || u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX);
-        self.array.stop_by(&mut clock)
+        let stopped = self.array.stop_by(&mut clock);
+        stopped.map_err(|error| Error::Stopping(Box::new(self.named(error))))
+    }
+
+    /// An error of the engine with the member's name, as operators know it.
+    pub fn named(&self, error: EngineError) -> Error {
+        let main_count = self.engine_ref().store().main_count();
+        if let EngineError::MemberFull { dev } = error {
+            return Error::MemberFull { name: member_name(main_count, dev) };
+        }
+        Error::Engine(error)
     }
 
     fn set_now(&mut self) {

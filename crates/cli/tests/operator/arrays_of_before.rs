@@ -24,7 +24,8 @@ const CONTENT: [&str; 6] = [
 /// Unpacks an image: members in order, each its size (with the number 255) and then its blocks, by
 /// member and offset.
 fn unpack(rig: &Rig, name: &str, members: &[&str]) {
-    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(format!("tests/operator/arrays_of_before/{name}.gz"));
+    let path =
+        PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(format!("tests/operator/arrays_of_before/{name}.gz"));
     let mut bytes = Vec::new();
     GzDecoder::new(std::fs::File::open(path).unwrap()).read_to_end(&mut bytes).unwrap();
     let (mut rest, mut files) = (&bytes[..], Vec::new());

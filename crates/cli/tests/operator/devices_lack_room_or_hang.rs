@@ -107,6 +107,10 @@ fn a_full_file_system_stops_writes_and_keeps_the_member() {
     let status = rig.status(&["d1"]);
     assert_eq!(device(&status, "data0")["lacks_room"], true);
     assert!(["data0", "data1", "data2"].iter().all(|name| device(&status, name)["state"] == "healthy"));
+    rig.on("scrub", &["d1"], &[]).ok();
+    until("a scrub says what it waits for", || {
+        rig.status(&["d1"])["work"]["waits_for"] == "room where data0 lies"
+    });
     let read = rig.qemu_io(&["read -P 1 0 4M"]).ok();
     assert!(!read.out.contains("failed"), "{read:?}");
     until("a write is refused for want of room", || {
