@@ -1,5 +1,5 @@
-//! What a device did not do, and why a member went out of service: in a status, in its JSON, and in the words of
-//! log and screen.
+//! What a device did not do, and why a member went out of service: in a status, in its JSON, and in the
+//! words of log and screen.
 
 use crate::units::show_size;
 use array::{FailCause, Finding, OpFault};

@@ -60,8 +60,8 @@ pub struct DeviceStatus {
     /// It has not answered for longer than it may, and the array cannot do without it.
     #[serde(default)]
     pub not_answering: bool,
-    /// The last operation that the device did not carry out since the array was assembled or the device took its
-    /// place.
+    /// The last operation that the device did not carry out since the array was assembled or the device
+    /// took its place.
     #[serde(default)]
     pub last_fault: Option<Fault>,
     /// Why it went out of service, if that was since the array was assembled.

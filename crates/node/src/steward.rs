@@ -183,7 +183,8 @@ impl Steward {
                 let dev = self.operator.find(running, &device)?;
                 self.operator.fail(running, dev, Caution::of_flag(force), Consent::of_flag(yes))?;
                 if !running.engine_ref().accepts_writes() {
-                    return Ok(Outcome::Answer(Reply::done())); // it was one too many, and nothing is written any more
+                    // It was one too many, and nothing is written any more.
+                    return Ok(Outcome::Answer(Reply::done()));
                 }
                 // Answered when the other members know.
                 Ok(Outcome::Later(Wait::Tag(running.control(|engine, tag| engine.announce(tag)))))

@@ -3,6 +3,7 @@
 use super::outcome::{Outcome, Stretch};
 use block::Stream;
 use flash::Counters;
+use serde_json::Value;
 
 /// Their names, in the order of the columns. Those of devices are of the SSDs while the trace ran.
 pub const NAMES: [&str; 36] = [
@@ -191,5 +192,24 @@ impl Figures {
     /// One by its name; 0 if there is none of that name.
     pub fn get(&self, name: &str) -> f64 {
         NAMES.iter().position(|&known| known == name).and_then(|at| self.0.get(at)).copied().unwrap_or(0.0)
+    }
+}
+
+/// A cell of the table.
+pub struct Row {
+    /// Values of the axes.
+    pub values: Vec<String>,
+    /// What the run came to.
+    pub figures: Figures,
+    /// Wear of the baseline on its most worn SSD in relation to this one's (P-13).
+    pub lifespan: Option<f64>,
+}
+
+/// A whole number as one, where it is one.
+pub fn number(value: f64) -> Value {
+    if value.fract() == 0.0 && (0.0..9e15).contains(&value) {
+        Value::from(value as u64)
+    } else {
+        Value::from(value)
     }
 }

@@ -8,6 +8,7 @@ mod figures;
 mod grid;
 mod outcome;
 mod picture;
+mod report;
 mod rig;
 mod store;
 mod sweep;

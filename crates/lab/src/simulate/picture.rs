@@ -2,9 +2,8 @@
 //! or over what was swept.
 
 use super::Arguments;
-use super::figures::{Figures, NAMES};
+use super::figures::{Figures, NAMES, Row};
 use super::grid::Axis;
-use super::sweep::Row;
 use crate::failure::Failure;
 use crate::plot::figure::{Kind, Spec, number, of_table};
 use crate::plot::file::Target;

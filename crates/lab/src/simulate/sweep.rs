@@ -3,9 +3,8 @@
 //! A cell is known by a hash of everything that it depends on: the build of the program, options, trace.
 
 use super::Arguments;
-use super::figures::{Figures, NAMES};
+use super::figures::{Figures, NAMES, Row, number};
 use super::grid::{Axis, Cell, axes, cells};
-use super::outcome::number;
 use super::picture::Picture;
 use super::rig::{Shown, simulate};
 use super::store::Store;
@@ -252,16 +251,6 @@ fn one(key: &str, cell: &Cell, traces: &Traces, board: &Board) -> Result<Figures
         ));
     }
     Ok(figures)
-}
-
-/// A cell of the table.
-pub struct Row {
-    /// Values of the axes.
-    pub values: Vec<String>,
-    /// What the run came to.
-    pub figures: Figures,
-    /// Wear of the baseline on its most worn SSD in relation to this one's (P-13).
-    pub lifespan: Option<f64>,
 }
 
 /// The baseline of a cell is the one that differs from it in the scheme alone.
