@@ -35,6 +35,19 @@ impl Crate {
 
     /// The modules that can reach themselves through their siblings, sorted.
     pub fn in_circles(&self) -> Vec<Module> {
+        let next = self.needed();
+        next.keys().filter(|module| reaches(&next, module, module)).cloned().collect()
+    }
+
+    /// The siblings that a module needs and that need it, by whatever way.
+    pub fn around(&self, module: &Module) -> Vec<Module> {
+        let next = self.needed();
+        let needed = next.get(module).into_iter().flatten();
+        needed.filter(|other| reaches(&next, other, module)).cloned().collect()
+    }
+
+    /// Which siblings each module needs.
+    fn needed(&self) -> BTreeMap<Module, BTreeSet<Module>> {
         let mut next: BTreeMap<Module, BTreeSet<Module>> = BTreeMap::new();
         for (module, paths) in &self.modules {
             for path in &paths.all {
@@ -43,7 +56,7 @@ impl Crate {
                 }
             }
         }
-        next.keys().filter(|module| reaches(&next, module)).cloned().collect()
+        next
     }
 
     /// The module that a path ends in: through imported names to where they come from.
@@ -120,9 +133,9 @@ fn siblings(from: &Module, to: &Module) -> Option<(Module, Module)> {
     (shared < from.len() && shared < to.len()).then(|| (from[..=shared].to_vec(), to[..=shared].to_vec()))
 }
 
-fn reaches(next: &BTreeMap<Module, BTreeSet<Module>>, goal: &Module) -> bool {
+fn reaches(next: &BTreeMap<Module, BTreeSet<Module>>, from: &Module, goal: &Module) -> bool {
     let mut seen = BTreeSet::new();
-    let mut open: Vec<&Module> = next.get(goal).into_iter().flatten().collect();
+    let mut open: Vec<&Module> = next.get(from).into_iter().flatten().collect();
     while let Some(module) = open.pop() {
         if module == goal {
             return true;

@@ -90,10 +90,12 @@ fn modules_do_not_need_each_other_in_circles() {
             })
             .collect();
         let sources = texts.iter().map(|(module, text)| (module.clone(), text.as_str()));
-        let circles = Crate::new(sources).in_circles();
-        found.extend(
-            circles.into_iter().map(|module| (krate.clone(), format!("{krate}::{}", module.join("::")))),
-        );
+        let modules = Crate::new(sources);
+        let shown = |module: &Module| format!("{krate}::{}", module.join("::"));
+        found.extend(modules.in_circles().iter().map(|module| {
+            let around: Vec<String> = modules.around(module).iter().map(shown).collect();
+            (krate.clone(), format!("{} needs and is needed by {}", shown(module), around.join(", ")))
+        }));
     }
     hold("modules-in-circles", &found);
 }
