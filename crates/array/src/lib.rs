@@ -95,7 +95,7 @@ pub use image::CheckpointPlace;
 pub use layout::Layout;
 pub use lost::LostChunks;
 pub use memory::MemoryNeed;
-pub use older::{Inconsistency, Misfit, Missing, OlderState, StateLost};
+pub use older::{Contradiction, Inconsistency, Misfit, Missing, OlderState, StateLost};
 pub use plan::{Codeword, Piece, Plan, Word};
 #[cfg(feature = "planted-bugs")]
 pub use planted::{Planted, plant};
@@ -103,8 +103,8 @@ pub use recovery::{Arrangement, arrange, arrange_any};
 pub use restart::{AssembleError, DirtyDegraded, RecoveryReport};
 pub use runner::Array;
 pub use scheme::{
-    ChunkWrite, Classes, CollectOutcome, Collects, CommitOutcome, Commits, Contradiction, GROUP_BYTES_MAX,
-    GcStats, InPlace, Located, Origin, P_WAIT_NS_DEFAULT, Pressure, Scheme, SchemeMemory, SchemeOptions,
-    full_blocks_min, new as new_scheme,
+    ChunkWrite, Classes, CollectOutcome, Collects, CommitOutcome, Commits, GROUP_BYTES_MAX, GcStats, InPlace,
+    Located, Origin, P_WAIT_NS_DEFAULT, Pressure, Scheme, SchemeMemory, SchemeOptions, full_blocks_min,
+    new as new_scheme,
 };
 pub use store::Store;

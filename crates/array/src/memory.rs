@@ -27,6 +27,19 @@ pub struct MemoryNeed {
     pub buffers_bytes: u64,
 }
 
+impl EngineOptions {
+    /// Whether an array of that configuration can be run with these options: they are in their ranges, and
+    /// the memory that it takes can be had.
+    pub fn check(&self, config: &ArrayConfig) -> Result<(), AssembleError> {
+        let need = MemoryNeed::of(config, self)?;
+        let slots = need.buffers_bytes / config.geometry.chunk_bytes() as u64;
+        if u32::try_from(slots).is_err() {
+            return Err(AssembleError::Buffers { bytes: need.buffers_bytes });
+        }
+        need.check_granted()
+    }
+}
+
 impl MemoryNeed {
     /// What an array of that shape takes when it runs with these options.
     pub fn of(config: &ArrayConfig, options: &EngineOptions) -> Result<Self, AssembleError> {

@@ -1,10 +1,42 @@
 //! Less than the newest durable state: how recovery says what is missing, and what it could
 //! start from instead.
 
-use crate::scheme::Contradiction;
-use block::{ChunkAddr, DevIndex, Epoch, Seq};
+use block::{ChunkAddr, DevIndex, Epoch, Lcn, Seq, StripeId};
 use format::ArrayConfig;
 use std::fmt;
+
+/// What of a loaded state contradicts the rest of it, although every checksum is right.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum Contradiction {
+    /// Two owners claim one chunk.
+    #[error("two owners claim chunk {} of device {}", .0.chunk, .0.dev)]
+    Owners(ChunkAddr),
+    /// The map of a stripe, or a list item about it.
+    #[error("{what} of stripe {stripe} does not fit")]
+    Stripe {
+        /// What does not fit.
+        what: &'static str,
+        /// The stripe.
+        stripe: StripeId,
+    },
+    /// The owner of a chunk.
+    #[error("{what} of chunk {lcn} of the volume does not fit")]
+    Chunk {
+        /// What does not fit.
+        what: &'static str,
+        /// The logical chunk.
+        lcn: Lcn,
+    },
+    /// A row of elastic stripes.
+    #[error("row {0} of elastic stripes does not fit")]
+    Row(u32),
+    /// A log stripe of the list.
+    #[error("the log stripe of record {0} does not fit")]
+    LogStripe(Seq),
+    /// A part of the state that has no name of its own.
+    #[error("{0}")]
+    Other(&'static str),
+}
 
 /// What to do if the members prove that newer durable state existed than any of them holds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

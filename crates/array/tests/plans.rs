@@ -10,7 +10,6 @@ use array::{
     ChunkWrite, CollectOutcome, Collects, CommitOutcome, CreateOptions, Health, Origin, Plan, Scheme, Store,
     new_scheme, plan_config,
 };
-use block::slab::Key;
 use block::{Lcn, Pool, Seq, StripeId};
 use common::create_options;
 use format::{MemberEntry, MemberState, SchemeKind};
@@ -57,7 +56,7 @@ impl Bench {
         let slot = || self.pool.alloc().unwrap();
         let slots: Vec<_> = std::iter::repeat_with(slot).take(lcns.len()).collect();
         let write = |(&lcn, &slot): (&u64, _)| ChunkWrite {
-            origin: Origin::Request(Key::from_index(0)),
+            origin: Origin::Request(0),
             lcn: Lcn::new(lcn),
             slot,
             from: 0,

@@ -2,8 +2,8 @@
 
 use crate::Rng;
 use crate::disk::{BLOCK_BYTES, Image, bytes_of};
-use crate::machine::Violation;
 use crate::violation;
+use crate::violation::Violation;
 use crate::world::World;
 use array::{Codeword, Engine, Located, Piece, RecoveryReport, Store, Word};
 use block::{ChunkIndex, Lcn, Random as _, StripeId};

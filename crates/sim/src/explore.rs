@@ -1,7 +1,9 @@
 //! Many worlds on all cores.
 
-use crate::machine::{Outcome, Violation, run};
+use crate::life::run;
+use crate::machine::Outcome;
 use crate::swarm::{Pinned, Scarce};
+use crate::violation::Violation;
 use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};

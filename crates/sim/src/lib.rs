@@ -48,7 +48,8 @@
 //!
 //! `disk` a device's cache and what survives; `world` operations, delays, faults; `oracle` what a sector may
 //! hold; `rot` damage to what is stored, and when it counts as made good; `ruin` damage beyond the promise;
-//! `swarm` what is drawn from the seed; `machine` power on and off; `session` requests; `check` invariants at
+//! `swarm` what is drawn from the seed; `machine` power on and off; `life` one world from its
+//! seed to its end; `session` requests; `check` invariants at
 //! rest; `explore` many worlds; `script` power cuts at every operation of a small plan; `course` which parts
 //! of a world happen, `simpler` what can be made simpler about one, `shrink` the smallest world that still
 //! fails.
@@ -58,6 +59,7 @@ mod check;
 mod course;
 mod disk;
 mod explore;
+mod life;
 mod machine;
 mod oracle;
 mod parts;
@@ -68,16 +70,20 @@ mod session;
 mod shrink;
 mod simpler;
 mod swarm;
+mod violation;
 mod world;
 
 pub use course::{Item, Part, Reduction};
 pub use disk::Tear;
 pub use explore::{Exploration, Failure, Until, explore, replay_command, run_caught};
-pub use machine::{Outcome, Violation, run};
-pub use script::{Cut, Script, Step};
+pub use life::run;
+pub use machine::Outcome;
+pub use script::{Cut, Script};
+pub use session::Step;
 pub use shrink::{Shrunk, Size, run_reduced, shrink};
 pub use simpler::Setting;
 pub use swarm::{Pinned, Scarce, Swarm};
+pub use violation::Violation;
 
 /// What everything in a world is drawn from.
 pub type Rng = block::XoshiroStarStar;

@@ -1,74 +1,18 @@
-//! One world from its seed to its end: power on, a session of requests and faults, power off, again and
-//! again.
+//! The machine of a world: its members, what became of those that are none any more, power on and off.
 
 use crate::Rng;
-use crate::check;
 use crate::course::{Course, Mode, Part};
 use crate::disk::Image;
 use crate::oracle::Oracle;
-use crate::rot::Hurt;
-use crate::session::{Session, SessionEnd};
 use crate::swarm::{Pinned, Swarm};
+use crate::violation;
+use crate::violation::Violation;
 use crate::world::{Shared, Trap, World, superblock_of};
 use array::{Array, AssembleError, NewArray, RecoveryReport, arrange, create};
 use block::DevIndex;
 use block::{Random as _, mix};
 use format::{ArrayUuid, MemberState, Superblock};
 use std::collections::BTreeSet;
-use std::fmt;
-
-/// Something that must never happen has happened.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Violation {
-    what: String,
-    /// The line that noticed it.
-    place: String,
-}
-
-impl Violation {
-    /// Something that was noticed at a line of the sources.
-    pub fn new(what: String, place: String) -> Self {
-        Self { what, place }
-    }
-
-    /// Whether it is the same in another world: noticed at the same line, in the same words but for numbers
-    /// and details.
-    pub fn is_like(&self, other: &Self) -> bool {
-        self.place == other.place && self.gist() == other.gist()
-    }
-
-    /// The first words, without numbers and what is in brackets.
-    fn gist(&self) -> String {
-        let mut depth = 0_usize;
-        let outside = self.what.chars().filter(|c| {
-            match c {
-                '{' | '[' | '(' => depth += 1,
-                '}' | ']' | ')' => depth = depth.saturating_sub(1),
-                _ => return depth == 0 && !c.is_ascii_digit(),
-            }
-            false
-        });
-        let text: String = outside.collect();
-        text.split_whitespace().take(GIST_WORDS).collect::<Vec<_>>().join(" ")
-    }
-}
-
-/// Words of a violation that say what went wrong; those after them say where.
-const GIST_WORDS: usize = 6;
-
-impl fmt::Display for Violation {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.what)
-    }
-}
-
-/// Builds a [`Violation`] as `format!` builds a text.
-#[macro_export]
-macro_rules! violation {
-    ($($part:tt)*) => {
-        $crate::machine::Violation::new(format!($($part)*), concat!(file!(), ":", line!()).to_owned())
-    };
-}
 
 /// What a world did.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -102,6 +46,19 @@ pub(crate) struct Retired {
     pub image: Image,
     /// Whether the array has gone on without it, so that it must be refused.
     pub excluded: bool,
+}
+
+/// How much was hurt since a device was last whole.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) enum Hurt {
+    /// Nothing.
+    #[default]
+    Nothing,
+    /// Superblocks, checkpoints or journal frames; in this session when so many rounds of the patrol had
+    /// begun.
+    Metadata { round: u64 },
+    /// Anything.
+    Anything,
 }
 
 /// Devices that may be hurt, failed, or missing: never more than the code tolerates.
@@ -149,36 +106,8 @@ pub(crate) struct Machine {
     pub forced: bool,
 }
 
-/// Runs the world of a seed.
-pub fn run(seed: u64, pinned: Pinned, verbose: bool) -> Result<Outcome, Violation> {
-    run_as(seed, pinned, verbose, Mode::Drawn)
-}
-
-/// The same; it may be noted, or parts of it left out.
-pub(crate) fn run_as(seed: u64, pinned: Pinned, verbose: bool, mode: Mode) -> Result<Outcome, Violation> {
-    let mut machine = Machine::new(seed, pinned, verbose, mode)?;
-    let sessions = machine.sessions();
-    for &session in &sessions {
-        machine.course.session = session;
-        machine.enter(Part::Start);
-        let array = machine.power_on()?;
-        machine.say(|| format!("session {session}"));
-        machine.last_cut = machine.swarm.ruin && sessions.last() == Some(&session);
-        machine.session(array)?;
-    }
-    machine.course.session = machine.swarm.sessions;
-    machine.enter(Part::Start);
-    if machine.swarm.ruin {
-        machine.ruin()?;
-    } else {
-        machine.finale()?;
-    }
-    let world = machine.world.look();
-    Ok(Outcome { hash: world.hash(), events: world.events(), ..machine.outcome })
-}
-
 impl Machine {
-    fn new(seed: u64, pinned: Pinned, verbose: bool, mode: Mode) -> Result<Self, Violation> {
+    pub(crate) fn new(seed: u64, pinned: Pinned, verbose: bool, mode: Mode) -> Result<Self, Violation> {
         let mut rng = Rng::new(seed);
         let mut swarm = Swarm::draw(&mut rng, pinned);
         match &mode {
@@ -258,35 +187,8 @@ impl Machine {
         (!suspects.is_empty()).then(|| self.rng.pick(&suspects))
     }
 
-    fn session(&mut self, array: Array<Shared>) -> Result<(), Violation> {
-        let whole = self.swarm.faults && self.swarm.crashes && self.suspects.is_empty();
-        self.enter(Part::Cut);
-        let crash = self.swarm.crashes && self.rng.chance(self.swarm.odds.crash, 1000);
-        if whole && self.swarm.blackouts {
-            self.plan_blackout();
-        } else if crash {
-            let events = self.rng.below(self.swarm.requests * 24 + 100);
-            self.plan_cut(events, None);
-        } else if whole {
-            self.plan_blackout();
-        }
-        let blackout = self.world.look().has_blackout();
-        let mut session = Session::new(self, array);
-        let end = session.run()?;
-        if end == SessionEnd::Stopped {
-            self.say(|| "stopped in order".into());
-        }
-        self.enter(Part::Loss);
-        if !blackout {
-            self.power_off();
-            return Ok(());
-        }
-        self.cut_power();
-        self.note_excluded()
-    }
-
     /// More devices than the code tolerates stop answering for a while.
-    fn plan_blackout(&mut self) {
+    pub(crate) fn plan_blackout(&mut self) {
         let mut devices: Vec<u16> = (0..self.member_count()).collect();
         self.rng.shuffle(&mut devices);
         let count = self.rng.within(self.budget() as u64 + 1, u64::from(self.member_count()));
@@ -299,7 +201,7 @@ impl Machine {
     }
 
     /// After a blackout: whom did the array take out of service for good? No more than the code tolerates.
-    fn note_excluded(&mut self) -> Result<(), Violation> {
+    pub(crate) fn note_excluded(&mut self) -> Result<(), Violation> {
         let found: Vec<Superblock> = (0..self.member_count())
             .filter_map(|dev| superblock_of(self.world.look().disk(dev).durable()))
             .collect();
@@ -326,7 +228,7 @@ impl Machine {
         Ok(())
     }
 
-    fn cut_power(&mut self) {
+    pub(crate) fn cut_power(&mut self) {
         let tear = self.swarm.tear;
         self.say(|| format!("power off, {tear:?}"));
         self.world.change().power_cycle(tear);
@@ -382,7 +284,10 @@ impl Machine {
     }
 
     /// One attempt; `None` if power failed meanwhile.
-    fn assemble(&mut self, recrash: bool) -> Result<Option<(Array<Shared>, RecoveryReport)>, Violation> {
+    pub(crate) fn assemble(
+        &mut self,
+        recrash: bool,
+    ) -> Result<Option<(Array<Shared>, RecoveryReport)>, Violation> {
         let arrangement = self.attach()?;
         if recrash {
             let events = self.rng.below(400);
@@ -523,56 +428,8 @@ impl Machine {
         Ok(arrangement)
     }
 
-    /// A last start without power cuts: everything is read and checked, then the array stops in order and
-    /// starts clean.
-    pub fn finale(&mut self) -> Result<(), Violation> {
-        self.swarm.rotting = false;
-        let array = loop {
-            if let Some((array, _)) = self.assemble(false)? {
-                break array;
-            }
-        };
-        self.say(|| "last session".into());
-        let mut session = Session::new(self, array);
-        session.read_everything()?;
-        session.rest()?;
-        session.stop()?;
-        drop(session);
-        self.world.change().power_cycle(crate::disk::Tear::LoseAll);
-        self.oracle.crashed();
-        let healthy = self.suspects.is_empty();
-        let Some((array, report)) = self.assemble(false)? else {
-            return Err(violation!("power failed by itself"));
-        };
-        if healthy && (!report.was_clean || report.dropped > 0) {
-            return Err(violation!("after an orderly stop: {report:?}"));
-        }
-        let mut session = Session::new(self, array);
-        session.read_everything()?;
-        session.rest()
-    }
-
     /// A member as the array sees it.
     pub fn state_of(array: &Array<Shared>, dev: u16) -> MemberState {
         array.engine_ref().health().state(DevIndex::new(dev))
-    }
-
-    /// A copy of the durable content starts and must be what the live array is.
-    pub fn compare_with_replay(&mut self, live: &Array<Shared>) -> Result<(), Violation> {
-        let copy = Shared::new(self.world.look().copy());
-        let mut found = Vec::new();
-        for dev in 0..self.member_count() {
-            if copy.look().is_present(dev) {
-                found.extend(superblock_of(copy.look().disk(dev).durable()));
-            }
-        }
-        let arrangement = arrange(&found).map_err(|e| violation!("a copy cannot be arranged: {e}"))?;
-        for dev in 0..self.member_count() {
-            copy.change().set_present(dev, arrangement.places[usize::from(dev)].is_some());
-        }
-        let nonce = mix(self.rng.word());
-        let (replayed, report) = Array::assemble(copy, &arrangement, nonce, self.swarm.options)
-            .map_err(|e| violation!("a copy cannot be assembled: {e}"))?;
-        check::same_state(live.engine_ref(), replayed.engine_ref(), &report)
     }
 }

@@ -3,25 +3,12 @@
 //! lost in its place.
 
 use crate::disk::BLOCK_BYTES;
-use crate::machine::Machine;
+use crate::machine::{Hurt, Machine};
 use crate::world::Shared;
 use array::Array;
 use block::{DevIndex, Random as _};
 use format::{ArrayConfig, MemberState};
 use std::ops::Range;
-
-/// How much was hurt since a device was last whole.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(crate) enum Hurt {
-    /// Nothing.
-    #[default]
-    Nothing,
-    /// Superblocks, checkpoints or journal frames; in this session when so many rounds of the patrol had
-    /// begun.
-    Metadata { round: u64 },
-    /// Anything.
-    Anything,
-}
 
 /// What a scrub must make good: devices that were suspects when it was asked for, each with its serial.
 #[derive(Clone, Debug, Default)]

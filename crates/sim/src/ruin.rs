@@ -11,10 +11,11 @@
 
 use crate::course::Part;
 use crate::disk::{BLOCK_BYTES, Image, bytes_of};
-use crate::machine::{Machine, Violation};
+use crate::machine::Machine;
 use crate::session::Session;
 use crate::swarm::is_resync;
 use crate::violation;
+use crate::violation::Violation;
 use crate::world::{Shared, superblock_of};
 use array::{Arrangement, Array, DirtyDegraded, OlderState, RecoveryReport, arrange};
 use block::{ChunkIndex, DevIndex, Seq};

@@ -3,47 +3,17 @@
 use crate::Rng;
 use crate::course::Mode;
 use crate::disk::{TEARS, Tear};
-use crate::machine::{Machine, Violation};
-use crate::session::Session;
+use crate::machine::Machine;
+use crate::session::{Session, Step};
 use crate::swarm::{Mix, Odds, Swarm};
 use crate::violation;
+use crate::violation::Violation;
 use crate::world::Pace;
 use array::{CommitPolicy, CreateOptions, EngineOptions, SchemeOptions, plan_config};
 use block::Geometry;
 use block::mix;
 use format::{CheckpointKind, CodeKind, Consistency, LayoutKind, SchemeKind, UNITS_SPARE};
 use placement::GcThreshold;
-
-/// One request of a script.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Step {
-    /// Writes sectors.
-    Write {
-        /// The first.
-        first: u64,
-        /// How many.
-        count: u64,
-        /// Whether it must be durable when it is answered.
-        durable: bool,
-    },
-    /// Discards sectors.
-    Discard {
-        /// The first.
-        first: u64,
-        /// How many.
-        count: u64,
-    },
-    /// A flush.
-    Flush,
-    /// A parity commit.
-    Commit,
-    /// A checkpoint.
-    Checkpoint(CheckpointKind),
-    /// A member is taken out of service.
-    Fail(u16),
-    /// What failed is replaced and rebuilt.
-    Replace,
-}
 
 /// An array and what is asked of it. Steps of one group run side by side; the next group waits for their
 /// answers.

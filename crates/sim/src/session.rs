@@ -7,11 +7,12 @@ mod submit;
 
 use crate::check;
 use crate::course::Part;
-use crate::machine::{Machine, Violation};
+use crate::machine::Machine;
 use crate::oracle::{SECTOR, Version};
 use crate::rot::Patients;
 use crate::swarm::is_resync;
 use crate::violation;
+use crate::violation::Violation;
 use crate::world::Shared;
 use array::{Array, Done};
 use block::{DevIndex, Random as _, Slot};
@@ -39,6 +40,37 @@ pub(crate) enum SessionEnd {
     Crashed,
     /// The array was stopped in order.
     Stopped,
+}
+
+/// One request of a script.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Step {
+    /// Writes sectors.
+    Write {
+        /// The first.
+        first: u64,
+        /// How many.
+        count: u64,
+        /// Whether it must be durable when it is answered.
+        durable: bool,
+    },
+    /// Discards sectors.
+    Discard {
+        /// The first.
+        first: u64,
+        /// How many.
+        count: u64,
+    },
+    /// A flush.
+    Flush,
+    /// A parity commit.
+    Commit,
+    /// A checkpoint.
+    Checkpoint(CheckpointKind),
+    /// A member is taken out of service.
+    Fail(u16),
+    /// What failed is replaced and rebuilt.
+    Replace,
 }
 
 #[derive(Clone, Copy, Debug)]

@@ -6,9 +6,11 @@
 
 use crate::course::{Item, Mode, Part, Reduction, Tape};
 use crate::explore::caught;
-use crate::machine::{Outcome, Violation, run_as};
+use crate::life::run_as;
+use crate::machine::Outcome;
 use crate::simpler::Setting;
 use crate::swarm::{Pinned, Swarm};
+use crate::violation::Violation;
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::fmt;

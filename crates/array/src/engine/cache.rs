@@ -25,7 +25,7 @@
 
 use super::job::Job;
 use super::lock::{Mode, Pending};
-use super::request::Request;
+use super::request::{After, Request};
 use super::wake::{Mark, count, mark};
 use super::{Activity, Core, Deadline, EngineError, EngineOptions};
 use crate::hash::StripeMap;
@@ -64,15 +64,6 @@ impl Entry {
         let (state, requests) = (State::Waiting, Vec::new());
         Self { lcn, slot, state, buffer: 0, class: 0, since_ns: 0, generation: 0, requests }
     }
-}
-
-/// What happens when everything sent before has been written.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum After {
-    /// The request gets its flush.
-    Flush(Key<Request>),
-    /// The request gets its parity commit.
-    Commit(Key<Request>),
 }
 
 /// Entries sent to be written between two flushes.
@@ -203,9 +194,10 @@ impl Core {
     /// A whole chunk whose stripe is locked comes into the cache, and its request is answered unless it must
     /// be durable; `false` if there is no buffer for it now.
     pub(super) fn absorb(&mut self, write: ChunkWrite, mode: Mode) -> bool {
-        let Origin::Request(request) = write.origin else {
+        let Origin::Request(index) = write.origin else {
             unreachable!("what the cache sends does not come back")
         };
+        let request = Key::from_index(index);
         let newest = self.cache.newest.get(&write.lcn.get()).copied();
         let replaced =
             newest.filter(|&e| matches!(self.cache.entries[e].state, State::Waiting | State::Queued));
@@ -277,7 +269,7 @@ impl Core {
         self.cache.send(entry, State::Queued);
         let (slot, to) = (self.cache.entries[entry].slot, self.store.config.geometry.chunk_bytes() as u32);
         let class = self.cache.entries[entry].class;
-        let write = ChunkWrite { origin: Origin::Entry(entry), lcn, slot, from: 0, to, class };
+        let write = ChunkWrite { origin: Origin::Entry(entry.index()), lcn, slot, from: 0, to, class };
         self.queue.pending.push_back(Pending::of_write(write, Mode::Shared));
     }
 
@@ -424,7 +416,7 @@ impl Core {
     /// The scheme has planned a write. From now on a newer version is an entry of its own, planned later.
     pub(super) fn note_planned(&mut self, write: &ChunkWrite) {
         match write.origin {
-            Origin::Entry(entry) => self.cache.entries[entry].state = State::Planned,
+            Origin::Entry(entry) => self.cache.entries[Key::from_index(entry)].state = State::Planned,
             Origin::Request(_) => {}
         }
     }
@@ -433,7 +425,7 @@ impl Core {
     pub(super) fn refuse_cached(&mut self, error: EngineError) {
         for index in 0..self.queue.pending.len() {
             if let Some(Origin::Entry(entry)) = self.queue.pending[index].write().map(|write| write.origin) {
-                self.answer_entry(entry, Some(error));
+                self.answer_entry(Key::from_index(entry), Some(error));
             }
         }
         self.refuse_behind_cache(error, |_, _| true);
@@ -498,7 +490,7 @@ impl Core {
                 State::Queued => {
                     self.cache.entries[entry].state = State::Discarded;
                     let is_it = |pending: &Pending| {
-                        pending.write().is_some_and(|write| write.origin == Origin::Entry(entry))
+                        pending.write().is_some_and(|write| write.origin == Origin::Entry(entry.index()))
                     };
                     self.queue.pending.retain(|pending| !is_it(pending));
                     let stripe = self.store.config.geometry.stripe_of(Lcn::new(lcn));

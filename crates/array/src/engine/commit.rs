@@ -1,8 +1,8 @@
 //! Parity commit: its four triggers and its units of work (EPLOG, section 3.3).
 
-use super::cache::After;
 use super::job::Job;
 use super::lock::{Mode, Pending};
+use super::request::After;
 use super::request::Request;
 use super::wake::{Mark, count, mark};
 use super::{Activity, Core, Deadline, EngineError, JobOwner, Work};

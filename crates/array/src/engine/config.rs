@@ -1,8 +1,5 @@
 //! Options of a running engine.
 
-use super::patrol::{PatrolPolicy, WALKERS_MAX};
-use crate::memory::MemoryNeed;
-use crate::restart::AssembleError;
 use crate::scheme::SchemeOptions;
 use block::Geometry;
 use format::ArrayConfig;
@@ -24,6 +21,18 @@ pub enum SyncPolicy {
     OnFlush,
     /// At once: every write is acknowledged only when durable.
     Always,
+}
+
+/// Members looked at side by side.
+pub(super) const WALKERS_MAX: usize = 4;
+
+/// How metadata is looked at when nobody asks.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct PatrolPolicy {
+    /// From the end of one round to the beginning of the next.
+    pub interval_ns: u64,
+    /// Bytes read in a second at most.
+    pub bytes_per_s: u64,
 }
 
 /// Whether what devices give back means anything.
@@ -109,17 +118,6 @@ impl Default for EngineOptions {
 }
 
 impl EngineOptions {
-    /// Whether an array of that configuration can be run with these options: they are in their ranges, and
-    /// the memory that it takes can be had.
-    pub fn check(&self, config: &ArrayConfig) -> Result<(), AssembleError> {
-        let need = MemoryNeed::of(config, self)?;
-        let slots = need.buffers_bytes / config.geometry.chunk_bytes() as u64;
-        if u32::try_from(slots).is_err() {
-            return Err(AssembleError::Buffers { bytes: need.buffers_bytes });
-        }
-        need.check_granted()
-    }
-
     /// Slots of the pool.
     pub(crate) fn slot_count(&self, config: &ArrayConfig, classes: usize) -> usize {
         let geometry = config.geometry;

@@ -5,11 +5,11 @@
 //! several pieces is one: it is good if all of them are. The result is checked against the chunk's own
 //! checksum, and written back where the chunk was bad on a working device.
 
-use super::job::{Job, Judged, StepEnd};
+use super::job::{Heal, Job, Judged, StepEnd};
 use super::read::ReadOp;
 use super::{Content, Core};
 use super::{Purpose, Tag};
-use crate::plan::{Codeword, Piece, Plan, Word};
+use crate::plan::{Codeword, Piece, Plan, PlanRead, Word};
 use block::slab::Key;
 use block::{DevIndex, IoFault, OpKind, Slot, Stream};
 use std::ops::Range;
@@ -21,13 +21,6 @@ pub(super) enum Parent {
     Read { read: Key<ReadOp> },
     /// A read of a job's plan.
     Job { job: Key<Job>, step: u32 },
-}
-
-/// Whether what was rebuilt is written back to its device, where it was bad.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Heal {
-    Yes,
-    No,
 }
 
 /// What the code has at one index: one piece, or the sum of several.
@@ -86,8 +79,34 @@ impl Cover {
 }
 
 impl Core {
+    /// Starts to rebuild what a read of a job's plan was to give.
+    pub(super) fn cover_for_job(&mut self, key: Key<Job>, step: u32, read: PlanRead, heal: Heal) {
+        let mut word = std::mem::take(&mut self.jobs.scratch);
+        self.scheme.codeword(&self.store, read.word, &mut word);
+        let alone = !word.is_sum(read.index);
+        self.jobs.scratch = word;
+        if !alone {
+            // Nothing covers an addend by itself; the planner has another way.
+            return self.job_step_done(key, StepEnd::Lost);
+        }
+        let target = Piece { index: read.index, addr: read.addr, crc: read.crc };
+        self.start_cover(Parent::Job { job: key, step }, read.word, target, read.slot, heal);
+    }
+
+    /// Starts to rebuild the chunk of a single read.
+    pub(super) fn cover_for_read(
+        &mut self,
+        key: Key<ReadOp>,
+        word: Word,
+        piece: Piece,
+        out: Slot,
+        heal: Heal,
+    ) {
+        self.start_cover(Parent::Read { read: key }, word, piece, out, heal);
+    }
+
     /// Starts to rebuild `target`, a piece of `word`, into `out`.
-    pub(super) fn start_cover(&mut self, parent: Parent, word: Word, target: Piece, out: Slot, heal: Heal) {
+    fn start_cover(&mut self, parent: Parent, word: Word, target: Piece, out: Slot, heal: Heal) {
         let (want, ticket) = (Want { target, out, parent, heal }, self.reads.tickets.issue());
         let key = self.reads.covers.reuse(|| Cover::new(want, ticket));
         let cover = &mut self.reads.covers[key];

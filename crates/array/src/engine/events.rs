@@ -7,7 +7,7 @@
 //! oldest are forgotten.
 
 use super::Core;
-use super::maintain::{MaintenanceReport, WorkKind};
+use super::report::{MaintenanceReport, WorkKind};
 use super::request::Request;
 use crate::fault::{FailCause, Finding};
 use crate::health::{Health, Member};

@@ -1,7 +1,7 @@
 //! What the superblocks remember for the operator: the last scrub, and what each device did wrong. No
 //! decision depends on it.
 
-use super::maintain::MaintenanceReport;
+use super::report::MaintenanceReport;
 use super::{Core, EngineError};
 use block::DevIndex;
 use format::ScrubRecord;

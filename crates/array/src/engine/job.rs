@@ -1,13 +1,12 @@
 //! Carrying out plans: reads, computations, checksums, records and writes, then retirement in record order.
 
 use super::Jobs;
-use super::cover::{Heal, Parent};
 use super::lock::Mode;
 use super::quarantine::Freed;
 use super::{Content, Core, EngineError, EngineStats, JobOwner};
 use super::{Purpose, Tag};
 use crate::checksum::chunk_checksum;
-use crate::plan::{CrcAt, Plan, PlanRead, Word};
+use crate::plan::{CrcAt, Plan, Word};
 use crate::planted::{Planted, planted};
 use crate::scheme::{ChunkWrite, Journaling};
 use block::slab::Key;
@@ -40,6 +39,13 @@ pub(super) enum StepEnd {
 pub(super) enum Judged {
     Good,
     Bad,
+}
+
+/// Whether what was rebuilt is written back to its device, where it was bad.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Heal {
+    Yes,
+    No,
 }
 
 /// A plan and its progress.
@@ -144,19 +150,6 @@ impl Core {
                 self.cover_for_job(key, step as u32, read, Heal::No);
             }
         }
-    }
-
-    fn cover_for_job(&mut self, key: Key<Job>, step: u32, read: PlanRead, heal: Heal) {
-        let mut word = std::mem::take(&mut self.jobs.scratch);
-        self.scheme.codeword(&self.store, read.word, &mut word);
-        let alone = !word.is_sum(read.index);
-        self.jobs.scratch = word;
-        if !alone {
-            // Nothing covers an addend by itself; the planner has another way.
-            return self.job_step_done(key, StepEnd::Lost);
-        }
-        let target = crate::plan::Piece { index: read.index, addr: read.addr, crc: read.crc };
-        self.start_cover(Parent::Job { job: key, step }, read.word, target, read.slot, heal);
     }
 
     /// A read of a plan ended.

@@ -11,8 +11,8 @@
 //! looked at everything.
 
 use super::lock::{Mode, Pending};
-use super::maintain::WorkKind;
 use super::read::Wanted;
+use super::report::WorkKind;
 use super::wake::{Mark, count, mark};
 use super::{Activity, Core, Deadline, Work};
 use crate::lost::LostChunks;

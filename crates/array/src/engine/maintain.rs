@@ -10,6 +10,7 @@ mod units;
 mod walk;
 
 use super::history::ScrubEnd;
+use super::report::{MaintenanceReport, WorkKind};
 use super::request::Request;
 use super::wake::{Mark, count, mark};
 use super::{Activity, Core, Deadline, EngineError, Event};
@@ -25,15 +26,6 @@ use walk::Survey;
 /// How often rate-limited maintenance looks whether it may go on.
 const PACE_NS: u64 = 5_000_000;
 
-/// What works on all of the array, unit by unit.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum WorkKind {
-    /// Filling replacements.
-    Rebuild,
-    /// Checking everything.
-    Scrub,
-}
-
 /// How far maintenance is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Progress {
@@ -45,30 +37,6 @@ pub struct Progress {
     pub rebuilt_bytes: u64,
     /// When it began, in the engine's time.
     pub started_ns: u64,
-}
-
-/// What maintenance found.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct MaintenanceReport {
-    /// Code words that could not be read or rebuilt.
-    pub lost: u64,
-    /// Code words whose parity did not belong to its data although every checksum matched.
-    pub code_mismatches: u64,
-    /// Chunks written anew while it ran.
-    pub chunks_repaired: u64,
-    /// Metadata blocks that were bad and were written anew.
-    pub metadata_repaired: u64,
-    /// Metadata blocks that are bad still, and members that are useless and could not be spared.
-    pub metadata_left: u64,
-    /// Whether everything was looked at; not so if it was given up, for a rebuild or a stop.
-    pub completed: bool,
-}
-
-impl MaintenanceReport {
-    /// What is wrong and could not be mended.
-    pub fn errors_left(&self) -> u64 {
-        self.lost + self.code_mismatches + self.metadata_left
-    }
 }
 
 enum Phase {

@@ -117,6 +117,7 @@ mod patrol;
 mod payload;
 mod quarantine;
 mod read;
+mod report;
 mod request;
 mod state;
 mod stats;
@@ -129,13 +130,12 @@ mod wake;
 mod write;
 mod zero;
 
-pub use cache::Entry;
-pub use config::{CommitPolicy, Content, EngineOptions, SyncPolicy};
+pub use config::{CommitPolicy, Content, EngineOptions, PatrolPolicy, SyncPolicy};
 pub use events::{Event, HoldUp, WorkOrigin};
 pub use flights::MemberTrouble;
 pub use lost::Losses;
-pub use maintain::{MaintenanceReport, Progress, WorkKind};
-pub use patrol::PatrolPolicy;
+pub use maintain::Progress;
+pub use report::{MaintenanceReport, WorkKind};
 pub use request::{Done, EngineError, Request};
 pub use stats::EngineStats;
 

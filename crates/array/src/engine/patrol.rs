@@ -15,24 +15,13 @@
 
 mod walk;
 
+use super::config::{PatrolPolicy, WALKERS_MAX};
 use super::wake::{Mark, count, mark};
 use super::{Activity, Content, Core, Deadline, Event};
 use crate::fault::{FailCause, Finding};
 use crate::planted::{Planted, planted};
 use block::{DevIndex, Pool, Seq, Slot};
 use walk::Walker;
-
-/// Members looked at side by side.
-pub(super) const WALKERS_MAX: usize = 4;
-
-/// How metadata is looked at when nobody asks.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct PatrolPolicy {
-    /// From the end of one round to the beginning of the next.
-    pub interval_ns: u64,
-    /// Bytes read in a second at most.
-    pub bytes_per_s: u64,
-}
 
 /// What a round found.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

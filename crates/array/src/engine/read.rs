@@ -1,7 +1,6 @@
 //! Reads of single chunks: from their device, else from their cover.
 
-use super::cover::{Heal, Parent};
-use super::job::{Judged, StepEnd};
+use super::job::{Heal, Judged, StepEnd};
 use super::lock::{Mode, Pending};
 use super::request::Request;
 use super::{Core, EngineError, Work};
@@ -81,7 +80,7 @@ impl Core {
                     let tag = Tag { purpose: Purpose::Read { read: key }, dev: piece.addr.dev };
                     self.push_chunk_op(tag, OpKind::Read, Stream::Data, piece.addr, slot);
                 } else {
-                    self.start_cover(Parent::Read { read: key }, word, piece, slot, Heal::No);
+                    self.cover_for_read(key, word, piece, slot, Heal::No);
                 }
             }
         }
@@ -99,7 +98,7 @@ impl Core {
         match self.scheme.locate(&self.store, self.reads.table[key].lcn) {
             Located::At { piece: now, word: now_word } if now.addr == piece.addr => {
                 debug_assert!(now_word == word || now.crc == piece.crc);
-                self.start_cover(Parent::Read { read: key }, now_word, now, slot, Heal::Yes);
+                self.cover_for_read(key, now_word, now, slot, Heal::Yes);
             }
             Located::At { .. } | Located::Zero => {
                 if let Some(ticket) = self.reads.table[key].ticket.take() {

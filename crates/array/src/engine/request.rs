@@ -1,7 +1,5 @@
 //! Requests: validation, splitting into chunks, and answers.
 
-use super::cache::After;
-use super::zero::Edge;
 use super::{Core, SyncPolicy};
 use crate::planted::{Planted, planted};
 use crate::scheme::{ChunkWrite, Journaling, Origin};
@@ -126,6 +124,24 @@ pub struct Request {
     pub(super) since_ns: u64,
 }
 
+/// What happens when everything sent before has been written.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum After {
+    /// The request gets its flush.
+    Flush(Key<Request>),
+    /// The request gets its parity commit.
+    Commit(Key<Request>),
+}
+
+/// A chunk that a discard covers in part, with zeros at their place in a buffer of the request.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Edge {
+    pub lcn: Lcn,
+    pub slot: Slot,
+    pub from: u32,
+    pub to: u32,
+}
+
 impl Core {
     fn check(&self, offset_bytes: u64, length_bytes: u64) -> Result<(), EngineError> {
         if !offset_bytes.is_multiple_of(SECTOR_BYTES) || !length_bytes.is_multiple_of(SECTOR_BYTES) {
@@ -182,7 +198,14 @@ impl Core {
         self.scheme.begin_write(Lba::new(offset_bytes / SECTOR_BYTES), length_bytes / SECTOR_BYTES);
         for ((lcn, from, to), &slot) in self.chunks_of(offset_bytes, length_bytes).zip(slots) {
             let class = self.scheme.class_of_write(&self.store, lcn);
-            self.queue_write(ChunkWrite { origin: Origin::Request(request), lcn, slot, from, to, class });
+            self.queue_write(ChunkWrite {
+                origin: Origin::Request(request.index()),
+                lcn,
+                slot,
+                from,
+                to,
+                class,
+            });
         }
         self.stats.user_chunks_written += slots.len() as u64;
     }

@@ -17,7 +17,7 @@ use super::quarantine::Quarantine;
 use super::request::Done;
 use super::{
     Answers, Core, EngineError, EngineOptions, EngineStats, Event, Jobs, Ops, Reads, SetAside, Tag,
-    WriteQueue, patrol,
+    WriteQueue,
 };
 use crate::fault::FailCause;
 use crate::health::ArrayState;
@@ -73,7 +73,7 @@ impl Core {
 
     /// The most slots one request can ever get.
     pub fn slots_per_request_max(&self) -> usize {
-        let set_aside = self.options.reserved_slots(self.store.config.geometry) + patrol::WALKERS_MAX;
+        let set_aside = self.options.reserved_slots(self.store.config.geometry) + super::config::WALKERS_MAX;
         (self.pool.slot_count() - set_aside) / 2
     }
 

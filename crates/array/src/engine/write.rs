@@ -6,6 +6,7 @@ use super::{Core, Engine, EngineError, JOBS_MAX, JobOwner, Work};
 use crate::planted::{Planted, planted};
 use crate::scheme::{self, ChunkWrite, Located, Origin, WriteLock};
 use block::StripeId;
+use block::slab::Key;
 use std::collections::VecDeque;
 
 /// What writes may have lacked that found no room.
@@ -402,8 +403,8 @@ impl Core {
     /// A chunk write has ended: for its request, or for the entry of the cache that it was.
     pub(super) fn write_done(&mut self, write: &ChunkWrite, error: Option<EngineError>) {
         match write.origin {
-            Origin::Request(request) => self.chunk_done(request, error),
-            Origin::Entry(entry) => self.entry_done(entry, error),
+            Origin::Request(request) => self.chunk_done(Key::from_index(request), error),
+            Origin::Entry(entry) => self.entry_done(Key::from_index(entry), error),
         }
     }
 }

@@ -3,13 +3,13 @@
 
 use super::job::Job;
 use super::lock::{Mode, Pending};
-use super::request::Request;
+use super::request::{Edge, Request};
 use super::wake::{Mark, count, mark};
 use super::{Activity, Core, Deadline, EngineError, JOBS_MAX, JobOwner, Work};
 use crate::planted::{Planted, planted};
 use crate::scheme::{ChunkWrite, Located, Origin};
 use block::slab::{Key, Slab};
-use block::{Lcn, Slot, StripeId};
+use block::{Lcn, StripeId};
 use format::record::Zero;
 
 /// Chunks that one record of zeros covers at most.
@@ -20,15 +20,6 @@ const ZERO_WRITES_MAX: usize = 64;
 
 /// Chunks that an in-place scheme looks at in one turn, most of which may be zeros already.
 const ZERO_LOOKS_MAX: u64 = 1 << 16;
-
-/// A chunk that a discard covers in part, with zeros at their place in a buffer of the request.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Edge {
-    pub lcn: Lcn,
-    pub slot: Slot,
-    pub from: u32,
-    pub to: u32,
-}
 
 /// A discard in progress: chunks `next..end` of a request are still to be done.
 #[derive(Clone, Copy, Debug)]
@@ -55,7 +46,14 @@ impl Core {
         }
         for Edge { lcn, slot, from, to } in edges.into_iter().flatten() {
             let class = self.scheme.class_of_write(&self.store, lcn);
-            self.queue_write(ChunkWrite { origin: Origin::Request(request), lcn, slot, from, to, class });
+            self.queue_write(ChunkWrite {
+                origin: Origin::Request(request.index()),
+                lcn,
+                slot,
+                from,
+                to,
+                class,
+            });
             self.requests[request].remaining += 1;
         }
         self.board.zeros.push_back(ZeroRange { request, next: from, end: to, edges: [None; 2] });
@@ -155,7 +153,7 @@ fn write_zeros(core: &mut Core, mut range: ZeroRange) {
                 Some(edge) => (edge.slot, edge.from, edge.to),
                 None => (core.set_aside.zero_slot, 0, geometry.chunk_bytes() as u32),
             };
-            let origin = Origin::Request(range.request);
+            let origin = Origin::Request(range.request.index());
             core.queue_write(ChunkWrite { origin, lcn, slot, from, to, class: 0 });
             core.requests[range.request].remaining += 1;
         }

@@ -20,12 +20,11 @@ pub use roles::{
     Classes, CollectOutcome, Collects, CommitOutcome, Commits, GcStats, InPlace, InPlaceProgress, Pressure,
 };
 
-use crate::engine::{Entry, Request};
 use crate::health::Health;
+pub use crate::older::Contradiction;
 use crate::plan::{Codeword, Piece, Plan, Word};
 use crate::restart::{AssembleError, RecoveryReport, Restart};
 use crate::store::Store;
-use block::slab::Key;
 use block::{ChunkAddr, ChunkIndex, DeviceSet, Lba, Lcn, Pool, Seq, Slot, StripeId};
 use format::{ArrayConfig, Consistency, ListItem, RecordRef, SchemeKind};
 
@@ -58,13 +57,13 @@ impl ChunkWrite {
     }
 }
 
-/// Who is told when a chunk write has ended.
+/// Who is told when a chunk write has ended, by the index of a key of the engine's; schemes only hand it on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Origin {
     /// The request that it is part of.
-    Request(Key<Request>),
+    Request(u32),
     /// The entry of the write cache that it was.
-    Entry(Key<Entry>),
+    Entry(u32),
 }
 
 /// Where the newest version of a chunk is.
@@ -117,39 +116,6 @@ pub enum Journaling {
 /// A record that does not fit the state it would be applied to; recovery drops it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Rejected;
-
-/// What of a loaded state contradicts the rest of it, although every checksum is right.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
-pub enum Contradiction {
-    /// Two owners claim one chunk.
-    #[error("two owners claim chunk {} of device {}", .0.chunk, .0.dev)]
-    Owners(ChunkAddr),
-    /// The map of a stripe, or a list item about it.
-    #[error("{what} of stripe {stripe} does not fit")]
-    Stripe {
-        /// What does not fit.
-        what: &'static str,
-        /// The stripe.
-        stripe: StripeId,
-    },
-    /// The owner of a chunk.
-    #[error("{what} of chunk {lcn} of the volume does not fit")]
-    Chunk {
-        /// What does not fit.
-        what: &'static str,
-        /// The logical chunk.
-        lcn: Lcn,
-    },
-    /// A row of elastic stripes.
-    #[error("row {0} of elastic stripes does not fit")]
-    Row(u32),
-    /// A log stripe of the list.
-    #[error("the log stripe of record {0} does not fit")]
-    LogStripe(Seq),
-    /// A part of the state that has no name of its own.
-    #[error("{0}")]
-    Other(&'static str),
-}
 
 /// An update scheme: what every scheme does. See the module's documentation.
 pub trait Scheme: Send {

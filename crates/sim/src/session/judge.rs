@@ -1,9 +1,9 @@
 //! Every answer judged.
 
 use super::{Kind, Request, Session};
-use crate::machine::Violation;
 use crate::oracle::SECTOR;
 use crate::violation;
+use crate::violation::Violation;
 use array::EngineError;
 use format::{Consistency, MemberState};
 

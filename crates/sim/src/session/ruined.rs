@@ -1,9 +1,9 @@
 //! Sessions of an array that is damaged beyond what the code tolerates: reads may fail, but must not lie.
 
 use super::{Kind, Session};
-use crate::machine::Violation;
 use crate::oracle::SECTOR;
 use crate::violation;
+use crate::violation::Violation;
 use array::EngineError;
 use block::{Lcn, Random as _};
 use format::CheckpointKind;

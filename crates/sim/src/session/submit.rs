@@ -1,11 +1,11 @@
 //! Requests of all kinds, and faults.
 
+use super::Step;
 use super::{Kind, Session};
 use crate::disk::{BLOCK_BYTES, blocks_of};
+use crate::machine::Hurt;
 use crate::machine::{Retired, Standing};
 use crate::oracle::{SECTOR, fill};
-use crate::rot::Hurt;
-use crate::script::Step;
 use crate::swarm::{Chosen, Unit};
 use crate::world::{Trap, superblock_of};
 use block::{DevIndex, Durability, Random as _, Slot};

@@ -7,7 +7,6 @@ use crate::health::Health;
 use crate::plan::{Codeword, Plan, Word};
 use crate::scheme::{ChunkWrite, Classes, CollectOutcome, Collects, Located, Origin, Scheme, SchemeOptions};
 use crate::store::Store;
-use block::slab::Key;
 use block::{Geometry, Lba, Lcn, Pool, Seq};
 use format::{
     CodeKind, Consistency, ElasticMember, LayoutKind, MemberEntry, MemberState, RecordBuf, RecordRef,
@@ -60,7 +59,7 @@ impl Bench {
             let class = self.scheme.class_of_write(&self.store, Lcn::new(lcn));
             let slot = self.pool.alloc().expect("enough slots");
             writes.push(ChunkWrite {
-                origin: Origin::Request(Key::from_index(0)),
+                origin: Origin::Request(0),
                 lcn: Lcn::new(lcn),
                 slot,
                 from: 0,

@@ -6,7 +6,6 @@ use crate::health::Health;
 use crate::plan::Plan;
 use crate::scheme::{ChunkWrite, CommitOutcome, Commits, Origin, Scheme};
 use crate::store::Store;
-use block::slab::Key;
 use block::{ChunkIndex, Geometry, Lcn, Pool, Seq, StripeId};
 use format::record::Zero;
 use format::{CodeKind, Consistency, LayoutKind, MemberEntry, MemberState, RecordBuf, SchemeKind};
@@ -48,7 +47,7 @@ impl Bench {
     fn plan(&mut self, lcns: &[u64]) -> (Plan, usize) {
         let mut writes = Vec::new();
         for (&lcn, request) in lcns.iter().zip(0..) {
-            let origin = Origin::Request(Key::from_index(request));
+            let origin = Origin::Request(request);
             let slot = self.pool.alloc().expect("enough slots");
             writes.push(ChunkWrite { origin, lcn: Lcn::new(lcn), slot, from: 0, to: CHUNK, class: 0 });
         }

@@ -7,7 +7,6 @@ use crate::health::Health;
 use crate::plan::{Codeword, Plan, Word};
 use crate::scheme::{ChunkWrite, CommitOutcome, Commits, Origin, Scheme};
 use crate::store::Store;
-use block::slab::Key;
 use block::{ChunkIndex, DevIndex, Geometry, Lcn, Pool, Seq, StripeId};
 use format::record::{Delta, Zero};
 use format::{
@@ -60,7 +59,7 @@ impl Bench {
             let to = (offset + length - lcn * chunk).min(chunk) as u32;
             let slot = self.pool.alloc().expect("enough slots");
             writes.push(ChunkWrite {
-                origin: Origin::Request(Key::from_index(0)),
+                origin: Origin::Request(0),
                 lcn: Lcn::new(lcn),
                 slot,
                 from,
@@ -358,14 +357,8 @@ fn a_full_log_is_refused_and_says_that_a_commit_helps() {
     let mut bench = Bench::new(2, 1, 0);
     while bench.store.log.reserve_chunk(64).is_some() {}
     let slot = bench.pool.alloc().expect("enough slots");
-    let write = ChunkWrite {
-        origin: Origin::Request(Key::from_index(0)),
-        lcn: Lcn::new(0),
-        slot,
-        from: 0,
-        to: CHUNK,
-        class: 0,
-    };
+    let write =
+        ChunkWrite { origin: Origin::Request(0), lcn: Lcn::new(0), slot, from: 0, to: CHUNK, class: 0 };
     let (mut writes, mut refused, mut plan) = (vec![write], Vec::new(), Plan::default());
     let (store, pool) = (&mut bench.store, &mut bench.pool);
     bench.scheme.plan_writes(store, &bench.health, pool, &mut writes, &mut refused, &mut plan);

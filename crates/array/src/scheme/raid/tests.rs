@@ -7,7 +7,6 @@ use crate::health::Health;
 use crate::plan::Plan;
 use crate::scheme::{ChunkWrite, Origin, Scheme};
 use crate::store::Store;
-use block::slab::Key;
 use block::{DevIndex, Geometry, Lcn, Pool, Seq, StripeId};
 use format::record::{InPlace, Zero};
 use format::{
@@ -61,7 +60,7 @@ impl Bench {
                 let to = (offset + length - lcn * chunk).min(chunk) as u32;
                 let slot = self.pool.alloc().expect("enough slots");
                 writes.push(ChunkWrite {
-                    origin: Origin::Request(Key::from_index(request)),
+                    origin: Origin::Request(request),
                     lcn: Lcn::new(lcn),
                     slot,
                     from,

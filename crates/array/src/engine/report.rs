@@ -1,0 +1,34 @@
+//! What rebuild and scrub are called and what they found: for maintenance, its events and its history.
+
+/// What works on all of the array, unit by unit.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum WorkKind {
+    /// Filling replacements.
+    Rebuild,
+    /// Checking everything.
+    Scrub,
+}
+
+/// What maintenance found.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct MaintenanceReport {
+    /// Code words that could not be read or rebuilt.
+    pub lost: u64,
+    /// Code words whose parity did not belong to its data although every checksum matched.
+    pub code_mismatches: u64,
+    /// Chunks written anew while it ran.
+    pub chunks_repaired: u64,
+    /// Metadata blocks that were bad and were written anew.
+    pub metadata_repaired: u64,
+    /// Metadata blocks that are bad still, and members that are useless and could not be spared.
+    pub metadata_left: u64,
+    /// Whether everything was looked at; not so if it was given up, for a rebuild or a stop.
+    pub completed: bool,
+}
+
+impl MaintenanceReport {
+    /// What is wrong and could not be mended.
+    pub fn errors_left(&self) -> u64 {
+        self.lost + self.code_mismatches + self.metadata_left
+    }
+}

@@ -1,0 +1,118 @@
+//! One world from its seed to its end: power on, a session of requests and faults, power off, again and
+//! again.
+
+use crate::check;
+use crate::course::{Mode, Part};
+use crate::machine::{Machine, Outcome};
+use crate::session::{Session, SessionEnd};
+use crate::swarm::Pinned;
+use crate::violation;
+use crate::violation::Violation;
+use crate::world::{Shared, superblock_of};
+use array::{Array, arrange};
+use block::{Random as _, mix};
+
+/// Runs the world of a seed.
+pub fn run(seed: u64, pinned: Pinned, verbose: bool) -> Result<Outcome, Violation> {
+    run_as(seed, pinned, verbose, Mode::Drawn)
+}
+
+/// The same; it may be noted, or parts of it left out.
+pub(crate) fn run_as(seed: u64, pinned: Pinned, verbose: bool, mode: Mode) -> Result<Outcome, Violation> {
+    let mut machine = Machine::new(seed, pinned, verbose, mode)?;
+    let sessions = machine.sessions();
+    for &session in &sessions {
+        machine.course.session = session;
+        machine.enter(Part::Start);
+        let array = machine.power_on()?;
+        machine.say(|| format!("session {session}"));
+        machine.last_cut = machine.swarm.ruin && sessions.last() == Some(&session);
+        machine.session(array)?;
+    }
+    machine.course.session = machine.swarm.sessions;
+    machine.enter(Part::Start);
+    if machine.swarm.ruin {
+        machine.ruin()?;
+    } else {
+        machine.finale()?;
+    }
+    let world = machine.world.look();
+    Ok(Outcome { hash: world.hash(), events: world.events(), ..machine.outcome })
+}
+
+impl Machine {
+    fn session(&mut self, array: Array<Shared>) -> Result<(), Violation> {
+        let whole = self.swarm.faults && self.swarm.crashes && self.suspects.is_empty();
+        self.enter(Part::Cut);
+        let crash = self.swarm.crashes && self.rng.chance(self.swarm.odds.crash, 1000);
+        if whole && self.swarm.blackouts {
+            self.plan_blackout();
+        } else if crash {
+            let events = self.rng.below(self.swarm.requests * 24 + 100);
+            self.plan_cut(events, None);
+        } else if whole {
+            self.plan_blackout();
+        }
+        let blackout = self.world.look().has_blackout();
+        let mut session = Session::new(self, array);
+        let end = session.run()?;
+        if end == SessionEnd::Stopped {
+            self.say(|| "stopped in order".into());
+        }
+        self.enter(Part::Loss);
+        if !blackout {
+            self.power_off();
+            return Ok(());
+        }
+        self.cut_power();
+        self.note_excluded()
+    }
+
+    /// A last start without power cuts: everything is read and checked, then the array stops in order and
+    /// starts clean.
+    pub fn finale(&mut self) -> Result<(), Violation> {
+        self.swarm.rotting = false;
+        let array = loop {
+            if let Some((array, _)) = self.assemble(false)? {
+                break array;
+            }
+        };
+        self.say(|| "last session".into());
+        let mut session = Session::new(self, array);
+        session.read_everything()?;
+        session.rest()?;
+        session.stop()?;
+        drop(session);
+        self.world.change().power_cycle(crate::disk::Tear::LoseAll);
+        self.oracle.crashed();
+        let healthy = self.suspects.is_empty();
+        let Some((array, report)) = self.assemble(false)? else {
+            return Err(violation!("power failed by itself"));
+        };
+        if healthy && (!report.was_clean || report.dropped > 0) {
+            return Err(violation!("after an orderly stop: {report:?}"));
+        }
+        let mut session = Session::new(self, array);
+        session.read_everything()?;
+        session.rest()
+    }
+
+    /// A copy of the durable content starts and must be what the live array is.
+    pub fn compare_with_replay(&mut self, live: &Array<Shared>) -> Result<(), Violation> {
+        let copy = Shared::new(self.world.look().copy());
+        let mut found = Vec::new();
+        for dev in 0..self.member_count() {
+            if copy.look().is_present(dev) {
+                found.extend(superblock_of(copy.look().disk(dev).durable()));
+            }
+        }
+        let arrangement = arrange(&found).map_err(|e| violation!("a copy cannot be arranged: {e}"))?;
+        for dev in 0..self.member_count() {
+            copy.change().set_present(dev, arrangement.places[usize::from(dev)].is_some());
+        }
+        let nonce = mix(self.rng.word());
+        let (replayed, report) = Array::assemble(copy, &arrangement, nonce, self.swarm.options)
+            .map_err(|e| violation!("a copy cannot be assembled: {e}"))?;
+        check::same_state(live.engine_ref(), replayed.engine_ref(), &report)
+    }
+}
