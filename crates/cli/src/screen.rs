@@ -18,7 +18,7 @@ pub fn render(status: &Status) -> String {
     rows.push(("volume", volume(status)));
     rows.extend(space(status).map(|space| ("space", space)));
     rows.extend(commit(status).map(|commit| ("commit", commit)));
-    rows.extend(status.placement.as_ref().map(|placement| ("groups", placement.line())));
+    rows.extend(status.engine.placement.as_ref().map(|placement| ("groups", placement.line())));
     rows.extend(gc(status).map(|gc| ("gc", gc)));
     rows.extend(checkpoint(status).map(|checkpoint| ("checkpoint", checkpoint)));
     rows.extend(memory(status).map(|memory| ("memory", memory)));
@@ -69,13 +69,13 @@ fn meaning(status: &Status) -> String {
     let gone = named(status, &["failed", "absent"]);
     let missing = named(status, &["missing"]);
     let rebuilding = named(status, &["rebuilding"]);
-    let left = status.parity_count.saturating_sub(gone.len() + missing.len() + rebuilding.len());
+    let left = status.shape.parity_count.saturating_sub(gone.len() + missing.len() + rebuilding.len());
     match status.state {
         Condition::Healthy => {
-            let total = status.data_count + status.parity_count + status.log_count;
+            let total = status.shape.data_count + status.shape.parity_count + status.shape.log_count;
             format!(
                 "all {total} devices work; any {} of them may fail without loss of data",
-                status.parity_count
+                status.shape.parity_count
             )
         }
         Condition::Degraded => {
@@ -114,7 +114,7 @@ fn was_were(names: &[&str]) -> &'static str {
 }
 
 fn failed_meaning(status: &Status) -> String {
-    let bears = status.parity_count;
+    let bears = status.shape.parity_count;
     let missing = named(status, &["missing"]);
     let out = named(status, &["failed", "absent", "missing", "rebuilding"]);
     if !missing.is_empty() {
@@ -147,7 +147,7 @@ fn action(status: &Status) -> Option<String> {
     if status.state == Condition::Down {
         return Some(serve_again(status));
     }
-    if let Some(stuck) = status.commit.filter(|commit| commit.stuck_stripes > 0) {
+    if let Some(stuck) = status.engine.commit.filter(|commit| commit.stuck_stripes > 0) {
         return Some(format!(
             "{} stripes hold chunks that are lost; rewrite or discard them",
             stuck.stuck_stripes
@@ -221,23 +221,26 @@ fn clients(status: &Status) -> String {
 }
 
 fn shape(status: &Status) -> String {
-    let logs = match status.log_count {
+    let logs = match status.shape.log_count {
         0 => String::new(),
         1 => " with 1 log device".to_owned(),
         count => format!(" with {count} log devices"),
     };
     let consistency =
-        status.consistency.as_ref().map(|mode| format!(", consistency {mode}")).unwrap_or_default();
-    let units =
-        if status.unit_rows > 0 { format!(", units of {} rows", status.unit_rows) } else { String::new() };
+        status.shape.consistency.as_ref().map(|mode| format!(", consistency {mode}")).unwrap_or_default();
+    let units = if status.shape.unit_rows > 0 {
+        format!(", units of {} rows", status.shape.unit_rows)
+    } else {
+        String::new()
+    };
     format!(
         "{} {}+{}{logs}, code {}{consistency}, {} chunks{units}; made {}",
-        status.scheme,
-        status.data_count,
-        status.parity_count,
-        status.code,
-        show_size(status.chunk_bytes),
-        show_time(status.created_unix_s)
+        status.shape.scheme,
+        status.shape.data_count,
+        status.shape.parity_count,
+        status.shape.code,
+        show_size(status.shape.chunk_bytes),
+        show_time(status.age.created_unix_s)
     )
 }
 
@@ -247,31 +250,31 @@ fn percent(part: u64, whole: u64) -> String {
 }
 
 fn volume(status: &Status) -> String {
-    let reserve = match status.reserve_permille {
+    let reserve = match status.shape.reserve_permille {
         0 => String::new(),
         permille => {
-            let what = if status.unit_rows > 0 { "left for garbage" } else { "kept for new versions" };
+            let what = if status.shape.unit_rows > 0 { "left for garbage" } else { "kept for new versions" };
             format!("; {} of each data device {what}", percent(permille, 1000))
         }
     };
-    format!("{} ({} bytes){reserve}", show_size(status.volume_bytes), status.volume_bytes)
+    format!("{} ({} bytes){reserve}", show_size(status.shape.volume_bytes), status.shape.volume_bytes)
 }
 
 fn space(status: &Status) -> Option<String> {
-    let space = status.space.filter(|space| space.chunks_reserved > 0)?;
+    let space = status.engine.space.filter(|space| space.chunks_reserved > 0)?;
     let log = if space.log_blocks > 0 {
         format!("; log {} full", percent(space.log_blocks_used, space.log_blocks))
     } else {
         String::new()
     };
-    let free = show_size(space.chunks_free * status.chunk_bytes);
+    let free = show_size(space.chunks_free * status.shape.chunk_bytes);
     let share = percent(space.chunks_free, space.chunk_count);
     Some(format!("{free} free on the data devices ({share}), parity and new versions counted in{log}"))
 }
 
 fn commit(status: &Status) -> Option<String> {
-    let commit = status.commit?;
-    if status.log_count == 0 {
+    let commit = status.engine.commit?;
+    if status.shape.log_count == 0 {
         return None;
     }
     let now = match (commit.dirty_stripes, commit.running) {
@@ -287,8 +290,8 @@ fn commit(status: &Status) -> Option<String> {
 }
 
 fn gc(status: &Status) -> Option<String> {
-    let gc = status.gc?;
-    let rows = gc.units * u64::from(status.unit_rows);
+    let gc = status.engine.gc?;
+    let rows = gc.units * u64::from(status.shape.unit_rows);
     Some(format!(
         "{} of the rows of {} units free; since the start {} units collected, {} chunks moved; {} full and {} short stripes written",
         percent(gc.rows_free, rows),
@@ -301,7 +304,7 @@ fn gc(status: &Status) -> Option<String> {
 }
 
 fn checkpoint(status: &Status) -> Option<String> {
-    let place = status.checkpoints?;
+    let place = status.engine.checkpoints?;
     Some(format!(
         "number {} on top of full {}; {} written since the start",
         place.number, place.full_number, place.written
@@ -309,10 +312,10 @@ fn checkpoint(status: &Status) -> Option<String> {
 }
 
 fn memory(status: &Status) -> Option<String> {
-    let memory = status.memory?;
+    let memory = status.engine.memory?;
     let hundredths = memory.bytes_per_chunk_hundredths;
     // What elastic schemes have instead of uncommitted updates.
-    let besides = if status.unit_rows > 0 {
+    let besides = if status.shape.unit_rows > 0 {
         format!("placement {}", show_size(memory.placement_bytes))
     } else {
         format!("uncommitted updates {}", show_size(memory.dynamic_bytes))
@@ -343,7 +346,7 @@ fn activity(status: &Status) -> Option<String> {
 }
 
 fn work(status: &Status) -> String {
-    match &status.work {
+    match &status.engine.work {
         Some(work) => describe_work(work),
         None if status.scrub_cursor > 0 => {
             "a scrub was interrupted; it goes on when the array is served".to_owned()

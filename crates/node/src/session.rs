@@ -255,10 +255,10 @@ impl Session {
 pub fn wait_for_work(client: &mut Client, kind: &str, show: Show<'_>) -> Result<LastWork, Error> {
     loop {
         let status = client.status()?;
-        match status.work {
+        match status.engine.work {
             Some(work) if work.kind == kind => show(&work),
             Some(_) | None => {
-                let last = status.last_work.unwrap_or_default();
+                let last = status.engine.last_work.unwrap_or_default();
                 if !last.completed {
                     return Err(Error::GivenUp { kind: kind.to_owned() });
                 }

@@ -1,21 +1,21 @@
 //! What is known of an array: gathered from a running engine or from superblocks, shown as text or JSON.
 
 mod condition;
+mod engine;
 
 pub use condition::Condition;
+pub use engine::{Checkpoints, Commit, EngineStatus, Gc, LastWork, Memory, Space, Work, memory, work};
 
-use crate::event::work_name;
 use crate::faults::{FailedBecause, Fault};
 use crate::inspect::has_checkpoint;
 use crate::losses::{self, Lost};
 use crate::open::{Found, Spare, member_name, state_name};
 use crate::operate::Operator;
-use crate::placement::{PlacementInfo, placement_info};
 use crate::units::{show_count, show_seconds};
 use crate::volume::Running;
-use array::{ArrayState, Engine, MaintenanceReport, WorkKind};
+use array::{ArrayState, Engine, MaintenanceReport};
 use block::DevIndex;
-use format::{MemberState, ScrubRecord, Superblock};
+use format::{ArrayConfig, MemberState, ScrubRecord, Superblock};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
@@ -95,150 +95,6 @@ pub struct Traffic {
     pub written_bytes: u64,
 }
 
-/// Space of a running array.
-#[derive(Serialize, Deserialize, Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Space {
-    /// Bytes of the volume that hold something, old versions not counted, in chunks on the data devices.
-    pub chunk_count: u64,
-    /// Chunks of all data devices that are free.
-    pub chunks_free: u64,
-    /// Chunks beyond those that a full volume needs: where new versions go.
-    pub chunks_reserved: u64,
-    /// Blocks of the log region, on each log device.
-    pub log_blocks: u64,
-    /// Of those in use.
-    pub log_blocks_used: u64,
-}
-
-/// Parity commit of a running array.
-#[derive(Serialize, Deserialize, Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Commit {
-    /// Stripes whose parity on the data devices is older than their data (the log devices cover the
-    /// difference).
-    pub dirty_stripes: u64,
-    /// Log stripes in use.
-    pub log_stripes: u64,
-    /// Whether a commit is under way.
-    pub running: bool,
-    /// Stripes that cannot be committed because what they need is lost.
-    pub stuck_stripes: u64,
-    /// Commits since assembly.
-    pub commits: u64,
-    /// Stripes committed since assembly.
-    pub stripes_committed: u64,
-}
-
-/// Garbage collection of a running array.
-#[derive(Serialize, Deserialize, Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Gc {
-    /// Units in all.
-    pub units: u64,
-    /// Rows of all units that are free.
-    pub rows_free: u64,
-    /// Units collected since assembly.
-    pub units_collected: u64,
-    /// Chunks that were moved for that.
-    pub chunks_rewritten: u64,
-    /// Chunks read for that.
-    pub chunks_read: u64,
-    /// Stripes written since assembly with as many chunks as fit.
-    pub full_stripes: u64,
-    /// Stripes written since assembly with fewer.
-    pub short_stripes: u64,
-}
-
-/// Checkpoints of a running array.
-#[derive(Serialize, Deserialize, Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Checkpoints {
-    /// Number of the newest.
-    pub number: u64,
-    /// Number of the full one it builds on.
-    pub full_number: u64,
-    /// Written since assembly.
-    pub written: u64,
-}
-
-/// Memory of a running array's maps.
-#[derive(Serialize, Deserialize, Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Memory {
-    /// Maps, checksums and free space, whatever is written.
-    pub fixed_bytes: u64,
-    /// Grows with uncommitted updates.
-    pub dynamic_bytes: u64,
-    /// Fixed bytes per chunk of the data devices, times 100.
-    pub bytes_per_chunk_hundredths: u64,
-    /// What tells chunks of unlike lifetime apart, of a size of its own.
-    #[serde(default)]
-    pub placement_bytes: u64,
-}
-
-/// Rebuild or scrub.
-#[derive(Serialize, Deserialize, Clone, PartialEq, Eq, Debug)]
-pub struct Work {
-    /// `rebuild` or `scrub`.
-    pub kind: String,
-    /// Members being rebuilt.
-    pub devices: Vec<String>,
-    /// Stripes looked at.
-    pub done: u64,
-    /// Stripes to look at in all.
-    pub total: u64,
-    /// Bytes of stripes looked at per second, over all data devices.
-    pub bytes_per_s: u64,
-    /// The same of each data device.
-    #[serde(default)]
-    pub device_bytes_per_s: u64,
-    /// The limit of that; `None` = none.
-    #[serde(default)]
-    pub limit_bytes_per_s: Option<u64>,
-    /// Whether it waits to be told to go on.
-    #[serde(default)]
-    pub paused: bool,
-    /// What a member must have or do before it goes on.
-    #[serde(default)]
-    pub waits_for: Option<String>,
-    /// Seconds left at that rate.
-    pub eta_s: Option<u64>,
-    /// Code words that could not be read or rebuilt.
-    pub lost: u64,
-    /// Stripes whose parity did not match their data.
-    pub mismatches: u64,
-}
-
-/// What the last rebuild or scrub found.
-#[derive(Serialize, Deserialize, Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct LastWork {
-    /// Code words that could not be read or rebuilt.
-    pub lost: u64,
-    /// Stripes whose parity did not match their data although every checksum did.
-    pub mismatches: u64,
-    /// Whether it came to its end.
-    pub completed: bool,
-    /// Chunks written anew meanwhile.
-    #[serde(default)]
-    pub chunks_repaired: u64,
-    /// Metadata blocks written anew.
-    #[serde(default)]
-    pub metadata_repaired: u64,
-    /// What is wrong with the metadata still.
-    #[serde(default)]
-    pub metadata_left: u64,
-}
-
-impl LastWork {
-    /// From the engine's words.
-    pub fn of_report(found: &MaintenanceReport) -> Self {
-        Self {
-            lost: found.lost,
-            mismatches: found.code_mismatches,
-            completed: found.completed,
-            chunks_repaired: found.chunks_repaired,
-            metadata_repaired: found.metadata_repaired,
-            metadata_left: found.metadata_left,
-        }
-    }
-}
-
 /// The last scrub, as the superblocks remember it.
 #[derive(Serialize, Deserialize, Clone, Copy, PartialEq, Eq, Debug)]
 pub struct LastScrub {
@@ -310,19 +166,9 @@ pub struct Activity {
     pub lost: u64,
 }
 
-/// An array at one moment. The keys are stable.
-#[derive(Serialize, Deserialize, Clone, PartialEq, Debug)]
-pub struct Status {
-    /// UUID.
-    pub uuid: String,
-    /// Name, may be empty.
-    pub name: String,
-    /// What it can do.
-    pub state: Condition,
-    /// Where this comes from.
-    pub source: Source,
-    /// Whether it was last stopped in order; `None` while it runs.
-    pub clean: Option<bool>,
+/// How an array is laid out.
+#[derive(Serialize, Deserialize, Clone, PartialEq, Eq, Debug)]
+pub struct Shape {
     /// Scheme.
     pub scheme: String,
     /// Code.
@@ -344,10 +190,36 @@ pub struct Status {
     /// Rows of a unit of garbage collection; 0 unless the scheme is elastic.
     #[serde(default)]
     pub unit_rows: u32,
+}
+
+/// How old an array is.
+#[derive(Serialize, Deserialize, Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Age {
     /// Creation, seconds since 1970.
     pub created_unix_s: u64,
     /// Assemblies so far.
     pub epoch: u64,
+}
+
+/// An array at one moment. The keys are stable.
+#[derive(Serialize, Deserialize, Clone, PartialEq, Debug)]
+pub struct Status {
+    /// UUID.
+    pub uuid: String,
+    /// Name, may be empty.
+    pub name: String,
+    /// What it can do.
+    pub state: Condition,
+    /// Where this comes from.
+    pub source: Source,
+    /// Whether it was last stopped in order; `None` while it runs.
+    pub clean: Option<bool>,
+    /// How it is laid out.
+    #[serde(flatten)]
+    pub shape: Shape,
+    /// How old it is.
+    #[serde(flatten)]
+    pub age: Age,
     /// Where clients find it.
     pub uris: Vec<String>,
     /// Members and spares.
@@ -362,23 +234,9 @@ pub struct Status {
     /// Clients connected to the volume; `None` while it is not served.
     #[serde(default)]
     pub clients: Option<usize>,
-    /// Running arrays only, from here on.
-    pub space: Option<Space>,
-    /// Parity commit.
-    pub commit: Option<Commit>,
-    /// What an elastic scheme runs with.
-    #[serde(default)]
-    pub placement: Option<PlacementInfo>,
-    /// Garbage collection, of elastic schemes.
-    pub gc: Option<Gc>,
-    /// Checkpoints.
-    pub checkpoints: Option<Checkpoints>,
-    /// Memory.
-    pub memory: Option<Memory>,
-    /// Rebuild or scrub under way.
-    pub work: Option<Work>,
-    /// What the last rebuild or scrub since assembly found.
-    pub last_work: Option<LastWork>,
+    /// What the engine says of itself while it runs.
+    #[serde(flatten)]
+    pub engine: EngineStatus,
     /// The last scrub; `None` if there never was one. Also of arrays that do not run.
     #[serde(default)]
     pub last_scrub: Option<LastScrub>,
@@ -396,17 +254,10 @@ pub struct Status {
     pub lost_state: Option<String>,
 }
 
-/// Everything that does not depend on whether the array runs.
-fn outline(superblock: &Superblock, state: Condition, source: Source) -> Status {
-    let config = &superblock.config;
+fn shape(config: &ArrayConfig) -> Shape {
     let geometry = config.geometry;
     let spare_chunks = u64::from(config.chunks_per_device).saturating_sub(config.stripe_count);
-    Status {
-        uuid: superblock.array.to_string(),
-        name: superblock.name.clone(),
-        state,
-        source,
-        clean: None,
+    Shape {
         scheme: config.scheme.to_string(),
         code: config.code.to_string(),
         consistency: config.scheme.is_in_place().then(|| config.consistency.to_string()),
@@ -417,22 +268,27 @@ fn outline(superblock: &Superblock, state: Condition, source: Source) -> Status 
         volume_bytes: config.volume_bytes(),
         reserve_permille: spare_chunks * 1000 / u64::from(config.chunks_per_device).max(1),
         unit_rows: config.unit_rows,
-        created_unix_s: superblock.created_unix_s,
-        epoch: superblock.epoch.get(),
+    }
+}
+
+/// Everything that does not depend on whether the array runs.
+fn outline(superblock: &Superblock, state: Condition, source: Source) -> Status {
+    let config = &superblock.config;
+    Status {
+        uuid: superblock.array.to_string(),
+        name: superblock.name.clone(),
+        state,
+        source,
+        clean: None,
+        shape: shape(config),
+        age: Age { created_unix_s: superblock.created_unix_s, epoch: superblock.epoch.get() },
         uris: Vec::new(),
         devices: Vec::new(),
         stale: Vec::new(),
         ignored: Vec::new(),
         notes: Vec::new(),
         clients: None,
-        space: None,
-        commit: None,
-        placement: None,
-        gc: None,
-        checkpoints: None,
-        memory: None,
-        work: None,
-        last_work: None,
+        engine: EngineStatus::default(),
         last_scrub: LastScrub::of_record(&superblock.scrub),
         troubled: Vec::new(),
         activity: None,
@@ -569,18 +425,8 @@ pub fn of_running(served: &Running, operator: &Operator, stale: &[PathBuf]) -> S
     }
     push_spares(&mut status, &operator.spares());
     status.stale = stale.to_vec();
-    status.space = Some(space(engine));
-    status.commit = Some(commit(engine));
-    status.placement = placement_info(&engine.options().scheme, &engine.store().config);
-    status.gc = gc(engine);
-    let place = engine.checkpoint_place();
+    status.engine = EngineStatus::of(engine, served.now_ns());
     let stats = engine.stats();
-    status.checkpoints =
-        Some(Checkpoints { number: place.number, full_number: place.base, written: stats.checkpoints });
-    status.memory = Some(memory(engine));
-    status.work = work(engine, served.now_ns());
-    let last = engine.last_report();
-    status.last_work = Some(LastWork::of_report(&last));
     status.activity = Some(Activity {
         seconds: served.now_ns() / 1_000_000_000,
         requests: stats.requests,
@@ -593,16 +439,6 @@ pub fn of_running(served: &Running, operator: &Operator, stale: &[PathBuf]) -> S
     status
 }
 
-/// What work that needs a member waits for.
-fn held_up(engine: &Engine, dev: DevIndex) -> Option<String> {
-    let (trouble, name) = (engine.member_trouble(dev), member_name(engine.store().main_count(), dev));
-    match (trouble.lacks_room_since_ns, trouble.not_answering) {
-        (Some(_), _) => Some(format!("room where {name} lies")),
-        (None, true) => Some(format!("an answer of {name}")),
-        (None, false) => None,
-    }
-}
-
 /// Puts into a member's status what holds it up, and what its device did not do.
 fn describe_trouble(engine: &Engine, dev: DevIndex, now_ns: u64, device: &mut DeviceStatus) {
     let trouble = engine.member_trouble(dev);
@@ -611,94 +447,4 @@ fn describe_trouble(engine: &Engine, dev: DevIndex, now_ns: u64, device: &mut De
     device.oldest_request_ms = Some(trouble.oldest_ns.unwrap_or(0) / 1_000_000);
     device.lacks_room = trouble.lacks_room_since_ns.is_some();
     device.not_answering = trouble.not_answering;
-}
-
-fn space(engine: &Engine) -> Space {
-    let store = engine.store();
-    let n = store.main_count() as u64;
-    let chunks = u64::from(store.config.chunks_per_device);
-    Space {
-        chunk_count: chunks * n,
-        chunks_free: store.spaces.iter().map(|space| u64::from(space.free_count())).sum(),
-        chunks_reserved: chunks.saturating_sub(store.config.stripe_count) * n,
-        log_blocks: u64::from(store.log.block_count()),
-        log_blocks_used: store.log.used(),
-    }
-}
-
-fn commit(engine: &Engine) -> Commit {
-    let pressure = engine.scheme().pressure(engine.store());
-    let stats = engine.stats();
-    Commit {
-        dirty_stripes: pressure.dirty_stripes,
-        log_stripes: pressure.log_stripes,
-        running: engine.is_committing(),
-        stuck_stripes: engine.stuck_stripes().len() as u64,
-        commits: stats.commits,
-        stripes_committed: stats.stripes_committed,
-    }
-}
-
-fn gc(engine: &Engine) -> Option<Gc> {
-    let store = engine.store();
-    let unit_rows = store.config.unit_rows;
-    let units = store.config.chunks_per_device.checked_div(unit_rows)?;
-    let unused = store.config.chunks_per_device % unit_rows;
-    let free = store.spaces.first().map_or(0, |space| space.free_count());
-    let (gc, stats) = (engine.scheme().gc_stats(), engine.stats());
-    Some(Gc {
-        units: units.into(),
-        rows_free: free.saturating_sub(unused).into(),
-        units_collected: gc.units_collected,
-        chunks_rewritten: gc.chunks_rewritten,
-        chunks_read: gc.chunks_read,
-        full_stripes: stats.full_stripes,
-        short_stripes: stats.short_stripes,
-    })
-}
-
-/// Memory of the maps.
-pub fn memory(engine: &Engine) -> Memory {
-    let store = engine.store();
-    let scheme = engine.scheme().memory();
-    let spaces: u64 = store.spaces.iter().map(|space| space.memory_bytes()).sum();
-    let fixed_bytes = store.table.memory_bytes() + spaces + scheme.fixed_bytes;
-    let chunks = u64::from(store.config.chunks_per_device) * store.main_count() as u64;
-    Memory {
-        fixed_bytes,
-        dynamic_bytes: scheme.dynamic_bytes,
-        bytes_per_chunk_hundredths: fixed_bytes * 100 / chunks.max(1),
-        placement_bytes: scheme.placement_bytes,
-    }
-}
-
-/// Rebuild or scrub under way, with its rate.
-pub fn work(engine: &Engine, now_ns: u64) -> Option<Work> {
-    let (kind, progress, report) = engine.maintenance()?;
-    let config = &engine.store().config;
-    let stripe_bytes = config.geometry.chunk_bytes() as u64 * config.geometry.device_count() as u64;
-    let elapsed_ns = u128::from(now_ns.saturating_sub(progress.started_ns).max(1));
-    let per_s =
-        |count: u64| u64::try_from(u128::from(count) * 1_000_000_000 / elapsed_ns).unwrap_or(u64::MAX);
-    let stripes_per_s = per_s(progress.done);
-    let left = progress.total.saturating_sub(progress.done);
-    let members = (0u16..).zip(engine.health().members());
-    let rebuilding = members.filter(|(_, member)| member.state == MemberState::Rebuilding);
-    let names = rebuilding.map(|(index, _)| member_name(engine.store().main_count(), DevIndex::new(index)));
-    Some(Work {
-        kind: work_name(kind).to_owned(),
-        devices: if kind == WorkKind::Rebuild { names.collect() } else { Vec::new() },
-        done: progress.done.min(progress.total),
-        total: progress.total,
-        bytes_per_s: per_s(progress.done.saturating_mul(stripe_bytes)),
-        device_bytes_per_s: per_s(progress.done.saturating_mul(config.geometry.chunk_bytes() as u64)),
-        limit_bytes_per_s: engine.rebuild_rate(),
-        paused: engine.is_scrub_paused(),
-        waits_for: (0u16..)
-            .zip(engine.health().members())
-            .find_map(|(index, _)| held_up(engine, DevIndex::new(index))),
-        eta_s: (stripes_per_s > 0).then(|| left / stripes_per_s),
-        lost: report.lost,
-        mismatches: report.code_mismatches,
-    })
 }

@@ -209,7 +209,7 @@ pub fn rate(arguments: &RateArguments) -> Result<Exit, Failure> {
 pub fn wait(arguments: &WaitArguments) -> Result<Exit, Failure> {
     let mut client = server_that_runs(&arguments.paths)?;
     let mut waited = 0;
-    while let Some(work) = client.status()?.work {
+    while let Some(work) = client.status()?.engine.work {
         let mut progress = Progress::start();
         let found = wait_for_work(&mut client, &work.kind, &mut |work| progress.show(work));
         progress.finish();
@@ -241,7 +241,8 @@ pub fn checkpoint(arguments: &CheckpointArguments) -> Result<Exit, Failure> {
     let kind = if arguments.full { CheckpointKind::Full } else { CheckpointKind::Incremental };
     let mut session = Session::open(&arguments.paths, Force::Never, Incomplete::Refuse, None, |_| Ok(()))?;
     let outcome = session.checkpoint(kind);
-    let number = session.status().ok().and_then(|status| status.checkpoints).map_or(0, |place| place.number);
+    let number =
+        session.status().ok().and_then(|status| status.engine.checkpoints).map_or(0, |place| place.number);
     finish(session, outcome, arguments.json, &format!("checkpoint {number} is written"))
 }
 

@@ -46,12 +46,8 @@ pub struct Arguments {
     /// socket of its own.
     #[arg(long, value_parser = parse_address, value_name = "ADDRESS", required_unless_present = "run")]
     nbd: Vec<Address>,
-    /// Parity commit after this many writes (it also runs when the array is idle or space runs low).
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
-    commit_every: Option<u64>,
-    /// Parity commit after this long without a request, or `off`.
-    #[arg(long, value_parser = parse_duration_or_off, default_value = "1s", value_name = "TIME")]
-    commit_idle: MaybeDuration,
+    #[command(flatten)]
+    commits: CommitChoices,
     /// When a completed write is durable: at the next flush, like a disk with a volatile cache, or always
     /// at once.
     #[arg(long, value_enum, default_value = "flush")]
@@ -102,6 +98,17 @@ pub struct Arguments {
     run: Option<String>,
 }
 
+/// When parity commit runs.
+#[derive(Args, Clone, Debug)]
+struct CommitChoices {
+    /// Parity commit after this many writes (it also runs when the array is idle or space runs low).
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    commit_every: Option<u64>,
+    /// Parity commit after this long without a request, or `off`.
+    #[arg(long, value_parser = parse_duration_or_off, default_value = "1s", value_name = "TIME")]
+    commit_idle: MaybeDuration,
+}
+
 /// clap takes an `Option` for an option that may be absent; these are present and may be `off`.
 type MaybeDuration = std::option::Option<Duration>;
 type MaybeRate = std::option::Option<u64>;
@@ -147,7 +154,7 @@ pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     let scheme = locked.superblock().config.scheme;
     arguments.cache.check(scheme)?;
     arguments.elastic.check(scheme)?;
-    check_commits(arguments.commit_every.map(|writes| format!("--commit-every {writes}")), scheme)?;
+    check_commits(arguments.commits.commit_every.map(|writes| format!("--commit-every {writes}")), scheme)?;
     let options = engine_options(arguments);
     let need = arguments.memory.check(&locked.superblock().config, &options)?;
     let endpoints = Endpoints::open(&locked, &arguments.nbd)?;
@@ -181,11 +188,11 @@ fn warn_of_memory(need: &MemoryNeed) {
 
 fn engine_options(arguments: &Arguments) -> EngineOptions {
     let nanoseconds = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
-    let idle_ns = arguments.commit_idle.map(nanoseconds);
+    let idle_ns = arguments.commits.commit_idle.map(nanoseconds);
     let options = arguments.batches.apply(EngineOptions::default());
     let options = arguments.elastic.apply(options, SchemeOptions::default().seed);
     arguments.cache.apply(EngineOptions {
-        commit: CommitPolicy { every_requests: arguments.commit_every, idle_ns },
+        commit: CommitPolicy { every_requests: arguments.commits.commit_every, idle_ns },
         sync: match arguments.sync {
             Sync::Always => SyncPolicy::Always,
             Sync::Flush => SyncPolicy::OnFlush,

@@ -22,7 +22,7 @@ pub fn meaning(status: &Status) -> String {
             checksum: errors.checksum,
             healed: errors.healed,
         };
-        let since = since(errors.since_unix_s, status.created_unix_s);
+        let since = since(errors.since_unix_s, status.age.created_unix_s);
         text.push_str(&format!("; {} {since}", describe_errors(&device.name, counted)));
     }
     text

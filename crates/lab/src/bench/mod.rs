@@ -51,15 +51,8 @@ pub struct Arguments {
     /// Requests in flight.
     #[arg(long, default_value = "32", value_parser = clap::value_parser!(u32).range(1..=1024))]
     queue_depth: u32,
-    /// Time for each workload and scheme.
-    #[arg(long, default_value = "2", value_parser = parse_seconds, conflicts_with = "requests")]
-    seconds: f64,
-    /// Requests for each workload and scheme, instead of a time.
-    #[arg(long, value_parser = clap::value_parser!(u64).range(1..))]
-    requests: Option<u64>,
-    /// Slices that the time is cut into.
-    #[arg(long, default_value = "5", value_parser = clap::value_parser!(u32).range(1..=1000))]
-    rounds: u32,
+    #[command(flatten)]
+    length: Length,
     /// Bytes of the volume.
     #[arg(long, value_parser = parse_size, default_value = "512MiB", value_name = "SIZE")]
     volume_size: u64,
@@ -87,6 +80,20 @@ pub struct Arguments {
     /// Print JSON.
     #[arg(long)]
     json: bool,
+}
+
+/// How long each workload runs.
+#[derive(Args, Clone, Debug)]
+struct Length {
+    /// Time for each workload and scheme.
+    #[arg(long, default_value = "2", value_parser = parse_seconds, conflicts_with = "requests")]
+    seconds: f64,
+    /// Requests for each workload and scheme, instead of a time.
+    #[arg(long, value_parser = clap::value_parser!(u64).range(1..))]
+    requests: Option<u64>,
+    /// Slices that the time is cut into.
+    #[arg(long, default_value = "5", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    rounds: u32,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
@@ -154,11 +161,11 @@ impl Arguments {
     }
 
     fn budget(&self) -> Budget {
-        let rounds = u64::from(self.rounds);
-        match self.requests {
+        let rounds = u64::from(self.length.rounds);
+        match self.length.requests {
             Some(requests) => Budget { rounds, ns: u64::MAX, requests: requests.div_ceil(rounds) },
             // At most 3600 seconds, so the product fits.
-            None => Budget { rounds, ns: (self.seconds * 1e9) as u64 / rounds, requests: u64::MAX },
+            None => Budget { rounds, ns: (self.length.seconds * 1e9) as u64 / rounds, requests: u64::MAX },
         }
     }
 

@@ -19,6 +19,7 @@ use node::placement::placement_info;
 use node::status::{self, Memory};
 use rustix::time::{ClockId, clock_gettime};
 use serde_json::{Value, json};
+use std::ops::Range;
 use std::time::Instant;
 
 /// Longer latencies count as this: an hour.
@@ -499,18 +500,9 @@ impl Rig {
         self.array.engine().set_now(now);
         while open || self.idle.len() < depth {
             while open && let Some(place) = self.idle.pop() {
-                let slots = &self.slots[place * stride..place * stride + width];
                 self.started_ns[place] = now;
                 let offset = next(&mut self.random);
-                match access {
-                    Access::Write => {
-                        if self.writes_zeros {
-                            slots.iter().for_each(|&slot| self.array.engine().pool().bytes_mut(slot).fill(0));
-                        }
-                        self.array.engine().write(place as u64, offset, length, slots, Durability::Volatile);
-                    }
-                    Access::Read => self.array.engine().read(place as u64, offset, length, slots),
-                }
+                self.send(access, place, (offset, length), place * stride..place * stride + width);
                 issued += 1;
                 open = issued < limit;
             }
@@ -540,6 +532,26 @@ impl Rig {
         }
         slice.ns = self.now_ns() - start;
         slice.cpu_ns = cpu_ns() - cpu_start;
+        self.account(&mut slice, (gc, stats), written);
+        Ok(slice)
+    }
+
+    /// Hands a request to the engine.
+    fn send(&mut self, access: Access, place: usize, (offset, length): (u64, u64), slots: Range<usize>) {
+        let (tag, slots) = (place as u64, &self.slots[slots]);
+        match access {
+            Access::Write => {
+                if self.writes_zeros {
+                    slots.iter().for_each(|&slot| self.array.engine().pool().bytes_mut(slot).fill(0));
+                }
+                self.array.engine().write(tag, offset, length, slots, Durability::Volatile);
+            }
+            Access::Read => self.array.engine().read(tag, offset, length, slots),
+        }
+    }
+
+    /// Puts into a slice what was counted and written in it.
+    fn account(&self, slice: &mut Slice, (gc, stats): (GcStats, EngineStats), written: Written) {
         let (gc_after, stats_after) = self.counted();
         slice.gc = gc_since(gc_after, gc);
         slice.full_stripes = stats_after.full_stripes - stats.full_stripes;
@@ -549,7 +561,6 @@ impl Rig {
         slice.ssd_bytes = written_after.ssd - written.ssd;
         slice.metadata_bytes = written_after.metadata - written.metadata;
         slice.log_bytes = written_after.log - written.log;
-        Ok(slice)
     }
 
     /// Bytes that devices were given so far.

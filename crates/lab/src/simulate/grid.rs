@@ -47,9 +47,9 @@ pub struct Cell {
 
 /// The axes of the arguments: those swept, and the schemes compared.
 pub fn axes(arguments: &Arguments) -> Vec<Axis> {
-    let mut axes = arguments.sweep.clone();
-    if !arguments.compare.is_empty() {
-        let values = arguments.compare.iter().map(ToString::to_string).collect();
+    let mut axes = arguments.cells.sweep.clone();
+    if !arguments.cells.compare.is_empty() {
+        let values = arguments.cells.compare.iter().map(ToString::to_string).collect();
         axes.push(Axis { option: "scheme".to_owned(), values });
     }
     axes

@@ -46,44 +46,16 @@ pub struct Arguments {
     /// Bytes of a chunk, to which requests are rounded; a multiple of the SSD's page.
     #[arg(long, value_parser = parse_size, default_value = "4KiB", value_name = "SIZE")]
     chunk_size: u64,
-    /// Preset of the SSDs; `flash presets` lists them.
-    #[arg(long, default_value = "eplog-disksim", value_name = "PRESET")]
-    ssd: String,
-    /// Bytes that each SSD shows its host, instead of the preset's; the spare factor stays.
-    #[arg(long, value_parser = parse_size, value_name = "SIZE")]
-    ssd_size: Option<u64>,
-    /// Victim of the SSDs' own GC: greedy, cost-benefit, fifo or d-choices:D.
-    #[arg(long, value_parser = parse_gc, value_name = "POLICY")]
-    ssd_gc: Option<GcPolicy>,
+    #[command(flatten)]
+    ssds: SsdChoices,
     /// Preset of the log devices.
     #[arg(long, default_value = "seagate-st1000dm003", value_name = "PRESET")]
     log_device: String,
     /// Leave service times away: the SSDs and log devices complete everything at once and only count.
     #[arg(long)]
     untimed: bool,
-    /// Which streams the SSDs keep apart.
-    #[arg(long, value_enum, value_name = "WHICH")]
-    streams: Option<Streams>,
-    /// Streams that an SSD has.
-    #[arg(long, value_name = "N")]
-    stream_limit: Option<u8>,
-    /// Classes into which an SSD sorts parity by how long it lives (with --streams class or all).
-    #[arg(long, value_name = "N")]
-    parity_classes: Option<u8>,
-    /// Write parity in SLC mode: the most of the over-provisioned space that may go into it, 0 to 1, or
-    /// dynamic, or dynamic:SLACK.
-    #[arg(long, value_parser = parse_cap, value_name = "CAP")]
-    slc_cap: Option<SlcCap>,
-    /// Wear of a page in MLC mode in relation to one in SLC mode.
-    #[arg(long, default_value_t = 2.5, value_name = "R")]
-    stress_ratio: f64,
-    /// Write every page of the SSDs once before the array is made, so that they are as full as a simulator
-    /// of the papers.
-    #[arg(long)]
-    prefill: bool,
-    /// Share of the SSD's pages, from the first, that --prefill writes.
-    #[arg(long, default_value_t = 1.0, requires = "prefill", value_name = "SHARE")]
-    utilization: f64,
+    #[command(flatten)]
+    streaming: StreamChoices,
     /// Write the whole footprint of the trace through the array first, in full stripes, so that every write
     /// of the trace is an update.
     #[arg(long)]
@@ -108,6 +80,18 @@ pub struct Arguments {
     /// Recount the SSDs' pages and erases at the end: laws of conservation.
     #[arg(long)]
     check: bool,
+    #[command(flatten)]
+    cells: Cells,
+    #[command(flatten)]
+    plot: PlotOptions,
+    /// Print JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Several runs side by side.
+#[derive(Args, Clone, Debug)]
+struct Cells {
     /// Run these schemes side by side, such as raid,parity-log,eplog.
     #[arg(long, value_delimiter = ',', value_name = "SCHEMES")]
     compare: Vec<SchemeKind>,
@@ -128,18 +112,55 @@ pub struct Arguments {
     /// Cells that run side by side [all processors].
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=1024), value_name = "N")]
     jobs: Option<u32>,
-    #[command(flatten)]
-    plot: PlotOptions,
-    /// Print JSON.
+}
+
+/// What the SSDs keep apart.
+#[derive(Args, Clone, Debug)]
+struct StreamChoices {
+    /// Which streams the SSDs keep apart.
+    #[arg(long, value_enum, value_name = "WHICH")]
+    streams: Option<Streams>,
+    /// Streams that an SSD has.
+    #[arg(long, value_name = "N")]
+    stream_limit: Option<u8>,
+    /// Classes into which an SSD sorts parity by how long it lives (with --streams class or all).
+    #[arg(long, value_name = "N")]
+    parity_classes: Option<u8>,
+    /// Write parity in SLC mode: the most of the over-provisioned space that may go into it, 0 to 1, or
+    /// dynamic, or dynamic:SLACK.
+    #[arg(long, value_parser = parse_cap, value_name = "CAP")]
+    slc_cap: Option<SlcCap>,
+    /// Wear of a page in MLC mode in relation to one in SLC mode.
+    #[arg(long, default_value_t = 2.5, value_name = "R")]
+    stress_ratio: f64,
+}
+
+/// Which SSDs, and how full they are.
+#[derive(Args, Clone, Debug)]
+struct SsdChoices {
+    /// Preset of the SSDs; `flash presets` lists them.
+    #[arg(long, default_value = "eplog-disksim", value_name = "PRESET")]
+    ssd: String,
+    /// Bytes that each SSD shows its host, instead of the preset's; the spare factor stays.
+    #[arg(long, value_parser = parse_size, value_name = "SIZE")]
+    ssd_size: Option<u64>,
+    /// Victim of the SSDs' own GC: greedy, cost-benefit, fifo or d-choices:D.
+    #[arg(long, value_parser = parse_gc, value_name = "POLICY")]
+    ssd_gc: Option<GcPolicy>,
+    /// Write every page of the SSDs once before the array is made, so that they are as full as a simulator
+    /// of the papers.
     #[arg(long)]
-    json: bool,
+    prefill: bool,
+    /// Share of the SSD's pages, from the first, that --prefill writes.
+    #[arg(long, default_value_t = 1.0, requires = "prefill", value_name = "SHARE")]
+    utilization: f64,
 }
 
 /// Runs `simulate`.
 pub fn run(arguments: &mut Arguments) -> Result<Exit, Failure> {
     arguments.name_traces();
-    let alone = arguments.compare.is_empty() && arguments.sweep.is_empty();
-    if alone && arguments.out.is_none() && !arguments.plot.wanted() {
+    let alone = arguments.cells.compare.is_empty() && arguments.cells.sweep.is_empty();
+    if alone && arguments.cells.out.is_none() && !arguments.plot.wanted() {
         arguments.array.check()?;
         let loaded = arguments.trace.load(arguments.chunk_size)?;
         let outcome = rig::simulate(arguments, &loaded, rig::Shown::Progress)?;
@@ -166,7 +187,7 @@ impl Arguments {
 
     /// Whether anything depends on the seed: half of GLRU's tests, and victims drawn by lot.
     fn has_chance(&self) -> bool {
-        let drawn = matches!(self.ssd_gc, Some(GcPolicy::DChoices(_)));
+        let drawn = matches!(self.ssds.ssd_gc, Some(GcPolicy::DChoices(_)));
         let was = self.array.scheme.is_elastic()
             && self.array.elastic.used_placement(self.array.scheme) == PlacementKind::Was;
         drawn || (was && self.array.elastic.hotness != Some(HotnessKind::Hca))
@@ -218,32 +239,32 @@ impl Arguments {
     /// The SSDs.
     fn ssd_config(&self) -> Result<DeviceConfig, Failure> {
         let choices = Choices {
-            logical_size: self.ssd_size,
-            gc: self.ssd_gc,
-            streams: self.streams,
-            stream_limit: self.stream_limit,
-            parity_classes: self.parity_classes,
-            slc_cap: self.slc_cap,
-            stress_ratio: self.stress_ratio,
+            logical_size: self.ssds.ssd_size,
+            gc: self.ssds.ssd_gc,
+            streams: self.streaming.streams,
+            stream_limit: self.streaming.stream_limit,
+            parity_classes: self.streaming.parity_classes,
+            slc_cap: self.streaming.slc_cap,
+            stress_ratio: self.streaming.stress_ratio,
         };
-        let config = match preset("--ssd", &self.ssd)? {
+        let config = match preset("--ssd", &self.ssds.ssd)? {
             DeviceConfig::Ssd(_) => {
-                let config = DeviceOptions::chosen(&self.ssd, &choices)
+                let config = DeviceOptions::chosen(&self.ssds.ssd, &choices)
                     .config(self.seed)
-                    .map_err(|failure| Failure::new(format!("--ssd {}: {failure}", self.ssd)))?;
+                    .map_err(|failure| Failure::new(format!("--ssd {}: {failure}", self.ssds.ssd)))?;
                 let timing = config.timing.filter(|_| !self.untimed);
                 DeviceConfig::Ssd(Box::new(SsdConfig { timing, ..config }))
             }
             known @ (DeviceConfig::Hdd(_) | DeviceConfig::BlackBox(_)) => {
-                let inside = self.ssd_size.is_some()
-                    || self.ssd_gc.is_some()
-                    || self.streams.is_some()
-                    || self.slc_cap.is_some()
-                    || self.prefill;
+                let inside = self.ssds.ssd_size.is_some()
+                    || self.ssds.ssd_gc.is_some()
+                    || self.streaming.streams.is_some()
+                    || self.streaming.slc_cap.is_some()
+                    || self.ssds.prefill;
                 if inside || self.untimed {
                     return Err(Failure::new(format!(
                         "--ssd {}: of this drive only bandwidths are known; leave options of its flash out, or take another",
-                        self.ssd
+                        self.ssds.ssd
                     )));
                 }
                 known
@@ -257,7 +278,7 @@ impl Arguments {
         if !self.chunk_size.is_multiple_of(u64::from(page_bytes)) {
             return Err(Failure::new(format!(
                 "--chunk-size: found {} bytes, expected a multiple of the {page_bytes} bytes of a page of {}",
-                self.chunk_size, self.ssd
+                self.chunk_size, self.ssds.ssd
             )));
         }
         Ok(config)

@@ -87,7 +87,7 @@ pub fn simulate(arguments: &Arguments, loaded: &Loaded, shown: Shown) -> Result<
         chunk_bytes: arguments.chunk_size,
         page_bytes: u64::from(ssd.page_bytes()),
         main_count: config.geometry.device_count(),
-        stress_ratio: arguments.stress_ratio,
+        stress_ratio: arguments.streaming.stress_ratio,
         fill,
         run,
         memory: status::memory(target.array().engine_ref()),
@@ -104,8 +104,11 @@ fn progress(shown: Shown, what: &'static str, total: u64) -> Progress {
 
 /// An SSD as the array finds it, and when.
 fn prefilled(arguments: &Arguments) -> Result<(Device, u64), Failure> {
-    if !(0.0..=1.0).contains(&arguments.utilization) {
-        return Err(Failure::new(format!("--utilization: found {}, expected 0 to 1", arguments.utilization)));
+    if !(0.0..=1.0).contains(&arguments.ssds.utilization) {
+        return Err(Failure::new(format!(
+            "--utilization: found {}, expected 0 to 1",
+            arguments.ssds.utilization
+        )));
     }
     let config = arguments.ssd_config()?;
     if let DeviceConfig::Ssd(config) = &config {
@@ -117,11 +120,11 @@ fn prefilled(arguments: &Arguments) -> Result<(Device, u64), Failure> {
         )?;
     }
     let mut device = Device::new(config)?;
-    if !arguments.prefill {
+    if !arguments.ssds.prefill {
         return Ok((device, 0));
     }
     // Not negative, and at most the pages.
-    let pages = (device.pages() as f64 * arguments.utilization) as u64;
+    let pages = (device.pages() as f64 * arguments.ssds.utilization) as u64;
     let mut now_ns = 0;
     for page in (0..pages).step_by(PREFILL_PAGES as usize) {
         now_ns = device.write(page, PREFILL_PAGES.min(pages - page), Tag::Data(0), now_ns)?;
@@ -242,10 +245,10 @@ fn describe(arguments: &Arguments, loaded: &Loaded, target: &SimulatedTarget, ss
             "unit_rows": config.unit_rows,
             "volume_bytes": target.volume_bytes(),
         },
-        "ssd": { "preset": arguments.ssd, "config": ssd_json },
+        "ssd": { "preset": arguments.ssds.ssd, "config": ssd_json },
         "log_device": (arguments.array.log_count() > 0).then_some(&arguments.log_device),
-        "prefill": arguments.prefill.then_some(arguments.utilization),
-        "stress_ratio": arguments.stress_ratio,
+        "prefill": arguments.ssds.prefill.then_some(arguments.ssds.utilization),
+        "stress_ratio": arguments.streaming.stress_ratio,
         "fill": arguments.fill,
         "queue_depth": arguments.depth(),
         "timed_speed": arguments.timed.then_some(arguments.speed),

@@ -270,7 +270,7 @@ fn option(arguments: &Arguments, name: &str) -> String {
         }
         "geometry" => arguments.array.geometry.to_string(),
         "scheme" => arguments.array.scheme.to_string(),
-        "ssd" => arguments.ssd.clone(),
+        "ssd" => arguments.ssds.ssd.clone(),
         _ => arguments.seed.to_string(),
     }
 }

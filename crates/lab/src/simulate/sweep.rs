@@ -2,12 +2,12 @@
 //!
 //! A cell is known by a hash of everything that it depends on: the build of the program, options, trace.
 
-use super::Arguments;
 use super::figures::{Figures, NAMES, Row, number};
 use super::grid::{Axis, Cell, axes, cells};
 use super::picture::Picture;
 use super::rig::{Shown, simulate};
 use super::store::Store;
+use super::{Arguments, SsdChoices, StreamChoices};
 use crate::Exit;
 use crate::drive::load::Loaded;
 use crate::failure::Failure;
@@ -33,7 +33,7 @@ pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     let line: Vec<OsString> = std::env::args_os().skip(2).collect();
     let mut cells = cells(&axes, &line)?;
     check(arguments, &cells)?;
-    if let Some(shard) = arguments.shard {
+    if let Some(shard) = arguments.cells.shard {
         let mut index = 0;
         cells.retain(|_| {
             index += 1;
@@ -46,8 +46,8 @@ pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
         let key = key(&cell.arguments, &*traces.of(&cell.arguments)?);
         keyed.push((key, cell));
     }
-    let store = match &arguments.out {
-        Some(folder) => Some(Store::open(folder, &axes, arguments.shard)?),
+    let store = match &arguments.cells.out {
+        Some(folder) => Some(Store::open(folder, &axes, arguments.cells.shard)?),
         None => None,
     };
     let board = Board { store: store.map(Mutex::new), bar: bar(keyed.len() as u64) };
@@ -56,7 +56,7 @@ pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     let (keys, cells): (Vec<String>, Vec<Cell>) = keyed.into_iter().unzip();
     let terms = terms(&cells);
     let seeds = seeds_without_effect(&axes, &cells, &line);
-    let rows = rows(cells.into_iter().zip(found?), arguments.baseline);
+    let rows = rows(cells.into_iter().zip(found?), arguments.cells.baseline);
     if let Some(store) = board.store {
         let lifespans = rows.iter().map(|row| row.lifespan);
         let store = store.into_inner().unwrap_or_else(PoisonError::into_inner);
@@ -114,18 +114,10 @@ fn key(arguments: &Arguments, loaded: &Loaded) -> String {
         trace,
         array,
         chunk_size,
-        ssd,
-        ssd_size,
-        ssd_gc,
+        ssds,
         log_device,
         untimed,
-        streams,
-        stream_limit,
-        parity_classes,
-        slc_cap,
-        stress_ratio,
-        prefill,
-        utilization,
+        streaming,
         fill,
         queue_depth: _,
         timed,
@@ -133,15 +125,12 @@ fn key(arguments: &Arguments, loaded: &Loaded) -> String {
         buffers,
         seed,
         check: _,
-        compare: _,
-        baseline: _,
-        sweep: _,
-        out: _,
-        shard: _,
-        jobs: _,
+        cells: _,
         plot: _,
         json: _,
     } = arguments;
+    let SsdChoices { ssd, ssd_size, ssd_gc, prefill, utilization } = ssds;
+    let StreamChoices { streams, stream_limit, parity_classes, slc_cap, stress_ratio } = streaming;
     let ArrayChoices {
         geometry,
         scheme,
@@ -194,7 +183,7 @@ fn work(
     board: &Board,
 ) -> Result<Vec<Figures>, Failure> {
     let processors = std::thread::available_parallelism().map_or(1, usize::from);
-    let jobs = arguments.jobs.map_or(processors, |jobs| jobs as usize).min(cells.len().max(1));
+    let jobs = arguments.cells.jobs.map_or(processors, |jobs| jobs as usize).min(cells.len().max(1));
     let (next, failed) = (AtomicUsize::new(0), Mutex::new(None));
     let found: Vec<Mutex<Option<Figures>>> = cells.iter().map(|_| Mutex::new(None)).collect();
     let worker = || {
