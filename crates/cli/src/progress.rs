@@ -2,6 +2,7 @@
 
 use crate::screen::describe_work;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use node::event::work_name;
 use node::output;
 use node::status::Work;
 use node::units::{show_rate, show_seconds};
@@ -53,7 +54,7 @@ impl Progress {
         let eta = work.eta_s.map(|seconds| format!(", {} left", show_seconds(seconds))).unwrap_or_default();
         let of =
             if work.devices.is_empty() { String::new() } else { format!(" of {}", work.devices.join(", ")) };
-        bar.set_prefix(format!("{}{of}", work.kind));
+        bar.set_prefix(format!("{}{of}", work_name(work.kind)));
         bar.set_length(work.total);
         bar.set_position(work.done);
         match &work.waits_for {

@@ -1,6 +1,7 @@
 //! A status as one screen of text, after `zpool status`: what it is, how it is, what that means, what to do.
 
-use node::status::{Condition, DeviceStatus, Source, Status, Work};
+use node::event::work_name;
+use node::status::{Condition, DeviceState, DeviceStatus, Source, Status, Work};
 use node::units::{show_count, show_rate, show_seconds, show_size, show_time};
 use std::fmt::Write;
 
@@ -48,8 +49,8 @@ fn put(text: &mut String, line: std::fmt::Arguments<'_>) {
 }
 
 /// Names of members in one of some states.
-fn named<'a>(status: &'a Status, states: &[&str]) -> Vec<&'a str> {
-    let wanted = |device: &&DeviceStatus| states.contains(&device.state.as_str());
+fn named<'a>(status: &'a Status, states: &[DeviceState]) -> Vec<&'a str> {
+    let wanted = |device: &&DeviceStatus| states.contains(&device.state);
     status.devices.iter().filter(wanted).map(|device| device.name.as_str()).collect()
 }
 
@@ -66,9 +67,9 @@ fn is_are(names: &[&str]) -> &'static str {
 }
 
 fn meaning(status: &Status) -> String {
-    let gone = named(status, &["failed", "absent"]);
-    let missing = named(status, &["missing"]);
-    let rebuilding = named(status, &["rebuilding"]);
+    let gone = named(status, &[DeviceState::Failed, DeviceState::Absent]);
+    let missing = named(status, &[DeviceState::Missing]);
+    let rebuilding = named(status, &[DeviceState::Rebuilding]);
     let left = status.shape.parity_count.saturating_sub(gone.len() + missing.len() + rebuilding.len());
     match status.state {
         Condition::Healthy => {
@@ -115,8 +116,11 @@ fn was_were(names: &[&str]) -> &'static str {
 
 fn failed_meaning(status: &Status) -> String {
     let bears = status.shape.parity_count;
-    let missing = named(status, &["missing"]);
-    let out = named(status, &["failed", "absent", "missing", "rebuilding"]);
+    let missing = named(status, &[DeviceState::Missing]);
+    let out = named(
+        status,
+        &[DeviceState::Failed, DeviceState::Absent, DeviceState::Missing, DeviceState::Rebuilding],
+    );
     if !missing.is_empty() {
         return format!(
             "{} {} not among the named paths; without more than {bears} members the array cannot be started",
@@ -136,8 +140,8 @@ fn failed_meaning(status: &Status) -> String {
 }
 
 fn action(status: &Status) -> Option<String> {
-    let missing = named(status, &["missing"]);
-    let gone = named(status, &["failed", "absent"]);
+    let missing = named(status, &[DeviceState::Missing]);
+    let gone = named(status, &[DeviceState::Failed, DeviceState::Absent]);
     if status.state == Condition::Suspended {
         return delays::action(status);
     }
@@ -159,12 +163,14 @@ fn action(status: &Status) -> Option<String> {
             plural(&missing, "path"),
             list(&missing)
         )),
-        (None, Some(name)) if status.state != Condition::Failed => match named(status, &["spare"]).first() {
-            Some(spare) if status.source == Source::Stopped => {
-                Some(format!("serve the array with {spare} among the members: it takes the place of {name}"))
+        (None, Some(name)) if status.state != Condition::Failed => {
+            match named(status, &[DeviceState::Spare]).first() {
+                Some(spare) if status.source == Source::Stopped => Some(format!(
+                    "serve the array with {spare} among the members: it takes the place of {name}"
+                )),
+                Some(_) | None => Some(format!("elastripe replace MEMBERS --device {name} --with NEWPATH")),
             }
-            Some(_) | None => Some(format!("elastripe replace MEMBERS --device {name} --with NEWPATH")),
-        },
+        }
         (None, None) if status.state == Condition::Failed => {
             Some("restore from a backup; `elastripe inspect` shows what is left on a member".to_owned())
         }
@@ -366,7 +372,7 @@ pub fn describe_work(work: &Work) -> String {
     if work.paused {
         return format!(
             "{}{of}: {} done, paused; `scrub --resume` lets it go on",
-            work.kind,
+            work_name(work.kind),
             percent(work.done, work.total)
         );
     }
@@ -382,7 +388,7 @@ pub fn describe_work(work: &Work) -> String {
     let waits = work.waits_for.as_ref().map(|what| format!(", waits for {what}")).unwrap_or_default();
     format!(
         "{}{of}: {} done, {} of each device{limit}{eta}{lost}{mismatches}{waits}",
-        work.kind,
+        work_name(work.kind),
         percent(work.done, work.total),
         show_rate(work.device_bytes_per_s)
     )

@@ -216,7 +216,7 @@ pub enum Error {
     #[error("the {kind} was given up before its end; see `status`")]
     GivenUp {
         /// Which.
-        kind: String,
+        kind: &'static str,
     },
     /// Not everything can be rebuilt.
     #[error("{lost} code words cannot be rebuilt, too much of them is lost; see `status`")]

@@ -4,7 +4,7 @@
 use crate::checks::{Caution, Consent, View};
 use crate::control::{Client, Request};
 use crate::error::Error;
-use crate::event::Event;
+use crate::event::{Event, work_name};
 use crate::offline::Offline;
 use crate::open::{Candidate, Force, Incomplete, describe, look_at};
 use crate::operate::Operator;
@@ -170,7 +170,9 @@ impl Session {
     pub fn await_rebuild(&mut self, device: &str, patience: Patience, show: Show<'_>) -> Result<(), Error> {
         match (self, patience) {
             (Self::Live(_), Patience::Start) => Ok(()),
-            (Self::Live(client), Patience::Wait) => wait_for_work(client, "rebuild", show).map(|_| ()),
+            (Self::Live(client), Patience::Wait) => {
+                wait_for_work(client, WorkKind::Rebuild, show).map(|_| ())
+            }
             (Self::Offline(offline), Patience::Start | Patience::Wait) => {
                 let dev = offline.find(device)?;
                 offline.rebuild(dev, show)
@@ -202,7 +204,7 @@ impl Session {
                 }
                 client.order(&Request::Scrub)?;
                 match patience {
-                    Patience::Wait => wait_for_work(client, "scrub", show).map(Some),
+                    Patience::Wait => wait_for_work(client, WorkKind::Scrub, show).map(Some),
                     Patience::Start => Ok(None),
                 }
             }
@@ -252,7 +254,7 @@ impl Session {
 }
 
 /// Follows rebuild or scrub on a server to its end.
-pub fn wait_for_work(client: &mut Client, kind: &str, show: Show<'_>) -> Result<LastWork, Error> {
+pub fn wait_for_work(client: &mut Client, kind: WorkKind, show: Show<'_>) -> Result<LastWork, Error> {
     loop {
         let status = client.status()?;
         match status.engine.work {
@@ -260,9 +262,9 @@ pub fn wait_for_work(client: &mut Client, kind: &str, show: Show<'_>) -> Result<
             Some(_) | None => {
                 let last = status.engine.last_work.unwrap_or_default();
                 if !last.completed {
-                    return Err(Error::GivenUp { kind: kind.to_owned() });
+                    return Err(Error::GivenUp { kind: work_name(kind) });
                 }
-                if kind == "rebuild" && last.lost > 0 {
+                if kind == WorkKind::Rebuild && last.lost > 0 {
                     return Err(Error::NotRebuilt { lost: last.lost });
                 }
                 return Ok(last);

@@ -1,15 +1,18 @@
 //! What is known of an array: gathered from a running engine or from superblocks, shown as text or JSON.
 
 mod condition;
+mod device;
 mod engine;
 
 pub use condition::Condition;
+use device::spares;
+pub use device::{DeviceRole, DeviceState, DeviceStatus, Errors, Traffic};
 pub use engine::{Checkpoints, Commit, EngineStatus, Gc, LastWork, Memory, Space, Work, memory, work};
 
 use crate::faults::{FailedBecause, Fault};
 use crate::inspect::has_checkpoint;
 use crate::losses::{self, Lost};
-use crate::open::{Found, Spare, member_name, state_name};
+use crate::open::Found;
 use crate::operate::Operator;
 use crate::units::{show_count, show_seconds};
 use crate::volume::Running;
@@ -31,68 +34,6 @@ pub enum Source {
     InUse,
     /// The superblocks of an array whose server is gone without having stopped.
     Dead,
-}
-
-/// One member.
-#[derive(Serialize, Deserialize, Clone, PartialEq, Eq, Debug)]
-pub struct DeviceStatus {
-    /// `data0`.., `log0`.., `spare0`..
-    pub name: String,
-    /// `main`, `log` or `spare`.
-    pub role: String,
-    /// Index within its role.
-    pub index: usize,
-    /// `healthy`, `failed`, `absent`, `rebuilding`; `spare` for spares.
-    pub state: String,
-    /// Where it is, unless nobody has named it.
-    pub path: Option<PathBuf>,
-    /// Counters since the array was assembled; `None` when it is not running.
-    pub errors: Option<Errors>,
-    /// Bytes moved since the array was assembled.
-    pub traffic: Option<Traffic>,
-    /// Age of the oldest request that the device has not answered, 0 if there is none; `None` when the
-    /// array is not running.
-    #[serde(default)]
-    pub oldest_request_ms: Option<u64>,
-    /// Writes wait because there is no room where it lies.
-    #[serde(default)]
-    pub lacks_room: bool,
-    /// It has not answered for longer than it may, and the array cannot do without it.
-    #[serde(default)]
-    pub not_answering: bool,
-    /// The last operation that the device did not carry out since the array was assembled or the device
-    /// took its place.
-    #[serde(default)]
-    pub last_fault: Option<Fault>,
-    /// Why it went out of service, if that was since the array was assembled.
-    #[serde(default)]
-    pub failed_because: Option<FailedBecause>,
-}
-
-/// Error counters of a member.
-#[derive(Serialize, Deserialize, Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Errors {
-    /// Reads the device failed.
-    pub read: u64,
-    /// Writes and flushes the device failed.
-    pub write: u64,
-    /// Chunks and metadata blocks with a wrong checksum.
-    pub checksum: u64,
-    /// Chunks rewritten from their cover, and metadata blocks written anew.
-    pub healed: u64,
-    /// Since when these count, in seconds since 1970; 0 = since the array was made. Of the device, not of
-    /// its place.
-    #[serde(default)]
-    pub since_unix_s: u64,
-}
-
-/// What went to and from a member.
-#[derive(Serialize, Deserialize, Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Traffic {
-    /// Bytes read.
-    pub read_bytes: u64,
-    /// Bytes written.
-    pub written_bytes: u64,
 }
 
 /// The last scrub, as the superblocks remember it.
@@ -324,10 +265,10 @@ pub fn of_superblocks(found: &Found, source: Source, in_vain: usize) -> Status {
     for (index, (entry, path)) in (0u16..).zip(found.arrangement.members.iter().zip(&found.paths)) {
         let unseen = path.is_none()
             && newest.members.get(usize::from(index)).is_some_and(|e| e.state == MemberState::Healthy);
-        let state = if unseen { "missing" } else { state_name(entry.state) };
-        status.devices.push(device(main_count, DevIndex::new(index), state, path.clone()));
+        let state = if unseen { DeviceState::Missing } else { entry.state.into() };
+        status.devices.push(DeviceStatus::of_member(main_count, DevIndex::new(index), state, path.clone()));
     }
-    push_spares(&mut status, &found.spares);
+    status.devices.extend(spares(&found.spares));
     status.stale.clone_from(&found.stale);
     if !running && condition != Condition::Incomplete && !can_start(found) {
         status.state = Condition::Failed;
@@ -347,41 +288,6 @@ fn can_start(found: &Found) -> bool {
     !found.unnamed().is_empty() || main.any(has)
 }
 
-fn device(main_count: usize, dev: DevIndex, state: &str, path: Option<PathBuf>) -> DeviceStatus {
-    let log = dev.index() >= main_count;
-    DeviceStatus {
-        name: member_name(main_count, dev),
-        role: if log { "log" } else { "main" }.to_owned(),
-        index: if log { dev.index() - main_count } else { dev.index() },
-        state: state.to_owned(),
-        path,
-        errors: None,
-        traffic: None,
-        oldest_request_ms: None,
-        lacks_room: false,
-        not_answering: false,
-        last_fault: None,
-        failed_because: None,
-    }
-}
-
-fn push_spares(status: &mut Status, spares: &[Spare]) {
-    status.devices.extend(spares.iter().enumerate().map(|(index, spare)| DeviceStatus {
-        name: format!("spare{index}"),
-        role: "spare".to_owned(),
-        index,
-        state: "spare".to_owned(),
-        path: Some(spare.path.clone()),
-        errors: None,
-        traffic: None,
-        oldest_request_ms: None,
-        lacks_room: false,
-        not_answering: false,
-        last_fault: None,
-        failed_because: None,
-    }));
-}
-
 /// A running array.
 pub fn of_running(served: &Running, operator: &Operator, stale: &[PathBuf]) -> Status {
     let engine = served.engine_ref();
@@ -395,7 +301,7 @@ pub fn of_running(served: &Running, operator: &Operator, stale: &[PathBuf]) -> S
     let main_count = engine.store().main_count();
     for ((index, member), path) in (0u16..).zip(engine.health().members()).zip(operator.paths()) {
         let dev = DevIndex::new(index);
-        let mut device = device(main_count, dev, state_name(member.state), path.clone());
+        let mut device = DeviceStatus::of_member(main_count, dev, member.state.into(), path.clone());
         let errors = member.errors;
         device.errors = Some(Errors {
             read: errors.read,
@@ -423,7 +329,7 @@ pub fn of_running(served: &Running, operator: &Operator, stale: &[PathBuf]) -> S
     if status.lost.is_some() && status.state != Condition::Failed {
         status.state = Condition::Lost;
     }
-    push_spares(&mut status, &operator.spares());
+    status.devices.extend(spares(&operator.spares()));
     status.stale = stale.to_vec();
     status.engine = EngineStatus::of(engine, served.now_ns());
     let stats = engine.stats();

@@ -7,6 +7,7 @@ use clap::Args;
 use format::CheckpointKind;
 use lab::failure::{EXIT_FAILED, Failure};
 use node::control::{Client, Request};
+use node::event::work_name;
 use node::open::{Force, Incomplete, look_at};
 use node::operate::Steering;
 use node::output;
@@ -211,16 +212,18 @@ pub fn wait(arguments: &WaitArguments) -> Result<Exit, Failure> {
     let mut waited = 0;
     while let Some(work) = client.status()?.engine.work {
         let mut progress = Progress::start();
-        let found = wait_for_work(&mut client, &work.kind, &mut |work| progress.show(work));
+        let found = wait_for_work(&mut client, work.kind, &mut |work| progress.show(work));
         progress.finish();
         let found = found?;
         if found.lost + found.mismatches > 0 {
             return Err(Failure::new(format!(
                 "{}: {} code words lost, {} stripes with parity that did not match; see `status`",
-                work.kind, found.lost, found.mismatches
+                work_name(work.kind),
+                found.lost,
+                found.mismatches
             )));
         }
-        output::line(format_args!("{} has ended", work.kind));
+        output::line(format_args!("{} has ended", work_name(work.kind)));
         waited += 1;
     }
     if waited == 0 {

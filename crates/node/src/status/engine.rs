@@ -1,6 +1,5 @@
 //! What the engine of a running array says of itself.
 
-use crate::event::work_name;
 use crate::open::member_name;
 use crate::placement::{PlacementInfo, placement_info};
 use array::{Engine, MaintenanceReport, WorkKind};
@@ -110,8 +109,9 @@ pub struct Memory {
 /// Rebuild or scrub.
 #[derive(Serialize, Deserialize, Clone, PartialEq, Eq, Debug)]
 pub struct Work {
-    /// `rebuild` or `scrub`.
-    pub kind: String,
+    /// What it is.
+    #[serde(with = "kind")]
+    pub kind: WorkKind,
     /// Members being rebuilt.
     pub devices: Vec<String>,
     /// Stripes looked at.
@@ -265,7 +265,7 @@ pub fn work(engine: &Engine, now_ns: u64) -> Option<Work> {
     let rebuilding = members.filter(|(_, member)| member.state == MemberState::Rebuilding);
     let names = rebuilding.map(|(index, _)| member_name(engine.store().main_count(), DevIndex::new(index)));
     Some(Work {
-        kind: work_name(kind).to_owned(),
+        kind,
         devices: if kind == WorkKind::Rebuild { names.collect() } else { Vec::new() },
         done: progress.done.min(progress.total),
         total: progress.total,
@@ -289,5 +289,22 @@ fn held_up(engine: &Engine, dev: DevIndex) -> Option<String> {
         (Some(_), _) => Some(format!("room where {name} lies")),
         (None, true) => Some(format!("an answer of {name}")),
         (None, false) => None,
+    }
+}
+
+/// Kinds of work by their names.
+mod kind {
+    use crate::event::work_name;
+    use array::WorkKind;
+    use serde::{Deserialize as _, Deserializer, Serializer, de};
+
+    pub fn serialize<S: Serializer>(kind: &WorkKind, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(work_name(*kind))
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<WorkKind, D::Error> {
+        let name = String::deserialize(deserializer)?;
+        let named = [WorkKind::Rebuild, WorkKind::Scrub].into_iter().find(|&kind| work_name(kind) == name);
+        named.ok_or_else(|| de::Error::unknown_variant(&name, &["rebuild", "scrub"]))
     }
 }

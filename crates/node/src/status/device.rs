@@ -1,0 +1,163 @@
+//! One member or spare at one moment.
+
+use crate::faults::{FailedBecause, Fault};
+use crate::open::{Spare, member_name, state_name};
+use block::DevIndex;
+use format::MemberState;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::path::PathBuf;
+
+/// What a device is for.
+#[derive(Serialize, Deserialize, Clone, Copy, PartialEq, Eq, Debug)]
+#[serde(rename_all = "lowercase")]
+pub enum DeviceRole {
+    /// It holds data and parity.
+    Main,
+    /// It holds log chunks.
+    Log,
+    /// It takes the place of one that fails.
+    Spare,
+}
+
+/// How a device is.
+#[derive(Serialize, Deserialize, Clone, Copy, PartialEq, Eq, Debug)]
+#[serde(rename_all = "lowercase")]
+pub enum DeviceState {
+    /// A member in service.
+    Healthy,
+    /// Out of service since it failed.
+    Failed,
+    /// Out of service since the array was started without it.
+    Absent,
+    /// Being filled.
+    Rebuilding,
+    /// In service as far as is known, and not among the named paths.
+    Missing,
+    /// A spare.
+    Spare,
+}
+
+impl From<MemberState> for DeviceState {
+    fn from(state: MemberState) -> Self {
+        match state {
+            MemberState::Healthy => Self::Healthy,
+            MemberState::Failed => Self::Failed,
+            MemberState::Absent => Self::Absent,
+            MemberState::Rebuilding => Self::Rebuilding,
+        }
+    }
+}
+
+impl fmt::Display for DeviceState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Healthy => state_name(MemberState::Healthy),
+            Self::Failed => state_name(MemberState::Failed),
+            Self::Absent => state_name(MemberState::Absent),
+            Self::Rebuilding => state_name(MemberState::Rebuilding),
+            Self::Missing => "missing",
+            Self::Spare => "spare",
+        })
+    }
+}
+
+/// One member.
+#[derive(Serialize, Deserialize, Clone, PartialEq, Eq, Debug)]
+pub struct DeviceStatus {
+    /// `data0`.., `log0`.., `spare0`..
+    pub name: String,
+    /// What it is for.
+    pub role: DeviceRole,
+    /// Index within its role.
+    pub index: usize,
+    /// How it is.
+    pub state: DeviceState,
+    /// Where it is, unless nobody has named it.
+    pub path: Option<PathBuf>,
+    /// Counters since the array was assembled; `None` when it is not running.
+    pub errors: Option<Errors>,
+    /// Bytes moved since the array was assembled.
+    pub traffic: Option<Traffic>,
+    /// Age of the oldest request that the device has not answered, 0 if there is none; `None` when the
+    /// array is not running.
+    #[serde(default)]
+    pub oldest_request_ms: Option<u64>,
+    /// Writes wait because there is no room where it lies.
+    #[serde(default)]
+    pub lacks_room: bool,
+    /// It has not answered for longer than it may, and the array cannot do without it.
+    #[serde(default)]
+    pub not_answering: bool,
+    /// The last operation that the device did not carry out since the array was assembled or the device
+    /// took its place.
+    #[serde(default)]
+    pub last_fault: Option<Fault>,
+    /// Why it went out of service, if that was since the array was assembled.
+    #[serde(default)]
+    pub failed_because: Option<FailedBecause>,
+}
+
+/// Error counters of a member.
+#[derive(Serialize, Deserialize, Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Errors {
+    /// Reads the device failed.
+    pub read: u64,
+    /// Writes and flushes the device failed.
+    pub write: u64,
+    /// Chunks and metadata blocks with a wrong checksum.
+    pub checksum: u64,
+    /// Chunks rewritten from their cover, and metadata blocks written anew.
+    pub healed: u64,
+    /// Since when these count, in seconds since 1970; 0 = since the array was made. Of the device, not of
+    /// its place.
+    #[serde(default)]
+    pub since_unix_s: u64,
+}
+
+/// What went to and from a member.
+#[derive(Serialize, Deserialize, Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Traffic {
+    /// Bytes read.
+    pub read_bytes: u64,
+    /// Bytes written.
+    pub written_bytes: u64,
+}
+
+impl DeviceStatus {
+    fn new(name: String, role: DeviceRole, index: usize, state: DeviceState, path: Option<PathBuf>) -> Self {
+        Self {
+            name,
+            role,
+            index,
+            state,
+            path,
+            errors: None,
+            traffic: None,
+            oldest_request_ms: None,
+            lacks_room: false,
+            not_answering: false,
+            last_fault: None,
+            failed_because: None,
+        }
+    }
+
+    /// A member of an array with that many main devices, which come first; nothing is known of it but its
+    /// state.
+    pub fn of_member(main_count: usize, dev: DevIndex, state: DeviceState, path: Option<PathBuf>) -> Self {
+        let name = member_name(main_count, dev);
+        match dev.index().checked_sub(main_count) {
+            Some(index) => Self::new(name, DeviceRole::Log, index, state, path),
+            None => Self::new(name, DeviceRole::Main, dev.index(), state, path),
+        }
+    }
+}
+
+/// Spares, in their order.
+pub fn spares(spares: &[Spare]) -> impl Iterator<Item = DeviceStatus> {
+    let status = |(index, spare): (usize, &Spare)| {
+        let (name, path) = (format!("spare{index}"), Some(spare.path.clone()));
+        DeviceStatus::new(name, DeviceRole::Spare, index, DeviceState::Spare, path)
+    };
+    spares.iter().enumerate().map(status)
+}
