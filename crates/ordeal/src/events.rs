@@ -211,6 +211,7 @@ impl Round {
             }
         }
         self.healed = self.array.harmed.keys().copied().collect();
+        self.scarred.extend(&self.healed);
         self.array.harmed.clear();
         self.array.tell("healed, as the array says");
         Ok(())
@@ -235,6 +236,7 @@ impl Round {
         member.older = None;
         self.array.harmed.remove(&index);
         self.healed.push(index);
+        self.scarred.remove(&index);
     }
 
     /// Puts a new file in a member's place and waits until it is rebuilt: by the command, or by the server's

@@ -15,6 +15,7 @@ use crate::rng::Rng;
 use crate::shape::{Scheme, Shape};
 use crate::traffic::{self, Manner, Shared};
 use crate::verdict::{Check, Verdict};
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
@@ -106,6 +107,9 @@ pub(crate) struct Round {
     pub(crate) clean: bool,
     /// Members that were healed: others are harmed next.
     pub(crate) healed: Vec<usize>,
+    /// Members that were damaged and have been in place ever since: where nothing was ever written no scrub
+    /// has looked at them.
+    pub(crate) scarred: BTreeSet<usize>,
     /// Files of members that a command was about to replace when it was killed.
     pub(crate) extras: Vec<String>,
     /// A command that is under way when the server is killed, and the file that it puts in a member's place.
@@ -150,6 +154,7 @@ pub fn run(options: &Options, seed: u64) -> Outcome {
         without: options.without.clone(),
         clean: true,
         healed: Vec::new(),
+        scarred: BTreeSet::new(),
         extras: Vec::new(),
         commands_left: None,
         older: false,
@@ -220,7 +225,8 @@ impl Round {
     /// data, as documented; and what was never written reads after a kill as what the members hold
     /// there, damage included.
     pub(crate) fn may_kill(&self) -> bool {
-        !self.array.shape.resync || (self.array.harmed.is_empty() && self.healed.is_empty())
+        let unmarked = self.array.harmed.is_empty() && self.healed.is_empty() && self.scarred.is_empty();
+        !self.array.shape.resync || unmarked
     }
 
     /// Starts that are killed at some moment.
