@@ -239,8 +239,8 @@ impl Plan {
     }
 
     /// Reads a piece into a slot that the plan owns.
-    pub fn read_piece(&mut self, pool: &mut Pool, word: Word, piece: &Piece, stream: Stream) -> Slot {
-        let slot = self.own_slot(pool);
+    pub fn read_piece(&mut self, store: &Store, pool: &mut Pool, word: Word, piece: &Piece) -> Slot {
+        let (slot, stream) = (self.own_slot(pool), store.stream_of(piece.index, piece.addr.dev));
         let &Piece { index, addr, crc } = piece;
         self.reads.push(PlanRead { addr, crc, word, index, slot, stream });
         slot

@@ -4,7 +4,7 @@ use crate::layout::Layout;
 use crate::lost::LostChunks;
 use crate::space::Space;
 use crate::table::Table;
-use block::{ChunkAddr, ChunkIndex, DevIndex, Geometry, META_BYTES};
+use block::{ChunkAddr, ChunkIndex, DevIndex, Geometry, META_BYTES, Stream};
 use erasure::{Code, CodeError};
 use format::{ArrayConfig, CLASSES_MAX, CodeKind, LogContent};
 
@@ -26,21 +26,21 @@ pub struct Store {
     /// The append-only log region, the same on every log device.
     pub log: LogRing,
     /// Chunks freed by `apply` since the engine last took them.
-    pub freed: Vec<Run>,
+    pub freed: Vec<ChunkRun>,
     /// Chunks of the volume that are known to be lost.
     pub lost: LostChunks,
 }
 
 /// Chunks that lie next to each other on one device.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Debug)]
-pub struct Run {
+pub struct ChunkRun {
     /// The first.
     pub first: ChunkAddr,
     /// How many.
     pub count: u32,
 }
 
-impl Run {
+impl ChunkRun {
     /// The chunk behind the last one.
     pub fn end(self) -> ChunkIndex {
         ChunkIndex::new(self.first.chunk.get() + self.count)
@@ -106,6 +106,17 @@ impl Store {
         dev.index() >= self.main_count()
     }
 
+    /// What the code has at an index, on a member, for the devices: data, parity, or on a log device log.
+    pub fn stream_of(&self, index: usize, dev: DevIndex) -> Stream {
+        if self.is_log(dev) {
+            Stream::Log
+        } else if index >= self.code.width_max() {
+            Stream::Parity
+        } else {
+            Stream::Data
+        }
+    }
+
     /// Byte offset of a chunk (main device) or block (log device).
     pub fn offset_of(&self, addr: ChunkAddr) -> u64 {
         if self.is_log(addr.dev) {
@@ -154,12 +165,12 @@ impl Store {
     /// Frees a chunk; the engine lets it be reused once that is safe.
     pub fn free(&mut self, dev: DevIndex, chunk: ChunkIndex) {
         if !chunk.is_none() {
-            self.free_run(Run { first: ChunkAddr::new(dev, chunk), count: 1 });
+            self.free_run(ChunkRun { first: ChunkAddr::new(dev, chunk), count: 1 });
         }
     }
 
     /// The same of chunks that lie next to each other.
-    pub fn free_run(&mut self, run: Run) {
+    pub fn free_run(&mut self, run: ChunkRun) {
         self.freed.push(run);
     }
 }

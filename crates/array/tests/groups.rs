@@ -9,6 +9,7 @@ use block::{Durability, Slot};
 use common::{assemble, create_options, fresh, options, read, write};
 use device::MemorySet;
 use format::SchemeKind;
+use placement::Tuning;
 
 const CHUNK: u64 = 4096;
 
@@ -104,7 +105,8 @@ fn options_out_of_range_are_refused_when_the_array_starts() {
     let mut devices = fresh(&create_options(SchemeKind::Was, 3, 1), 16, 0);
     let found = common::superblocks(&mut devices, 4);
     let arrangement = array::arrange(&found).unwrap();
-    let scheme = SchemeOptions { groups: 9, ..SchemeOptions::default() };
+    let scheme =
+        SchemeOptions { tuning: Tuning { groups: 9, ..Tuning::default() }, ..SchemeOptions::default() };
     let error =
         Array::assemble(devices, &arrangement, 1, EngineOptions { scheme, ..options() }).err().unwrap();
     assert!(error.to_string().contains("groups"), "{error}");

@@ -45,16 +45,16 @@ pub fn placement_info(options: &SchemeOptions, config: &ArrayConfig) -> Option<P
         policy: kind.name().to_owned(),
         // Options that no array runs with have none.
         classes: options.build_placement(config).map_or(0, |policy| policy.classes() as u64),
-        hotness: was.then(|| options.hotness.name().to_owned()),
-        groups: was.then_some(options.groups),
+        hotness: was.then(|| options.tuning.hotness.name().to_owned()),
+        groups: was.then_some(options.tuning.groups),
         gc: options.gc.name().to_owned(),
         gc_threshold_percent: options.gc_threshold.percent(),
-        gc_group: (!sepbit).then(|| options.gc_group.name().to_owned()),
+        gc_group: (!sepbit).then(|| options.tuning.gc_group.name().to_owned()),
         group_chunks: options.waiting_chunks(config) as u64,
         p_wait_ms: options.wait_ns(config.scheme).map(|ns| ns as f64 / 1e6),
         unit_rows: config.unit_rows,
-        recent_entries: sepbit.then_some(options.recent_entries),
-        seed: options.seed,
+        recent_entries: sepbit.then_some(options.tuning.recent_entries),
+        seed: options.tuning.seed,
     })
 }
 

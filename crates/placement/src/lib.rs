@@ -40,7 +40,7 @@ pub use glru::{Glru, GlruOptions};
 pub use hca::{Hca, HcaOptions};
 pub use hotness::{Hotness, Thresholds, Tier};
 pub use names::{GcGroup, HotnessKind, NameError, PlacementKind, VictimKind};
-pub use options::PlacementOptions;
+pub use options::{PlacementOptions, Tuning};
 pub use policy::{Class, CollectedUnit, GcApart, GcWrite, Placement, SingleGroup, UserWrite};
 pub use recent::RecentWrites;
 pub use sepbit::SepBit;

@@ -20,12 +20,13 @@ struct Row {
 /// Placements by name; no options stand for the oracle.
 fn setups(chunks: usize) -> [(&'static str, Times, Option<PlacementOptions>); 10] {
     let options = |kind| PlacementOptions::new(kind, chunks as u64);
-    let own = |options| PlacementOptions { gc_group: GcGroup::Own, ..options };
+    let tuned = |options: PlacementOptions, tuning| PlacementOptions { tuning, ..options };
+    let own = |options| tuned(options, Tuning { gc_group: GcGroup::Own, ..Tuning::default() });
     let (single, was, sepbit) =
         (options(PlacementKind::Single), options(PlacementKind::Was), options(PlacementKind::SepBit));
-    let four = PlacementOptions { groups: 4, ..was };
-    let hca = PlacementOptions { hotness: HotnessKind::Hca, ..was };
-    let recent = PlacementOptions { recent_entries: chunks as u64 / 4, ..sepbit };
+    let four = tuned(was, Tuning { groups: 4, ..Tuning::default() });
+    let hca = tuned(was, Tuning { hotness: HotnessKind::Hca, ..Tuning::default() });
+    let recent = tuned(sepbit, Tuning { recent_entries: chunks as u64 / 4, ..Tuning::default() });
     [
         ("single", Times::Unknown, Some(single)),
         ("single, gc own", Times::Unknown, Some(own(single))),

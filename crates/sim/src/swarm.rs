@@ -9,7 +9,7 @@ use array::{
 };
 use block::{Geometry, Random as _};
 use format::{ArrayConfig, CodeKind, Consistency, LayoutKind, LogContent, NewVersions, SchemeKind};
-use placement::{GcGroup, GcThreshold, HotnessKind, PlacementKind, VictimKind};
+use placement::{GcGroup, GcThreshold, HotnessKind, PlacementKind, Tuning, VictimKind};
 
 /// How often each kind of request is made, in parts of their sum.
 #[derive(Clone, Copy, Debug)]
@@ -433,17 +433,23 @@ fn draw_units(rng: &mut Rng, config: &mut ArrayConfig) {
 
 /// Any options that elastic schemes may be run with.
 pub fn draw_scheme_options(rng: &mut Rng) -> SchemeOptions {
+    let placement = rng.pick(&[None, None, Some(PlacementKind::SepBit), Some(PlacementKind::Was)]);
+    let hotness = rng.pick(&[HotnessKind::Glru, HotnessKind::Glru, HotnessKind::Hca]);
+    let groups = rng.within(2, 4);
+    let gc_group = rng.pick(&[GcGroup::Coldest, GcGroup::Own]);
     SchemeOptions {
-        placement: rng.pick(&[None, None, Some(PlacementKind::SepBit), Some(PlacementKind::Was)]),
-        hotness: rng.pick(&[HotnessKind::Glru, HotnessKind::Glru, HotnessKind::Hca]),
-        groups: rng.within(2, 4),
-        gc_group: rng.pick(&[GcGroup::Coldest, GcGroup::Own]),
+        placement,
         gc: rng.pick(&[VictimKind::Greedy, VictimKind::CostBenefit]),
         gc_threshold: GcThreshold::new(rng.pick(&[10, 50, 90, 99])).expect("within its limits"),
         group_chunks: rng.pick(&[None, Some(1), Some(3), Some(40)]),
         p_wait_ns: rng.pick(&[None, Some(0), Some(5_000), Some(u64::MAX)]),
-        recent_entries: rng.pick(&[0, 16]),
-        seed: rng.below(1 << 32),
+        tuning: Tuning {
+            hotness,
+            groups,
+            gc_group,
+            recent_entries: rng.pick(&[0, 16]),
+            seed: rng.below(1 << 32),
+        },
     }
 }
 

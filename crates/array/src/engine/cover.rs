@@ -11,7 +11,7 @@ use super::{Content, Core};
 use super::{Purpose, Tag};
 use crate::plan::{Codeword, Piece, Plan, PlanRead, Word};
 use block::slab::Key;
-use block::{DevIndex, IoFault, OpKind, Slot, Stream};
+use block::{DevIndex, IoFault, OpKind, Slot};
 use std::ops::Range;
 
 /// Who wants the chunk.
@@ -207,13 +207,7 @@ impl Core {
         let piece = cover.word.pieces[step];
         let purpose = Purpose::CoverRead { cover: key, step: step as u32 };
         let tag = Tag { purpose, dev: piece.addr.dev };
-        let stream = if piece.index < self.store.code.width_max() {
-            Stream::Data
-        } else if self.store.is_log(piece.addr.dev) {
-            Stream::Log
-        } else {
-            Stream::Parity
-        };
+        let stream = self.store.stream_of(piece.index, piece.addr.dev);
         self.push_chunk_op(tag, OpKind::Read, stream, piece.addr, slot);
     }
 
@@ -277,8 +271,7 @@ impl Core {
             && (meaningless || crate::checksum::chunk_checksum(self.pool.bytes(out)) == target.crc);
         if good && heal == Heal::Yes && self.health.is_writable(target.addr.dev) {
             let tag = Tag { purpose: Purpose::Heal { cover: key }, dev: target.addr.dev };
-            let stream =
-                if target.index < self.store.code.width_max() { Stream::Data } else { Stream::Parity };
+            let stream = self.store.stream_of(target.index, target.addr.dev);
             return self.push_chunk_op(tag, OpKind::Write, stream, target.addr, out);
         }
         self.end_cover(key, if good { StepEnd::Done } else { StepEnd::Lost });

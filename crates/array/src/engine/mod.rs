@@ -144,7 +144,7 @@ use crate::journal::Journal;
 use crate::plan::Codeword;
 use crate::planted::{Planted, planted};
 use crate::scheme::{ChunkWrite, Journaling, Scheme};
-use crate::store::{Run, Store};
+use crate::store::{ChunkRun, Store};
 use block::slab::{Key, Slab};
 use block::{DevIndex, DeviceOp, IoFault, Pool, Seq, Slot, StripeId};
 use std::collections::{BTreeSet, VecDeque};
@@ -282,7 +282,7 @@ enum Purpose {
     /// A block of the checkpoint under way.
     Checkpoint { slot: Slot },
     /// The discard of a freed run.
-    Trim { run: Key<Run> },
+    Trim { run: Key<ChunkRun> },
     /// Metadata that nobody asked for.
     Patrol,
 }

@@ -2,7 +2,7 @@
 
 use super::Core;
 use crate::planted::{Planted, planted};
-use crate::store::Run;
+use crate::store::ChunkRun;
 use block::Seq;
 use block::slab::Slab;
 use std::collections::VecDeque;
@@ -12,9 +12,9 @@ pub(super) struct Quarantine {
     pub quarantine: VecDeque<Quarantined>,
     pub log_tail_noted: u64,
     /// Freed by discards, about to be released.
-    pub discarded: Vec<Run>,
+    pub discarded: Vec<ChunkRun>,
     /// Runs that their devices are discarding.
-    pub trims: Slab<Run>,
+    pub trims: Slab<ChunkRun>,
     /// How often something was released or ended: writes that wait for room are tried again then.
     pub room_made: u64,
 }
@@ -29,9 +29,9 @@ pub(super) struct Quarantined {
 }
 
 pub(super) enum Freed {
-    Chunks(Run),
+    Chunks(ChunkRun),
     /// By a discard.
-    Discarded(Run),
+    Discarded(ChunkRun),
     LogTail(u64),
 }
 
@@ -72,7 +72,7 @@ impl Core {
     }
 
     /// Quarantines what the records up to `seq` freed.
-    pub fn quarantine_freed(&mut self, seq: Seq, what: fn(Run) -> Freed) {
+    pub fn quarantine_freed(&mut self, seq: Seq, what: fn(ChunkRun) -> Freed) {
         let ticket = self.reads.tickets.next();
         let mut freed = std::mem::take(&mut self.store.freed);
         if planted(Planted::TrimUnitEarly) {

@@ -8,7 +8,7 @@
 
 use super::Core;
 use super::{Purpose, Tag};
-use crate::store::Run;
+use crate::store::ChunkRun;
 use block::slab::Key;
 use block::{DevIndex, IoFault, OpKind, Stream};
 
@@ -36,12 +36,12 @@ impl Core {
 
     /// Whether a run that a record freed is a unit large enough to be discarded. Smaller ones are soon
     /// written again as a whole, which tells a device as much.
-    pub(super) fn is_unit_trimmed(&self, run: Run) -> bool {
+    pub(super) fn is_unit_trimmed(&self, run: ChunkRun) -> bool {
         let bytes = u64::from(run.count) * self.pool.slot_bytes() as u64;
         run.count > 1 && self.options.discard_unit_bytes.is_some_and(|least| bytes >= least)
     }
 
-    pub(super) fn release_or_trim(&mut self, run: Run, worth: bool) {
+    pub(super) fn release_or_trim(&mut self, run: ChunkRun, worth: bool) {
         if !worth || !self.health.is_writable(run.first.dev) {
             return self.release_run(run);
         }
@@ -50,7 +50,7 @@ impl Core {
         self.push_op(tag, OpKind::Discard, Stream::Data, self.store.offset_of(run.first), length, None);
     }
 
-    fn release_run(&mut self, run: Run) {
+    fn release_run(&mut self, run: ChunkRun) {
         self.store.spaces[run.first.dev.index()].release_run(run.first.chunk, run.end());
         if let Some(collects) = self.scheme.collects_mut() {
             collects.released(run);
@@ -59,7 +59,7 @@ impl Core {
 
     /// A device's discard ended; it is a hint, so only a device that is gone matters. Of a frozen array no
     /// device was asked.
-    pub(super) fn trim_done(&mut self, dev: DevIndex, run: Key<Run>, result: Result<(), IoFault>) {
+    pub(super) fn trim_done(&mut self, dev: DevIndex, run: Key<ChunkRun>, result: Result<(), IoFault>) {
         let run = self.freed.trims.remove(run);
         self.release_run(run);
         self.note_room();

@@ -1,9 +1,7 @@
 //! Options of running schemes; only elastic ones have any.
 
 use format::{ArrayConfig, SchemeKind, Waiting};
-use placement::{
-    GcGroup, GcThreshold, HotnessKind, OptionError, Placement, PlacementKind, PlacementOptions, VictimKind,
-};
+use placement::{GcThreshold, OptionError, Placement, PlacementKind, PlacementOptions, Tuning, VictimKind};
 
 /// How long a chunk waits at most for others to make a whole stripe, by default: eSAP's `P_wait` (W-39).
 pub const P_WAIT_NS_DEFAULT: u64 = 200_000_000;
@@ -19,12 +17,8 @@ pub const GROUP_BYTES_MAX: u64 = 16 << 20;
 pub struct SchemeOptions {
     /// Which chunks are written together; `elastic`: all, `was`: those of one hotness.
     pub placement: Option<PlacementKind>,
-    /// How hot chunks are told from cold ones.
-    pub hotness: HotnessKind,
-    /// Groups of the placement `was`, 2 to 4.
-    pub groups: u64,
-    /// Where chunks go that garbage collection moves.
-    pub gc_group: GcGroup,
+    /// How that goes about it.
+    pub tuning: Tuning,
     /// Which unit is collected.
     pub gc: VictimKind,
     /// Share of units in use from which on garbage is collected (W-22, A-16).
@@ -35,25 +29,17 @@ pub struct SchemeOptions {
     /// How long one waits at most, in nanoseconds, `u64::MAX` = until idle time; `elastic`:
     /// [`P_WAIT_NS_DEFAULT`], `was`: until idle time.
     pub p_wait_ns: Option<u64>,
-    /// Chunks that the placement `sepbit` remembers of late; 0 = those of a unit suffice.
-    pub recent_entries: u64,
-    /// Seed of the placement.
-    pub seed: u64,
 }
 
 impl Default for SchemeOptions {
     fn default() -> Self {
         Self {
             placement: None,
-            hotness: HotnessKind::Glru,
-            groups: 2,
-            gc_group: GcGroup::Coldest,
+            tuning: Tuning::default(),
             gc: VictimKind::Greedy,
             gc_threshold: GcThreshold::default(),
             group_chunks: None,
             p_wait_ns: None,
-            recent_entries: 0,
-            seed: 1,
         }
     }
 }
@@ -89,14 +75,7 @@ impl SchemeOptions {
     pub(crate) fn placement_options(&self, config: &ArrayConfig) -> PlacementOptions {
         let chunk_count = config.stripe_count * config.geometry.data_count() as u64;
         let kind = self.used_placement(config.scheme);
-        PlacementOptions {
-            hotness: self.hotness,
-            groups: self.groups,
-            gc_group: self.gc_group,
-            recent_entries: self.recent_entries,
-            seed: self.seed,
-            ..PlacementOptions::new(kind, chunk_count)
-        }
+        PlacementOptions { kind, chunk_count, tuning: self.tuning }
     }
 
     /// Chunks that one class of an array of that configuration lets wait; 0 if its scheme has no classes.

@@ -4,7 +4,7 @@ use super::SchemeOptions;
 use crate::health::Health;
 use crate::plan::{Plan, Word};
 use crate::restart::{AssembleError, RecoveryReport, Restart};
-use crate::store::{Run, Store};
+use crate::store::{ChunkRun, Store};
 use block::{ChunkAddr, ChunkIndex, DeviceSet, Lba, Lcn, Pool, StripeId};
 use format::RecordRef;
 
@@ -143,7 +143,7 @@ pub trait Collects {
     fn wants_released(&self) -> bool;
 
     /// Freed chunks may be used again.
-    fn released(&mut self, run: Run);
+    fn released(&mut self, run: ChunkRun);
 
     /// Too much of a code word is lost, and which chunks of the volume those are is known: the
     /// others are going to be moved to where they have redundancy.

@@ -190,7 +190,7 @@ fn engine_options(arguments: &Arguments) -> EngineOptions {
     let nanoseconds = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
     let idle_ns = arguments.commits.commit_idle.map(nanoseconds);
     let options = arguments.batches.apply(EngineOptions::default());
-    let options = arguments.elastic.apply(options, SchemeOptions::default().seed);
+    let options = arguments.elastic.apply(options, SchemeOptions::default().tuning.seed);
     arguments.cache.apply(EngineOptions {
         commit: CommitPolicy { every_requests: arguments.commits.commit_every, idle_ns },
         sync: match arguments.sync {

@@ -5,7 +5,7 @@ use array::{EngineOptions, SchemeOptions};
 use clap::Args;
 use format::{SchemeKind, UNIT_ROWS_MAX};
 use node::units::parse_duration;
-use placement::{GcGroup, GcThreshold, HotnessKind, PlacementKind, VictimKind};
+use placement::{GcGroup, GcThreshold, HotnessKind, PlacementKind, Tuning, VictimKind};
 
 /// What elastic schemes write together, how long a chunk waits for that, and what they collect when.
 #[derive(Args, Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -163,15 +163,17 @@ impl ElasticChoices {
         let own = options.scheme;
         let scheme = SchemeOptions {
             placement: self.placement.or(own.placement),
-            hotness: self.hotness.unwrap_or(own.hotness),
-            groups: self.groups.unwrap_or(own.groups),
-            gc_group: self.gc_group.unwrap_or(own.gc_group),
+            tuning: Tuning {
+                hotness: self.hotness.unwrap_or(own.tuning.hotness),
+                groups: self.groups.unwrap_or(own.tuning.groups),
+                gc_group: self.gc_group.unwrap_or(own.tuning.gc_group),
+                recent_entries: self.recent_entries.unwrap_or(own.tuning.recent_entries),
+                seed,
+            },
             gc: self.gc.unwrap_or(own.gc),
             gc_threshold: self.gc_threshold.unwrap_or(own.gc_threshold),
             group_chunks: self.group_chunks.or(own.group_chunks),
             p_wait_ns: self.p_wait.map(|wait| wait.ns).or(own.p_wait_ns),
-            recent_entries: self.recent_entries.unwrap_or(own.recent_entries),
-            seed,
         };
         EngineOptions { scheme, ..options }
     }

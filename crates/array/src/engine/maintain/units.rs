@@ -43,8 +43,7 @@ impl Core {
         let whole = |piece: &Piece| !pieces.is_sum(piece.index);
         for piece in &pieces.pieces {
             if self.health.is_readable(piece.addr) && whole(piece) {
-                let stream = self.stream_of(piece);
-                plan.read_piece(&mut self.pool, word, piece, stream);
+                plan.read_piece(&self.store, &mut self.pool, word, piece);
             }
         }
         let reads = &plan.reads[first..];
@@ -71,16 +70,6 @@ impl Core {
         }
         plan.compares.extend(parities.iter().map(|&(row, slot)| (plan.slots[outputs + row], slot)));
         plan.computes.push(Compute::Encode { columns, inputs, outputs: outputs..plan.slots.len() });
-    }
-
-    fn stream_of(&self, piece: &Piece) -> Stream {
-        if self.store.is_log(piece.addr.dev) {
-            Stream::Log
-        } else if piece.index >= self.store.code.width_max() {
-            Stream::Parity
-        } else {
-            Stream::Data
-        }
     }
 }
 
@@ -254,8 +243,7 @@ impl Maintenance {
         let chosen =
             pieces.pieces.iter().filter(|piece| core.health.is_readable(piece.addr)).take(pieces.data_count);
         for piece in chosen {
-            let stream = core.stream_of(piece);
-            let slot = plan.read_piece(&mut core.pool, word, piece, stream);
+            let slot = plan.read_piece(&core.store, &mut core.pool, word, piece);
             plan.columns.push(piece.index);
             plan.slots.push(slot);
         }
@@ -265,7 +253,7 @@ impl Maintenance {
                 let slot = plan.own_slot(&mut core.pool);
                 plan.columns.push(piece.index);
                 plan.slots.push(slot);
-                let stream = core.stream_of(piece);
+                let stream = core.store.stream_of(piece.index, piece.addr.dev);
                 plan.writes.push(PlanWrite {
                     addr: piece.addr,
                     slot,

@@ -14,7 +14,7 @@ use super::{Elastic, rows};
 use crate::plan::{Piece, Plan, Word};
 use crate::scheme::{CollectOutcome, GcStats};
 use crate::store::Store;
-use block::{Lcn, Pool, Stream};
+use block::{Lcn, Pool};
 use format::RecordRef;
 use placement::{CollectedUnit, GcWrite, Greedy, UnitId, VictimPolicy};
 use std::collections::VecDeque;
@@ -137,8 +137,7 @@ impl Elastic {
             let (row, column) = (self.rows.row_of(from), self.rows.column_of(from));
             let addr = rows::address(store, row, column);
             let crc = store.table.crc(addr);
-            let slot =
-                plan.read_piece(pool, Word::Row(row), &Piece { index: column, addr, crc }, Stream::Data);
+            let slot = plan.read_piece(store, pool, Word::Row(row), &Piece { index: column, addr, crc });
             if self.needs_times
                 && let Some(time) = self.units.stamp(self.units.of_row(row))
             {

@@ -33,7 +33,7 @@ use super::{
 use crate::health::Health;
 use crate::plan::{Codeword, Piece, Plan, Word};
 use crate::planted::{Planted, planted};
-use crate::store::{Run, Store};
+use crate::store::{ChunkRun, Store};
 use block::{ChunkAddr, ChunkIndex, DevIndex, Lba, Lcn, Pool, Seq};
 use collect::Collector;
 use format::{ArrayConfig, ListItem, RecordRef, record};
@@ -108,7 +108,7 @@ impl Elastic {
             RowWord::read(store, row).freed().write(store, row);
         }
         for dev in (0..store.main_count() as u16).map(DevIndex::new) {
-            store.free_run(Run { first: ChunkAddr::new(dev, first), count });
+            store.free_run(ChunkRun { first: ChunkAddr::new(dev, first), count });
         }
         self.units.free(unit);
     }
@@ -301,7 +301,7 @@ impl Collects for Elastic {
         self.units.wants_released()
     }
 
-    fn released(&mut self, run: Run) {
+    fn released(&mut self, run: ChunkRun) {
         self.units.released(run.first.chunk.get() - 1, run.count);
     }
 

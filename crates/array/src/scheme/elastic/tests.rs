@@ -12,7 +12,7 @@ use format::{
     CodeKind, Consistency, ElasticMember, LayoutKind, MemberEntry, MemberState, RecordBuf, RecordRef,
     SchemeKind, UNITS_SPARE, record,
 };
-use placement::{Class, GcGroup, GcThreshold, GcWrite, PlacementKind};
+use placement::{Class, GcGroup, GcThreshold, GcWrite, PlacementKind, Tuning};
 
 const CHUNK: u32 = 4096;
 
@@ -212,7 +212,11 @@ fn collection_always_gets_users_going_again() {
         (PlacementKind::Was, GcGroup::Own),
         (PlacementKind::SepBit, GcGroup::Coldest),
     ] {
-        let options = SchemeOptions { placement: Some(placement), gc_group, ..SchemeOptions::default() };
+        let options = SchemeOptions {
+            placement: Some(placement),
+            tuning: Tuning { gc_group, ..Tuning::default() },
+            ..SchemeOptions::default()
+        };
         let mut bench = Bench::new(3, 2, 3, 80, &options);
         for round in 0..50 {
             bench.fill();

@@ -118,9 +118,8 @@ impl Units {
 /// Reads the present version of a column, data or parity.
 pub fn read(store: &Store, pool: &mut Pool, stripe: StripeId, column: usize, plan: &mut Plan) -> Slot {
     let addr = addr_of(store, stripe, column);
-    let stream = if column < store.config.geometry.data_count() { Stream::Data } else { Stream::Parity };
     let piece = Piece { index: index_of(store, column), addr, crc: store.table.crc(addr) };
-    plan.read_piece(pool, Word::Stripe(stripe), &piece, stream)
+    plan.read_piece(store, pool, Word::Stripe(stripe), &piece)
 }
 
 /// Encodes all columns, new and old; returns where in `plan.slots` the parities are.

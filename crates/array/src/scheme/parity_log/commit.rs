@@ -13,7 +13,7 @@ use crate::scheme::CommitOutcome;
 use crate::scheme::in_place::is_written;
 use crate::scheme::in_place::unit::{Unit, encode, read};
 use crate::store::Store;
-use block::{Pool, Stream, StripeId};
+use block::{Pool, StripeId};
 
 impl ParityLog {
     /// Extends `plan` by the commit of `stripe`.
@@ -72,8 +72,7 @@ fn fold(store: &Store, pool: &mut Pool, stripe: StripeId, addends: &[Piece], pla
         let forgotten = usize::from(planted(Planted::CommitForgetsDelta) && row.len() > 1);
         let from = plan.slots.len();
         for piece in &row[..row.len() - forgotten] {
-            let stream = if store.is_log(piece.addr.dev) { Stream::Log } else { Stream::Parity };
-            let slot = plan.read_piece(pool, Word::Stripe(stripe), piece, stream);
+            let slot = plan.read_piece(store, pool, Word::Stripe(stripe), piece);
             plan.slots.push(slot);
         }
         let parts = from..plan.slots.len();
