@@ -7,7 +7,7 @@
 //! written once beforehand.
 #![allow(unsafe_code, reason = "the ring on the pool itself has an unsafe constructor")]
 
-use block::{Completion, DevIndex, DeviceOp, DeviceSet, OpKind, Pool, Slot, Stream};
+use block::{Completion, DevIndex, DeviceOp, DeviceSet, OpKind, Pool, Random as _, Slot, SplitMix, Stream};
 use device::{
     Counting, Existing, Members, Membership as _, MemorySet, NullOptions, NullSet, OpenOptions, UringOptions,
     UringSet, create_file,
@@ -21,18 +21,6 @@ const FILE_BYTES: u64 = 1 << 30;
 const MEMORY_BYTES: u64 = 1 << 30;
 const SEED: u64 = 1;
 
-/// splitmix64.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, bound: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (z ^ (z >> 31)) % bound
-    }
-}
-
 /// Which operations a run keeps in flight.
 #[derive(Clone, Copy)]
 struct Load {
@@ -44,7 +32,7 @@ struct Load {
 }
 
 impl Load {
-    fn offset_bytes(&self, random: &mut Random, index: u64) -> u64 {
+    fn offset_bytes(&self, random: &mut SplitMix, index: u64) -> u64 {
         let block = if self.sequential {
             index / u64::from(self.device_count) % self.blocks_per_device
         } else {
@@ -56,7 +44,7 @@ impl Load {
 
 /// Keeps `load.depth` operations in flight for `duration`; answers operations per second.
 fn run(set: &mut dyn DeviceSet, pool: &mut Pool, load: Load, duration: Duration) -> f64 {
-    let mut random = Random(SEED);
+    let mut random = SplitMix::new(SEED);
     let mut idle: Vec<Slot> = (0..load.depth).map(|_| pool.alloc().expect("a slot for each")).collect();
     let mut slots = idle.clone();
     slots.sort_unstable(); // a fresh pool hands out 0, 1, 2, ...: the tag is the index

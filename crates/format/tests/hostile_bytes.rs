@@ -7,6 +7,7 @@
 
 mod samples;
 
+use block::{Random as _, SplitMix};
 use format::{FormatError, crc32c, decode_list, looks_like_member};
 use proptest::prelude::*;
 use samples::{BLOCK_BYTES, Place, Sample};
@@ -16,26 +17,6 @@ const CRC_OFFSET: usize = BLOCK_BYTES - 4;
 /// Offset of the first byte behind the fields that all blocks share and whose mutation is always refused.
 const BODY_OFFSET: usize = 32;
 const ROUNDS_PER_SAMPLE: u32 = 20_000;
-
-/// xorshift64*: a generator that needs no crate.
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        self.0.wrapping_mul(0x2545_f491_4f6c_dd1d)
-    }
-
-    fn below(&mut self, limit: usize) -> usize {
-        usize::try_from(self.next() % limit as u64).unwrap()
-    }
-
-    fn byte(&mut self) -> u8 {
-        self.next().to_le_bytes()[7]
-    }
-}
 
 fn fix_crc(block: &mut [u8]) {
     let crc = crc32c(&block[..CRC_OFFSET]);
@@ -49,23 +30,23 @@ fn seed() -> u64 {
 }
 
 /// A few bytes changed, mostly near the front, where the heads and counts are.
-fn mutate(random: &mut Random, block: &mut [u8], others: &[Sample]) {
-    for _ in 0..1 + random.below(4) {
-        let end = if random.below(4) == 0 { CRC_OFFSET } else { 300 };
-        let offset = BODY_OFFSET + random.below(end - BODY_OFFSET);
-        match random.below(6) {
-            0 => block[offset] ^= 1 << random.below(8),
-            1 => block[offset] = random.byte(),
-            2 => block[offset] = [0, 1, 0x7f, 0x80, 0xff][random.below(5)],
+fn mutate(random: &mut SplitMix, block: &mut [u8], others: &[Sample]) {
+    for _ in 0..1 + random.index(4) {
+        let end = if random.index(4) == 0 { CRC_OFFSET } else { 300 };
+        let offset = BODY_OFFSET + random.index(end - BODY_OFFSET);
+        match random.index(6) {
+            0 => block[offset] ^= 1 << random.index(8),
+            1 => block[offset] = random.word().to_le_bytes()[7],
+            2 => block[offset] = [0, 1, 0x7f, 0x80, 0xff][random.index(5)],
             3 => block[offset..(offset + 8).min(CRC_OFFSET)].fill(0xff),
             4 => {
-                let value = random.next().to_le_bytes();
+                let value = random.word().to_le_bytes();
                 let length = value.len().min(CRC_OFFSET - offset);
                 block[offset..offset + length].copy_from_slice(&value[..length]);
             }
             _ => {
-                let other = &others[random.below(others.len())].block;
-                let length = random.below(CRC_OFFSET - offset);
+                let other = &others[random.index(others.len())].block;
+                let length = random.index(CRC_OFFSET - offset);
                 block[offset..offset + length].copy_from_slice(&other[offset..offset + length]);
             }
         }
@@ -91,13 +72,13 @@ fn name_of(result: &Result<Vec<u8>, FormatError>) -> &'static str {
 #[test]
 fn mutated_blocks_are_refused_or_reproduced_bit_for_bit() {
     let samples = samples::all();
-    let mut random = Random(seed());
+    let mut random = SplitMix::new(seed());
     let mut outcomes: BTreeMap<(&str, &str), u32> = BTreeMap::new();
     for sample in &samples {
         for round in 0..ROUNDS_PER_SAMPLE {
             let mut block = sample.block.clone();
             mutate(&mut random, &mut block, &samples);
-            if random.below(16) != 0 {
+            if random.index(16) != 0 {
                 fix_crc(&mut block);
             }
             let result = samples::rewrite(sample.place, &block);

@@ -6,27 +6,10 @@ use super::super::{Connection, Wants, spans};
 use crate::Export;
 use crate::memory::MemoryVolume;
 use crate::{ConnectionId, Context, Desk, Done, Limits, Volume, VolumeError, VolumeRequest};
-use block::{Pool, Slot};
+use block::{Pool, Random as _, Slot, SplitMix};
 use std::collections::HashMap;
 use std::io::IoSlice;
 use std::os::fd::BorrowedFd;
-
-/// splitmix64.
-pub struct Random(pub u64);
-
-impl Random {
-    pub fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    pub fn below(&mut self, end: usize) -> usize {
-        usize::try_from(self.next() % end as u64).unwrap()
-    }
-}
 
 /// A volume that takes its time.
 pub struct LateVolume {
@@ -34,12 +17,12 @@ pub struct LateVolume {
     pub fail_percent: usize,
     pub log: Vec<VolumeRequest>,
     queue: Vec<(u64, VolumeRequest, Vec<Slot>)>,
-    random: Random,
+    random: SplitMix,
 }
 
 impl LateVolume {
     pub fn new(memory: MemoryVolume, seed: u64) -> Self {
-        Self { memory, fail_percent: 0, log: Vec::new(), queue: Vec::new(), random: Random(seed) }
+        Self { memory, fail_percent: 0, log: Vec::new(), queue: Vec::new(), random: SplitMix::new(seed) }
     }
 
     /// Fills what lies outside the request in its slots with rubbish, as an engine may.
@@ -80,10 +63,10 @@ impl Volume for LateVolume {
         self.queue.push((tag, request, slots.to_vec()));
     }
     fn drive(&mut self, done: &mut Vec<Done>) {
-        for _ in 0..self.random.below(self.queue.len() + 1).max(1).min(self.queue.len()) {
-            let at = self.random.below(self.queue.len());
+        for _ in 0..self.random.index(self.queue.len() + 1).max(1).min(self.queue.len()) {
+            let at = self.random.index(self.queue.len());
             let (tag, request, slots) = self.queue.swap_remove(at);
-            if self.random.below(100) < self.fail_percent {
+            if self.random.index(100) < self.fail_percent {
                 done.push(Done { tag, result: Err(VolumeError::Io) });
                 continue;
             }
@@ -120,7 +103,7 @@ pub struct World {
     pub volume: LateVolume,
     pub desk: Desk,
     pub peers: Vec<Peer>,
-    random: Random,
+    random: SplitMix,
 }
 
 pub const CHUNK: usize = 4096;
@@ -140,7 +123,7 @@ impl World {
                 wants: Wants::Bytes,
             })
             .collect();
-        Self { volume, desk, peers, random: Random(seed ^ 0x5eed) }
+        Self { volume, desk, peers, random: SplitMix::new(seed ^ 0x5eed) }
     }
 
     /// Lets a peer's connection look at what has arrived; `more` more bytes arrive before.
@@ -155,7 +138,7 @@ impl World {
         let mut progress = arrived > peer.arrived;
         peer.arrived = arrived;
         if let Some(target) = peer.connection.payload_target(cx.desk)
-            && self.random.below(2) == 0
+            && self.random.index(2) == 0
         {
             // As the server does when it receives payload right into slots.
             let count = target.length_bytes.min(arrived - peer.used);
@@ -211,9 +194,9 @@ impl World {
 
     /// One random thing happens.
     pub fn step(&mut self) {
-        let index = self.random.below(self.peers.len());
-        let amount = [1, 20, 600, 10_000, 1 << 20][self.random.below(5)];
-        match self.random.below(4) {
+        let index = self.random.index(self.peers.len());
+        let amount = [1, 20, 600, 10_000, 1 << 20][self.random.index(5)];
+        match self.random.index(4) {
             0 | 1 => self.receive(index, amount),
             2 => self.send(index, amount),
             _ => self.drive(),
@@ -228,7 +211,7 @@ impl World {
         loop {
             let mut progress = self.drive();
             for index in 0..self.peers.len() {
-                let amount = 1 + self.random.below(1 << 16);
+                let amount = 1 + self.random.index(1 << 16);
                 progress |= self.receive(index, amount);
                 progress |= self.send(index, amount);
             }

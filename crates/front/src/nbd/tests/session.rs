@@ -1,10 +1,10 @@
 //! Whole sessions in memory.
 
 use super::super::wire::{self, Command, Errno, command_flag};
-use super::harness::{CHUNK, Random, Reply, World, header, hello, replies};
+use super::harness::{CHUNK, Reply, World, header, hello, replies};
 use crate::memory::MemoryVolume;
 use crate::{Limits, Punch, VolumeRequest};
-use block::Durability;
+use block::{Durability, Random as _, SplitMix};
 use std::collections::HashMap;
 
 /// Runs one client's requests after a handshake; returns the replies.
@@ -68,18 +68,18 @@ fn what_was_written_is_read_at_any_sector_and_size() {
         // 40 slots: requests of several pieces, and waiting for slots.
         let limits = Limits { piece_bytes_max: 4 * CHUNK, ..Limits::default() };
         let mut session = Session::new(structured, MemoryVolume::new(1 << 20, CHUNK, 40), limits);
-        let mut random = Random(3);
+        let mut random = SplitMix::new(3);
         let mut model = vec![0; 1 << 20];
         for _ in 0..60 {
-            let offset = random.below(1000) * 512;
-            let length = (1 + random.below(300)) * 512;
-            let byte = u8::try_from(random.below(256)).unwrap();
+            let offset = random.index(1000) * 512;
+            let length = (1 + random.index(300)) * 512;
+            let byte = u8::try_from(random.index(256)).unwrap();
             let payload: Vec<u8> = (0..length).map(|i| byte.wrapping_add((i / 512) as u8)).collect();
             model[offset..offset + length].copy_from_slice(&payload);
             let write = header(Command::Write, 0, 1, offset as u64, length as u32);
             assert_eq!(session.run(&[(write, payload)])[&1].error, 0);
             let flags = if structured && byte.is_multiple_of(2) { command_flag::DF } else { 0 };
-            let from = random.below(offset / 512 + 1) * 512;
+            let from = random.index(offset / 512 + 1) * 512;
             let read = header(Command::Read, flags, 2, from as u64, (offset + length - from) as u32);
             let reply = session.run(&[(read, Vec::new())]).remove(&2).unwrap();
             assert_eq!(reply.error, 0);
