@@ -1,8 +1,8 @@
 //! One NBD connection before a volume in memory, without sockets.
 
 use front::memory::MemoryVolume;
-use front::nbd::{Connection, Wants};
-use front::{ConnectionId, Context, Desk, Export, Limits, Volume};
+use front::nbd::Connection;
+use front::{ConnectionId, Context, Desk, Export, Limits, Session as _, Volume, Wants};
 use std::io::IoSlice;
 
 const CHUNK_BYTES: usize = 4096;

@@ -8,7 +8,7 @@
 #![forbid(unsafe_code)]
 
 use front::memory::MemoryVolume;
-use front::{Flow, Hooks, Interest, Server, ServerOptions};
+use front::{Flow, Hooks, Interest, Protocol, Server, ServerOptions};
 use std::error::Error;
 use std::io::Read;
 use std::os::fd::{AsFd, BorrowedFd, RawFd};
@@ -28,7 +28,7 @@ impl Hooks<MemoryVolume> for StopOnSignal {
         Flow::Stop
     }
 
-    fn on_fault(&mut self, peer: &str, fault: &front::nbd::Fault) {
+    fn on_fault(&mut self, peer: &str, fault: &front::Fault) {
         eprintln!("{peer}: {fault}");
     }
 }
@@ -57,11 +57,11 @@ fn serve(arguments: &Arguments) -> Result<(), Box<dyn Error>> {
     let description = "plain memory".to_owned();
     let mut server = Server::new(ServerOptions { description, ..ServerOptions::default() });
     if let Some(path) = arguments.value("--unix") {
-        server.listen_unix(Path::new(path))?;
+        server.listen_unix(Protocol::Nbd, Path::new(path))?;
         println!("nbd+unix:///?socket={path}");
     }
     if let Some(address) = arguments.value("--tcp") {
-        println!("nbd://{}", server.listen_tcp(address)?);
+        println!("nbd://{}", server.listen_tcp(Protocol::Nbd, address)?);
     }
     let (signals, wake) = UnixStream::pair()?;
     for signal in [signal_hook::consts::SIGTERM, signal_hook::consts::SIGINT] {

@@ -23,12 +23,16 @@ mod export;
 mod limits;
 pub mod memory;
 pub mod nbd;
+mod output;
 mod server;
+mod session;
 mod volume;
 
 pub use command::Command;
 pub use desk::{ConnectionId, Context, Counters, Desk};
 pub use export::Export;
 pub use limits::Limits;
-pub use server::{Flow, Hooks, Interest, NoHooks, Server, ServerError, ServerOptions, Summary};
+pub use output::OutputQueue;
+pub use server::{Flow, Hooks, Interest, NoHooks, Protocol, Server, ServerError, ServerOptions, Summary};
+pub use session::{Fault, PayloadTarget, Session, Wants};
 pub use volume::{Done, Punch, Volume, VolumeError, VolumeRequest};

@@ -3,7 +3,7 @@
 //! Every request is done at the next [`Volume::drive`]. Chunks that were never written, or were discarded,
 //! are reported as holes.
 
-use crate::nbd::spans;
+use crate::session::spans;
 use crate::{Done, Punch, Volume, VolumeError, VolumeRequest};
 use block::{Pool, SECTOR_BYTES, Slot};
 use std::os::fd::BorrowedFd;

@@ -5,7 +5,7 @@ use front::Export;
 use front::memory::MemoryVolume;
 use front::nbd::Connection;
 use front::nbd::wire::{self, Command, RequestHeader, option};
-use front::{ConnectionId, Context, Desk, Done, Limits};
+use front::{ConnectionId, Context, Desk, Done, Limits, Session as _};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::io::IoSlice;

@@ -7,7 +7,7 @@ use block::{Pool, Slot};
 use common::{Running, TempDir, TestClient, noise};
 use front::memory::MemoryVolume;
 use front::nbd::wire::Command;
-use front::{Done, Limits, NoHooks, Server, ServerError, ServerOptions, Volume, VolumeRequest};
+use front::{Done, Limits, NoHooks, Protocol, Server, ServerError, ServerOptions, Volume, VolumeRequest};
 use std::io::{Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -23,7 +23,7 @@ fn the_socket_of_a_dead_server_is_replaced_and_ours_removed() {
     drop(UnixListener::bind(&path).unwrap());
     assert!(path.exists());
     let mut server = Server::new(ServerOptions::default());
-    server.listen_unix(&path).unwrap();
+    server.listen_unix(Protocol::Nbd, &path).unwrap();
     drop(server);
     assert!(!path.exists());
 }
@@ -34,14 +34,14 @@ fn a_busy_socket_and_a_file_are_left_alone() {
     let busy = directory.file("busy");
     let _owner = UnixListener::bind(&busy).unwrap();
     let mut server = Server::new(ServerOptions::default());
-    let error = server.listen_unix(&busy).unwrap_err();
+    let error = server.listen_unix(Protocol::Nbd, &busy).unwrap_err();
     assert!(matches!(error, ServerError::Busy { .. }), "{error}");
     let file = directory.file("file");
     std::fs::write(&file, "precious").unwrap();
-    let error = server.listen_unix(&file).unwrap_err();
+    let error = server.listen_unix(Protocol::Nbd, &file).unwrap_err();
     assert!(matches!(error, ServerError::NotASocket { .. }), "{error}");
     assert_eq!(std::fs::read(&file).unwrap(), b"precious");
-    let error = server.listen_unix(&directory.file("none/s")).unwrap_err();
+    let error = server.listen_unix(Protocol::Nbd, &directory.file("none/s")).unwrap_err();
     assert!(matches!(error, ServerError::Listen { .. }), "{error}");
     assert!(matches!(server.run(&mut small(), &mut NoHooks), Err(ServerError::NoListener)));
     drop(server);
@@ -51,9 +51,9 @@ fn a_busy_socket_and_a_file_are_left_alone() {
 #[test]
 fn tcp_addresses_that_cannot_be_bound_are_named() {
     let mut server = Server::new(ServerOptions::default());
-    let bound = server.listen_tcp("127.0.0.1:0").unwrap();
+    let bound = server.listen_tcp(Protocol::Nbd, "127.0.0.1:0").unwrap();
     for address in [bound.to_string(), "no-port".to_owned(), "127.0.0.1:99999".to_owned()] {
-        let error = server.listen_tcp(&address).unwrap_err().to_string();
+        let error = server.listen_tcp(Protocol::Nbd, &address).unwrap_err().to_string();
         assert!(error.starts_with(&address), "{error}");
     }
 }

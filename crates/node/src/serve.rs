@@ -16,7 +16,7 @@ use crate::signals::Signals;
 use crate::steward::Steward;
 use crate::volume::{ServedArray, Use};
 use device::Membership as _;
-use front::{Server, ServerOptions, Summary};
+use front::{Protocol, Server, ServerOptions, Summary};
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
@@ -160,10 +160,10 @@ pub fn serve(
 fn listen(server: &mut Server, address: &Address) -> Result<String, Error> {
     match address {
         Address::Unix(path) => {
-            server.listen_unix(path)?;
+            server.listen_unix(Protocol::Nbd, path)?;
             Ok(format!("nbd+unix:///?socket={}", escape(&absolute(path))))
         }
-        Address::Tcp(address) => Ok(tcp_uri(server.listen_tcp(address)?)),
+        Address::Tcp(address) => Ok(tcp_uri(server.listen_tcp(Protocol::Nbd, address)?)),
     }
 }
 

@@ -3,7 +3,7 @@
 
 use crate::replay_common::{elastripe, number, refused, replay};
 use front::memory::MemoryVolume;
-use front::{Flow, Hooks, Interest, Server, ServerOptions};
+use front::{Flow, Hooks, Interest, Protocol, Server, ServerOptions};
 use serde_json::Value;
 use std::fmt::Write as _;
 use std::io::{Read, Write as _};
@@ -209,7 +209,7 @@ fn the_automatic_size_holds_all_log_chunks_and_frames_of_durable_writes() {
 /// Runs `client` against a server of plain memory.
 fn with_server(socket: &Path, size_bytes: usize, client: impl FnOnce()) {
     let mut server = Server::new(ServerOptions { export_name: "vol".to_owned(), ..ServerOptions::default() });
-    server.listen_unix(socket).unwrap();
+    server.listen_unix(Protocol::Nbd, socket).unwrap();
     let (mut stop, stopped) = UnixStream::pair().unwrap();
     std::thread::scope(|scope| {
         let running = scope.spawn(move || {

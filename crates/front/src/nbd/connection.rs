@@ -12,16 +12,16 @@
 //!                  finishing <- disconnect      drain ------------+
 //! ```
 
-use super::output::OutputQueue;
 use super::wire::{self, Errno, WrongMagic};
-use crate::VolumeError;
 use crate::desk::{ConnectionId, Context, Desk, Piece, Request};
-use block::Slot;
+use crate::output::OutputQueue;
+use crate::session::{Fault, PayloadTarget, Session, Wants};
+use crate::{Command, VolumeError};
 use block::slab::Key;
 
-/// Why a connection was closed.
+/// What a client did against the protocol, or what the protocol has no better words for.
 #[derive(Debug, thiserror::Error)]
-pub enum Fault {
+pub enum Violation {
     /// The client's flags ask for what we did not offer.
     #[error("client flags {found:#x}, expected a subset of 0x3")]
     ClientFlags {
@@ -54,34 +54,6 @@ pub enum Fault {
         /// Where on the volume.
         offset_bytes: u64,
     },
-    /// The handshake took too long.
-    #[error("handshake not finished in time")]
-    HandshakeTimeout,
-    /// The client neither sends nor takes bytes while it holds slots that others wait for.
-    #[error("no byte moved in time while others waited for the buffers this client holds")]
-    Stalled,
-    /// Too many clients.
-    #[error("more than {max} connections")]
-    TooManyConnections {
-        /// How many are allowed.
-        max: usize,
-    },
-    /// The socket failed.
-    #[error("socket: {0}")]
-    Socket(#[from] std::io::Error),
-}
-
-/// What a connection needs before it can go on.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Wants {
-    /// More bytes from the client.
-    Bytes,
-    /// Slots; it is in the desk's queue. Call [`Connection::receive`] again when it is first.
-    Slots,
-    /// That one of its requests finishes or some output is sent. Call [`Connection::receive`] again then.
-    Room,
-    /// Nothing: no more input is looked at.
-    Nothing,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -129,22 +101,11 @@ pub struct Connection {
     pub(super) requests_open: usize,
     pub(super) slots_held: usize,
     pub(super) stopping: bool,
-    pub(super) fault: Option<Fault>,
+    pub(super) violation: Option<Violation>,
 }
 
 /// Protocol bytes that may wait for a client that does not read its replies.
 const OUTPUT_BYTES_MAX: usize = 256 << 10;
-
-/// Where the next bytes of a write's payload go: `length_bytes` from byte `start_bytes` of a row of slots.
-#[derive(Clone, Copy, Debug)]
-pub struct PayloadTarget<'a> {
-    /// The slots of the piece.
-    pub slots: &'a [Slot],
-    /// Where the next byte goes, counted from the start of the first slot.
-    pub start_bytes: usize,
-    /// How much of the piece is missing.
-    pub length_bytes: usize,
-}
 
 impl Connection {
     /// A new session; the greeting is in the output queue.
@@ -162,33 +123,11 @@ impl Connection {
             requests_open: 0,
             slots_held: 0,
             stopping: false,
-            fault: None,
+            violation: None,
         }
     }
 
-    /// Takes bytes from the start of `input`, as many as it can use now; says how many, and what it wants
-    /// next. After a fault the connection must be [abandoned](Connection::abandon).
-    pub fn receive(&mut self, input: &[u8], cx: &mut Context<'_>) -> Result<(usize, Wants), Fault> {
-        let mut used = 0;
-        loop {
-            if let Some(fault) = self.fault.take() {
-                return Err(fault);
-            }
-            match self.step(&input[used..], cx)? {
-                Step::Used(count) => used += count,
-                Step::Stop(wants) => {
-                    if wants != Wants::Slots {
-                        // It may have queued for a piece that it no longer needs, as its request failed
-                        // meanwhile.
-                        cx.desk.leave_queue(self.id);
-                    }
-                    return Ok((used, wants));
-                }
-            }
-        }
-    }
-
-    fn step(&mut self, input: &[u8], cx: &mut Context<'_>) -> Result<Step, Fault> {
+    fn step(&mut self, input: &[u8], cx: &mut Context<'_>) -> Result<Step, Violation> {
         match self.phase {
             Phase::ClientFlags | Phase::Options | Phase::Header
                 if self.output.protocol_bytes() > OUTPUT_BYTES_MAX =>
@@ -211,44 +150,6 @@ impl Connection {
             Phase::Drain { left_bytes, then } => Ok(self.step_drain(input.len(), left_bytes, then, cx)),
             Phase::Finishing => Ok(Step::Stop(Wants::Nothing)),
         }
-    }
-
-    /// Whether the client is still haggling.
-    pub fn in_handshake(&self) -> bool {
-        matches!(self.phase, Phase::ClientFlags | Phase::Options)
-    }
-
-    /// Whether the session is over and everything is answered and sent.
-    pub fn is_finished(&self) -> bool {
-        self.phase == Phase::Finishing && self.requests_open == 0 && self.output.is_empty()
-    }
-
-    /// The client will send nothing more: whole requests are answered, half ones are forgotten.
-    pub fn input_ended(&mut self, cx: &mut Context<'_>) {
-        self.drop_unstarted(cx);
-        self.phase = Phase::Finishing;
-    }
-
-    /// No new requests are to be looked at; those in flight are answered.
-    pub fn stop(&mut self, cx: &mut Context<'_>) {
-        self.stopping = true;
-        match self.phase {
-            Phase::Read { .. } | Phase::SerialRead { .. } | Phase::Finishing => {}
-            Phase::ClientFlags
-            | Phase::Options
-            | Phase::Header
-            | Phase::NextPayload { .. }
-            | Phase::Payload { .. }
-            | Phase::Drain { .. } => self.input_ended(cx),
-        }
-    }
-
-    /// Gives everything back. What is with the volume comes back through [`Desk::orphan_done`].
-    pub fn abandon(&mut self, cx: &mut Context<'_>) {
-        self.drop_unstarted(cx);
-        self.phase = Phase::Finishing;
-        let Context { volume, desk } = cx;
-        self.output.clear(|slot| desk.free_slot(*volume, slot));
     }
 
     /// Forgets the part of the current request that has not gone to the volume. What has gone there is
@@ -278,14 +179,100 @@ impl Connection {
             self.requests_open -= 1;
         }
     }
+}
 
-    /// What is to be sent.
-    pub fn output(&self) -> &OutputQueue {
+impl Session for Connection {
+    fn receive(&mut self, input: &[u8], cx: &mut Context<'_>) -> Result<(usize, Wants), Fault> {
+        let mut used = 0;
+        loop {
+            if let Some(violation) = self.violation.take() {
+                return Err(Fault::of_protocol(violation));
+            }
+            match self.step(&input[used..], cx).map_err(Fault::of_protocol)? {
+                Step::Used(count) => used += count,
+                Step::Stop(wants) => {
+                    if wants != Wants::Slots {
+                        // It may have queued for a piece that it no longer needs, as its request failed
+                        // meanwhile.
+                        cx.desk.leave_queue(self.id);
+                    }
+                    return Ok((used, wants));
+                }
+            }
+        }
+    }
+
+    fn piece_done(&mut self, tag: u64, result: Result<(), VolumeError>, cx: &mut Context<'_>) {
+        let piece = cx.desk.arrived(tag, result.err());
+        let index = cx.desk.pieces[piece].request;
+        let request = cx.desk.requests[index];
+        let is_read = request.command == Some(Command::Read);
+        if is_read && result.is_ok() && self.send_data(piece, index, cx) {
+            cx.desk.close_piece(piece);
+        } else {
+            cx.desk.drop_piece(cx.volume, piece, &mut self.slots_held);
+        }
+        match self.phase {
+            Phase::SerialRead { request: current, left_bytes, .. } if current == index => {
+                if result.is_err() && request.head_sent {
+                    self.violation = Some(Violation::ReadFailedMidway { offset_bytes: request.offset_bytes });
+                }
+                if left_bytes == 0 || result.is_err() {
+                    cx.desk.requests[index].all_started = true;
+                    self.phase = Phase::Header;
+                }
+            }
+            Phase::SerialRead { .. }
+            | Phase::ClientFlags
+            | Phase::Options
+            | Phase::Header
+            | Phase::Read { .. }
+            | Phase::NextPayload { .. }
+            | Phase::Payload { .. }
+            | Phase::Drain { .. }
+            | Phase::Finishing => {}
+        }
+        self.finish_if_complete(index, cx);
+    }
+
+    fn in_handshake(&self) -> bool {
+        matches!(self.phase, Phase::ClientFlags | Phase::Options)
+    }
+
+    fn is_finished(&self) -> bool {
+        self.phase == Phase::Finishing && self.requests_open == 0 && self.output.is_empty()
+    }
+
+    fn input_ended(&mut self, cx: &mut Context<'_>) {
+        self.drop_unstarted(cx);
+        self.phase = Phase::Finishing;
+    }
+
+    fn stop(&mut self, cx: &mut Context<'_>) {
+        self.stopping = true;
+        match self.phase {
+            Phase::Read { .. } | Phase::SerialRead { .. } | Phase::Finishing => {}
+            Phase::ClientFlags
+            | Phase::Options
+            | Phase::Header
+            | Phase::NextPayload { .. }
+            | Phase::Payload { .. }
+            | Phase::Drain { .. } => self.input_ended(cx),
+        }
+    }
+
+    fn abandon(&mut self, cx: &mut Context<'_>) {
+        self.drop_unstarted(cx);
+        self.phase = Phase::Finishing;
+        let Context { volume, desk } = cx;
+        self.output.clear(|slot| desk.free_slot(*volume, slot));
+    }
+
+    fn output(&self) -> &OutputQueue {
         &self.output
     }
 
-    /// The first `count_bytes` of the output were sent.
-    pub fn sent(&mut self, count_bytes: usize, cx: &mut Context<'_>) {
+    fn sent(&mut self, count_bytes: usize, cx: &mut Context<'_>) {
         let Context { volume, desk } = cx;
         let held = &mut self.slots_held;
         self.output.sent(count_bytes, |slot| {
@@ -294,18 +281,11 @@ impl Connection {
         });
     }
 
-    /// Slots this connection fills, waits for, or sends.
-    pub fn slots_held(&self) -> usize {
+    fn slots_held(&self) -> usize {
         self.slots_held
     }
 
-    /// Requests that are not answered yet.
-    pub fn requests_open(&self) -> usize {
-        self.requests_open
-    }
-
-    /// Where payload can be received directly, if that is what comes next.
-    pub fn payload_target<'d>(&self, desk: &'d Desk) -> Option<PayloadTarget<'d>> {
+    fn payload_target<'d>(&self, desk: &'d Desk) -> Option<PayloadTarget<'d>> {
         let Phase::Payload { piece, received_bytes, .. } = self.phase else { return None };
         let piece = &desk.pieces[piece];
         Some(PayloadTarget {
@@ -315,9 +295,7 @@ impl Connection {
         })
     }
 
-    /// `count_bytes` of payload were received into the [target](Connection::payload_target), at most its
-    /// length.
-    pub fn payload_received(&mut self, count_bytes: usize, cx: &mut Context<'_>) {
+    fn payload_received(&mut self, count_bytes: usize, cx: &mut Context<'_>) {
         let count = u32::try_from(count_bytes).expect("a piece is shorter than 4 GiB");
         self.advance_payload(count, cx);
     }

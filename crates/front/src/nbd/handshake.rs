@@ -1,25 +1,29 @@
 //! The haggling before transmission (`doc/proto.md`, "Newstyle negotiation" and "Option types").
 
-use super::connection::{Connection, Fault, Phase, Step, Wants};
+use super::connection::{Connection, Phase, Step, Violation};
 use super::wire::{self, ContextQuery, InfoQuery, handshake_flag, info, option, reply};
 use crate::desk::Desk;
 use crate::export::Export;
+use crate::session::Wants;
 
 impl Connection {
-    pub(super) fn step_client_flags(&mut self, input: &[u8]) -> Result<Step, Fault> {
+    pub(super) fn step_client_flags(&mut self, input: &[u8]) -> Result<Step, Violation> {
         let Some(flags) = wire::client_flags(input) else { return Ok(Step::Stop(Wants::Bytes)) };
         if flags & !(handshake_flag::FIXED_NEWSTYLE | handshake_flag::NO_ZEROES) != 0 {
-            return Err(Fault::ClientFlags { found: flags });
+            return Err(Violation::ClientFlags { found: flags });
         }
         self.no_zeroes = flags & handshake_flag::NO_ZEROES != 0;
         self.phase = Phase::Options;
         Ok(Step::Used(wire::CLIENT_FLAGS_BYTES))
     }
 
-    pub(super) fn step_option(&mut self, input: &[u8], desk: &Desk) -> Result<Step, Fault> {
+    pub(super) fn step_option(&mut self, input: &[u8], desk: &Desk) -> Result<Step, Violation> {
         let Some(header) = wire::option_header(input)? else { return Ok(Step::Stop(Wants::Bytes)) };
         if header.length_bytes > wire::OPTION_BYTES_MAX {
-            return Err(Fault::OptionTooLong { option: header.option, length_bytes: header.length_bytes });
+            return Err(Violation::OptionTooLong {
+                option: header.option,
+                length_bytes: header.length_bytes,
+            });
         }
         let end = wire::OPTION_HEADER_BYTES + header.length_bytes as usize;
         let Some(data) = input.get(wire::OPTION_HEADER_BYTES..end) else {
@@ -27,13 +31,13 @@ impl Connection {
         };
         self.option_count += 1;
         if self.option_count > wire::OPTION_COUNT_MAX {
-            return Err(Fault::TooManyOptions);
+            return Err(Violation::TooManyOptions);
         }
         self.haggle(header.option, data, &desk.export)?;
         Ok(Step::Used(end))
     }
 
-    fn haggle(&mut self, option: u32, data: &[u8], export: &Export) -> Result<(), Fault> {
+    fn haggle(&mut self, option: u32, data: &[u8], export: &Export) -> Result<(), Violation> {
         match option {
             option::EXPORT_NAME => return self.export_name(data, export),
             option::ABORT => {
@@ -69,9 +73,9 @@ impl Connection {
         self.output.put(|out| wire::put_option_reply(out, option, kind, data));
     }
 
-    fn export_name(&mut self, name: &[u8], export: &Export) -> Result<(), Fault> {
+    fn export_name(&mut self, name: &[u8], export: &Export) -> Result<(), Violation> {
         if !export.is_named(name) {
-            return Err(Fault::UnknownExport { length_bytes: name.len() });
+            return Err(Violation::UnknownExport { length_bytes: name.len() });
         }
         let zeroes = if self.no_zeroes { 0 } else { 124 };
         let flags = transmission_flags(export, self.structured_replies);

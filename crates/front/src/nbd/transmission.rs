@@ -1,16 +1,17 @@
 //! The transmission phase: checks requests, cuts them into pieces, answers them.
 
-use super::connection::{AfterDrain, Connection, Fault, Phase, Step, Wants, errno_of};
+use super::connection::{AfterDrain, Connection, Phase, Step, Violation, errno_of};
 use super::wire::{self, Errno, RequestHeader, chunk, command_flag};
 use crate::desk::{Context, Piece, Refusal, ReplyStyle, Request};
-use crate::{Command, Punch, VolumeError, VolumeRequest};
+use crate::session::{Session as _, Wants, spans};
+use crate::{Command, Punch, VolumeRequest};
 use block::Durability;
 use block::slab::Key;
 
 type Range = (u64, u32);
 
 impl Connection {
-    pub(super) fn step_header(&mut self, input: &[u8], cx: &mut Context<'_>) -> Result<Step, Fault> {
+    pub(super) fn step_header(&mut self, input: &[u8], cx: &mut Context<'_>) -> Result<Step, Violation> {
         if self.stopping {
             self.phase = Phase::Finishing;
             return Ok(Step::Stop(Wants::Nothing));
@@ -330,42 +331,8 @@ impl Connection {
         cx.desk.count(request, None);
     }
 
-    /// The volume has finished a piece of this connection.
-    pub fn piece_done(&mut self, tag: u64, result: Result<(), VolumeError>, cx: &mut Context<'_>) {
-        let piece = cx.desk.arrived(tag, result.err());
-        let index = cx.desk.pieces[piece].request;
-        let request = cx.desk.requests[index];
-        let is_read = request.command == Some(Command::Read);
-        if is_read && result.is_ok() && self.send_data(piece, index, cx) {
-            cx.desk.close_piece(piece);
-        } else {
-            cx.desk.drop_piece(cx.volume, piece, &mut self.slots_held);
-        }
-        match self.phase {
-            Phase::SerialRead { request: current, left_bytes, .. } if current == index => {
-                if result.is_err() && request.head_sent {
-                    self.fault = Some(Fault::ReadFailedMidway { offset_bytes: request.offset_bytes });
-                }
-                if left_bytes == 0 || result.is_err() {
-                    cx.desk.requests[index].all_started = true;
-                    self.phase = Phase::Header;
-                }
-            }
-            Phase::SerialRead { .. }
-            | Phase::ClientFlags
-            | Phase::Options
-            | Phase::Header
-            | Phase::Read { .. }
-            | Phase::NextPayload { .. }
-            | Phase::Payload { .. }
-            | Phase::Drain { .. }
-            | Phase::Finishing => {}
-        }
-        self.finish_if_complete(index, cx);
-    }
-
     /// Queues a piece of a read; `false` if the answer has become an error already.
-    fn send_data(&mut self, piece: Key<Piece>, index: Key<Request>, cx: &mut Context<'_>) -> bool {
+    pub(super) fn send_data(&mut self, piece: Key<Piece>, index: Key<Request>, cx: &mut Context<'_>) -> bool {
         let chunk_bytes = cx.desk.chunk_bytes();
         let request = &mut cx.desk.requests[index];
         let (cookie, error) = (request.cookie, request.error);
@@ -396,7 +363,7 @@ impl Connection {
     }
 
     /// Answers a request whose last piece is done (reads without error are answered by their data).
-    fn finish_if_complete(&mut self, index: Key<Request>, cx: &mut Context<'_>) {
+    pub(super) fn finish_if_complete(&mut self, index: Key<Request>, cx: &mut Context<'_>) {
         let request = cx.desk.requests[index];
         if request.pieces_open > 0 || !request.all_started {
             return;
@@ -414,19 +381,4 @@ impl Connection {
 
 fn durability(flags: u16) -> Durability {
     if flags & command_flag::FUA != 0 { Durability::Durable } else { Durability::Volatile }
-}
-
-/// The parts, slot by slot, of `length` bytes that begin at byte `start` of a row of slots: index, start,
-/// length.
-pub(crate) fn spans(
-    start: usize,
-    length: usize,
-    chunk_bytes: usize,
-) -> impl Iterator<Item = (usize, usize, usize)> {
-    let end = start + length;
-    (start / chunk_bytes..end.div_ceil(chunk_bytes)).map(move |index| {
-        let from = start.max(index * chunk_bytes);
-        let to = end.min((index + 1) * chunk_bytes);
-        (index, from - index * chunk_bytes, to - from)
-    })
 }

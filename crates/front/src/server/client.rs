@@ -2,7 +2,7 @@
 //! possible.
 
 use crate::desk::{ConnectionId, Context, Desk};
-use crate::nbd::{Connection, Fault, Wants, spans};
+use crate::session::{Fault, Session, Wants, spans};
 use block::Pool;
 use rustix::event::epoll::EventFlags;
 use rustix::io::Errno;
@@ -16,7 +16,7 @@ pub(super) struct Client {
     pub id: ConnectionId,
     pub socket: OwnedFd,
     pub peer: String,
-    pub connection: Connection,
+    pub session: Box<dyn Session>,
     pub wants: Wants,
     /// What epoll watches.
     pub interest: EventFlags,
@@ -49,12 +49,18 @@ const SEND_SLICES: usize = 128;
 const SENDS_PER_TURN: usize = 8;
 
 impl Client {
-    pub(super) fn new(id: ConnectionId, socket: OwnedFd, peer: String, now_ns: u64) -> Self {
+    pub(super) fn new(
+        id: ConnectionId,
+        socket: OwnedFd,
+        peer: String,
+        session: Box<dyn Session>,
+        now_ns: u64,
+    ) -> Self {
         Self {
             id,
             socket,
             peer,
-            connection: Connection::new(id),
+            session,
             wants: Wants::Bytes,
             interest: EventFlags::IN,
             touched: false,
@@ -71,7 +77,7 @@ impl Client {
             return Ok(());
         }
         let direct = self.input.filled.is_empty()
-            && self.connection.payload_target(cx.desk).is_some_and(|t| t.length_bytes >= DIRECT_BYTES_MIN);
+            && self.session.payload_target(cx.desk).is_some_and(|t| t.length_bytes >= DIRECT_BYTES_MIN);
         let received = if direct { self.receive_direct(cx) } else { self.receive_buffered() };
         match received {
             Ok(0) => self.input_ended = true,
@@ -93,7 +99,7 @@ impl Client {
 
     /// Receives payload into its slots, and what follows it into the buffer.
     fn receive_direct(&mut self, cx: &mut Context<'_>) -> Result<usize, Errno> {
-        let Some(target) = self.connection.payload_target(cx.desk) else { return Ok(0) };
+        let Some(target) = self.session.payload_target(cx.desk) else { return Ok(0) };
         let pool = cx.volume.pool();
         let mut ranges = [const { 0..0 }; RECEIVE_SLICES];
         let (mut used, mut window) = (0, 0);
@@ -112,18 +118,18 @@ impl Client {
         let tail = if window == target.length_bytes { &mut self.input.bytes[..] } else { &mut [] };
         let count = receive_scattered(&self.socket, pool, ranges, used, tail)?;
         self.input.filled = 0..count.saturating_sub(window);
-        self.connection.payload_received(count.min(window), cx);
+        self.session.payload_received(count.min(window), cx);
         Ok(count)
     }
 
     /// Lets the connection look at what was received.
     pub(super) fn pump(&mut self, cx: &mut Context<'_>) -> Result<(), Fault> {
         let InputBuffer { bytes, filled } = &mut self.input;
-        let (used, wants) = self.connection.receive(&bytes[filled.clone()], cx)?;
+        let (used, wants) = self.session.receive(&bytes[filled.clone()], cx)?;
         filled.start += used;
         self.wants = wants;
         if self.input_ended && wants == Wants::Bytes {
-            self.connection.input_ended(cx);
+            self.session.input_ended(cx);
             self.wants = Wants::Nothing;
         }
         Ok(())
@@ -133,16 +139,16 @@ impl Client {
     pub(super) fn flush(&mut self, cx: &mut Context<'_>) -> Result<usize, Fault> {
         let mut total = 0;
         for _ in 0..SENDS_PER_TURN {
-            if self.connection.output().is_empty() {
+            if self.session.output().is_empty() {
                 break;
             }
             let mut slices = [IoSlice::new(&[]); SEND_SLICES];
-            let count = self.connection.output().gather(cx.volume.pool(), &mut slices);
+            let count = self.session.output().gather(cx.volume.pool(), &mut slices);
             let flags = SendFlags::NOSIGNAL;
             let none = &mut SendAncillaryBuffer::default();
             match rustix::net::sendmsg(&self.socket, &slices[..count], none, flags) {
                 Ok(sent) => {
-                    self.connection.sent(sent, cx);
+                    self.session.sent(sent, cx);
                     total += sent;
                 }
                 Err(Errno::INTR) => {}
@@ -159,7 +165,7 @@ impl Client {
         if self.wants == Wants::Bytes && !self.input_ended {
             flags |= EventFlags::IN;
         }
-        if !self.connection.output().is_empty() {
+        if !self.session.output().is_empty() {
             flags |= EventFlags::OUT;
         }
         flags
@@ -167,8 +173,8 @@ impl Client {
 
     /// Whether it holds slots and it is the client's turn to move bytes.
     pub(super) fn blocks_slots(&self, desk: &Desk) -> bool {
-        let sends = self.connection.slots_held() > 0 && !self.connection.output().is_empty();
-        sends || self.connection.payload_target(desk).is_some()
+        let sends = self.session.slots_held() > 0 && !self.session.output().is_empty();
+        sends || self.session.payload_target(desk).is_some()
     }
 }
 

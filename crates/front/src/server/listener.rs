@@ -1,6 +1,6 @@
 //! Listening sockets, and the socket files that unix ones leave behind.
 
-use super::ServerError;
+use super::{Protocol, ServerError};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 use std::io;
@@ -13,8 +13,13 @@ use std::path::{Path, PathBuf};
 /// What a unix socket may hold for a client; TCP sizes its buffers itself.
 const SEND_BUFFER_BYTES: usize = 1 << 20;
 
-/// A listening socket.
-pub(super) enum Listener {
+/// A listening socket and what is spoken on it.
+pub(super) struct Listener {
+    pub protocol: Protocol,
+    socket: Socket,
+}
+
+enum Socket {
     Unix { socket: UnixListener, _file: SocketFile },
     Tcp { socket: TcpListener },
 }
@@ -38,7 +43,7 @@ impl Drop for SocketFile {
 }
 
 impl Listener {
-    pub(super) fn unix(path: &Path) -> Result<Self, ServerError> {
+    pub(super) fn unix(protocol: Protocol, path: &Path) -> Result<Self, ServerError> {
         let listen_error = |source| ServerError::Listen { address: path.display().to_string(), source };
         let socket = match UnixListener::bind(path) {
             Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
@@ -51,21 +56,21 @@ impl Listener {
         socket.set_nonblocking(true).map_err(listen_error)?;
         let found = std::fs::symlink_metadata(path).map_err(listen_error)?;
         let file = SocketFile { path: path.to_owned(), device: found.dev(), inode: found.ino() };
-        Ok(Self::Unix { socket, _file: file })
+        Ok(Self { protocol, socket: Socket::Unix { socket, _file: file } })
     }
 
-    pub(super) fn tcp(address: &str) -> Result<(Self, SocketAddr), ServerError> {
+    pub(super) fn tcp(protocol: Protocol, address: &str) -> Result<(Self, SocketAddr), ServerError> {
         let listen_error = |source| ServerError::Listen { address: address.to_owned(), source };
         let socket = TcpListener::bind(address).map_err(listen_error)?;
         socket.set_nonblocking(true).map_err(listen_error)?;
         let bound = socket.local_addr().map_err(listen_error)?;
-        Ok((Self::Tcp { socket }, bound))
+        Ok((Self { protocol, socket: Socket::Tcp { socket } }, bound))
     }
 
     /// Takes the next connection, not blocking, and says who it is.
     pub(super) fn accept(&self) -> io::Result<(OwnedFd, String)> {
-        match self {
-            Self::Unix { socket, .. } => {
+        match &self.socket {
+            Socket::Unix { socket, .. } => {
                 let (stream, _) = socket.accept()?;
                 // Large replies leave in fewer, larger turns: +25 % and more on 1 MiB reads. Only a wish:
                 // the system caps it, and the default works, too.
@@ -73,7 +78,7 @@ impl Listener {
                 stream.set_nonblocking(true)?;
                 Ok((stream.into(), "unix client".to_owned()))
             }
-            Self::Tcp { socket } => {
+            Socket::Tcp { socket } => {
                 let (stream, peer) = socket.accept()?;
                 stream.set_nonblocking(true)?;
                 stream.set_nodelay(true)?;
@@ -85,9 +90,9 @@ impl Listener {
 
 impl AsFd for Listener {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        match self {
-            Self::Unix { socket, .. } => socket.as_fd(),
-            Self::Tcp { socket } => socket.as_fd(),
+        match &self.socket {
+            Socket::Unix { socket, .. } => socket.as_fd(),
+            Socket::Tcp { socket } => socket.as_fd(),
         }
     }
 }

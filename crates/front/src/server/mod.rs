@@ -4,8 +4,9 @@ mod client;
 mod listener;
 mod reactor;
 
-use crate::nbd::Fault;
-use crate::{Counters, Export, Limits, Volume};
+use crate::nbd::Connection;
+use crate::session::{Fault, Session};
+use crate::{ConnectionId, Counters, Export, Limits, Volume};
 use listener::Listener;
 use std::net::SocketAddr;
 use std::os::fd::{BorrowedFd, RawFd};
@@ -50,6 +51,21 @@ pub enum ServerError {
     /// Waiting for events failed.
     #[error("waiting for events: {0}")]
     Events(#[from] std::io::Error),
+}
+
+/// What is spoken on a listening socket.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Protocol {
+    /// The network block device.
+    Nbd,
+}
+
+impl Protocol {
+    fn session(self, id: ConnectionId) -> Box<dyn Session> {
+        match self {
+            Self::Nbd => Box::new(Connection::new(id)),
+        }
+    }
 }
 
 /// What to export and how much clients may ask for.
@@ -139,7 +155,7 @@ pub struct Summary {
     pub abandoned: usize,
 }
 
-/// An NBD server.
+/// A server of one volume, by one or more protocols.
 pub struct Server {
     options: ServerOptions,
     listeners: Vec<Listener>,
@@ -152,14 +168,14 @@ impl Server {
     }
 
     /// Listens on a unix socket. The socket file of a dead server is replaced; ours is removed at the end.
-    pub fn listen_unix(&mut self, path: &Path) -> Result<(), ServerError> {
-        self.listeners.push(Listener::unix(path)?);
+    pub fn listen_unix(&mut self, protocol: Protocol, path: &Path) -> Result<(), ServerError> {
+        self.listeners.push(Listener::unix(protocol, path)?);
         Ok(())
     }
 
     /// Listens on `host:port`; port 0 takes a free one. Returns what was bound.
-    pub fn listen_tcp(&mut self, address: &str) -> Result<SocketAddr, ServerError> {
-        let (listener, bound) = Listener::tcp(address)?;
+    pub fn listen_tcp(&mut self, protocol: Protocol, address: &str) -> Result<SocketAddr, ServerError> {
+        let (listener, bound) = Listener::tcp(protocol, address)?;
         self.listeners.push(listener);
         Ok(bound)
     }

@@ -6,9 +6,9 @@
 
 use super::client::Client;
 use super::listener::Listener;
-use super::{Flow, Hooks, Interest, ServerError, Summary};
+use super::{Flow, Hooks, Interest, Protocol, ServerError, Summary};
 use crate::desk::{ConnectionId, Context, Desk};
-use crate::nbd::{Fault, Wants};
+use crate::session::{Fault, Wants};
 use crate::{Done, Export, Limits, Volume};
 use rustix::buffer::spare_capacity;
 use rustix::event::{Timespec, epoll};
@@ -152,7 +152,7 @@ impl<V: Volume, H: Hooks<V>> Reactor<'_, V, H> {
         let timed = self.stop_by_ns.is_some()
             || self.accept_paused_until_ns.is_some()
             || self.desk.next_waiting().is_some()
-            || self.seats.iter().flat_map(|seat| &seat.client).any(|client| client.connection.in_handshake());
+            || self.seats.iter().flat_map(|seat| &seat.client).any(|client| client.session.in_handshake());
         let tick = timed.then(|| self.next_tick_ns.saturating_sub(self.now_ns).min(TICK_NS));
         [tick, self.volume.idle_for(), self.hooks.idle_for()].into_iter().flatten().min()
     }
@@ -237,7 +237,7 @@ impl<V: Volume, H: Hooks<V>> Reactor<'_, V, H> {
         }
         for _ in 0..ACCEPTS_PER_TURN {
             match self.listeners[index].accept() {
-                Ok((socket, peer)) => self.seat(socket, peer)?,
+                Ok((socket, peer)) => self.seat(socket, peer, self.listeners[index].protocol)?,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
                 Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}
                 Err(_) => {
@@ -250,7 +250,7 @@ impl<V: Volume, H: Hooks<V>> Reactor<'_, V, H> {
         Ok(())
     }
 
-    fn seat(&mut self, socket: OwnedFd, peer: String) -> io::Result<()> {
+    fn seat(&mut self, socket: OwnedFd, peer: String, protocol: Protocol) -> io::Result<()> {
         let max = self.desk.limits.connections_max;
         if self.client_count >= max {
             self.summary.faults += 1;
@@ -265,7 +265,7 @@ impl<V: Volume, H: Hooks<V>> Reactor<'_, V, H> {
         seat.generation = seat.generation.wrapping_add(1) & (u32::MAX >> 1); // tokens of clients stay below the others
         let id = ConnectionId { index, generation: seat.generation };
         add(&self.epoll, &socket, token_of(id), epoll::EventFlags::IN)?;
-        seat.client = Some(Box::new(Client::new(id, socket, peer, self.now_ns)));
+        seat.client = Some(Box::new(Client::new(id, socket, peer, protocol.session(id), self.now_ns)));
         self.client_count += 1;
         self.hooks.on_clients(self.client_count);
         self.summary.connections += 1;
@@ -302,7 +302,7 @@ impl<V: Volume, H: Hooks<V>> Reactor<'_, V, H> {
         let seat = &mut self.seats[id.index as usize];
         let Some(mut client) = seat.client.take() else { return };
         let mut cx = Context { volume: &mut *self.volume, desk: &mut self.desk };
-        client.connection.abandon(&mut cx);
+        client.session.abandon(&mut cx);
         self.seats_free.push(id.index);
         self.client_count -= 1;
         self.hooks.on_clients(self.client_count);
@@ -369,7 +369,7 @@ impl<V: Volume, H: Hooks<V>> Reactor<'_, V, H> {
             let mut cx = Context { volume: &mut *self.volume, desk: &mut self.desk };
             match seat.client.as_mut().filter(|client| client.id == id) {
                 Some(client) => {
-                    client.connection.piece_done(tag, result, &mut cx);
+                    client.session.piece_done(tag, result, &mut cx);
                     client.progress_ns = self.now_ns;
                     self.touch(id.index);
                 }
@@ -395,7 +395,7 @@ impl<V: Volume, H: Hooks<V>> Reactor<'_, V, H> {
                 if client.wants == Wants::Room {
                     client.pump(cx)?;
                 }
-                finished = client.connection.is_finished();
+                finished = client.session.is_finished();
                 Ok(())
             });
             if finished {
@@ -437,7 +437,7 @@ impl<V: Volume, H: Hooks<V>> Reactor<'_, V, H> {
             let age_ns = self.now_ns.saturating_sub(client.opened_ns);
             let still_ns = self.now_ns.saturating_sub(client.progress_ns);
             let stalls = slots_wanted && still_ns > limits.stall_timeout_ns;
-            let fault = if client.connection.in_handshake() && age_ns > limits.handshake_timeout_ns {
+            let fault = if client.session.in_handshake() && age_ns > limits.handshake_timeout_ns {
                 Fault::HandshakeTimeout
             } else if stalls && client.blocks_slots(&self.desk) {
                 Fault::Stalled
@@ -460,7 +460,7 @@ impl<V: Volume, H: Hooks<V>> Reactor<'_, V, H> {
             let Some(client) = &self.seats[index].client else { continue };
             let id = client.id;
             self.with_client(id, |client, cx| {
-                client.connection.stop(cx);
+                client.session.stop(cx);
                 client.pump(cx)
             });
             self.touch(id.index);

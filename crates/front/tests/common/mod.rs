@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use front::nbd::wire::{self, Command, RequestHeader, option};
-use front::{Flow, Hooks, Interest, Limits, Server, ServerError, ServerOptions, Summary, Volume};
+use front::{Flow, Hooks, Interest, Limits, Protocol, Server, ServerError, ServerOptions, Summary, Volume};
 use std::io::{Read, Write};
 use std::os::fd::{AsFd, BorrowedFd, RawFd};
 use std::os::unix::net::UnixStream;
@@ -52,7 +52,7 @@ impl<V: Volume> Hooks<V> for TestHooks {
         Flow::Stop
     }
 
-    fn on_fault(&mut self, _: &str, fault: &front::nbd::Fault) {
+    fn on_fault(&mut self, _: &str, fault: &front::Fault) {
         self.faults.lock().unwrap().push(fault.to_string());
     }
 }
@@ -74,8 +74,8 @@ impl<V: Volume + Send + 'static> Running<V> {
         let options =
             ServerOptions { export_name: "vol".to_owned(), description: "under test".to_owned(), limits };
         let mut server = Server::new(options);
-        server.listen_unix(&socket).unwrap();
-        let tcp = server.listen_tcp("127.0.0.1:0").unwrap();
+        server.listen_unix(Protocol::Nbd, &socket).unwrap();
+        let tcp = server.listen_tcp(Protocol::Nbd, "127.0.0.1:0").unwrap();
         let (stop, stopped) = UnixStream::pair().unwrap();
         let faults = Arc::new(Mutex::new(Vec::new()));
         let mut hooks = TestHooks { stop: stopped, faults: faults.clone() };

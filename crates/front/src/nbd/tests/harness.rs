@@ -1,10 +1,11 @@
 //! A world of connections without sockets: input arrives in random bits, output leaves in random bits, and
 //! the volume finishes requests late, in any order, some with errors.
 
+use super::super::Connection;
 use super::super::wire::{self, Command, RequestHeader, option};
-use super::super::{Connection, Wants, spans};
 use crate::Export;
 use crate::memory::MemoryVolume;
+use crate::session::{Session as _, Wants, spans};
 use crate::{ConnectionId, Context, Desk, Done, Limits, Volume, VolumeError, VolumeRequest};
 use block::{Pool, Random as _, Slot, SplitMix};
 use std::collections::HashMap;

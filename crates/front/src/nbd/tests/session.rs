@@ -3,6 +3,7 @@
 use super::super::wire::{self, Command, Errno, command_flag};
 use super::harness::{CHUNK, Reply, World, header, hello, replies};
 use crate::memory::MemoryVolume;
+use crate::session::Session as _;
 use crate::{Limits, Punch, VolumeRequest};
 use block::{Durability, Random as _, SplitMix};
 use std::collections::HashMap;
