@@ -57,10 +57,8 @@ impl Progress {
         bar.set_prefix(format!("{}{of}", work_name(work.kind)));
         bar.set_length(work.total);
         bar.set_position(work.done);
-        match &work.waits_for {
-            Some(what) => bar.set_message(format!("waits for {what}")),
-            None => bar.set_message(format!("{}{eta}", show_rate(work.device_bytes_per_s))),
-        }
+        let held_up = work.held_up_by.as_ref().map(|why| format!("; {why}")).unwrap_or_default();
+        bar.set_message(format!("{}{eta}{held_up}", show_rate(work.device_bytes_per_s)));
     }
 
     /// The work is over.

@@ -385,9 +385,9 @@ pub fn describe_work(work: &Work) -> String {
     } else {
         String::new()
     };
-    let waits = work.waits_for.as_ref().map(|what| format!(", waits for {what}")).unwrap_or_default();
+    let held_up = work.held_up_by.as_ref().map(|why| format!("; {why}")).unwrap_or_default();
     format!(
-        "{}{of}: {} done, {} of each device{limit}{eta}{lost}{mismatches}{waits}",
+        "{}{of}: {} done, {} of each device{limit}{eta}{lost}{mismatches}{held_up}",
         work_name(work.kind),
         percent(work.done, work.total),
         show_rate(work.device_bytes_per_s)

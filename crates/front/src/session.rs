@@ -37,7 +37,7 @@ pub struct PayloadTarget<'a> {
 /// Why a connection was closed.
 #[derive(Debug, thiserror::Error)]
 pub enum Fault {
-    /// The client broke the protocol.
+    /// What the protocol says of it: a breach by the client, or an error that it has no words for.
     #[error(transparent)]
     Protocol(Box<dyn Error + Send + Sync>),
     /// The handshake took too long.
@@ -58,7 +58,7 @@ pub enum Fault {
 }
 
 impl Fault {
-    /// A breach of a protocol, in that protocol's words.
+    /// A protocol's reason, in its own words.
     pub fn of_protocol(violation: impl Error + Send + Sync + 'static) -> Self {
         Self::Protocol(Box::new(violation))
     }
@@ -67,10 +67,10 @@ impl Fault {
 /// A client's session. It holds slots of the volume's pool, all of which it gives back.
 pub trait Session {
     /// Takes bytes from the start of `input`, as many as it can use now; says how many, and what it wants
-    /// next. After a fault the connection must be [abandoned](Session::abandon).
+    /// next. After a fault the session must be [abandoned](Session::abandon).
     fn receive(&mut self, input: &[u8], cx: &mut Context<'_>) -> Result<(usize, Wants), Fault>;
 
-    /// The volume has finished a piece of this connection.
+    /// The volume has finished a piece of this session.
     fn piece_done(&mut self, tag: u64, result: Result<(), VolumeError>, cx: &mut Context<'_>);
 
     /// Whether the client is still haggling.
@@ -94,7 +94,7 @@ pub trait Session {
     /// The first `count_bytes` of the output were sent.
     fn sent(&mut self, count_bytes: usize, cx: &mut Context<'_>);
 
-    /// Slots this connection fills, waits for, or sends.
+    /// Slots this session fills, waits for, or sends.
     fn slots_held(&self) -> usize;
 
     /// Where payload can be received directly, if that is what comes next.

@@ -95,10 +95,8 @@ mod tests {
     #[test]
     fn each_kind_is_built_with_its_classes() {
         let classes = |kind, hotness, groups| {
-            let options = {
-                let tuning = Tuning { hotness, groups, ..Tuning::default() };
-                PlacementOptions { tuning, ..PlacementOptions::new(kind, 1000) }
-            };
+            let tuning = Tuning { hotness, groups, ..Tuning::default() };
+            let options = PlacementOptions { tuning, ..PlacementOptions::new(kind, 1000) };
             options.build().map(|policy| policy.classes())
         };
         assert_eq!(classes(PlacementKind::Single, HotnessKind::Hca, 9), Ok(1));

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "tests may panic")]
 
 use std::fs;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use tidy::{LAYERS, OUTSIDE, crates, dependencies, files, layer_of, root};
 
@@ -153,4 +154,42 @@ fn documents_name_files_that_exist() {
             }
         }
     }
+}
+
+/// The files below `src` that no `mod` names: they are compiled by nobody.
+fn orphans(src: &Path) -> Vec<PathBuf> {
+    let names = |parent: &Path, name: &str| {
+        let text = fs::read_to_string(parent).unwrap_or_default();
+        text.lines().any(|line| line.trim().trim_start_matches("pub ").ends_with(&format!("mod {name};")))
+    };
+    let named = |path: &PathBuf| {
+        let (dir, stem) = (path.parent().unwrap(), path.file_stem().unwrap().to_str().unwrap());
+        let is_root = ["lib", "main"].contains(&stem) && dir == src || dir.ends_with("bin");
+        let (dir, name) = match stem {
+            "mod" => (dir.parent().unwrap(), dir.file_name().unwrap().to_str().unwrap()),
+            _ => (dir, stem),
+        };
+        let parents = [dir.join("mod.rs"), dir.with_extension("rs"), dir.join("lib.rs"), dir.join("main.rs")];
+        is_root || parents.iter().any(|parent| names(parent, name))
+    };
+    files(src, &[".rs"]).into_iter().filter(|path| !named(path)).collect()
+}
+
+#[test]
+fn every_file_is_part_of_its_crate() {
+    for (_, dir) in crates() {
+        let found = orphans(&dir.join("src"));
+        assert!(found.is_empty(), "named by no `mod`: {found:?}");
+    }
+}
+
+#[test]
+fn a_file_that_nobody_names_is_found() {
+    let dir = tempfile::tempdir().unwrap();
+    for (name, text) in [("lib.rs", "mod a;\n"), ("a.rs", "mod b;\n"), ("a/b.rs", ""), ("a/c.rs", "")] {
+        let path = dir.path().join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+    assert_eq!(orphans(dir.path()), [dir.path().join("a/c.rs")]);
 }

@@ -45,7 +45,7 @@ enum State {
 }
 
 /// A chunk that was acknowledged and is not written, or being written.
-pub struct Entry {
+pub(super) struct Entry {
     lcn: Lcn,
     slot: Slot,
     state: State,

@@ -2,8 +2,7 @@
 
 use super::job::Job;
 use super::lock::{Mode, Pending};
-use super::request::After;
-use super::request::Request;
+use super::request::{After, Request};
 use super::wake::{Mark, count, mark};
 use super::{Activity, Core, Deadline, EngineError, JobOwner, Work};
 use crate::planted::{Planted, planted};

@@ -16,7 +16,7 @@ use std::ops::Range;
 
 /// Who wants the chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Parent {
+enum Parent {
     /// A single read.
     Read { read: Key<ReadOp> },
     /// A read of a job's plan.

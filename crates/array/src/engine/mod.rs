@@ -136,8 +136,10 @@ pub use flights::MemberTrouble;
 pub use lost::Losses;
 pub use maintain::Progress;
 pub use report::{MaintenanceReport, WorkKind};
-pub use request::{Done, EngineError, Request};
+pub use request::{Done, EngineError};
 pub use stats::EngineStats;
+
+use request::Request;
 
 use crate::health::Health;
 use crate::journal::Journal;

@@ -2,7 +2,7 @@
 //! whenever a member is out of service, also from the start.
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
-use crate::common::{Rig, device, qemu_script};
+use crate::common::{Rig, device, qemu_script, until};
 
 const FILES: [&str; 3] = ["d0", "d1", "d2"];
 
@@ -38,7 +38,7 @@ fn yes_is_asked_for() {
 
 /// Asks until the array is whole.
 fn await_healthy(rig: &Rig) {
-    while rig.status(&["d0"])["state"] != "healthy" {}
+    until("it is rebuilt", || rig.status(&["d0"])["state"] == "healthy");
 }
 
 #[test]

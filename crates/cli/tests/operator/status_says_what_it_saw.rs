@@ -2,7 +2,7 @@
 //! an array's original when a copy was named.
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
-use crate::common::{MEMBERS, Rig};
+use crate::common::{MEMBERS, Rig, until};
 use std::os::unix::net::UnixListener;
 
 #[test]
@@ -122,7 +122,7 @@ fn members_that_came_later_are_remembered() {
     let server = rig.serve(&MEMBERS, &[]);
     rig.on("add", &["d0"], &["--spare", "s0", "--file-size", "32MiB"]).ok();
     rig.on("fail", &["d0"], &["--device", "data2", "--yes"]).ok();
-    until_rebuilt(&rig);
+    until("the spare takes the place", || rig.status(&["d0"])["state"] == "healthy");
     rig.on("replace", &["d0"], &["--device", "data1", "--with", "n1", "--file-size", "32MiB", "--wait"]).ok();
     server.kill();
     let ran = rig.run(&["status"]).code(2);
@@ -133,14 +133,6 @@ fn members_that_came_later_are_remembered() {
     // What it proposes starts the array whole.
     let members = ["d0", "n1", "s0", "d3", "l0", "l1"];
     rig.serve(&members, &[]).stop().ok();
-}
-
-fn until_rebuilt(rig: &Rig) {
-    let begun = std::time::Instant::now();
-    while rig.status(&["d0"])["state"] != "healthy" {
-        assert!(begun.elapsed() < std::time::Duration::from_secs(20), "the spare takes the place");
-        std::thread::sleep(std::time::Duration::from_millis(20));
-    }
 }
 
 #[test]
@@ -161,16 +153,30 @@ fn a_server_whose_socket_was_removed_is_there_all_the_same() {
 #[test]
 fn an_array_without_a_checkpoint_is_not_healthy() {
     let rig = Rig::with_array();
-    let members = &MEMBERS[..4];
-    for name in members {
-        let mut bytes = std::fs::read(rig.path(name)).unwrap();
-        let blocks = bytes.chunks_mut(4096);
-        blocks.filter(|block| block.starts_with(b"ELSTCKPT")).for_each(|block| block[100] ^= 1);
-        std::fs::write(rig.path(name), bytes).unwrap();
-    }
+    damage_checkpoints(&rig);
     let ran = rig.on("status", &MEMBERS, &[]).code(2);
     assert!(ran.out.contains("FAILED") && ran.out.contains("no member has a checkpoint"), "{ran:?}");
     let ran = rig.on("scan", &MEMBERS, &[]).code(0);
     assert!(ran.out.contains("failed, not in use"), "{ran:?}");
     rig.on("serve", &MEMBERS, &["--run", "true"]).refused(&["no readable checkpoint"]);
+}
+
+#[test]
+fn nor_is_one_whose_server_is_gone_merely_down() {
+    let rig = Rig::with_array();
+    rig.serve(&MEMBERS, &[]).kill();
+    assert!(rig.run(&["status"]).code(2).out.contains("DOWN"));
+    damage_checkpoints(&rig);
+    let ran = rig.run(&["status"]).code(2);
+    assert!(ran.out.contains("FAILED") && !ran.out.contains("DOWN"), "{ran:?}");
+}
+
+/// One bit of every checkpoint's header.
+fn damage_checkpoints(rig: &Rig) {
+    for name in &MEMBERS[..4] {
+        let mut bytes = std::fs::read(rig.path(name)).unwrap();
+        let blocks = bytes.chunks_mut(4096);
+        blocks.filter(|block| block.starts_with(b"ELSTCKPT")).for_each(|block| block[100] ^= 1);
+        std::fs::write(rig.path(name), bytes).unwrap();
+    }
 }

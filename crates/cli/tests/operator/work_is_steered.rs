@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
 use crate::common::nbd::{Command, Nbd};
-use crate::common::{MEMBERS, Rig, device};
+use crate::common::{MEMBERS, Rig, device, until};
 use std::time::Duration;
 
 /// Some megabytes: what was never written is not looked at, however slow it is to be.
@@ -62,7 +62,7 @@ fn a_scrub_is_paused_goes_on_and_is_given_up() {
     rig.on("rate", &["d0"], &["--rate", "1KiB/s"]).ok();
     rig.on("scrub", &["d0"], &[]).ok();
     rig.on("scrub", &["d0"], &["--stop"]).ok();
-    while !rig.status(&["d0"])["work"].is_null() {}
+    until("the work ends", || rig.status(&["d0"])["work"].is_null());
     assert_eq!(rig.status(&["d0"])["last_work"]["completed"], false);
     server.stop().ok();
     assert_eq!(rig.status(&MEMBERS)["scrub_cursor"], 0, "what was given up is not continued");

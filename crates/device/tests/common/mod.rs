@@ -1,6 +1,8 @@
 //! One suite for every set of members: what [`block::DeviceSet`] promises, checked against a plain model.
 
-use block::{Completion, DevIndex, DeviceOp, DeviceSet, IoFault, OpKind, Pool, Slot, Stream};
+use block::{
+    Completion, DevIndex, DeviceOp, DeviceSet, IoFault, OpKind, Pool, Random as _, Slot, SplitMix, Stream,
+};
 use std::collections::HashMap;
 
 pub const SLOT_BYTES: usize = 16384;
@@ -56,22 +58,6 @@ pub fn run(set: &mut dyn DeviceSet, pool: &mut Pool, ops: &[DeviceOp]) -> HashMa
     results
 }
 
-/// splitmix64: the whole sequence follows from the printed seed.
-pub struct Random(pub u64);
-
-impl Random {
-    pub fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    pub fn below(&mut self, bound: u64) -> u64 {
-        self.next() % bound
-    }
-}
-
 fn fill(bytes: &mut [u8], value: u64) {
     bytes
         .chunks_exact_mut(8)
@@ -123,7 +109,7 @@ fn synchronous_and_batched_agree(set: &mut dyn DeviceSet, pool: &mut Pool) {
 /// Batches of writes, then of reads, never two of one batch on the same block.
 fn random_batches_match_the_model(set: &mut dyn DeviceSet, pool: &mut Pool, seed: u64) {
     println!("seed {seed:#x}");
-    let mut random = Random(seed);
+    let mut random = SplitMix::new(seed);
     let mut model = vec![vec![0u8; SIZE_BYTES as usize]; 2];
     for (index, content) in (0..).zip(&model) {
         set.write_now(dev(index), 0, content).expect("in range");
@@ -133,7 +119,7 @@ fn random_batches_match_the_model(set: &mut dyn DeviceSet, pool: &mut Pool, seed
         let ops = random_ops(&mut random, &slots);
         for op in &ops {
             let slot = op.slot.expect("a transfer");
-            fill(pool.bytes_mut(slot), random.next());
+            fill(pool.bytes_mut(slot), random.word());
             if op.kind == OpKind::Write {
                 model[op.dev.index()][op.offset_bytes as usize..][..op.length_bytes as usize]
                     .copy_from_slice(&pool.bytes(slot)[..op.length_bytes as usize]);
@@ -156,7 +142,7 @@ fn random_batches_match_the_model(set: &mut dyn DeviceSet, pool: &mut Pool, seed
 }
 
 /// Up to 128 reads and writes of 1 to 4 blocks that do not overlap, often adjacent.
-fn random_ops(random: &mut Random, slots: &[Slot]) -> Vec<DeviceOp> {
+fn random_ops(random: &mut SplitMix, slots: &[Slot]) -> Vec<DeviceOp> {
     let mut used = vec![[false; (SIZE_BYTES / BLOCK) as usize]; 2];
     let mut ops: Vec<DeviceOp> = Vec::new();
     for (tag, &slot) in (0..).zip(slots) {

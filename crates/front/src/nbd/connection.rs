@@ -1,8 +1,4 @@
-//! One client's session as a state machine: bytes in, volume requests and an output queue out.
-//!
-//! The owner feeds received bytes to [`Connection::receive`], which takes as much as it can use and says
-//! what it [`Wants`] before it can go on; tells it of finished pieces ([`Connection::piece_done`]); and
-//! sends what is in its output queue, reporting progress by [`Connection::sent`].
+//! NBD's [`Session`]: bytes in, volume requests and an output queue out.
 //!
 //! ```text
 //!   client flags -> options -> header -> read pieces ---------> header
@@ -19,7 +15,7 @@ use crate::session::{Fault, PayloadTarget, Session, Wants};
 use crate::{Command, VolumeError};
 use block::slab::Key;
 
-/// What a client did against the protocol, or what the protocol has no better words for.
+/// Why this protocol closes a connection: a breach by the client, or an error that no reply can say.
 #[derive(Debug, thiserror::Error)]
 pub enum Violation {
     /// The client's flags ask for what we did not offer.

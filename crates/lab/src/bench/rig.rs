@@ -11,8 +11,7 @@ use crate::subject::build::{DeviceKind, Kind, LocalArray, LocalSet, Room, build,
 use crate::subject::fit;
 use crate::subject::gc::gc_since;
 use array::{Done, EngineOptions, EngineStats, GcStats, SchemeOptions};
-use block::{DevIndex, DeviceSet as _, Durability, Pool, Slot, Stream};
-use block::{Random as _, SplitMix};
+use block::{DevIndex, DeviceSet as _, Durability, Pool, Random as _, Slot, SplitMix, Stream};
 use format::{ArrayConfig, CLASSES_MAX, CheckpointKind};
 use hdrhistogram::Histogram;
 use node::placement::placement_info;

@@ -32,7 +32,7 @@ pub struct EngineStatus {
 /// Space of a running array.
 #[derive(Serialize, Deserialize, Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Space {
-    /// Bytes of the volume that hold something, old versions not counted, in chunks on the data devices.
+    /// Chunks on all data devices.
     pub chunk_count: u64,
     /// Chunks of all data devices that are free.
     pub chunks_free: u64,
@@ -129,9 +129,9 @@ pub struct Work {
     /// Whether it waits to be told to go on.
     #[serde(default)]
     pub paused: bool,
-    /// What a member must have or do before it goes on.
+    /// What may hold it up: a member that lacks room or does not answer.
     #[serde(default)]
-    pub waits_for: Option<String>,
+    pub held_up_by: Option<String>,
     /// Seconds left at that rate.
     pub eta_s: Option<u64>,
     /// Code words that could not be read or rebuilt.
@@ -273,7 +273,7 @@ pub fn work(engine: &Engine, now_ns: u64) -> Option<Work> {
         device_bytes_per_s: per_s(progress.done.saturating_mul(config.geometry.chunk_bytes() as u64)),
         limit_bytes_per_s: engine.rebuild_rate(),
         paused: engine.is_scrub_paused(),
-        waits_for: (0u16..)
+        held_up_by: (0u16..)
             .zip(engine.health().members())
             .find_map(|(index, _)| held_up(engine, DevIndex::new(index))),
         eta_s: (stripes_per_s > 0).then(|| left / stripes_per_s),
@@ -282,12 +282,12 @@ pub fn work(engine: &Engine, now_ns: u64) -> Option<Work> {
     })
 }
 
-/// What work that needs a member waits for.
+/// What holds up work that needs a member.
 fn held_up(engine: &Engine, dev: DevIndex) -> Option<String> {
     let (trouble, name) = (engine.member_trouble(dev), member_name(engine.store().main_count(), dev));
     match (trouble.lacks_room_since_ns, trouble.not_answering) {
-        (Some(_), _) => Some(format!("room where {name} lies")),
-        (None, true) => Some(format!("an answer of {name}")),
+        (Some(_), _) => Some(format!("there is no room where {name} lies")),
+        (None, true) => Some(format!("{name} does not answer")),
         (None, false) => None,
     }
 }

@@ -207,7 +207,7 @@ impl Store {
     }
 }
 
-/// xorshift64*.
+/// xorshift64*, and not one of [`block`]: the tables of docs/measurements.md were made with it.
 pub struct Random(pub u64);
 
 impl Random {

@@ -3,8 +3,7 @@
 use super::Step;
 use super::{Kind, Session};
 use crate::disk::{BLOCK_BYTES, blocks_of};
-use crate::machine::Hurt;
-use crate::machine::{Retired, Standing};
+use crate::machine::{Hurt, Retired, Standing};
 use crate::oracle::{SECTOR, fill};
 use crate::swarm::{Chosen, Unit};
 use crate::world::{Trap, superblock_of};

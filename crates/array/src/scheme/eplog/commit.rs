@@ -6,7 +6,7 @@
 
 use super::Eplog;
 use super::dirty::Committed;
-use crate::plan::{Compute, CrcAt, Plan, PlanRead, PlanWrite, Word};
+use crate::plan::{Compute, CrcAt, Piece, Plan, PlanWrite, Word};
 use crate::planted::{Planted, planted};
 use crate::scheme::{CommitOutcome, Located, Scheme};
 use crate::space::Demand;
@@ -109,25 +109,16 @@ impl Eplog {
         let outputs = plan.slots.len();
         for row in 0..m {
             let addr = ChunkAddr::new(store.layout.device(stripe, k + row), store.table.parity(stripe, row));
-            let slot = plan.own_slot(pool);
+            let piece = Piece { index: store.code.width_max() + row, addr, crc: store.table.crc(addr) };
+            let slot = plan.read_piece(store, pool, Word::Stripe(stripe), &piece);
             plan.slots.push(slot);
-            plan.reads.push(PlanRead {
-                addr,
-                crc: store.table.crc(addr),
-                word: Word::Stripe(stripe),
-                index: store.code.width_max() + row,
-                slot,
-                stream: Stream::Parity,
-            });
         }
         for column in 0..k {
             let Committed::Old(old) = self.dirty.committed(stripe, column) else { continue };
             let old = (!old.is_none()).then(|| {
                 let addr = ChunkAddr::new(store.layout.device(stripe, column), old);
-                let slot = plan.own_slot(pool);
-                let (crc, word) = (store.table.crc(addr), Word::Stripe(stripe));
-                plan.reads.push(PlanRead { addr, crc, word, index: column, slot, stream: Stream::Data });
-                slot
+                let piece = Piece { index: column, addr, crc: store.table.crc(addr) };
+                plan.read_piece(store, pool, Word::Stripe(stripe), &piece)
             });
             let new = self.read_current(store, pool, stripe, column, plan);
             plan.computes.push(Compute::Delta { column, old, new, parities: outputs..outputs + m });
@@ -146,12 +137,7 @@ impl Eplog {
     ) -> Option<Slot> {
         match self.locate(store, store.config.geometry.lcn_at(stripe, column)) {
             Located::Zero => None,
-            Located::At { piece, word } => {
-                let slot = plan.own_slot(pool);
-                let (addr, crc, index) = (piece.addr, piece.crc, piece.index);
-                plan.reads.push(PlanRead { addr, crc, word, index, slot, stream: Stream::Data });
-                Some(slot)
-            }
+            Located::At { piece, word } => Some(plan.read_piece(store, pool, word, &piece)),
         }
     }
 }

@@ -8,6 +8,7 @@ use serde_json::Value;
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
 /// How a run of the binary ended.
@@ -271,4 +272,14 @@ pub fn scribble(path: &Path, offset: u64, bytes: &[u8]) {
 /// The member of a status by name.
 pub fn device<'a>(status: &'a Value, name: &str) -> &'a Value {
     status["devices"].as_array().unwrap().iter().find(|device| device["name"] == name).unwrap()
+}
+
+/// Waits until something is so, for half a minute at most.
+#[track_caller]
+pub fn until(what: &str, mut is: impl FnMut() -> bool) {
+    let begun = Instant::now();
+    while !is() {
+        assert!(begun.elapsed() < Duration::from_secs(30), "{what}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
 }
