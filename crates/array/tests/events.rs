@@ -5,59 +5,11 @@
 mod common;
 
 use array::{Array, AssembleError, EngineError, Event, FailCause, WorkKind, WorkOrigin, arrange};
-use block::{Completion, DevIndex, DeviceOp, DeviceSet, Durability, IoFault, OpKind, Pool, Stream};
-use common::{create_options, fresh, options, superblocks};
-use device::MemorySet;
+use block::{DevIndex, Durability, OpKind, Stream};
+use common::{Ailing, EIO, create_options, fresh, options, superblocks};
 use format::SchemeKind;
 
 const CHUNK: u64 = 4096;
-const EIO: IoFault = IoFault::Device { errno: 5 };
-
-/// Memory whose member `bad` does not carry out operations of a kind, once there is one.
-struct Ailing {
-    inner: MemorySet,
-    bad: Option<(DevIndex, OpKind)>,
-    /// Members that nothing can be written to while the array is being assembled.
-    mute: Vec<DevIndex>,
-    failed: Vec<Completion>,
-}
-
-impl DeviceSet for Ailing {
-    fn submit(&mut self, pool: &mut Pool, ops: &[DeviceOp]) {
-        for op in ops {
-            if self.bad == Some((op.dev, op.kind)) {
-                self.failed.push(Completion { tag: op.tag, result: Err(EIO) });
-            } else {
-                self.inner.submit(pool, std::slice::from_ref(op));
-            }
-        }
-    }
-
-    fn poll(&mut self, pool: &mut Pool, completions: &mut Vec<Completion>) {
-        completions.append(&mut self.failed);
-        self.inner.poll(pool, completions);
-    }
-
-    fn wait(&mut self, timeout_ns: u64) {
-        self.inner.wait(timeout_ns);
-    }
-
-    fn size_bytes(&self, dev: DevIndex) -> u64 {
-        self.inner.size_bytes(dev)
-    }
-
-    fn read_now(&mut self, dev: DevIndex, offset_bytes: u64, into: &mut [u8]) -> Result<(), IoFault> {
-        self.inner.read_now(dev, offset_bytes, into)
-    }
-
-    fn write_now(&mut self, dev: DevIndex, offset_bytes: u64, from: &[u8]) -> Result<(), IoFault> {
-        if self.mute.contains(&dev) { Err(EIO) } else { self.inner.write_now(dev, offset_bytes, from) }
-    }
-
-    fn flush_now(&mut self, dev: DevIndex) -> Result<(), IoFault> {
-        self.inner.flush_now(dev)
-    }
-}
 
 fn ailing() -> Array<Ailing> {
     assembled_without(&[]).unwrap()
@@ -69,7 +21,8 @@ fn assembled_without(mute: &[u16]) -> Result<Array<Ailing>, AssembleError> {
     let mut inner = fresh(&create, 12, 64);
     let arrangement = arrange(&superblocks(&mut inner, 6)).unwrap();
     let mute = mute.iter().copied().map(DevIndex::new).collect();
-    let devices = Ailing { inner, bad: None, mute, failed: Vec::new() };
+    let mut devices = Ailing::new(inner);
+    devices.mute = mute;
     Ok(Array::assemble(devices, &arrangement, 9, options())?.0)
 }
 

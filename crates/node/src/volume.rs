@@ -201,6 +201,7 @@ fn volume_error(error: EngineError) -> VolumeError {
         | EngineError::Lost { .. }
         | EngineError::CommitStuck { .. }
         | EngineError::BadMetadata { .. }
+        | EngineError::Unhealed { .. }
         | EngineError::Stopping
         | EngineError::Preempted
         | EngineError::GivenUp

@@ -285,9 +285,17 @@ impl Core {
                 self.health.errors_mut(dev).healed += 1;
                 self.stats.healed += 1;
             }
+            Err(IoFault::NoSpace) => self.note_unhealed(key),
             Err(fault) => self.write_fault(dev, fault),
         }
         self.end_cover(key, StepEnd::Done);
+    }
+
+    /// There was no room for a repaired chunk. A reader has what it wanted; who looks for bad chunks is told.
+    fn note_unhealed(&mut self, key: Key<Cover>) {
+        if let Parent::Job { job, .. } = self.reads.covers[key].want.parent {
+            self.jobs.table[job].unhealed += 1;
+        }
     }
 
     fn end_cover(&mut self, key: Key<Cover>, end: StepEnd) {

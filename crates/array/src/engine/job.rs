@@ -61,6 +61,8 @@ pub struct Job {
     appended: Vec<u64>,
     /// Parity that does not belong to its data although every checksum matched.
     pub(super) mismatches: u64,
+    /// Bad chunks that it computed and that there was no room to write anew.
+    pub(super) unhealed: u64,
     /// A chunk that the plan needs is lost.
     pub(super) lost: bool,
     /// The array froze before the plan's writes were issued: what its records say does not become true.
@@ -81,6 +83,7 @@ impl Job {
             ticket: None,
             appended: Vec::new(),
             mismatches: 0,
+            unhealed: 0,
             lost: false,
             unwritten: false,
             stage: Stage::Reading,
@@ -97,7 +100,8 @@ impl Core {
         job.plan.clear();
         job.acks.clear();
         (job.owner, job.outstanding, job.ticket) = (owner, 0, None);
-        (job.mismatches, job.lost, job.unwritten, job.stage) = (0, false, false, Stage::Reading);
+        (job.mismatches, job.unhealed, job.stage) = (0, 0, Stage::Reading);
+        (job.lost, job.unwritten) = (false, false);
         key
     }
 

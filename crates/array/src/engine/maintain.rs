@@ -405,10 +405,13 @@ impl Maintenance {
         }
         core.note_end_of_run(run.kind, run.report.lost);
         core.note_work_ended(run.kind, &run.answers, self.last, run.progress.started_ns);
-        let error = match (run.report.lost, run.report.metadata_left) {
-            (0, 0) => None,
-            (0, count) => Some(EngineError::BadMetadata { count }),
-            (count, _) => Some(EngineError::Lost { count }),
+        // A rebuild promises the replacement; what is bad elsewhere is a scrub's to say.
+        let left = if run.kind == WorkKind::Scrub { run.report.chunks_left } else { 0 };
+        let error = match (run.report.lost, run.report.metadata_left, left) {
+            (0, 0, 0) => None,
+            (0, 0, count) => Some(EngineError::Unhealed { count }),
+            (0, count, _) => Some(EngineError::BadMetadata { count }),
+            (count, _, _) => Some(EngineError::Lost { count }),
         };
         for request in run.answers {
             core.chunk_done(request, error);

@@ -18,6 +18,8 @@ pub struct MaintenanceReport {
     pub code_mismatches: u64,
     /// Chunks written anew while it ran.
     pub chunks_repaired: u64,
+    /// Chunks that are bad still: there was no room to write them anew.
+    pub chunks_left: u64,
     /// Metadata blocks that were bad and were written anew.
     pub metadata_repaired: u64,
     /// Metadata blocks that are bad still, and members that are useless and could not be spared.
@@ -29,6 +31,6 @@ pub struct MaintenanceReport {
 impl MaintenanceReport {
     /// What is wrong and could not be mended.
     pub fn errors_left(&self) -> u64 {
-        self.lost + self.code_mismatches + self.metadata_left
+        self.lost + self.code_mismatches + self.chunks_left + self.metadata_left
     }
 }

@@ -71,6 +71,12 @@ pub enum EngineError {
         /// How many.
         count: u64,
     },
+    /// A scrub found chunks that are bad still.
+    #[error("there was no room to write {count} bad chunks anew; make room and scrub again")]
+    Unhealed {
+        /// How many.
+        count: u64,
+    },
     /// The array is being stopped: it takes no writes, and what works on all of it was given up.
     #[error("the array is being stopped")]
     Stopping,

@@ -2,7 +2,7 @@
 #![allow(dead_code, clippy::unwrap_used, reason = "tests share this module and may panic")]
 
 use array::{Array, CreateOptions, EngineOptions, NewArray, arrange, create, plan_config};
-use block::{DevIndex, DeviceSet, Durability, Geometry, Slot};
+use block::{Completion, DevIndex, DeviceOp, DeviceSet, Durability, Geometry, IoFault, OpKind, Pool, Slot};
 use device::MemorySet;
 use format::{ArrayUuid, CodeKind, Consistency, LayoutKind, SchemeKind, Superblock};
 
@@ -115,4 +115,64 @@ pub fn discard(array: &mut Array<MemorySet>, offset: u64, len: u64) -> Result<()
     let result = array.run(|e, tag| e.zero(tag, offset, len, [slots[0], slots[1]], Durability::Volatile));
     give(array, &slots);
     result
+}
+
+/// What a device says of a failed operation.
+pub const EIO: IoFault = IoFault::Device { errno: 5 };
+
+/// Memory whose member `bad` does not carry out operations of a kind, once there is one.
+pub struct Ailing {
+    pub inner: MemorySet,
+    pub bad: Option<(DevIndex, OpKind)>,
+    /// Before this offset it does.
+    pub from_bytes: u64,
+    /// What it answers then.
+    pub fault: IoFault,
+    /// Members that nothing can be written to while the array is being assembled.
+    pub mute: Vec<DevIndex>,
+    failed: Vec<Completion>,
+}
+
+impl Ailing {
+    /// Well so far.
+    pub fn new(inner: MemorySet) -> Self {
+        Self { inner, bad: None, from_bytes: 0, fault: EIO, mute: Vec::new(), failed: Vec::new() }
+    }
+}
+
+impl DeviceSet for Ailing {
+    fn submit(&mut self, pool: &mut Pool, ops: &[DeviceOp]) {
+        for op in ops {
+            if self.bad == Some((op.dev, op.kind)) && op.offset_bytes >= self.from_bytes {
+                self.failed.push(Completion { tag: op.tag, result: Err(self.fault) });
+            } else {
+                self.inner.submit(pool, std::slice::from_ref(op));
+            }
+        }
+    }
+
+    fn poll(&mut self, pool: &mut Pool, completions: &mut Vec<Completion>) {
+        completions.append(&mut self.failed);
+        self.inner.poll(pool, completions);
+    }
+
+    fn wait(&mut self, timeout_ns: u64) {
+        self.inner.wait(timeout_ns);
+    }
+
+    fn size_bytes(&self, dev: DevIndex) -> u64 {
+        self.inner.size_bytes(dev)
+    }
+
+    fn read_now(&mut self, dev: DevIndex, offset_bytes: u64, into: &mut [u8]) -> Result<(), IoFault> {
+        self.inner.read_now(dev, offset_bytes, into)
+    }
+
+    fn write_now(&mut self, dev: DevIndex, offset_bytes: u64, from: &[u8]) -> Result<(), IoFault> {
+        if self.mute.contains(&dev) { Err(EIO) } else { self.inner.write_now(dev, offset_bytes, from) }
+    }
+
+    fn flush_now(&mut self, dev: DevIndex) -> Result<(), IoFault> {
+        self.inner.flush_now(dev)
+    }
 }

@@ -142,10 +142,7 @@ pub fn scrub(arguments: &ScrubArguments) -> Result<Exit, Failure> {
     let outcome = session.scrub(arguments.rate, patience, &mut |work| progress.show(work));
     progress.finish();
     let (exit, text) = match &outcome {
-        Ok(Some(found)) => (
-            if found.lost + found.mismatches + found.metadata_left > 0 { EXIT_FAILED } else { 0 },
-            describe_scrub(found),
-        ),
+        Ok(Some(found)) => (if found.errors_left() > 0 { EXIT_FAILED } else { 0 }, describe_scrub(found)),
         Ok(None) | Err(_) => (0, "the scrub has begun, see `status`".to_owned()),
     };
     finish(session, outcome.map(|_| ()), arguments.json, &text)?;
@@ -153,12 +150,16 @@ pub fn scrub(arguments: &ScrubArguments) -> Result<Exit, Failure> {
 }
 
 fn describe_scrub(found: &LastWork) -> String {
-    let left = match found.metadata_left {
+    let chunks = match found.chunks_left {
+        0 => String::new(),
+        left => format!(", {left} chunks bad still for want of room: make room and scrub again"),
+    };
+    let metadata = match found.metadata_left {
         0 => String::new(),
         left => format!(", {left} errors left in the metadata"),
     };
     format!(
-        "scrub: {} chunks healed, {} code words lost, {} stripes with parity that did not match, {} metadata blocks written anew{left}",
+        "scrub: {} chunks healed, {} code words lost, {} stripes with parity that did not match, {} metadata blocks written anew{chunks}{metadata}",
         found.chunks_repaired, found.lost, found.mismatches, found.metadata_repaired
     )
 }

@@ -152,6 +152,9 @@ pub struct LastWork {
     /// Chunks written anew meanwhile.
     #[serde(default)]
     pub chunks_repaired: u64,
+    /// Chunks that are bad still: there was no room to write them anew.
+    #[serde(default)]
+    pub chunks_left: u64,
     /// Metadata blocks written anew.
     #[serde(default)]
     pub metadata_repaired: u64,
@@ -161,6 +164,11 @@ pub struct LastWork {
 }
 
 impl LastWork {
+    /// What is wrong and could not be mended.
+    pub fn errors_left(&self) -> u64 {
+        self.lost + self.mismatches + self.chunks_left + self.metadata_left
+    }
+
     /// From the engine's words.
     pub fn of_report(found: &MaintenanceReport) -> Self {
         Self {
@@ -168,6 +176,7 @@ impl LastWork {
             mismatches: found.code_mismatches,
             completed: found.completed,
             chunks_repaired: found.chunks_repaired,
+            chunks_left: found.chunks_left,
             metadata_repaired: found.metadata_repaired,
             metadata_left: found.metadata_left,
         }

@@ -55,6 +55,9 @@ impl Session<'_> {
                 Kind::Write { .. } | Kind::Flush | Kind::Commit | Kind::Checkpoint,
                 Err(EngineError::MemberFull { .. }),
             ) if self.machine.world.look().lacked_room() => Ok(()),
+            (Kind::Scrub, Err(EngineError::Unhealed { .. })) if self.machine.world.look().lacked_room() => {
+                Ok(())
+            }
             (_, Err(_)) if self.machine.world.look().is_blacked_out() => Ok(()),
             (kind, Err(error)) => Err(violation!(
                 "{kind:?} failed although no more devices are hurt than the code tolerates: {error}"

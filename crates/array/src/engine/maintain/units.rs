@@ -293,6 +293,8 @@ impl Maintenance {
             run.report.code_mismatches += job.mismatches;
             if job.lost {
                 self.look_again(core, key);
+            } else {
+                run.report.chunks_left += job.unhealed;
             }
         }
         core.give_job(key);
