@@ -79,6 +79,10 @@ fn meaning(status: &Status) -> String {
                 status.shape.parity_count
             )
         }
+        Condition::Degraded if gone.is_empty() && missing.is_empty() && rebuilding.is_empty() => format!(
+            "all devices work, but the last scrub left {} errors: what they are in lacks redundancy; all data can be read and written",
+            show_count(status.errors_left())
+        ),
         Condition::Degraded => {
             let mut parts = Vec::new();
             if !gone.is_empty() {
@@ -171,6 +175,10 @@ fn action(status: &Status) -> Option<String> {
                 Some(_) | None => Some(format!("elastripe replace MEMBERS --device {name} --with NEWPATH")),
             }
         }
+        (None, None) if status.state == Condition::Degraded && status.errors_left() > 0 => Some(
+            "scrub again, with room on every device (elastripe scrub MEMBERS --wait); replace a device whose errors stay"
+                .to_owned(),
+        ),
         (None, None) if status.state == Condition::Failed => {
             Some("restore from a backup; `elastripe inspect` shows what is left on a member".to_owned())
         }

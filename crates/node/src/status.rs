@@ -212,6 +212,22 @@ fn shape(config: &ArrayConfig) -> Shape {
     }
 }
 
+impl Status {
+    /// What the last scrub could not mend, if anything.
+    pub fn errors_left(&self) -> u64 {
+        self.last_scrub.map_or(0, |scrub| scrub.errors_left)
+    }
+
+    /// Its condition when what the last scrub left is counted in: all members work, and yet some of what is on
+    /// them lacks redundancy.
+    fn doubted(&self) -> Condition {
+        match self.state {
+            Condition::Healthy if self.errors_left() > 0 => Condition::Degraded,
+            as_before => as_before,
+        }
+    }
+}
+
 /// Everything that does not depend on whether the array runs.
 fn outline(superblock: &Superblock, state: Condition, source: Source) -> Status {
     let config = &superblock.config;
@@ -258,6 +274,7 @@ pub fn of_superblocks(found: &Found, source: Source, in_vain: usize) -> Status {
     let shadowed = matches!(condition, Condition::Failed | Condition::Incomplete);
     let condition = if lost.is_some() && !shadowed { Condition::Lost } else { condition };
     let mut status = outline(newest, condition, source);
+    status.state = status.doubted();
     status.lost = lost;
     let running = matches!(source, Source::Served | Source::InUse);
     status.clean = (!running).then_some(newest.clean);
@@ -321,6 +338,7 @@ pub fn of_running(served: &Running, operator: &Operator, stale: &[PathBuf]) -> S
         describe_trouble(engine, dev, served.now_ns(), &mut device);
         status.devices.push(device);
     }
+    status.state = status.doubted();
     let holds_up = |device: &DeviceStatus| device.lacks_room || device.not_answering;
     if status.devices.iter().any(holds_up) && status.state != Condition::Failed {
         status.state = Condition::Suspended;

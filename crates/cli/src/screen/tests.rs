@@ -139,6 +139,20 @@ fn an_elastic_array_shows_its_units_instead_of_commits() {
 }
 
 #[test]
+fn errors_that_the_last_scrub_left_are_said_and_what_to_do() {
+    let devices = ["data0", "data1", "log0"].map(|name| device(name, "healthy", Value::Null));
+    let mut status = status("degraded", "served", devices.to_vec());
+    status["last_scrub"] = json!({
+        "ended_unix_s": 60, "seconds": 1, "chunks_repaired": 0, "metadata_repaired": 0, "errors_left": 2,
+        "completed": true,
+    });
+    let text = shown(status);
+    assert!(text.contains("the last scrub left 2 errors: what they are in lacks redundancy"), "{text}");
+    assert!(text.contains("action: scrub again"), "{text}");
+    assert!(!text.contains("may fail"), "{text}");
+}
+
+#[test]
 fn what_a_degraded_or_failed_array_means_and_what_to_do() {
     let lines = |state: &str, source: &str, states: [&str; 3]| -> Vec<String> {
         let devices = ["data0", "data1", "log0"].into_iter().zip(states);

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 pub enum Condition {
     /// Every member works.
     Healthy,
-    /// Members are missing or being rebuilt; nothing is lost.
+    /// Members are missing or being rebuilt, or the last scrub left errors; nothing is lost.
     Degraded,
     /// Requests wait for a member in service: it lacks room, or does not answer.
     Suspended,
