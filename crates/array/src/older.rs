@@ -1,5 +1,5 @@
-//! Less than the newest durable state: how recovery says what is missing, what contradicts itself, and what it
-//! could start from instead.
+//! Less than the newest durable state: how recovery says what is missing, what contradicts itself, and what
+//! it could start from instead.
 
 use block::{ChunkAddr, DevIndex, Epoch, Lcn, Seq, StripeId};
 use format::ArrayConfig;

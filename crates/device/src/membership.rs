@@ -14,17 +14,18 @@ pub trait Membership: DeviceSet {
     /// What is worth telling the operator.
     fn notes(&self) -> &[Note];
 
-    /// Closes and unlocks a member, which is absent from now on; what is in flight on it still ends in its own way.
+    /// Closes and unlocks a member, which is absent from now on; what is in flight on it still ends in its
+    /// own way.
     fn remove(&mut self, dev: DevIndex);
 
-    /// Opens `path` in the place of an existing (absent, failed or present) member. What is in flight on the old one
-    /// ends there.
+    /// Opens `path` in the place of an existing (absent, failed or present) member. What is in flight on the
+    /// old one ends there.
     fn replace(&mut self, dev: DevIndex, path: &Path) -> Result<(), OpenError>;
 
     /// The same with a member that was opened before, and keeps its lock.
     fn install(&mut self, dev: DevIndex, member: Member) -> Result<(), OpenError>;
 
-    /// An event that becomes readable when operations complete, for an epoll loop to sleep on; [`DeviceSet::poll`]
-    /// makes it unreadable again.
+    /// An event that becomes readable when operations complete, for an epoll loop to sleep on;
+    /// [`DeviceSet::poll`] makes it unreadable again.
     fn wake_fd(&mut self) -> io::Result<BorrowedFd<'_>>;
 }

@@ -3,8 +3,8 @@
 //! One thread does everything. [`Server::run`] is a reactor: it waits for sockets, the engine and the
 //! caller's own file descriptors, turns bytes into [`VolumeRequest`]s, lets the engine work
 //! ([`Volume::drive`]) and sends the answers. The protocol itself knows no sockets: [`nbd::wire`] are pure
-//! functions on bytes, [`nbd::Connection`] is a [`Session`]: a state machine that is fed bytes, starts volume requests and
-//! fills an output queue, so tests and fuzzers run it in memory.
+//! functions on bytes, [`nbd::Connection`] is a [`Session`]: a state machine that is fed bytes, starts volume
+//! requests and fills an output queue, so tests and fuzzers run it in memory.
 //!
 //! Payload lies in the slots of a [`block::Pool`] from the socket to the devices and back.
 //!

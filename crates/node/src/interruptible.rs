@@ -1,4 +1,5 @@
-//! Devices that take no more writes once a signal has come: what writes for long and in order ends at the next one.
+//! Devices that take no more writes once a signal has come: what writes for long and in order ends at the
+//! next one.
 
 use crate::interrupt::Interrupt;
 use block::{Completion, DevIndex, DeviceOp, DeviceSet, IoFault, Pool};

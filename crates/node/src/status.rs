@@ -218,8 +218,8 @@ impl Status {
         self.last_scrub.map_or(0, |scrub| scrub.errors_left)
     }
 
-    /// Its condition when what the last scrub left is counted in: all members work, and yet some of what is on
-    /// them lacks redundancy.
+    /// Its condition when what the last scrub left is counted in: all members work, and yet some of what is
+    /// on them lacks redundancy.
     fn doubted(&self) -> Condition {
         match self.state {
             Condition::Healthy if self.errors_left() > 0 => Condition::Degraded,

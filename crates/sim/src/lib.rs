@@ -48,10 +48,10 @@
 //!
 //! `disk` a device's cache and what survives; `world` operations, delays, faults; `oracle` what a sector may
 //! hold; `rot` damage to what is stored, and when it counts as made good; `ruin` damage beyond the promise;
-//! `swarm` what is drawn from the seed; `machine` power on and off; `life` one world from its seed to its end;
-//! `session` requests; `check` invariants at rest; `explore` many worlds; `script` power cuts at every operation
-//! of a small plan; `course` which parts of a world happen, `simpler` what can be made simpler about one,
-//! `shrink` the smallest world that still fails.
+//! `swarm` what is drawn from the seed; `machine` power on and off; `life` one world from its seed to its
+//! end; `session` requests; `check` invariants at rest; `explore` many worlds; `script` power cuts at every
+//! operation of a small plan; `course` which parts of a world happen, `simpler` what can be made simpler
+//! about one, `shrink` the smallest world that still fails.
 #![forbid(unsafe_code)]
 
 mod check;

@@ -130,8 +130,9 @@ impl Source<'_> {
         headers
     }
 
-    /// Full checkpoints in the order in which they count. An assembly that could not read some device may have gone on
-    /// from an older checkpoint than that device holds and used a number again: the later assembly is right.
+    /// Full checkpoints in the order in which they count. An assembly that could not read some device may
+    /// have gone on from an older checkpoint than that device holds and used a number again: the later
+    /// assembly is right.
     fn newest_first(&mut self, fulls: &[CheckpointHeader]) -> Vec<CheckpointHeader> {
         let mut chains: Vec<(CheckpointHeader, CheckpointHeader)> = Vec::new();
         for &full in fulls {
@@ -172,8 +173,9 @@ impl Source<'_> {
             && header.list_words <= u64::from(header.page_count) * PAGE_WORDS as u64
     }
 
-    /// Loads the pages of one checkpoint, each from any copy that has it whole; `None` if one is nowhere whole. A device
-    /// whose copy has a bad page is taken off `devices`. What the table held before goes to `replaced`.
+    /// Loads the pages of one checkpoint, each from any copy that has it whole; `None` if one is nowhere
+    /// whole. A device whose copy has a bad page is taken off `devices`. What the table held before goes to
+    /// `replaced`.
     fn load_pages(
         &mut self,
         copies: &[CheckpointHeader],
@@ -217,7 +219,8 @@ impl Source<'_> {
         Some(())
     }
 
-    /// Reads a stretch of one copy; what is missing in `whole` is filled in. `false` if a page of the copy is bad.
+    /// Reads a stretch of one copy; what is missing in `whole` is filled in. `false` if a page of the copy is
+    /// bad.
     fn read_pages(&mut self, header: &CheckpointHeader, first: u32, whole: &mut [Option<Page>]) -> bool {
         let block = header.block + 1 + first;
         let offset = match header.kind {
@@ -245,8 +248,9 @@ impl Source<'_> {
         all
     }
 
-    /// Follows the chain of incremental checkpoints; returns the newest header, the first free block and its list. Leaves
-    /// those of `devices` that hold the whole chain: after a crash one may end earlier on some, and must not be continued.
+    /// Follows the chain of incremental checkpoints; returns the newest header, the first free block and its
+    /// list. Leaves those of `devices` that hold the whole chain: after a crash one may end earlier on some,
+    /// and must not be continued.
     fn load_incrementals(
         &mut self,
         full: CheckpointHeader,

@@ -1,10 +1,10 @@
 //! Assembly: from the members' bytes to a running engine.
 //!
-//! Newest checkpoint, then the journal's records in order. Before anything is written, `proof` makes sure that nothing
-//! durable is missing. Records known durable (`flushed_through` of any frame) are
-//! applied as they are; later ones are verified against the checksums they carry, healed if the code allows, and
-//! dropped otherwise: nobody was told that they are durable. Recovery ends with a checkpoint of a new epoch, so frames of
-//! the old one are never looked at again; a crash before that repeats the same recovery.
+//! Newest checkpoint, then the journal's records in order. Before anything is written, `proof` makes sure
+//! that nothing durable is missing. Records known durable (`flushed_through` of any frame) are applied as
+//! they are; later ones are verified against the checksums they carry, healed if the code allows, and dropped
+//! otherwise: nobody was told that they are durable. Recovery ends with a checkpoint of a new epoch, so
+//! frames of the old one are never looked at again; a crash before that repeats the same recovery.
 
 mod load;
 mod membership;
@@ -33,7 +33,8 @@ pub(crate) struct Parts {
     pub health: Health,
     pub journal: Journal,
     pub checkpoint: CheckpointPlace,
-    /// What superblocks say besides the members; its `config_seq` is the last update that every working member has.
+    /// What superblocks say besides the members; its `config_seq` is the last update that every working
+    /// member has.
     pub superblock: Superblock,
 }
 
@@ -70,7 +71,8 @@ fn assemble_on(
     complete_superblocks(devices, &mut health, arrangement);
     let mut published = newest.config_seq;
     if arrangement.members[..] != newest.members[..arrangement.members.len()] {
-        // Before anything else changes: a member that is missing now must not pass for a good one after a crash.
+        // Before anything else changes: a member that is missing now must not pass for a good one after a
+        // crash.
         health.config_seq += 1;
         write_superblocks(devices, &mut health, newest)?;
         published = health.config_seq;
@@ -100,7 +102,8 @@ fn assemble_on(
     let (checkpoint, durable_through) = (parts.checkpoint.number, replayed.last_seq);
     parts.superblock =
         Superblock { epoch, nonce, clean: false, checkpoint, durable_through, ..parts.superblock };
-    // Both copies: should all of the newer ones be lost, the others must not name the assembly before, or its orderly stop.
+    // Both copies: should all of the newer ones be lost, the others must not name the assembly before, or its
+    // orderly stop.
     for _ in format::SUPERBLOCK_OFFSETS {
         parts.health.config_seq += 1;
         write_superblocks(devices, &mut parts.health, &parts.superblock)?;
@@ -109,7 +112,8 @@ fn assemble_on(
     Ok((parts, report))
 }
 
-/// Marks what is in use in the state of a checkpoint, and of the records up to `record` if any was applied to it.
+/// Marks what is in use in the state of a checkpoint, and of the records up to `record` if any was applied to
+/// it.
 fn claim_space(
     store: &mut Store,
     scheme: &dyn Scheme,
@@ -119,7 +123,8 @@ fn claim_space(
     scheme.claim_space(store).map_err(|cause| Inconsistency::State { checkpoint, record, cause })
 }
 
-/// Before anything is laid out in memory: the members are as large as the superblock says, and the scheme has its log.
+/// Before anything is laid out in memory: the members are as large as the superblock says, and the scheme has
+/// its log.
 fn check_shape(devices: &dyn DeviceSet, arrangement: &Arrangement) -> Result<(), AssembleError> {
     let config = &arrangement.newest.config;
     let (n, m) = (config.geometry.device_count(), config.geometry.parity_count());
@@ -139,8 +144,9 @@ fn check_shape(devices: &dyn DeviceSet, arrangement: &Arrangement) -> Result<(),
     Ok(())
 }
 
-/// The log region goes on behind the newest log chunk that is needed. Frames and dead log chunks are of no use any more: the
-/// checkpoint that ends recovery holds all there is. If none lives, it goes on at block `head`.
+/// The log region goes on behind the newest log chunk that is needed. Frames and dead log chunks are of no
+/// use any more: the checkpoint that ends recovery holds all there is. If none lives, it goes on at block
+/// `head`.
 fn restore_log(store: &mut Store, scheme: &dyn Scheme, head: u32) {
     let lap = store.config.log_blocks;
     let after = scheme
@@ -152,7 +158,8 @@ fn restore_log(store: &mut Store, scheme: &dyn Scheme, head: u32) {
     store.log.trim(tail);
 }
 
-/// Writes a checkpoint synchronously: incremental if the devices that hold the newest one still work and have room.
+/// Writes a checkpoint synchronously: incremental if the devices that hold the newest one still work and have
+/// room.
 pub(crate) fn write_checkpoint(
     devices: &mut dyn DeviceSet,
     parts: &mut Parts,
@@ -191,8 +198,8 @@ pub(crate) fn write_checkpoint(
     Ok(())
 }
 
-/// Gives every member the newest superblock. The two copies on a member are written in turn: whoever missed this one has its
-/// only good copy where the next one goes.
+/// Gives every member the newest superblock. The two copies on a member are written in turn: whoever missed
+/// this one has its only good copy where the next one goes.
 fn complete_superblocks(devices: &mut dyn DeviceSet, health: &mut Health, arrangement: &Arrangement) {
     let newest = &arrangement.newest;
     for &dev in &arrangement.lagging {
@@ -209,8 +216,8 @@ fn complete_superblocks(devices: &mut dyn DeviceSet, health: &mut Health, arrang
     }
 }
 
-/// Writes every working member's superblock synchronously, again if one of them fails meanwhile: the others must know.
-/// Epoch, nonce, cleanness and all that does not change are those of `template`.
+/// Writes every working member's superblock synchronously, again if one of them fails meanwhile: the others
+/// must know. Epoch, nonce, cleanness and all that does not change are those of `template`.
 pub(crate) fn write_superblocks(
     devices: &mut dyn DeviceSet,
     health: &mut Health,

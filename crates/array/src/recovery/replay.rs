@@ -134,7 +134,8 @@ impl Replay<'_> {
         chunks
     }
 
-    /// The first chunk that a record writes to although it is not free, or twice: such a record is forged or damaged.
+    /// The first chunk that a record writes to although it is not free, or twice: such a record is forged or
+    /// damaged.
     fn occupied_chunk(&self, record: RecordRef<'_>) -> Option<ChunkAddr> {
         let chunks = self.taken_chunks(record);
         let free = |addr: &ChunkAddr| {

@@ -1,5 +1,5 @@
-//! Replays, simulations, experiments and traces through the shipped binary. One binary for all of them: each of
-//! its own would cost a link.
+//! Replays, simulations, experiments and traces through the shipped binary. One binary for all of them: each
+//! of its own would cost a link.
 
 mod elastic_replay;
 mod experiment_gc_and_streams;

@@ -217,8 +217,8 @@ fn taking_a_hung_device_out_of_service_frees_what_waits_for_it() {
     rig.on("status", &["d1", "d2"], &[]).code(1);
 }
 
-/// All members lie where there is no room any more: what cannot be had is refused after a while and does not wait for ever, and
-/// a member that is taken out of service is out, whatever else has to wait.
+/// All members lie where there is no room any more: what cannot be had is refused after a while and does not
+/// wait for ever, and a member that is taken out of service is out, whatever else has to wait.
 #[test]
 fn orders_are_answered_although_there_is_no_room() {
     if !has("qemu-io") {

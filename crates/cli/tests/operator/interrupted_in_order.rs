@@ -1,4 +1,5 @@
-//! Signals to a command that runs an array by itself: the work is given up, and the array is stopped in order.
+//! Signals to a command that runs an array by itself: the work is given up, and the array is stopped in
+//! order.
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
 use crate::common::{Rig, has, qemu_script};

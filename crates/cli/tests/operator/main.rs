@@ -1,5 +1,6 @@
-//! What operators and their clients see of the shipped binary: arrays, servers, signals, messages; and what needs
-//! their rig, such as sweeps that are interrupted. One binary for all of them: each of its own would cost a link.
+//! What operators and their clients see of the shipped binary: arrays, servers, signals, messages; and what
+//! needs their rig, such as sweeps that are interrupted. One binary for all of them: each of its own would
+//! cost a link.
 
 mod arrays_are_found;
 mod arrays_of_before;

@@ -23,7 +23,8 @@ impl Membership for UringSet {
             return;
         }
         self.let_go(dev);
-        // A slot that cannot be emptied keeps the file open for as long as the ring; nothing reaches it any more.
+        // A slot that cannot be emptied keeps the file open for as long as the ring; nothing reaches it any
+        // more.
         let _ = self.ring.submitter().register_files_update(u32::from(dev.get()), &[-1]);
     }
 

@@ -262,7 +262,8 @@ impl<V: Volume, H: Hooks<V>> Reactor<'_, V, H> {
             u32::try_from(self.seats.len() - 1).expect("connections are bounded")
         });
         let seat = &mut self.seats[index as usize];
-        seat.generation = seat.generation.wrapping_add(1) & (u32::MAX >> 1); // tokens of clients stay below the others
+        // Tokens of clients stay below the others.
+        seat.generation = seat.generation.wrapping_add(1) & (u32::MAX >> 1);
         let id = ConnectionId { index, generation: seat.generation };
         add(&self.epoll, &socket, token_of(id), epoll::EventFlags::IN)?;
         seat.client = Some(Box::new(Client::new(id, socket, peer, protocol.session(id), self.now_ns)));

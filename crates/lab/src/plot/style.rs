@@ -94,7 +94,8 @@ pub fn scheme_rank(name: &str) -> Option<usize> {
     LISTED.iter().position(|scheme| scheme.name() == name)
 }
 
-/// The style of each of these names: if all are schemes, that of the scheme, which looks alike in all figures.
+/// The style of each of these names: if all are schemes, that of the scheme, which looks alike in all
+/// figures.
 pub fn of(names: &[String]) -> Vec<&'static Style> {
     let scheme = |name: &String| SchemeKind::OFFERED.iter().position(|scheme| scheme.name() == *name);
     let schemes: Option<Vec<usize>> = names.iter().map(scheme).collect();

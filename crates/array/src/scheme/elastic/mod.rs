@@ -128,7 +128,8 @@ impl Elastic {
         for (column, member) in members.iter().enumerate() {
             let moved_away = member.from != 0 && store.table.place(member.lcn) != member.from;
             if moved_away && !planted(Planted::MoveOverNewer) {
-                continue; // Overwritten or discarded since it was read: this copy was never the newest version.
+                // Overwritten or discarded since it was read: this copy was never the newest version.
+                continue;
             }
             // The new place counts before the old one ceases to: a unit that holds both must not
             // pass for empty.

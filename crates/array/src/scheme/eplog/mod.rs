@@ -1,11 +1,13 @@
 //! Elastic parity logging (EPLOG, sections 3.1 to 3.3).
 //!
-//! A new full stripe goes to the main array with its parity. Every other write goes out of place on its chunk's own SSD,
-//! grouped with other chunks on distinct SSDs into a log stripe whose parity (log chunks) goes to the log devices; nothing
-//! is read first. Old versions stay until parity commit, because the data stripe's parity still covers them.
+//! A new full stripe goes to the main array with its parity. Every other write goes out of place on its
+//! chunk's own SSD, grouped with other chunks on distinct SSDs into a log stripe whose parity (log chunks)
+//! goes to the log devices; nothing is read first. Old versions stay until parity commit, because the data
+//! stripe's parity still covers them.
 //!
-//! Retention needs no code of its own: a chunk is in use while the map, a committed version, or a live log stripe names
-//! it. A log stripe lives while one of its members is the newest, uncommitted version of its chunk (E-19).
+//! Retention needs no code of its own: a chunk is in use while the map, a committed version, or a live log
+//! stripe names it. A log stripe lives while one of its members is the newest, uncommitted version of its
+//! chunk (E-19).
 
 mod commit;
 mod dirty;
@@ -52,7 +54,8 @@ fn log_stripes_max(config: &ArrayConfig) -> u64 {
     (u64::from(config.log_blocks) / chunk_blocks).min(spare_chunks(config))
 }
 
-/// The list of a checkpoint is longest when every spare chunk is a log stripe of its own in a stripe of its own.
+/// The list of a checkpoint is longest when every spare chunk is a log stripe of its own in a stripe of its
+/// own.
 fn list_words_max(config: &ArrayConfig) -> u64 {
     let columns_and_checksums = config.geometry.device_count() as u64;
     spare_chunks(config) * (DIRTY_WORDS + LOG_STRIPE_WORDS + columns_and_checksums)
@@ -121,7 +124,8 @@ impl Eplog {
         }
     }
 
-    /// The newest version of `lcn` becomes `chunk`; what it supersedes is kept, or freed when nothing names it.
+    /// The newest version of `lcn` becomes `chunk`; what it supersedes is kept, or freed when nothing names
+    /// it.
     fn supersede(&mut self, store: &mut Store, lcn: Lcn, chunk: ChunkIndex) {
         let geometry = store.config.geometry;
         let (stripe, column) = (geometry.stripe_of(lcn), geometry.column_of(lcn));
