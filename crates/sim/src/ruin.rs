@@ -236,7 +236,8 @@ impl Machine {
 
     fn newest_superblock(&self) -> Option<Superblock> {
         let world = self.world.look();
-        let each = (0..self.member_count()).filter_map(|dev| superblock_of(world.disk(dev).durable()));
+        let there = (0..self.member_count()).filter(|&dev| !self.standing[usize::from(dev)].lost);
+        let each = there.filter_map(|dev| superblock_of(world.disk(dev).durable()));
         each.max_by_key(|superblock| (superblock.epoch, superblock.config_seq))
     }
 
@@ -258,19 +259,29 @@ impl Machine {
         frames.into_iter().filter(|(frame, _)| Some(*frame) == most).map(|(_, place)| place).collect()
     }
 
-    /// Whether the superblocks name all that any frame holds: the array was idle after the last flush.
+    /// Whether the superblocks name all that any frame holds: the array was idle after the last flush. More
+    /// members say so than may be lost now: the round of superblocks may have been cut short, and what it was
+    /// begun on may be gone in the same instant.
     pub fn is_confirmed(&self) -> bool {
         let Some(newest) = self.newest_superblock().filter(|_| !is_resync(&self.swarm.config)) else {
             return false;
         };
         let world = self.world.look();
-        (0..self.member_count()).all(|dev| {
+        let last = (0..self.member_count()).flat_map(|dev| {
             let image = world.disk(dev).durable();
             let frames = self.targets(Harm::Frames, dev).into_iter();
-            let mut lasts =
-                frames.filter_map(|at| self.last_of_frame(&newest, dev, at, bytes_of(&image[at])));
-            lasts.all(|last| last <= newest.durable_through)
-        })
+            frames.map(move |at| (dev, at, bytes_of(&image[at])))
+        });
+        let last = last.filter_map(|(dev, at, bytes)| self.last_of_frame(&newest, dev, at, bytes)).max();
+        let says_so = |dev: &u16| {
+            let standing = self.standing[usize::from(*dev)];
+            let superblock = superblock_of(world.disk(*dev).durable());
+            let names_all = superblock.is_some_and(|found| {
+                found.epoch == newest.epoch && last.is_none_or(|last| last <= found.durable_through)
+            });
+            !standing.lost && !standing.replacement && names_all
+        };
+        (0..self.member_count()).filter(says_so).count() > self.budget()
     }
 
     /// What a frame says is durable, and its first record.
