@@ -221,10 +221,8 @@ impl Status {
     /// Its condition when what the last scrub left is counted in: all members work, and yet some of what is
     /// on them lacks redundancy.
     fn doubted(&self) -> Condition {
-        match self.state {
-            Condition::Healthy if self.errors_left() > 0 => Condition::Degraded,
-            as_before => as_before,
-        }
+        let hides = self.state == Condition::Healthy && self.errors_left() > 0;
+        if hides { Condition::Degraded } else { self.state }
     }
 }
 
