@@ -35,7 +35,10 @@ impl Copies {
     pub(super) fn note(&mut self, frame: &Frame, through: Seq) {
         if frame.first_seq.get() + frame.records.len() as u64 > through.get() {
             self.used.insert((frame.dev, frame.block));
-            self.devices.entry(frame.first_seq).or_default().push(frame.dev);
+            // One without records is no copy of the next one, which begins with the same number.
+            if !frame.records.is_empty() {
+                self.devices.entry(frame.first_seq).or_default().push(frame.dev);
+            }
         }
     }
 
@@ -106,5 +109,87 @@ impl Copies {
                 have.push(dev);
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::create::{CreateOptions, plan_config};
+    use block::{Epoch, Geometry, StripeId};
+    use device::MemorySet;
+    use format::record::{InPlace, InPlacePiece, RecordBuf};
+    use format::{
+        CodeKind, Consistency, FrameExpect, LayoutKind, MemberEntry, MemberState, SchemeKind, decode_frame,
+    };
+
+    const ARRAY: ArrayUuid = ArrayUuid::new([7; 16]);
+    const NONCE: u64 = 99;
+    const SIZE: u64 = 8 << 20;
+
+    fn config() -> format::ArrayConfig {
+        let options = CreateOptions {
+            scheme: SchemeKind::Raid,
+            code: CodeKind::Cauchy,
+            layout: LayoutKind::Spread,
+            consistency: Consistency::Resync,
+            geometry: Geometry::new(2, 2, 4096).expect("valid"),
+            reserve_permille: 0,
+            unit_rows: None,
+        };
+        plan_config(&options, SIZE, 0, 0).expect("fits")
+    }
+
+    /// A frame on a device, from record 5 on.
+    fn frame(builder: &FrameBuilder, dev: u16, block: u32) -> Frame {
+        let (dev, epoch) = (DevIndex::new(dev), Epoch::new(3));
+        let stamp = FrameStamp {
+            array: ARRAY,
+            epoch,
+            nonce: NONCE,
+            flushed_through: Seq::new(4),
+            next_seq: Seq::new(5),
+            dev,
+            block,
+        };
+        let mut bytes = [0; META_BYTES];
+        builder.seal_into(&stamp, &mut bytes);
+        decode_frame(&bytes, &FrameExpect { array: ARRAY, epoch, nonce: NONCE, dev, block }).expect("sound")
+    }
+
+    /// Of four members each has a frame that begins with record 5, but only the first has that record: the
+    /// others had nothing to say but what is durable. Two more need a copy.
+    #[test]
+    fn a_frame_without_records_is_no_copy() {
+        let config = config();
+        let mut records = RecordBuf::default();
+        InPlace::begin(&mut records, StripeId::new(0));
+        InPlace::push(&mut records, InPlacePiece { column: 2, crc: 1, payload_block: 0 });
+        let mut builder = FrameBuilder::new();
+        assert!(builder.try_push(Seq::new(5), records.get(0)));
+
+        let mut copies = Copies::default();
+        let through = Seq::new(4);
+        let with_record = frame(&builder, 0, 1);
+        copies.note(&with_record, through);
+        (1..4).for_each(|dev| copies.note(&frame(&FrameBuilder::new(), dev, 0), through));
+
+        let mut devices = MemorySet::new(&[SIZE; 4]).expect("memory");
+        let entries = [MemberEntry { serial: 1, state: MemberState::Healthy }; 4];
+        let mut health = Health::new(&config, &entries, 1);
+        let store = Store::new(config).expect("valid");
+        let frames = BTreeMap::from([(Seq::new(5), with_record)]);
+        let source = Source { array: ARRAY, nonce: NONCE, flushed: through };
+        copies.secure(&mut devices, &mut health, &store, &frames, source);
+
+        let written = |dev: u16, block: u32| {
+            let (dev, at) = (DevIndex::new(dev), store.config.journal_offset(block) as usize);
+            let expect = FrameExpect { array: ARRAY, epoch: Epoch::new(3), nonce: NONCE, dev, block };
+            let found = decode_frame(&devices.bytes(dev)[at..at + META_BYTES], &expect);
+            found.is_ok_and(|frame| frame.first_seq == Seq::new(5) && frame.records == records)
+        };
+        let blocks = [(0, 0), (0, 1), (1, 0), (1, 1), (2, 0), (2, 1), (3, 0), (3, 1)];
+        let found: Vec<_> = blocks.into_iter().filter(|&(dev, block)| written(dev, block)).collect();
+        assert_eq!(found, [(1, 1), (2, 1)], "beside the frames that were there");
     }
 }
