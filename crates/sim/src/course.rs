@@ -84,8 +84,10 @@ impl Tape {
         items.retain(|item| item.part != Part::Cut || self.cuts.contains_key(&item.session));
         let sessions: BTreeSet<u64> = items.iter().map(|item| item.session).collect();
         for session in sessions {
-            items.insert(Item { session, part: Part::Trouble });
-            items.insert(Item { session, part: Part::Pause });
+            // These happen without a moment of their own, or before it: power also goes off in an assembly.
+            for part in [Part::Trouble, Part::Pause, Part::Loss] {
+                items.insert(Item { session, part });
+            }
         }
         items
     }

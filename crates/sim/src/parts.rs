@@ -78,10 +78,13 @@ impl Machine {
         match &self.course.mode {
             Mode::Drawn | Mode::Noted(_) => self.note_cut(events),
             Mode::Reduced(..) => {
-                if self.keeps(Part::Cut)
-                    && let Some(devices) = devices
-                {
-                    self.world.change().blackout_after(u64::MAX / 2, devices);
+                match devices {
+                    Some(devices) if self.keeps(Part::Cut) => {
+                        self.world.change().blackout_after(u64::MAX / 2, devices);
+                    }
+                    Some(_) => {}
+                    // It takes the place of one that was planned for the assembly and has not come.
+                    None => self.world.change().crash_never(),
                 }
                 return;
             }
