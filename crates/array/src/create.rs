@@ -214,8 +214,7 @@ fn config_for(options: &CreateOptions, chunks: u32, log_count: u16, log_blocks: 
         config.stripe_count = config.stripe_count.min(config.stripes_max());
     }
     let list_words = scheme::list_words_max(&config) + 2 * code_width(&config) as u64;
-    let pages =
-        Table::word_count(&config).div_ceil(PAGE_WORDS as u64) + list_words.div_ceil(PAGE_WORDS as u64);
+    let pages = Table::page_count_for(&config) + list_words.div_ceil(PAGE_WORDS as u64);
     config.full_blocks = u32::try_from(pages + 2).ok()?;
     config.incremental_blocks = config.full_blocks.max(64);
     config.journal_blocks = (chunks / 256).clamp(128, 4096);

@@ -1,123 +1,184 @@
-//! The flat per-chunk state: where each chunk is and what its checksum is, 4 bytes each.
+//! Where each chunk is and what its checksum is, 4 bytes each.
 //!
-//! One array of 32-bit words in three sections: the map (newest chunk index of every logical chunk, 0 if it
-//! reads as zeros), the parity map (chunk index of every parity chunk, 0 if the stripe has none), and a
-//! checksum per physical chunk of every main device. With elastic stripes the map names places (row x k +
-//! column + 1), and in place of the parity map there is a word for every row. The checkpoint writes it page
-//! by page; a bit per page says what changed since the last one.
+//! One array of 32-bit words in pages. A page holds everything about a run of data stripes: place and checksum
+//! of each chunk, data and parity (place 0: a column of zeros, or no parity). So one page answers a read, an
+//! update and a commit. Versions that are not the newest have their checksums with whoever still needs them.
+//!
+//! With elastic stripes there are two runs of pages: the map names the place of each logical chunk (row x k +
+//! column + 1, 0 if it reads as zeros), and pages of rows hold a word for every row and the checksum of each of
+//! its chunks.
+//!
+//! The checkpoint writes it page by page; a bit per page says what changed since the last one.
 
-use block::{ChunkAddr, ChunkIndex, Geometry, Lcn, StripeId};
-use format::{ArrayConfig, PAGE_WORDS};
+use block::{ChunkIndex, Geometry, Lcn, StripeId};
+use format::{ArrayConfig, PAGE_WORDS, StripeChunk};
+
+/// Entries of equal size, none of which lies on two pages.
+#[derive(Clone, Copy)]
+struct Section {
+    first_page: usize,
+    entry_words: usize,
+    per_page: usize,
+}
+
+impl Section {
+    fn new(first_page: usize, entry_words: usize) -> Self {
+        Self { first_page, entry_words, per_page: PAGE_WORDS / entry_words }
+    }
+
+    /// Pages that so many entries take.
+    fn page_count(self, entries: u64) -> u64 {
+        entries.div_ceil(self.per_page as u64)
+    }
+
+    /// The first word of an entry.
+    #[inline]
+    fn at(self, index: usize) -> usize {
+        (self.first_page + index / self.per_page) * PAGE_WORDS + index % self.per_page * self.entry_words
+    }
+}
 
 /// See the module's documentation.
 pub struct Table {
     words: Vec<u32>,
     changed: Vec<u64>,
-    parity_start: usize,
-    crc_start: usize,
-    crc_stride: usize,
+    /// Stripes, or rows of elastic stripes.
+    stripes: Section,
     geometry: Geometry,
 }
 
-/// Words of the second section.
-fn second_count(config: &ArrayConfig) -> u64 {
+/// Words of a column of a stripe.
+const COLUMN_WORDS: usize = 2;
+
+/// The pages of stripes or rows; how many entries they have.
+fn stripes_of(config: &ArrayConfig) -> (Section, u64) {
+    let n = config.geometry.device_count();
     if config.scheme.is_elastic() {
-        u64::from(config.chunks_per_device)
+        let chunks = config.stripe_count * config.geometry.data_count() as u64;
+        let map_pages = usize::try_from(chunks.div_ceil(PAGE_WORDS as u64))
+            .expect("validated: the table fits the address space");
+        (Section::new(map_pages, 1 + n), config.chunks_per_device.into())
     } else {
-        config.stripe_count * config.geometry.parity_count() as u64
+        (Section::new(0, COLUMN_WORDS * n), config.stripe_count)
     }
 }
 
 impl Table {
     /// An empty table: nothing written, every checksum 0.
     pub fn new(config: &ArrayConfig) -> Self {
-        let stripes =
-            usize::try_from(config.stripe_count).expect("validated: the table fits the address space");
-        let geometry = config.geometry;
-        let parity_start = stripes * geometry.data_count();
-        let crc_start = parity_start
-            + usize::try_from(second_count(config)).expect("validated: the table fits the address space");
-        let crc_stride = config.chunks_per_device as usize + 1;
-        let words = vec![0u32; crc_start + crc_stride * geometry.device_count()];
-        let changed = vec![0u64; words.len().div_ceil(PAGE_WORDS).div_ceil(64)];
-        Self { words, changed, parity_start, crc_start, crc_stride, geometry }
+        let words =
+            usize::try_from(Self::word_count(config)).expect("validated: the table fits the address space");
+        Self {
+            words: vec![0; words],
+            changed: vec![0; (words / PAGE_WORDS).div_ceil(64)],
+            stripes: stripes_of(config).0,
+            geometry: config.geometry,
+        }
     }
 
     /// Bytes of a configuration's table, as [`Table::memory_bytes`] counts them.
     pub fn bytes_for(config: &ArrayConfig) -> u64 {
-        let words = Self::word_count(config);
-        words * 4 + words.div_ceil(PAGE_WORDS as u64).div_ceil(64) * 8
+        let pages = Self::page_count_for(config);
+        pages * PAGE_WORDS as u64 * 4 + pages.div_ceil(64) * 8
     }
 
     /// How many words a configuration's table has.
     pub fn word_count(config: &ArrayConfig) -> u64 {
-        let (k, n) = (config.geometry.data_count() as u64, config.geometry.device_count() as u64);
-        config.stripe_count * k + second_count(config) + (u64::from(config.chunks_per_device) + 1) * n
+        Self::page_count_for(config) * PAGE_WORDS as u64
     }
 
-    fn set(&mut self, word: usize, value: u32) {
-        self.words[word] = value;
+    /// How many pages a configuration's table has.
+    pub fn page_count_for(config: &ArrayConfig) -> u64 {
+        let (stripes, count) = stripes_of(config);
+        stripes.first_page as u64 + stripes.page_count(count)
+    }
+
+    fn note_change(&mut self, word: usize) {
         let page = word / PAGE_WORDS;
         self.changed[page / 64] |= 1 << (page % 64);
     }
 
-    /// The newest chunk of a logical chunk, `NONE` if it reads as zeros.
-    pub fn current(&self, lcn: Lcn) -> ChunkIndex {
-        ChunkIndex::new(self.words[lcn.get() as usize])
+    fn set(&mut self, word: usize, value: u32) {
+        self.words[word] = value;
+        self.note_change(word);
     }
 
-    /// Points a logical chunk at its newest chunk.
-    pub fn set_current(&mut self, lcn: Lcn, chunk: ChunkIndex) {
-        self.set(lcn.get() as usize, chunk.get());
+    #[inline]
+    fn column_word(&self, stripe: StripeId, column: usize) -> usize {
+        self.stripes.at(stripe.get() as usize) + column * COLUMN_WORDS
     }
 
-    /// The chunk of parity `row` (0..m) of a stripe, `NONE` if the stripe has no parity.
-    pub fn parity(&self, stripe: StripeId, row: usize) -> ChunkIndex {
-        ChunkIndex::new(self.words[self.parity_word(stripe, row)])
+    /// The newest chunk of a column of a stripe, data or parity.
+    #[inline]
+    pub fn column(&self, stripe: StripeId, column: usize) -> StripeChunk {
+        let at = self.column_word(stripe, column);
+        let (chunk, crc) = (self.words[at], self.words[at + 1]);
+        StripeChunk { chunk: ChunkIndex::new(chunk), crc }
+    }
+
+    /// Points a column of a stripe at its newest chunk.
+    #[inline]
+    pub fn set_column(&mut self, stripe: StripeId, column: usize, version: StripeChunk) {
+        let at = self.column_word(stripe, column);
+        (self.words[at], self.words[at + 1]) = (version.chunk.get(), version.crc);
+        self.note_change(at);
+    }
+
+    /// The newest version of a logical chunk, `NONE` if it reads as zeros.
+    #[inline]
+    pub fn current(&self, lcn: Lcn) -> StripeChunk {
+        self.column(self.geometry.stripe_of(lcn), self.geometry.column_of(lcn))
+    }
+
+    /// Points a logical chunk at its newest version.
+    #[inline]
+    pub fn set_current(&mut self, lcn: Lcn, version: StripeChunk) {
+        self.set_column(self.geometry.stripe_of(lcn), self.geometry.column_of(lcn), version);
+    }
+
+    /// Parity `row` (0..m) of a stripe, `NONE` if the stripe has no parity.
+    pub fn parity(&self, stripe: StripeId, row: usize) -> StripeChunk {
+        self.column(stripe, self.geometry.data_count() + row)
     }
 
     /// Points parity `row` of a stripe at its chunk.
-    pub fn set_parity(&mut self, stripe: StripeId, row: usize, chunk: ChunkIndex) {
-        self.set(self.parity_word(stripe, row), chunk.get());
+    pub fn set_parity(&mut self, stripe: StripeId, row: usize, version: StripeChunk) {
+        self.set_column(stripe, self.geometry.data_count() + row, version);
     }
 
     /// Where the newest version of a logical chunk is among elastic stripes: row x k + column + 1, 0 if it
     /// reads as zeros.
+    #[inline]
     pub fn place(&self, lcn: Lcn) -> u32 {
         self.words[lcn.get() as usize]
     }
 
     /// Points a logical chunk at its newest version among elastic stripes.
+    #[inline]
     pub fn set_place(&mut self, lcn: Lcn, place: u32) {
         self.set(lcn.get() as usize, place);
     }
 
     /// What a row of elastic stripes holds; the scheme knows what the word means.
     pub fn row(&self, row: u32) -> u32 {
-        self.words[self.parity_start + row as usize]
+        self.words[self.stripes.at(row as usize)]
     }
 
     /// Notes what a row holds.
     pub fn set_row(&mut self, row: u32, word: u32) {
-        self.set(self.parity_start + row as usize, word);
+        self.set(self.stripes.at(row as usize), word);
     }
 
-    fn parity_word(&self, stripe: StripeId, row: usize) -> usize {
-        self.parity_start + stripe.get() as usize * self.geometry.parity_count() + row
+    /// The checksum of a column, data or parity, of a row of elastic stripes.
+    #[inline]
+    pub fn row_crc(&self, row: u32, column: usize) -> u32 {
+        self.words[self.stripes.at(row as usize) + 1 + column]
     }
 
-    /// The checksum of a physical chunk of the main array.
-    pub fn crc(&self, addr: ChunkAddr) -> u32 {
-        self.words[self.crc_word(addr)]
-    }
-
-    /// Notes the checksum of a physical chunk.
-    pub fn set_crc(&mut self, addr: ChunkAddr, crc: u32) {
-        self.set(self.crc_word(addr), crc);
-    }
-
-    fn crc_word(&self, addr: ChunkAddr) -> usize {
-        self.crc_start + addr.dev.index() * self.crc_stride + addr.chunk.get() as usize
+    /// Notes the checksum of a column of a row.
+    #[inline]
+    pub fn set_row_crc(&mut self, row: u32, column: usize, crc: u32) {
+        self.set(self.stripes.at(row as usize) + 1 + column, crc);
     }
 
     /// Bytes held per physical chunk are reported by `status` (requirement L-15).
@@ -132,32 +193,34 @@ impl Table {
 
     /// How many pages the table has.
     pub fn page_count(&self) -> usize {
-        self.words.len().div_ceil(PAGE_WORDS)
+        self.words.len() / PAGE_WORDS
     }
 
     /// The words of one page.
     pub fn page(&self, index: usize) -> &[u32] {
-        &self.words[index * PAGE_WORDS..self.words.len().min((index + 1) * PAGE_WORDS)]
+        &self.words[index * PAGE_WORDS..][..PAGE_WORDS]
     }
 
     /// Fills one page from a checkpoint; `false` if it does not have that shape.
     pub fn load_page(&mut self, index: usize, words: &[u32]) -> bool {
-        if index >= self.page_count() || self.page(index).len() != words.len() {
+        if index >= self.page_count() || words.len() != PAGE_WORDS {
             return false;
         }
-        self.words[index * PAGE_WORDS..][..words.len()].copy_from_slice(words);
+        self.words[index * PAGE_WORDS..][..PAGE_WORDS].copy_from_slice(words);
         true
     }
 
-    /// Whether every chunk that the maps name exists.
+    /// Whether every chunk that the table names exists.
     pub fn is_sane(&self, config: &ArrayConfig) -> bool {
-        let (map, rest) = self.words[..self.crc_start].split_at(self.parity_start);
         let chunks = config.chunks_per_device;
         if config.scheme.is_elastic() {
             let places = u64::from(chunks) * config.geometry.data_count() as u64;
+            let map = &self.words[..self.stripes.first_page * PAGE_WORDS];
             return map.iter().all(|&place| u64::from(place) <= places);
         }
-        map.iter().chain(rest).all(|&chunk| chunk <= chunks)
+        let entries = self.stripes.per_page * self.stripes.entry_words;
+        let pages = self.words.chunks_exact(PAGE_WORDS).flat_map(|page| &page[..entries]);
+        pages.step_by(COLUMN_WORDS).all(|&chunk| chunk <= chunks)
     }
 
     /// Pages changed since [`Table::clear_changed`].
@@ -179,10 +242,5 @@ impl Table {
     /// Forgets what changed: a checkpoint now holds it.
     pub fn clear_changed(&mut self) {
         self.changed.fill(0);
-    }
-
-    /// Marks every page as changed.
-    pub fn mark_all_changed(&mut self) {
-        self.changed.fill(u64::MAX);
     }
 }

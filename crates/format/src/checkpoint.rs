@@ -25,7 +25,7 @@ layout!(
     /// Fields of a checkpoint header.
     header, "checkpoint header", META_BYTES, {
         MAGIC: 0, 8, "`ELSTCKPT`";
-        VERSION: 8, 2, "format version, 1";
+        VERSION: 8, 2, "format version, 2";
         DEV: 10, 2, "own address: index of the member device";
         BLOCK: 12, 4, "own address: block number within the area";
         ARRAY: 16, 16, "UUID of the array";
@@ -53,7 +53,7 @@ layout!(
     /// Fields of a checkpoint page.
     page, "checkpoint page", META_BYTES, {
         MAGIC: 0, 8, "`ELSTPAGE`";
-        VERSION: 8, 2, "format version, 1";
+        VERSION: 8, 2, "format version, 2";
         DEV: 10, 2, "own address: index of the member device";
         BLOCK: 12, 4, "own address: block number within the area";
         ARRAY: 16, 16, "UUID of the array";

@@ -20,7 +20,7 @@ layout!(
     /// Fields of a journal frame.
     fields, "journal frame", META_BYTES, {
         MAGIC: 0, 8, "`ELSTFRAM`";
-        VERSION: 8, 2, "format version, 1";
+        VERSION: 8, 2, "format version, 2";
         DEV: 10, 2, "own address: index of the member device";
         BLOCK: 12, 4, "own address: block number in the journal ring or log region";
         ARRAY: 16, 16, "UUID of the array";

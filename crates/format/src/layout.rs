@@ -159,7 +159,7 @@ layout!(
     /// The fields that every block has, at the same places.
     common, "every block", META_BYTES, {
         MAGIC: 0, 8, "what the block is";
-        VERSION: 8, 2, "format version, 1";
+        VERSION: 8, 2, "format version, 2";
         DEV: 10, 2, "own address: index of the member device";
         BLOCK: 12, 4, "own address: number of the block within its slot, ring or area";
         ARRAY: 16, 16, "UUID of the array";

@@ -1,6 +1,6 @@
 //! On-disk bytes to types and back. The only crate that encodes or decodes metadata; it does no I/O.
 //!
-//! Format version 1: superblocks, journal frames, checkpoint headers and pages. Each is one block of
+//! Format version 2: superblocks, journal frames, checkpoint headers and pages. Each is one block of
 //! [`block::META_BYTES`] bytes, little-endian, with explicit offsets, and each carries a magic, the format
 //! version, the array's UUID, its own address (device, block), a sequence of its kind and a CRC-32C over
 //! everything before it. `docs/format.md` at the root of the repository explains how they are laid out on the
@@ -58,7 +58,7 @@ pub use tables::layout_tables;
 pub use uuid::ArrayUuid;
 
 /// The format version that this code reads and writes; it reads no other.
-pub const FORMAT_VERSION: u16 = 1;
+pub const FORMAT_VERSION: u16 = 2;
 /// Counters (sequence numbers, epochs, checkpoint numbers, updates of the superblocks) are below this on
 /// disk, so that a reader of any device's bytes can count on from them without overflow.
 pub const COUNTER_LIMIT: u64 = 1 << 63;

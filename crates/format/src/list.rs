@@ -5,7 +5,7 @@
 
 use crate::layout::check_counter;
 use crate::names::CodeTable;
-use crate::{FormatError, LCN_LIMIT, LogMember};
+use crate::{FormatError, LCN_LIMIT, LogMember, StripeChunk};
 use block::{ChunkIndex, Lcn, Seq, StripeId};
 
 const DIRTY_STRIPE: u32 = 1;
@@ -24,7 +24,7 @@ pub(crate) const ITEM_TABLES: &[(&str, &[(&str, &str)])] = &[
             ("1, 2", "data stripe, low word first"),
             (
                 "3 ...",
-                "one word per column: `0xffffffff` = same as current, 0 = a column of zeros, else the chunk",
+                "two words per column: `0xffffffff` = same as current, 0 = a column of zeros, else the chunk; its checksum",
             ),
         ],
     ),
@@ -35,7 +35,7 @@ pub(crate) const ITEM_TABLES: &[(&str, &[(&str, &str)])] = &[
             ("1, 2", "sequence number of its record, low word first"),
             ("3", "first block of the log chunk, on every log device"),
             ("4 ...", "one word per log device: checksum of its log chunk"),
-            ("...", "three words per member: logical chunk number, low word first; chunk index"),
+            ("...", "four words per member: logical chunk number, low word first; chunk index; checksum"),
         ],
     ),
     (
@@ -54,7 +54,8 @@ pub const fn delta_item_words(log_count: usize) -> usize {
     4 + log_count
 }
 
-const MEMBER_WORDS: usize = 3;
+const MEMBER_WORDS: usize = 4;
+const COLUMN_WORDS: usize = 2;
 
 /// An entry of the list.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -63,9 +64,9 @@ pub enum ListItem {
     DirtyStripe {
         /// The stripe.
         stripe: StripeId,
-        /// For each data column what the parity covers: `u32::MAX` = the current chunk, 0 = a column of
-        /// zeros, else a chunk index.
-        committed: Vec<u32>,
+        /// For each data column what the parity covers; chunk `u32::MAX` = the current one, 0 = a column of
+        /// zeros.
+        committed: Vec<StripeChunk>,
     },
     /// A log stripe that is still needed.
     LogStripe {
@@ -75,7 +76,7 @@ pub enum ListItem {
         log_block: ChunkIndex,
         /// CRC-32C of the log chunk on each log device.
         log_crcs: Vec<u32>,
-        /// The data chunks; their checksums are in the table, so `crc` is not stored and reads as 0.
+        /// The data chunks.
         members: Vec<LogMember>,
     },
     /// A log chunk that counts for the parity of a stripe. The list has them in the order of the log.
@@ -121,7 +122,7 @@ impl ListItem {
                 let count = u16::try_from(committed.len()).expect("a stripe has at most 255 columns");
                 words.push(DIRTY_STRIPE << 24 | u32::from(count));
                 words.extend(split(stripe.get()));
-                words.extend_from_slice(committed);
+                words.extend(committed.iter().flat_map(|version| [version.chunk.get(), version.crc]));
             }
             Self::LogStripe { first_seq, log_block, log_crcs, members } => {
                 let log_count = u8::try_from(log_crcs.len()).expect("there are at most 255 log devices");
@@ -132,7 +133,7 @@ impl ListItem {
                 words.extend_from_slice(log_crcs);
                 for member in members {
                     words.extend(split(member.lcn.get()));
-                    words.push(member.chunk.get());
+                    words.extend([member.chunk.get(), member.crc]);
                 }
             }
             Self::Delta { stripe, log_block, log_crcs } => {
@@ -185,7 +186,11 @@ impl<'a> Reader<'a> {
         let item = match u32::from(kind) {
             DIRTY_STRIPE if log_count == 0 => ListItem::DirtyStripe {
                 stripe: StripeId::new(self.take_u64()?),
-                committed: self.take(count)?.to_vec(),
+                committed: self
+                    .take(count * COLUMN_WORDS)?
+                    .chunks_exact(COLUMN_WORDS)
+                    .map(|version| StripeChunk { chunk: ChunkIndex::new(version[0]), crc: version[1] })
+                    .collect(),
             },
             DIRTY_STRIPE => {
                 return Err(FormatError::Malformed {
@@ -204,7 +209,7 @@ impl<'a> Reader<'a> {
                     .map(|member| LogMember {
                         lcn: Lcn::new(join(member)),
                         chunk: ChunkIndex::new(member[2]),
-                        crc: 0,
+                        crc: member[3],
                     })
                     .collect(),
             },

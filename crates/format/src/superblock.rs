@@ -27,7 +27,7 @@ layout!(
     /// Fields of a superblock.
     fields, "superblock", META_BYTES, {
         MAGIC: 0, 8, "`ELSTSUPR`";
-        VERSION: 8, 2, "format version, 1";
+        VERSION: 8, 2, "format version, 2";
         DEV: 10, 2, "index of this member device";
         SLOT: 12, 4, "which of the two copies this is, 0 or 1";
         ARRAY: 16, 16, "UUID of the array";

@@ -249,12 +249,14 @@ fn header() -> impl Strategy<Value = CheckpointHeader> {
 
 fn list_item() -> impl Strategy<Value = ListItem> {
     prop_oneof![
-        (stripe(), vec(any::<u32>(), 0..20))
+        (stripe(), vec(stripe_chunk(), 0..20))
             .prop_map(|(stripe, committed)| ListItem::DirtyStripe { stripe, committed }),
         (seq(), chunk(), vec(any::<u32>(), 0..5), vec(log_member(), 0..20)).prop_map(
-            |(first_seq, log_block, log_crcs, mut members)| {
-                members.iter_mut().for_each(|member| member.crc = 0);
-                ListItem::LogStripe { first_seq, log_block, log_crcs, members }
+            |(first_seq, log_block, log_crcs, members)| ListItem::LogStripe {
+                first_seq,
+                log_block,
+                log_crcs,
+                members,
             }
         ),
         (stripe(), chunk(), vec(any::<u32>(), 0..5))

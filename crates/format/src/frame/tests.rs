@@ -243,7 +243,7 @@ fn damage_is_told_apart() {
         decode_frame(&block, &expect()).unwrap_err()
     };
     assert!(matches!(damaged(0), FormatError::BadMagic { .. }));
-    assert!(matches!(damaged(8), FormatError::Version { found: 0, expected: 1, .. }));
+    assert!(matches!(damaged(8), FormatError::Version { found: 3, expected: 2, .. }));
     for offset in [32, 72, 4000, 4091, 4092, 4095] {
         assert!(matches!(damaged(offset), FormatError::Checksum { .. }), "offset {offset}");
     }

@@ -70,6 +70,11 @@ pub struct StripeChunk {
     pub crc: u32,
 }
 
+impl StripeChunk {
+    /// No chunk: the column is zeros, or the stripe has no parity.
+    pub const NONE: Self = Self { chunk: ChunkIndex::NONE, crc: 0 };
+}
+
 /// A chunk that was written in place.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct InPlacePiece {

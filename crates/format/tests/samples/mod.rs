@@ -230,7 +230,7 @@ pub fn deltas() -> RecordBuf {
     records
 }
 
-/// A record of every kind that version 1 began with.
+/// A record of every kind that version 2 began with.
 pub fn records() -> RecordBuf {
     let chunk = |(chunk, crc)| StripeChunk { chunk: ChunkIndex::new(chunk), crc };
     let mut records = RecordBuf::default();
@@ -292,13 +292,15 @@ fn table_words() -> Vec<u32> {
 
 fn list_words() -> Vec<u32> {
     let mut words = Vec::new();
-    ListItem::DirtyStripe { stripe: StripeId::new(80), committed: vec![u32::MAX, 0, 31, u32::MAX] }
+    let version = |chunk, crc| StripeChunk { chunk: ChunkIndex::new(chunk), crc };
+    let versions = [version(u32::MAX, 0), StripeChunk::NONE, version(31, 0xcccc_0031), version(u32::MAX, 0)];
+    ListItem::DirtyStripe { stripe: StripeId::new(80), committed: versions.to_vec() }
         .encode(&mut words);
     ListItem::LogStripe {
         first_seq: Seq::new(8999),
         log_block: ChunkIndex::new(298),
         log_crcs: vec![0xaaaa_0001, 0xaaaa_0002],
-        members: vec![LogMember { lcn: Lcn::new(39_999), chunk: ChunkIndex::new(10_001), crc: 0 }],
+        members: vec![LogMember { lcn: Lcn::new(39_999), chunk: ChunkIndex::new(10_001), crc: 0xdddd_0001 }],
     }
     .encode(&mut words);
     words

@@ -136,7 +136,7 @@ impl Elastic {
         let mut read = |&Move { lcn, from, .. }: &Move| {
             let (row, column) = (self.rows.row_of(from), self.rows.column_of(from));
             let addr = rows::address(store, row, column);
-            let crc = store.table.crc(addr);
+            let crc = store.table.row_crc(row, column);
             let slot = plan.read_piece(store, pool, Word::Row(row), &Piece { index: column, addr, crc });
             if self.needs_times
                 && let Some(time) = self.units.stamp(self.units.of_row(row))

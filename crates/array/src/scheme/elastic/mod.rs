@@ -121,7 +121,7 @@ impl Elastic {
         let data = members.iter().map(|member| member.crc);
         let columns = (0..).zip(data).chain((k..).zip(record.parity_crcs().iter()));
         for (column, crc) in columns {
-            store.table.set_crc(rows::address(store, row, column), crc);
+            store.table.set_row_crc(row, column, crc);
         }
         let unit = self.units.of_row(row);
         self.units.wrote(unit, class);
@@ -158,7 +158,7 @@ impl Scheme for Elastic {
         }
         let (row, column) = (self.rows.row_of(place), self.rows.column_of(place));
         let addr = rows::address(store, row, column);
-        let piece = Piece { index: column, addr, crc: store.table.crc(addr) };
+        let piece = Piece { index: column, addr, crc: store.table.row_crc(row, column) };
         Located::At { piece, word: Word::Row(row) }
     }
 
@@ -173,7 +173,7 @@ impl Scheme for Elastic {
         let (k, m) = (store.config.geometry.data_count(), store.config.geometry.parity_count());
         let mut push = |index: usize, column: usize| {
             let addr = rows::address(store, row, column);
-            out.pieces.push(Piece { index, addr, crc: store.table.crc(addr) });
+            out.pieces.push(Piece { index, addr, crc: store.table.row_crc(row, column) });
         };
         (0..width).for_each(|column| push(column, column));
         (0..m).for_each(|parity| push(store.code.width_max() + parity, k + parity));

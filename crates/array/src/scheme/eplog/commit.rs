@@ -45,7 +45,7 @@ impl Eplog {
             Commit::begin(&mut plan.records, stripe);
             (0..k).for_each(|_| Commit::push_data(&mut plan.records, ChunkIndex::NONE));
             for _ in 0..m {
-                Commit::push_parity(&mut plan.records, StripeChunk { chunk: ChunkIndex::NONE, crc: 0 });
+                Commit::push_parity(&mut plan.records, StripeChunk::NONE);
             }
             return CommitOutcome::Planned;
         }
@@ -56,8 +56,7 @@ impl Eplog {
         };
         Commit::begin(&mut plan.records, stripe);
         for column in 0..k {
-            let current = store.table.current(geometry.lcn_at(stripe, column));
-            Commit::push_data(&mut plan.records, current);
+            Commit::push_data(&mut plan.records, store.table.column(stripe, column).chunk);
         }
         for (row, &chunk) in parity.iter().enumerate().take(m) {
             let crc = Commit::push_parity(&mut plan.records, StripeChunk { chunk, crc: 0 });
@@ -74,15 +73,15 @@ impl Eplog {
     fn cheaper_way(&self, store: &Store, stripe: StripeId) -> Way {
         let geometry = store.config.geometry;
         let (k, m) = (geometry.data_count(), geometry.parity_count());
-        if store.table.parity(stripe, 0).is_none() {
+        if store.table.parity(stripe, 0).chunk.is_none() {
             return Way::Encode;
         }
         let (mut encode, mut delta) = (0, m);
         for column in 0..k {
-            let current = store.table.current(geometry.lcn_at(stripe, column));
+            let current = store.table.column(stripe, column).chunk;
             encode += usize::from(!current.is_none());
             if let Committed::Old(old) = self.dirty.committed(stripe, column) {
-                delta += usize::from(!current.is_none()) + usize::from(!old.is_none());
+                delta += usize::from(!current.is_none()) + usize::from(!old.chunk.is_none());
             }
         }
         if delta < encode { Way::Delta } else { Way::Encode }
@@ -108,16 +107,17 @@ impl Eplog {
         let (k, m) = (geometry.data_count(), geometry.parity_count());
         let outputs = plan.slots.len();
         for row in 0..m {
-            let addr = ChunkAddr::new(store.layout.device(stripe, k + row), store.table.parity(stripe, row));
-            let piece = Piece { index: store.code.width_max() + row, addr, crc: store.table.crc(addr) };
+            let StripeChunk { chunk, crc } = store.table.parity(stripe, row);
+            let addr = ChunkAddr::new(store.layout.device(stripe, k + row), chunk);
+            let piece = Piece { index: store.code.width_max() + row, addr, crc };
             let slot = plan.read_piece(store, pool, Word::Stripe(stripe), &piece);
             plan.slots.push(slot);
         }
         for column in 0..k {
             let Committed::Old(old) = self.dirty.committed(stripe, column) else { continue };
-            let old = (!old.is_none()).then(|| {
-                let addr = ChunkAddr::new(store.layout.device(stripe, column), old);
-                let piece = Piece { index: column, addr, crc: store.table.crc(addr) };
+            let old = (!old.chunk.is_none()).then(|| {
+                let addr = ChunkAddr::new(store.layout.device(stripe, column), old.chunk);
+                let piece = Piece { index: column, addr, crc: old.crc };
                 plan.read_piece(store, pool, Word::Stripe(stripe), &piece)
             });
             let new = self.read_current(store, pool, stripe, column, plan);
@@ -149,7 +149,7 @@ fn alloc_parity(store: &mut Store, stripe: StripeId, plan: &mut Plan) -> Option<
     let (mut chunks, before) = ([ChunkIndex::NONE; 255], plan.leases.mark());
     for (row, chunk) in chunks.iter_mut().enumerate().take(m) {
         let dev = store.layout.device(stripe, k + row);
-        let old = store.table.parity(stripe, row);
+        let old = store.table.parity(stripe, row).chunk;
         if planted(Planted::CommitInPlace) && !old.is_none() {
             *chunk = old;
             continue;

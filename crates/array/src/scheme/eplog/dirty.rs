@@ -5,11 +5,12 @@ use crate::hash::StripeMap;
 use crate::scheme::SchemeMemory;
 use crate::scheme::dirty_queue::DirtyQueue;
 use block::{ChunkIndex, StripeId};
+use format::StripeChunk;
 
 /// Bytes of an entry of the map from dirty stripes to their places.
 const PLACE_BYTES: u64 = 16;
 /// In `committed`: the column was not updated since the last commit.
-const SAME: u32 = u32::MAX;
+pub const SAME: StripeChunk = StripeChunk { chunk: ChunkIndex::new(u32::MAX), crc: 0 };
 
 /// Which version of a column the stripe's parity covers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -17,7 +18,7 @@ pub enum Committed {
     /// The newest one: the column was not updated since the last commit.
     Current,
     /// An old one (`NONE`: the column was zeros).
-    Old(ChunkIndex),
+    Old(StripeChunk),
 }
 
 /// See the module's documentation.
@@ -29,7 +30,7 @@ pub struct DirtyStripes {
     place: StripeMap<u32>,
     stripes: Vec<StripeId>,
     /// k entries per place.
-    committed: Vec<u32>,
+    committed: Vec<StripeChunk>,
     free: Vec<u32>,
     queue: DirtyQueue,
     count: u64,
@@ -56,7 +57,7 @@ impl DirtyStripes {
     pub fn bytes_for(stripe_count: u64, data_count: u64, dirty: u64) -> SchemeMemory {
         SchemeMemory {
             fixed_bytes: stripe_count.div_ceil(64) * 8,
-            dynamic_bytes: dirty * (2 * PLACE_BYTES + data_count * 4 + 3 * size_of::<StripeId>() as u64),
+            dynamic_bytes: dirty * (2 * PLACE_BYTES + data_count * size_of::<StripeChunk>() as u64 + 3 * size_of::<StripeId>() as u64),
             placement_bytes: 0,
         }
     }
@@ -76,17 +77,17 @@ impl DirtyStripes {
     pub fn committed(&self, stripe: StripeId, column: usize) -> Committed {
         match self.entry(stripe, column).map(|at| self.committed[at]) {
             None | Some(SAME) => Committed::Current,
-            Some(chunk) => Committed::Old(ChunkIndex::new(chunk)),
+            Some(version) => Committed::Old(version),
         }
     }
 
-    /// Notes that `chunk` is the committed version of a column that is now updated; makes the stripe dirty.
-    pub fn set_committed(&mut self, stripe: StripeId, column: usize, chunk: ChunkIndex) {
+    /// Notes that `version` is the committed version of a column that is now updated; makes the stripe dirty.
+    pub fn set_committed(&mut self, stripe: StripeId, column: usize, version: StripeChunk) {
         if self.entry(stripe, column).is_none() {
             self.insert(stripe);
         }
         let at = self.entry(stripe, column).expect("just inserted");
-        self.committed[at] = chunk.get();
+        self.committed[at] = version;
     }
 
     fn insert(&mut self, stripe: StripeId) {
@@ -136,8 +137,8 @@ impl DirtyStripes {
         self.queue.push(stripe);
     }
 
-    /// All dirty stripes, oldest first, with their committed entries (raw: `u32::MAX` = newest).
-    pub fn entries(&self) -> impl Iterator<Item = (StripeId, &[u32])> {
+    /// All dirty stripes, oldest first, with their committed entries ([`SAME`] = newest).
+    pub fn entries(&self) -> impl Iterator<Item = (StripeId, &[StripeChunk])> {
         let mut seen = vec![false; self.stripes.len()];
         let all = self.queue.iter().chain(self.stripes.iter().copied());
         all.filter_map(move |stripe| {
@@ -157,7 +158,7 @@ impl DirtyStripes {
     /// Bytes that grow with what is uncommitted.
     pub fn dynamic_bytes(&self) -> u64 {
         self.place.capacity() as u64 * PLACE_BYTES
-            + (self.committed.len() * 4 + self.stripes.len() * 8) as u64
+            + (self.committed.len() * size_of::<StripeChunk>() + self.stripes.len() * 8) as u64
             + self.queue.memory_bytes()
     }
 }

@@ -40,6 +40,8 @@ pub struct Eplog {
     scratch: write::Scratch,
     /// Newest and committed version of each column, while a stripe is replaced.
     before: Vec<(ChunkIndex, ChunkIndex)>,
+    /// The newest versions of the columns, while a commit is applied.
+    data: Vec<StripeChunk>,
 }
 
 /// Chunks of the main array that no stripe has for itself.
@@ -57,19 +59,19 @@ fn log_stripes_max(config: &ArrayConfig) -> u64 {
 /// The list of a checkpoint is longest when every spare chunk is a log stripe of its own in a stripe of its
 /// own.
 fn list_words_max(config: &ArrayConfig) -> u64 {
-    let columns_and_checksums = config.geometry.device_count() as u64;
-    spare_chunks(config) * (DIRTY_WORDS + LOG_STRIPE_WORDS + columns_and_checksums)
+    let (k, m) = (config.geometry.data_count() as u64, config.geometry.parity_count() as u64);
+    spare_chunks(config) * (DIRTY_WORDS + 2 * k + LOG_STRIPE_WORDS + m)
 }
 
-/// Words of a dirty stripe in a checkpoint's list, its columns aside.
+/// Words of a dirty stripe in a checkpoint's list, its columns aside, which take two each.
 const DIRTY_WORDS: u64 = 3;
 /// Words of a log stripe of one member in it, its checksums aside.
-const LOG_STRIPE_WORDS: u64 = 4 + 3;
+const LOG_STRIPE_WORDS: u64 = 4 + 4;
 
 /// Words of the longest list that can come about with the log that the array has.
 fn list_words_live(config: &ArrayConfig) -> u64 {
     let (k, m) = (config.geometry.data_count() as u64, config.geometry.parity_count() as u64);
-    dirty_stripes_max(config) * (DIRTY_WORDS + k) + log_stripes_max(config) * (LOG_STRIPE_WORDS + m)
+    dirty_stripes_max(config) * (DIRTY_WORDS + 2 * k) + log_stripes_max(config) * (LOG_STRIPE_WORDS + m)
 }
 
 /// A stripe is dirty because of a version in a spare chunk.
@@ -112,29 +114,36 @@ impl Eplog {
             ),
             scratch: write::Scratch::default(),
             before: Vec::new(),
+            data: Vec::new(),
         }
     }
 
     /// The version of a column that the data stripe's parity covers.
-    fn committed(&self, store: &Store, lcn: Lcn) -> ChunkIndex {
-        let geometry = store.config.geometry;
-        match self.dirty.committed(geometry.stripe_of(lcn), geometry.column_of(lcn)) {
-            Committed::Current => store.table.current(lcn),
-            Committed::Old(chunk) => chunk,
+    fn committed(&self, store: &Store, stripe: StripeId, column: usize) -> StripeChunk {
+        match self.dirty.committed(stripe, column) {
+            Committed::Current => store.table.column(stripe, column),
+            Committed::Old(version) => version,
         }
     }
 
-    /// The newest version of `lcn` becomes `chunk`; what it supersedes is kept, or freed when nothing names
-    /// it.
-    fn supersede(&mut self, store: &mut Store, lcn: Lcn, chunk: ChunkIndex) {
+    /// Whether a version is neither the newest nor the one that the data stripe's parity covers.
+    fn is_superseded(&self, store: &Store, lcn: Lcn, chunk: ChunkIndex) -> bool {
         let geometry = store.config.geometry;
         let (stripe, column) = (geometry.stripe_of(lcn), geometry.column_of(lcn));
-        let old = store.table.current(lcn);
-        store.table.set_current(lcn, chunk);
+        store.table.column(stripe, column).chunk != chunk
+            && self.committed(store, stripe, column).chunk != chunk
+    }
+
+    /// `version` becomes the newest of `lcn`; what it supersedes is kept, or freed when nothing names it.
+    fn supersede(&mut self, store: &mut Store, lcn: Lcn, version: StripeChunk) {
+        let geometry = store.config.geometry;
+        let (stripe, column) = (geometry.stripe_of(lcn), geometry.column_of(lcn));
+        let old = store.table.column(stripe, column);
+        store.table.set_column(stripe, column, version);
         match self.dirty.committed(stripe, column) {
             Committed::Current => self.dirty.set_committed(stripe, column, old),
             Committed::Old(_) => {
-                let addr = ChunkAddr::new(store.layout.device_of(lcn), old);
+                let addr = ChunkAddr::new(store.layout.device(stripe, column), old.chunk);
                 self.drop_live(store, addr);
                 if planted(Planted::FreeSupersededEarly) {
                     store.free(addr.dev, addr.chunk);
@@ -161,7 +170,7 @@ impl Eplog {
             let addr = ChunkAddr::new(store.layout.device_of(lcn), chunk);
             self.log.disown(addr);
             let early = planted(Planted::FreeSupersededEarly);
-            if store.table.current(lcn) != chunk && self.committed(store, lcn) != chunk && !early {
+            if self.is_superseded(store, lcn, chunk) && !early {
                 store.free(addr.dev, addr.chunk);
             }
         }
@@ -173,27 +182,26 @@ impl Eplog {
         &mut self,
         store: &mut Store,
         stripe: StripeId,
-        data: impl Iterator<Item = ChunkIndex> + Clone,
-        parity: impl Iterator<Item = ChunkIndex>,
+        data: impl Iterator<Item = StripeChunk> + Clone,
+        parity: impl Iterator<Item = StripeChunk>,
     ) {
         let geometry = store.config.geometry;
         let mut before = std::mem::take(&mut self.before);
         before.clear();
         before.extend((0..geometry.data_count()).map(|column| {
-            let lcn = geometry.lcn_at(stripe, column);
-            (store.table.current(lcn), self.committed(store, lcn))
+            (store.table.column(stripe, column).chunk, self.committed(store, stripe, column).chunk)
         }));
         self.dirty.clean(stripe);
-        for (column, chunk) in data.clone().enumerate() {
-            store.table.set_current(geometry.lcn_at(stripe, column), chunk);
+        for (column, version) in data.clone().enumerate() {
+            store.table.set_column(stripe, column, version);
         }
         // What a log stripe still owns is freed when that is released; look before releasing any.
-        for (column, (chunk, &(current, committed))) in data.zip(&before).enumerate() {
+        for (column, (version, &(current, committed))) in data.zip(&before).enumerate() {
             let dev = store.layout.device(stripe, column);
             if current != committed {
                 self.free_unless_owned(store, ChunkAddr::new(dev, committed));
             }
-            if current != chunk {
+            if current != version.chunk {
                 self.free_unless_owned(store, ChunkAddr::new(dev, current));
             }
         }
@@ -203,13 +211,13 @@ impl Eplog {
             }
         }
         self.before = before;
-        for (row, chunk) in parity.enumerate() {
+        for (row, version) in parity.enumerate() {
             let dev = store.layout.device(stripe, geometry.data_count() + row);
-            let old = store.table.parity(stripe, row);
-            if !(planted(Planted::CommitInPlace) && old == chunk) {
+            let old = store.table.parity(stripe, row).chunk;
+            if !(planted(Planted::CommitInPlace) && old == version.chunk) {
                 store.free(dev, old);
             }
-            store.table.set_parity(stripe, row, chunk);
+            store.table.set_parity(stripe, row, version);
         }
     }
 
@@ -223,12 +231,11 @@ impl Eplog {
         let id = self.log.insert(seq, record.log_block(), record.log_crcs().iter());
         for member in record.members().iter() {
             let addr = ChunkAddr::new(store.layout.device_of(member.lcn), member.chunk);
-            store.table.set_crc(addr, member.crc);
             self.log.push_member(id, member, addr);
         }
         // Two passes: superseding a member must not release the stripe that is just being built.
         for member in record.members().iter() {
-            self.supersede(store, member.lcn, member.chunk);
+            self.supersede(store, member.lcn, StripeChunk { chunk: member.chunk, crc: member.crc });
         }
     }
 
@@ -236,14 +243,14 @@ impl Eplog {
         let geometry = store.config.geometry;
         for lcn in (first.get()..first.get() + count).map(Lcn::new) {
             let stripe = geometry.stripe_of(lcn);
-            if !store.table.current(lcn).is_none() {
-                self.supersede(store, lcn, ChunkIndex::NONE);
+            if !store.table.current(lcn).chunk.is_none() {
+                self.supersede(store, lcn, StripeChunk::NONE);
             }
             let last =
                 geometry.column_of(lcn) + 1 == geometry.data_count() || lcn.get() + 1 == first.get() + count;
             if last && self.dirty.is_dirty(stripe) && self.is_all_zero(store, stripe) {
                 // No data is left in the stripe: it needs no parity, and so no commit.
-                let zeros = |count| std::iter::repeat_n(ChunkIndex::NONE, count);
+                let zeros = |count| std::iter::repeat_n(StripeChunk::NONE, count);
                 let (data, parity) = (zeros(geometry.data_count()), zeros(geometry.parity_count()));
                 self.replace_stripe(store, stripe, data, parity);
             }
@@ -251,28 +258,26 @@ impl Eplog {
     }
 
     fn is_all_zero(&self, store: &Store, stripe: StripeId) -> bool {
-        let geometry = store.config.geometry;
-        (0..geometry.data_count())
-            .all(|column| store.table.current(geometry.lcn_at(stripe, column)).is_none())
+        (0..store.config.geometry.data_count())
+            .all(|column| store.table.column(stripe, column).chunk.is_none())
     }
 
     fn is_unwritten(&self, store: &Store, stripe: StripeId) -> bool {
         !self.dirty.is_dirty(stripe)
-            && store.table.parity(stripe, 0).is_none()
+            && store.table.parity(stripe, 0).chunk.is_none()
             && self.is_all_zero(store, stripe)
     }
 }
 
 impl Scheme for Eplog {
     fn locate(&self, store: &Store, lcn: Lcn) -> Located {
-        let chunk = store.table.current(lcn);
+        let geometry = store.config.geometry;
+        let (stripe, column) = (geometry.stripe_of(lcn), geometry.column_of(lcn));
+        let StripeChunk { chunk, crc } = store.table.column(stripe, column);
         if chunk.is_none() {
             return Located::Zero;
         }
-        let geometry = store.config.geometry;
-        let (stripe, column) = (geometry.stripe_of(lcn), geometry.column_of(lcn));
         let addr = ChunkAddr::new(store.layout.device(stripe, column), chunk);
-        let crc = store.table.crc(addr);
         match self.dirty.committed(stripe, column) {
             Committed::Current => {
                 Located::At { piece: Piece { index: column, addr, crc }, word: Word::Stripe(stripe) }
@@ -292,15 +297,14 @@ impl Scheme for Eplog {
             Word::Stripe(stripe) => {
                 let geometry = store.config.geometry;
                 let k = geometry.data_count();
-                let mut push = |index: usize, dev, chunk: ChunkIndex| {
-                    let addr = ChunkAddr::new(dev, chunk);
+                let mut push = |index: usize, dev, StripeChunk { chunk, crc }| {
                     if !chunk.is_none() {
-                        out.pieces.push(Piece { index, addr, crc: store.table.crc(addr) });
+                        out.pieces.push(Piece { index, addr: ChunkAddr::new(dev, chunk), crc });
                     }
                 };
                 for column in 0..k {
-                    let chunk = self.committed(store, geometry.lcn_at(stripe, column));
-                    push(column, store.layout.device(stripe, column), chunk);
+                    let version = self.committed(store, stripe, column);
+                    push(column, store.layout.device(stripe, column), version);
                 }
                 for row in 0..geometry.parity_count() {
                     let index = store.code.width_max() + row;
@@ -311,9 +315,9 @@ impl Scheme for Eplog {
             Word::Row(_) => {}
             Word::Log(id) => {
                 for i in 0..self.log.member_count(id) {
-                    let LogMember { lcn, chunk, .. } = self.log.member(id, i);
+                    let LogMember { lcn, chunk, crc } = self.log.member(id, i);
                     let addr = ChunkAddr::new(store.layout.device_of(lcn), chunk);
-                    out.pieces.push(Piece { index: i, addr, crc: store.table.crc(addr) });
+                    out.pieces.push(Piece { index: i, addr, crc });
                 }
                 out.data_count = out.pieces.len();
                 for (row, &crc) in self.log.crcs(id).iter().enumerate() {
@@ -342,9 +346,8 @@ impl Scheme for Eplog {
     fn is_in_use(&self, store: &Store, stripe: StripeId) -> bool {
         let geometry = store.config.geometry;
         self.dirty.is_dirty(stripe)
-            || !store.table.parity(stripe, 0).is_none()
-            || (0..geometry.data_count())
-                .any(|column| !store.table.current(geometry.lcn_at(stripe, column)).is_none())
+            || (0..geometry.device_count())
+                .any(|column| !store.table.column(stripe, column).chunk.is_none())
     }
 
     fn plan_writes(
@@ -368,22 +371,15 @@ impl Scheme for Eplog {
         match record {
             RecordRef::LogStripe(record) => self.apply_log_stripe(store, seq, record),
             RecordRef::FullStripe(record) => {
-                for (column, StripeChunk { chunk, crc }) in record.chunks().iter().enumerate() {
-                    let dev = store.layout.device(record.stripe(), column);
-                    store.table.set_crc(ChunkAddr::new(dev, chunk), crc);
-                }
-                let chunks = record.chunks().iter().map(|column| column.chunk);
-                self.replace_stripe(store, record.stripe(), chunks.clone().take(k), chunks.skip(k));
+                let versions = record.chunks().iter();
+                self.replace_stripe(store, record.stripe(), versions.clone().take(k), versions.skip(k));
             }
             RecordRef::Commit(record) => {
-                for (row, StripeChunk { chunk, crc }) in record.parity().iter().enumerate() {
-                    if !chunk.is_none() {
-                        let dev = store.layout.device(record.stripe(), k + row);
-                        store.table.set_crc(ChunkAddr::new(dev, chunk), crc);
-                    }
-                }
-                let parity = record.parity().iter().map(|row| row.chunk);
-                self.replace_stripe(store, record.stripe(), record.data().iter(), parity);
+                let mut data = std::mem::take(&mut self.data);
+                data.clear();
+                data.extend((0..k).map(|column| store.table.column(record.stripe(), column)));
+                self.replace_stripe(store, record.stripe(), data.iter().copied(), record.parity().iter());
+                self.data = data;
             }
             RecordRef::Zero(record) => self.apply_zero(store, record.first(), record.count()),
             _ => return Err(Rejected),
@@ -393,12 +389,11 @@ impl Scheme for Eplog {
 
     #[expect(clippy::wildcard_enum_match_arm, reason = "records of whatever other schemes there are")]
     fn accepts(&self, store: &Store, record: RecordRef<'_>) -> bool {
-        let geometry = store.config.geometry;
         record.fits(&store.config)
             && match record {
                 RecordRef::LogStripe(record) => record.members().len() <= store.code.width_max(),
                 RecordRef::Commit(record) => {
-                    let current = |column| store.table.current(geometry.lcn_at(record.stripe(), column));
+                    let current = |column| store.table.column(record.stripe(), column).chunk;
                     record.data().iter().enumerate().all(|(column, chunk)| current(column) == chunk)
                 }
                 RecordRef::FullStripe(_) | RecordRef::Zero(_) => true,
@@ -414,8 +409,8 @@ impl Scheme for Eplog {
         }
     }
 
-    fn save(&self, store: &Store, words: &mut Vec<u32>) {
-        self.save_items(store, words);
+    fn save(&self, _store: &Store, words: &mut Vec<u32>) {
+        self.save_items(words);
     }
 
     fn load(&mut self, store: &mut Store, items: &[ListItem]) -> Result<(), Contradiction> {

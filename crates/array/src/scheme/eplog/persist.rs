@@ -1,17 +1,17 @@
 //! What a checkpoint keeps of the scheme, and what is in use after loading it.
 
 use super::Eplog;
-use super::dirty::Committed;
+use super::dirty::{Committed, SAME};
 use crate::planted::{Planted, planted};
 use crate::scheme::{Contradiction, Scheme};
 use crate::store::Store;
-use block::{ChunkAddr, ChunkIndex, StripeId};
+use block::{ChunkAddr, StripeId};
 use format::record::LogStripe;
 use format::{ListItem, RecordBuf};
 
 impl Eplog {
     /// Dirty stripes with their committed versions, oldest first, then live log stripes in log order.
-    pub(super) fn save_items(&self, store: &Store, words: &mut Vec<u32>) {
+    pub(super) fn save_items(&self, words: &mut Vec<u32>) {
         for (stripe, committed) in self.dirty.entries() {
             ListItem::DirtyStripe { stripe, committed: committed.to_vec() }.encode(words);
         }
@@ -20,14 +20,7 @@ impl Eplog {
                 first_seq: self.log.seq(id),
                 log_block: self.log.block(id),
                 log_crcs: self.log.crcs(id).to_vec(),
-                members: (0..self.log.member_count(id))
-                    .map(|i| {
-                        let mut member = self.log.member(id, i);
-                        member.crc =
-                            store.table.crc(ChunkAddr::new(store.layout.device_of(member.lcn), member.chunk));
-                        member
-                    })
-                    .collect(),
+                members: (0..self.log.member_count(id)).map(|i| self.log.member(id, i)).collect(),
             };
             item.encode(words);
         }
@@ -38,17 +31,15 @@ impl Eplog {
         let geometry = store.config.geometry;
         for item in items {
             if let ListItem::DirtyStripe { stripe, committed } = item {
-                let known = committed.iter().all(|&c| c == u32::MAX || c <= store.config.chunks_per_device);
+                let known = committed.iter().all(|&c| c == SAME || c.chunk.get() <= store.config.chunks_per_device);
                 if stripe.get() >= store.config.stripe_count
                     || committed.len() != geometry.data_count()
                     || !known
                 {
                     return Err(Contradiction::Stripe { what: "the list item", stripe: *stripe });
                 }
-                for (column, &chunk) in committed.iter().enumerate().filter(|&(_, &chunk)| chunk != u32::MAX)
-                {
-                    self.dirty.set_committed(*stripe, column, ChunkIndex::new(chunk));
-                }
+                let old = committed.iter().enumerate().filter(|&(_, &version)| version != SAME);
+                old.for_each(|(column, &version)| self.dirty.set_committed(*stripe, column, version));
             }
         }
         let mut record = RecordBuf::default();
@@ -66,7 +57,7 @@ impl Eplog {
             for member in members {
                 let (stripe, column) = (geometry.stripe_of(member.lcn), geometry.column_of(member.lcn));
                 let addr = ChunkAddr::new(store.layout.device(stripe, column), member.chunk);
-                let live = store.table.current(member.lcn) == member.chunk
+                let live = store.table.current(member.lcn).chunk == member.chunk
                     && self.dirty.committed(stripe, column) != Committed::Current;
                 match live {
                     true => self.log.push_member(id, *member, addr),
@@ -84,9 +75,9 @@ impl Eplog {
     fn check_owners(&self, store: &Store) -> Result<(), Contradiction> {
         let geometry = store.config.geometry;
         for (stripe, committed) in self.dirty.entries() {
-            for column in (0..geometry.data_count()).filter(|&column| committed[column] != u32::MAX) {
+            for column in (0..geometry.data_count()).filter(|&column| committed[column] != SAME) {
                 let lcn = geometry.lcn_at(stripe, column);
-                let addr = ChunkAddr::new(store.layout.device(stripe, column), store.table.current(lcn));
+                let addr = ChunkAddr::new(store.layout.device(stripe, column), store.table.current(lcn).chunk);
                 let listed = |id| {
                     (0..self.log.member_count(id)).any(|i| {
                         let member = self.log.member(id, i);
@@ -104,19 +95,14 @@ impl Eplog {
     /// Claims every chunk that the map, a committed version, parity, or a live log stripe names.
     pub(super) fn claim_all(&self, store: &mut Store) -> Result<(), Contradiction> {
         let geometry = store.config.geometry;
-        let k = geometry.data_count();
         for stripe in (0..store.config.stripe_count).map(StripeId::new) {
             for column in 0..geometry.device_count() {
                 let dev = store.layout.device(stripe, column);
-                let chunk = match column.checked_sub(k) {
-                    None => store.table.current(geometry.lcn_at(stripe, column)),
-                    Some(row) => store.table.parity(stripe, row),
-                };
-                claim(store, ChunkAddr::new(dev, chunk))?;
-                if column < k
+                claim(store, ChunkAddr::new(dev, store.table.column(stripe, column).chunk))?;
+                if column < geometry.data_count()
                     && let Committed::Old(old) = self.dirty.committed(stripe, column)
                 {
-                    claim(store, ChunkAddr::new(dev, old))?;
+                    claim(store, ChunkAddr::new(dev, old.chunk))?;
                 }
             }
         }
@@ -126,7 +112,7 @@ impl Eplog {
         for id in self.log.live_ids() {
             for member in (0..self.log.member_count(id)).map(|i| self.log.member(id, i)) {
                 let chunk = member.chunk;
-                if store.table.current(member.lcn) != chunk && self.committed(store, member.lcn) != chunk {
+                if self.is_superseded(store, member.lcn, chunk) {
                     claim(store, ChunkAddr::new(store.layout.device_of(member.lcn), chunk))?;
                 }
             }

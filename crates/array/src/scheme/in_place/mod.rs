@@ -13,7 +13,7 @@ use crate::plan::{Piece, Word};
 use crate::restart::Restart;
 use crate::store::Store;
 use block::{ChunkAddr, ChunkIndex, DevIndex, Lcn, StripeId};
-use format::{ArrayConfig, Consistency};
+use format::{ArrayConfig, Consistency, StripeChunk};
 
 /// Whether nothing tells what was being written when the array stopped.
 pub(super) fn needs_resync(config: &ArrayConfig, restart: Restart) -> bool {
@@ -45,28 +45,18 @@ pub(super) fn addr_of(store: &Store, stripe: StripeId, column: usize) -> ChunkAd
 
 /// Whether a column, data or parity, holds anything; else it is zeros.
 pub(super) fn is_written(store: &Store, stripe: StripeId, column: usize) -> bool {
-    let geometry = store.config.geometry;
-    let chunk = match column.checked_sub(geometry.data_count()) {
-        None => store.table.current(geometry.lcn_at(stripe, column)),
-        Some(row) => store.table.parity(stripe, row),
-    };
-    !chunk.is_none()
+    !store.table.column(stripe, column).chunk.is_none()
 }
 
 /// Notes that a column was written.
 pub(super) fn set_written(store: &mut Store, stripe: StripeId, column: usize, crc: u32) {
-    let geometry = store.config.geometry;
-    store.table.set_crc(addr_of(store, stripe, column), crc);
-    match column.checked_sub(geometry.data_count()) {
-        None => store.table.set_current(geometry.lcn_at(stripe, column), chunk_of(stripe)),
-        Some(row) => store.table.set_parity(stripe, row, chunk_of(stripe)),
-    }
+    store.table.set_column(stripe, column, StripeChunk { chunk: chunk_of(stripe), crc });
 }
 
 /// A column as a piece of the stripe's code word.
 pub(super) fn piece_of(store: &Store, stripe: StripeId, column: usize) -> Piece {
-    let addr = addr_of(store, stripe, column);
-    Piece { index: index_of(store, column), addr, crc: store.table.crc(addr) }
+    let (addr, crc) = (addr_of(store, stripe, column), store.table.column(stripe, column).crc);
+    Piece { index: index_of(store, column), addr, crc }
 }
 
 /// The code's index of a column.
@@ -103,13 +93,10 @@ pub(super) fn check_map(store: &Store, is_dirty: impl Fn(StripeId) -> bool) -> R
 /// Whether everything of a stripe is in its place, and all parities are there or none.
 fn is_placed(store: &Store, stripe: StripeId) -> bool {
     let geometry = store.config.geometry;
-    let (k, m) = (geometry.data_count(), geometry.parity_count());
+    let (k, n) = (geometry.data_count(), geometry.device_count());
     let ok = |chunk: ChunkIndex| chunk.is_none() || chunk == chunk_of(stripe);
-    (0..k).all(|column| ok(store.table.current(geometry.lcn_at(stripe, column))))
-        && (0..m).all(|row| {
-            ok(store.table.parity(stripe, row))
-                && is_written(store, stripe, k + row) == is_written(store, stripe, k)
-        })
+    (0..n).all(|column| ok(store.table.column(stripe, column).chunk))
+        && (k..n).all(|column| is_written(store, stripe, column) == is_written(store, stripe, k))
 }
 
 /// Whether any data column of a stripe was written.

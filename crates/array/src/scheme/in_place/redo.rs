@@ -196,7 +196,7 @@ impl Redo<'_> {
             let rest = pieces.iter().all(|piece| usize::from(piece.column) != column);
             if rest && is_written(self.store, self.stripe, column) {
                 let offset = self.store.config.chunk_offset(addr.chunk);
-                let crc = self.store.table.crc(addr);
+                let crc = self.store.table.column(self.stripe, column).crc;
                 let there = self.health.is_readable(addr) && self.read(column, offset, crc) == Some(true);
                 self.columns[column] = if there { Column::InPlace } else { Column::Absent };
             }

@@ -1,7 +1,7 @@
 //! The writes to one stripe, planned together; and how many of them go into one plan.
 
-use super::{addr_of, index_of};
-use crate::plan::{Compute, CrcAt, Piece, Plan, PlanWrite, Word};
+use super::{addr_of, piece_of};
+use crate::plan::{Compute, CrcAt, Plan, PlanWrite, Word};
 use crate::scheme::ChunkWrite;
 use crate::store::Store;
 use block::{Pool, Slot, Stream, StripeId};
@@ -117,9 +117,7 @@ impl Units {
 
 /// Reads the present version of a column, data or parity.
 pub fn read(store: &Store, pool: &mut Pool, stripe: StripeId, column: usize, plan: &mut Plan) -> Slot {
-    let addr = addr_of(store, stripe, column);
-    let piece = Piece { index: index_of(store, column), addr, crc: store.table.crc(addr) };
-    plan.read_piece(store, pool, Word::Stripe(stripe), &piece)
+    plan.read_piece(store, pool, Word::Stripe(stripe), &piece_of(store, stripe, column))
 }
 
 /// Encodes all columns, new and old; returns where in `plan.slots` the parities are.

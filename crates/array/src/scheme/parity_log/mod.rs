@@ -37,7 +37,7 @@ use crate::table::Table;
 use block::{ChunkAddr, ChunkIndex, DeviceSet, Lcn, Pool, Seq, StripeId};
 use deltas::Deltas;
 use format::record::Delta;
-use format::{ArrayConfig, ListItem, PAGE_WORDS, RecordRef, delta_item_words};
+use format::{ArrayConfig, ListItem, PAGE_WORDS, RecordRef, StripeChunk, delta_item_words};
 use std::collections::HashSet;
 
 pub(super) const REGISTRATION: Registration = Registration {
@@ -88,7 +88,7 @@ fn memory_max(config: &ArrayConfig) -> SchemeMemory {
 pub fn full_blocks_min(config: &ArrayConfig) -> u32 {
     let words =
         log_chunks(config).min(config.stripe_count) * delta_item_words(config.geometry.parity_count()) as u64;
-    let pages = Table::word_count(config).div_ceil(PAGE_WORDS as u64) + words.div_ceil(PAGE_WORDS as u64);
+    let pages = Table::page_count_for(config) + words.div_ceil(PAGE_WORDS as u64);
     u32::try_from(pages + 2).unwrap_or(u32::MAX)
 }
 
@@ -99,8 +99,7 @@ fn log_chunks(config: &ArrayConfig) -> u64 {
 
 /// Live log chunks of a parity that a full checkpoint has room for beside the table.
 fn deltas_max(config: &ArrayConfig) -> u64 {
-    let table_pages = Table::word_count(config).div_ceil(PAGE_WORDS as u64);
-    let list_pages = u64::from(config.full_blocks).saturating_sub(table_pages + 2);
+    let list_pages = u64::from(config.full_blocks).saturating_sub(Table::page_count_for(config) + 2);
     let deltas = list_pages * PAGE_WORDS as u64 / delta_item_words(config.geometry.parity_count()) as u64;
     deltas.min(log_chunks(config))
 }
@@ -150,7 +149,7 @@ impl ParityLog {
                 self.clean(stripe);
             }
             for row in 0..store.config.geometry.parity_count() {
-                store.table.set_parity(stripe, row, ChunkIndex::NONE);
+                store.table.set_parity(stripe, row, StripeChunk::NONE);
             }
         }
         self.deltas.push(&store.log, stripe, record.log_block(), record.log_crcs().iter());
