@@ -19,7 +19,7 @@ pub struct Store {
     pub layout: Layout,
     /// The erasure code, as wide as the widest log stripe.
     pub code: Code,
-    /// Map, parity map, checksums.
+    /// Places and checksums.
     pub table: Table,
     /// Free chunks of each main device.
     pub spaces: Vec<Space>,

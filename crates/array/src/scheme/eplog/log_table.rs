@@ -1,11 +1,25 @@
-//! Live log stripes (M-03): their members, checksums, and place in the log; and which log stripe
-//! owns a chunk.
+//! Live log stripes (M-03): their members, checksums, and place in the log; and which log stripe owns a chunk.
+//!
+//! A log stripe knows what became of each of its members, so that nobody looks into the stripes of the others
+//! when one of them is written or committed.
 
+use crate::hash::StripeMap;
 use crate::scheme::SchemeMemory;
 use crate::store::LogRing;
 use block::{ChunkAddr, ChunkIndex, Lcn, Seq};
 use format::LogMember;
 use std::collections::VecDeque;
+
+/// What a member of a log stripe is to its data stripe.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Fate {
+    /// The newest version of its chunk, which no parity covers: its log stripe lives because of it.
+    Newest,
+    /// The version that the data stripe's parity covers.
+    Covered,
+    /// Needed by its log stripe alone, with which its chunk becomes free.
+    Superseded,
+}
 
 #[derive(Clone, Copy, Default)]
 struct Entry {
@@ -15,16 +29,23 @@ struct Entry {
     live: u16,
 }
 
+/// Bytes of an entry of the map from chunks to their log stripes.
+const OWNER_BYTES: u64 = 17;
+
+/// A chunk as a key of the map.
+fn key(addr: ChunkAddr) -> u64 {
+    u64::from(addr.chunk.get()) << 16 | u64::from(addr.dev.get())
+}
+
 /// See the module's documentation.
 pub struct LogTable {
     width_max: usize,
     parity_count: usize,
-    owner_stride: usize,
-    /// Per chunk of the main array: 1 + the log stripe it is a member of, 0 if none.
-    owner: Vec<u32>,
+    /// The log stripe that a chunk of the main array is a member of.
+    owner: StripeMap<u32>,
     entries: Vec<Entry>,
     /// `width_max` per entry.
-    members: Vec<LogMember>,
+    members: Vec<(LogMember, Fate)>,
     /// m per entry.
     crcs: Vec<u32>,
     free: Vec<u32>,
@@ -36,19 +57,11 @@ pub struct LogTable {
 impl LogTable {
     /// No log stripe yet, never more than `stripes_max`: the tables are reserved (not touched) at once, so
     /// that they never move.
-    pub fn new(
-        device_count: usize,
-        chunks_per_device: u32,
-        width_max: usize,
-        parity_count: usize,
-        stripes_max: usize,
-    ) -> Self {
-        let owner_stride = chunks_per_device as usize + 1;
+    pub fn new(width_max: usize, parity_count: usize, stripes_max: usize) -> Self {
         Self {
             width_max,
             parity_count,
-            owner_stride,
-            owner: vec![0; owner_stride * device_count],
+            owner: StripeMap::default(),
             entries: Vec::with_capacity(stripes_max),
             members: Vec::with_capacity(stripes_max * width_max),
             crcs: Vec::with_capacity(stripes_max * parity_count),
@@ -58,19 +71,14 @@ impl LogTable {
         }
     }
 
-    /// Bytes of such a table with as many log stripes: those for every chunk, and those that grow.
-    pub fn bytes_for(
-        device_count: u64,
-        chunks_per_device: u32,
-        width_max: u64,
-        parity_count: u64,
-        stripes: u64,
-    ) -> SchemeMemory {
+    /// Bytes of such a table with as many log stripes, none of which is wider than one member per spare chunk
+    /// in use, of which there are `members`. The map of owners may be twice as large as what is in it.
+    pub fn bytes_for(width_max: u64, parity_count: u64, stripes: u64, members: u64) -> SchemeMemory {
         let entry = (size_of::<Entry>() + size_of::<(Seq, u32)>()) as u64;
-        let of_members = width_max * size_of::<LogMember>() as u64;
+        let of_members = width_max * size_of::<(LogMember, Fate)>() as u64;
         SchemeMemory {
-            fixed_bytes: (u64::from(chunks_per_device) + 1) * device_count * 4,
-            dynamic_bytes: stripes * (entry + of_members + parity_count * 4),
+            fixed_bytes: 0,
+            dynamic_bytes: stripes * (entry + of_members + parity_count * 4) + members * 2 * OWNER_BYTES,
             placement_bytes: 0,
         }
     }
@@ -80,7 +88,7 @@ impl LogTable {
         let id = self.free.pop().unwrap_or_else(|| {
             let id = u32::try_from(self.entries.len()).expect("fewer log stripes than log blocks");
             self.entries.push(Entry::default());
-            let none = LogMember { lcn: Lcn::new(0), chunk: ChunkIndex::NONE, crc: 0 };
+            let none = (LogMember { lcn: Lcn::new(0), chunk: ChunkIndex::NONE, crc: 0 }, Fate::Superseded);
             self.members.resize(self.members.len() + self.width_max, none);
             self.crcs.resize(self.crcs.len() + self.parity_count, 0);
             id
@@ -93,26 +101,37 @@ impl LogTable {
         id
     }
 
-    /// Adds a live member at `addr`.
-    pub fn push_member(&mut self, id: u32, member: LogMember, addr: ChunkAddr) {
-        self.push_dead_member(id, member, addr);
-        self.entries[id as usize].live += 1;
-    }
-
-    /// Adds a member that is not the newest version of its chunk (loading a checkpoint).
-    pub fn push_dead_member(&mut self, id: u32, member: LogMember, addr: ChunkAddr) {
+    /// Adds a member at `addr`.
+    pub fn push_member(&mut self, id: u32, member: LogMember, addr: ChunkAddr, fate: Fate) {
         let entry = &mut self.entries[id as usize];
-        self.members[id as usize * self.width_max + usize::from(entry.members)] = member;
+        self.members[id as usize * self.width_max + usize::from(entry.members)] = (member, fate);
         entry.members += 1;
-        let at = self.owner_at(addr);
-        self.owner[at] = id + 1;
+        entry.live += u16::from(fate == Fate::Newest);
+        self.owner.insert(key(addr), id);
     }
 
-    /// One live member less; `true` if that was the last.
-    pub fn drop_live(&mut self, id: u32) -> bool {
+    /// What was the newest version of its chunk is something else now; returns its log stripe if nothing is
+    /// the newest version in that any more.
+    pub fn leave(&mut self, addr: ChunkAddr, lcn: Lcn, fate: Fate) -> Option<u32> {
+        let id = self.owner(addr).expect("an uncommitted version is a member of a live log stripe");
+        self.settle(id, lcn, addr, fate);
         let entry = &mut self.entries[id as usize];
         entry.live = entry.live.checked_sub(1).expect("live members are counted");
-        entry.live == 0
+        (entry.live == 0).then_some(id)
+    }
+
+    /// No parity covers a version any more; `false` if no log stripe needs it, either.
+    pub fn uncover(&mut self, addr: ChunkAddr, lcn: Lcn) -> bool {
+        let owner = self.owner(addr);
+        if let Some(id) = owner {
+            self.settle(id, lcn, addr, Fate::Superseded);
+        }
+        owner.is_some()
+    }
+
+    fn settle(&mut self, id: u32, lcn: Lcn, addr: ChunkAddr, fate: Fate) {
+        let index = self.index_of(id, lcn, addr.chunk);
+        self.members[id as usize * self.width_max + index].1 = fate;
     }
 
     /// Live members.
@@ -120,19 +139,14 @@ impl LogTable {
         self.entries[id as usize].live
     }
 
-    fn owner_at(&self, addr: ChunkAddr) -> usize {
-        addr.dev.index() * self.owner_stride + addr.chunk.get() as usize
-    }
-
     /// The live log stripe that a chunk is a member of.
     pub fn owner(&self, addr: ChunkAddr) -> Option<u32> {
-        self.owner[self.owner_at(addr)].checked_sub(1)
+        self.owner.get(&key(addr)).copied()
     }
 
     /// The chunk is no member any more.
     pub fn disown(&mut self, addr: ChunkAddr) {
-        let at = self.owner_at(addr);
-        self.owner[at] = 0;
+        self.owner.remove(&key(addr));
     }
 
     /// Ends a log stripe whose members were disowned.
@@ -156,13 +170,18 @@ impl LogTable {
 
     /// One member (its `crc` is what was recorded).
     pub fn member(&self, id: u32, index: usize) -> LogMember {
-        self.members[id as usize * self.width_max + index]
+        self.members[id as usize * self.width_max + index].0
+    }
+
+    /// What a member is to its data stripe.
+    pub fn fate(&self, id: u32, index: usize) -> Fate {
+        self.members[id as usize * self.width_max + index].1
     }
 
     /// Which member a version of a chunk is.
     pub fn index_of(&self, id: u32, lcn: Lcn, chunk: ChunkIndex) -> usize {
         let members = &self.members[id as usize * self.width_max..][..self.member_count(id)];
-        members.iter().position(|m| m.lcn == lcn && m.chunk == chunk).expect("the owner lists its members")
+        members.iter().position(|(m, _)| m.lcn == lcn && m.chunk == chunk).expect("the owner lists its members")
     }
 
     /// Checksums of the log chunks.
@@ -199,16 +218,12 @@ impl LogTable {
         ring.position_of(self.block(id))
     }
 
-    /// Bytes per chunk of the array.
-    pub fn fixed_bytes(&self) -> u64 {
-        self.owner.len() as u64 * 4
-    }
-
     /// Bytes that grow with what is uncommitted.
     pub fn dynamic_bytes(&self) -> u64 {
-        (self.members.len() * size_of::<LogMember>()
+        (self.members.len() * size_of::<(LogMember, Fate)>()
             + self.crcs.len() * 4
             + self.entries.len() * size_of::<Entry>()
             + self.order.len() * size_of::<(Seq, u32)>()) as u64
+            + self.owner.capacity() as u64 * OWNER_BYTES
     }
 }

@@ -28,7 +28,7 @@ use block::{ChunkAddr, ChunkIndex, Lcn, META_BYTES, Pool, Seq, StripeId};
 use dirty::{Committed, DirtyStripes};
 use format::record::LogStripe;
 use format::{ArrayConfig, ListItem, LogMember, RecordRef, StripeChunk};
-use log_table::LogTable;
+use log_table::{Fate, LogTable};
 
 pub(super) const REGISTRATION: Registration =
     Registration { new: |store| Box::new(Eplog::new(store)), memory_max, list_words_live, list_words_max };
@@ -82,17 +82,12 @@ fn dirty_stripes_max(config: &ArrayConfig) -> u64 {
 /// What the scheme takes of memory when as many updates wait for a commit as there is room for.
 fn memory_max(config: &ArrayConfig) -> SchemeMemory {
     let geometry = config.geometry;
-    let log = LogTable::bytes_for(
-        geometry.device_count() as u64,
-        config.chunks_per_device,
-        code_width(config) as u64,
-        geometry.parity_count() as u64,
-        log_stripes_max(config),
-    );
+    let (width, m) = (code_width(config) as u64, geometry.parity_count() as u64);
+    let log = LogTable::bytes_for(width, m, log_stripes_max(config), spare_chunks(config));
     let dirty =
         DirtyStripes::bytes_for(config.stripe_count, geometry.data_count() as u64, dirty_stripes_max(config));
     SchemeMemory {
-        fixed_bytes: log.fixed_bytes + dirty.fixed_bytes,
+        fixed_bytes: dirty.fixed_bytes,
         dynamic_bytes: log.dynamic_bytes + dirty.dynamic_bytes,
         placement_bytes: 0,
     }
@@ -105,8 +100,6 @@ impl Eplog {
         Self {
             dirty: DirtyStripes::new(store.config.stripe_count, geometry.data_count()),
             log: LogTable::new(
-                geometry.device_count(),
-                store.config.chunks_per_device,
                 store.code.width_max(),
                 geometry.parity_count(),
                 usize::try_from(log_stripes_max(&store.config))
@@ -126,14 +119,6 @@ impl Eplog {
         }
     }
 
-    /// Whether a version is neither the newest nor the one that the data stripe's parity covers.
-    fn is_superseded(&self, store: &Store, lcn: Lcn, chunk: ChunkIndex) -> bool {
-        let geometry = store.config.geometry;
-        let (stripe, column) = (geometry.stripe_of(lcn), geometry.column_of(lcn));
-        store.table.column(stripe, column).chunk != chunk
-            && self.committed(store, stripe, column).chunk != chunk
-    }
-
     /// `version` becomes the newest of `lcn`; what it supersedes is kept, or freed when nothing names it.
     fn supersede(&mut self, store: &mut Store, lcn: Lcn, version: StripeChunk) {
         let geometry = store.config.geometry;
@@ -144,7 +129,7 @@ impl Eplog {
             Committed::Current => self.dirty.set_committed(stripe, column, old),
             Committed::Old(_) => {
                 let addr = ChunkAddr::new(store.layout.device(stripe, column), old.chunk);
-                self.drop_live(store, addr);
+                self.drop_live(store, addr, lcn, Fate::Superseded);
                 if planted(Planted::FreeSupersededEarly) {
                     store.free(addr.dev, addr.chunk);
                 }
@@ -153,12 +138,10 @@ impl Eplog {
     }
 
     /// A log stripe's member stops being the newest uncommitted version of its chunk.
-    fn drop_live(&mut self, store: &mut Store, addr: ChunkAddr) {
-        if addr.chunk.is_none() {
-            return;
-        }
-        let id = self.log.owner(addr).expect("an uncommitted version is a member of a live log stripe");
-        if self.log.drop_live(id) {
+    fn drop_live(&mut self, store: &mut Store, addr: ChunkAddr, lcn: Lcn, fate: Fate) {
+        if !addr.chunk.is_none()
+            && let Some(id) = self.log.leave(addr, lcn, fate)
+        {
             self.release_log_stripe(store, id);
         }
     }
@@ -170,7 +153,7 @@ impl Eplog {
             let addr = ChunkAddr::new(store.layout.device_of(lcn), chunk);
             self.log.disown(addr);
             let early = planted(Planted::FreeSupersededEarly);
-            if self.is_superseded(store, lcn, chunk) && !early {
+            if self.log.fate(id, i) == Fate::Superseded && !early {
                 store.free(addr.dev, addr.chunk);
             }
         }
@@ -197,17 +180,19 @@ impl Eplog {
         }
         // What a log stripe still owns is freed when that is released; look before releasing any.
         for (column, (version, &(current, committed))) in data.zip(&before).enumerate() {
-            let dev = store.layout.device(stripe, column);
+            let (dev, lcn) = (store.layout.device(stripe, column), geometry.lcn_at(stripe, column));
             if current != committed {
-                self.free_unless_owned(store, ChunkAddr::new(dev, committed));
-            }
-            if current != version.chunk {
-                self.free_unless_owned(store, ChunkAddr::new(dev, current));
+                self.free_unless_owned(store, ChunkAddr::new(dev, committed), lcn);
+            } else if current != version.chunk {
+                self.free_unless_owned(store, ChunkAddr::new(dev, current), lcn);
             }
         }
         for (column, &(current, committed)) in before.iter().enumerate() {
             if current != committed {
-                self.drop_live(store, ChunkAddr::new(store.layout.device(stripe, column), current));
+                let addr = ChunkAddr::new(store.layout.device(stripe, column), current);
+                let covered = store.table.column(stripe, column).chunk == current;
+                let fate = if covered { Fate::Covered } else { Fate::Superseded };
+                self.drop_live(store, addr, geometry.lcn_at(stripe, column), fate);
             }
         }
         self.before = before;
@@ -221,8 +206,9 @@ impl Eplog {
         }
     }
 
-    fn free_unless_owned(&self, store: &mut Store, addr: ChunkAddr) {
-        if !addr.chunk.is_none() && self.log.owner(addr).is_none() {
+    /// No parity covers a version any more.
+    fn free_unless_owned(&mut self, store: &mut Store, addr: ChunkAddr, lcn: Lcn) {
+        if !addr.chunk.is_none() && !self.log.uncover(addr, lcn) {
             store.free(addr.dev, addr.chunk);
         }
     }
@@ -231,7 +217,7 @@ impl Eplog {
         let id = self.log.insert(seq, record.log_block(), record.log_crcs().iter());
         for member in record.members().iter() {
             let addr = ChunkAddr::new(store.layout.device_of(member.lcn), member.chunk);
-            self.log.push_member(id, member, addr);
+            self.log.push_member(id, member, addr, Fate::Newest);
         }
         // Two passes: superseding a member must not release the stripe that is just being built.
         for member in record.members().iter() {
@@ -403,7 +389,7 @@ impl Scheme for Eplog {
 
     fn memory(&self) -> SchemeMemory {
         SchemeMemory {
-            fixed_bytes: self.dirty.fixed_bytes() + self.log.fixed_bytes(),
+            fixed_bytes: self.dirty.fixed_bytes(),
             dynamic_bytes: self.dirty.dynamic_bytes() + self.log.dynamic_bytes(),
             placement_bytes: 0,
         }

@@ -2,12 +2,13 @@
 
 use super::Eplog;
 use super::dirty::{Committed, SAME};
+use super::log_table::Fate;
 use crate::planted::{Planted, planted};
 use crate::scheme::{Contradiction, Scheme};
 use crate::store::Store;
 use block::{ChunkAddr, StripeId};
 use format::record::LogStripe;
-use format::{ListItem, RecordBuf};
+use format::{ListItem, LogMember, RecordBuf};
 
 impl Eplog {
     /// Dirty stripes with their committed versions, oldest first, then live log stripes in log order.
@@ -57,12 +58,14 @@ impl Eplog {
             for member in members {
                 let (stripe, column) = (geometry.stripe_of(member.lcn), geometry.column_of(member.lcn));
                 let addr = ChunkAddr::new(store.layout.device(stripe, column), member.chunk);
-                let live = store.table.current(member.lcn).chunk == member.chunk
-                    && self.dirty.committed(stripe, column) != Committed::Current;
-                match live {
-                    true => self.log.push_member(id, *member, addr),
-                    false => self.log.push_dead_member(id, *member, addr),
-                }
+                let is_newest = store.table.column(stripe, column).chunk == member.chunk;
+                let fate = match self.dirty.committed(stripe, column) {
+                    Committed::Current if is_newest => Fate::Covered,
+                    Committed::Old(_) if is_newest => Fate::Newest,
+                    Committed::Old(version) if version.chunk == member.chunk => Fate::Covered,
+                    Committed::Current | Committed::Old(_) => Fate::Superseded,
+                };
+                self.log.push_member(id, *member, addr, fate);
             }
             if self.log.live_members(id) == 0 {
                 return Err(Contradiction::LogStripe(*first_seq));
@@ -110,10 +113,10 @@ impl Eplog {
             return Ok(());
         }
         for id in self.log.live_ids() {
-            for member in (0..self.log.member_count(id)).map(|i| self.log.member(id, i)) {
-                let chunk = member.chunk;
-                if self.is_superseded(store, member.lcn, chunk) {
-                    claim(store, ChunkAddr::new(store.layout.device_of(member.lcn), chunk))?;
+            for index in 0..self.log.member_count(id) {
+                if self.log.fate(id, index) == Fate::Superseded {
+                    let LogMember { lcn, chunk, .. } = self.log.member(id, index);
+                    claim(store, ChunkAddr::new(store.layout.device_of(lcn), chunk))?;
                 }
             }
         }
