@@ -379,6 +379,7 @@ impl Core {
             }
             seq = seq.next();
         }
+        self.forget_clean_stuck();
     }
 
     /// Everything a job does is done: answers, locks, slots. Its owner, if it is an activity, is told as soon

@@ -1,7 +1,7 @@
 //! What the engine of a running array says of itself.
 
 use crate::open::member_name;
-use crate::placement::{PlacementInfo, placement_info};
+use crate::placement::{PlacementInfo, placement_info, rewrites_name};
 use array::{Engine, MaintenanceReport, WorkKind};
 use block::DevIndex;
 use format::MemberState;
@@ -14,6 +14,9 @@ pub struct EngineStatus {
     pub space: Option<Space>,
     /// Parity commit.
     pub commit: Option<Commit>,
+    /// What becomes of whole stripes that are written again, `replace` or `log`; only of eplog.
+    #[serde(default)]
+    pub rewrites: Option<String>,
     /// What an elastic scheme runs with.
     #[serde(default)]
     pub placement: Option<PlacementInfo>,
@@ -191,6 +194,7 @@ impl EngineStatus {
         Self {
             space: Some(space(engine)),
             commit: Some(commit(engine)),
+            rewrites: rewrites_name(&engine.options().scheme, &engine.store().config).map(str::to_owned),
             placement: placement_info(&engine.options().scheme, &engine.store().config),
             gc: gc(engine),
             checkpoints: Some(Checkpoints { number, full_number, written }),
