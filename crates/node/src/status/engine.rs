@@ -63,6 +63,12 @@ pub struct Commit {
     pub commits: u64,
     /// Stripes committed since assembly.
     pub stripes_committed: u64,
+    /// Stripes written whole, with their parity, since assembly.
+    #[serde(default)]
+    pub full_stripes_written: u64,
+    /// Log stripes written since assembly.
+    #[serde(default)]
+    pub log_stripes_written: u64,
 }
 
 /// Garbage collection of a running array.
@@ -228,6 +234,8 @@ fn commit(engine: &Engine) -> Commit {
         stuck_stripes: engine.stuck_stripes().len() as u64,
         commits: stats.commits,
         stripes_committed: stats.stripes_committed,
+        full_stripes_written: stats.full_stripes,
+        log_stripes_written: stats.log_stripes,
     }
 }
 
