@@ -66,6 +66,9 @@ pub struct Commit {
     /// Stripes written whole, with their parity, since assembly.
     #[serde(default)]
     pub full_stripes_written: u64,
+    /// Those of them that replaced what had been written to their stripe before.
+    #[serde(default)]
+    pub stripes_replaced: u64,
     /// Log stripes written since assembly.
     #[serde(default)]
     pub log_stripes_written: u64,
@@ -235,6 +238,7 @@ fn commit(engine: &Engine) -> Commit {
         commits: stats.commits,
         stripes_committed: stats.stripes_committed,
         full_stripes_written: stats.full_stripes,
+        stripes_replaced: stats.replaced_stripes,
         log_stripes_written: stats.log_stripes,
     }
 }
