@@ -76,7 +76,7 @@ fn sequential_rewrites_of_whole_stripes_cost_no_log_chunk_and_no_commit() {
         write_through(&mut array, &last, 1 << 20, 1);
     }
     array.run(|e, tag| e.commit(tag)).unwrap();
-    let stats = *array.engine().stats();
+    let stats = array.engine().stats();
     assert_eq!((stats.log_stripes, stats.commits, stats.stripes_committed), (0, 0, 0));
     assert_eq!((stats.full_stripes, stats.replaced_stripes), (4 * stripes, 3 * stripes));
     reads_back(&mut array, &last);
@@ -91,7 +91,7 @@ fn the_same_rewrites_are_logged_and_committed_if_they_are_to_be() {
         write_through(&mut array, &content(pass, len), 1 << 20, 1);
     }
     array.run(|e, tag| e.commit(tag)).unwrap();
-    let stats = *array.engine().stats();
+    let stats = array.engine().stats();
     assert_eq!((stats.full_stripes, stats.replaced_stripes, stats.log_stripes), (stripes, 0, stripes));
     assert!(stats.stripes_committed > stripes / 2, "{}", stats.stripes_committed);
 }
@@ -108,7 +108,7 @@ fn stripes_that_requests_of_one_turn_share_are_written_whole() {
     for pass in 0..2 {
         write_through(&mut array, &content(pass, len), request, depth);
     }
-    let stats = *array.engine().stats();
+    let stats = array.engine().stats();
     assert_eq!((stats.log_stripes, stats.full_stripes), (0, 2 * len / (6 * CHUNK)));
     // One at a time, both ends of a request are parts of stripes: 32 chunks are 4 or 5 stripes and a rest.
     write_through(&mut array, &content(2, len), request, 1);
