@@ -10,6 +10,7 @@ use lab::failure::Failure;
 use lab::options::batches::{Batches, check_commits};
 use lab::options::cache::CacheSizes;
 use lab::options::placement::ElasticChoices;
+use lab::options::rewrites::RewriteChoice;
 use node::logbook::{self, Level, LogTime, log, log_as};
 use node::memory::{available_bytes, show_need};
 use node::open::{Assembled, Force, Incomplete, describe, lock, member_name};
@@ -68,6 +69,8 @@ pub struct Arguments {
     buffers: u64,
     #[command(flatten)]
     memory: MemoryLimit,
+    #[command(flatten)]
+    rewrites: RewriteChoice,
     #[command(flatten)]
     cache: CacheSizes,
     #[command(flatten)]
@@ -154,6 +157,7 @@ pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     let scheme = locked.superblock().config.scheme;
     arguments.cache.check(scheme)?;
     arguments.elastic.check(scheme)?;
+    arguments.rewrites.check_any(&[scheme])?;
     check_commits(arguments.commits.commit_every.map(|writes| format!("--commit-every {writes}")), scheme)?;
     let options = engine_options(arguments);
     let need = arguments.memory.check(&locked.superblock().config, &options)?;
@@ -189,7 +193,7 @@ fn warn_of_memory(need: &MemoryNeed) {
 fn engine_options(arguments: &Arguments) -> EngineOptions {
     let nanoseconds = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
     let idle_ns = arguments.commits.commit_idle.map(nanoseconds);
-    let options = arguments.batches.apply(EngineOptions::default());
+    let options = arguments.rewrites.apply(arguments.batches.apply(EngineOptions::default()));
     let options = arguments.elastic.apply(options, SchemeOptions::default().tuning.seed);
     arguments.cache.apply(EngineOptions {
         commit: CommitPolicy { every_requests: arguments.commits.commit_every, idle_ns },
