@@ -138,10 +138,6 @@ planted!(
     NameOldFlush,
     /// A scrub that was paused does not go on.
     ForgetResume,
-    /// What a commit decodes is used although a piece that it was decoded from was bad.
-    TrustShared,
-    /// By how much the parity of a member out of service changes is written to its replacement.
-    WriteChange,
 );
 
 #[cfg(feature = "planted-bugs")]

@@ -161,7 +161,9 @@ impl Core {
         let read = self.jobs.table[key].plan.reads[step as usize];
         match self.verify_read(read.addr, read.crc, read.slot, result) {
             Judged::Good => self.job_step_done(key, StepEnd::Done),
-            Judged::Bad if planted(Planted::TrustShared) && self.jobs.table[key].plan.is_decoded_from(&read) => {
+            Judged::Bad
+                if planted(Planted::TrustShared) && self.jobs.table[key].plan.is_decoded_from(&read) =>
+            {
                 self.job_step_done(key, StepEnd::Done);
             }
             Judged::Bad => self.cover_for_job(key, step, read, Heal::Yes),
@@ -266,7 +268,7 @@ impl Core {
         for step in 0..self.jobs.table[key].plan.writes.len() {
             let write = self.jobs.table[key].plan.writes[step];
             let written = staged && self.store.is_log(write.addr.dev);
-            let known = matches!(write.crc_at, CrcAt::Change { .. }) && !planted(Planted::WriteChange);
+            let known = matches!(write.crc_at, CrcAt::Change { .. });
             if self.health.is_writable(write.addr.dev) && !written && !known {
                 outstanding += 1;
                 let purpose = Purpose::JobWrite { job: key, step: step as u32 };
