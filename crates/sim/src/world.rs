@@ -115,6 +115,9 @@ pub struct World {
     blackout: Option<(u64, Vec<u16>)>,
     /// Where chunks or log blocks start on each device: misdirected writes land beyond it.
     data_start: Vec<u64>,
+    /// Writes to user content of log devices since somebody looked last: device and offset.
+    log_writes: Vec<(DevIndex, u64)>,
+    first_log: DevIndex,
     /// Whether a write found no room since power came.
     lacked_room: bool,
     hash: u64,
@@ -140,6 +143,8 @@ impl World {
             crashed: false,
             blackout: None,
             data_start: vec![u64::MAX; sizes_bytes.len()],
+            log_writes: Vec::new(),
+            first_log: DevIndex::new(u16::MAX),
             lacked_room: false,
             hash: 0,
             broken: None,
@@ -164,9 +169,14 @@ impl World {
             || self.flights.iter().any(|flight| flight.op.dev.get() == dev && wrong(flight))
     }
 
-    /// Where user content starts on each device.
-    pub fn set_data_start(&mut self, starts: Vec<u64>) {
-        self.data_start = starts;
+    /// Where user content starts on each device, and which devices are log devices: those from `first_log`.
+    pub fn set_data_start(&mut self, starts: Vec<u64>, first_log: DevIndex) {
+        (self.data_start, self.first_log) = (starts, first_log);
+    }
+
+    /// Writes to the logs since the last time, in the order of their submission: device and offset.
+    pub fn take_log_writes(&mut self, out: &mut Vec<(DevIndex, u64)>) {
+        out.append(&mut self.log_writes);
     }
 
     /// Sets a trap.
@@ -522,6 +532,10 @@ impl DeviceSet for World {
                 return;
             }
             self.start(pool, op);
+            let is_log = op.dev >= self.first_log && op.offset_bytes >= self.data_start[op.dev.index()];
+            if is_log && op.kind == OpKind::Write {
+                self.log_writes.push((op.dev, op.offset_bytes));
+            }
         }
     }
 
