@@ -316,6 +316,7 @@ impl World {
     pub fn power_cycle(&mut self, tear: Tear) {
         let mut flights: Vec<Vec<(usize, Vec<Block>)>> = self.members.iter().map(|_| Vec::new()).collect();
         self.gone.clear();
+        self.log_writes.clear();
         for flight in self.flights.drain(..) {
             if flight.op.kind == OpKind::Write && flight.fault.is_none() {
                 let first = flight.offset_bytes as usize / BLOCK_BYTES;
