@@ -136,7 +136,7 @@ impl Machine {
         let data = swarm.config.chunk_offset(block::ChunkIndex::new(1));
         world.set_data_start(
             (0..sizes.len()).map(|i| if i < n { data } else { format::LOG_START_BYTES }).collect(),
-            block::DevIndex::new(n as u16),
+            n,
         );
         let sectors = swarm.config.volume_bytes() / block::SECTOR_BYTES;
         Ok(Self {

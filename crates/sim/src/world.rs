@@ -117,7 +117,7 @@ pub struct World {
     data_start: Vec<u64>,
     /// Writes to user content of log devices since somebody looked last: device and offset.
     log_writes: Vec<(DevIndex, u64)>,
-    first_log: DevIndex,
+    first_log: usize,
     /// Whether a write found no room since power came.
     lacked_room: bool,
     hash: u64,
@@ -144,7 +144,7 @@ impl World {
             blackout: None,
             data_start: vec![u64::MAX; sizes_bytes.len()],
             log_writes: Vec::new(),
-            first_log: DevIndex::new(u16::MAX),
+            first_log: usize::MAX,
             lacked_room: false,
             hash: 0,
             broken: None,
@@ -170,7 +170,7 @@ impl World {
     }
 
     /// Where user content starts on each device, and which devices are log devices: those from `first_log`.
-    pub fn set_data_start(&mut self, starts: Vec<u64>, first_log: DevIndex) {
+    pub fn set_data_start(&mut self, starts: Vec<u64>, first_log: usize) {
         (self.data_start, self.first_log) = (starts, first_log);
     }
 
@@ -533,7 +533,8 @@ impl DeviceSet for World {
                 return;
             }
             self.start(pool, op);
-            let is_log = op.dev >= self.first_log && op.offset_bytes >= self.data_start[op.dev.index()];
+            let index = op.dev.index();
+            let is_log = index >= self.first_log && op.offset_bytes >= self.data_start[index];
             if is_log && op.kind == OpKind::Write {
                 self.log_writes.push((op.dev, op.offset_bytes));
             }

@@ -6,8 +6,9 @@
 use crate::violation;
 use crate::violation::Violation;
 use array::Engine;
-use block::{ChunkIndex, DevIndex, META_BYTES};
+use block::{ChunkIndex, DevIndex};
 use format::{LOG_START_BYTES, MemberState};
+use std::collections::BTreeMap;
 
 /// What is known of the log devices since the session began.
 pub(super) struct LogOrder {
@@ -21,8 +22,8 @@ pub(super) struct LogOrder {
 struct Stream {
     /// Where the log ended when the device came into service: nothing is known of what lies before.
     from: u64,
-    /// The position last written to each block, 0 if there is none from `from` on.
-    last: Vec<u64>,
+    /// The position last written to each block.
+    last: BTreeMap<ChunkIndex, u64>,
     /// Behind the highest position written.
     reached: u64,
 }
@@ -40,21 +41,23 @@ impl LogOrder {
     /// Judges what was written since the last look.
     pub(super) fn check(&mut self, engine: &Engine) -> Result<(), Violation> {
         let store = engine.store();
-        let logs = store.main_count()..engine.health().members().len();
-        self.streams.resize_with(logs.len(), || None);
+        let (first, members) = (store.main_count(), engine.health().members().len());
+        self.streams.resize_with(members - first, || None);
+        let logs = (0u16..).map(DevIndex::new).skip(first);
         for (stream, dev) in self.streams.iter_mut().zip(logs) {
-            let serves = engine.health().state(DevIndex::new(dev as u16)) == MemberState::Healthy;
+            let serves = engine.health().state(dev) == MemberState::Healthy;
             match stream {
                 Some(_) if !serves => *stream = None,
-                None if serves => *stream = Some(Stream::new(self.head, store.log.block_count())),
+                None if serves => *stream = Some(Stream::new(self.head)),
                 Some(_) | None => {}
             }
         }
         for (dev, offset_bytes) in self.writes.drain(..) {
-            let block = ((offset_bytes - LOG_START_BYTES) / META_BYTES as u64) as u32;
-            let position = store.log.position_of(ChunkIndex::new(block + 1));
-            if let Some(stream) = &mut self.streams[dev.index() - store.main_count()] {
-                stream.note(dev, block, position)?;
+            let block_bytes = store.config.log_offset(ChunkIndex::new(2)) - LOG_START_BYTES;
+            let block = u32::try_from((offset_bytes - LOG_START_BYTES) / block_bytes + 1);
+            let block = ChunkIndex::new(block.expect("the log region has fewer blocks than 2^32"));
+            if let Some(stream) = &mut self.streams[dev.index() - first] {
+                stream.note(dev, block, store.log.position_of(block))?;
             }
         }
         self.head = store.log.head();
@@ -63,13 +66,12 @@ impl LogOrder {
 }
 
 impl Stream {
-    fn new(from: u64, blocks: u32) -> Self {
-        Self { from, last: vec![0; blocks as usize], reached: from }
+    fn new(from: u64) -> Self {
+        Self { from, last: BTreeMap::new(), reached: from }
     }
 
-    fn note(&mut self, dev: DevIndex, block: u32, position: u64) -> Result<(), Violation> {
-        let last = &mut self.last[block as usize];
-        if position < self.from || *last == position + 1 {
+    fn note(&mut self, dev: DevIndex, block: ChunkIndex, position: u64) -> Result<(), Violation> {
+        if position < self.from || self.last.get(&block) == Some(&position) {
             return Ok(());
         }
         if position < self.reached {
@@ -79,7 +81,8 @@ impl Stream {
                 self.reached - 1
             ));
         }
-        (*last, self.reached) = (position + 1, position + 1);
+        self.last.insert(block, position);
+        self.reached = position + 1;
         Ok(())
     }
 }
