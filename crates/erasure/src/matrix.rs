@@ -34,7 +34,7 @@ pub(crate) fn invert(matrix: &mut [u8], inverse: &mut [u8], size: usize) {
     match (&*matrix, &mut *inverse) {
         ([], []) => {}
         (&[a], [inverse]) => *inverse = field::inverse(a),
-        (&[a, b, c, d], [inverse @ ..]) => {
+        (&[a, b, c, d], inverse) => {
             let scale = field::inverse(field::multiply(a, d) ^ field::multiply(b, c));
             inverse.copy_from_slice(&[d, b, c, a].map(|element| field::multiply(element, scale)));
         }
