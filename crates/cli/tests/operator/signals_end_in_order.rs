@@ -59,7 +59,9 @@ fn a_terminal_that_is_closed_stops_the_server_in_order() {
     terminal.kill().unwrap();
     terminal.wait().unwrap();
     until("the server ends with its terminal", || {
-        rig.on("status", &MEMBERS, &["--json"]).json()["source"] == "stopped"
+        // One that is about to end may hang up on who asks.
+        let seen = rig.on("status", &MEMBERS, &["--json"]);
+        seen.code == 0 && seen.json()["source"] == "stopped"
     });
     assert_eq!(rig.status(&MEMBERS)["clean"], true);
     assert_eq!(std::fs::read_dir(rig.path("run")).unwrap().count(), 0, "nothing is left behind");

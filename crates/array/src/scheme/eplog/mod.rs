@@ -473,12 +473,12 @@ impl Commits for Eplog {
     fn plan_commit(
         &mut self,
         store: &mut Store,
-        _health: &Health,
+        health: &Health,
         pool: &mut Pool,
         stripe: StripeId,
         plan: &mut Plan,
     ) -> CommitOutcome {
-        self.plan_stripe_commit(store, pool, stripe, plan)
+        self.plan_stripe_commit(store, health, pool, stripe, plan)
     }
 
     fn log_words(&self, out: &mut Vec<Word>) {
