@@ -122,7 +122,7 @@ fn stripes_that_requests_of_one_turn_share_are_written_whole() {
 fn replaced_stripes_survive_a_restart_and_the_loss_of_m_members() {
     let (k, m) = (6, 2);
     let mut array = array(k, m, with(Rewrites::Replace));
-    let len = length(&mut array, 6 * 256 << 10).min(12 << 20);
+    let len = length(&mut array, 6 * (256 << 10)).min(12 << 20);
     let mut expected = content(1, len);
     write_through(&mut array, &expected, 1 << 20, 2);
     // Some updates first, some after, some without a commit.

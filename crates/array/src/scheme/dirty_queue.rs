@@ -27,9 +27,9 @@ impl DirtyQueue {
         }
     }
 
-    /// Forgets stripes that are not dirty, and all but the first entry of those that are in it more than once,
-    /// if it is much longer than the `dirty` stripes that there are: where stripes become clean without a
-    /// commit, nobody may ever take them.
+    /// Forgets stripes that are not dirty, and all but the first entry of those that are in it more than
+    /// once, if it is much longer than the `dirty` stripes that there are: where stripes become clean without
+    /// a commit, nobody may ever take them.
     pub fn tidy(&mut self, dirty: u64, is_dirty: impl Fn(StripeId) -> bool) {
         if self.0.len() as u64 <= 2 * dirty + SLACK {
             return;

@@ -163,9 +163,9 @@ impl Eplog {
         self.log.release(id);
     }
 
-    /// The stripe's parity now covers `data`: what a commit and a full stripe have in common. Nothing is asked
-    /// of the state before: columns and parity may be there or not, and updates that were not committed are
-    /// dropped with the log stripes that nothing else needs.
+    /// The stripe's parity now covers `data`: what a commit and a full stripe have in common. Nothing is
+    /// asked of the state before: columns and parity may be there or not, and updates that were not committed
+    /// are dropped with the log stripes that nothing else needs.
     fn replace_stripe(
         &mut self,
         store: &mut Store,
