@@ -142,6 +142,10 @@ planted!(
     ColumnsAsTheyCome,
     /// Writes to a log device leave as they are ready: a frame goes ahead of log chunks that lie before it.
     LogOutOfOrder,
+    /// Writes to a log device leave as they are ready: a frame goes ahead of log chunks that lie before it.
+    LogOutOfOrder,
+    /// The writes that make up a stripe are taken for its columns in the order in which they came.
+    ColumnsAsTheyCome,
 );
 
 #[cfg(feature = "planted-bugs")]
