@@ -14,7 +14,7 @@ use std::fmt::Write as _;
 use std::ops::Range;
 
 /// A code word: one data stripe, or one log stripe.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Hash)]
 pub enum Word {
     /// The committed versions of a data stripe's columns, and its parity.
     Stripe(StripeId),
@@ -103,6 +103,27 @@ pub enum CrcAt {
     Piece(PieceOffset),
     /// Nowhere: it is known, and a chunk that does not match is not written.
     Known(u32),
+    /// There; but the slot has only by how much the chunk changes, and the chunk is not written: its device
+    /// is out of service.
+    Change {
+        /// Where the checksum of the changed chunk goes.
+        at: CrcOffset,
+        /// The checksum that the chunk had.
+        old: u32,
+    },
+}
+
+/// What a plan was to read of one code word and cannot, decoded at once from one set of pieces.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Decoding {
+    /// All data columns of the code word, in [`Plan::columns`].
+    pub columns: Range<usize>,
+    /// Code indices of what is read for it, in [`Plan::columns`].
+    pub indices: Range<usize>,
+    /// Its slots, in [`Plan::slots`].
+    pub slots: Range<usize>,
+    /// What is decoded, in [`Plan::missing`].
+    pub wanted: Range<usize>,
 }
 
 /// Log chunks of a plan that have room in the log, but get their place in it only when their record
@@ -171,6 +192,8 @@ pub enum Compute {
         /// Where it goes.
         total: Slot,
     },
+    /// Fill a chunk with zeros.
+    Clear(Slot),
     /// Produce missing pieces from others. Columns: all data columns of the word.
     Rebuild {
         /// Data columns of the code word.
@@ -187,6 +210,10 @@ pub enum Compute {
 pub struct Plan {
     /// First stage.
     pub reads: Vec<PlanRead>,
+    /// Reads that cannot be carried out, in the order of their code words: their chunks are decoded.
+    pub missing: Vec<PlanRead>,
+    /// How, before the second stage.
+    pub decodings: Vec<Decoding>,
     /// Second stage, in order.
     pub computes: Vec<Compute>,
     /// Third stage.
@@ -218,6 +245,8 @@ impl Plan {
     /// Forgets everything but the capacity.
     pub fn clear(&mut self) {
         self.reads.clear();
+        self.missing.clear();
+        self.decodings.clear();
         self.computes.clear();
         self.writes.clear();
         self.records.clear();
@@ -298,6 +327,10 @@ impl Plan {
                 read.addr.chunk
             );
         }
+        for Decoding { wanted, .. } in &self.decodings {
+            let indices: Vec<usize> = self.missing[wanted.clone()].iter().map(|read| read.index).collect();
+            let _ = writeln!(out, "decode pieces {indices:?}");
+        }
         for compute in &self.computes {
             let _ = match compute {
                 Compute::Fill { old, from, to, .. } => {
@@ -306,6 +339,7 @@ impl Plan {
                 }
                 // How a sum of changes begins.
                 Compute::Encode { columns, .. } if columns.is_empty() => Ok(()),
+                Compute::Clear(_) => Ok(()),
                 Compute::Sum { parts, .. } => writeln!(out, "add {} chunks", parts.len()),
                 Compute::Encode { columns, outputs, .. } => {
                     writeln!(
@@ -324,6 +358,10 @@ impl Plan {
             };
         }
         for write in &self.writes {
+            if matches!(write.crc_at, CrcAt::Change { .. }) {
+                let _ = writeln!(out, "note the change of {}", name(write.addr.dev));
+                continue;
+            }
             let (stream, addr) = (stream_name(write.stream), write.addr);
             let _ = match addr.chunk {
                 ChunkIndex::NONE => writeln!(out, "write {stream} {}, at its end", name(addr.dev)),

@@ -138,6 +138,8 @@ planted!(
     NameOldFlush,
     /// A scrub that was paused does not go on.
     ForgetResume,
+    /// The writes that make up a stripe are taken for its columns in the order in which they came.
+    ColumnsAsTheyCome,
 );
 
 #[cfg(feature = "planted-bugs")]

@@ -36,14 +36,12 @@ impl Collector {
         let collects = core.scheme.collects_mut().expect("asked whether a step is wanted");
         let plan = &mut core.jobs.table[key].plan;
         let outcome = collects.plan_collect(&mut core.store, &mut core.pool, plan);
-        if core.options.sort_units {
-            plan.reads.sort_unstable_by_key(|read| read.addr);
-        }
         if outcome != CollectOutcome::Planned {
             core.give_job(key);
             return false;
         }
         self.steps += 1;
+        core.arrange_reads(key);
         core.start_job(key);
         while let Some(key) = core.take_ended(JobOwner::Collector) {
             self.job_ended(core, key);

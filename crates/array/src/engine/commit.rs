@@ -78,6 +78,14 @@ impl Core {
         }
     }
 
+    /// Stripes that were rewritten or discarded as a whole need no commit any more, stuck or not.
+    pub(super) fn forget_clean_stuck(&mut self) {
+        let Self { board, scheme, .. } = self;
+        if !board.commit.stuck.is_empty() {
+            board.commit.stuck.retain(|&stripe| scheme.is_dirty(stripe));
+        }
+    }
+
     /// Writes found no space: commit, then flush, so that the old versions can be reused (A-06: never an
     /// error).
     pub(super) fn want_space(&mut self) {
@@ -195,17 +203,17 @@ impl Commits {
             return false;
         }
         let key = core.take_job(JobOwner::Commits);
-        let mut full = false;
+        let (mut full, mut reads, mut missing) = (false, 0, 0);
         for &stripe in &self.candidates {
-            if full {
+            if full || (reads > 0 && !core.has_room_to_decode(missing)) {
                 core.return_dirty(stripe);
-            } else {
-                full = !take_into_unit(core, key, stripe);
+                continue;
             }
+            full = !take_into_unit(core, key, stripe);
+            missing += core.missing_reads(key, reads);
+            reads = core.jobs.table[key].plan.reads.len();
         }
-        if core.options.sort_units {
-            core.jobs.table[key].plan.reads.sort_unstable_by_key(|read| read.addr);
-        }
+        core.arrange_reads(key);
         if core.jobs.table[key].plan.stripes.is_empty() {
             core.give_job(key);
             if full && core.board.commit.units == 0 {
@@ -246,6 +254,7 @@ impl Commits {
             if core.accepts_writes() { plan_commit(core, key, stripe) } else { CommitOutcome::Clean };
         if outcome == CommitOutcome::Planned {
             core.jobs.table[key].plan.stripes.push(stripe);
+            core.arrange_reads(key);
             core.board.commit.units += 1;
             return self.start_job(core, key);
         }

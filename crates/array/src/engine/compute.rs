@@ -1,6 +1,6 @@
 //! The computations of a plan, on the slots of the pool.
 
-use crate::plan::{Compute, Plan};
+use crate::plan::{Compute, Decoding, Plan};
 use block::{Pool, Slot};
 use erasure::Code;
 use std::ops::Range;
@@ -15,6 +15,22 @@ pub(super) struct Computer {
 }
 
 impl Computer {
+    /// Decodes what a plan could not read.
+    pub(super) fn decode(&mut self, plan: &Plan, pool: &mut Pool, code: &Code) {
+        let len = pool.slot_bytes();
+        for Decoding { columns, indices, slots, wanted } in &plan.decodings {
+            let pieces = plan.columns[indices.clone()].iter().zip(&plan.slots[slots.clone()]);
+            self.present.clear();
+            self.present.extend(pieces.map(|(&index, &slot)| (index, pool.offset(slot))));
+            self.wanted.clear();
+            let missing = &plan.missing[wanted.clone()];
+            self.wanted.extend(missing.iter().map(|read| (read.index, pool.offset(read.slot))));
+            let columns = &plan.columns[columns.clone()];
+            code.rebuild_in(pool.region_mut(), len, columns, &self.present, &self.wanted)
+                .expect("as much is read as the code word has data");
+        }
+    }
+
     /// Carries out all computations of a plan, in order.
     pub(super) fn run(&mut self, plan: &Plan, pool: &mut Pool, code: &Code) {
         let len = pool.slot_bytes();
@@ -37,6 +53,7 @@ impl Computer {
                     let total = pool.offset(*total);
                     erasure::xor_in(pool.region_mut(), len, &self.inputs, total);
                 }
+                Compute::Clear(slot) => pool.bytes_mut(*slot).fill(0),
                 Compute::Rebuild { columns, present, wanted } => {
                     pieces(pool, plan, present, &mut self.present);
                     pieces(pool, plan, wanted, &mut self.wanted);

@@ -6,7 +6,7 @@ use super::quarantine::Freed;
 use super::{Content, Core, EngineError, EngineStats, JobOwner};
 use super::{Purpose, Tag};
 use crate::checksum::chunk_checksum;
-use crate::plan::{CrcAt, Plan, Word};
+use crate::plan::{CrcAt, Plan, PlanRead, Word};
 use crate::planted::{Planted, planted};
 use crate::scheme::{ChunkWrite, Journaling};
 use block::slab::Key;
@@ -206,13 +206,9 @@ impl Core {
         if self.jobs.table[key].lost {
             return self.end_job(key);
         }
-        if self.options.content == Content::Checked {
-            let Jobs { table, computer, .. } = &mut self.jobs;
-            computer.run(&table[key].plan, &mut self.pool, &self.store.code);
-            if self.check_results(key) == Judged::Bad {
-                self.jobs.table[key].lost = true;
-                return self.end_job(key);
-            }
+        if self.options.content == Content::Checked && self.compute(key) == Judged::Bad {
+            self.jobs.table[key].lost = true;
+            return self.end_job(key);
         }
         let has_records = !self.jobs.table[key].plan.records.is_empty();
         match if has_records { self.jobs.journaling } else { Journaling::Nothing } {
@@ -227,6 +223,21 @@ impl Core {
             }
             Journaling::BeforeWrites => self.stage(key),
         }
+    }
+
+    /// Decodes what could not be read, then computes what the plan says.
+    fn compute(&mut self, key: Key<Job>) -> Judged {
+        let Jobs { table, computer, .. } = &mut self.jobs;
+        let plan = &table[key].plan;
+        computer.decode(plan, &mut self.pool, &self.store.code);
+        let pool = &self.pool;
+        let wrong = |read: &PlanRead| chunk_checksum(pool.bytes(read.slot)) != read.crc;
+        if plan.missing.iter().any(wrong) {
+            self.stats.lost += 1;
+            return Judged::Bad;
+        }
+        computer.run(plan, &mut self.pool, &self.store.code);
+        self.check_results(key)
     }
 
     /// The plan's log chunks get their places: from now on their order is that of the records.
@@ -252,7 +263,8 @@ impl Core {
         for step in 0..self.jobs.table[key].plan.writes.len() {
             let write = self.jobs.table[key].plan.writes[step];
             let written = staged && self.store.is_log(write.addr.dev);
-            if self.health.is_writable(write.addr.dev) && !written {
+            let known = matches!(write.crc_at, CrcAt::Change { .. });
+            if self.health.is_writable(write.addr.dev) && !written && !known {
                 outstanding += 1;
                 let purpose = Purpose::JobWrite { job: key, step: step as u32 };
                 let tag = Tag { purpose, dev: write.addr.dev };
@@ -292,6 +304,12 @@ impl Core {
                 CrcAt::Known(crc) if chunk_checksum(self.pool.bytes(write.slot)) == crc => {}
                 CrcAt::Known(_) => judged = Judged::Bad,
                 CrcAt::Record(at) => records.set_crc(at, chunk_checksum(self.pool.bytes(write.slot))),
+                CrcAt::Change { at, old } => {
+                    // Checksums are linear: that of a sum follows from those of its parts and of zeros.
+                    let [change, zeros] = [write.slot, self.set_aside.zero_slot]
+                        .map(|slot| chunk_checksum(self.pool.bytes(slot)));
+                    records.set_crc(at, old ^ change ^ zeros);
+                }
                 CrcAt::Piece(at) => records.set_crc(at.crc(), chunk_checksum(self.pool.bytes(write.slot))),
             }
         }
@@ -371,6 +389,10 @@ impl Core {
         for index in 0..self.jobs.table[key].plan.records.len() {
             let record = self.jobs.table[key].plan.records.get(index);
             count_record(&mut self.stats, &self.store.config.geometry, record);
+            if let RecordRef::FullStripe(record) = record {
+                let replaces = self.scheme.is_in_use(&self.store, record.stripe());
+                self.stats.replaced_stripes += u64::from(replaces);
+            }
             self.scheme
                 .apply(&mut self.store, seq, record)
                 .expect("a record fits the state it was planned on");
@@ -379,6 +401,7 @@ impl Core {
             }
             seq = seq.next();
         }
+        self.forget_clean_stuck();
     }
 
     /// Everything a job does is done: answers, locks, slots. Its owner, if it is an activity, is told as soon

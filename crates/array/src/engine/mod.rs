@@ -119,6 +119,7 @@ mod quarantine;
 mod read;
 mod report;
 mod request;
+mod share;
 mod state;
 mod stats;
 mod stop;
@@ -371,6 +372,7 @@ struct Jobs {
     /// Where log chunks were appended whose records are not applied yet.
     appending: BTreeSet<u64>,
     computer: compute::Computer,
+    sharing: share::Sharing,
     journaling: Journaling,
     /// For a look at a code word.
     scratch: Codeword,

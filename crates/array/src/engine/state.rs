@@ -15,6 +15,7 @@ use super::order::Order;
 use super::payload::PayloadRings;
 use super::quarantine::Quarantine;
 use super::request::Done;
+use super::share::Sharing;
 use super::{
     Answers, Core, EngineError, EngineOptions, EngineStats, Event, Jobs, Ops, Reads, SetAside, Tag,
     WriteQueue,
@@ -205,6 +206,7 @@ impl Jobs {
             retired,
             appending: BTreeSet::new(),
             computer: Computer::default(),
+            sharing: Sharing::default(),
             journaling,
             scratch: Codeword::default(),
         }

@@ -3,9 +3,11 @@
 //! New parity goes out of place: nothing durable is overwritten, so a crash in the middle leaves the
 //! old parity, the old versions and the log stripes as they were. Per stripe the cheaper of two ways is taken
 //! encode from the newest version of every column, or fold only the changes into the old parity.
+//! What cannot be read counts as what is read to decode it.
 
 use super::Eplog;
 use super::dirty::Committed;
+use crate::health::Health;
 use crate::plan::{Compute, CrcAt, Piece, Plan, PlanWrite, Word};
 use crate::planted::{Planted, planted};
 use crate::scheme::{CommitOutcome, Located, Scheme};
@@ -28,6 +30,7 @@ impl Eplog {
     pub(super) fn plan_stripe_commit(
         &mut self,
         store: &mut Store,
+        health: &Health,
         pool: &mut Pool,
         stripe: StripeId,
         plan: &mut Plan,
@@ -50,9 +53,10 @@ impl Eplog {
             return CommitOutcome::Planned;
         }
         let Some(parity) = alloc_parity(store, stripe, plan) else { return CommitOutcome::NoSpace };
-        let outputs = match self.cheaper_way(store, stripe) {
+        let way = self.cheaper_way(store, health, stripe);
+        let outputs = match way {
             Way::Encode => self.plan_encode(store, pool, stripe, plan),
-            Way::Delta => self.plan_delta(store, pool, stripe, plan),
+            Way::Delta => self.plan_delta(store, health, pool, stripe, plan),
         };
         Commit::begin(&mut plan.records, stripe);
         for column in 0..k {
@@ -61,31 +65,42 @@ impl Eplog {
         }
         for (row, &chunk) in parity.iter().enumerate().take(m) {
             let crc = Commit::push_parity(&mut plan.records, StripeChunk { chunk, crc: 0 });
-            plan.writes.push(PlanWrite {
-                addr: ChunkAddr::new(store.layout.device(stripe, k + row), chunk),
-                slot: plan.slots[outputs + row],
-                stream: Stream::Parity,
-                crc_at: CrcAt::Record(crc),
-            });
+            let before = parity_at(store, stripe, row);
+            let crc_at = match way {
+                Way::Delta if !health.is_writable(before.dev) => {
+                    CrcAt::Change { at: crc, old: store.table.crc(before) }
+                }
+                Way::Encode | Way::Delta => CrcAt::Record(crc),
+            };
+            let (addr, slot) = (ChunkAddr::new(before.dev, chunk), plan.slots[outputs + row]);
+            plan.writes.push(PlanWrite { addr, slot, stream: Stream::Parity, crc_at });
         }
         CommitOutcome::Planned
     }
 
-    fn cheaper_way(&self, store: &Store, stripe: StripeId) -> Way {
+    /// The way that reads less. The newest versions of updated columns are read in either.
+    fn cheaper_way(&self, store: &Store, health: &Health, stripe: StripeId) -> Way {
         let geometry = store.config.geometry;
-        let (k, m) = (geometry.data_count(), geometry.parity_count());
         if store.table.parity(stripe, 0).is_none() {
             return Way::Encode;
         }
-        let (mut encode, mut delta) = (0, m);
-        for column in 0..k {
-            let current = store.table.current(geometry.lcn_at(stripe, column));
-            encode += usize::from(!current.is_none());
-            if let Committed::Old(old) = self.dirty.committed(stripe, column) {
-                delta += usize::from(!current.is_none()) + usize::from(!old.is_none());
+        let (mut encode, mut delta, mut data_count) = (Needed::default(), Needed::default(), 0);
+        for column in 0..geometry.data_count() {
+            let (chunk, way) = match self.dirty.committed(stripe, column) {
+                Committed::Current => (store.table.current(geometry.lcn_at(stripe, column)), &mut encode),
+                Committed::Old(old) => (old, &mut delta),
+            };
+            if !chunk.is_none() {
+                data_count += 1;
+                way.count(health, ChunkAddr::new(store.layout.device(stripe, column), chunk));
             }
         }
-        if delta < encode { Way::Delta } else { Way::Encode }
+        for addr in (0..geometry.parity_count()).map(|row| parity_at(store, stripe, row)) {
+            if health.is_writable(addr.dev) {
+                delta.count(health, addr);
+            }
+        }
+        if delta.reads(data_count) < encode.reads(data_count) { Way::Delta } else { Way::Encode }
     }
 
     /// Reads all columns and encodes them; returns where in `plan.slots` the parities are.
@@ -102,15 +117,29 @@ impl Eplog {
     }
 
     /// Reads the old parity and both versions of the updated columns; returns where in `plan.slots` the
-    /// parities are.
-    fn plan_delta(&self, store: &Store, pool: &mut Pool, stripe: StripeId, plan: &mut Plan) -> usize {
+    /// parities are. Of a parity whose device is out of service only the change is computed: nothing is
+    /// written there, and its new checksum follows from the old one.
+    fn plan_delta(
+        &self,
+        store: &Store,
+        health: &Health,
+        pool: &mut Pool,
+        stripe: StripeId,
+        plan: &mut Plan,
+    ) -> usize {
         let geometry = store.config.geometry;
         let (k, m) = (geometry.data_count(), geometry.parity_count());
         let outputs = plan.slots.len();
         for row in 0..m {
-            let addr = ChunkAddr::new(store.layout.device(stripe, k + row), store.table.parity(stripe, row));
-            let piece = Piece { index: store.code.width_max() + row, addr, crc: store.table.crc(addr) };
-            let slot = plan.read_piece(store, pool, Word::Stripe(stripe), &piece);
+            let addr = parity_at(store, stripe, row);
+            let slot = if health.is_writable(addr.dev) {
+                let piece = Piece { index: store.code.width_max() + row, addr, crc: store.table.crc(addr) };
+                plan.read_piece(store, pool, Word::Stripe(stripe), &piece)
+            } else {
+                let slot = plan.own_slot(pool);
+                plan.computes.push(Compute::Clear(slot));
+                slot
+            };
             plan.slots.push(slot);
         }
         for column in 0..k {
@@ -140,6 +169,31 @@ impl Eplog {
             Located::At { piece, word } => Some(plan.read_piece(store, pool, word, &piece)),
         }
     }
+}
+
+/// What a way of committing needs of the committed versions of a stripe.
+#[derive(Default)]
+struct Needed {
+    readable: usize,
+    missing: usize,
+}
+
+impl Needed {
+    fn count(&mut self, health: &Health, addr: ChunkAddr) {
+        let count = if health.is_readable(addr) { &mut self.readable } else { &mut self.missing };
+        *count += 1;
+    }
+
+    /// How much is read for it: where something is missing, as much as the stripe has data.
+    fn reads(&self, data_count: usize) -> usize {
+        if self.missing == 0 { self.readable } else { self.readable.max(data_count) }
+    }
+}
+
+/// The parity of a stripe, as it is committed.
+fn parity_at(store: &Store, stripe: StripeId, row: usize) -> ChunkAddr {
+    let column = store.config.geometry.data_count() + row;
+    ChunkAddr::new(store.layout.device(stripe, column), store.table.parity(stripe, row))
 }
 
 /// One chunk per parity row, or none at all.
