@@ -35,6 +35,20 @@ struct Sources {
     missing_count: usize,
 }
 
+impl Default for Sources {
+    #[inline(always)]
+    fn default() -> Self {
+        // Each list is cleared where it lies; a cleared one that is copied into all takes longer.
+        Self {
+            used: [0; matrix::PIECE_COUNT_MAX],
+            column_count: 0,
+            missing: [0; matrix::PIECE_COUNT_MAX],
+            rows: [0; matrix::PIECE_COUNT_MAX],
+            missing_count: 0,
+        }
+    }
+}
+
 /// [`Code::rebuild_in`] on any memory; checks everything but overlap.
 pub(crate) fn rebuild<M: Memory>(
     code: &Code,
@@ -44,8 +58,7 @@ pub(crate) fn rebuild<M: Memory>(
     wanted: &[(usize, usize)],
 ) -> Result<(), CodeError> {
     let (in_codeword, at_hand) = check(code, columns, present, wanted);
-    let none = [0; matrix::PIECE_COUNT_MAX];
-    let mut sources = Sources { used: none, column_count: 0, missing: none, rows: none, missing_count: 0 };
+    let mut sources = Sources::default();
     choose(code, columns, present, &at_hand, &mut sources)?;
     let size = sources.missing_count;
     let mut stack = [0; 2 * STACK_LOSSES_MAX * STACK_LOSSES_MAX + TARGETS_MAX * STACK_LOSSES_MAX];
@@ -177,13 +190,10 @@ fn rebuild_group<M: Memory>(
     }
     let weights = &*weights;
     let coefficients = |source: usize, _: usize| {
-        let mut result = [0; TARGETS_MAX];
         let column = present[usize::from(sources.used[source])].0;
-        // The closing piece has the sum of the data columns and of parity 0, which is `width`.
-        result[0] = u8::from(column <= width);
-        for (i, (&(piece, _), result)) in wanted.iter().zip(&mut result).enumerate().skip(closing_count) {
+        let coefficient = |i: usize, piece: usize| {
             let weights = &weights[i * size..][..size];
-            *result = match source.checked_sub(sources.column_count) {
+            match source.checked_sub(sources.column_count) {
                 Some(syndrome) => weights[syndrome],
                 None => weights.iter().zip(&sources.rows).fold(own(piece, column), |sum, (&weight, &row)| {
                     // Parity 0 has no coefficients but 1.
@@ -192,9 +202,16 @@ fn rebuild_group<M: Memory>(
                         _ => field::multiply(weight, code.coefficient(usize::from(row), column)),
                     }
                 }),
-            };
+            }
+        };
+        // The closing piece has the sum of the data columns and of parity 0, which is `width`. One number
+        // takes them all: bytes written one by one and read together would stall the processor.
+        let mut all = u32::from(column <= width);
+        for (i, &(piece, _)) in wanted.iter().enumerate().skip(closing_count) {
+            let others = if i == 0 { 0 } else { all };
+            all = others | u32::from(coefficient(i, piece)) << (8 * i);
         }
-        result
+        all.to_le_bytes()
     };
     let sources_count = sources.column_count + size;
     let shape = Shape { sources: sources_count, targets: wanted.len(), folded: folded.unwrap_or(0) };
