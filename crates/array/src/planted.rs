@@ -138,6 +138,8 @@ planted!(
     NameOldFlush,
     /// A scrub that was paused does not go on.
     ForgetResume,
+    /// What a commit decodes is used although a piece that it was decoded from was bad.
+    TrustShared,
 );
 
 #[cfg(feature = "planted-bugs")]
