@@ -24,7 +24,8 @@ own_option() {
 options="[--requests N] [--seed N] [--out DIR] [--trace mds|usr|web|fin]"
 . "$(dirname "$0")/common.sh"
 
-common=(--geometry 6+2 --ssd eplog-disksim --prefill --fill --compact --writes-only --queue-depth 1 --untimed --jobs 1)
+# The paper logs every update (section 3.2).
+common=(--geometry 6+2 --rewrites log --ssd eplog-disksim --prefill --fill --compact --writes-only --queue-depth 1 --untimed --jobs 1)
 
 # pages JSON: pages written to the SSDs of the cell by fill and trace, of them those of metadata, and copies, per SSD. A fill
 # writes n chunks for k of the footprint.

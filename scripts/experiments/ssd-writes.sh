@@ -24,11 +24,13 @@ total() {
 
 # count TRACE GEOMETRY: replays under each scheme; a line of results.csv.
 count() {
-  local line=$1,$2 scheme json key
+  local line=$1,$2 scheme json key rewrites
   for scheme in raid parity-log eplog; do
+    # The paper logs every update (section 3.2).
+    case $scheme in eplog) rewrites=(--rewrites log) ;; *) rewrites=() ;; esac
     json=$out/$1-$2-$scheme.json
     timeout -k 5 "${REPLAY_SECONDS_MAX:-900}" "$elastripe" replay --trace "$traces/$1.csv.zst" --device null --geometry "$2" \
-      --scheme "$scheme" --compact --fill --writes-only --queue-depth 1 --json="$json" >"$out/replay.log" 2>&1 ||
+      --scheme "$scheme" "${rewrites[@]}" --compact --fill --writes-only --queue-depth 1 --json="$json" >"$out/replay.log" 2>&1 ||
       { cat "$out/replay.log" >&2; echo "ssd-writes.sh: replay of $1 at $2 under $scheme failed" >&2; return 1; }
     for key in data_chunks_written parity_chunks_written log_chunks_written; do
       line+=,$(total "$json" "$key")

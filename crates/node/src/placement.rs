@@ -1,7 +1,7 @@
-//! What an array of an elastic scheme runs with, in words and figures.
+//! What the schemes run with that have a choice, in words and figures.
 
 use array::SchemeOptions;
-use format::ArrayConfig;
+use format::{ArrayConfig, LogContent};
 use placement::PlacementKind;
 use serde::{Deserialize, Serialize};
 
@@ -56,6 +56,12 @@ pub fn placement_info(options: &SchemeOptions, config: &ArrayConfig) -> Option<P
         recent_entries: sepbit.then_some(options.tuning.recent_entries),
         seed: options.tuning.seed,
     })
+}
+
+/// What becomes of whole stripes that are written again, by its name on the command line; `None` where the
+/// scheme leaves no choice.
+pub fn rewrites_name(options: &SchemeOptions, config: &ArrayConfig) -> Option<&'static str> {
+    (config.scheme.facts().log == LogContent::LogStripes).then(|| options.rewrites.name())
 }
 
 impl PlacementInfo {

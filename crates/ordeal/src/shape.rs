@@ -105,6 +105,9 @@ impl Shape {
             option("--batch", &rng.between(1, 20).to_string());
         }
         let file_bytes = rng.between(6, 9) << 20;
+        if scheme == Scheme::Eplog && rng.percent(25) {
+            serve.extend(["--rewrites".to_owned(), "log".to_owned()]);
+        }
         let durable_writes = sync || (scheme.in_place() && !resync);
         Self {
             scheme,

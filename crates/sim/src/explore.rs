@@ -122,6 +122,7 @@ pub fn explore(
                     sums.total.events += outcome.events;
                     sums.total.crashes += outcome.crashes;
                     sums.total.requests += outcome.requests;
+                    sums.total.replaced += outcome.replaced;
                     sums.total.replayed += outcome.replayed;
                     sums.total.dropped += outcome.dropped;
                     sums.total.ruined += outcome.ruined;

@@ -23,6 +23,8 @@ pub struct Outcome {
     pub events: u64,
     /// Power cuts.
     pub crashes: u64,
+    /// Whole stripes that replaced what had been written to them before, under eplog.
+    pub replaced: u64,
     /// Requests answered.
     pub requests: u64,
     /// Records replayed by recoveries.

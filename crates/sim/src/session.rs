@@ -194,6 +194,7 @@ impl<'a> Session<'a> {
             }
             self.turn()?;
         }
+        self.machine.outcome.replaced += self.array.engine_ref().stats().replaced_stripes;
         Ok(())
     }
 

@@ -5,7 +5,8 @@ use crate::Rng;
 use crate::disk::Tear;
 use crate::world::Pace;
 use array::{
-    CommitPolicy, CreateOptions, EngineOptions, PatrolPolicy, SchemeOptions, SyncPolicy, plan_config,
+    CommitPolicy, CreateOptions, EngineOptions, PatrolPolicy, Rewrites, SchemeOptions, SyncPolicy,
+    plan_config,
 };
 use block::{Geometry, Random as _};
 use format::{ArrayConfig, CodeKind, Consistency, LayoutKind, LogContent, NewVersions, SchemeKind};
@@ -207,7 +208,10 @@ impl Swarm {
         // is hurt.
         let crashes = !(faults && is_resync(&config));
         // Drawn in this order, on which published seeds depend.
-        let options = draw_options(rng, &config);
+        let mut options = draw_options(rng, &config);
+        // Worlds stay what they were before this was drawn. Most replace stripes that are written again.
+        let picked = rng.clone().fork().pick(&[Rewrites::Replace, Rewrites::Replace, Rewrites::Log]);
+        options.scheme.rewrites = picked;
         let pace = draw_pace(rng, &config);
         let depth = rng.pick(&[1, 2, 4, 8, 16, 32]);
         let requests = rng.pick(&[10, 30, 60, 120, 250]);
@@ -438,6 +442,7 @@ pub fn draw_scheme_options(rng: &mut Rng) -> SchemeOptions {
     let groups = rng.within(2, 4);
     let gc_group = rng.pick(&[GcGroup::Coldest, GcGroup::Own]);
     SchemeOptions {
+        rewrites: Rewrites::default(),
         placement,
         gc: rng.pick(&[VictimKind::Greedy, VictimKind::CostBenefit]),
         gc_threshold: GcThreshold::new(rng.pick(&[10, 50, 90, 99])).expect("within its limits"),

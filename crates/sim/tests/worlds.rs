@@ -18,6 +18,12 @@ fn check(first_seed: u64, until: Until, pinned: Pinned) {
         .collect();
     assert!(lines.is_empty(), "{}", lines.join("\n"));
     assert!(seen.total.crashes > 0 && seen.total.replayed > 0, "worlds without power cuts prove nothing");
+    if pinned.scheme == Some(SchemeKind::Eplog) {
+        // Whole stripes written over what was there, clean or dirty, of whole and of hurt arrays.
+        let replaced = seen.total.replaced;
+        println!("{replaced} stripes replaced");
+        assert!(replaced > 10 * seen.worlds, "{replaced} stripes replaced in {} worlds", seen.worlds);
+    }
 }
 
 #[test]

@@ -78,6 +78,14 @@ impl Core {
         }
     }
 
+    /// Stripes that were rewritten or discarded as a whole need no commit any more, stuck or not.
+    pub(super) fn forget_clean_stuck(&mut self) {
+        let Self { board, scheme, .. } = self;
+        if !board.commit.stuck.is_empty() {
+            board.commit.stuck.retain(|&stripe| scheme.is_dirty(stripe));
+        }
+    }
+
     /// Writes found no space: commit, then flush, so that the old versions can be reused (A-06: never an
     /// error).
     pub(super) fn want_space(&mut self) {

@@ -394,6 +394,10 @@ impl Core {
         for index in 0..self.jobs.table[key].plan.records.len() {
             let record = self.jobs.table[key].plan.records.get(index);
             count_record(&mut self.stats, &self.store.config.geometry, record);
+            if let RecordRef::FullStripe(record) = record {
+                let replaces = self.scheme.is_in_use(&self.store, record.stripe());
+                self.stats.replaced_stripes += u64::from(replaces);
+            }
             self.scheme
                 .apply(&mut self.store, seq, record)
                 .expect("a record fits the state it was planned on");
@@ -402,6 +406,7 @@ impl Core {
             }
             seq = seq.next();
         }
+        self.forget_clean_stuck();
     }
 
     /// Everything a job does is done: answers, locks, slots. Its owner, if it is an activity, is told as soon

@@ -15,6 +15,8 @@ pub struct EngineStats {
     pub log_members: u64,
     /// Full stripes written straight to the main array.
     pub full_stripes: u64,
+    /// Those of them that replaced what had been written to their stripe before (scheme eplog).
+    pub replaced_stripes: u64,
     /// Elastic stripes written with fewer than k chunks.
     pub short_stripes: u64,
     /// Parity commits of a stripe.

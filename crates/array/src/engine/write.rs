@@ -53,8 +53,11 @@ impl Engine {
                 continue;
             }
             self.core.want_space();
-            // A smaller batch may have room where a larger one had not.
-            if limit == 1 || self.core.scheme.takes_what_fits() {
+            // A smaller batch may have room where a larger one had not. Parts of stripes would have to be
+            // logged; before they are parted they wait for a flush, if that makes room.
+            let parts = limit / 2 < self.core.store.config.geometry.data_count();
+            let waits = parts && self.core.flush_would_free();
+            if limit == 1 || waits || self.core.scheme.takes_what_fits() {
                 self.core.stats.refusals += 1;
                 self.core.queue.refusal = Some(self.core.room());
                 return self.start_others();
@@ -111,15 +114,15 @@ impl Engine {
         any_lost && has_buffers && self.core.refusal_would_repeat() && self.room_deadline_ns().is_none()
     }
 
-    /// Moves up to `limit` writes whose locks are granted into the batch, or a few more to keep a unit
-    /// together; starts base reads of partial ones.
+    /// Moves up to `limit` writes whose locks are granted into the batch, or a few more to keep a unit or a
+    /// stripe together; starts base reads of partial ones.
     fn gather_batch(&mut self, limit: usize) {
         self.core.queue.batch.clear();
         for _ in 0..self.core.queue.filled.len().min(limit) {
             let Some(write) = self.core.queue.filled.pop_front() else { break };
             self.core.complete_write(write);
         }
-        while self.core.queue.batch.len() < limit || self.core.next_joins() {
+        while self.core.queue.batch.len() < limit || self.core.next_joins() || self.core.next_goes_on(limit) {
             let next = match self.core.queue.granted.pop_front() {
                 Some(pending) => pending,
                 None => {
@@ -272,6 +275,19 @@ impl Core {
             .front()
             .or(self.queue.pending.front())
             .is_some_and(|next| next.mode == Mode::Joined)
+    }
+
+    /// Whether the next write goes on where the last one ended, in the same stripe, be it of the same request
+    /// or of the next: a whole stripe costs less than its parts. A limit below a stripe is meant to part it.
+    fn next_goes_on(&self, limit: usize) -> bool {
+        let geometry = self.store.config.geometry;
+        let next = self.queue.granted.front().or(self.queue.pending.front());
+        let (Some(last), Some(next)) = (self.queue.batch.last(), next) else { return false };
+        next.mode == Mode::Shared
+            && limit >= geometry.data_count()
+            && self.cache.batch_multiple() == 1
+            && next.write().is_some_and(|next| next.lcn.get() == last.lcn.get() + 1)
+            && geometry.column_of(last.lcn) + 1 < geometry.data_count()
     }
 
     /// The stripe is busy: the write waits, and what joined it waits with it.

@@ -1,7 +1,10 @@
 //! The order in which dirty stripes are committed: oldest first.
 
 use block::StripeId;
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
+
+/// Entries of clean stripes that are not worth being looked for.
+const SLACK: u64 = 1024;
 
 /// Dirty stripes, oldest first. Stripes that became clean meanwhile stay in it until they are met.
 #[derive(Default)]
@@ -24,6 +27,17 @@ impl DirtyQueue {
         }
     }
 
+    /// Forgets stripes that are not dirty, and all but the first entry of those that are in it more than
+    /// once, if it is much longer than the `dirty` stripes that there are: where stripes become clean without
+    /// a commit, nobody may ever take them.
+    pub fn tidy(&mut self, dirty: u64, is_dirty: impl Fn(StripeId) -> bool) {
+        if self.0.len() as u64 <= 2 * dirty + SLACK {
+            return;
+        }
+        let mut seen = HashSet::new();
+        self.0.retain(|&stripe| is_dirty(stripe) && seen.insert(stripe));
+    }
+
     /// What is in it, clean stripes included.
     pub fn iter(&self) -> impl Iterator<Item = StripeId> {
         self.0.iter().copied()
@@ -32,5 +46,24 @@ impl DirtyQueue {
     /// Bytes of memory.
     pub fn memory_bytes(&self) -> u64 {
         (self.0.capacity() * size_of::<StripeId>()) as u64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stripes_that_become_clean_and_dirty_again_do_not_make_it_grow() {
+        let (mut queue, mut out) = (DirtyQueue::default(), Vec::new());
+        queue.push(StripeId::new(5));
+        for round in 0..100_000 {
+            // Stripe 5 stays dirty, the others are dirty for a moment.
+            queue.push(StripeId::new(10 + round % 7));
+            queue.tidy(2, |stripe| stripe.get() == 5 || stripe.get() == 10 + round % 7);
+        }
+        assert!(queue.iter().count() as u64 <= 4 + SLACK, "{}", queue.iter().count());
+        queue.take(10, |stripe| [5, 11].contains(&stripe.get()), &mut out);
+        assert_eq!(out, [5, 11].map(StripeId::new), "oldest first");
     }
 }

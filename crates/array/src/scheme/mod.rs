@@ -14,7 +14,7 @@ pub mod parity_log;
 pub mod raid;
 mod roles;
 
-pub use options::{GROUP_BYTES_MAX, P_WAIT_NS_DEFAULT, SchemeOptions};
+pub use options::{GROUP_BYTES_MAX, P_WAIT_NS_DEFAULT, Rewrites, SchemeOptions};
 pub use parity_log::full_blocks_min;
 pub use roles::{
     Classes, CollectOutcome, Collects, CommitOutcome, Commits, GcStats, InPlace, InPlaceProgress, Pressure,
@@ -183,6 +183,9 @@ pub trait Scheme: Send {
     /// Marks every chunk in use in `store.spaces` (fresh); an error if two owners claim one chunk.
     fn claim_space(&self, store: &mut Store) -> Result<(), Contradiction>;
 
+    /// The options it runs with, which [`SchemeOptions::check`] accepts; told once, after recovery.
+    fn configure(&mut self, _store: &Store, _options: &SchemeOptions) {}
+
     /// Memory besides the table.
     fn memory(&self) -> SchemeMemory {
         SchemeMemory::default()
@@ -266,13 +269,6 @@ impl dyn Scheme + '_ {
     /// See [`Collects::gc_stats`]: nothing was collected.
     pub fn gc_stats(&self) -> GcStats {
         self.collects().map_or_else(GcStats::default, Collects::gc_stats)
-    }
-
-    /// See [`Classes::configure`].
-    pub fn configure(&mut self, store: &Store, options: &SchemeOptions) {
-        if let Some(classes) = self.classes_mut() {
-            classes.configure(store, options);
-        }
     }
 
     /// See [`Classes::begin_write`].

@@ -1,4 +1,4 @@
-//! Options of running schemes; only elastic ones have any.
+//! Options of running schemes; those with nothing to choose have none.
 
 use format::{ArrayConfig, SchemeKind, Waiting};
 use placement::{GcThreshold, OptionError, Placement, PlacementKind, PlacementOptions, Tuning, VictimKind};
@@ -11,10 +11,37 @@ pub const P_WAIT_NS_DEFAULT: u64 = 200_000_000;
 /// group waits in memory.
 pub const GROUP_BYTES_MAX: u64 = 16 << 20;
 
-/// What elastic schemes do with chunks of unlike lifetime, and when and what they collect. `None`
-/// is what the scheme of the array does by itself.
+/// What becomes of a stripe written before that is written again as a whole (scheme eplog).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Rewrites {
+    /// It goes out of place to the main array with its new parity, like a new one: neither log chunks nor
+    /// a parity commit.
+    #[default]
+    Replace,
+    /// It is logged like every other update (EPLOG, section 3.2: only a *new* full stripe goes to the main
+    /// array): the accounting of the paper.
+    Log,
+}
+
+impl Rewrites {
+    /// Every one, with its name on command lines and in results.
+    pub const ALL: [(&'static str, Self); 2] = [("replace", Self::Replace), ("log", Self::Log)];
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Replace => "replace",
+            Self::Log => "log",
+        }
+    }
+}
+
+/// What eplog does with whole stripes that are written again; and what elastic schemes do with chunks of
+/// unlike lifetime, and when and what they collect. `None` is what the scheme of the array does by itself.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct SchemeOptions {
+    /// What becomes of whole stripes that are written again.
+    pub rewrites: Rewrites,
     /// Which chunks are written together; `elastic`: all, `was`: those of one hotness.
     pub placement: Option<PlacementKind>,
     /// How that goes about it.
@@ -34,6 +61,7 @@ pub struct SchemeOptions {
 impl Default for SchemeOptions {
     fn default() -> Self {
         Self {
+            rewrites: Rewrites::default(),
             placement: None,
             tuning: Tuning::default(),
             gc: VictimKind::Greedy,

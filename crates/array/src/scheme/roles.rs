@@ -1,6 +1,5 @@
 //! What only some schemes do. The engine asks a scheme for a role, and has nothing to do where there is none.
 
-use super::SchemeOptions;
 use crate::health::Health;
 use crate::plan::{Plan, Word};
 use crate::restart::{AssembleError, RecoveryReport, Restart};
@@ -184,9 +183,6 @@ pub trait InPlace {
 
 /// Chunks of unlike lifetime are written apart, in classes.
 pub trait Classes {
-    /// The options it runs with, which [`SchemeOptions::check`] accepts; told once, after recovery.
-    fn configure(&mut self, store: &Store, options: &SchemeOptions);
-
     /// A user's write request comes in; [`Classes::class_of_write`] follows for each of its chunks.
     fn begin_write(&mut self, first: Lba, sector_count: u64);
 

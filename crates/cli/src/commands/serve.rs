@@ -10,6 +10,7 @@ use lab::failure::Failure;
 use lab::options::batches::{Batches, check_commits};
 use lab::options::cache::CacheSizes;
 use lab::options::placement::ElasticChoices;
+use lab::options::rewrites::RewriteChoice;
 use node::logbook::{self, Level, LogTime, log, log_as};
 use node::memory::{available_bytes, show_need};
 use node::open::{Assembled, Force, Incomplete, describe, lock, member_name};
@@ -98,7 +99,7 @@ pub struct Arguments {
     run: Option<String>,
 }
 
-/// When parity commit runs.
+/// When parity commit runs, and what needs none.
 #[derive(Args, Clone, Debug)]
 struct CommitChoices {
     /// Parity commit after this many writes (it also runs when the array is idle or space runs low).
@@ -107,6 +108,8 @@ struct CommitChoices {
     /// Parity commit after this long without a request, or `off`.
     #[arg(long, value_parser = parse_duration_or_off, default_value = "1s", value_name = "TIME")]
     commit_idle: MaybeDuration,
+    #[command(flatten)]
+    rewrites: RewriteChoice,
 }
 
 /// clap takes an `Option` for an option that may be absent; these are present and may be `off`.
@@ -154,6 +157,7 @@ pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     let scheme = locked.superblock().config.scheme;
     arguments.cache.check(scheme)?;
     arguments.elastic.check(scheme)?;
+    arguments.commits.rewrites.check_any(&[scheme])?;
     check_commits(arguments.commits.commit_every.map(|writes| format!("--commit-every {writes}")), scheme)?;
     let options = engine_options(arguments);
     let need = arguments.memory.check(&locked.superblock().config, &options)?;
@@ -189,7 +193,7 @@ fn warn_of_memory(need: &MemoryNeed) {
 fn engine_options(arguments: &Arguments) -> EngineOptions {
     let nanoseconds = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
     let idle_ns = arguments.commits.commit_idle.map(nanoseconds);
-    let options = arguments.batches.apply(EngineOptions::default());
+    let options = arguments.commits.rewrites.apply(arguments.batches.apply(EngineOptions::default()));
     let options = arguments.elastic.apply(options, SchemeOptions::default().tuning.seed);
     arguments.cache.apply(EngineOptions {
         commit: CommitPolicy { every_requests: arguments.commits.commit_every, idle_ns },

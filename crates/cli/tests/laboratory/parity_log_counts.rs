@@ -59,11 +59,17 @@ fn parity_log_writes_the_same_data_as_eplog_and_pays_with_reads_and_log_chunks()
         replay(&[&common[..], &["--queue-depth", "1", "--scheme", scheme], more].concat())
     };
     let total = |value: &serde_json::Value, key: &str| number(value, &format!("/totals/{key}"));
-    let (eplog, logged) = (run("eplog", &[]), run("parity-log", &[]));
+    let (eplog, logged) = (run("eplog", &["--rewrites", "log"]), run("parity-log", &[]));
     let chunks = K * expected.whole_stripes + expected.partial_chunks;
     assert_eq!(total(&eplog, "data_chunks_written"), chunks);
     assert_eq!(total(&logged, "data_chunks_written"), chunks);
     assert_eq!(total(&eplog, "parity_chunks_written"), 0);
+    // Whole stripes that are replaced have their parity at once, and no log chunk; the others are logged.
+    let replaced = run("eplog", &[]);
+    assert_eq!(replaced["config"]["rewrites"], "replace");
+    assert_eq!(total(&replaced, "data_chunks_written"), chunks);
+    assert_eq!(total(&replaced, "parity_chunks_written"), M * expected.whole_stripes);
+    assert!(total(&replaced, "log_chunks_written") < total(&eplog, "log_chunks_written"));
     // Whole stripes log their parity, all others its change; the parity on the SSDs was written by the fill.
     assert_eq!(total(&logged, "parity_chunks_written"), 0);
     let filled = number(&logged, "/fill/totals/data_chunks_written");

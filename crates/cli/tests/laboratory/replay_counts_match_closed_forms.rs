@@ -83,7 +83,8 @@ fn check(path: &Path, head: Option<u64>, (k, m): (u64, u64)) -> Expected {
     ];
     let run = |more: &[&str]| replay(&[&common, more].concat());
     let total = |value: &serde_json::Value, key: &str| number(value, &format!("/totals/{key}"));
-    let eplog = run(&["--scheme", "eplog", "--commit-every", "end"]);
+    // The forms are the paper's: every update is logged.
+    let eplog = run(&["--scheme", "eplog", "--rewrites", "log", "--commit-every", "end"]);
     let in_commit = |key: &str| number(&eplog, &format!("/commit_at_end/{key}"));
     let before_commit = |key: &str| total(&eplog, key) - in_commit(key);
     assert_eq!(total(&eplog, "requests"), expected.requests, "{name}");
@@ -186,6 +187,7 @@ fn with_slots(path: &Path, slots: u64) -> (u64, u64) {
     let slots = slots.to_string();
     let common = ["--trace", path.to_str().unwrap(), "--device", "null", "--geometry", "6+2", "--compact"];
     let more = ["--fill", "--writes-only", "--queue-depth", "1", "--head", "200000", "--cache-slots", &slots];
+    let more = [&more[..], &["--rewrites", "log"]].concat();
     let report = replay(&[&common[..], &more].concat());
     let total = |key: &str| number(&report, &format!("/totals/{key}"));
     let (data, log) = (total("data_chunks_written"), total("log_chunks_written"));

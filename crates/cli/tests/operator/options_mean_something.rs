@@ -63,6 +63,30 @@ fn nothing_is_committed_where_parity_is_up_to_date() {
 }
 
 #[test]
+fn only_eplog_has_two_ways_to_write_a_stripe_again() {
+    let rig = rig();
+    for scheme in ["raid", "parity-log", "elastic", "was"] {
+        for command in ["replay --device=null --scheme", "simulate --ssd=was-ssd --scheme", "bench --schemes"]
+        {
+            let mut words: Vec<&str> = command.split(' ').collect();
+            words.extend([scheme, "--rewrites=log"]);
+            if words[0] != "bench" {
+                words.push("--trace=t.csv");
+            }
+            rig.run(&words).refused(&["--rewrites log", scheme, "only eplog"]);
+        }
+    }
+    let simulate = ["simulate", "--ssd=was-ssd", "--trace=t.csv"];
+    rig.run(&[&simulate[..], &["--rewrites=never"]].concat()).refused(&["never", "replace or log"]);
+    let ran = |more: &[&str]| rig.run(&[&simulate[..], &["--json"], more].concat()).ok().json();
+    assert_eq!(ran(&[])["config"]["rewrites"], "replace");
+    assert_eq!(ran(&["--rewrites=log"])["config"]["rewrites"], "log");
+    assert_eq!(ran(&["--scheme=raid"])["config"]["rewrites"], Value::Null);
+    // Beside one that logs it is left out where it means nothing.
+    rig.run(&[&simulate[..], &["--compare=raid,eplog", "--rewrites=log"]].concat()).ok();
+}
+
+#[test]
 fn slc_mode_without_parity_streams_is_refused() {
     let rig = rig();
     let simulate = ["simulate", "--trace=t.csv", "--ssd=was-ssd", "--slc-cap=0.5"];

@@ -14,6 +14,7 @@ use crate::options::batches::Batches;
 use crate::options::cache::CacheSizes;
 use crate::options::consistency::ConsistencyChoice;
 use crate::options::placement::{ElasticChoices, GcUnit};
+use crate::options::rewrites::RewriteChoice;
 use crate::plot::options::PlotOptions;
 use crate::provenance;
 use crate::subject::build::{Columns, DeviceKind, Kind, code_or_default, parse_code};
@@ -67,6 +68,8 @@ pub struct Arguments {
     /// Seed of addresses, payload and placement.
     #[arg(long, default_value = "1")]
     seed: u64,
+    #[command(flatten)]
+    rewrites: RewriteChoice,
     #[command(flatten)]
     cache: CacheSizes,
     #[command(flatten)]
@@ -210,6 +213,7 @@ impl Arguments {
             spare_chunks: self.spare_chunks(geometry, stripe_count)?,
             depth: self.queue_depth as usize,
             seed: self.seed,
+            rewrites: self.rewrites,
             cache: self.cache,
             elastic: self.elastic,
             batches: self.batches,
@@ -223,6 +227,7 @@ pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     let geometry = Geometry::new(columns.data_count, columns.parity_count, arguments.chunk_size)?;
     arguments.elastic.check_any(&arguments.schemes)?;
     arguments.consistency.check_any(&arguments.schemes)?;
+    arguments.rewrites.check_any(&arguments.schemes)?;
     if let Some(first) =
         arguments.schemes.first().filter(|_| !arguments.schemes.iter().any(|s| s.is_elastic()))
     {

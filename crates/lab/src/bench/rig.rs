@@ -7,6 +7,7 @@ use crate::failure::Failure;
 use crate::options::batches::Batches;
 use crate::options::cache::CacheSizes;
 use crate::options::placement::ElasticChoices;
+use crate::options::rewrites::RewriteChoice;
 use crate::subject::build::{DeviceKind, Kind, LocalArray, LocalSet, Room, build, size};
 use crate::subject::fit;
 use crate::subject::gc::gc_since;
@@ -170,6 +171,8 @@ pub struct RigOptions {
     pub depth: usize,
     /// Seed of addresses and payload.
     pub seed: u64,
+    /// What becomes of whole stripes that are written again, with eplog.
+    pub rewrites: RewriteChoice,
     /// The write cache; schemes that have none go without.
     pub cache: CacheSizes,
     /// Placement and garbage collection of elastic schemes.
@@ -223,7 +226,7 @@ impl Rig {
         if options.cache.check(options.kind.scheme).is_ok() {
             engine = options.cache.apply(engine);
         }
-        engine = options.elastic.apply(engine, options.seed);
+        engine = options.rewrites.apply(options.elastic.apply(engine, options.seed));
         engine.commit.idle_ns = None;
         engine.pool_bytes = engine.pool_bytes.max(4 * options.depth as u64 * k * chunk_bytes);
         // Devices in memory are made resident, all of them.

@@ -4,3 +4,4 @@ pub mod batches;
 pub mod cache;
 pub mod consistency;
 pub mod placement;
+pub mod rewrites;

@@ -162,6 +162,7 @@ impl ElasticChoices {
     pub fn apply(self, options: EngineOptions, seed: u64) -> EngineOptions {
         let own = options.scheme;
         let scheme = SchemeOptions {
+            rewrites: own.rewrites,
             placement: self.placement.or(own.placement),
             tuning: Tuning {
                 hotness: self.hotness.unwrap_or(own.tuning.hotness),

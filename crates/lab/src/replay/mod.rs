@@ -27,7 +27,7 @@ use array::{EngineOptions, SyncPolicy};
 use clap::Args;
 use node::open;
 use node::output;
-use node::placement::{PlacementInfo, placement_info};
+use node::placement::{PlacementInfo, placement_info, rewrites_name};
 use node::units::{parse_size, show_size};
 use report::Report;
 use serde_json::{Value, json};
@@ -103,9 +103,10 @@ pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     if let Some(uri) = &arguments.nbd {
         let cache = arguments.array.cache != CacheSizes::default();
         let elastic = arguments.array.elastic != ElasticChoices::default();
-        if arguments.array.commit_every != CommitEvery::Never || arguments.array.sync || cache || elastic {
+        let writes = arguments.array.sync || arguments.array.rewrites.is_given();
+        if arguments.array.commit_every != CommitEvery::Never || writes || cache || elastic {
             return Err(Failure::new(
-                "--commit-every, --sync, the cache, placement and garbage collection are the server's affair; leave them out with --nbd",
+                "--commit-every, --sync, --rewrites, the cache, placement and garbage collection are the server's affair; leave them out with --nbd",
             ));
         }
         refuse_unit(arguments)?;
@@ -129,6 +130,7 @@ pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
         return Err(Failure::new(format!("--consistency: the array was made with {made_with}")));
     }
     arguments.array.commit_every.check(scheme)?;
+    arguments.array.rewrites.check_any(&[scheme])?;
     refuse_unit(arguments)?;
     let chunk_bytes = found.superblock().config.geometry.chunk_bytes() as u64;
     if arguments.chunk_size.is_some_and(|bytes| bytes != chunk_bytes) {
@@ -198,7 +200,8 @@ fn engine_options(arguments: &Arguments) -> EngineOptions {
     }
     // A long request shall not be cut into several log stripes more than it must.
     options.batch_max = 1 << 14;
-    arguments.array.elastic.apply(arguments.array.cache.apply(options), arguments.seed)
+    let options = arguments.array.rewrites.apply(arguments.array.cache.apply(options));
+    arguments.array.elastic.apply(options, arguments.seed)
 }
 
 fn replay(
@@ -323,6 +326,8 @@ fn config_json(
         (None, Some(_)) => "nbd".to_owned(),
         (None, None) => "members".to_owned(),
     };
+    let options = engine_options(arguments).scheme;
+    let rewrites = target.config().and_then(|config| rewrites_name(&options, config));
     json!({
         "traces": arguments.trace.traces,
         "target": kind,
@@ -345,6 +350,7 @@ fn config_json(
         "verify": arguments.verify,
         "commit_every": arguments.array.commit_every.json(),
         "sync": arguments.array.sync,
+        "rewrites": rewrites,
         "cache_stripes": arguments.array.cache.cache_stripes,
         "cache_slots": arguments.array.cache.cache_slots,
     })

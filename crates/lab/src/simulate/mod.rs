@@ -233,7 +233,7 @@ impl Arguments {
         } else {
             ElasticChoices::default()
         };
-        elastic.apply(options, self.seed)
+        self.array.rewrites.apply(elastic.apply(options, self.seed))
     }
 
     /// The SSDs.

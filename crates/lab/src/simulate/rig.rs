@@ -16,7 +16,7 @@ use crate::subject::fit;
 use crate::subject::target::Target as _;
 use block::DevIndex;
 use flash::{Counters, Device, DeviceConfig, Tag};
-use node::placement::placement_info;
+use node::placement::{placement_info, rewrites_name};
 use node::status;
 use rustix::time::{ClockId, clock_gettime};
 use serde_json::{Value, json};
@@ -254,6 +254,7 @@ fn describe(arguments: &Arguments, loaded: &Loaded, target: &SimulatedTarget, ss
         "timed_speed": arguments.timed.then_some(arguments.speed),
         "commit_every": arguments.array.commit_every.json(),
         "sync": arguments.array.sync,
+        "rewrites": rewrites_name(&arguments.engine_options().scheme, config),
         "buffer_bytes": arguments.engine_options().pool_bytes,
         "cache_stripes": arguments.array.cache.cache_stripes,
         "cache_slots": arguments.array.cache.cache_slots,

@@ -78,6 +78,7 @@ fn check(arguments: &Arguments, cells: &[Cell]) -> Result<(), Failure> {
     let schemes: Vec<SchemeKind> = cells.iter().map(|cell| cell.arguments.array.scheme).collect();
     arguments.array.elastic.check_any(&schemes)?;
     arguments.array.consistency.check_any(&schemes)?;
+    arguments.array.rewrites.check_any(&schemes)?;
     let any = |result: fn(&Arguments, SchemeKind) -> Result<(), Failure>| {
         let mut results = schemes.iter().map(|&scheme| result(arguments, scheme));
         let first = results.next().unwrap_or(Ok(()));
@@ -139,6 +140,7 @@ fn key(arguments: &Arguments, loaded: &Loaded) -> String {
         device_size,
         commit_every,
         sync,
+        rewrites,
         cache,
         elastic,
         unit,
@@ -146,7 +148,7 @@ fn key(arguments: &Arguments, loaded: &Loaded) -> String {
     let text = format!(
         "{} {:016x} {} {geometry} {scheme} {code:?} {consistency:?} {device_size:?} {chunk_size} {ssd} {ssd_size:?} {ssd_gc:?} \
          {log_device} {untimed} {streams:?} {stream_limit:?} {parity_classes:?} {slc_cap:?} {stress_ratio} {prefill} \
-         {utilization} {fill} {} {timed} {speed} {commit_every:?} {sync} {buffers:?} {cache:?} {elastic:?} {unit:?} {seed}",
+         {utilization} {fill} {} {timed} {speed} {commit_every:?} {sync} {rewrites:?} {buffers:?} {cache:?} {elastic:?} {unit:?} {seed}",
         provenance::build(),
         loaded.hash(),
         trace.sectors,

@@ -6,6 +6,7 @@ use crate::options::batches::check_commits;
 use crate::options::cache::CacheSizes;
 use crate::options::consistency::ConsistencyChoice;
 use crate::options::placement::{ElasticChoices, GcUnit};
+use crate::options::rewrites::RewriteChoice;
 use block::Geometry;
 use clap::Args;
 use format::{CodeKind, Consistency, SchemeKind};
@@ -44,6 +45,8 @@ pub struct ArrayChoices {
     #[arg(long)]
     pub sync: bool,
     #[command(flatten)]
+    pub(crate) rewrites: RewriteChoice,
+    #[command(flatten)]
     pub(crate) cache: CacheSizes,
     #[command(flatten)]
     pub(crate) elastic: ElasticChoices,
@@ -58,6 +61,7 @@ impl ArrayChoices {
         self.elastic.check(self.scheme)?;
         self.consistency.check_any(&[self.scheme])?;
         self.commit_every.check(self.scheme)?;
+        self.rewrites.check_any(&[self.scheme])?;
         self.unit.check(self.scheme)
     }
 

@@ -27,6 +27,7 @@ pub fn since(now: &Snapshot, then: &Snapshot) -> Snapshot {
     stats.log_stripes -= b.log_stripes;
     stats.log_members -= b.log_members;
     stats.full_stripes -= b.full_stripes;
+    stats.replaced_stripes -= b.replaced_stripes;
     stats.short_stripes -= b.short_stripes;
     stats.stripes_committed -= b.stripes_committed;
     stats.commits -= b.commits;

@@ -1,7 +1,7 @@
 //! What the engine of a running array says of itself.
 
 use crate::open::member_name;
-use crate::placement::{PlacementInfo, placement_info};
+use crate::placement::{PlacementInfo, placement_info, rewrites_name};
 use array::{Engine, MaintenanceReport, WorkKind};
 use block::DevIndex;
 use format::MemberState;
@@ -14,6 +14,9 @@ pub struct EngineStatus {
     pub space: Option<Space>,
     /// Parity commit.
     pub commit: Option<Commit>,
+    /// What becomes of whole stripes that are written again, `replace` or `log`; only of eplog.
+    #[serde(default)]
+    pub rewrites: Option<String>,
     /// What an elastic scheme runs with.
     #[serde(default)]
     pub placement: Option<PlacementInfo>,
@@ -60,6 +63,15 @@ pub struct Commit {
     pub commits: u64,
     /// Stripes committed since assembly.
     pub stripes_committed: u64,
+    /// Stripes written whole, with their parity, since assembly.
+    #[serde(default)]
+    pub full_stripes_written: u64,
+    /// Those of them that replaced what had been written to their stripe before.
+    #[serde(default)]
+    pub stripes_replaced: u64,
+    /// Log stripes written since assembly.
+    #[serde(default)]
+    pub log_stripes_written: u64,
 }
 
 /// Garbage collection of a running array.
@@ -191,6 +203,7 @@ impl EngineStatus {
         Self {
             space: Some(space(engine)),
             commit: Some(commit(engine)),
+            rewrites: rewrites_name(&engine.options().scheme, &engine.store().config).map(str::to_owned),
             placement: placement_info(&engine.options().scheme, &engine.store().config),
             gc: gc(engine),
             checkpoints: Some(Checkpoints { number, full_number, written }),
@@ -224,6 +237,9 @@ fn commit(engine: &Engine) -> Commit {
         stuck_stripes: engine.stuck_stripes().len() as u64,
         commits: stats.commits,
         stripes_committed: stats.stripes_committed,
+        full_stripes_written: stats.full_stripes,
+        stripes_replaced: stats.replaced_stripes,
+        log_stripes_written: stats.log_stripes,
     }
 }
 

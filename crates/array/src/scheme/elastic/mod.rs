@@ -236,6 +236,15 @@ impl Scheme for Elastic {
             }
     }
 
+    fn configure(&mut self, store: &Store, options: &SchemeOptions) {
+        self.placement =
+            options.build_placement(&store.config).expect("the options were checked when the array started");
+        self.needs_times = self.placement.needs_times();
+        self.units.set_classes(self.placement.classes());
+        self.units.set_threshold(options.gc_threshold);
+        self.collector.set_policy(options.gc.build());
+    }
+
     fn memory(&self) -> SchemeMemory {
         SchemeMemory {
             fixed_bytes: self.rows.memory_bytes() + self.units.memory_bytes(),
@@ -318,15 +327,6 @@ impl Collects for Elastic {
 }
 
 impl Classes for Elastic {
-    fn configure(&mut self, store: &Store, options: &SchemeOptions) {
-        self.placement =
-            options.build_placement(&store.config).expect("the options were checked when the array started");
-        self.needs_times = self.placement.needs_times();
-        self.units.set_classes(self.placement.classes());
-        self.units.set_threshold(options.gc_threshold);
-        self.collector.set_policy(options.gc.build());
-    }
-
     fn begin_write(&mut self, first: Lba, sector_count: u64) {
         self.sequence = self.detector.request(first, sector_count);
     }

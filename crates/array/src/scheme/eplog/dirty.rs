@@ -102,8 +102,10 @@ impl DirtyStripes {
         self.committed[place as usize * self.data_count..][..self.data_count].fill(SAME);
         self.bits[stripe.get() as usize / 64] |= 1 << (stripe.get() % 64);
         self.place.insert(stripe.get(), place);
-        self.queue.push(stripe);
         self.count += 1;
+        self.queue.push(stripe);
+        let bits = &self.bits;
+        self.queue.tidy(self.count, |stripe| is_set(bits, stripe));
     }
 
     /// The stripe's parity is up to date.

@@ -1,9 +1,10 @@
 //! Elastic parity logging (EPLOG, sections 3.1 to 3.3).
 //!
-//! A new full stripe goes to the main array with its parity. Every other write goes out of place on its
-//! chunk's own SSD, grouped with other chunks on distinct SSDs into a log stripe whose parity (log chunks)
-//! goes to the log devices; nothing is read first. Old versions stay until parity commit, because the data
-//! stripe's parity still covers them.
+//! A full stripe goes to the main array with its parity: a new one always, one written before unless the
+//! options say otherwise ([`Rewrites`]). Every other write goes out of place on its chunk's own SSD, grouped
+//! with other chunks on distinct SSDs into a log stripe whose parity (log chunks) goes to the log devices;
+//! nothing is read first. Old versions stay until parity commit or until the stripe is replaced as a whole,
+//! because the data stripe's parity still covers them.
 //!
 //! Retention needs no code of its own: a chunk is in use while the map, a committed version, or a live log
 //! stripe names it. A log stripe lives while one of its members is the newest, uncommitted version of its
@@ -17,8 +18,8 @@ mod write;
 
 use super::log_room::{LOW_SPACE_DIVISOR, is_log_low};
 use super::{
-    ChunkWrite, CommitOutcome, Commits, Contradiction, Located, Pressure, Registration, Rejected, Scheme,
-    SchemeMemory,
+    ChunkWrite, CommitOutcome, Commits, Contradiction, Located, Pressure, Registration, Rejected, Rewrites,
+    Scheme, SchemeMemory, SchemeOptions,
 };
 use crate::health::Health;
 use crate::plan::{Codeword, Piece, Plan, Word};
@@ -38,6 +39,7 @@ pub struct Eplog {
     dirty: DirtyStripes,
     log: LogTable,
     scratch: write::Scratch,
+    rewrites: Rewrites,
     /// Newest and committed version of each column, while a stripe is replaced.
     before: Vec<(ChunkIndex, ChunkIndex)>,
 }
@@ -111,6 +113,7 @@ impl Eplog {
                     .expect("validated: the tables fit the address space"),
             ),
             scratch: write::Scratch::default(),
+            rewrites: Rewrites::default(),
             before: Vec::new(),
         }
     }
@@ -168,7 +171,9 @@ impl Eplog {
         self.log.release(id);
     }
 
-    /// The stripe's parity now covers `data`: what a commit and a new full stripe have in common.
+    /// The stripe's parity now covers `data`: what a commit and a full stripe have in common. Nothing is
+    /// asked of the state before: columns and parity may be there or not, and updates that were not committed
+    /// are dropped with the log stripes that nothing else needs.
     fn replace_stripe(
         &mut self,
         store: &mut Store,
@@ -214,7 +219,8 @@ impl Eplog {
     }
 
     fn free_unless_owned(&self, store: &mut Store, addr: ChunkAddr) {
-        if !addr.chunk.is_none() && self.log.owner(addr).is_none() {
+        let early = planted(Planted::FreeSupersededEarly);
+        if !addr.chunk.is_none() && (self.log.owner(addr).is_none() || early) {
             store.free(addr.dev, addr.chunk);
         }
     }
@@ -404,6 +410,10 @@ impl Scheme for Eplog {
                 RecordRef::FullStripe(_) | RecordRef::Zero(_) => true,
                 _ => false,
             }
+    }
+
+    fn configure(&mut self, _store: &Store, options: &SchemeOptions) {
+        self.rewrites = options.rewrites;
     }
 
     fn memory(&self) -> SchemeMemory {

@@ -4,7 +4,7 @@ use super::Eplog;
 use crate::create::{CreateOptions, plan_config};
 use crate::health::Health;
 use crate::plan::Plan;
-use crate::scheme::{ChunkWrite, CommitOutcome, Commits, Origin, Scheme};
+use crate::scheme::{ChunkWrite, CommitOutcome, Commits, Origin, Rewrites, Scheme, SchemeOptions};
 use crate::store::Store;
 use block::{ChunkIndex, Geometry, Lcn, Pool, Seq, StripeId};
 use format::record::Zero;
@@ -41,6 +41,26 @@ impl Bench {
             bench.write(&(stripe * k as u64..(stripe + 1) * k as u64).collect::<Vec<u64>>());
         }
         bench
+    }
+
+    /// The same with whole stripes logged that are written again.
+    fn logging(k: usize, m: usize, filled: u64) -> Self {
+        let mut bench = Self::new(k, m, filled);
+        let options = SchemeOptions { rewrites: Rewrites::Log, ..SchemeOptions::default() };
+        bench.scheme.configure(&bench.store, &options);
+        bench
+    }
+
+    fn free(&self) -> Vec<u32> {
+        self.store.spaces.iter().map(|space| space.free_count()).collect()
+    }
+
+    fn log_is_empty(&self) -> bool {
+        self.scheme.log_tail(&self.store) == self.store.log.head()
+    }
+
+    fn is_dirty(&self, stripe: u64) -> bool {
+        self.scheme.is_dirty(StripeId::new(stripe))
     }
 
     /// Plans one batch of writes of whole chunks; how many were refused.
@@ -155,9 +175,9 @@ fn updates_of_distinct_ssds_share_a_log_stripe_and_those_of_one_ssd_do_not() {
 }
 
 #[test]
-fn a_whole_stripe_written_again_is_a_log_stripe() {
+fn a_whole_stripe_written_again_is_a_log_stripe_if_rewrites_are_logged() {
     same(
-        &Bench::new(4, 1, 2).write(&[4, 5, 6, 7]),
+        &Bench::logging(4, 1, 2).write(&[4, 5, 6, 7]),
         "encode columns [0, 1, 2, 3] into 1
          write data ssd1:3
          write data ssd2:3
@@ -264,14 +284,13 @@ fn a_stripe_without_data_needs_no_commit() {
 #[test]
 fn what_a_commit_freed_is_free_and_the_log_is_empty_after_it() {
     let mut bench = Bench::new(4, 1, 2);
-    let free = |bench: &Bench| bench.store.spaces.iter().map(|space| space.free_count()).collect::<Vec<_>>();
-    let before = free(&bench);
+    let before = bench.free();
     bench.write(&[4]);
     bench.write(&[4]);
-    assert!(bench.scheme.log_tail(&bench.store) < bench.store.log.head());
+    assert!(!bench.log_is_empty());
     bench.commit(1);
-    assert_eq!(free(&bench), before);
-    assert_eq!(bench.scheme.log_tail(&bench.store), bench.store.log.head());
+    assert_eq!(bench.free(), before);
+    assert!(bench.log_is_empty());
 }
 
 #[test]
@@ -292,4 +311,125 @@ fn writes_without_room_are_refused_together_and_nothing_is_planned_for_them() {
     assert_eq!((plan.text(bench.store.main_count()).as_str(), refused), ("", 2));
     // What needs no room there is taken.
     assert_eq!(bench.plan(&[other]).1, 0);
+}
+
+/// What replacing stripe 1 of (4+1) comes to when the next free chunk of every SSD is `next`.
+fn replaced_stripe_1(next: u32) -> String {
+    format!(
+        "encode columns [0, 1, 2, 3] into 1
+         write data ssd1:{next}
+         write data ssd2:{next}
+         write data ssd3:{next}
+         write data ssd4:{next}
+         write parity ssd0:{next}
+         record full stripe 1"
+    )
+}
+
+#[test]
+fn a_whole_stripe_written_again_takes_new_places_with_its_parity_and_frees_the_old_ones() {
+    let mut bench = Bench::new(4, 1, 2);
+    let before = bench.free();
+    same(&bench.write(&[4, 5, 6, 7]), &replaced_stripe_1(3));
+    assert!(!bench.is_dirty(1) && bench.log_is_empty());
+    assert_eq!(bench.free(), before);
+    assert_eq!(bench.plan_commit(1).1, CommitOutcome::Clean);
+}
+
+#[test]
+fn replacing_a_stripe_with_updates_drops_what_only_they_needed() {
+    let mut bench = Bench::new(4, 1, 2);
+    let before = bench.free();
+    bench.write(&[5]);
+    bench.write(&[5, 6]);
+    bench.discard(7, 1);
+    assert!(bench.is_dirty(1) && !bench.log_is_empty());
+    let text = bench.write(&[4, 5, 6, 7]);
+    assert!(text.ends_with("record full stripe 1\n") && !text.contains("log"), "{text}");
+    assert!(!bench.is_dirty(1) && bench.log_is_empty());
+    assert_eq!(bench.free(), before);
+}
+
+#[test]
+fn what_a_log_stripe_needs_for_its_other_members_outlives_the_replaced_stripe() {
+    let mut bench = Bench::new(4, 1, 2);
+    let before = bench.free();
+    // One log stripe: chunk 0 is on ssd0, chunk 5 on ssd2.
+    bench.write(&[0, 5]);
+    bench.write(&[4, 5, 6, 7]);
+    assert!(bench.is_dirty(0) && !bench.is_dirty(1) && !bench.log_is_empty());
+    let held = |bench: &Bench| -> Vec<u32> { before.iter().zip(bench.free()).map(|(b, f)| b - f).collect() };
+    assert_eq!(held(&bench), [1, 0, 1, 0, 0], "the new version of chunk 0, and its peer");
+    bench.write(&[0, 1, 2, 3]);
+    assert!(!bench.is_dirty(0) && bench.log_is_empty());
+    assert_eq!(bench.free(), before);
+}
+
+#[test]
+fn what_a_commit_left_to_a_log_stripe_is_freed_with_it_and_not_twice() {
+    let mut bench = Bench::new(4, 1, 2);
+    let before = bench.free();
+    bench.write(&[0, 5]);
+    // The newest version of chunk 5 is committed now, and the log stripe still needs it for chunk 0.
+    bench.commit(1);
+    bench.write(&[4, 5, 6, 7]);
+    bench.commit(0);
+    assert!(bench.log_is_empty());
+    assert_eq!(bench.free(), before);
+}
+
+#[test]
+fn stripes_without_parity_or_some_columns_are_replaced_like_others() {
+    let mut bench = Bench::new(4, 1, 1);
+    // Half of stripe 1 exists, and no parity.
+    bench.write(&[4, 5]);
+    let text = bench.write(&[4, 5, 6, 7]);
+    assert!(text.ends_with("record full stripe 1\n"), "{text}");
+    bench.discard(5, 2);
+    bench.commit(1);
+    let text = bench.write(&[4, 5, 6, 7]);
+    assert!(text.ends_with("record full stripe 1\n"), "{text}");
+    assert!(!bench.is_dirty(1) && bench.log_is_empty());
+    let used = |free: &u32| bench.store.config.chunks_per_device - free;
+    assert_eq!(bench.free().iter().map(used).collect::<Vec<_>>(), [2; 5], "two stripes, nothing else");
+}
+
+#[test]
+fn writes_of_a_stripe_need_not_come_in_its_order_nor_together() {
+    let mut bench = Bench::new(4, 1, 2);
+    let mut whole = |lcns: &[u64]| {
+        let text = bench.write(lcns);
+        text.matches("record full stripe").count()
+    };
+    assert_eq!(whole(&[7, 5, 4, 6]), 1);
+    assert_eq!(whole(&[0, 4, 1, 5, 2, 6, 3, 7]), 2);
+    // Two requests that end and begin within stripe 1.
+    assert_eq!(whole(&[2, 3, 4, 5, 6, 7, 8]), 1);
+    assert_eq!(whole(&[4, 5, 6, 7, 4, 5, 6, 7]), 2, "one after the other");
+    assert_eq!(whole(&[4, 5, 6, 6, 5, 4]), 0, "chunk 7 is missing");
+    // What is logged is recorded behind full stripes, so nothing older may be.
+    assert_eq!(whole(&[5, 4, 5, 6, 7]), 0);
+    same(
+        &Bench::new(4, 1, 2).write(&[4, 5, 6, 7, 5]),
+        &(replaced_stripe_1(3).replace("into 1\n", "into 1\nencode columns [0] into 1\n").replace(
+            "record full stripe 1",
+            "write data ssd2:4\nwrite log log0:1\nrecord full stripe 1\nrecord log stripe of chunks [5]",
+        )),
+    );
+}
+
+#[test]
+fn a_stripe_is_logged_where_there_is_no_room_for_new_parity() {
+    let mut bench = Bench::new(4, 1, 2);
+    // The parity of stripe 1 is on ssd0, none of its data.
+    while bench.store.spaces[0].free_for_users() > 0 {
+        let lease = bench.store.spaces[0].alloc(crate::space::Demand::User).expect("there is one");
+        let mut leases = crate::space::Leases::default();
+        leases.hold(block::DevIndex::new(0), lease);
+        leases.keep();
+    }
+    let text = bench.write(&[4, 5, 6, 7]);
+    assert!(text.ends_with("record log stripe of chunks [4, 5, 6, 7]\n"), "{text}");
+    let (plan, refused) = bench.plan(&[0, 1, 2, 3]);
+    assert_eq!((plan.text(bench.store.main_count()).as_str(), refused), ("", 4), "data of stripe 0 is there");
 }

@@ -1,18 +1,32 @@
 //! The write path: full stripes to the main array, everything else into log stripes (EPLOG, section 3.2).
+//!
+//! A stripe is full if one batch has a write for each of its columns, in whatever order. A stripe written
+//! before is replaced as a whole if it may be ([`Rewrites`]): that takes k + m chunks until its old ones are
+//! released, against k data and m log chunks now and m parity chunks at the commit. Nothing of the stripe is
+//! read and nothing of its state is looked at, so older writes to it may be on their way: their records come
+//! before this one, and records are applied in order.
 
 use super::Eplog;
 use crate::plan::{Compute, CrcAt, Plan, PlanWrite};
-use crate::scheme::ChunkWrite;
+use crate::planted::{Planted, planted};
 use crate::scheme::log_room::LOG_SET_ASIDE_BLOCKS;
+use crate::scheme::{ChunkWrite, Rewrites};
 use crate::space::Demand;
 use crate::store::Store;
-use block::{ChunkAddr, Pool, Stream, StripeId};
+use block::{ChunkAddr, Geometry, Pool, Slot, Stream, StripeId};
 use format::record::{FullStripe, LogStripe};
 use format::{LogMember, StripeChunk};
 
 /// Reused between batches.
 #[derive(Default)]
 pub struct Scratch {
+    /// The writes of a batch by stripe, those of one stripe in the order of the batch.
+    by_stripe: Vec<(StripeId, u32)>,
+    /// Which of them were planned as part of a full stripe.
+    planned: Vec<bool>,
+    /// The content of a stripe's columns.
+    columns: Vec<Option<Slot>>,
+    /// The other writes.
     partial: Vec<ChunkWrite>,
     /// Writes aimed at each device in this batch.
     per_device: Vec<u32>,
@@ -33,8 +47,8 @@ impl Eplog {
         plan: &mut Plan,
     ) {
         let mut scratch = std::mem::take(&mut self.scratch);
-        scratch.partial.clear();
-        self.split_full_stripes(store, pool, writes, plan, &mut scratch.partial);
+        self.plan_full_stripes(store, pool, writes, plan, &mut scratch);
+        scratch.collect_partial(writes);
         scratch.count_per_device(store);
         // Worst case first: nothing is taken back once planned.
         let groups = scratch.per_device.iter().copied().max().unwrap_or(0);
@@ -51,50 +65,85 @@ impl Eplog {
             scratch.group_first_fit(store);
             plan_log_stripes(store, pool, &scratch, plan);
         } else {
-            refused.extend(scratch.partial.iter().copied());
-            let refused = &scratch.partial;
-            writes.retain(|write| !refused.iter().any(|r| r.slot == write.slot));
+            refused.extend_from_slice(&scratch.partial);
+            let mut planned = scratch.planned.iter();
+            writes.retain(|_| *planned.next().expect("each write of the batch has an entry"));
         }
         self.scratch = scratch;
     }
 
-    /// Plans runs of writes that make up a whole stripe never written before; the other writes
-    /// go to `partial`.
-    fn split_full_stripes(
+    /// Plans the full stripes among `writes` that have space, and notes which writes those were.
+    fn plan_full_stripes(
         &self,
         store: &mut Store,
         pool: &mut Pool,
         writes: &[ChunkWrite],
         plan: &mut Plan,
-        partial: &mut Vec<ChunkWrite>,
+        scratch: &mut Scratch,
     ) {
         let geometry = store.config.geometry;
         let (k, m) = (geometry.data_count(), geometry.parity_count());
-        let mut at = 0;
-        while at < writes.len() {
-            let first = writes[at];
-            let stripe = geometry.stripe_of(first.lcn);
-            let run = &writes[at..writes.len().min(at + k)];
-            let whole = geometry.column_of(first.lcn) == 0
-                && run.len() == k
-                && run.iter().zip(first.lcn.get()..).all(|(write, lcn)| write.lcn.get() == lcn)
-                && self.is_unwritten(store, stripe)
-                && writes[..at].iter().all(|write| geometry.stripe_of(write.lcn) != stripe)
-                && pool.free_count() >= m + store.slots_kept()
-                && (0..k + m)
-                    .all(|c| store.spaces[store.layout.device(stripe, c).index()].free_for_users() > 0);
-            if whole {
-                plan_full_stripe(store, pool, stripe, run, plan);
-                at += k;
-            } else {
-                partial.push(first);
-                at += 1;
+        scratch.planned.clear();
+        scratch.planned.resize(writes.len(), false);
+        if writes.len() < k {
+            return;
+        }
+        let Scratch { by_stripe, planned, columns, .. } = scratch;
+        sort_by_stripe(&geometry, writes, by_stripe);
+        for group in by_stripe.chunk_by(|one, other| one.0 == other.0) {
+            let stripe = group[0].0;
+            // Full stripes are recorded before log stripes: behind a write that is logged, none may follow.
+            for (nth, run) in group.chunks_exact(k).enumerate() {
+                let may = match self.rewrites {
+                    Rewrites::Replace => true,
+                    Rewrites::Log => nth == 0 && self.is_unwritten(store, stripe),
+                };
+                let whole = may
+                    && fill_columns(&geometry, writes, run, columns)
+                    && pool.free_count() >= m + store.slots_kept()
+                    && (0..k + m)
+                        .all(|c| store.spaces[store.layout.device(stripe, c).index()].free_for_users() > 0);
+                if !whole {
+                    break;
+                }
+                plan_full_stripe(store, pool, stripe, columns, plan);
+                run.iter().for_each(|&(_, at)| planned[at as usize] = true);
             }
         }
     }
 }
 
+fn sort_by_stripe(geometry: &Geometry, writes: &[ChunkWrite], by_stripe: &mut Vec<(StripeId, u32)>) {
+    by_stripe.clear();
+    by_stripe.extend(writes.iter().zip(0..).map(|(write, at)| (geometry.stripe_of(write.lcn), at)));
+    if !by_stripe.is_sorted() {
+        by_stripe.sort_unstable();
+    }
+}
+
+/// Puts as many writes as a stripe has columns where they belong; `false` if two are for one column.
+fn fill_columns(
+    geometry: &Geometry,
+    writes: &[ChunkWrite],
+    run: &[(StripeId, u32)],
+    columns: &mut Vec<Option<Slot>>,
+) -> bool {
+    columns.clear();
+    columns.resize(run.len(), None);
+    run.iter().enumerate().all(|(nth, &(_, at))| {
+        let write = &writes[at as usize];
+        let column = if planted(Planted::ColumnsAsTheyCome) { nth } else { geometry.column_of(write.lcn) };
+        columns[column].replace(write.slot).is_none()
+    })
+}
+
 impl Scratch {
+    fn collect_partial(&mut self, writes: &[ChunkWrite]) {
+        let Self { planned, partial, .. } = self;
+        partial.clear();
+        partial.extend(writes.iter().zip(planned).filter(|(_, planned)| !**planned).map(|(write, _)| *write));
+    }
+
     fn count_per_device(&mut self, store: &Store) {
         self.per_device.clear();
         self.per_device.resize(store.main_count(), 0);
@@ -112,7 +161,7 @@ impl Scratch {
         self.order.clear();
         self.order.extend(0..self.partial.len() as u32);
         let group = &self.group;
-        self.order.sort_by_key(|&i| group[i as usize]);
+        self.order.sort_unstable_by_key(|&i| (group[i as usize], i));
         debug_assert!(store.code.width_max() > 0);
     }
 }
@@ -121,7 +170,7 @@ fn plan_full_stripe(
     store: &mut Store,
     pool: &mut Pool,
     stripe: StripeId,
-    run: &[ChunkWrite],
+    content: &[Option<Slot>],
     plan: &mut Plan,
 ) {
     let geometry = store.config.geometry;
@@ -129,7 +178,8 @@ fn plan_full_stripe(
     let inputs = plan.slots.len();
     let columns = plan.columns.len();
     plan.columns.extend(0..k);
-    plan.slots.extend(run.iter().map(|write| write.slot));
+    plan.slots
+        .extend(content.iter().map(|slot| slot.expect("as many writes as columns, no two of one column")));
     for _ in 0..m {
         let slot = plan.own_slot(pool);
         plan.slots.push(slot);
