@@ -275,6 +275,11 @@ impl Plan {
         slot
     }
 
+    /// Whether something is decoded from what a read gives.
+    pub fn is_decoded_from(&self, read: &PlanRead) -> bool {
+        self.decodings.iter().any(|decoding| self.slots[decoding.slots.clone()].contains(&read.slot))
+    }
+
     /// Appends the parities that `slots` has from `from` on to the log devices, one log chunk on
     /// each, for the newest record, whose checksums are at `crcs`.
     pub fn append_log_chunks(&mut self, store: &Store, from: usize, crcs: CrcOffsets, _room: LogLease) {

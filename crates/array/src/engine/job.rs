@@ -161,6 +161,11 @@ impl Core {
         let read = self.jobs.table[key].plan.reads[step as usize];
         match self.verify_read(read.addr, read.crc, read.slot, result) {
             Judged::Good => self.job_step_done(key, StepEnd::Done),
+            Judged::Bad
+                if planted(Planted::TrustShared) && self.jobs.table[key].plan.is_decoded_from(&read) =>
+            {
+                self.job_step_done(key, StepEnd::Done);
+            }
             Judged::Bad => self.cover_for_job(key, step, read, Heal::Yes),
         }
     }
@@ -232,7 +237,7 @@ impl Core {
         computer.decode(plan, &mut self.pool, &self.store.code);
         let pool = &self.pool;
         let wrong = |read: &PlanRead| chunk_checksum(pool.bytes(read.slot)) != read.crc;
-        if plan.missing.iter().any(wrong) {
+        if plan.missing.iter().any(wrong) && !planted(Planted::TrustShared) {
             self.stats.lost += 1;
             return Judged::Bad;
         }
