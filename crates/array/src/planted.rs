@@ -138,6 +138,8 @@ planted!(
     NameOldFlush,
     /// A scrub that was paused does not go on.
     ForgetResume,
+    /// Writes to a log device leave as they are ready: a frame goes ahead of log chunks that lie before it.
+    LogOutOfOrder,
     /// The writes that make up a stripe are taken for its columns in the order in which they came.
     ColumnsAsTheyCome,
 );
