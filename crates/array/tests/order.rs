@@ -4,7 +4,7 @@
 
 mod common;
 
-use array::{Array, CommitPolicy, EngineOptions, arrange};
+use array::{Array, CommitPolicy, EngineOptions, SyncPolicy, arrange};
 use block::{
     Completion, DevIndex, DeviceOp, DeviceSet, Durability, IoFault, OpKind, Pool, Random as _, Slot, SplitMix,
 };
@@ -12,16 +12,18 @@ use common::{create_options, fresh, options, superblocks};
 use device::{Counting, MemorySet};
 use format::SchemeKind;
 
-/// Notes the writes that are submitted.
+/// Notes the writes that are submitted, and whole batches.
 struct Recorder {
     inner: Counting<MemorySet>,
     writes: Vec<(DevIndex, u64)>,
+    batches: Vec<Vec<DeviceOp>>,
 }
 
 impl DeviceSet for Recorder {
     fn submit(&mut self, pool: &mut Pool, ops: &[DeviceOp]) {
         let writes = ops.iter().filter(|op| op.kind == OpKind::Write);
         self.writes.extend(writes.map(|op| (op.dev, op.offset_bytes)));
+        self.batches.push(ops.to_vec());
         self.inner.submit(pool, ops);
     }
 
@@ -58,10 +60,11 @@ fn recorded(scheme: SchemeKind, k: usize, m: usize, options: EngineOptions) -> A
     let mut devices = fresh(&create, 12, 64);
     let arrangement = arrange(&superblocks(&mut devices, count)).unwrap();
     let inner = Counting::new(devices);
-    let recorder = Recorder { inner, writes: Vec::new() };
+    let recorder = Recorder { inner, writes: Vec::new(), batches: Vec::new() };
     let (mut array, _) = Array::assemble(recorder, &arrangement, 9, options).unwrap();
     array.devices().inner.reset();
     array.devices().writes.clear();
+    array.devices().batches.clear();
     array
 }
 
@@ -91,24 +94,59 @@ fn write_many(array: &mut Array<Recorder>, rng: &mut SplitMix, count: u64, depth
     }
 }
 
+const LOG_SCHEMES: [SchemeKind; 2] = [SchemeKind::Eplog, SchemeKind::ParityLog];
+
+fn log_devices(k: usize, m: usize) -> impl Iterator<Item = DevIndex> {
+    (k + m..k + 2 * m).map(|index| DevIndex::new(index as u16))
+}
+
 #[test]
 fn a_log_device_is_written_front_to_back() {
-    for scheme in [SchemeKind::Eplog, SchemeKind::ParityLog] {
+    for (scheme, sync) in
+        LOG_SCHEMES.iter().flat_map(|&s| [(s, SyncPolicy::OnFlush), (s, SyncPolicy::Always)])
+    {
         for depth in [1, 32] {
             let (k, m) = (4, 2);
-            let mut array = recorded(scheme, k, m, options());
+            let mut array = recorded(scheme, k, m, EngineOptions { sync, ..options() });
             write_many(&mut array, &mut SplitMix::new(depth as u64), 3000, depth);
-            let logs = [k + m, k + m + 1].map(|index| DevIndex::new(index as u16));
-            for log in logs {
+            for log in log_devices(k, m) {
                 let offsets: Vec<u64> =
                     array.devices().writes.iter().filter(|(dev, _)| *dev == log).map(|&(_, at)| at).collect();
                 assert!(offsets.len() > 300, "{scheme}: {} writes to a log device", offsets.len());
                 let back = offsets.windows(2).find(|pair| pair[1] != pair[0] + CHUNK);
                 assert_eq!(back, None, "{scheme}, depth {depth}: device {log} is not only appended to");
                 let moves = array.devices().inner.device(log).repositionings;
-                assert!(moves <= 1, "{scheme}, depth {depth}: the arm of device {log} moved {moves} times");
+                assert_eq!(moves, 0, "{scheme}, {sync:?}, depth {depth}: the arm of device {log} moved");
             }
         }
+    }
+}
+
+/// Transfers that a driver makes of a batch's writes to a device if it merges neighbours.
+fn transfers_of(batch: &[DeviceOp], dev: DevIndex) -> usize {
+    let starts = |at: usize| {
+        let (op, before) = (&batch[at], at.checked_sub(1).map(|before| &batch[before]));
+        let end = before.map(|op| (op.dev, op.kind, op.offset_bytes + op.length_bytes));
+        op.dev == dev && op.kind == OpKind::Write && end != Some((dev, op.kind, op.offset_bytes))
+    };
+    (0..batch.len()).filter(|&at| starts(at)).count()
+}
+
+#[test]
+fn what_a_turn_writes_to_a_log_device_lies_side_by_side_in_its_batch() {
+    for scheme in LOG_SCHEMES {
+        let (k, m) = (4, 2);
+        let mut array = recorded(scheme, k, m, options());
+        write_many(&mut array, &mut SplitMix::new(7), 3000, 32);
+        let mut most = 0;
+        for batch in &array.devices().batches {
+            for log in log_devices(k, m) {
+                let writes = batch.iter().filter(|op| op.dev == log && op.kind == OpKind::Write).count();
+                most = most.max(writes);
+                assert!(transfers_of(batch, log) <= 1, "{scheme}: {writes} writes are not one transfer");
+            }
+        }
+        assert!(most >= 8, "{scheme}: at most {most} writes of a turn to a log device");
     }
 }
 

@@ -28,7 +28,8 @@ pub struct DeviceCounters {
     pub discards: u64,
     /// Bytes discarded.
     pub discard_bytes: u64,
-    /// Reads and writes that did not begin where the one before ended: each moves the arm of a disk.
+    /// Reads and writes that did not begin where the one before ended: each moves the arm of a disk. The
+    /// synchronous calls are none, and the way on from what they touched is none: an array is assembled once.
     pub repositionings: u64,
 }
 
@@ -107,8 +108,8 @@ impl AddAssign for DeviceCounters {
 pub struct Counting<D> {
     inner: D,
     devices: Vec<DeviceCounters>,
-    /// Where the last read or write of each member ended.
-    positions: Vec<u64>,
+    /// Where the last read or write of each member ended; `None` after a synchronous one.
+    positions: Vec<Option<u64>>,
 }
 
 impl<D: DeviceSet> Counting<D> {
@@ -154,29 +155,41 @@ impl<D: DeviceSet> Counting<D> {
         self.inner
     }
 
-    fn count(&mut self, dev: DevIndex, kind: OpKind, stream: Stream, offset_bytes: u64, length_bytes: u64) {
+    fn count(&mut self, op: &DeviceOp) {
+        let (device, position) = self.of(op.dev);
+        device.count(op.kind, op.stream, op.length_bytes);
+        match op.kind {
+            OpKind::Read | OpKind::Write => {
+                device.repositionings += u64::from(position.is_some_and(|end| end != op.offset_bytes));
+                *position = Some(op.offset_bytes.saturating_add(op.length_bytes));
+            }
+            OpKind::Flush | OpKind::Discard => {}
+        }
+    }
+
+    /// Counts a synchronous call.
+    fn count_now(&mut self, dev: DevIndex, kind: OpKind, length_bytes: u64) {
+        let (device, position) = self.of(dev);
+        device.count(kind, Stream::Metadata, length_bytes);
+        *position = None;
+    }
+
+    /// Counters of a member, and where it is.
+    fn of(&mut self, dev: DevIndex) -> (&mut DeviceCounters, &mut Option<u64>) {
         if self.devices.len() <= dev.index() {
             self.devices.resize(dev.index() + 1, DeviceCounters::default());
         }
         if self.positions.len() <= dev.index() {
-            self.positions.resize(dev.index() + 1, 0);
+            self.positions.resize(dev.index() + 1, None);
         }
-        let (device, position) = (&mut self.devices[dev.index()], &mut self.positions[dev.index()]);
-        device.count(kind, stream, length_bytes);
-        match kind {
-            OpKind::Read | OpKind::Write => {
-                device.repositionings += u64::from(offset_bytes != *position);
-                *position = offset_bytes.saturating_add(length_bytes);
-            }
-            OpKind::Flush | OpKind::Discard => {}
-        }
+        (&mut self.devices[dev.index()], &mut self.positions[dev.index()])
     }
 }
 
 impl<D: DeviceSet> DeviceSet for Counting<D> {
     fn submit(&mut self, pool: &mut Pool, ops: &[DeviceOp]) {
         for op in ops {
-            self.count(op.dev, op.kind, op.stream, op.offset_bytes, op.length_bytes);
+            self.count(op);
         }
         self.inner.submit(pool, ops);
     }
@@ -198,17 +211,17 @@ impl<D: DeviceSet> DeviceSet for Counting<D> {
     }
 
     fn read_now(&mut self, dev: DevIndex, offset_bytes: u64, into: &mut [u8]) -> Result<(), IoFault> {
-        self.count(dev, OpKind::Read, Stream::Metadata, offset_bytes, into.len() as u64);
+        self.count_now(dev, OpKind::Read, into.len() as u64);
         self.inner.read_now(dev, offset_bytes, into)
     }
 
     fn write_now(&mut self, dev: DevIndex, offset_bytes: u64, from: &[u8]) -> Result<(), IoFault> {
-        self.count(dev, OpKind::Write, Stream::Metadata, offset_bytes, from.len() as u64);
+        self.count_now(dev, OpKind::Write, from.len() as u64);
         self.inner.write_now(dev, offset_bytes, from)
     }
 
     fn flush_now(&mut self, dev: DevIndex) -> Result<(), IoFault> {
-        self.count(dev, OpKind::Flush, Stream::Metadata, 0, 0);
+        self.count_now(dev, OpKind::Flush, 0);
         self.inner.flush_now(dev)
     }
 }

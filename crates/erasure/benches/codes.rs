@@ -80,7 +80,7 @@ fn operations(backend: Backend, len: usize) -> Vec<Operation> {
             };
             add(&format!("update {kind} {k}+{m}"), 1, Box::new(run));
         }
-        for lost in 1..=m.min(2) {
+        for lost in 1..=m {
             if k != 6 && m != 2 {
                 continue;
             }

@@ -69,7 +69,7 @@ pub use kind::CodeKind;
 pub fn xor_in(region: &mut [u8], len: usize, inputs: &[usize], output: usize) {
     kernel::assert_disjoint(len, inputs.iter().copied(), &[output]);
     let mut memory = kernel::Region::new(region, len);
-    let shape = kernel::Shape { sources: inputs.len(), targets: 1 };
+    let shape = kernel::Shape::plain(inputs.len(), 1);
     kernel::combine(
         Backend::detected_kernels(),
         &mut memory,

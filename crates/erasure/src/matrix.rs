@@ -25,12 +25,25 @@ pub(crate) fn coefficient(row: usize, column: usize) -> u8 {
     }
 }
 
-/// Inverts the `size` x `size` matrix `matrix` (row-major) into `inverse` by Gauss-Jordan elimination;
-/// `matrix` becomes the identity.
+/// Inverts the `size` x `size` matrix `matrix` (row-major) into `inverse`; `matrix` is used up. Every rebuild
+/// inverts one, so those of one or two missing columns have formulas of their own.
 ///
 /// # Panics
 /// If the matrix is singular, which no square submatrix of the code is.
 pub(crate) fn invert(matrix: &mut [u8], inverse: &mut [u8], size: usize) {
+    match (&*matrix, &mut *inverse) {
+        ([], []) => {}
+        (&[a], [inverse]) => *inverse = field::inverse(a),
+        (&[a, b, c, d], inverse) => {
+            let scale = field::inverse(field::multiply(a, d) ^ field::multiply(b, c));
+            inverse.copy_from_slice(&[d, b, c, a].map(|element| field::multiply(element, scale)));
+        }
+        (_, _) => eliminate(matrix, inverse, size),
+    }
+}
+
+/// [`invert`] by Gauss-Jordan elimination; `matrix` becomes the identity.
+fn eliminate(matrix: &mut [u8], inverse: &mut [u8], size: usize) {
     inverse.fill(0);
     for i in 0..size {
         inverse[i * size + i] = 1;

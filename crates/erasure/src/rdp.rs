@@ -63,7 +63,7 @@ pub(crate) fn encode<M: Memory>(
     check_columns(code, columns);
     let (kernels, row_disk) = (code.kernels(), ring.prime - 1);
     let data = || columns.iter().enumerate().map(|(i, &column)| (column, Place::Source(input(i))));
-    let shape = Shape { sources: columns.len(), targets: 1 };
+    let shape = Shape::plain(columns.len(), 1);
     kernel::combine(kernels, memory, shape, &input, |_| output(0), |_, _| ONES);
     let disks = data().chain([(row_disk, Place::Target(output(0)))]);
     let diagonals = disks.map(|(disk, place)| Turned { place, turn: turn(ring, disk, 0) });

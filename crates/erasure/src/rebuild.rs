@@ -5,6 +5,10 @@
 //! R. The *syndrome* of a parity in R is it plus what the columns at hand contribute to it, and M x (data of
 //! E) = syndromes. A wanted piece is therefore weights x syndromes, plus, if it is a parity, its own sum over
 //! the columns at hand; the weights are a row of M^-1 for a column, and coefficients x M^-1 for a parity.
+//!
+//! All data columns and parity 0 together sum to zero. If all of them that are not at hand are wanted, one of
+//! them, the *closing* piece, is the sum of those at hand and of the other wanted ones: it costs no
+//! multiplication, and two lost pieces cost as much as encoding two parities.
 
 use crate::kernel::{self, Memory, Shape, TARGETS_MAX};
 use crate::pieces::PieceSet;
@@ -31,6 +35,20 @@ struct Sources {
     missing_count: usize,
 }
 
+impl Default for Sources {
+    #[inline(always)]
+    fn default() -> Self {
+        // Each list is cleared where it lies; a cleared one that is copied into all takes longer.
+        Self {
+            used: [0; matrix::PIECE_COUNT_MAX],
+            column_count: 0,
+            missing: [0; matrix::PIECE_COUNT_MAX],
+            rows: [0; matrix::PIECE_COUNT_MAX],
+            missing_count: 0,
+        }
+    }
+}
+
 /// [`Code::rebuild_in`] on any memory; checks everything but overlap.
 pub(crate) fn rebuild<M: Memory>(
     code: &Code,
@@ -39,8 +57,9 @@ pub(crate) fn rebuild<M: Memory>(
     present: &[(usize, usize)],
     wanted: &[(usize, usize)],
 ) -> Result<(), CodeError> {
-    let (_, at_hand) = check(code, columns, present, wanted);
-    let sources = choose(code, columns, present, &at_hand)?;
+    let (in_codeword, at_hand) = check(code, columns, present, wanted);
+    let mut sources = Sources::default();
+    choose(code, columns, present, &at_hand, &mut sources)?;
     let size = sources.missing_count;
     let mut stack = [0; 2 * STACK_LOSSES_MAX * STACK_LOSSES_MAX + TARGETS_MAX * STACK_LOSSES_MAX];
     let needed = 2 * size * size + TARGETS_MAX * size;
@@ -59,8 +78,20 @@ pub(crate) fn rebuild<M: Memory>(
         }
     }
     matrix::invert(work, inverse, size);
-    for group in wanted.chunks(TARGETS_MAX) {
-        rebuild_group(code, memory, &sources, inverse, weights, (present, group));
+    let width = code.width_max();
+    let is_unknown = |piece| (in_codeword.contains(piece) || piece == width) && !at_hand.contains(piece);
+    let unknown_count = size + usize::from(!at_hand.contains(width));
+    let made_count = wanted.iter().filter(|(piece, _)| is_unknown(*piece)).count();
+    let closes = made_count == unknown_count && (1..=TARGETS_MAX).contains(&unknown_count);
+    let mut folded = closes.then(|| unknown_count - 1);
+    let first = wanted.iter().filter(|(piece, _)| is_unknown(*piece));
+    let mut ordered = first.chain(wanted.iter().filter(|(piece, _)| !is_unknown(*piece)));
+    for start in (0..wanted.len()).step_by(TARGETS_MAX) {
+        let mut group = [(0, 0); TARGETS_MAX];
+        // The places come first, so that a piece is taken from the list only when there is one for it.
+        group.iter_mut().zip(ordered.by_ref()).for_each(|(place, &piece)| *place = piece);
+        let group = &group[..TARGETS_MAX.min(wanted.len() - start)];
+        rebuild_group(code, memory, &sources, (inverse, weights), (present, group), folded.take());
     }
     Ok(())
 }
@@ -89,16 +120,15 @@ pub(crate) fn check(
     (in_codeword, at_hand)
 }
 
-/// Decides which pieces to use.
+/// Decides which pieces to use. Fills `sources`, which is empty: it is too large to be handed back.
 fn choose(
     code: &Code,
     columns: &[usize],
     present: Pieces<'_>,
     at_hand: &PieceSet,
-) -> Result<Sources, CodeError> {
+    sources: &mut Sources,
+) -> Result<(), CodeError> {
     let (width, parity_count) = (code.width_max(), code.parity_count());
-    let none = [0; matrix::PIECE_COUNT_MAX];
-    let mut sources = Sources { used: none, column_count: 0, missing: none, rows: none, missing_count: 0 };
     for &column in columns.iter().filter(|&&column| !at_hand.contains(column)) {
         sources.missing[sources.missing_count] = byte(column);
         sources.missing_count += 1;
@@ -120,21 +150,22 @@ fn choose(
         let lost = columns.len() + parity_count - present.len();
         return Err(CodeError::TooManyLosses { lost, tolerated: parity_count });
     }
-    Ok(sources)
+    Ok(())
 }
 
 fn byte(number: usize) -> u8 {
     u8::try_from(number).expect("a codeword has fewer than 256 pieces")
 }
 
-/// Produces up to [`TARGETS_MAX`] pieces in one pass.
+/// Produces up to [`TARGETS_MAX`] pieces in one pass. If the first one closes the sum of all data columns and
+/// parity 0, `folded` is how many others of that sum come right after it.
 fn rebuild_group<M: Memory>(
     code: &Code,
     memory: &mut M,
     sources: &Sources,
-    inverse: &[u8],
-    weights: &mut [u8],
+    (inverse, weights): (&[u8], &mut [u8]),
     (present, wanted): (Pieces, Pieces),
+    folded: Option<usize>,
 ) {
     let (width, size) = (code.width_max(), sources.missing_count);
     // What a column contributes to a wanted piece of itself: itself to itself, its coefficient to a parity.
@@ -142,11 +173,16 @@ fn rebuild_group<M: Memory>(
         Some(row) => code.coefficient(row, column),
         None => u8::from(wanted == column),
     };
-    for (&(piece, _), weights) in wanted.iter().zip(weights.chunks_exact_mut(size.max(1))) {
+    let closing_count = usize::from(folded.is_some());
+    let rows_of_weights = weights.chunks_exact_mut(size.max(1));
+    for (&(piece, _), weights) in wanted.iter().zip(rows_of_weights).skip(closing_count) {
         weights.fill(0);
         for (&column, row_of_inverse) in sources.missing[..size].iter().zip(inverse.chunks_exact(size.max(1)))
         {
             let factor = own(piece, usize::from(column));
+            if factor == 0 {
+                continue;
+            }
             for (weight, &element) in weights.iter_mut().zip(row_of_inverse) {
                 *weight ^= field::multiply(factor, element);
             }
@@ -154,20 +190,31 @@ fn rebuild_group<M: Memory>(
     }
     let weights = &*weights;
     let coefficients = |source: usize, _: usize| {
-        let mut result = [0; TARGETS_MAX];
         let column = present[usize::from(sources.used[source])].0;
-        for (i, (&(piece, _), result)) in wanted.iter().zip(&mut result).enumerate() {
+        let coefficient = |i: usize, piece: usize| {
             let weights = &weights[i * size..][..size];
-            *result = match source.checked_sub(sources.column_count) {
+            match source.checked_sub(sources.column_count) {
                 Some(syndrome) => weights[syndrome],
                 None => weights.iter().zip(&sources.rows).fold(own(piece, column), |sum, (&weight, &row)| {
-                    sum ^ field::multiply(weight, code.coefficient(usize::from(row), column))
+                    // Parity 0 has no coefficients but 1.
+                    sum ^ match row {
+                        0 => weight,
+                        _ => field::multiply(weight, code.coefficient(usize::from(row), column)),
+                    }
                 }),
-            };
+            }
+        };
+        // The closing piece has the sum of the data columns and of parity 0, which is `width`. One number
+        // takes them all: bytes written one by one and read together would stall the processor.
+        let mut all = u32::from(column <= width);
+        for (i, &(piece, _)) in wanted.iter().enumerate().skip(closing_count) {
+            let others = if i == 0 { 0 } else { all };
+            all = others | u32::from(coefficient(i, piece)) << (8 * i);
         }
-        result
+        all.to_le_bytes()
     };
-    let shape = Shape { sources: sources.column_count + size, targets: wanted.len() };
+    let sources_count = sources.column_count + size;
+    let shape = Shape { sources: sources_count, targets: wanted.len(), folded: folded.unwrap_or(0) };
     let source = |i: usize| present[usize::from(sources.used[i])].1;
     kernel::combine(code.kernels(), memory, shape, source, |t| wanted[t].1, coefficients);
 }

@@ -33,6 +33,41 @@ fn every_wanted_set_of_every_loss_pattern_comes_back_on_every_backend() {
     }
 }
 
+/// The closing piece of a sum is whichever is wanted first, and long pieces take every step of the kernels:
+/// several vectors at a time, one, and the tail.
+#[test]
+fn long_pieces_come_back_in_any_order() {
+    for (width, parity_count) in [(6, 2), (5, 3), (4, 4)] {
+        for code in codes(width, parity_count) {
+            let columns: Vec<_> = (0..width).collect();
+            let layout = Layout::new(&code, &columns, 2 * 512 + 3 * 64 + 5, 13);
+            for mut wanted in subsets(width + parity_count, parity_count).map(members) {
+                let lost = wanted.clone();
+                for _ in 0..wanted.len() {
+                    wanted.rotate_left(1);
+                    layout.check_rebuild(&lost, &wanted);
+                }
+                wanted.reverse();
+                layout.check_rebuild(&lost, &wanted);
+            }
+        }
+    }
+}
+
+/// Sums of more pieces than one call of a kernel takes: the closing piece is closed by the last call alone.
+#[test]
+fn long_pieces_of_wide_codewords_come_back() {
+    for code in codes(70, 4) {
+        let columns: Vec<_> = (0..70).collect();
+        let layout = Layout::new(&code, &columns, 512 + 64 + 7, 17);
+        for lost in
+            [&[3, 40][..], &[69, 70], &[0, 1, 2, 3], &[68, 33, 72, 5], &[10, 70, 71, 20], &[70, 71, 72, 73]]
+        {
+            layout.check_rebuild(lost, lost);
+        }
+    }
+}
+
 #[test]
 fn pieces_at_hand_can_be_wanted_as_well() {
     for code in codes(5, 3) {

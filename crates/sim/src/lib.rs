@@ -30,8 +30,9 @@
 //!
 //! **The driver** pumps the engine exactly as the server does: once, again only if the engine asks for it,
 //! and otherwise not before an operation ends or a deadline comes. A request or work that is left when
-//! neither will happen is a violation at once, and so is an engine that asks to be pumped for ever. In pauses
-//! nobody asks for anything: everything must be answered, and committed if idle time says so.
+//! neither will happen is a violation at once, and so is an engine that asks to be pumped for ever. And so is
+//! a place of a log device that is written for the first time after a later one. In pauses nobody asks for
+//! anything: everything must be answered, and committed if idle time says so.
 //!
 //! **Beyond the promise.** A fair share of the worlds end with damage that nothing could survive for certain
 //! (`ruin`): bits flip in checkpoints, superblocks, frames and chunks of any number of members, members are

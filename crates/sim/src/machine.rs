@@ -138,6 +138,7 @@ impl Machine {
         let data = swarm.config.chunk_offset(block::ChunkIndex::new(1));
         world.set_data_start(
             (0..sizes.len()).map(|i| if i < n { data } else { format::LOG_START_BYTES }).collect(),
+            n,
         );
         let sectors = swarm.config.volume_bytes() / block::SECTOR_BYTES;
         Ok(Self {

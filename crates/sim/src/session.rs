@@ -1,6 +1,7 @@
 //! One session: requests of all kinds side by side, faults in between, every answer judged.
 
 mod judge;
+mod log_order;
 mod ruined;
 mod steer;
 mod submit;
@@ -17,6 +18,7 @@ use crate::world::Shared;
 use array::{Array, Done};
 use block::{DevIndex, Random as _, Slot};
 use format::{CheckpointKind, MemberState};
+use log_order::LogOrder;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Turns without an answer or a step of maintenance after which a world counts as stuck although operations
@@ -116,10 +118,12 @@ pub(crate) struct Session<'a> {
     errors: u64,
     /// Chunks that could not be read since the last look at everything began.
     unreadable: BTreeSet<u64>,
+    log_order: LogOrder,
 }
 
 impl<'a> Session<'a> {
     pub fn new(machine: &'a mut Machine, array: Array<Shared>) -> Self {
+        let log_order = LogOrder::new(array.engine_ref());
         Self {
             machine,
             array,
@@ -134,6 +138,7 @@ impl<'a> Session<'a> {
             given_up: false,
             errors: 0,
             unreadable: BTreeSet::new(),
+            log_order,
         }
     }
 
@@ -270,6 +275,8 @@ impl<'a> Session<'a> {
         if self.crashed() {
             return Ok(());
         }
+        self.machine.world.change().take_log_writes(self.log_order.writes());
+        self.log_order.check(self.array.engine_ref())?;
         self.machine.patrolled(&self.array);
         let mut answers = std::mem::take(&mut self.answers);
         self.array.take_answers(&mut answers);

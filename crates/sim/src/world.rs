@@ -115,6 +115,9 @@ pub struct World {
     blackout: Option<(u64, Vec<u16>)>,
     /// Where chunks or log blocks start on each device: misdirected writes land beyond it.
     data_start: Vec<u64>,
+    /// Writes to user content of log devices since somebody looked last: device and offset.
+    log_writes: Vec<(DevIndex, u64)>,
+    first_log: usize,
     /// Whether a write found no room since power came.
     lacked_room: bool,
     hash: u64,
@@ -140,6 +143,8 @@ impl World {
             crashed: false,
             blackout: None,
             data_start: vec![u64::MAX; sizes_bytes.len()],
+            log_writes: Vec::new(),
+            first_log: usize::MAX,
             lacked_room: false,
             hash: 0,
             broken: None,
@@ -164,9 +169,14 @@ impl World {
             || self.flights.iter().any(|flight| flight.op.dev.get() == dev && wrong(flight))
     }
 
-    /// Where user content starts on each device.
-    pub fn set_data_start(&mut self, starts: Vec<u64>) {
-        self.data_start = starts;
+    /// Where user content starts on each device, and which devices are log devices: those from `first_log`.
+    pub fn set_data_start(&mut self, starts: Vec<u64>, first_log: usize) {
+        (self.data_start, self.first_log) = (starts, first_log);
+    }
+
+    /// Writes to the logs since the last time, in the order of their submission: device and offset.
+    pub fn take_log_writes(&mut self, out: &mut Vec<(DevIndex, u64)>) {
+        out.append(&mut self.log_writes);
     }
 
     /// Sets a trap.
@@ -306,6 +316,7 @@ impl World {
     pub fn power_cycle(&mut self, tear: Tear) {
         let mut flights: Vec<Vec<(usize, Vec<Block>)>> = self.members.iter().map(|_| Vec::new()).collect();
         self.gone.clear();
+        self.log_writes.clear();
         for flight in self.flights.drain(..) {
             if flight.op.kind == OpKind::Write && flight.fault.is_none() {
                 let first = flight.offset_bytes as usize / BLOCK_BYTES;
@@ -522,6 +533,11 @@ impl DeviceSet for World {
                 return;
             }
             self.start(pool, op);
+            let index = op.dev.index();
+            let is_log = index >= self.first_log && op.offset_bytes >= self.data_start[index];
+            if is_log && op.kind == OpKind::Write {
+                self.log_writes.push((op.dev, op.offset_bytes));
+            }
         }
     }
 

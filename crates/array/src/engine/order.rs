@@ -3,23 +3,29 @@
 //! A log device is written front to back and nowhere else (EPLOG, section 3.1), so that a hard disk may
 //! serve. Log chunks and frames get their places in one order; what is ready first in a turn need not be what
 //! lies first: the frame that is full before the newest log chunks have their records in it lies behind them
-//! and is ready before them. Writes of one turn may end in any order, so they may also leave in any.
+//! and is ready before them. Writes of one turn may end in any order, so they may also leave in any. Whoever
+//! gets a place in the log is written in the same turn, so the order within a turn is the order of all.
+//!
+//! Those of one log device leave side by side: they lie side by side, and a driver makes one transfer of
+//! them.
 
 use super::Core;
+use crate::planted::{Planted, planted};
 use block::{ChunkIndex, DeviceOp, META_BYTES, OpKind, Pool};
 use format::LOG_START_BYTES;
 
 /// Room to sort in.
 #[derive(Default)]
 pub(super) struct Order {
-    places: Vec<usize>,
-    sorted: Vec<(u64, DeviceOp)>,
+    log: Vec<(u64, DeviceOp)>,
 }
 
 impl Core {
     /// Operations to carry out, in order; the caller empties the vector.
     pub(super) fn take_ops(&mut self) -> (&mut Vec<DeviceOp>, &mut Pool) {
-        self.order_log_writes();
+        if !planted(Planted::LogOutOfOrder) {
+            self.order_log_writes();
+        }
         (&mut self.ops.list, &mut self.pool)
     }
 
@@ -31,21 +37,23 @@ impl Core {
         Some(self.store.log.position_of(ChunkIndex::new(block)))
     }
 
-    /// Puts the writes to each log device in the order of the log; everything else keeps its place.
+    /// Puts the writes to the log devices behind everything else, each device's in the order of the log.
     fn order_log_writes(&mut self) {
-        let mut order = std::mem::take(&mut self.ops.order);
-        order.places.clear();
-        order.sorted.clear();
-        for (place, op) in self.ops.list.iter().enumerate() {
-            if let Some(position) = self.log_position(op) {
-                order.places.push(place);
-                order.sorted.push((position, *op));
+        let Order { mut log } = std::mem::take(&mut self.ops.order);
+        log.clear();
+        let mut kept = 0;
+        for place in 0..self.ops.list.len() {
+            let op = self.ops.list[place];
+            if let Some(position) = self.log_position(&op) {
+                log.push((position, op));
+            } else {
+                self.ops.list[kept] = op;
+                kept += 1;
             }
         }
-        order.sorted.sort_unstable_by_key(|&(position, op)| (op.dev, position));
-        for (&place, &(_, op)) in order.places.iter().zip(&order.sorted) {
-            self.ops.list[place] = op;
-        }
-        self.ops.order = order;
+        self.ops.list.truncate(kept);
+        log.sort_unstable_by_key(|&(position, op)| (op.dev, position));
+        self.ops.list.extend(log.iter().map(|&(_, op)| op));
+        self.ops.order = Order { log };
     }
 }

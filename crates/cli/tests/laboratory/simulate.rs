@@ -147,6 +147,41 @@ fn virtual_times_are_those_of_the_closed_form() {
     assert!((float(&json, "/requests_per_second") * seconds - 100.0).abs() < 1e-6);
 }
 
+/// A log device is one ascending stream: a hard disk, whose arm never moves then, does as well as an SSD as
+/// long as its bandwidth suffices.
+#[test]
+fn hard_disks_as_log_devices_keep_up_with_ssds() {
+    let text = (0_u64..4000).fold(String::new(), |mut text, number| {
+        let chunk = (number.wrapping_mul(6_364_136_223_846_793_005) >> 40) % 16_384;
+        writeln!(text, "0,0,W,{},4096", chunk * 4096).unwrap();
+        text
+    });
+    let (_folder, trace) = written(&text);
+    for (scheme, sync, depth) in [
+        ("eplog", "", "32"),
+        ("eplog", "", "1"),
+        ("eplog", "--sync", "32"),
+        ("eplog", "--sync", "1"),
+        ("parity-log", "", "32"),
+        ("parity-log", "", "1"),
+        ("parity-log", "--sync", "1"),
+    ] {
+        let run = |log: &str| {
+            let common = ["--trace", &trace, "--ssd", "plextor-m5pro", "--fill", "--log-device", log];
+            let cell = ["--scheme", scheme, "--queue-depth", depth, sync];
+            let given = cell.into_iter().filter(|option| !option.is_empty());
+            simulate(&common.into_iter().chain(given).collect::<Vec<_>>())
+        };
+        let (disks, ssds) = (run("seagate-st1000dm003"), run("plextor-m5pro"));
+        let ratio = float(&disks, "/requests_per_second") / float(&ssds, "/requests_per_second");
+        assert!(ratio >= 0.95, "{scheme} {sync}, depth {depth}: {ratio}");
+        for device in [8, 9] {
+            let moves = number(&disks, &format!("/devices/{device}/repositionings"));
+            assert_eq!(moves, 0, "{scheme} {sync}, depth {depth}: {:#}", disks["devices"][device]);
+        }
+    }
+}
+
 /// Open loop: requests come at the times of the trace, and chunks wait by that clock (as in replay).
 #[test]
 fn requests_come_and_chunks_wait_by_the_virtual_clock() {

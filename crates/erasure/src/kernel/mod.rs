@@ -135,11 +135,12 @@ pub(crate) enum Mode {
 pub(crate) struct Kernels {
     backend: Backend,
     /// `targets[t] (+)= sum over terms of coefficients[t] * source`, for 1 to [`TARGETS_MAX`] targets and 1
-    /// to [`TERMS_MAX`] terms.
+    /// to [`TERMS_MAX`] terms; then `targets[0] += targets[1] + ... + targets[folded]`, where `folded` is
+    /// less than the number of targets.
     ///
     /// SAFETY contract: every source is readable and every target readable and writable for `len` bytes, and
     /// the CPU has the instructions of the back end. (Overlap is not unsound, merely wrong.)
-    sum: unsafe fn(terms: &[Term], targets: &[*mut u8], len: usize, mode: Mode),
+    sum: unsafe fn(terms: &[Term], targets: &[*mut u8], len: usize, mode: Mode, folded: usize),
     /// `targets[t] += coefficients[t] * (old + new)`; same contract.
     update: unsafe fn(
         old: *const u8,
@@ -173,11 +174,21 @@ impl fmt::Debug for Kernels {
 pub(crate) struct Shape {
     pub(crate) sources: usize,
     pub(crate) targets: usize,
+    /// So many targets after the first one are added to it when they are complete: at most
+    /// [`TARGETS_MAX`] - 1.
+    pub(crate) folded: usize,
 }
 
-/// Sets every target to the sum of all sources times their coefficients. `source` and `target` name pieces of
-/// `memory` by their position in the job; `coefficients(s, t)` are those of source `s` for the targets from
-/// position `t` on.
+impl Shape {
+    /// A job in which every target is a sum of sources alone.
+    pub(crate) fn plain(sources: usize, targets: usize) -> Self {
+        Self { sources, targets, folded: 0 }
+    }
+}
+
+/// Sets every target to the sum of all sources times their coefficients; then adds to the first target those
+/// that are folded into it. `source` and `target` name pieces of `memory` by their position in the job;
+/// `coefficients(s, t)` are those of source `s` for the targets from position `t` on.
 pub(crate) fn combine<M: Memory>(
     kernels: &Kernels,
     memory: &mut M,
@@ -187,6 +198,7 @@ pub(crate) fn combine<M: Memory>(
     coefficients: impl Fn(usize, usize) -> [u8; TARGETS_MAX],
 ) {
     let len = memory.len();
+    assert!(shape.folded < TARGETS_MAX.min(shape.targets.max(1)), "folded targets are made by one call");
     for first_target in (0..shape.targets).step_by(TARGETS_MAX) {
         let target_count = TARGETS_MAX.min(shape.targets - first_target);
         let mut targets = [std::ptr::null_mut(); TARGETS_MAX];
@@ -212,11 +224,13 @@ pub(crate) fn combine<M: Memory>(
             // SAFETY: the loop wrote the first `term_count`.
             let terms = unsafe { std::slice::from_raw_parts(terms.as_ptr().cast::<Term>(), term_count) };
             let mode = if first_source == 0 { Mode::Overwrite } else { Mode::Add };
+            let complete = first_target == 0 && first_source + term_count == shape.sources;
+            let folded = if complete { shape.folded } else { 0 };
             // JUSTIFICATION: kernels use vector instructions on pieces of one region, some read
             // and some written.
             // SAFETY: `Memory` promises `len` readable bytes behind each source and `len` readable and
             // writable ones behind each target; `Kernels` are only handed out if the CPU can run them.
-            unsafe { (kernels.sum)(terms, targets, len, mode) };
+            unsafe { (kernels.sum)(terms, targets, len, mode, folded) };
         }
     }
 }
@@ -243,7 +257,7 @@ pub(crate) fn update<M: Memory>(
             (Some(one), None) | (None, Some(one)) => {
                 let term = Term { source: memory.source(one), coefficients };
                 // JUSTIFICATION and SAFETY: as in `combine`.
-                unsafe { (kernels.sum)(&[term], targets, len, Mode::Add) };
+                unsafe { (kernels.sum)(&[term], targets, len, Mode::Add, 0) };
             }
             (Some(old), Some(new)) => {
                 let (old, new) = (memory.source(old), memory.source(new));

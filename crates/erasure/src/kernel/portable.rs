@@ -70,9 +70,9 @@ impl Lane for Portable {
     }
 }
 
-unsafe fn sum(terms: &[Term], targets: &[*mut u8], len: usize, mode: Mode) {
+unsafe fn sum(terms: &[Term], targets: &[*mut u8], len: usize, mode: Mode, folded: usize) {
     // JUSTIFICATION and SAFETY: the contract of `Kernels::sum`; no special instructions.
-    unsafe { vector::sum::<Portable>(terms, targets, len, mode) }
+    unsafe { vector::sum::<Portable>(terms, targets, len, mode, folded) }
 }
 
 unsafe fn update(

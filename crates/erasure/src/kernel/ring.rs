@@ -128,7 +128,7 @@ fn sum_round(kernels: &Kernels, ring: Ring, stretch: Stretch, mode: Mode, target
             match (count, mode) {
                 (0, Mode::Overwrite) => into.write_bytes(0, bytes),
                 (0, Mode::Add) => {}
-                (_, _) => (kernels.sum)(terms, &[into], bytes, mode),
+                (_, _) => (kernels.sum)(terms, &[into], bytes, mode, 0),
             }
         }
         place = end;

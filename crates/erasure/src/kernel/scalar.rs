@@ -7,9 +7,9 @@ use crate::field::multiply;
 
 pub(super) static KERNELS: Kernels = Kernels { backend: Backend::Scalar, sum, update, solve };
 
-unsafe fn sum(terms: &[Term], targets: &[*mut u8], len: usize, mode: Mode) {
+unsafe fn sum(terms: &[Term], targets: &[*mut u8], len: usize, mode: Mode, folded: usize) {
     // JUSTIFICATION and SAFETY: the contract of `Kernels::sum`.
-    unsafe { sum_from(0, terms, targets, len, mode) }
+    unsafe { sum_from(0, terms, targets, len, mode, folded) }
 }
 
 unsafe fn update(
@@ -29,7 +29,14 @@ unsafe fn solve(pieces: (*mut u8, *mut u8), ring: Ring, walk: Walk) {
 }
 
 /// [`Kernels::sum`] for the bytes `start..len`.
-pub(super) unsafe fn sum_from(start: usize, terms: &[Term], targets: &[*mut u8], len: usize, mode: Mode) {
+pub(super) unsafe fn sum_from(
+    start: usize,
+    terms: &[Term],
+    targets: &[*mut u8],
+    len: usize,
+    mode: Mode,
+    folded: usize,
+) {
     for (t, &target) in targets.iter().enumerate() {
         for i in start..len {
             let product = |term: &Term| {
@@ -45,6 +52,12 @@ pub(super) unsafe fn sum_from(start: usize, terms: &[Term], targets: &[*mut u8],
                     Mode::Add => *target.add(i) ^= sum,
                 }
             }
+        }
+    }
+    for &other in &targets[1..=folded] {
+        for i in start..len {
+            // JUSTIFICATION and SAFETY: as above.
+            unsafe { *targets[0].add(i) ^= *other.add(i) }
         }
     }
 }

@@ -19,42 +19,67 @@ struct Prepared<V: Lane, const R: usize> {
     factors: [V::Factor; R],
 }
 
+/// The terms of a sum in the form the inner loop reads.
+#[derive(Clone, Copy)]
+struct Terms<'a, V: Lane, const R: usize> {
+    /// Those that are part of the first target as they are.
+    plain: &'a [Prepared<V, R>],
+    /// The others. If there are plain ones, these are no part of the first target at all.
+    rest: &'a [Prepared<V, R>],
+}
+
+/// How many terms at the start are part of the first target as they are, if the others are no part of it;
+/// else none.
+fn plain_count(terms: &[Term]) -> usize {
+    let count = terms.iter().take_while(|term| term.coefficients[0] == 1).count();
+    if terms[count..].iter().all(|term| term.coefficients[0] == 0) { count } else { 0 }
+}
+
 /// [`super::Kernels::sum`].
 #[inline(always)]
-pub(super) unsafe fn sum<V: Lane>(terms: &[Term], targets: &[*mut u8], len: usize, mode: Mode) {
-    let plain = terms.iter().all(|term| term.coefficients[0] == 1);
+pub(super) unsafe fn sum<V: Lane>(
+    terms: &[Term],
+    targets: &[*mut u8],
+    len: usize,
+    mode: Mode,
+    folded: usize,
+) {
+    let plain = plain_count(terms);
     // JUSTIFICATION: chooses the instance with the right number of accumulators.
     // SAFETY: the contract of the caller is that of the callee.
     unsafe {
-        match (targets.len(), plain, V::REGISTERS) {
-            (1, true, 32) => sum_fixed::<V, 1, true, 8>(terms, targets, len, mode),
-            (1, true, _) => sum_fixed::<V, 1, true, 4>(terms, targets, len, mode),
-            (1, false, 32) => sum_fixed::<V, 1, false, 8>(terms, targets, len, mode),
-            (1, false, _) => sum_fixed::<V, 1, false, 4>(terms, targets, len, mode),
-            (2, true, 32) => sum_fixed::<V, 2, true, 8>(terms, targets, len, mode),
-            (2, true, _) => sum_fixed::<V, 2, true, 4>(terms, targets, len, mode),
-            (2, false, 32) => sum_fixed::<V, 2, false, 8>(terms, targets, len, mode),
-            (2, false, _) => sum_fixed::<V, 2, false, 4>(terms, targets, len, mode),
-            (3, true, 32) => sum_fixed::<V, 3, true, 4>(terms, targets, len, mode),
-            (3, true, _) => sum_fixed::<V, 3, true, 2>(terms, targets, len, mode),
-            (3, false, 32) => sum_fixed::<V, 3, false, 4>(terms, targets, len, mode),
-            (3, false, _) => sum_fixed::<V, 3, false, 2>(terms, targets, len, mode),
-            (4, true, 32) => sum_fixed::<V, 4, true, 4>(terms, targets, len, mode),
-            (4, true, _) => sum_fixed::<V, 4, true, 2>(terms, targets, len, mode),
-            (4, false, 32) => sum_fixed::<V, 4, false, 4>(terms, targets, len, mode),
-            (4, false, _) => sum_fixed::<V, 4, false, 2>(terms, targets, len, mode),
+        match (targets.len(), plain > 0, V::REGISTERS) {
+            (1, true, 32) => sum_fixed::<V, 1, true, 8>(terms, plain, targets, len, mode, folded),
+            (1, true, _) => sum_fixed::<V, 1, true, 4>(terms, plain, targets, len, mode, folded),
+            (1, false, 32) => sum_fixed::<V, 1, false, 8>(terms, plain, targets, len, mode, folded),
+            (1, false, _) => sum_fixed::<V, 1, false, 4>(terms, plain, targets, len, mode, folded),
+            (2, true, 32) => sum_fixed::<V, 2, true, 8>(terms, plain, targets, len, mode, folded),
+            (2, true, _) => sum_fixed::<V, 2, true, 4>(terms, plain, targets, len, mode, folded),
+            (2, false, 32) => sum_fixed::<V, 2, false, 8>(terms, plain, targets, len, mode, folded),
+            (2, false, _) => sum_fixed::<V, 2, false, 4>(terms, plain, targets, len, mode, folded),
+            (3, true, 32) => sum_fixed::<V, 3, true, 4>(terms, plain, targets, len, mode, folded),
+            (3, true, _) => sum_fixed::<V, 3, true, 2>(terms, plain, targets, len, mode, folded),
+            (3, false, 32) => sum_fixed::<V, 3, false, 4>(terms, plain, targets, len, mode, folded),
+            (3, false, _) => sum_fixed::<V, 3, false, 2>(terms, plain, targets, len, mode, folded),
+            (4, true, 32) => sum_fixed::<V, 4, true, 4>(terms, plain, targets, len, mode, folded),
+            (4, true, _) => sum_fixed::<V, 4, true, 2>(terms, plain, targets, len, mode, folded),
+            (4, false, 32) => sum_fixed::<V, 4, false, 4>(terms, plain, targets, len, mode, folded),
+            (4, false, _) => sum_fixed::<V, 4, false, 2>(terms, plain, targets, len, mode, folded),
             _ => unreachable!("a kernel call has 1 to {TARGETS_MAX} targets"),
         }
     }
 }
 
-/// `R` targets, of which the first is a plain XOR if `PLAIN`, `UNROLL` vectors of each at a time.
+/// `R` targets, `UNROLL` vectors of each at a time; if `PLAIN`, the first target is a plain XOR of the first
+/// `plain` terms.
 #[inline(always)]
 unsafe fn sum_fixed<V: Lane, const R: usize, const PLAIN: bool, const UNROLL: usize>(
     terms: &[Term],
+    plain: usize,
     targets: &[*mut u8],
     len: usize,
     mode: Mode,
+    folded: usize,
 ) {
     let mut prepared = [const { MaybeUninit::uninit() }; TERMS_MAX];
     for (term, place) in terms.iter().zip(&mut prepared) {
@@ -66,6 +91,8 @@ unsafe fn sum_fixed<V: Lane, const R: usize, const PLAIN: bool, const UNROLL: us
     // SAFETY: the loop wrote the first `terms.len()`, at most `TERMS_MAX`.
     let prepared =
         unsafe { std::slice::from_raw_parts(prepared.as_ptr().cast::<Prepared<V, R>>(), terms.len()) };
+    let (plain, rest) = prepared.split_at(plain);
+    let prepared = Terms { plain, rest };
     let into: [*mut u8; R] = array::from_fn(|t| targets[t]);
     let mut at = 0;
     // JUSTIFICATION: vectors cannot be loaded from or stored to slices without bounds checks in
@@ -73,24 +100,24 @@ unsafe fn sum_fixed<V: Lane, const R: usize, const PLAIN: bool, const UNROLL: us
     // SAFETY: every access is below `at + n * BYTES <= len`, for which the caller vouches.
     unsafe {
         while at + UNROLL * V::BYTES <= len {
-            sum_block::<V, R, PLAIN, UNROLL>(prepared, &into, at, mode);
+            sum_block::<V, R, PLAIN, UNROLL>(prepared, &into, at, mode, folded);
             at += UNROLL * V::BYTES;
         }
         // A run of symbols is short more often than other pieces.
         while R == 1 && PLAIN && at + 4 * V::BYTES <= len {
-            sum_block::<V, R, PLAIN, 4>(prepared, &into, at, mode);
+            sum_block::<V, R, PLAIN, 4>(prepared, &into, at, mode, folded);
             at += 4 * V::BYTES;
         }
         while at + V::BYTES <= len {
-            sum_block::<V, R, PLAIN, 1>(prepared, &into, at, mode);
+            sum_block::<V, R, PLAIN, 1>(prepared, &into, at, mode, folded);
             at += V::BYTES;
         }
         while R == 1 && PLAIN && at + NARROW_BYTES <= len {
-            xor_narrow(prepared, into[0], at, mode);
+            xor_narrow(prepared.plain, into[0], at, mode);
             at += NARROW_BYTES;
         }
         if at < len {
-            scalar::sum_from(at, terms, targets, len, mode);
+            scalar::sum_from(at, terms, targets, len, mode, folded);
         }
     }
 }
@@ -131,13 +158,98 @@ unsafe fn multipliers<V: Lane, const R: usize>(factors: &[V::Factor; R]) -> [V::
     }
 }
 
+/// How a term is part of the first target: times its coefficient, ...
+const MULTIPLIED: u8 = 0;
+/// ... as it is, ...
+const PLAIN_TERM: u8 = 1;
+/// ... or not at all.
+const ABSENT: u8 = 2;
+
+/// What a term contributes.
+#[inline(always)]
+unsafe fn part<V: Lane, const KIND: u8>(term: V, multiplier: V::Multiplier) -> V {
+    // JUSTIFICATION and SAFETY: the contract of `Lane`.
+    unsafe {
+        match KIND {
+            MULTIPLIED => term.multiply(multiplier),
+            PLAIN_TERM => term,
+            _ => V::zero(),
+        }
+    }
+}
+
+/// Adds two terms, so that two XORs become one three-way instruction where there is one. `ONE` and `OTHER`
+/// say how they are part of the first target.
+#[inline(always)]
+unsafe fn add_pair<V: Lane, const R: usize, const UNROLL: usize, const ONE: u8, const OTHER: u8>(
+    sums: &mut [[V; UNROLL]; R],
+    pair: [&Prepared<V, R>; 2],
+    at: usize,
+) {
+    // JUSTIFICATION and SAFETY: as in `sum_fixed`, which checked the bounds.
+    unsafe {
+        let multipliers = [multipliers::<V, R>(&pair[0].factors), multipliers::<V, R>(&pair[1].factors)];
+        for u in 0..UNROLL {
+            let one = V::load(pair[0].source.add(at + u * V::BYTES));
+            let other = V::load(pair[1].source.add(at + u * V::BYTES));
+            let (left, right) =
+                (part::<V, ONE>(one, multipliers[0][0]), part::<V, OTHER>(other, multipliers[1][0]));
+            sums[0][u] = sums[0][u].xor(left.xor(right));
+            for t in 1..R {
+                sums[t][u] =
+                    sums[t][u].xor(one.multiply(multipliers[0][t]).xor(other.multiply(multipliers[1][t])));
+            }
+        }
+    }
+}
+
+/// Adds a term, which is part of the first target as `KIND` says.
+#[inline(always)]
+unsafe fn add_one<V: Lane, const R: usize, const UNROLL: usize, const KIND: u8>(
+    sums: &mut [[V; UNROLL]; R],
+    term: &Prepared<V, R>,
+    at: usize,
+) {
+    // JUSTIFICATION and SAFETY: as in `sum_fixed`, which checked the bounds.
+    unsafe {
+        let multipliers = multipliers::<V, R>(&term.factors);
+        for u in 0..UNROLL {
+            let one = V::load(term.source.add(at + u * V::BYTES));
+            sums[0][u] = sums[0][u].xor(part::<V, KIND>(one, multipliers[0]));
+            for t in 1..R {
+                sums[t][u] = sums[t][u].xor(one.multiply(multipliers[t]));
+            }
+        }
+    }
+}
+
+/// Adds all terms, the rest of which are part of the first target as `KIND` says.
+#[inline(always)]
+unsafe fn add_rest<V: Lane, const R: usize, const UNROLL: usize, const KIND: u8>(
+    sums: &mut [[V; UNROLL]; R],
+    terms: &[Prepared<V, R>],
+    at: usize,
+) {
+    // JUSTIFICATION and SAFETY: as in `sum_fixed`, which checked the bounds.
+    unsafe {
+        let mut pairs = terms.chunks_exact(2);
+        for pair in pairs.by_ref() {
+            add_pair::<V, R, UNROLL, KIND, KIND>(sums, [&pair[0], &pair[1]], at);
+        }
+        if let [term] = pairs.remainder() {
+            add_one::<V, R, UNROLL, KIND>(sums, term, at);
+        }
+    }
+}
+
 /// `UNROLL` vectors of every target at byte `at`.
 #[inline(always)]
 unsafe fn sum_block<V: Lane, const R: usize, const PLAIN: bool, const UNROLL: usize>(
-    terms: &[Prepared<V, R>],
+    terms: Terms<'_, V, R>,
     targets: &[*mut u8; R],
     at: usize,
     mode: Mode,
+    folded: usize,
 ) {
     // JUSTIFICATION and SAFETY: as in `sum_fixed`, which checked the bounds.
     unsafe {
@@ -149,29 +261,28 @@ unsafe fn sum_block<V: Lane, const R: usize, const PLAIN: bool, const UNROLL: us
                 }
             }
         }
-        let mut pairs = terms.chunks_exact(2);
-        for pair in pairs.by_ref() {
-            // Two terms at a time, so that two XORs become one three-way instruction where there is one.
-            let multipliers = [multipliers::<V, R>(&pair[0].factors), multipliers::<V, R>(&pair[1].factors)];
-            for u in 0..UNROLL {
-                let one = V::load(pair[0].source.add(at + u * V::BYTES));
-                let other = V::load(pair[1].source.add(at + u * V::BYTES));
-                for t in 0..R {
-                    sums[t][u] = if PLAIN && t == 0 {
-                        sums[t][u].xor(one.xor(other))
-                    } else {
-                        sums[t][u].xor(one.multiply(multipliers[0][t]).xor(other.multiply(multipliers[1][t])))
-                    };
-                }
+        if PLAIN {
+            let mut pairs = terms.plain.chunks_exact(2);
+            for pair in pairs.by_ref() {
+                add_pair::<V, R, UNROLL, PLAIN_TERM, PLAIN_TERM>(&mut sums, [&pair[0], &pair[1]], at);
             }
+            let mut rest = terms.rest;
+            match (pairs.remainder(), rest) {
+                ([last], [first, others @ ..]) => {
+                    add_pair::<V, R, UNROLL, PLAIN_TERM, ABSENT>(&mut sums, [last, first], at);
+                    rest = others;
+                }
+                ([last], []) => add_one::<V, R, UNROLL, PLAIN_TERM>(&mut sums, last, at),
+                (_, _) => {}
+            }
+            add_rest::<V, R, UNROLL, ABSENT>(&mut sums, rest, at);
+        } else {
+            add_rest::<V, R, UNROLL, MULTIPLIED>(&mut sums, terms.rest, at);
         }
-        if let [term] = pairs.remainder() {
-            let multipliers = multipliers::<V, R>(&term.factors);
-            for u in 0..UNROLL {
-                let one = V::load(term.source.add(at + u * V::BYTES));
-                for t in 0..R {
-                    let product = if PLAIN && t == 0 { one } else { one.multiply(multipliers[t]) };
-                    sums[t][u] = sums[t][u].xor(product);
+        for t in 1..R {
+            if t <= folded {
+                for u in 0..UNROLL {
+                    sums[0][u] = sums[0][u].xor(sums[t][u]);
                 }
             }
         }

@@ -231,9 +231,9 @@ macro_rules! kernels {
                 Kernels { backend: Backend::$lane, sum, update, solve };
 
             #[target_feature(enable = $features)]
-            unsafe fn sum(terms: &[Term], targets: &[*mut u8], len: usize, mode: Mode) {
+            unsafe fn sum(terms: &[Term], targets: &[*mut u8], len: usize, mode: Mode, folded: usize) {
                 // SAFETY: the contract of `Kernels::sum`; the features are enabled here.
-                unsafe { vector::sum::<super::$lane>(terms, targets, len, mode) }
+                unsafe { vector::sum::<super::$lane>(terms, targets, len, mode, folded) }
             }
 
             #[target_feature(enable = $features)]
