@@ -138,10 +138,10 @@ planted!(
     NameOldFlush,
     /// A scrub that was paused does not go on.
     ForgetResume,
-    /// Writes to a log device leave as they are ready: a frame goes ahead of log chunks that lie before it.
-    LogOutOfOrder,
     /// What a commit decodes is used although a piece that it was decoded from was bad.
     TrustShared,
+    /// Writes to a log device leave as they are ready: a frame goes ahead of log chunks that lie before it.
+    LogOutOfOrder,
     /// The writes that make up a stripe are taken for its columns in the order in which they came.
     ColumnsAsTheyCome,
 );
