@@ -65,7 +65,8 @@ fn damaged_golden_images_are_refused_for_the_right_reason() {
 /// A member of an array of before is no damage: the message says what it is.
 #[test]
 fn a_superblock_of_version_1_is_refused_by_its_version() {
-    let old = fs::read(PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("golden/v1/superblock-main.bin")).unwrap();
+    let old =
+        fs::read(PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("golden/v1/superblock-main.bin")).unwrap();
     assert_eq!(
         Superblock::decode(&old, 0).unwrap_err().to_string(),
         "superblock: found format version 1, expected 2"

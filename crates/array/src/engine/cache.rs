@@ -258,7 +258,8 @@ impl Core {
     fn buffer_of(&self, lcn: Lcn, class: u8) -> usize {
         let Shape::Updates { stripe_chunks_max, .. } = self.cache.shape else { return class.into() };
         let stripe = self.store.config.geometry.stripe_of(lcn);
-        let is_new = self.store.table.current(lcn).chunk.is_none() && self.store.table.parity(stripe, 0).chunk.is_none();
+        let is_new = self.store.table.current(lcn).chunk.is_none()
+            && self.store.table.parity(stripe, 0).chunk.is_none();
         if is_new && stripe_chunks_max > 0 { 0 } else { self.store.layout.device_of(lcn).index() + 1 }
     }
 

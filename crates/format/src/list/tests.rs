@@ -61,7 +61,9 @@ fn wrong_kinds_and_numbers_are_refused_by_name() {
     assert!(error(&[3 << 24, 0, 1 << 16, 1]).starts_with("stripe of a checkpoint list"));
     assert!(error(&[1 << 24, 0, 1 << 16]).starts_with("stripe of a checkpoint list: found 281474976710656"));
     assert!(error(&[2 << 24, 0, 1 << 31, 1]).starts_with("sequence number of a log stripe"));
-    assert!(error(&[2 << 24 | 1, 0, 0, 1, 0, 1 << 16, 1, 0]).starts_with("logical chunk of a checkpoint list"));
+    assert!(
+        error(&[2 << 24 | 1, 0, 0, 1, 0, 1 << 16, 1, 0]).starts_with("logical chunk of a checkpoint list")
+    );
 }
 
 #[test]

@@ -294,8 +294,7 @@ fn list_words() -> Vec<u32> {
     let mut words = Vec::new();
     let version = |chunk, crc| StripeChunk { chunk: ChunkIndex::new(chunk), crc };
     let versions = [version(u32::MAX, 0), StripeChunk::NONE, version(31, 0xcccc_0031), version(u32::MAX, 0)];
-    ListItem::DirtyStripe { stripe: StripeId::new(80), committed: versions.to_vec() }
-        .encode(&mut words);
+    ListItem::DirtyStripe { stripe: StripeId::new(80), committed: versions.to_vec() }.encode(&mut words);
     ListItem::LogStripe {
         first_seq: Seq::new(8999),
         log_block: ChunkIndex::new(298),

@@ -57,7 +57,10 @@ impl DirtyStripes {
     pub fn bytes_for(stripe_count: u64, data_count: u64, dirty: u64) -> SchemeMemory {
         SchemeMemory {
             fixed_bytes: stripe_count.div_ceil(64) * 8,
-            dynamic_bytes: dirty * (2 * PLACE_BYTES + data_count * size_of::<StripeChunk>() as u64 + 3 * size_of::<StripeId>() as u64),
+            dynamic_bytes: dirty
+                * (2 * PLACE_BYTES
+                    + data_count * size_of::<StripeChunk>() as u64
+                    + 3 * size_of::<StripeId>() as u64),
             placement_bytes: 0,
         }
     }

@@ -181,7 +181,10 @@ impl LogTable {
     /// Which member a version of a chunk is.
     pub fn index_of(&self, id: u32, lcn: Lcn, chunk: ChunkIndex) -> usize {
         let members = &self.members[id as usize * self.width_max..][..self.member_count(id)];
-        members.iter().position(|(m, _)| m.lcn == lcn && m.chunk == chunk).expect("the owner lists its members")
+        members
+            .iter()
+            .position(|(m, _)| m.lcn == lcn && m.chunk == chunk)
+            .expect("the owner lists its members")
     }
 
     /// Checksums of the log chunks.

@@ -338,8 +338,7 @@ impl Scheme for Eplog {
     fn is_in_use(&self, store: &Store, stripe: StripeId) -> bool {
         let geometry = store.config.geometry;
         self.dirty.is_dirty(stripe)
-            || (0..geometry.device_count())
-                .any(|column| !store.table.column(stripe, column).chunk.is_none())
+            || (0..geometry.device_count()).any(|column| !store.table.column(stripe, column).chunk.is_none())
     }
 
     fn plan_writes(

@@ -32,7 +32,8 @@ impl Eplog {
         let geometry = store.config.geometry;
         for item in items {
             if let ListItem::DirtyStripe { stripe, committed } = item {
-                let known = committed.iter().all(|&c| c == SAME || c.chunk.get() <= store.config.chunks_per_device);
+                let known =
+                    committed.iter().all(|&c| c == SAME || c.chunk.get() <= store.config.chunks_per_device);
                 if stripe.get() >= store.config.stripe_count
                     || committed.len() != geometry.data_count()
                     || !known
@@ -80,7 +81,8 @@ impl Eplog {
         for (stripe, committed) in self.dirty.entries() {
             for column in (0..geometry.data_count()).filter(|&column| committed[column] != SAME) {
                 let lcn = geometry.lcn_at(stripe, column);
-                let addr = ChunkAddr::new(store.layout.device(stripe, column), store.table.current(lcn).chunk);
+                let addr =
+                    ChunkAddr::new(store.layout.device(stripe, column), store.table.current(lcn).chunk);
                 let listed = |id| {
                     (0..self.log.member_count(id)).any(|i| {
                         let member = self.log.member(id, i);
