@@ -6,7 +6,7 @@
 //! What cannot be read counts as what is read to decode it.
 
 use super::Eplog;
-use super::dirty::Committed;
+use super::dirty::Updated;
 use crate::health::Health;
 use crate::plan::{Compute, CrcAt, Piece, Plan, PlanWrite, Word};
 use crate::planted::{Planted, planted};
@@ -85,9 +85,9 @@ impl Eplog {
         }
         let (mut encode, mut delta, mut data_count) = (Needed::default(), Needed::default(), 0);
         for column in 0..geometry.data_count() {
-            let (version, way) = match self.dirty.committed(stripe, column) {
-                Committed::Current => (store.table.column(stripe, column), &mut encode),
-                Committed::Old(old) => (old, &mut delta),
+            let (version, way) = match self.dirty.updated(stripe, column) {
+                None => (store.table.column(stripe, column), &mut encode),
+                Some(updated) => (updated.committed, &mut delta),
             };
             if !version.chunk.is_none() {
                 data_count += 1;
@@ -141,7 +141,7 @@ impl Eplog {
             plan.slots.push(slot);
         }
         for column in 0..k {
-            let Committed::Old(old) = self.dirty.committed(stripe, column) else { continue };
+            let Some(Updated { committed: old, .. }) = self.dirty.updated(stripe, column) else { continue };
             let old = (!old.chunk.is_none()).then(|| {
                 let addr = ChunkAddr::new(store.layout.device(stripe, column), old.chunk);
                 let piece = Piece { index: column, addr, crc: old.crc };

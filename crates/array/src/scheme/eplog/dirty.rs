@@ -9,17 +9,22 @@ use format::StripeChunk;
 
 /// Bytes of an entry of the map from dirty stripes to their places.
 const PLACE_BYTES: u64 = 16;
-/// In `committed`: the column was not updated since the last commit.
+/// As a committed version: the column was not updated since the last commit.
 pub const SAME: StripeChunk = StripeChunk { chunk: ChunkIndex::new(u32::MAX), crc: 0 };
 
-/// Which version of a column the stripe's parity covers.
+/// A column that was updated since the last commit.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Committed {
-    /// The newest one: the column was not updated since the last commit.
-    Current,
-    /// An old one (`NONE`: the column was zeros).
-    Old(StripeChunk),
+pub struct Updated {
+    /// The version that the stripe's parity covers (`NONE`: the column was zeros).
+    pub committed: StripeChunk,
+    /// The log stripe that the newest version is a member of; [`NO_OWNER`] if the column is zeros now.
+    pub owner: u32,
 }
+
+/// What no log stripe has for a number.
+pub const NO_OWNER: u32 = u32::MAX;
+
+const UNCHANGED: Updated = Updated { committed: SAME, owner: NO_OWNER };
 
 /// See the module's documentation.
 pub struct DirtyStripes {
@@ -30,7 +35,7 @@ pub struct DirtyStripes {
     place: StripeMap<u32>,
     stripes: Vec<StripeId>,
     /// k entries per place.
-    committed: Vec<StripeChunk>,
+    columns: Vec<Updated>,
     free: Vec<u32>,
     queue: DirtyQueue,
     count: u64,
@@ -45,7 +50,7 @@ impl DirtyStripes {
             bits: vec![0; stripe_count.div_ceil(64)],
             place: StripeMap::default(),
             stripes: Vec::new(),
-            committed: Vec::new(),
+            columns: Vec::new(),
             free: Vec::new(),
             queue: DirtyQueue::default(),
             count: 0,
@@ -59,7 +64,7 @@ impl DirtyStripes {
             fixed_bytes: stripe_count.div_ceil(64) * 8,
             dynamic_bytes: dirty
                 * (2 * PLACE_BYTES
-                    + data_count * size_of::<StripeChunk>() as u64
+                    + data_count * size_of::<Updated>() as u64
                     + 3 * size_of::<StripeId>() as u64),
             placement_bytes: 0,
         }
@@ -76,40 +81,50 @@ impl DirtyStripes {
         self.place_of(stripe).map(|place| place * self.data_count + column)
     }
 
-    /// Which version of a column is committed.
-    pub fn committed(&self, stripe: StripeId, column: usize) -> Committed {
-        match self.entry(stripe, column).map(|at| self.committed[at]) {
-            None | Some(SAME) => Committed::Current,
-            Some(version) => Committed::Old(version),
-        }
+    /// What is known of a column if it was updated since the last commit.
+    pub fn updated(&self, stripe: StripeId, column: usize) -> Option<Updated> {
+        self.entry(stripe, column).map(|at| self.columns[at]).filter(|updated| updated.committed != SAME)
     }
 
-    /// Notes that `version` is the committed version of a column that is now updated; makes the stripe dirty.
-    pub fn set_committed(&mut self, stripe: StripeId, column: usize, version: StripeChunk) {
-        if self.entry(stripe, column).is_none() {
-            self.insert(stripe);
+    /// A column is updated, and the newest version has an owner. The version before was `old`: if the parity
+    /// covers that, it is the committed one from now on and the stripe dirty; otherwise returns who owned it.
+    pub fn update(&mut self, stripe: StripeId, column: usize, old: StripeChunk, owner: u32) -> Option<u32> {
+        let place = self.place_of(stripe).unwrap_or_else(|| self.insert(stripe));
+        let updated = &mut self.columns[place * self.data_count + column];
+        if updated.committed == SAME {
+            *updated = Updated { committed: old, owner };
+            return None;
         }
-        let at = self.entry(stripe, column).expect("just inserted");
-        self.committed[at] = version;
+        Some(std::mem::replace(&mut updated.owner, owner))
     }
 
-    fn insert(&mut self, stripe: StripeId) {
+    /// Says whose a newest version is, as found at assembly; `false` if nobody may own it, or somebody does.
+    pub fn set_owner(&mut self, stripe: StripeId, column: usize, owner: u32) -> bool {
+        let Some(at) = self.entry(stripe, column) else { return false };
+        let updated = &mut self.columns[at];
+        let free = updated.committed != SAME && updated.owner == NO_OWNER;
+        updated.owner = if free { owner } else { updated.owner };
+        free
+    }
+
+    fn insert(&mut self, stripe: StripeId) -> usize {
         let place = match self.free.pop() {
             Some(place) => place,
             None => {
                 self.stripes.push(stripe);
-                self.committed.resize(self.committed.len() + self.data_count, SAME);
+                self.columns.resize(self.columns.len() + self.data_count, UNCHANGED);
                 u32::try_from(self.stripes.len() - 1).expect("fewer dirty stripes than chunk indices")
             }
         };
         self.stripes[place as usize] = stripe;
-        self.committed[place as usize * self.data_count..][..self.data_count].fill(SAME);
+        self.columns[place as usize * self.data_count..][..self.data_count].fill(UNCHANGED);
         self.bits[stripe.get() as usize / 64] |= 1 << (stripe.get() % 64);
         self.place.insert(stripe.get(), place);
         self.count += 1;
         self.queue.push(stripe);
         let bits = &self.bits;
         self.queue.tidy(self.count, |stripe| is_set(bits, stripe));
+        place as usize
     }
 
     /// The stripe's parity is up to date.
@@ -142,8 +157,8 @@ impl DirtyStripes {
         self.queue.push(stripe);
     }
 
-    /// All dirty stripes, oldest first, with their committed entries ([`SAME`] = newest).
-    pub fn entries(&self) -> impl Iterator<Item = (StripeId, &[StripeChunk])> {
+    /// All dirty stripes, oldest first, with what is known of their columns (committed [`SAME`]: not updated).
+    pub fn entries(&self) -> impl Iterator<Item = (StripeId, &[Updated])> {
         let mut seen = vec![false; self.stripes.len()];
         let all = self.queue.iter().chain(self.stripes.iter().copied());
         all.filter_map(move |stripe| {
@@ -151,7 +166,7 @@ impl DirtyStripes {
             if self.stripes[place] != stripe || std::mem::replace(&mut seen[place], true) {
                 return None;
             }
-            Some((stripe, &self.committed[place * self.data_count..][..self.data_count]))
+            Some((stripe, &self.columns[place * self.data_count..][..self.data_count]))
         })
     }
 
@@ -163,7 +178,7 @@ impl DirtyStripes {
     /// Bytes that grow with what is uncommitted.
     pub fn dynamic_bytes(&self) -> u64 {
         self.place.capacity() as u64 * PLACE_BYTES
-            + (self.committed.len() * size_of::<StripeChunk>() + self.stripes.len() * 8) as u64
+            + (self.columns.len() * size_of::<Updated>() + self.stripes.len() * 8) as u64
             + self.queue.memory_bytes()
     }
 }

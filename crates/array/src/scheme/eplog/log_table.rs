@@ -1,4 +1,4 @@
-//! Live log stripes (M-03): their members, checksums, and place in the log; and which log stripe owns a chunk.
+//! Live log stripes (M-03): their members, checksums, and place in the log.
 //!
 //! A log stripe knows what became of each of its members, so that nobody looks into the stripes of the others
 //! when one of them is written or committed.
@@ -29,7 +29,7 @@ struct Entry {
     live: u16,
 }
 
-/// Bytes of an entry of the map from chunks to their log stripes.
+/// Bytes of an entry of the map from covered versions to their log stripes.
 const OWNER_BYTES: u64 = 17;
 
 /// A chunk as a key of the map.
@@ -41,8 +41,8 @@ fn key(addr: ChunkAddr) -> u64 {
 pub struct LogTable {
     width_max: usize,
     parity_count: usize,
-    /// The log stripe that a chunk of the main array is a member of.
-    owner: StripeMap<u32>,
+    /// The log stripe that a version is a member of which a parity covers.
+    covered: StripeMap<u32>,
     entries: Vec<Entry>,
     /// `width_max` per entry.
     members: Vec<(LogMember, Fate)>,
@@ -61,7 +61,7 @@ impl LogTable {
         Self {
             width_max,
             parity_count,
-            owner: StripeMap::default(),
+            covered: StripeMap::default(),
             entries: Vec::with_capacity(stripes_max),
             members: Vec::with_capacity(stripes_max * width_max),
             crcs: Vec::with_capacity(stripes_max * parity_count),
@@ -72,7 +72,7 @@ impl LogTable {
     }
 
     /// Bytes of such a table with as many log stripes, none of which is wider than one member per spare chunk
-    /// in use, of which there are `members`. The map of owners may be twice as large as what is in it.
+    /// in use, of which there are `members`. The map of covered ones may be twice as large as what is in it.
     pub fn bytes_for(width_max: u64, parity_count: u64, stripes: u64, members: u64) -> SchemeMemory {
         let entry = (size_of::<Entry>() + size_of::<(Seq, u32)>()) as u64;
         let of_members = width_max * size_of::<(LogMember, Fate)>() as u64;
@@ -107,22 +107,29 @@ impl LogTable {
         self.members[id as usize * self.width_max + usize::from(entry.members)] = (member, fate);
         entry.members += 1;
         entry.live += u16::from(fate == Fate::Newest);
-        self.owner.insert(key(addr), id);
+        if fate == Fate::Covered {
+            self.covered.insert(key(addr), id);
+        }
     }
 
     /// What was the newest version of its chunk is something else now; returns its log stripe if nothing is
     /// the newest version in that any more.
-    pub fn leave(&mut self, addr: ChunkAddr, lcn: Lcn, fate: Fate) -> Option<u32> {
-        let id = self.owner(addr).expect("an uncommitted version is a member of a live log stripe");
+    pub fn leave(&mut self, id: u32, addr: ChunkAddr, lcn: Lcn, fate: Fate) -> Option<u32> {
         self.settle(id, lcn, addr, fate);
         let entry = &mut self.entries[id as usize];
         entry.live = entry.live.checked_sub(1).expect("live members are counted");
-        (entry.live == 0).then_some(id)
+        if entry.live == 0 {
+            return Some(id);
+        }
+        if fate == Fate::Covered {
+            self.covered.insert(key(addr), id);
+        }
+        None
     }
 
     /// No parity covers a version any more; `false` if no log stripe needs it, either.
     pub fn uncover(&mut self, addr: ChunkAddr, lcn: Lcn) -> bool {
-        let owner = self.owner(addr);
+        let owner = self.covered.remove(&key(addr));
         if let Some(id) = owner {
             self.settle(id, lcn, addr, Fate::Superseded);
         }
@@ -139,14 +146,9 @@ impl LogTable {
         self.entries[id as usize].live
     }
 
-    /// The live log stripe that a chunk is a member of.
-    pub fn owner(&self, addr: ChunkAddr) -> Option<u32> {
-        self.owner.get(&key(addr)).copied()
-    }
-
-    /// The chunk is no member any more.
+    /// A covered version is no member any more.
     pub fn disown(&mut self, addr: ChunkAddr) {
-        self.owner.remove(&key(addr));
+        self.covered.remove(&key(addr));
     }
 
     /// Ends a log stripe whose members were disowned.
@@ -227,6 +229,6 @@ impl LogTable {
             + self.crcs.len() * 4
             + self.entries.len() * size_of::<Entry>()
             + self.order.len() * size_of::<(Seq, u32)>()) as u64
-            + self.owner.capacity() as u64 * OWNER_BYTES
+            + self.covered.capacity() as u64 * OWNER_BYTES
     }
 }

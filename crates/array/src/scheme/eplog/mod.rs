@@ -26,7 +26,7 @@ use crate::plan::{Codeword, Piece, Plan, Word};
 use crate::planted::{Planted, planted};
 use crate::store::{Store, code_width};
 use block::{ChunkAddr, ChunkIndex, Lcn, META_BYTES, Pool, Seq, StripeId};
-use dirty::{Committed, DirtyStripes};
+use dirty::{DirtyStripes, NO_OWNER, Updated};
 use format::record::LogStripe;
 use format::{ArrayConfig, ListItem, LogMember, RecordRef, StripeChunk};
 use log_table::{Fate, LogTable};
@@ -40,8 +40,8 @@ pub struct Eplog {
     log: LogTable,
     scratch: write::Scratch,
     rewrites: Rewrites,
-    /// Newest and committed version of each column, while a stripe is replaced.
-    before: Vec<(ChunkIndex, ChunkIndex)>,
+    /// Newest version of each column and what is known of it, while a stripe is replaced.
+    before: Vec<(ChunkIndex, Option<Updated>)>,
     /// The newest versions of the columns, while a commit is applied.
     data: Vec<StripeChunk>,
 }
@@ -116,34 +116,30 @@ impl Eplog {
 
     /// The version of a column that the data stripe's parity covers.
     fn committed(&self, store: &Store, stripe: StripeId, column: usize) -> StripeChunk {
-        match self.dirty.committed(stripe, column) {
-            Committed::Current => store.table.column(stripe, column),
-            Committed::Old(version) => version,
-        }
+        let updated = self.dirty.updated(stripe, column);
+        updated.map_or_else(|| store.table.column(stripe, column), |updated| updated.committed)
     }
 
-    /// `version` becomes the newest of `lcn`; what it supersedes is kept, or freed when nothing names it.
-    fn supersede(&mut self, store: &mut Store, lcn: Lcn, version: StripeChunk) {
+    /// `version`, a member of `owner`, becomes the newest of `lcn`; what it supersedes is kept, or freed when
+    /// nothing names it.
+    fn supersede(&mut self, store: &mut Store, lcn: Lcn, version: StripeChunk, owner: u32) {
         let geometry = store.config.geometry;
         let (stripe, column) = (geometry.stripe_of(lcn), geometry.column_of(lcn));
         let old = store.table.column(stripe, column);
         store.table.set_column(stripe, column, version);
-        match self.dirty.committed(stripe, column) {
-            Committed::Current => self.dirty.set_committed(stripe, column, old),
-            Committed::Old(_) => {
-                let addr = ChunkAddr::new(store.layout.device(stripe, column), old.chunk);
-                self.drop_live(store, addr, lcn, Fate::Superseded);
-                if planted(Planted::FreeSupersededEarly) {
-                    store.free(addr.dev, addr.chunk);
-                }
+        if let Some(id) = self.dirty.update(stripe, column, old, owner) {
+            let addr = ChunkAddr::new(store.layout.device(stripe, column), old.chunk);
+            self.drop_live(store, id, addr, lcn, Fate::Superseded);
+            if planted(Planted::FreeSupersededEarly) {
+                store.free(addr.dev, addr.chunk);
             }
         }
     }
 
     /// A log stripe's member stops being the newest uncommitted version of its chunk.
-    fn drop_live(&mut self, store: &mut Store, addr: ChunkAddr, lcn: Lcn, fate: Fate) {
-        if !addr.chunk.is_none()
-            && let Some(id) = self.log.leave(addr, lcn, fate)
+    fn drop_live(&mut self, store: &mut Store, id: u32, addr: ChunkAddr, lcn: Lcn, fate: Fate) {
+        if id != NO_OWNER
+            && let Some(id) = self.log.leave(id, addr, lcn, fate)
         {
             self.release_log_stripe(store, id);
         }
@@ -154,10 +150,13 @@ impl Eplog {
         for i in 0..self.log.member_count(id) {
             let LogMember { lcn, chunk, .. } = self.log.member(id, i);
             let addr = ChunkAddr::new(store.layout.device_of(lcn), chunk);
-            self.log.disown(addr);
-            let early = planted(Planted::FreeSupersededEarly);
-            if self.log.fate(id, i) == Fate::Superseded && !early {
-                store.free(addr.dev, addr.chunk);
+            match self.log.fate(id, i) {
+                Fate::Superseded if planted(Planted::FreeSupersededEarly) => {}
+                Fate::Superseded => store.free(addr.dev, addr.chunk),
+                Fate::Covered => self.log.disown(addr),
+                Fate::Newest => {
+                    unreachable!("a log stripe is released when nothing is the newest version in it")
+                }
             }
         }
         self.log.release(id);
@@ -176,28 +175,29 @@ impl Eplog {
         let geometry = store.config.geometry;
         let mut before = std::mem::take(&mut self.before);
         before.clear();
-        before.extend((0..geometry.data_count()).map(|column| {
-            (store.table.column(stripe, column).chunk, self.committed(store, stripe, column).chunk)
-        }));
+        before
+            .extend((0..geometry.data_count()).map(|column| {
+                (store.table.column(stripe, column).chunk, self.dirty.updated(stripe, column))
+            }));
         self.dirty.clean(stripe);
         for (column, version) in data.clone().enumerate() {
             store.table.set_column(stripe, column, version);
         }
         // What a log stripe still owns is freed when that is released; look before releasing any.
-        for (column, (version, &(current, committed))) in data.zip(&before).enumerate() {
+        for (column, (version, &(current, updated))) in data.zip(&before).enumerate() {
             let (dev, lcn) = (store.layout.device(stripe, column), geometry.lcn_at(stripe, column));
-            if current != committed {
-                self.free_unless_owned(store, ChunkAddr::new(dev, committed), lcn);
+            if let Some(Updated { committed, .. }) = updated {
+                self.free_unless_owned(store, ChunkAddr::new(dev, committed.chunk), lcn);
             } else if current != version.chunk {
                 self.free_unless_owned(store, ChunkAddr::new(dev, current), lcn);
             }
         }
-        for (column, &(current, committed)) in before.iter().enumerate() {
-            if current != committed {
+        for (column, &(current, updated)) in before.iter().enumerate() {
+            if let Some(Updated { owner, .. }) = updated {
                 let addr = ChunkAddr::new(store.layout.device(stripe, column), current);
                 let covered = store.table.column(stripe, column).chunk == current;
                 let fate = if covered { Fate::Covered } else { Fate::Superseded };
-                self.drop_live(store, addr, geometry.lcn_at(stripe, column), fate);
+                self.drop_live(store, owner, addr, geometry.lcn_at(stripe, column), fate);
             }
         }
         self.before = before;
@@ -227,7 +227,7 @@ impl Eplog {
         }
         // Two passes: superseding a member must not release the stripe that is just being built.
         for member in record.members().iter() {
-            self.supersede(store, member.lcn, StripeChunk { chunk: member.chunk, crc: member.crc });
+            self.supersede(store, member.lcn, StripeChunk { chunk: member.chunk, crc: member.crc }, id);
         }
     }
 
@@ -236,7 +236,7 @@ impl Eplog {
         for lcn in (first.get()..first.get() + count).map(Lcn::new) {
             let stripe = geometry.stripe_of(lcn);
             if !store.table.current(lcn).chunk.is_none() {
-                self.supersede(store, lcn, StripeChunk::NONE);
+                self.supersede(store, lcn, StripeChunk::NONE, NO_OWNER);
             }
             let last =
                 geometry.column_of(lcn) + 1 == geometry.data_count() || lcn.get() + 1 == first.get() + count;
@@ -270,15 +270,11 @@ impl Scheme for Eplog {
             return Located::Zero;
         }
         let addr = ChunkAddr::new(store.layout.device(stripe, column), chunk);
-        match self.dirty.committed(stripe, column) {
-            Committed::Current => {
-                Located::At { piece: Piece { index: column, addr, crc }, word: Word::Stripe(stripe) }
-            }
-            Committed::Old(_) => {
-                let id =
-                    self.log.owner(addr).expect("an uncommitted version is a member of a live log stripe");
-                let index = self.log.index_of(id, lcn, chunk);
-                Located::At { piece: Piece { index, addr, crc }, word: Word::Log(id) }
+        match self.dirty.updated(stripe, column) {
+            None => Located::At { piece: Piece { index: column, addr, crc }, word: Word::Stripe(stripe) },
+            Some(Updated { owner, .. }) => {
+                let index = self.log.index_of(owner, lcn, chunk);
+                Located::At { piece: Piece { index, addr, crc }, word: Word::Log(owner) }
             }
         }
     }

@@ -1,7 +1,7 @@
 //! What a checkpoint keeps of the scheme, and what is in use after loading it.
 
 use super::Eplog;
-use super::dirty::{Committed, SAME};
+use super::dirty::{NO_OWNER, SAME, Updated};
 use super::log_table::Fate;
 use crate::planted::{Planted, planted};
 use crate::scheme::{Contradiction, Scheme};
@@ -13,8 +13,12 @@ use format::{ListItem, LogMember, RecordBuf};
 impl Eplog {
     /// Dirty stripes with their committed versions, oldest first, then live log stripes in log order.
     pub(super) fn save_items(&self, words: &mut Vec<u32>) {
-        for (stripe, committed) in self.dirty.entries() {
-            ListItem::DirtyStripe { stripe, committed: committed.to_vec() }.encode(words);
+        for (stripe, columns) in self.dirty.entries() {
+            ListItem::DirtyStripe {
+                stripe,
+                committed: columns.iter().map(|column| column.committed).collect(),
+            }
+            .encode(words);
         }
         for id in self.log.live_ids() {
             let item = ListItem::LogStripe {
@@ -41,7 +45,9 @@ impl Eplog {
                     return Err(Contradiction::Stripe { what: "the list item", stripe: *stripe });
                 }
                 let old = committed.iter().enumerate().filter(|&(_, &version)| version != SAME);
-                old.for_each(|(column, &version)| self.dirty.set_committed(*stripe, column, version));
+                old.for_each(|(column, &version)| {
+                    self.dirty.update(*stripe, column, version, NO_OWNER);
+                });
             }
         }
         let mut record = RecordBuf::default();
@@ -60,12 +66,15 @@ impl Eplog {
                 let (stripe, column) = (geometry.stripe_of(member.lcn), geometry.column_of(member.lcn));
                 let addr = ChunkAddr::new(store.layout.device(stripe, column), member.chunk);
                 let is_newest = store.table.column(stripe, column).chunk == member.chunk;
-                let fate = match self.dirty.committed(stripe, column) {
-                    Committed::Current if is_newest => Fate::Covered,
-                    Committed::Old(_) if is_newest => Fate::Newest,
-                    Committed::Old(version) if version.chunk == member.chunk => Fate::Covered,
-                    Committed::Current | Committed::Old(_) => Fate::Superseded,
+                let fate = match self.dirty.updated(stripe, column) {
+                    None if is_newest => Fate::Covered,
+                    Some(_) if is_newest => Fate::Newest,
+                    Some(updated) if updated.committed.chunk == member.chunk => Fate::Covered,
+                    None | Some(_) => Fate::Superseded,
                 };
+                if fate == Fate::Newest && !self.dirty.set_owner(stripe, column, id) {
+                    return Err(Contradiction::LogStripe(*first_seq));
+                }
                 self.log.push_member(id, *member, addr, fate);
             }
             if self.log.live_members(id) == 0 {
@@ -75,21 +84,14 @@ impl Eplog {
         self.check_owners(store)
     }
 
-    /// Every uncommitted version must be a member of a live log stripe that lists it.
+    /// Every uncommitted version must be a member of a live log stripe.
     fn check_owners(&self, store: &Store) -> Result<(), Contradiction> {
-        let geometry = store.config.geometry;
-        for (stripe, committed) in self.dirty.entries() {
-            for column in (0..geometry.data_count()).filter(|&column| committed[column] != SAME) {
-                let lcn = geometry.lcn_at(stripe, column);
-                let addr =
-                    ChunkAddr::new(store.layout.device(stripe, column), store.table.current(lcn).chunk);
-                let listed = |id| {
-                    (0..self.log.member_count(id)).any(|i| {
-                        let member = self.log.member(id, i);
-                        member.lcn == lcn && member.chunk == addr.chunk
-                    })
-                };
-                if !addr.chunk.is_none() && !self.log.owner(addr).is_some_and(listed) {
+        for (stripe, columns) in self.dirty.entries() {
+            let updated = columns.iter().enumerate().filter(|(_, column)| column.committed != SAME);
+            for (column, &Updated { owner, .. }) in updated {
+                let is_zero = store.table.column(stripe, column).chunk.is_none();
+                if is_zero != (owner == NO_OWNER) {
+                    let lcn = store.config.geometry.lcn_at(stripe, column);
                     return Err(Contradiction::Chunk { what: "the log stripe", lcn });
                 }
             }
@@ -105,9 +107,9 @@ impl Eplog {
                 let dev = store.layout.device(stripe, column);
                 claim(store, ChunkAddr::new(dev, store.table.column(stripe, column).chunk))?;
                 if column < geometry.data_count()
-                    && let Committed::Old(old) = self.dirty.committed(stripe, column)
+                    && let Some(updated) = self.dirty.updated(stripe, column)
                 {
-                    claim(store, ChunkAddr::new(dev, old.chunk))?;
+                    claim(store, ChunkAddr::new(dev, updated.committed.chunk))?;
                 }
             }
         }
