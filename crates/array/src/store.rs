@@ -6,7 +6,7 @@ use crate::space::Space;
 use crate::table::Table;
 use block::{ChunkAddr, ChunkIndex, DevIndex, Geometry, META_BYTES, Stream};
 use erasure::{Code, CodeError};
-use format::{ArrayConfig, CLASSES_MAX, CodeKind, LogContent};
+use format::{ArrayConfig, CLASSES_MAX, CodeKind};
 
 /// Chunks per device that only parity commit and rebuild may take, so that they can always make space.
 pub const SET_ASIDE_CHUNKS: u32 = 32;
@@ -52,12 +52,8 @@ impl ChunkRun {
 pub fn code_width(config: &ArrayConfig) -> usize {
     let (k, n, m) =
         (config.geometry.data_count(), config.geometry.device_count(), config.geometry.parity_count());
-    let widest = if has_log_stripes(config) { n.min(LOG_STRIPE_WIDTH_MAX) } else { k };
+    let widest = if config.scheme.has_log_stripes() { n.min(LOG_STRIPE_WIDTH_MAX) } else { k };
     widest.max(k).min(255 - m)
-}
-
-fn has_log_stripes(config: &ArrayConfig) -> bool {
-    config.scheme.facts().log == LogContent::LogStripes
 }
 
 /// Members of a log stripe at most: its record must fit a journal frame.
@@ -184,7 +180,7 @@ pub(crate) fn unit_slots(geometry: Geometry) -> usize {
 }
 
 fn spaces(config: &ArrayConfig) -> Vec<Space> {
-    let set_aside = if has_log_stripes(config) { SET_ASIDE_CHUNKS } else { 0 };
+    let set_aside = if config.scheme.has_log_stripes() { SET_ASIDE_CHUNKS } else { 0 };
     (0..config.geometry.device_count()).map(|_| Space::new(config.chunks_per_device, set_aside)).collect()
 }
 

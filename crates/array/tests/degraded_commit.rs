@@ -5,9 +5,9 @@ mod common;
 
 use array::{Array, EngineOptions, arrange};
 use block::{
-    Completion, DevIndex, DeviceOp, DeviceSet, Durability, IoFault, OpKind, Pool, Random as _, Slot, SplitMix,
+    Completion, DevIndex, DeviceOp, DeviceSet, Durability, OpKind, Pool, Random as _, Slot, SplitMix,
 };
-use common::{create_options, fresh, options, superblocks};
+use common::{Layer, Layered, create_options, fresh, options, superblocks};
 use device::{Counting, MemorySet};
 use format::{CodeKind, LayoutKind, SchemeKind};
 
@@ -15,56 +15,36 @@ const CHUNK: u64 = 4096;
 const K: usize = 6;
 
 /// Notes where chunks are read.
+#[derive(Default)]
 struct Recorder {
-    inner: MemorySet,
     reads: Vec<(DevIndex, u64)>,
     /// While set, reads are kept back.
     holds: bool,
     held: Vec<DeviceOp>,
 }
 
-impl DeviceSet for Recorder {
-    fn submit(&mut self, pool: &mut Pool, ops: &[DeviceOp]) {
+impl<D: DeviceSet> Layer<D> for Recorder {
+    fn submit(&mut self, inner: &mut D, pool: &mut Pool, ops: &[DeviceOp]) {
         let reads = ops.iter().filter(|op| op.kind == OpKind::Read);
         self.reads.extend(reads.map(|op| (op.dev, op.offset_bytes)));
         for op in ops {
             if self.holds && op.kind == OpKind::Read {
                 self.held.push(*op);
             } else {
-                self.inner.submit(pool, std::slice::from_ref(op));
+                inner.submit(pool, std::slice::from_ref(op));
             }
         }
     }
 
-    fn poll(&mut self, pool: &mut Pool, completions: &mut Vec<Completion>) {
+    fn poll(&mut self, inner: &mut D, pool: &mut Pool, completions: &mut Vec<Completion>) {
         if !self.holds {
-            self.inner.submit(pool, &std::mem::take(&mut self.held));
+            inner.submit(pool, &std::mem::take(&mut self.held));
         }
-        self.inner.poll(pool, completions);
-    }
-
-    fn wait(&mut self, timeout_ns: u64) {
-        self.inner.wait(timeout_ns);
-    }
-
-    fn size_bytes(&self, dev: DevIndex) -> u64 {
-        self.inner.size_bytes(dev)
-    }
-
-    fn read_now(&mut self, dev: DevIndex, offset_bytes: u64, into: &mut [u8]) -> Result<(), IoFault> {
-        self.inner.read_now(dev, offset_bytes, into)
-    }
-
-    fn write_now(&mut self, dev: DevIndex, offset_bytes: u64, from: &[u8]) -> Result<(), IoFault> {
-        self.inner.write_now(dev, offset_bytes, from)
-    }
-
-    fn flush_now(&mut self, dev: DevIndex) -> Result<(), IoFault> {
-        self.inner.flush_now(dev)
+        inner.poll(pool, completions);
     }
 }
 
-type Recorded = Array<Counting<Recorder>>;
+type Recorded = Array<Counting<Layered<MemorySet, Recorder>>>;
 
 /// An array with its content.
 struct Bench {
@@ -87,7 +67,7 @@ impl Bench {
         let logs = if scheme.has_log() { m } else { 0 };
         let arrangement = arrange(&superblocks(&mut devices, K + m + logs)).unwrap();
         let (array, _) = Array::assemble(
-            Counting::new(Recorder { inner: devices, reads: Vec::new(), holds: false, held: Vec::new() }),
+            Counting::new(Layered { inner: devices, layer: Recorder::default() }),
             &arrangement,
             9,
             engine,
@@ -228,9 +208,9 @@ fn no_chunk_is_read_twice_in_a_unit() {
     let mut bench = Bench::new(SchemeKind::Eplog, CodeKind::Cauchy, 2, engine);
     bench.update(1600);
     bench.fail(&[2, 3]);
-    bench.array.devices().inner_mut().reads.clear();
+    bench.array.devices().inner_mut().layer.reads.clear();
     bench.commit();
-    let reads = &mut bench.array.devices().inner_mut().reads;
+    let reads = &mut bench.array.devices().inner_mut().layer.reads;
     let count = reads.len();
     assert!(reads.windows(2).all(|pair| pair[0] < pair[1]), "in the order of the devices, each chunk once");
     assert!(count > 1000, "{count} reads");
@@ -266,16 +246,16 @@ fn a_replacement_that_comes_meanwhile_gets_no_half_of_a_sum() {
     bench.update(320);
     let lost = DevIndex::new(2);
     bench.fail(&[2]);
-    bench.array.devices().inner_mut().holds = true;
+    bench.array.devices().inner_mut().layer.holds = true;
     let tag = bench.array.own_tag();
     bench.array.engine().commit(tag);
     (0..10).for_each(|_| _ = bench.array.turn());
-    assert!(bench.array.devices().inner_mut().held.len() > 100);
+    assert!(bench.array.devices().inner_mut().layer.held.len() > 100);
     bench.array.devices().inner_mut().inner.bytes_mut(lost).fill(0xee);
     let tag = bench.array.own_tag();
     bench.array.engine().rebuild(tag, lost, 91);
     (0..10).for_each(|_| _ = bench.array.turn());
-    bench.array.devices().inner_mut().holds = false;
+    bench.array.devices().inner_mut().layer.holds = false;
     bench.array.settle();
     assert_eq!(bench.array.engine().health().missing_count(), 0);
     assert_eq!(bench.array.engine().stats().healed, 0);

@@ -22,7 +22,7 @@ fn assembled_without(mute: &[u16]) -> Result<Array<Ailing>, AssembleError> {
     let arrangement = arrange(&superblocks(&mut inner, 6)).unwrap();
     let mute = mute.iter().copied().map(DevIndex::new).collect();
     let mut devices = Ailing::new(inner);
-    devices.mute = mute;
+    devices.layer.mute = mute;
     Ok(Array::assemble(devices, &arrangement, 9, options())?.0)
 }
 
@@ -49,7 +49,7 @@ fn a_member_that_fails_says_of_which_operation_and_with_what_errno() {
         write_some(&mut array, 100);
         assert_eq!(events(&mut array), [], "requests are no events");
         let dev = DevIndex::new(2);
-        array.devices().bad = Some((dev, kind));
+        array.devices().layer.bad = Some((dev, kind));
         write_some(&mut array, 2);
         let told = events(&mut array);
         let [Event::MemberFailed { dev: which, cause: FailCause::Fault(fault) }] = told[..] else {
@@ -71,7 +71,7 @@ fn a_read_that_fails_is_remembered_and_fails_nobody() {
     let mut slots = Vec::new();
     assert!(array.engine().take_slots(1, &mut slots));
     for dev in devices {
-        array.devices().bad = Some((dev, OpKind::Read));
+        array.devices().layer.bad = Some((dev, OpKind::Read));
         array.run(|e, tag| e.read(tag, 0, CHUNK, &slots)).unwrap();
     }
     assert_eq!(events(&mut array), []);

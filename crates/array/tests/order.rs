@@ -5,71 +5,46 @@
 mod common;
 
 use array::{Array, CommitPolicy, EngineOptions, SyncPolicy, arrange};
-use block::{
-    Completion, DevIndex, DeviceOp, DeviceSet, Durability, IoFault, OpKind, Pool, Random as _, Slot, SplitMix,
-};
-use common::{create_options, fresh, options, superblocks};
+use block::{DevIndex, DeviceOp, DeviceSet, Durability, OpKind, Pool, Random as _, Slot, SplitMix};
+use common::{Layer, Layered, create_options, fresh, options, superblocks};
 use device::{Counting, MemorySet};
 use format::SchemeKind;
 
 /// Notes the writes that are submitted, and whole batches.
+#[derive(Default)]
 struct Recorder {
-    inner: Counting<MemorySet>,
     writes: Vec<(DevIndex, u64)>,
     batches: Vec<Vec<DeviceOp>>,
 }
 
-impl DeviceSet for Recorder {
-    fn submit(&mut self, pool: &mut Pool, ops: &[DeviceOp]) {
+impl<D: DeviceSet> Layer<D> for Recorder {
+    fn submit(&mut self, inner: &mut D, pool: &mut Pool, ops: &[DeviceOp]) {
         let writes = ops.iter().filter(|op| op.kind == OpKind::Write);
         self.writes.extend(writes.map(|op| (op.dev, op.offset_bytes)));
         self.batches.push(ops.to_vec());
-        self.inner.submit(pool, ops);
-    }
-
-    fn poll(&mut self, pool: &mut Pool, completions: &mut Vec<Completion>) {
-        self.inner.poll(pool, completions);
-    }
-
-    fn wait(&mut self, timeout_ns: u64) {
-        self.inner.wait(timeout_ns);
-    }
-
-    fn size_bytes(&self, dev: DevIndex) -> u64 {
-        self.inner.size_bytes(dev)
-    }
-
-    fn read_now(&mut self, dev: DevIndex, offset_bytes: u64, into: &mut [u8]) -> Result<(), IoFault> {
-        self.inner.read_now(dev, offset_bytes, into)
-    }
-
-    fn write_now(&mut self, dev: DevIndex, offset_bytes: u64, from: &[u8]) -> Result<(), IoFault> {
-        self.inner.write_now(dev, offset_bytes, from)
-    }
-
-    fn flush_now(&mut self, dev: DevIndex) -> Result<(), IoFault> {
-        self.inner.flush_now(dev)
+        inner.submit(pool, ops);
     }
 }
 
+type Recorded = Array<Layered<Counting<MemorySet>, Recorder>>;
+
 const CHUNK: u64 = 4096;
 
-fn recorded(scheme: SchemeKind, k: usize, m: usize, options: EngineOptions) -> Array<Recorder> {
+fn recorded(scheme: SchemeKind, k: usize, m: usize, options: EngineOptions) -> Recorded {
     let create = create_options(scheme, k, m);
     let count = k + m + if scheme.has_log() { m } else { 0 };
     let mut devices = fresh(&create, 12, 64);
     let arrangement = arrange(&superblocks(&mut devices, count)).unwrap();
     let inner = Counting::new(devices);
-    let recorder = Recorder { inner, writes: Vec::new(), batches: Vec::new() };
-    let (mut array, _) = Array::assemble(recorder, &arrangement, 9, options).unwrap();
+    let devices = Layered { inner, layer: Recorder::default() };
+    let (mut array, _) = Array::assemble(devices, &arrangement, 9, options).unwrap();
     array.devices().inner.reset();
-    array.devices().writes.clear();
-    array.devices().batches.clear();
+    array.devices().layer = Recorder::default();
     array
 }
 
 /// Keeps `depth` writes of one chunk under way until `count` have ended; a few ask for durability.
-fn write_many(array: &mut Array<Recorder>, rng: &mut SplitMix, count: u64, depth: usize) {
+fn write_many(array: &mut Recorded, rng: &mut SplitMix, count: u64, depth: usize) {
     let volume = array.engine().volume_bytes() / CHUNK;
     let mut under_way: Vec<(u64, Slot)> = Vec::new();
     let (mut asked, mut answers) = (0, Vec::new());
@@ -110,8 +85,14 @@ fn a_log_device_is_written_front_to_back() {
             let mut array = recorded(scheme, k, m, EngineOptions { sync, ..options() });
             write_many(&mut array, &mut SplitMix::new(depth as u64), 3000, depth);
             for log in log_devices(k, m) {
-                let offsets: Vec<u64> =
-                    array.devices().writes.iter().filter(|(dev, _)| *dev == log).map(|&(_, at)| at).collect();
+                let offsets: Vec<u64> = array
+                    .devices()
+                    .layer
+                    .writes
+                    .iter()
+                    .filter(|(dev, _)| *dev == log)
+                    .map(|&(_, at)| at)
+                    .collect();
                 assert!(offsets.len() > 300, "{scheme}: {} writes to a log device", offsets.len());
                 let back = offsets.windows(2).find(|pair| pair[1] != pair[0] + CHUNK);
                 assert_eq!(back, None, "{scheme}, depth {depth}: device {log} is not only appended to");
@@ -139,7 +120,7 @@ fn what_a_turn_writes_to_a_log_device_lies_side_by_side_in_its_batch() {
         let mut array = recorded(scheme, k, m, options());
         write_many(&mut array, &mut SplitMix::new(7), 3000, 32);
         let mut most = 0;
-        for batch in &array.devices().batches {
+        for batch in &array.devices().layer.batches {
             for log in log_devices(k, m) {
                 let writes = batch.iter().filter(|op| op.dev == log && op.kind == OpKind::Write).count();
                 most = most.max(writes);
@@ -178,14 +159,14 @@ fn a_rebuild_of_two_devices_writes_runs_to_each() {
             }
             replaced.iter().for_each(|&dev| array.engine().fail_device(dev));
             array.settle();
-            array.devices().writes.clear();
+            array.devices().layer.writes.clear();
             let (&last, others) = replaced.split_last().unwrap();
             for &dev in others {
                 let own = array.own_tag();
                 array.engine().rebuild(own, dev, 91);
             }
             array.run(|e, tag| e.rebuild(tag, last, 92)).unwrap();
-            let (chunks, transfers) = transfers(&array.devices().writes, &replaced);
+            let (chunks, transfers) = transfers(&array.devices().layer.writes, &replaced);
             let mean = chunks as u64 * CHUNK / transfers as u64 / 1024;
             println!(
                 "{scheme}, {} lost: {chunks} chunks in {transfers} transfers of {mean} KiB",

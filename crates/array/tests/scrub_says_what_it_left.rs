@@ -29,15 +29,15 @@ fn a_chunk_that_there_is_no_room_to_heal_is_left_and_said() {
         let offset = usize::try_from(engine.store().offset_of(piece.addr)).unwrap();
         array.devices().inner.bytes_mut(piece.addr.dev)[offset] ^= 1;
 
-        array.devices().bad = Some((piece.addr.dev, OpKind::Write));
-        array.devices().fault = IoFault::NoSpace;
-        array.devices().from_bytes = offset as u64;
+        array.devices().layer.bad = Some((piece.addr.dev, OpKind::Write));
+        array.devices().layer.fault = IoFault::NoSpace;
+        array.devices().layer.from_bytes = offset as u64;
         let scrubbed = array.run(|e, tag| e.scrub(tag, 0));
         assert_eq!(scrubbed, Err(EngineError::Unhealed { count: 1 }), "{scheme}");
         let report = array.engine_ref().last_report();
         assert_eq!((report.chunks_left, report.errors_left(), report.chunks_repaired), (1, 1, 0), "{scheme}");
 
-        array.devices().bad = None;
+        array.devices().layer.bad = None;
         array.run(|e, tag| e.scrub(tag, 0)).unwrap();
         let report = array.engine_ref().last_report();
         assert_eq!((report.errors_left(), report.chunks_repaired), (0, 1), "{scheme}");

@@ -106,6 +106,12 @@ impl SchemeKind {
         self.facts().log != LogContent::Nothing
     }
 
+    /// Whether what goes to the log devices is log stripes.
+    #[inline]
+    pub fn has_log_stripes(self) -> bool {
+        self.facts().log == LogContent::LogStripes
+    }
+
     /// Whether the operator may ask for a write cache.
     pub fn has_cache(self) -> bool {
         self.facts().waiting == Waiting::Cache

@@ -1,7 +1,7 @@
 //! What the schemes run with that have a choice, in words and figures.
 
 use array::SchemeOptions;
-use format::{ArrayConfig, LogContent};
+use format::ArrayConfig;
 use placement::PlacementKind;
 use serde::{Deserialize, Serialize};
 
@@ -61,7 +61,7 @@ pub fn placement_info(options: &SchemeOptions, config: &ArrayConfig) -> Option<P
 /// What becomes of whole stripes that are written again, by its name on the command line; `None` where the
 /// scheme leaves no choice.
 pub fn rewrites_name(options: &SchemeOptions, config: &ArrayConfig) -> Option<&'static str> {
-    (config.scheme.facts().log == LogContent::LogStripes).then(|| options.rewrites.name())
+    config.scheme.has_log_stripes().then(|| options.rewrites.name())
 }
 
 impl PlacementInfo {

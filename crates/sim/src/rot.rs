@@ -135,7 +135,8 @@ impl Machine {
         self.outcome.healed += 1;
         if self.swarm.rotting && self.swarm.crashes && !self.ruined && self.rng.chance(1, 2) {
             // Before anything else makes what was mended unnecessary.
-            let events = self.rng.below(30);
+            let within = self.rng.pick(&[2, 3, 30]);
+            let events = self.rng.below(within);
             self.world.change().crash_after(events);
             self.note_cut(events);
             self.mended = Some(dev);

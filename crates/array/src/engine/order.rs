@@ -39,21 +39,17 @@ impl Core {
 
     /// Puts the writes to the log devices behind everything else, each device's in the order of the log.
     fn order_log_writes(&mut self) {
-        let Order { mut log } = std::mem::take(&mut self.ops.order);
+        let (Order { mut log }, mut list) =
+            (std::mem::take(&mut self.ops.order), std::mem::take(&mut self.ops.list));
         log.clear();
-        let mut kept = 0;
-        for place in 0..self.ops.list.len() {
-            let op = self.ops.list[place];
-            if let Some(position) = self.log_position(&op) {
-                log.push((position, op));
-            } else {
-                self.ops.list[kept] = op;
-                kept += 1;
-            }
-        }
-        self.ops.list.truncate(kept);
+        list.retain(|op| {
+            let position = self.log_position(op);
+            log.extend(position.map(|position| (position, *op)));
+            position.is_none()
+        });
         log.sort_unstable_by_key(|&(position, op)| (op.dev, position));
-        self.ops.list.extend(log.iter().map(|&(_, op)| op));
+        list.extend(log.iter().map(|&(_, op)| op));
+        self.ops.list = list;
         self.ops.order = Order { log };
     }
 }

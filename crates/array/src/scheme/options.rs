@@ -25,7 +25,7 @@ pub enum Rewrites {
 
 impl Rewrites {
     /// Every one, with its name on command lines and in results.
-    pub const ALL: [(&'static str, Self); 2] = [("replace", Self::Replace), ("log", Self::Log)];
+    pub const ALL: [Self; 2] = [Self::Replace, Self::Log];
 
     /// Its name.
     pub fn name(self) -> &'static str {

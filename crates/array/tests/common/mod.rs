@@ -120,40 +120,37 @@ pub fn discard(array: &mut Array<MemorySet>, offset: u64, len: u64) -> Result<()
 /// What a device says of a failed operation.
 pub const EIO: IoFault = IoFault::Device { errno: 5 };
 
-/// Memory whose member `bad` does not carry out operations of a kind, once there is one.
-pub struct Ailing {
-    pub inner: MemorySet,
-    pub bad: Option<(DevIndex, OpKind)>,
-    /// Before this offset it does.
-    pub from_bytes: u64,
-    /// What it answers then.
-    pub fault: IoFault,
-    /// Members that nothing can be written to while the array is being assembled.
-    pub mute: Vec<DevIndex>,
-    failed: Vec<Completion>,
-}
+/// What stands between an array and its devices. What a test does not care about goes through.
+pub trait Layer<D: DeviceSet> {
+    /// As [`DeviceSet::submit`].
+    fn submit(&mut self, inner: &mut D, pool: &mut Pool, ops: &[DeviceOp]) {
+        inner.submit(pool, ops);
+    }
 
-impl Ailing {
-    /// Well so far.
-    pub fn new(inner: MemorySet) -> Self {
-        Self { inner, bad: None, from_bytes: 0, fault: EIO, mute: Vec::new(), failed: Vec::new() }
+    /// As [`DeviceSet::poll`].
+    fn poll(&mut self, inner: &mut D, pool: &mut Pool, completions: &mut Vec<Completion>) {
+        inner.poll(pool, completions);
+    }
+
+    /// Whether a synchronous write to a member is carried out.
+    fn may_write_now(&self, _dev: DevIndex) -> Result<(), IoFault> {
+        Ok(())
     }
 }
 
-impl DeviceSet for Ailing {
+/// Devices behind a layer.
+pub struct Layered<D, L> {
+    pub inner: D,
+    pub layer: L,
+}
+
+impl<D: DeviceSet, L: Layer<D>> DeviceSet for Layered<D, L> {
     fn submit(&mut self, pool: &mut Pool, ops: &[DeviceOp]) {
-        for op in ops {
-            if self.bad == Some((op.dev, op.kind)) && op.offset_bytes >= self.from_bytes {
-                self.failed.push(Completion { tag: op.tag, result: Err(self.fault) });
-            } else {
-                self.inner.submit(pool, std::slice::from_ref(op));
-            }
-        }
+        self.layer.submit(&mut self.inner, pool, ops);
     }
 
     fn poll(&mut self, pool: &mut Pool, completions: &mut Vec<Completion>) {
-        completions.append(&mut self.failed);
-        self.inner.poll(pool, completions);
+        self.layer.poll(&mut self.inner, pool, completions);
     }
 
     fn wait(&mut self, timeout_ns: u64) {
@@ -169,10 +166,55 @@ impl DeviceSet for Ailing {
     }
 
     fn write_now(&mut self, dev: DevIndex, offset_bytes: u64, from: &[u8]) -> Result<(), IoFault> {
-        if self.mute.contains(&dev) { Err(EIO) } else { self.inner.write_now(dev, offset_bytes, from) }
+        self.layer.may_write_now(dev)?;
+        self.inner.write_now(dev, offset_bytes, from)
     }
 
     fn flush_now(&mut self, dev: DevIndex) -> Result<(), IoFault> {
         self.inner.flush_now(dev)
+    }
+}
+
+/// Memory some of which fails.
+pub type Ailing = Layered<MemorySet, Ailment>;
+
+/// A member does not carry out operations of a kind, once there is one.
+pub struct Ailment {
+    pub bad: Option<(DevIndex, OpKind)>,
+    /// Before this offset it does.
+    pub from_bytes: u64,
+    /// What it answers then.
+    pub fault: IoFault,
+    /// Members that nothing can be written to while the array is being assembled.
+    pub mute: Vec<DevIndex>,
+    failed: Vec<Completion>,
+}
+
+impl Ailing {
+    /// Well so far.
+    pub fn new(inner: MemorySet) -> Self {
+        let layer = Ailment { bad: None, from_bytes: 0, fault: EIO, mute: Vec::new(), failed: Vec::new() };
+        Self { inner, layer }
+    }
+}
+
+impl Layer<MemorySet> for Ailment {
+    fn submit(&mut self, inner: &mut MemorySet, pool: &mut Pool, ops: &[DeviceOp]) {
+        for op in ops {
+            if self.bad == Some((op.dev, op.kind)) && op.offset_bytes >= self.from_bytes {
+                self.failed.push(Completion { tag: op.tag, result: Err(self.fault) });
+            } else {
+                inner.submit(pool, std::slice::from_ref(op));
+            }
+        }
+    }
+
+    fn poll(&mut self, inner: &mut MemorySet, pool: &mut Pool, completions: &mut Vec<Completion>) {
+        completions.append(&mut self.failed);
+        inner.poll(pool, completions);
+    }
+
+    fn may_write_now(&self, dev: DevIndex) -> Result<(), IoFault> {
+        if self.mute.contains(&dev) { Err(EIO) } else { Ok(()) }
     }
 }

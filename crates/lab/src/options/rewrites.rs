@@ -3,7 +3,7 @@
 use crate::failure::Failure;
 use array::{EngineOptions, Rewrites, SchemeOptions};
 use clap::Args;
-use format::{LogContent, SchemeKind};
+use format::SchemeKind;
 
 /// What the operator chose, if anything.
 #[derive(Args, Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -16,12 +16,8 @@ pub struct RewriteChoice {
 }
 
 fn parse_rewrites(text: &str) -> Result<Rewrites, String> {
-    let named = Rewrites::ALL.into_iter().find(|(name, _)| *name == text);
-    named.map(|(_, rewrites)| rewrites).ok_or_else(|| format!("found {text:?}, expected replace or log"))
-}
-
-fn logs_stripes(scheme: SchemeKind) -> bool {
-    scheme.facts().log == LogContent::LogStripes
+    let named = Rewrites::ALL.into_iter().find(|rewrites| rewrites.name() == text);
+    named.ok_or_else(|| format!("found {text:?}, expected replace or log"))
 }
 
 impl RewriteChoice {
@@ -33,7 +29,7 @@ impl RewriteChoice {
     /// Refuses it for schemes none of which logs updates in stripes of their own.
     pub fn check_any(self, schemes: &[SchemeKind]) -> Result<(), Failure> {
         match (self.rewrites, schemes) {
-            (Some(given), [first, ..]) if !schemes.iter().copied().any(logs_stripes) => {
+            (Some(given), [first, ..]) if !schemes.iter().copied().any(SchemeKind::has_log_stripes) => {
                 Err(Failure::new(format!(
                     "--rewrites {}: scheme {first} has one way to write a stripe again; only eplog has two",
                     given.name()

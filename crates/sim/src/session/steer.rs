@@ -41,11 +41,15 @@ impl Session<'_> {
         wanted
     }
 
-    /// Metadata rots; now and then a scrub follows.
+    /// Metadata rots, or anything; often a scrub follows.
     pub(super) fn rot(&mut self) {
         let Some(dev) = self.machine.draw_victim() else { return };
-        let (begun, _) = self.array.engine_ref().patrol_rounds();
-        self.machine.rot_metadata(dev, begun);
+        if self.machine.rng.chance(1, 2) {
+            self.machine.rot(dev);
+        } else {
+            let (begun, _) = self.array.engine_ref().patrol_rounds();
+            self.machine.rot_metadata(dev, begun);
+        }
         if self.machine.rng.chance(1, 2) {
             self.control(Kind::Scrub, |engine, tag| engine.scrub(tag, 0));
         }
