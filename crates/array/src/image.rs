@@ -1,4 +1,4 @@
-//! The content of one checkpoint, taken at one instant, and how its blocks are laid out on a device.
+//! The content of one checkpoint, the state at one instant, and how its blocks are laid out on a device.
 
 use crate::health::Health;
 use crate::journal::Journal;
@@ -35,31 +35,31 @@ impl CheckpointPlace {
     pub fn choose(
         &self,
         wanted: CheckpointKind,
-        store: &Store,
+        store: &mut Store,
         scheme: &dyn Scheme,
         journal: &Journal,
         health: &Health,
         through: Seq,
     ) -> Image {
         let (copies, n) = (store.config.geometry.parity_count() + 1, store.main_count());
+        let mut list = Vec::new();
+        scheme.save(store, &mut list);
         let same = self.devices.len() == copies && self.devices.iter().all(|&dev| health.is_writable(dev));
         let room = u64::from(store.config.incremental_blocks.saturating_sub(self.incremental_next));
-        let take = |kind, devices| Image::take(store, scheme, journal, kind, self, devices, through);
-        // What is too large is let go before the full one is taken: each is a copy of much of the table.
-        let small = (same && wanted == CheckpointKind::Incremental)
-            .then(|| take(CheckpointKind::Incremental, self.devices.clone()))
-            .filter(|image| image.block_count() <= room);
-        small.unwrap_or_else(|| {
+        let needed = (1 + store.table.changed_count() + list.len().div_ceil(PAGE_WORDS)) as u64;
+        let (kind, devices) = if same && wanted == CheckpointKind::Incremental && needed <= room {
+            (CheckpointKind::Incremental, self.devices.clone())
+        } else {
             let first = (self.number as usize + 1) % n;
             let ring = (0..n).map(|i| DevIndex::new(((first + i) % n) as u16));
-            let devices = ring.filter(|&dev| health.is_writable(dev)).take(copies).collect();
-            let image = take(CheckpointKind::Full, devices);
-            assert!(
-                image.block_count() <= u64::from(store.config.full_blocks),
-                "the full-checkpoint area is laid out for the largest state"
-            );
-            image
-        })
+            (CheckpointKind::Full, ring.filter(|&dev| health.is_writable(dev)).take(copies).collect())
+        };
+        let image = Image::take(store, list, journal, kind, self, devices, through);
+        assert!(
+            kind == CheckpointKind::Incremental || image.block_count() <= u64::from(store.config.full_blocks),
+            "the full-checkpoint area is laid out for the largest state"
+        );
+        image
     }
 }
 
@@ -83,53 +83,37 @@ pub struct Image {
     pub devices: Vec<DevIndex>,
     /// Update of the superblocks that every working member has; 0 until it is said.
     pub config_seq: u64,
-    pages: Vec<(PageKind, u32, u32)>,
-    words: Vec<u32>,
+    /// Pages of the table, as they were when the snapshot was taken.
+    table_pages: Vec<u32>,
+    /// The scheme's list; its pages follow those of the table.
+    list: Vec<u32>,
     table_words: u64,
-    list_words: u64,
     log_head_block: u32,
     log_tail_block: u32,
 }
 
-/// Bytes of memory of the largest checkpoint: a copy of the table, and the scheme's list, which is there
-/// twice while it is taken.
+/// Bytes of memory of the largest checkpoint: pages that change before they are written are kept as they were,
+/// and the scheme's list.
 pub fn bytes_max(config: &ArrayConfig) -> u64 {
-    let list = scheme::list_words_live(config);
-    (Table::word_count(config) + 2 * list) * 4
+    (Table::word_count(config) + scheme::list_words_live(config)) * 4
 }
 
 impl Image {
-    /// Takes the state as it is: all records up to `through` applied.
+    /// Takes the state as it is: all records up to `through` applied. The pages of the table stay in it, as
+    /// its snapshot.
     fn take(
-        store: &Store,
-        scheme: &dyn Scheme,
+        store: &mut Store,
+        list: Vec<u32>,
         journal: &Journal,
         kind: CheckpointKind,
         place: &CheckpointPlace,
         devices: Vec<DevIndex>,
         through: Seq,
     ) -> Self {
-        let mut list = Vec::new();
-        scheme.save(store, &mut list);
-        let (mut pages, mut words) = (Vec::new(), Vec::new());
-        let mut push = |kind, index: usize, content: &[u32]| {
-            pages.push((kind, index as u32, content.len() as u32));
-            words.extend_from_slice(content);
-            words.resize(pages.len() * PAGE_WORDS, 0);
-        };
-        match kind {
-            CheckpointKind::Full => (0..store.table.page_count())
-                .filter(|&index| store.table.page(index).iter().any(|&word| word != 0))
-                .for_each(|index| push(PageKind::Table, index, store.table.page(index))),
-            CheckpointKind::Incremental => {
-                store
-                    .table
-                    .changed_pages()
-                    .skip(usize::from(planted(Planted::ForgetChangedPage)))
-                    .for_each(|index| push(PageKind::Table, index, store.table.page(index)));
-            }
+        let mut table_pages = store.table.take_snapshot(kind);
+        if kind == CheckpointKind::Incremental && planted(Planted::ForgetChangedPage) {
+            table_pages.drain(..table_pages.len().min(1));
         }
-        list.chunks(PAGE_WORDS).enumerate().for_each(|(index, content)| push(PageKind::List, index, content));
         let number = place.number + 1;
         let (area, first_block, base) = match kind {
             CheckpointKind::Full => (place.area ^ 1, 0, number),
@@ -146,10 +130,9 @@ impl Image {
             log_head,
             devices,
             config_seq: 0,
-            pages,
-            words,
-            table_words: store.table.words().len() as u64,
-            list_words: list.len() as u64,
+            table_words: (store.table.page_count() * PAGE_WORDS) as u64,
+            table_pages,
+            list,
             log_head_block: store.log.block_at(log_head).get(),
             log_tail_block: store.log.block_at(store.log.tail()).get(),
         }
@@ -157,12 +140,17 @@ impl Image {
 
     /// Pages after the header.
     pub fn page_count(&self) -> usize {
-        self.pages.len()
+        self.table_pages.len() + self.list.len().div_ceil(PAGE_WORDS)
+    }
+
+    /// The page of the table that page `index` is; `None` for those of the list.
+    pub fn table_page(&self, index: usize) -> Option<u32> {
+        self.table_pages.get(index).copied()
     }
 
     /// Blocks of the whole checkpoint.
     pub fn block_count(&self) -> u64 {
-        self.pages.len() as u64 + 1
+        self.page_count() as u64 + 1
     }
 
     /// Byte offset on a main device of block `index`: 0 is the header, the pages follow.
@@ -177,13 +165,20 @@ impl Image {
     /// Writes page `index` for one device into `out` and adds it to that device's body checksum.
     pub fn encode_page(
         &self,
-        journal: &Journal,
+        (store, journal): (&Store, &Journal),
         dev: DevIndex,
         index: usize,
         body: &mut BodyCrc,
         out: &mut [u8],
     ) {
-        let (kind, page, len) = self.pages[index];
+        let (kind, page, words) = match self.table_page(index) {
+            Some(page) => (PageKind::Table, page, &store.table.snapshot_page(page)[..]),
+            None => {
+                let page = index - self.table_pages.len();
+                let rest = &self.list[page * PAGE_WORDS..];
+                (PageKind::List, page as u32, &rest[..rest.len().min(PAGE_WORDS)])
+            }
+        };
         let stamp = PageStamp {
             array: journal.array(),
             dev,
@@ -193,7 +188,6 @@ impl Image {
             kind,
             index: page,
         };
-        let words = &self.words[index * PAGE_WORDS..][..len as usize];
         body.push(encode_page(&stamp, words, &mut out[..META_BYTES]));
     }
 
@@ -211,8 +205,8 @@ impl Image {
             base: self.base,
             through: self.through,
             table_words: self.table_words,
-            list_words: self.list_words,
-            page_count: self.pages.len() as u32,
+            list_words: self.list.len() as u64,
+            page_count: self.page_count() as u32,
             log_head: self.log_head_block,
             log_tail: self.log_tail_block,
             body_crc: body.finish(),

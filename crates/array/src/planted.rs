@@ -142,6 +142,8 @@ planted!(
     TrustShared,
     /// Writes to a log device leave as they are ready: a frame goes ahead of log chunks that lie before it.
     LogOutOfOrder,
+    /// A page of a checkpoint is written as it is, not as it was when the checkpoint was taken.
+    SnapshotMoves,
     /// The writes that make up a stripe are taken for its columns in the order in which they came.
     ColumnsAsTheyCome,
 );

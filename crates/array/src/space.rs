@@ -121,6 +121,23 @@ impl Space {
         free
     }
 
+    /// The same for the chunks `first..end`; the first that is in use or no chunk of the device is the error.
+    pub fn claim_run(&mut self, first: ChunkIndex, end: ChunkIndex) -> Result<(), ChunkIndex> {
+        let (mut at, end) = (first.get(), end.get());
+        while at < end {
+            let (word, bit) = (at as usize / 64, at % 64);
+            let whole = bit == 0 && end - at >= 64 && self.used.get(word) == Some(&0);
+            if whole {
+                self.used[word] = u64::MAX;
+                self.free_count -= 64;
+            } else if !self.claim(ChunkIndex::new(at)) {
+                return Err(ChunkIndex::new(at));
+            }
+            at += if whole { 64 } else { 1 };
+        }
+        Ok(())
+    }
+
     /// Whether a chunk is in use.
     pub fn is_used(&self, chunk: ChunkIndex) -> bool {
         self.used[chunk.get() as usize / 64] >> (chunk.get() % 64) & 1 == 1
@@ -234,6 +251,20 @@ mod tests {
             other.release_run(ChunkIndex::new(first), ChunkIndex::new(end));
             assert_eq!((one.used, one.free_count), (other.used, other.free_count), "{first}..{end}");
         }
+    }
+
+    #[test]
+    fn a_run_is_claimed_like_its_chunks_one_by_one() {
+        for (first, end) in [(1, 2), (1, 64), (1, 65), (63, 200), (64, 128), (2, 301), (300, 301), (7, 7)] {
+            let (mut one, mut other) = (Space::new(300, 0), Space::new(300, 0));
+            (first..end).for_each(|chunk| assert!(one.claim(ChunkIndex::new(chunk))));
+            assert_eq!(other.claim_run(ChunkIndex::new(first), ChunkIndex::new(end)), Ok(()));
+            assert_eq!((&one.used, one.free_count), (&other.used, other.free_count), "{first}..{end}");
+        }
+        let mut space = Space::new(300, 0);
+        assert!(space.claim(ChunkIndex::new(130)));
+        assert_eq!(space.claim_run(ChunkIndex::new(1), ChunkIndex::new(300)), Err(ChunkIndex::new(130)));
+        assert_eq!(space.claim_run(ChunkIndex::new(140), ChunkIndex::new(900)), Err(ChunkIndex::new(301)));
     }
 
     #[test]

@@ -8,10 +8,15 @@
 //! column + 1, 0 if it reads as zeros), and pages of rows hold a word for every row and the checksum of each of
 //! its chunks.
 //!
-//! The checkpoint writes it page by page; a bit per page says what changed since the last one.
+//! A page that was never written takes no memory. A bit per page says what changed since the last checkpoint.
+//! A checkpoint is the state at one instant, but nothing is copied then: its pages are marked, and one that is
+//! to change before it was written is kept as it was ([`Table::take_snapshot`]).
 
+use crate::hash::StripeMap;
+use crate::planted::{Planted, planted};
 use block::{ChunkIndex, Geometry, Lcn, StripeId};
-use format::{ArrayConfig, PAGE_WORDS, StripeChunk};
+use format::{ArrayConfig, CheckpointKind, PAGE_WORDS, StripeChunk};
+use std::ops::Range;
 
 /// Entries of equal size, none of which lies on two pages.
 #[derive(Clone, Copy)]
@@ -36,16 +41,84 @@ impl Section {
 
     /// The first word of an entry. Exact for numbers below 2^54: the reciprocal is less than 1 too large.
     #[inline]
-    fn at(self, index: usize) -> usize {
+    fn at(self, index: usize) -> WordAt {
         let page = ((index as u128 * self.reciprocal) >> 64) as usize;
-        (self.first_page + page) * PAGE_WORDS + (index - page * self.per_page) * self.entry_words
+        WordAt { page: self.first_page + page, word: (index - page * self.per_page) * self.entry_words }
+    }
+}
+
+/// A word of a page.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct WordAt {
+    page: usize,
+    word: usize,
+}
+
+impl WordAt {
+    #[inline]
+    fn behind(self, words: usize) -> Self {
+        Self { word: self.word + words, ..self }
+    }
+}
+
+type PageWords = [u32; PAGE_WORDS];
+
+/// What a page that was never written holds.
+static ZEROS: PageWords = [0; PAGE_WORDS];
+
+/// A bit per page.
+#[derive(Default)]
+struct PageBits(Vec<u64>);
+
+impl PageBits {
+    fn new(pages: usize) -> Self {
+        Self(vec![0; pages.div_ceil(64)])
+    }
+
+    #[inline]
+    fn has(&self, page: usize) -> bool {
+        self.0[page / 64] >> (page % 64) & 1 == 1
+    }
+
+    #[inline]
+    fn set(&mut self, page: usize) {
+        self.0[page / 64] |= 1 << (page % 64);
+    }
+
+    fn clear(&mut self, page: usize) {
+        self.0[page / 64] &= !(1 << (page % 64));
+    }
+
+    fn clear_all(&mut self) {
+        self.0.fill(0);
+    }
+
+    fn count(&self) -> usize {
+        self.0.iter().map(|bits| bits.count_ones() as usize).sum()
+    }
+
+    /// The pages whose bit is set, in order.
+    fn iter(&self) -> impl Iterator<Item = usize> {
+        self.0.iter().enumerate().filter(|&(_, &bits)| bits != 0).flat_map(|(i, &bits)| {
+            (0..64).filter(move |bit| bits >> bit & 1 == 1).map(move |bit| i * 64 + bit)
+        })
+    }
+
+    fn memory_bytes(&self) -> u64 {
+        self.0.len() as u64 * 8
     }
 }
 
 /// See the module's documentation.
 pub struct Table {
-    words: Vec<u32>,
-    changed: Vec<u64>,
+    /// `None`: never written, all zeros.
+    pages: Vec<Option<Box<PageWords>>>,
+    allocated: u64,
+    changed: PageBits,
+    /// Pages of the snapshot that nobody said are written.
+    wanted: PageBits,
+    /// Those of them that changed since, as they were.
+    kept: StripeMap<Box<PageWords>>,
     /// Stripes, or rows of elastic stripes.
     stripes: Section,
     geometry: Geometry,
@@ -70,20 +143,24 @@ fn stripes_of(config: &ArrayConfig) -> (Section, u64) {
 impl Table {
     /// An empty table: nothing written, every checksum 0.
     pub fn new(config: &ArrayConfig) -> Self {
-        let words =
-            usize::try_from(Self::word_count(config)).expect("validated: the table fits the address space");
+        let pages = usize::try_from(Self::page_count_for(config))
+            .expect("validated: the table fits the address space");
         Self {
-            words: vec![0; words],
-            changed: vec![0; (words / PAGE_WORDS).div_ceil(64)],
+            pages: std::iter::repeat_with(|| None).take(pages).collect(),
+            allocated: 0,
+            changed: PageBits::new(pages),
+            wanted: PageBits::new(pages),
+            kept: StripeMap::default(),
             stripes: stripes_of(config).0,
             geometry: config.geometry,
         }
     }
 
-    /// Bytes of a configuration's table, as [`Table::memory_bytes`] counts them.
+    /// Bytes of a configuration's table when every page was written, as [`Table::memory_bytes`] counts them.
     pub fn bytes_for(config: &ArrayConfig) -> u64 {
         let pages = Self::page_count_for(config);
-        pages * PAGE_WORDS as u64 * 4 + pages.div_ceil(64) * 8
+        pages * (size_of::<PageWords>() + size_of::<Option<Box<PageWords>>>()) as u64
+            + 2 * pages.div_ceil(64) * 8
     }
 
     /// How many words a configuration's table has.
@@ -97,35 +174,52 @@ impl Table {
         stripes.first_page as u64 + stripes.page_count(count)
     }
 
-    fn note_change(&mut self, word: usize) {
-        let page = word / PAGE_WORDS;
-        self.changed[page / 64] |= 1 << (page % 64);
+    #[inline]
+    fn get(&self, at: WordAt) -> u32 {
+        self.pages[at.page].as_ref().map_or(0, |page| page[at.word])
     }
 
-    fn set(&mut self, word: usize, value: u32) {
-        self.words[word] = value;
-        self.note_change(word);
+    /// A page that is about to change.
+    #[inline]
+    fn page_mut(&mut self, index: usize) -> &mut PageWords {
+        if self.wanted.has(index) {
+            self.keep(index);
+        }
+        self.changed.set(index);
+        let page = &mut self.pages[index];
+        self.allocated += u64::from(page.is_none());
+        page.get_or_insert_with(|| Box::new(ZEROS))
+    }
+
+    #[cold]
+    fn keep(&mut self, index: usize) {
+        self.wanted.clear(index);
+        self.kept.insert(index as u64, Box::new(*self.page(index)));
+    }
+
+    fn set(&mut self, at: WordAt, value: u32) {
+        self.page_mut(at.page)[at.word] = value;
     }
 
     #[inline]
-    fn column_word(&self, stripe: StripeId, column: usize) -> usize {
-        self.stripes.at(stripe.get() as usize) + column * COLUMN_WORDS
+    fn column_word(&self, stripe: StripeId, column: usize) -> WordAt {
+        self.stripes.at(stripe.get() as usize).behind(column * COLUMN_WORDS)
     }
 
     /// The newest chunk of a column of a stripe, data or parity.
     #[inline]
     pub fn column(&self, stripe: StripeId, column: usize) -> StripeChunk {
-        let at = self.column_word(stripe, column);
-        let (chunk, crc) = (self.words[at], self.words[at + 1]);
-        StripeChunk { chunk: ChunkIndex::new(chunk), crc }
+        let WordAt { page, word } = self.column_word(stripe, column);
+        let Some(page) = &self.pages[page] else { return StripeChunk::NONE };
+        StripeChunk { chunk: ChunkIndex::new(page[word]), crc: page[word + 1] }
     }
 
     /// Points a column of a stripe at its newest chunk.
     #[inline]
     pub fn set_column(&mut self, stripe: StripeId, column: usize, version: StripeChunk) {
-        let at = self.column_word(stripe, column);
-        (self.words[at], self.words[at + 1]) = (version.chunk.get(), version.crc);
-        self.note_change(at);
+        let WordAt { page, word } = self.column_word(stripe, column);
+        let page = self.page_mut(page);
+        (page[word], page[word + 1]) = (version.chunk.get(), version.crc);
     }
 
     /// The newest version of a logical chunk, `NONE` if it reads as zeros.
@@ -154,18 +248,18 @@ impl Table {
     /// reads as zeros.
     #[inline]
     pub fn place(&self, lcn: Lcn) -> u32 {
-        self.words[lcn.get() as usize]
+        self.get(place_word(lcn))
     }
 
     /// Points a logical chunk at its newest version among elastic stripes.
     #[inline]
     pub fn set_place(&mut self, lcn: Lcn, place: u32) {
-        self.set(lcn.get() as usize, place);
+        self.set(place_word(lcn), place);
     }
 
     /// What a row of elastic stripes holds; the scheme knows what the word means.
     pub fn row(&self, row: u32) -> u32 {
-        self.words[self.stripes.at(row as usize)]
+        self.get(self.stripes.at(row as usize))
     }
 
     /// Notes what a row holds.
@@ -176,77 +270,130 @@ impl Table {
     /// The checksum of a column, data or parity, of a row of elastic stripes.
     #[inline]
     pub fn row_crc(&self, row: u32, column: usize) -> u32 {
-        self.words[self.stripes.at(row as usize) + 1 + column]
+        self.get(self.stripes.at(row as usize).behind(1 + column))
     }
 
     /// Notes the checksum of a column of a row.
     #[inline]
     pub fn set_row_crc(&mut self, row: u32, column: usize, crc: u32) {
-        self.set(self.stripes.at(row as usize) + 1 + column, crc);
+        self.set(self.stripes.at(row as usize).behind(1 + column), crc);
     }
 
     /// Bytes held per physical chunk are reported by `status` (requirement L-15).
     pub fn memory_bytes(&self) -> u64 {
-        (self.words.len() * 4 + self.changed.len() * 8) as u64
-    }
-
-    /// All words.
-    pub fn words(&self) -> &[u32] {
-        &self.words
+        let pages = self.allocated + self.kept.len() as u64;
+        pages * size_of::<PageWords>() as u64
+            + (self.pages.len() * size_of::<Option<Box<PageWords>>>()) as u64
+            + self.changed.memory_bytes()
+            + self.wanted.memory_bytes()
     }
 
     /// How many pages the table has.
     pub fn page_count(&self) -> usize {
-        self.words.len() / PAGE_WORDS
+        self.pages.len()
     }
 
     /// The words of one page.
-    pub fn page(&self, index: usize) -> &[u32] {
-        &self.words[index * PAGE_WORDS..][..PAGE_WORDS]
+    pub fn page(&self, index: usize) -> &[u32; PAGE_WORDS] {
+        self.pages[index].as_deref().unwrap_or(&ZEROS)
+    }
+
+    /// Pages that were written, in order; all others are zeros.
+    pub fn written_pages(&self) -> impl Iterator<Item = usize> {
+        let written = self.pages.iter().enumerate().filter(|(_, page)| page.is_some());
+        written.map(|(index, _)| index)
+    }
+
+    /// Stripes, or rows of elastic stripes, on pages that were written, in order.
+    pub fn written_entries(&self) -> impl Iterator<Item = Range<u64>> {
+        let Section { first_page, per_page, .. } = self.stripes;
+        self.written_pages().filter(move |&page| page >= first_page).map(move |page| {
+            let first = ((page - first_page) * per_page) as u64;
+            first..first + per_page as u64
+        })
+    }
+
+    /// Whether every page is the same.
+    pub fn is_same(&self, other: &Self) -> bool {
+        self.pages.len() == other.pages.len()
+            && (0..self.pages.len()).all(|index| self.page(index) == other.page(index))
     }
 
     /// Fills one page from a checkpoint; `false` if it does not have that shape.
     pub fn load_page(&mut self, index: usize, words: &[u32]) -> bool {
-        if index >= self.page_count() || words.len() != PAGE_WORDS {
+        let Ok(words) = <&PageWords>::try_from(words) else { return false };
+        if index >= self.page_count() {
             return false;
         }
-        self.words[index * PAGE_WORDS..][..PAGE_WORDS].copy_from_slice(words);
+        if self.pages[index].is_some() || *words != ZEROS {
+            *self.page_mut(index) = *words;
+        }
         true
     }
 
     /// Whether every chunk that the table names exists.
     pub fn is_sane(&self, config: &ArrayConfig) -> bool {
         let chunks = config.chunks_per_device;
+        let Section { first_page, per_page, entry_words, .. } = self.stripes;
         if config.scheme.is_elastic() {
             let places = u64::from(chunks) * config.geometry.data_count() as u64;
-            let map = &self.words[..self.stripes.first_page * PAGE_WORDS];
-            return map.iter().all(|&place| u64::from(place) <= places);
+            let map = self.pages[..first_page].iter().flatten();
+            return map.flat_map(|page| page.iter()).all(|&place| u64::from(place) <= places);
         }
-        let entries = self.stripes.per_page * self.stripes.entry_words;
-        let pages = self.words.chunks_exact(PAGE_WORDS).flat_map(|page| &page[..entries]);
+        let pages = self.pages.iter().flatten().flat_map(|page| &page[..per_page * entry_words]);
         pages.step_by(COLUMN_WORDS).all(|&chunk| chunk <= chunks)
     }
 
-    /// Pages changed since [`Table::clear_changed`].
-    pub fn changed_pages(&self) -> impl Iterator<Item = usize> {
-        let pages = self.page_count();
-        self.changed.iter().enumerate().flat_map(move |(i, &bits)| {
-            (0..64)
-                .filter(move |bit| bits >> bit & 1 == 1)
-                .map(move |bit| i * 64 + bit)
-                .filter(move |&p| p < pages)
-        })
-    }
-
-    /// How many pages changed.
+    /// How many pages changed since the last checkpoint.
     pub fn changed_count(&self) -> usize {
-        self.changed.iter().map(|bits| bits.count_ones() as usize).sum()
+        self.changed.count()
     }
 
-    /// Forgets what changed: a checkpoint now holds it.
+    /// What is there now is what a checkpoint holds.
     pub fn clear_changed(&mut self) {
-        self.changed.fill(0);
+        self.changed.clear_all();
     }
+
+    /// Begins a checkpoint of the state as it is now, in place of the one before: returns its pages, in
+    /// order. Each stays as it is in [`Table::snapshot_page`] until [`Table::release_page`].
+    pub fn take_snapshot(&mut self, kind: CheckpointKind) -> Vec<u32> {
+        self.drop_snapshot();
+        let number = |index| u32::try_from(index).expect("validated: fewer pages than 2^32");
+        let pages: Vec<u32> = match kind {
+            CheckpointKind::Full => self.written_pages().map(number).collect(),
+            CheckpointKind::Incremental => self.changed.iter().map(number).collect(),
+        };
+        pages.iter().for_each(|&page| self.wanted.set(page as usize));
+        self.changed.clear_all();
+        pages
+    }
+
+    /// A page of the snapshot, as it was when that was taken.
+    pub fn snapshot_page(&self, index: u32) -> &[u32; PAGE_WORDS] {
+        match self.kept.get(&index.into()) {
+            Some(page) if !planted(Planted::SnapshotMoves) => page,
+            Some(_) | None => self.page(index as usize),
+        }
+    }
+
+    /// A page of the snapshot was written.
+    pub fn release_page(&mut self, index: u32) {
+        self.wanted.clear(index as usize);
+        self.kept.remove(&index.into());
+    }
+
+    /// What is left of the snapshot is not wanted any more.
+    pub fn drop_snapshot(&mut self) {
+        self.wanted.clear_all();
+        self.kept.clear();
+    }
+}
+
+/// Where the map of elastic stripes has a logical chunk.
+#[inline]
+fn place_word(lcn: Lcn) -> WordAt {
+    let index = lcn.get() as usize;
+    WordAt { page: index / PAGE_WORDS, word: index % PAGE_WORDS }
 }
 
 #[cfg(test)]
@@ -261,7 +408,8 @@ mod tests {
             let near = [0, per_page, 2 * per_page, 1 << 20, 1 << 32, (1 << 48) + 1];
             for index in near.iter().flat_map(|&index| index..index + 2 * per_page + 2) {
                 let (page, entry) = (7 + index / per_page, index % per_page);
-                assert_eq!(section.at(index), page * PAGE_WORDS + entry * entry_words, "{index}");
+                let expected = WordAt { page, word: entry * entry_words };
+                assert_eq!(section.at(index), expected, "{index}");
             }
         }
     }

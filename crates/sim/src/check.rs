@@ -233,7 +233,7 @@ pub(crate) fn same_state(live: &Engine, replayed: &Engine, report: &RecoveryRepo
             return Err(violation!("stripe {stripe} is live {one:?}, replayed {other:?}, dirty {dirty:?}"));
         }
     }
-    if live.store().table.words() != replayed.store().table.words() {
+    if !live.store().table.is_same(&replayed.store().table) {
         return Err(violation!("the table differs between live and replayed state"));
     }
     Ok(())

@@ -489,6 +489,7 @@ fn draw_options(rng: &mut Rng, config: &ArrayConfig) -> EngineOptions {
         device_timeout_ns: aside.pick(&[None, Some(5_000_000)]),
         room_wait_ns: aside.pick(&[0, 1_000_000, 20_000_000]),
         confirm_idle_ns: aside.pick(&[None, Some(20_000), Some(400_000)]),
+        checkpoint_blocks: aside.pick(&[1, 3, 64]),
         ..EngineOptions::default()
     }
 }

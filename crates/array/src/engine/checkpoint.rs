@@ -1,6 +1,7 @@
 //! Writing checkpoints beside foreground work (M-06 to M-08): pages, flush, header, flush.
 //!
-//! The state is copied at one instant; the header, written when everything it speaks of is durable, makes the
+//! A checkpoint is the state at one instant: pages of the table that change before they are written are kept as
+//! they were (`table`), the scheme's list is copied at once. The header, written when everything it speaks of is durable, makes the
 //! checkpoint valid. Only then are the frames before it given up.
 
 use super::request::Request;
@@ -13,8 +14,6 @@ use block::slab::Key;
 use block::{DevIndex, IoFault, META_BYTES, OpKind, Seq, Slot, Stream};
 use format::{BodyCrc, CheckpointKind};
 
-/// Blocks of a checkpoint in flight at most.
-const BLOCKS_IN_FLIGHT: u32 = 64;
 /// A checkpoint is due when a journal ring is this full, in thousandths.
 const RING_DUE_PERMILLE: u64 = 500;
 
@@ -88,10 +87,10 @@ impl CheckpointBoard {
 
 enum Stage {
     Idle,
-    /// Pages are being written; the next is `page` of device number `device`.
+    /// Pages are being written, each to all devices; the next is `page` to device number `device`.
     Pages {
-        device: usize,
         page: usize,
+        device: usize,
     },
     /// Waiting for a flush later than number `after`.
     Settle {
@@ -152,7 +151,7 @@ impl Checkpointer {
         core.board.checkpoint.wanted = None;
         let mut image = core.board.checkpoint.place.choose(
             wanted,
-            &core.store,
+            &mut core.store,
             &*core.scheme,
             &core.journal,
             &core.health,
@@ -160,11 +159,10 @@ impl Checkpointer {
         );
         image.config_seq = core.board.members.published();
         core.board.checkpoint.full_begun += u64::from(image.kind == CheckpointKind::Full);
-        core.store.table.clear_changed();
         self.bodies.clear();
         self.bodies.resize_with(image.devices.len(), BodyCrc::new);
         self.image = Some(image);
-        self.stage = Stage::Pages { device: 0, page: 0 };
+        self.stage = Stage::Pages { page: 0, device: 0 };
         core.board.checkpoint.under_way = true;
         self.failed = false;
         let mut waiting = std::mem::take(&mut core.board.checkpoint.waiting);
@@ -174,22 +172,25 @@ impl Checkpointer {
     }
 
     fn write_pages(&mut self, core: &mut Core) {
-        let Stage::Pages { mut device, mut page } = self.stage else { return };
+        let Stage::Pages { mut page, mut device } = self.stage else { return };
         let Some(image) = self.image.take() else { return };
-        while self.outstanding < BLOCKS_IN_FLIGHT && device < image.devices.len() {
-            if page == image.page_count() {
-                (device, page) = (device + 1, 0);
+        while self.outstanding < core.options.checkpoint_blocks && page < image.page_count() {
+            if device == image.devices.len() {
+                if let Some(written) = image.table_page(page) {
+                    core.store.table.release_page(written);
+                }
+                (page, device) = (page + 1, 0);
                 continue;
             }
             let Some(slot) = core.pool.alloc() else { break };
             let dev = image.devices[device];
-            let body = &mut self.bodies[device];
-            image.encode_page(&core.journal, dev, page, body, core.pool.bytes_mut(slot));
+            let (body, out) = (&mut self.bodies[device], core.pool.bytes_mut(slot));
+            image.encode_page((&core.store, &core.journal), dev, page, body, out);
             self.push_block(core, dev, image.offset(&core.store, page + 1), slot);
-            page += 1;
+            device += 1;
         }
-        let done = device == image.devices.len() && self.outstanding == 0;
-        self.stage = Stage::Pages { device, page };
+        let done = page == image.page_count() && self.outstanding == 0;
+        self.stage = Stage::Pages { page, device };
         self.image = Some(image);
         if done {
             self.stage = Stage::Settle { after: core.board.flush.want_after() };
@@ -262,6 +263,7 @@ impl Checkpointer {
         let Some(image) = self.image.take() else { return };
         self.stage = Stage::Idle;
         core.board.checkpoint.under_way = false;
+        core.store.table.drop_snapshot();
         let lost = self.failed || image.devices.iter().any(|&dev| !core.health.is_writable(dev));
         if lost {
             // A device of the set failed: what it held is too few copies. The pages are marked again by a

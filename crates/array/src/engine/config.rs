@@ -70,6 +70,8 @@ pub struct EngineOptions {
     /// Whether the reads of a unit of background work, and the writes of rebuild and scrub, are put in device
     /// order, so that drivers merge neighbours.
     pub sort_units: bool,
+    /// Blocks of a checkpoint in flight at most.
+    pub checkpoint_blocks: u32,
     /// Runs of at least this many chunks freed by a discard are discarded on their device; `None` = never.
     pub discard_run_chunks: Option<usize>,
     /// Units that garbage collection freed are discarded on their devices if they have at least this many
@@ -105,6 +107,7 @@ impl Default for EngineOptions {
             units_in_flight: 2,
             rebuild_bytes_per_s: None,
             sort_units: true,
+            checkpoint_blocks: 64,
             discard_run_chunks: Some(32),
             discard_unit_bytes: Some(1 << 20),
             device_timeout_ns: None,

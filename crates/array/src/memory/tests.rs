@@ -4,7 +4,7 @@ use super::*;
 use crate::create::{CreateOptions, plan_config};
 use crate::store::Store;
 use block::Geometry;
-use format::{CodeKind, Consistency, LayoutKind, SchemeKind};
+use format::{CodeKind, Consistency, LayoutKind, PAGE_WORDS, SchemeKind};
 
 fn config(scheme: SchemeKind, data_count: usize, main_bytes: u64, log_bytes: u64) -> ArrayConfig {
     let options = CreateOptions {
@@ -27,7 +27,11 @@ const SCHEMES: [SchemeKind; 5] =
 fn what_is_computed_of_the_tables_is_what_they_take() {
     for scheme in SCHEMES {
         for (data_count, main_bytes) in [(2, 40 << 20), (6, 100 << 20), (13, 33 << 20)] {
-            let store = Store::new(config(scheme, data_count, main_bytes, 64 << 20)).expect("a known code");
+            let mut store =
+                Store::new(config(scheme, data_count, main_bytes, 64 << 20)).expect("a known code");
+            // Every page is written.
+            let words = [1; PAGE_WORDS];
+            assert!((0..store.table.page_count()).all(|page| store.table.load_page(page, &words)));
             let spaces: u64 = store.spaces.iter().map(|space| space.memory_bytes()).sum();
             let taken = store.table.memory_bytes() + spaces + scheme::new(&store).memory().fixed_bytes;
             let need = MemoryNeed::of_shape(&store.config);

@@ -26,6 +26,9 @@ use crate::store::Store;
 use block::{DevIndex, DeviceSet, Epoch, META_BYTES, Seq};
 use format::{BodyCrc, CheckpointKind, Superblock};
 
+/// Blocks of a checkpoint written at once.
+const WRITE_BLOCKS: usize = 256;
+
 /// What an engine is made of.
 pub(crate) struct Parts {
     pub store: Store,
@@ -167,33 +170,38 @@ pub(crate) fn write_checkpoint(
 ) -> Result<(), AssembleError> {
     let mut image = parts.checkpoint.choose(
         CheckpointKind::Incremental,
-        &parts.store,
+        &mut parts.store,
         &*parts.scheme,
         &parts.journal,
         &parts.health,
         through,
     );
     image.config_seq = parts.superblock.config_seq;
-    let mut block = vec![0u8; META_BYTES];
+    let mut blocks = vec![0u8; WRITE_BLOCKS * META_BYTES];
     let mut bodies = Vec::new();
     for &dev in &image.devices {
         let mut body = BodyCrc::new();
-        for page in 0..image.page_count() {
-            image.encode_page(&parts.journal, dev, page, &mut body, &mut block);
-            write_or_fail(devices, &mut parts.health, dev, image.offset(&parts.store, page + 1), &block);
+        for first in (0..image.page_count()).step_by(WRITE_BLOCKS) {
+            let count = (image.page_count() - first).min(WRITE_BLOCKS);
+            for (page, block) in (first..first + count).zip(blocks.chunks_exact_mut(META_BYTES)) {
+                image.encode_page((&parts.store, &parts.journal), dev, page, &mut body, block);
+            }
+            let offset = image.offset(&parts.store, first + 1);
+            write_or_fail(devices, &mut parts.health, dev, offset, &blocks[..count * META_BYTES]);
         }
         bodies.push(body);
     }
+    parts.store.table.drop_snapshot();
     flush_all(devices, &mut parts.health);
+    let block = &mut blocks[..META_BYTES];
     for (&dev, body) in image.devices.iter().zip(&bodies) {
-        image.encode_header(&parts.journal, dev, body, &mut block);
-        write_or_fail(devices, &mut parts.health, dev, image.offset(&parts.store, 0), &block);
+        image.encode_header(&parts.journal, dev, body, block);
+        write_or_fail(devices, &mut parts.health, dev, image.offset(&parts.store, 0), block);
     }
     flush_all(devices, &mut parts.health);
     if !image.devices.iter().any(|&dev| parts.health.is_writable(dev)) {
         return Err(too_many_faults(&parts.health));
     }
-    parts.store.table.clear_changed();
     parts.checkpoint = image.place(&parts.checkpoint);
     Ok(())
 }

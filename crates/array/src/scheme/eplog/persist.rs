@@ -5,6 +5,7 @@ use super::dirty::{NO_OWNER, SAME, Updated};
 use super::log_table::Fate;
 use crate::planted::{Planted, planted};
 use crate::scheme::{Contradiction, Scheme};
+use crate::space::Space;
 use crate::store::Store;
 use block::{ChunkAddr, StripeId};
 use format::record::LogStripe;
@@ -101,16 +102,18 @@ impl Eplog {
 
     /// Claims every chunk that the map, a committed version, parity, or a live log stripe names.
     pub(super) fn claim_all(&self, store: &mut Store) -> Result<(), Contradiction> {
-        let geometry = store.config.geometry;
-        for stripe in (0..store.config.stripe_count).map(StripeId::new) {
-            for column in 0..geometry.device_count() {
-                let dev = store.layout.device(stripe, column);
-                claim(store, ChunkAddr::new(dev, store.table.column(stripe, column).chunk))?;
-                if column < geometry.data_count()
-                    && let Some(updated) = self.dirty.updated(stripe, column)
-                {
-                    claim(store, ChunkAddr::new(dev, updated.committed.chunk))?;
-                }
+        let Store { table, layout, spaces, config, .. } = &mut *store;
+        let stripes = table.written_entries().flatten().take_while(|&stripe| stripe < config.stripe_count);
+        for stripe in stripes.map(StripeId::new) {
+            for column in 0..config.geometry.device_count() {
+                let dev = layout.device(stripe, column);
+                claim(spaces, ChunkAddr::new(dev, table.column(stripe, column).chunk))?;
+            }
+        }
+        for (stripe, columns) in self.dirty.entries() {
+            for (column, updated) in columns.iter().enumerate().filter(|(_, known)| known.committed != SAME) {
+                let dev = layout.device(stripe, column);
+                claim(spaces, ChunkAddr::new(dev, updated.committed.chunk))?;
             }
         }
         if planted(Planted::FreeSupersededEarly) {
@@ -120,7 +123,7 @@ impl Eplog {
             for index in 0..self.log.member_count(id) {
                 if self.log.fate(id, index) == Fate::Superseded {
                     let LogMember { lcn, chunk, .. } = self.log.member(id, index);
-                    claim(store, ChunkAddr::new(store.layout.device_of(lcn), chunk))?;
+                    claim(spaces, ChunkAddr::new(layout.device_of(lcn), chunk))?;
                 }
             }
         }
@@ -128,8 +131,8 @@ impl Eplog {
     }
 }
 
-fn claim(store: &mut Store, addr: ChunkAddr) -> Result<(), Contradiction> {
-    if addr.chunk.is_none() || store.spaces[addr.dev.index()].claim(addr.chunk) {
+fn claim(spaces: &mut [Space], addr: ChunkAddr) -> Result<(), Contradiction> {
+    if addr.chunk.is_none() || spaces[addr.dev.index()].claim(addr.chunk) {
         Ok(())
     } else {
         Err(Contradiction::Owners(addr))

@@ -114,12 +114,11 @@ pub(super) fn is_in_use(store: &Store, stripe: StripeId) -> bool {
 
 /// Claims the chunk of every stripe on every device, written or not.
 pub(super) fn claim_space(store: &mut Store) -> Result<(), Contradiction> {
+    let end = chunk_of(StripeId::new(store.config.stripe_count));
     for (dev, space) in (0..).map(DevIndex::new).zip(&mut store.spaces) {
-        for stripe in (0..store.config.stripe_count).map(StripeId::new) {
-            if !space.claim(chunk_of(stripe)) {
-                return Err(Contradiction::Owners(ChunkAddr::new(dev, chunk_of(stripe))));
-            }
-        }
+        space
+            .claim_run(chunk_of(StripeId::new(0)), end)
+            .map_err(|chunk| Contradiction::Owners(ChunkAddr::new(dev, chunk)))?;
     }
     Ok(())
 }
