@@ -92,8 +92,8 @@ pub struct Image {
     log_tail_block: u32,
 }
 
-/// Bytes of memory of the largest checkpoint: pages that change before they are written are kept as they were,
-/// and the scheme's list.
+/// Bytes of memory of the largest checkpoint: pages that change before they are written are kept as they
+/// were, and the scheme's list.
 pub fn bytes_max(config: &ArrayConfig) -> u64 {
     (Table::word_count(config) + scheme::list_words_live(config)) * 4
 }

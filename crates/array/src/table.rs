@@ -1,16 +1,17 @@
 //! Where each chunk is and what its checksum is, 4 bytes each.
 //!
-//! One array of 32-bit words in pages. A page holds everything about a run of data stripes: place and checksum
-//! of each chunk, data and parity (place 0: a column of zeros, or no parity). So one page answers a read, an
-//! update and a commit. Versions that are not the newest have their checksums with whoever still needs them.
+//! One array of 32-bit words in pages. A page holds everything about a run of data stripes: place and
+//! checksum of each chunk, data and parity (place 0: a column of zeros, or no parity). So one page answers a
+//! read, an update and a commit. Versions that are not the newest have their checksums with whoever still
+//! needs them.
 //!
-//! With elastic stripes there are two runs of pages: the map names the place of each logical chunk (row x k +
-//! column + 1, 0 if it reads as zeros), and pages of rows hold a word for every row and the checksum of each of
-//! its chunks.
+//! With elastic stripes there are two runs of pages: the map names the place of each logical chunk, that is
+//! row x k + column + 1, 0 if it reads as zeros; pages of rows hold a word for every row and the checksum of
+//! each of its chunks.
 //!
-//! A page that was never written takes no memory. A bit per page says what changed since the last checkpoint.
-//! A checkpoint is the state at one instant, but nothing is copied then: its pages are marked, and one that is
-//! to change before it was written is kept as it was ([`Table::take_snapshot`]).
+//! A page that was never written takes no memory. A bit per page says what changed since the last
+//! checkpoint. A checkpoint is the state at one instant, but nothing is copied then: its pages are marked,
+//! and one that is to change before it was written is kept as it was ([`Table::take_snapshot`]).
 
 use crate::hash::StripeMap;
 use crate::planted::{Planted, planted};
@@ -62,6 +63,10 @@ impl WordAt {
 }
 
 type PageWords = [u32; PAGE_WORDS];
+
+const WORDS: u64 = PAGE_WORDS as u64;
+const PAGE_BYTES: u64 = size_of::<PageWords>() as u64;
+const POINTER_BYTES: u64 = size_of::<Option<Box<PageWords>>>() as u64;
 
 /// What a page that was never written holds.
 static ZEROS: PageWords = [0; PAGE_WORDS];
@@ -132,8 +137,8 @@ fn stripes_of(config: &ArrayConfig) -> (Section, u64) {
     let n = config.geometry.device_count();
     if config.scheme.is_elastic() {
         let chunks = config.stripe_count * config.geometry.data_count() as u64;
-        let map_pages = usize::try_from(chunks.div_ceil(PAGE_WORDS as u64))
-            .expect("validated: the table fits the address space");
+        let map_pages =
+            usize::try_from(chunks.div_ceil(WORDS)).expect("validated: the table fits the address space");
         (Section::new(map_pages, 1 + n), config.chunks_per_device.into())
     } else {
         (Section::new(0, COLUMN_WORDS * n), config.stripe_count)
@@ -159,13 +164,12 @@ impl Table {
     /// Bytes of a configuration's table when every page was written, as [`Table::memory_bytes`] counts them.
     pub fn bytes_for(config: &ArrayConfig) -> u64 {
         let pages = Self::page_count_for(config);
-        pages * (size_of::<PageWords>() + size_of::<Option<Box<PageWords>>>()) as u64
-            + 2 * pages.div_ceil(64) * 8
+        pages * (PAGE_BYTES + POINTER_BYTES) + 2 * pages.div_ceil(64) * 8
     }
 
     /// How many words a configuration's table has.
     pub fn word_count(config: &ArrayConfig) -> u64 {
-        Self::page_count_for(config) * PAGE_WORDS as u64
+        Self::page_count_for(config) * WORDS
     }
 
     /// How many pages a configuration's table has.
@@ -257,33 +261,37 @@ impl Table {
         self.set(place_word(lcn), place);
     }
 
+    #[inline]
+    fn row_word(&self, row: u32) -> WordAt {
+        self.stripes.at(row as usize)
+    }
+
     /// What a row of elastic stripes holds; the scheme knows what the word means.
     pub fn row(&self, row: u32) -> u32 {
-        self.get(self.stripes.at(row as usize))
+        self.get(self.row_word(row))
     }
 
     /// Notes what a row holds.
     pub fn set_row(&mut self, row: u32, word: u32) {
-        self.set(self.stripes.at(row as usize), word);
+        self.set(self.row_word(row), word);
     }
 
     /// The checksum of a column, data or parity, of a row of elastic stripes.
     #[inline]
     pub fn row_crc(&self, row: u32, column: usize) -> u32 {
-        self.get(self.stripes.at(row as usize).behind(1 + column))
+        self.get(self.row_word(row).behind(1 + column))
     }
 
     /// Notes the checksum of a column of a row.
     #[inline]
     pub fn set_row_crc(&mut self, row: u32, column: usize, crc: u32) {
-        self.set(self.stripes.at(row as usize).behind(1 + column), crc);
+        self.set(self.row_word(row).behind(1 + column), crc);
     }
 
     /// Bytes held per physical chunk are reported by `status` (requirement L-15).
     pub fn memory_bytes(&self) -> u64 {
-        let pages = self.allocated + self.kept.len() as u64;
-        pages * size_of::<PageWords>() as u64
-            + (self.pages.len() * size_of::<Option<Box<PageWords>>>()) as u64
+        (self.allocated + self.kept.len() as u64) * PAGE_BYTES
+            + self.pages.len() as u64 * POINTER_BYTES
             + self.changed.memory_bytes()
             + self.wanted.memory_bytes()
     }
@@ -308,8 +316,8 @@ impl Table {
     pub fn written_entries(&self) -> impl Iterator<Item = Range<u64>> {
         let Section { first_page, per_page, .. } = self.stripes;
         self.written_pages().filter(move |&page| page >= first_page).map(move |page| {
-            let first = ((page - first_page) * per_page) as u64;
-            first..first + per_page as u64
+            let [first, count] = [(page - first_page) * per_page, per_page].map(|number| number as u64);
+            first..first + count
         })
     }
 

@@ -1,8 +1,8 @@
 //! Writing checkpoints beside foreground work (M-06 to M-08): pages, flush, header, flush.
 //!
-//! A checkpoint is the state at one instant: pages of the table that change before they are written are kept as
-//! they were (`table`), the scheme's list is copied at once. The header, written when everything it speaks of is durable, makes the
-//! checkpoint valid. Only then are the frames before it given up.
+//! A checkpoint is the state at one instant: pages of the table that change before they are written are kept
+//! as they were (`table`), the scheme's list is copied at once. The header, written when everything it speaks
+//! of is durable, makes the checkpoint valid. Only then are the frames before it given up.
 
 use super::request::Request;
 use super::wake::{Mark, count, mark};

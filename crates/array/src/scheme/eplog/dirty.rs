@@ -9,6 +9,8 @@ use format::StripeChunk;
 
 /// Bytes of an entry of the map from dirty stripes to their places.
 const PLACE_BYTES: u64 = 16;
+const UPDATED_BYTES: u64 = size_of::<Updated>() as u64;
+const STRIPE_BYTES: u64 = size_of::<StripeId>() as u64;
 /// As a committed version: the column was not updated since the last commit.
 pub const SAME: StripeChunk = StripeChunk { chunk: ChunkIndex::new(u32::MAX), crc: 0 };
 
@@ -62,10 +64,7 @@ impl DirtyStripes {
     pub fn bytes_for(stripe_count: u64, data_count: u64, dirty: u64) -> SchemeMemory {
         SchemeMemory {
             fixed_bytes: stripe_count.div_ceil(64) * 8,
-            dynamic_bytes: dirty
-                * (2 * PLACE_BYTES
-                    + data_count * size_of::<Updated>() as u64
-                    + 3 * size_of::<StripeId>() as u64),
+            dynamic_bytes: dirty * (2 * PLACE_BYTES + data_count * UPDATED_BYTES + 3 * STRIPE_BYTES),
             placement_bytes: 0,
         }
     }
@@ -157,7 +156,8 @@ impl DirtyStripes {
         self.queue.push(stripe);
     }
 
-    /// All dirty stripes, oldest first, with what is known of their columns (committed [`SAME`]: not updated).
+    /// All dirty stripes, oldest first, with what is known of their columns (committed [`SAME`]: not
+    /// updated).
     pub fn entries(&self) -> impl Iterator<Item = (StripeId, &[Updated])> {
         let mut seen = vec![false; self.stripes.len()];
         let all = self.queue.iter().chain(self.stripes.iter().copied());
@@ -178,7 +178,8 @@ impl DirtyStripes {
     /// Bytes that grow with what is uncommitted.
     pub fn dynamic_bytes(&self) -> u64 {
         self.place.capacity() as u64 * PLACE_BYTES
-            + (self.columns.len() * size_of::<Updated>() + self.stripes.len() * 8) as u64
+            + self.columns.len() as u64 * UPDATED_BYTES
+            + self.stripes.len() as u64 * STRIPE_BYTES
             + self.queue.memory_bytes()
     }
 }

@@ -104,7 +104,8 @@ impl LogTable {
     /// Adds a member at `addr`.
     pub fn push_member(&mut self, id: u32, member: LogMember, addr: ChunkAddr, fate: Fate) {
         let entry = &mut self.entries[id as usize];
-        self.members[id as usize * self.width_max + usize::from(entry.members)] = (member, fate);
+        let at = id as usize * self.width_max + usize::from(entry.members);
+        self.members[at] = (member, fate);
         entry.members += 1;
         entry.live += u16::from(fate == Fate::Newest);
         if fate == Fate::Covered {
@@ -136,9 +137,14 @@ impl LogTable {
         owner.is_some()
     }
 
+    fn place(&self, id: u32, index: usize) -> usize {
+        id as usize * self.width_max + index
+    }
+
     fn settle(&mut self, id: u32, lcn: Lcn, addr: ChunkAddr, fate: Fate) {
         let index = self.index_of(id, lcn, addr.chunk);
-        self.members[id as usize * self.width_max + index].1 = fate;
+        let at = self.place(id, index);
+        self.members[at].1 = fate;
     }
 
     /// Live members.
@@ -172,17 +178,17 @@ impl LogTable {
 
     /// One member (its `crc` is what was recorded).
     pub fn member(&self, id: u32, index: usize) -> LogMember {
-        self.members[id as usize * self.width_max + index].0
+        self.members[self.place(id, index)].0
     }
 
     /// What a member is to its data stripe.
     pub fn fate(&self, id: u32, index: usize) -> Fate {
-        self.members[id as usize * self.width_max + index].1
+        self.members[self.place(id, index)].1
     }
 
     /// Which member a version of a chunk is.
     pub fn index_of(&self, id: u32, lcn: Lcn, chunk: ChunkIndex) -> usize {
-        let members = &self.members[id as usize * self.width_max..][..self.member_count(id)];
+        let members = &self.members[self.place(id, 0)..][..self.member_count(id)];
         members
             .iter()
             .position(|(m, _)| m.lcn == lcn && m.chunk == chunk)

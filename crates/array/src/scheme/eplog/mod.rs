@@ -46,6 +46,11 @@ pub struct Eplog {
     data: Vec<StripeChunk>,
 }
 
+/// Data and parity columns of a stripe.
+fn columns(config: &ArrayConfig) -> (u64, u64) {
+    (config.geometry.data_count() as u64, config.geometry.parity_count() as u64)
+}
+
 /// Chunks of the main array that no stripe has for itself.
 fn spare_chunks(config: &ArrayConfig) -> u64 {
     u64::from(config.chunks_per_device).saturating_sub(config.stripe_count)
@@ -61,7 +66,7 @@ fn log_stripes_max(config: &ArrayConfig) -> u64 {
 /// The list of a checkpoint is longest when every spare chunk is a log stripe of its own in a stripe of its
 /// own.
 fn list_words_max(config: &ArrayConfig) -> u64 {
-    let (k, m) = (config.geometry.data_count() as u64, config.geometry.parity_count() as u64);
+    let (k, m) = columns(config);
     spare_chunks(config) * (DIRTY_WORDS + 2 * k + LOG_STRIPE_WORDS + m)
 }
 
@@ -72,7 +77,7 @@ const LOG_STRIPE_WORDS: u64 = 4 + 4;
 
 /// Words of the longest list that can come about with the log that the array has.
 fn list_words_live(config: &ArrayConfig) -> u64 {
-    let (k, m) = (config.geometry.data_count() as u64, config.geometry.parity_count() as u64);
+    let (k, m) = columns(config);
     dirty_stripes_max(config) * (DIRTY_WORDS + 2 * k) + log_stripes_max(config) * (LOG_STRIPE_WORDS + m)
 }
 
@@ -83,11 +88,9 @@ fn dirty_stripes_max(config: &ArrayConfig) -> u64 {
 
 /// What the scheme takes of memory when as many updates wait for a commit as there is room for.
 fn memory_max(config: &ArrayConfig) -> SchemeMemory {
-    let geometry = config.geometry;
-    let (width, m) = (code_width(config) as u64, geometry.parity_count() as u64);
+    let ((k, m), width) = (columns(config), code_width(config) as u64);
     let log = LogTable::bytes_for(width, m, log_stripes_max(config), spare_chunks(config));
-    let dirty =
-        DirtyStripes::bytes_for(config.stripe_count, geometry.data_count() as u64, dirty_stripes_max(config));
+    let dirty = DirtyStripes::bytes_for(config.stripe_count, k, dirty_stripes_max(config));
     SchemeMemory {
         fixed_bytes: dirty.fixed_bytes,
         dynamic_bytes: log.dynamic_bytes + dirty.dynamic_bytes,
