@@ -166,12 +166,10 @@ pub enum Inconsistency {
         cause: format::FormatError,
     },
     /// What was loaded contradicts itself.
-    #[error("the state of checkpoint {checkpoint}{and} contradicts itself: {cause}", and = after(*.record))]
+    #[error("the state of checkpoint {checkpoint} contradicts itself: {cause}")]
     State {
         /// The checkpoint.
         checkpoint: u64,
-        /// The last record applied to it, if any was.
-        record: Option<Seq>,
         /// Where.
         cause: Contradiction,
     },
@@ -196,8 +194,4 @@ pub enum Misfit {
     /// The scheme found that it does not belong to what the stripe holds, or that it is of another scheme.
     #[error("the scheme does not accept what it says")]
     Rejected,
-}
-
-fn after(record: Option<Seq>) -> String {
-    record.map_or_else(String::new, |seq| format!(" with the records up to {seq}"))
 }

@@ -82,11 +82,6 @@ impl Store {
         })
     }
 
-    /// All chunks free, before what is in use is claimed again.
-    pub fn forget_space(&mut self) {
-        self.spaces = spaces(&self.config);
-    }
-
     /// Devices of the main array.
     pub fn main_count(&self) -> usize {
         self.config.geometry.device_count()

@@ -17,7 +17,6 @@ use crate::hash::StripeMap;
 use crate::planted::{Planted, planted};
 use block::{ChunkIndex, Geometry, Lcn, StripeId};
 use format::{ArrayConfig, CheckpointKind, PAGE_WORDS, StripeChunk};
-use std::ops::Range;
 
 /// Entries of equal size, none of which lies on two pages.
 #[derive(Clone, Copy)]
@@ -312,12 +311,17 @@ impl Table {
         written.map(|(index, _)| index)
     }
 
-    /// Stripes, or rows of elastic stripes, on pages that were written, in order.
-    pub fn written_entries(&self) -> impl Iterator<Item = Range<u64>> {
-        let Section { first_page, per_page, .. } = self.stripes;
-        self.written_pages().filter(move |&page| page >= first_page).map(move |page| {
-            let [first, count] = [(page - first_page) * per_page, per_page].map(|number| number as u64);
-            first..first + count
+    /// Every chunk that a stripe names, data and parity, with its column: stripes in order.
+    pub fn named_chunks(&self) -> impl Iterator<Item = (StripeId, usize, ChunkIndex)> {
+        let Section { first_page, per_page, entry_words, .. } = self.stripes;
+        self.written_pages().flat_map(move |page| {
+            let stripes = ((page - first_page) * per_page) as u64..;
+            let entries = self.page(page).chunks_exact(entry_words);
+            stripes.map(StripeId::new).zip(entries).flat_map(|(stripe, entry)| {
+                let chunks = entry.iter().step_by(COLUMN_WORDS).map(|&chunk| ChunkIndex::new(chunk));
+                let named = chunks.enumerate().filter(|(_, chunk)| !chunk.is_none());
+                named.map(move |(column, chunk)| (stripe, column, chunk))
+            })
         })
     }
 
@@ -348,8 +352,10 @@ impl Table {
             let map = self.pages[..first_page].iter().flatten();
             return map.flat_map(|page| page.iter()).all(|&place| u64::from(place) <= places);
         }
-        let pages = self.pages.iter().flatten().flat_map(|page| &page[..per_page * entry_words]);
-        pages.step_by(COLUMN_WORDS).all(|&chunk| chunk <= chunks)
+        let is_sane = |page: &PageWords| {
+            page[..per_page * entry_words].chunks_exact(COLUMN_WORDS).all(|column| column[0] <= chunks)
+        };
+        self.pages.iter().flatten().all(|page| is_sane(page))
     }
 
     /// How many pages changed since the last checkpoint.

@@ -88,11 +88,7 @@ pub(super) fn load(
             return Err(Inconsistency::Table { checkpoint }.into());
         }
         let items = decode_list(&list).map_err(|cause| Inconsistency::List { checkpoint, cause })?;
-        scheme.load(store, &items).map_err(|cause| Inconsistency::State {
-            checkpoint,
-            record: None,
-            cause,
-        })?;
+        scheme.load(store, &items).map_err(|cause| Inconsistency::State { checkpoint, cause })?;
         store.table.clear_changed();
         let place = CheckpointPlace {
             number: newest.number,
@@ -193,7 +189,11 @@ impl Source<'_> {
         while page < header.page_count {
             let count = (header.page_count - page).min(READ_BLOCKS as u32);
             let mut whole: Vec<Option<Page>> = (0..count).map(|_| None).collect();
+            // What one copy has is not read from the others: scrub and patrol look at those.
             for copy in copies {
+                if whole.iter().all(Option::is_some) {
+                    break;
+                }
                 if !self.read_pages(copy, page, &mut whole) {
                     devices.retain(|&dev| dev != copy.dev);
                 }

@@ -64,7 +64,8 @@ fn assemble_on(
     let mut store = Store::new(newest.config)?;
     let mut scheme = scheme::new(&store);
     let loaded = load::load(devices, &health, newest, &mut store, &mut *scheme)?;
-    claim_space(&mut store, &*scheme, loaded.place.number, None)?;
+    let checkpoint = loaded.place.number;
+    scheme.claim_space(&mut store).map_err(|cause| Inconsistency::State { checkpoint, cause })?;
     let found = scan::scan(devices, &health, &store, newest.array, &loaded);
     let proof::Proven { flushed, lost } = proof::prove(arrangement, &health, &loaded, &found)?;
     // What an older state says of the chunks is not what they are.
@@ -91,8 +92,6 @@ fn assemble_on(
     let replayed =
         replay::replay(devices, &mut health, newest.array, &mut store, &mut *scheme, journal, &mut report)?;
     scheme::recover(&mut *scheme, &mut store, devices, &mut health, restart, &mut report)?;
-    store.forget_space();
-    claim_space(&mut store, &*scheme, loaded.place.number, Some(replayed.last_seq))?;
     replayed.frontiers.iter().zip(&mut store.spaces).for_each(|(&chunk, space)| space.set_frontier(chunk));
     store.freed.clear();
     restore_log(&mut store, &*scheme, loaded.log_head);
@@ -113,17 +112,6 @@ fn assemble_on(
     }
     parts.superblock.config_seq = parts.health.config_seq;
     Ok((parts, report))
-}
-
-/// Marks what is in use in the state of a checkpoint, and of the records up to `record` if any was applied to
-/// it.
-fn claim_space(
-    store: &mut Store,
-    scheme: &dyn Scheme,
-    checkpoint: u64,
-    record: Option<Seq>,
-) -> Result<(), Inconsistency> {
-    scheme.claim_space(store).map_err(|cause| Inconsistency::State { checkpoint, record, cause })
 }
 
 /// Before anything is laid out in memory: the members are as large as the superblock says, and the scheme has

@@ -7,7 +7,7 @@ use crate::planted::{Planted, planted};
 use crate::scheme::{Contradiction, Scheme};
 use crate::space::Space;
 use crate::store::Store;
-use block::{ChunkAddr, StripeId};
+use block::ChunkAddr;
 use format::record::LogStripe;
 use format::{ListItem, LogMember, RecordBuf};
 
@@ -102,13 +102,9 @@ impl Eplog {
 
     /// Claims every chunk that the map, a committed version, parity, or a live log stripe names.
     pub(super) fn claim_all(&self, store: &mut Store) -> Result<(), Contradiction> {
-        let Store { table, layout, spaces, config, .. } = &mut *store;
-        let stripes = table.written_entries().flatten().take_while(|&stripe| stripe < config.stripe_count);
-        for stripe in stripes.map(StripeId::new) {
-            for column in 0..config.geometry.device_count() {
-                let dev = layout.device(stripe, column);
-                claim(spaces, ChunkAddr::new(dev, table.column(stripe, column).chunk))?;
-            }
+        let Store { table, layout, spaces, .. } = &mut *store;
+        for (stripe, column, chunk) in table.named_chunks() {
+            claim(spaces, ChunkAddr::new(layout.device(stripe, column), chunk))?;
         }
         for (stripe, columns) in self.dirty.entries() {
             for (column, updated) in columns.iter().enumerate().filter(|(_, known)| known.committed != SAME) {
