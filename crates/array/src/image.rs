@@ -144,8 +144,8 @@ impl Image {
     }
 
     /// The page of the table that page `index` is; `None` for those of the list.
-    pub fn table_page(&self, index: usize) -> Option<u32> {
-        self.table_pages.get(index).copied()
+    pub fn table_page(&self, index: usize) -> Option<usize> {
+        self.table_pages.get(index).map(|&page| page as usize)
     }
 
     /// Blocks of the whole checkpoint.
@@ -176,7 +176,7 @@ impl Image {
             None => {
                 let page = index - self.table_pages.len();
                 let rest = &self.list[page * PAGE_WORDS..];
-                (PageKind::List, page as u32, &rest[..rest.len().min(PAGE_WORDS)])
+                (PageKind::List, page, &rest[..rest.len().min(PAGE_WORDS)])
             }
         };
         let stamp = PageStamp {
@@ -186,7 +186,7 @@ impl Image {
             block: self.first_block + 1 + index as u32,
             number: self.number,
             kind,
-            index: page,
+            index: page as u32,
         };
         body.push(encode_page(&stamp, words, &mut out[..META_BYTES]));
     }

@@ -13,10 +13,10 @@
 //! checkpoint. A checkpoint is the state at one instant, but nothing is copied then: its pages are marked,
 //! and one that is to change before it was written is kept as it was ([`Table::take_snapshot`]).
 
-use crate::hash::StripeMap;
 use crate::planted::{Planted, planted};
 use block::{ChunkIndex, Geometry, Lcn, StripeId};
 use format::{ArrayConfig, CheckpointKind, PAGE_WORDS, StripeChunk};
+use std::collections::BTreeMap;
 
 /// Entries of equal size, none of which lies on two pages.
 #[derive(Clone, Copy)]
@@ -122,7 +122,7 @@ pub struct Table {
     /// Pages of the snapshot that nobody said are written.
     wanted: PageBits,
     /// Those of them that changed since, as they were.
-    kept: StripeMap<Box<PageWords>>,
+    kept: BTreeMap<usize, Box<PageWords>>,
     /// Stripes, or rows of elastic stripes.
     stripes: Section,
     geometry: Geometry,
@@ -154,7 +154,7 @@ impl Table {
             allocated: 0,
             changed: PageBits::new(pages),
             wanted: PageBits::new(pages),
-            kept: StripeMap::default(),
+            kept: BTreeMap::new(),
             stripes: stripes_of(config).0,
             geometry: config.geometry,
         }
@@ -197,7 +197,7 @@ impl Table {
     #[cold]
     fn keep(&mut self, index: usize) {
         self.wanted.clear(index);
-        self.kept.insert(index as u64, Box::new(*self.page(index)));
+        self.kept.insert(index, Box::new(*self.page(index)));
     }
 
     fn set(&mut self, at: WordAt, value: u32) {
@@ -383,17 +383,17 @@ impl Table {
     }
 
     /// A page of the snapshot, as it was when that was taken.
-    pub fn snapshot_page(&self, index: u32) -> &[u32; PAGE_WORDS] {
-        match self.kept.get(&index.into()) {
+    pub fn snapshot_page(&self, index: usize) -> &[u32; PAGE_WORDS] {
+        match self.kept.get(&index) {
             Some(page) if !planted(Planted::SnapshotMoves) => page,
-            Some(_) | None => self.page(index as usize),
+            Some(_) | None => self.page(index),
         }
     }
 
     /// A page of the snapshot was written.
-    pub fn release_page(&mut self, index: u32) {
-        self.wanted.clear(index as usize);
-        self.kept.remove(&index.into());
+    pub fn release_page(&mut self, index: usize) {
+        self.wanted.clear(index);
+        self.kept.remove(&index);
     }
 
     /// What is left of the snapshot is not wanted any more.

@@ -116,6 +116,28 @@ pub struct Completion {
     pub result: Result<(), IoFault>,
 }
 
+/// One of many synchronous reads.
+#[derive(Debug)]
+pub struct ReadNow<'a> {
+    /// For the caller: which of its reads this is.
+    pub tag: usize,
+    /// The member.
+    pub dev: DevIndex,
+    /// Where on the member, a multiple of 4096.
+    pub offset_bytes: u64,
+    /// Where to; its length is a multiple of 4096.
+    pub into: &'a mut [u8],
+    /// How it ended.
+    pub result: Result<(), IoFault>,
+}
+
+impl ReadNow<'_> {
+    /// The byte behind the last one.
+    pub fn end_bytes(&self) -> u64 {
+        self.offset_bytes + self.into.len() as u64
+    }
+}
+
 /// A set of member devices, addressed by index.
 ///
 /// Between `submit` and the completion of an operation nobody else touches its slot. Operations of one batch
@@ -144,6 +166,14 @@ pub trait DeviceSet {
 
     /// Reads synchronously, for assembly and inspection; `offset_bytes` and the length are multiples of 4096.
     fn read_now(&mut self, dev: DevIndex, offset_bytes: u64, into: &mut [u8]) -> Result<(), IoFault>;
+
+    /// Carries out all of `reads`, side by side if the driver can, and says of each how it ended. They may be
+    /// in another order afterwards.
+    fn read_all_now(&mut self, reads: &mut [ReadNow<'_>]) {
+        for read in reads {
+            read.result = self.read_now(read.dev, read.offset_bytes, read.into);
+        }
+    }
 
     /// Writes synchronously; volatile until [`DeviceSet::flush_now`].
     fn write_now(&mut self, dev: DevIndex, offset_bytes: u64, from: &[u8]) -> Result<(), IoFault>;

@@ -27,7 +27,7 @@ mod random;
 pub mod slab;
 
 pub use address::{ChunkAddr, ChunkIndex, DevIndex, Epoch, Geometry, GeometryError, Lba, Lcn, Seq, StripeId};
-pub use device::{Completion, DeviceOp, DeviceSet, Durability, IoFault, OpKind, Stream};
+pub use device::{Completion, DeviceOp, DeviceSet, Durability, IoFault, OpKind, ReadNow, Stream};
 pub use pool::{Pool, Slot};
 pub use random::{Random, SplitMix, XoshiroPlusPlus, XoshiroStarStar, mix};
 

@@ -5,7 +5,7 @@
 
 use crate::member::{Member, Members, Note, OpenError};
 use crate::membership::Membership;
-use block::{Completion, DevIndex, DeviceOp, DeviceSet, IoFault, OpKind, Pool, Stream};
+use block::{Completion, DevIndex, DeviceOp, DeviceSet, IoFault, OpKind, Pool, ReadNow, Stream};
 use std::io;
 use std::ops::AddAssign;
 use std::os::fd::BorrowedFd;
@@ -213,6 +213,11 @@ impl<D: DeviceSet> DeviceSet for Counting<D> {
     fn read_now(&mut self, dev: DevIndex, offset_bytes: u64, into: &mut [u8]) -> Result<(), IoFault> {
         self.count_now(dev, OpKind::Read, into.len() as u64);
         self.inner.read_now(dev, offset_bytes, into)
+    }
+
+    fn read_all_now(&mut self, reads: &mut [ReadNow<'_>]) {
+        reads.iter().for_each(|read| self.count_now(read.dev, OpKind::Read, read.into.len() as u64));
+        self.inner.read_all_now(reads);
     }
 
     fn write_now(&mut self, dev: DevIndex, offset_bytes: u64, from: &[u8]) -> Result<(), IoFault> {

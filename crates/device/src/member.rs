@@ -18,7 +18,7 @@ pub use place::Whereabouts;
 pub use probe::{Existing, Probe, allocate_file, create_file, probe};
 
 use crate::operation::{assert_grid, range_fits};
-use block::{DevIndex, IoFault, Pool};
+use block::{DevIndex, IoFault, Pool, ReadNow};
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
@@ -184,17 +184,25 @@ impl Members {
 
     /// Reads synchronously; `offset_bytes` and the length are multiples of 4096.
     pub fn read_now(&mut self, dev: DevIndex, offset_bytes: u64, into: &mut [u8]) -> Result<(), IoFault> {
-        self.check(dev, offset_bytes, into.len())?;
         let Self { list, bounce, .. } = self;
         let member = list.get(dev.index()).and_then(Option::as_ref).ok_or(IoFault::Gone)?;
-        let mut at = offset_bytes;
-        for part in into.chunks_mut(BOUNCE_BYTES) {
-            let bounce = &mut bounce.region_mut()[..part.len()];
-            member.file.read_exact_at(bounce, at).map_err(|error| fault_of(&error))?;
-            part.copy_from_slice(bounce);
-            at += part.len() as u64;
-        }
-        Ok(())
+        let mut read = ReadNow { tag: 0, dev, offset_bytes, into, result: Ok(()) };
+        read_alone(member, &mut read, bounce.region_mut())
+    }
+
+    /// Reads many places side by side: a thread for each member, neighbours in one transfer. Afterwards they
+    /// are in order of members and places.
+    pub fn read_all_now(&self, reads: &mut [ReadNow<'_>]) {
+        reads.sort_unstable_by_key(|read| (read.dev, read.offset_bytes));
+        std::thread::scope(|scope| {
+            for of_member in reads.chunk_by_mut(|one, next| one.dev == next.dev) {
+                let member = self.get(of_member[0].dev);
+                scope.spawn(move || match member {
+                    Some(member) => read_in_order(member, of_member),
+                    None => of_member.iter_mut().for_each(|read| read.result = Err(IoFault::Gone)),
+                });
+            }
+        });
     }
 
     /// Writes synchronously; volatile until [`Members::flush_now`].
@@ -225,6 +233,64 @@ impl Members {
         let member = self.get(dev).ok_or(IoFault::Gone)?;
         if range_fits(offset_bytes, length as u64, member.size_bytes) { Ok(()) } else { Err(IoFault::Short) }
     }
+}
+
+/// Reads places of one member, in order.
+fn read_in_order(member: &Member, reads: &mut [ReadNow<'_>]) {
+    let mut bounce = Pool::new(BOUNCE_BYTES, 1);
+    let bounce = bounce.region_mut();
+    for run in reads.chunk_by_mut(|one, next| one.end_bytes() == next.offset_bytes) {
+        let mut rest = run;
+        while !rest.is_empty() {
+            let mut bytes = 0;
+            let fits = |read: &&ReadNow<'_>| {
+                bytes += read.into.len();
+                bytes <= BOUNCE_BYTES
+            };
+            let count = rest.iter().take_while(fits).count().max(1);
+            let (now, later) = rest.split_at_mut(count);
+            if now.len() == 1 || !read_together(member, now, bounce) {
+                // One that cannot be read must not take its neighbours with it.
+                now.iter_mut().for_each(|read| read.result = read_alone(member, read, bounce));
+            }
+            rest = later;
+        }
+    }
+}
+
+/// Neighbours that fit the buffer, in one transfer; `false` if that failed.
+fn read_together(member: &Member, reads: &mut [ReadNow<'_>], bounce: &mut [u8]) -> bool {
+    let (offset, bytes) = (reads[0].offset_bytes, reads.iter().map(|read| read.into.len()).sum());
+    let fits = reads.iter().all(|read| is_within(member, read));
+    if !fits || member.file.read_exact_at(&mut bounce[..bytes], offset).is_err() {
+        return false;
+    }
+    let mut at = 0;
+    for read in reads {
+        read.into.copy_from_slice(&bounce[at..at + read.into.len()]);
+        at += read.into.len();
+        read.result = Ok(());
+    }
+    true
+}
+
+fn is_within(member: &Member, read: &ReadNow<'_>) -> bool {
+    range_fits(read.offset_bytes, read.end_bytes() - read.offset_bytes, member.size_bytes)
+}
+
+fn read_alone(member: &Member, read: &mut ReadNow<'_>, bounce: &mut [u8]) -> Result<(), IoFault> {
+    assert_grid(read.offset_bytes, read.into.len());
+    if !is_within(member, read) {
+        return Err(IoFault::Short);
+    }
+    let mut at = read.offset_bytes;
+    for part in read.into.chunks_mut(bounce.len()) {
+        let bounce = &mut bounce[..part.len()];
+        member.file.read_exact_at(bounce, at).map_err(|error| fault_of(&error))?;
+        part.copy_from_slice(bounce);
+        at += part.len() as u64;
+    }
+    Ok(())
 }
 
 /// The engine's view of an operating system error.

@@ -38,7 +38,7 @@ pub use options::{RingError, UringOptions};
 
 use crate::member::{Kind, Member, Members, Note, OpenError, fault_of_errno};
 use crate::operation::{in_range, on_grid};
-use block::{Completion, DevIndex, DeviceOp, DeviceSet, IoFault, OpKind, Pool};
+use block::{Completion, DevIndex, DeviceOp, DeviceSet, IoFault, OpKind, Pool, ReadNow};
 use buffers::Buffers;
 use io_uring::{IoUring, squeue, types};
 use request::Table;
@@ -560,6 +560,14 @@ impl DeviceSet for UringSet {
 
     fn read_now(&mut self, dev: DevIndex, offset_bytes: u64, into: &mut [u8]) -> Result<(), IoFault> {
         self.present(dev)?.read_now(dev, offset_bytes, into)
+    }
+
+    fn read_all_now(&mut self, reads: &mut [ReadNow<'_>]) {
+        reads.sort_unstable_by_key(|read| self.present(read.dev).is_err());
+        let there = reads.partition_point(|read| self.present(read.dev).is_ok());
+        let (there, gone) = reads.split_at_mut(there);
+        gone.iter_mut().for_each(|read| read.result = Err(IoFault::Gone));
+        self.members.read_all_now(there);
     }
 
     fn write_now(&mut self, dev: DevIndex, offset_bytes: u64, from: &[u8]) -> Result<(), IoFault> {

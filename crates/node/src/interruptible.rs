@@ -2,7 +2,7 @@
 //! next one.
 
 use crate::interrupt::Interrupt;
-use block::{Completion, DevIndex, DeviceOp, DeviceSet, IoFault, Pool};
+use block::{Completion, DevIndex, DeviceOp, DeviceSet, IoFault, Pool, ReadNow};
 
 /// See the module's documentation.
 pub struct Interruptible<'a, D> {
@@ -40,6 +40,10 @@ impl<D: DeviceSet> DeviceSet for Interruptible<'_, D> {
 
     fn read_now(&mut self, dev: DevIndex, offset_bytes: u64, into: &mut [u8]) -> Result<(), IoFault> {
         self.inner.read_now(dev, offset_bytes, into)
+    }
+
+    fn read_all_now(&mut self, reads: &mut [ReadNow<'_>]) {
+        self.inner.read_all_now(reads);
     }
 
     fn write_now(&mut self, dev: DevIndex, offset_bytes: u64, from: &[u8]) -> Result<(), IoFault> {

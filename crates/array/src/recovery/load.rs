@@ -7,7 +7,7 @@ use crate::restart::{AssembleError, is_present};
 use crate::scheme::Scheme;
 use crate::store::Store;
 use crate::table::Table;
-use block::{DevIndex, DeviceSet, Epoch, META_BYTES, Seq};
+use block::{DevIndex, DeviceSet, Epoch, META_BYTES, ReadNow, Seq};
 use format::{
     ArrayConfig, ArrayUuid, BlockExpect, CheckpointHeader, CheckpointKind, INCREMENTAL_AREA, PAGE_WORDS,
     Page, PageExpect, PageKind, Superblock, decode_checkpoint_header, decode_list, decode_page,
@@ -187,9 +187,8 @@ impl Source<'_> {
         list.resize(list_words, 0);
         let mut page = 0;
         while page < header.page_count {
-            let count = (header.page_count - page).min(READ_BLOCKS as u32);
-            let mut whole: Vec<Option<Page>> = (0..count).map(|_| None).collect();
-            // What one copy has is not read from the others: scrub and patrol look at those.
+            let mut whole = self.read_stretches(copies, page, devices);
+            let count = whole.len() as u32;
             for copy in copies {
                 if whole.iter().all(Option::is_some) {
                     break;
@@ -219,28 +218,72 @@ impl Source<'_> {
         Some(())
     }
 
+    /// Where a page of a copy is.
+    fn page_offset(&self, header: &CheckpointHeader, page: u32) -> u64 {
+        let block = header.block + 1 + page;
+        match header.kind {
+            CheckpointKind::Full => self.config.full_offset(usize::from(header.area), block),
+            CheckpointKind::Incremental => self.config.incremental_offset(block),
+        }
+    }
+
+    /// Reads pages from `first` on, a stretch from each copy, side by side: what one copy has is not read
+    /// from the others, which scrub and patrol look at. A device whose copy has a bad page is taken off
+    /// `devices`.
+    fn read_stretches(
+        &mut self,
+        copies: &[CheckpointHeader],
+        first: u32,
+        devices: &mut Vec<DevIndex>,
+    ) -> Vec<Option<Page>> {
+        let left = copies.first().map_or(0, |header| header.page_count - first) as usize;
+        let count = left.min(READ_BLOCKS * copies.len());
+        let mut bytes = vec![0u8; count * META_BYTES];
+        let places: Vec<_> = copies.iter().zip((first..).step_by(READ_BLOCKS)).collect();
+        let mut reads: Vec<ReadNow<'_>> =
+            (bytes.chunks_mut(READ_BLOCKS * META_BYTES).zip(&places).enumerate())
+                .map(|(tag, (into, &(copy, page)))| {
+                    let offset_bytes = self.page_offset(copy, page);
+                    ReadNow { tag, dev: copy.dev, offset_bytes, into, result: Ok(()) }
+                })
+                .collect();
+        self.devices.read_all_now(&mut reads);
+        let mut whole: Vec<Option<Page>> = (0..count).map(|_| None).collect();
+        for read in &reads {
+            let start = read.tag * READ_BLOCKS;
+            let into = &mut whole[start..(start + READ_BLOCKS).min(count)];
+            let (copy, page) = places[read.tag];
+            if read.result.is_err() || !self.decode_pages(copy, page, read.into, into) {
+                devices.retain(|&dev| dev != copy.dev);
+            }
+        }
+        whole
+    }
+
     /// Reads a stretch of one copy; what is missing in `whole` is filled in. `false` if a page of the copy is
     /// bad.
     fn read_pages(&mut self, header: &CheckpointHeader, first: u32, whole: &mut [Option<Page>]) -> bool {
-        let block = header.block + 1 + first;
-        let offset = match header.kind {
-            CheckpointKind::Full => self.config.full_offset(usize::from(header.area), block),
-            CheckpointKind::Incremental => self.config.incremental_offset(block),
-        };
         let mut bytes = vec![0u8; whole.len() * META_BYTES];
-        if self.devices.read_now(header.dev, offset, &mut bytes).is_err() {
-            return false;
-        }
+        let offset = self.page_offset(header, first);
+        self.devices.read_now(header.dev, offset, &mut bytes).is_ok()
+            && self.decode_pages(header, first, &bytes, whole)
+    }
+
+    /// Decodes a stretch of one copy into `whole`; `false` if a page of it is bad.
+    fn decode_pages(
+        &self,
+        header: &CheckpointHeader,
+        first: u32,
+        bytes: &[u8],
+        whole: &mut [Option<Page>],
+    ) -> bool {
         let mut all = true;
-        for (i, (content, bytes)) in whole.iter_mut().zip(bytes.chunks(META_BYTES)).enumerate() {
-            let expect = PageExpect {
-                array: self.array,
-                dev: header.dev,
-                area: header.area,
-                block: block + i as u32,
-                number: header.number,
-            };
-            match decode_page(bytes, &expect) {
+        for (block, (content, bytes)) in
+            (header.block + 1 + first..).zip(whole.iter_mut().zip(bytes.chunks(META_BYTES)))
+        {
+            let Source { array, .. } = *self;
+            let (dev, area, number) = (header.dev, header.area, header.number);
+            match decode_page(bytes, &PageExpect { array, dev, area, block, number }) {
                 Ok(page) => *content = Some(page),
                 Err(_) => all = false,
             }

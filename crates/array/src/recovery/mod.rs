@@ -6,6 +6,7 @@
 //! otherwise: nobody was told that they are durable. Recovery ends with a checkpoint of a new epoch, so
 //! frames of the old one are never looked at again; a crash before that repeats the same recovery.
 
+mod ahead;
 mod load;
 mod membership;
 mod proof;

@@ -1,5 +1,6 @@
 //! Replaying the journal: take its records in order, verify what is not known durable, apply.
 
+use super::ahead::Ahead;
 use super::load::Loaded;
 use super::scan::Found;
 use super::secure::Source;
@@ -14,7 +15,7 @@ use crate::store::Store;
 use block::{ChunkAddr, ChunkIndex, DeviceSet, Seq, StripeId};
 use format::record::{CodeIndex, Evidence, Home, NewChunk};
 use format::{ArrayUuid, Frame, RecordRef};
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 /// Where replay ended.
 pub(super) struct Replayed {
@@ -32,6 +33,27 @@ struct Replay<'a> {
     frontiers: Vec<u32>,
     /// The last record that writes to a stripe in place.
     in_place: HashMap<StripeId, Seq>,
+    ahead: Ahead,
+}
+
+/// A record and its number.
+type Numbered<'a> = (Seq, RecordRef<'a>);
+
+/// The records behind `through`, as far as they go without a gap.
+fn records_behind(frames: &BTreeMap<Seq, Frame>, through: Seq) -> Vec<Numbered<'_>> {
+    let (mut records, mut next) = (Vec::new(), through.next());
+    for frame in frames.values() {
+        for (seq, record) in (frame.first_seq.get()..).map(Seq::new).zip(frame.records.iter()) {
+            if seq > next {
+                return records;
+            }
+            if seq == next {
+                records.push((seq, record));
+                next = seq.next();
+            }
+        }
+    }
+    records
 }
 
 /// Replays the records behind the checkpoint as far as they go without a gap.
@@ -45,27 +67,28 @@ pub(super) fn replay(
     report: &mut RecoveryReport,
 ) -> Result<Replayed, AssembleError> {
     let frontiers = vec![1; store.main_count()];
-    let in_place = HashMap::new();
-    let mut replay = Replay { devices, health, store, report, frontiers, in_place };
+    let (in_place, ahead) = (HashMap::new(), Ahead::new(store));
+    let mut replay = Replay { devices, health, store, report, frontiers, in_place, ahead };
     let Found { frames, mut copies, last_seq, .. } = found;
     frames.values().for_each(|frame| replay.note_in_place(frame));
     let source = Source { array, nonce: loaded.nonce, flushed };
     copies.secure(replay.devices, replay.health, replay.store, &frames, source);
-    let mut next = loaded.through.next();
-    'frames: for frame in frames.values() {
-        for (seq, record) in (frame.first_seq.get()..).map(Seq::new).zip(frame.records.iter()) {
-            if seq < next {
-                continue;
-            }
-            if seq > next {
-                break 'frames;
-            }
-            next = seq.next();
-            replay.one(scheme, seq, record, seq <= flushed)?;
+    let records = records_behind(&frames, loaded.through);
+    let durable = records.partition_point(|&(seq, _)| seq <= flushed);
+    let (durable, mut doubtful) = records.split_at(durable);
+    for &(seq, record) in durable {
+        replay.one(scheme, seq, record, true)?;
+    }
+    while !doubtful.is_empty() {
+        let (now, later) = doubtful.split_at(replay.read_ahead(doubtful));
+        for &(seq, record) in now {
+            replay.one(scheme, seq, record, false)?;
         }
+        doubtful = later;
     }
     // What lies behind a gap, its frame on no member, is known durable only up to `flushed`: then
     // the operator was asked.
+    let next = records.last().map_or(loaded.through, |&(seq, _)| seq).next();
     replay.report.dropped += (last_seq.get() + 1).saturating_sub(next.get().max(flushed.get() + 1));
     flush_all(replay.devices, replay.health);
     Ok(Replayed { last_seq: last_seq.max(flushed), frontiers: replay.frontiers })
@@ -102,6 +125,36 @@ impl Replay<'_> {
             self.report.dropped += 1;
         }
         Ok(())
+    }
+
+    /// Reads what will be asked of the first of these records; returns of how many, at least one.
+    fn read_ahead(&mut self, records: &[Numbered<'_>]) -> usize {
+        let (mut addrs, mut count) = (Vec::new(), 0);
+        for &(_, record) in records {
+            let looked_at = match record.evidence() {
+                Evidence::CodeWord | Evidence::EachChunk => self.pieces_of(record).0,
+                Evidence::Record | Evidence::Overwritten => Vec::new(),
+            };
+            if count > 0 && addrs.len() + looked_at.len() > self.ahead.chunks_max() {
+                break;
+            }
+            let readable = looked_at.iter().map(|piece| piece.addr).filter(|&addr| self.is_chunk(addr));
+            addrs.extend(readable);
+            count += 1;
+        }
+        self.ahead.read(self.devices, self.store, &addrs);
+        count
+    }
+
+    /// Whether an address that a record names is one, on a member that can be read.
+    fn is_chunk(&self, addr: ChunkAddr) -> bool {
+        let config = &self.store.config;
+        let last = if self.store.is_log(addr.dev) {
+            config.log_blocks.saturating_sub(self.store.chunk_blocks() - 1)
+        } else {
+            config.chunks_per_device
+        };
+        (1..=last).contains(&addr.chunk.get()) && self.health.is_readable(addr)
     }
 
     fn note_in_place(&mut self, frame: &Frame) {
@@ -194,6 +247,7 @@ impl Replay<'_> {
                 let last = record.overwrites().and_then(|stripe| self.in_place.get(&stripe));
                 let later = last.is_some_and(|&last| last > seq);
                 let progress = if later { InPlaceProgress::Ended } else { InPlaceProgress::Unknown };
+                self.ahead.forget_all();
                 let (devices, health) = (&mut *self.devices, &mut *self.health);
                 let healed = &mut self.report.healed;
                 scheme
@@ -226,6 +280,10 @@ impl Replay<'_> {
     }
 
     fn read(&mut self, addr: ChunkAddr, crc: u32, into: &mut [u8]) -> bool {
+        if let Some(chunk) = self.ahead.chunk(addr) {
+            into.copy_from_slice(chunk);
+            return chunk_checksum(into) == crc;
+        }
         let offset = self.store.offset_of(addr);
         self.devices.read_now(addr.dev, offset, into).is_ok() && chunk_checksum(into) == crc
     }
@@ -261,6 +319,7 @@ impl Replay<'_> {
                 if self.health.is_writable(addr.dev) {
                     let offset = self.store.offset_of(addr);
                     write_or_fail(self.devices, self.health, addr.dev, offset, &region[at..at + len]);
+                    self.ahead.forget(addr);
                     self.report.healed += 1;
                 }
             }

@@ -5,7 +5,7 @@
 //! moment, and assembly ends with an error that names the member. Recovery may be cut short anywhere, so the
 //! next attempt does all of it again.
 
-use block::{Completion, DevIndex, DeviceOp, DeviceSet, IoFault, Pool};
+use block::{Completion, DevIndex, DeviceOp, DeviceSet, IoFault, Pool, ReadNow};
 
 /// See the module's documentation.
 pub(super) struct WatchRoom<'a> {
@@ -48,6 +48,10 @@ impl DeviceSet for WatchRoom<'_> {
 
     fn read_now(&mut self, dev: DevIndex, offset_bytes: u64, into: &mut [u8]) -> Result<(), IoFault> {
         self.devices.read_now(dev, offset_bytes, into)
+    }
+
+    fn read_all_now(&mut self, reads: &mut [ReadNow<'_>]) {
+        self.devices.read_all_now(reads);
     }
 
     fn write_now(&mut self, dev: DevIndex, offset_bytes: u64, from: &[u8]) -> Result<(), IoFault> {

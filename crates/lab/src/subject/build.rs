@@ -7,7 +7,7 @@ use crate::failure::Failure;
 use array::{
     Array, CreateError, CreateOptions, EngineOptions, NewArray, arrange, create, plan_config, unit_rows_for,
 };
-use block::{Completion, DevIndex, DeviceOp, DeviceSet, Geometry, IoFault, META_BYTES, Pool};
+use block::{Completion, DevIndex, DeviceOp, DeviceSet, Geometry, IoFault, META_BYTES, Pool, ReadNow};
 use clap::ValueEnum;
 use device::{Counting, MemoryError, MemorySet, NullOptions, NullSet};
 use format::{
@@ -299,6 +299,10 @@ impl DeviceSet for LocalSet {
 
     fn read_now(&mut self, dev: DevIndex, offset_bytes: u64, into: &mut [u8]) -> Result<(), IoFault> {
         each!(self, set => set.read_now(dev, offset_bytes, into))
+    }
+
+    fn read_all_now(&mut self, reads: &mut [ReadNow<'_>]) {
+        each!(self, set => set.read_all_now(reads))
     }
 
     fn write_now(&mut self, dev: DevIndex, offset_bytes: u64, from: &[u8]) -> Result<(), IoFault> {
