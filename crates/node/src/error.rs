@@ -344,6 +344,20 @@ pub enum NoMember {
         /// What is wrong with the first.
         source: FormatError,
     },
+    /// It is one of another version of the format.
+    #[error(
+        "{}: is a member of an array of format version {found}, expected version {expected}: nothing was changed; copy its \
+         content with the program that made it",
+        path.display()
+    )]
+    OtherVersion {
+        /// Where.
+        path: PathBuf,
+        /// Its version.
+        found: u16,
+        /// The version that this program reads.
+        expected: u16,
+    },
     /// It holds somebody's content.
     #[error("{}: holds {found}, expected a member of an array; name another path", path.display())]
     Foreign {

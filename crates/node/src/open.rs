@@ -51,11 +51,20 @@ impl Candidate {
         self.superblock().ok_or_else(|| self.why_no_member().into())
     }
 
+    /// Why no copy of the superblock could be read, if one is of another version of the format.
+    pub fn other_version(&self) -> Option<&FormatError> {
+        let errors = self.copies.iter().filter_map(|copy| copy.as_ref().err());
+        errors.into_iter().find(|error| matches!(error, FormatError::Version { .. }))
+    }
+
     fn why_no_member(&self) -> NoMember {
         let (path, found_bytes) = (self.path.clone(), self.size_bytes);
         let least_bytes = SUPERBLOCK_OFFSETS[1] + META_BYTES as u64;
         if found_bytes < least_bytes {
             return NoMember::TooSmall { path, found_bytes, least_bytes };
+        }
+        if let Some(FormatError::Version { found, expected, .. }) = self.other_version() {
+            return NoMember::OtherVersion { path, found: *found, expected: *expected };
         }
         if let (true, Err(source)) = (self.looks_like_member, &self.copies[0]) {
             return NoMember::Damaged { path, source: source.clone() };

@@ -24,11 +24,13 @@ pub struct Sight {
     pub arrays: Vec<Sighted>,
     /// Paths named one by one that are no members, and why.
     pub strangers: Vec<Error>,
+    /// Members of arrays of another version of the format, wherever they were found.
+    pub other_versions: Vec<Error>,
 }
 
 /// Looks at `places`: devices and files, and what is in directories. Without any, at every block device.
 pub fn look_around(places: &[PathBuf]) -> Result<Sight, Error> {
-    let mut sight = Sight { arrays: Vec::new(), strangers: Vec::new() };
+    let mut sight = Sight { arrays: Vec::new(), strangers: Vec::new(), other_versions: Vec::new() };
     let mut seen = HashSet::new();
     let everywhere = if places.is_empty() { block_devices()? } else { Vec::new() };
     for path in &everywhere {
@@ -53,6 +55,10 @@ impl Sight {
         };
         let (array, name) = match candidate.require_superblock() {
             Ok(superblock) => (superblock.array, superblock.name.clone()),
+            Err(failure) if candidate.other_version().is_some() => {
+                self.other_versions.push(failure);
+                return None;
+            }
             Err(failure) => return Some(failure),
         };
         // One device may have several names.
@@ -89,7 +95,8 @@ fn show(name: &str) -> &str {
 /// The paths of an array's devices among `places`; strangers that were named one by one are mentioned.
 pub fn members_of(places: &[PathBuf], wanted: Option<&str>) -> Result<Vec<PathBuf>, Error> {
     let mut sight = look_around(places)?;
-    let strangers = std::mem::take(&mut sight.strangers);
+    let mut strangers = std::mem::take(&mut sight.strangers);
+    strangers.append(&mut sight.other_versions);
     let named: Vec<PathBuf> = places.to_vec();
     let mut others = Vec::new();
     for found in &sight.arrays {

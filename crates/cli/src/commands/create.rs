@@ -296,6 +296,10 @@ fn check_paths(arguments: &Arguments) -> Result<(), Failure> {
             let array = array_name(superblock);
             return Err(Failure::new(format!("{}: is a member of array {array}; {advice}", path.display())));
         }
+        if candidate.other_version().is_some() {
+            let what = "is a member of an array of another format version";
+            return Err(Failure::new(format!("{}: {what}; {advice}", path.display())));
+        }
         if candidate.looks_like_member {
             return Err(Failure::new(format!(
                 "{}: has a damaged superblock of an array; {advice}",

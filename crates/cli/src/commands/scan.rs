@@ -25,6 +25,9 @@ pub struct Arguments {
 /// Runs `scan`. Exit code 1 if there is no array.
 pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     let sight = look_around(&arguments.places)?;
+    for other in &sight.other_versions {
+        output::warn(format_args!("elastripe: {other}"));
+    }
     if arguments.json {
         let list: Vec<Value> = sight.arrays.iter().map(to_json).collect();
         output::line(format_args!("{:#}", Value::from(list)));

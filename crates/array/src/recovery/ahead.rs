@@ -1,0 +1,65 @@
+//! Chunks that replay is about to look at, read side by side before it does.
+//!
+//! Nothing here decides anything: what was not read ahead, or could not be, is read when it is needed.
+
+use crate::store::Store;
+use block::{ChunkAddr, DeviceSet, ReadNow};
+use std::collections::HashMap;
+
+/// Bytes read ahead at most.
+const AHEAD_BYTES: usize = 16 << 20;
+
+/// See the module's documentation.
+pub(super) struct Ahead {
+    chunk_bytes: usize,
+    region: Vec<u8>,
+    /// Where in `region` a chunk is.
+    at: HashMap<ChunkAddr, usize>,
+}
+
+impl Ahead {
+    /// Nothing yet.
+    pub(super) fn new(store: &Store) -> Self {
+        let chunk_bytes = store.config.geometry.chunk_bytes();
+        Self { chunk_bytes, region: Vec::new(), at: HashMap::new() }
+    }
+
+    /// How many chunks can be had at once.
+    pub(super) fn chunks_max(&self) -> usize {
+        (AHEAD_BYTES / self.chunk_bytes).max(1)
+    }
+
+    /// Reads chunks, in place of those read before.
+    pub(super) fn read(&mut self, devices: &mut dyn DeviceSet, store: &Store, addrs: &[ChunkAddr]) {
+        self.at.clear();
+        self.region.resize(addrs.len() * self.chunk_bytes, 0);
+        let regions = self.region.chunks_exact_mut(self.chunk_bytes);
+        let mut reads: Vec<ReadNow<'_>> = (addrs.iter().enumerate().zip(regions))
+            .map(|((tag, &addr), into)| ReadNow {
+                tag,
+                dev: addr.dev,
+                offset_bytes: store.offset_of(addr),
+                into,
+                result: Ok(()),
+            })
+            .collect();
+        devices.read_all_now(&mut reads);
+        let there = reads.iter().filter(|read| read.result.is_ok());
+        self.at.extend(there.map(|read| (addrs[read.tag], read.tag * self.chunk_bytes)));
+    }
+
+    /// A chunk that was read.
+    pub(super) fn chunk(&self, addr: ChunkAddr) -> Option<&[u8]> {
+        self.at.get(&addr).map(|&at| &self.region[at..at + self.chunk_bytes])
+    }
+
+    /// A chunk is not what it was.
+    pub(super) fn forget(&mut self, addr: ChunkAddr) {
+        self.at.remove(&addr);
+    }
+
+    /// Nobody knows what chunks are any more.
+    pub(super) fn forget_all(&mut self) {
+        self.at.clear();
+    }
+}
