@@ -31,7 +31,7 @@ const RING_LEAD_MAX: usize = 4;
 #[derive(Clone, Copy)]
 enum RingChoice {
     FrameLog,
-    Unflushed,
+    ToFlush,
     Other,
 }
 
@@ -188,13 +188,13 @@ impl Journal {
     }
 
     /// Chooses where the copies of frame number `frame`, the one being built, go and takes that space. Main
-    /// devices for which `unflushed` holds are to be flushed anyway.
+    /// devices for which `to_flush` holds are to be flushed anyway.
     pub fn place_copies(
         &mut self,
         frame: u64,
         store: &mut Store,
         health: &Health,
-        unflushed: &[bool],
+        to_flush: &dyn Fn(DevIndex) -> bool,
         out: &mut Vec<CopyAt>,
     ) {
         out.clear();
@@ -218,7 +218,7 @@ impl Journal {
             self.growth.newest.drain(..).for_each(|(ring, position)| self.rings[ring].give_back(position));
         }
         let before = self.growth.newest.len();
-        self.place_in_rings(wanted, last, store, health, unflushed, out);
+        self.place_in_rings(wanted, last, store, health, to_flush, out);
         self.rotor = (self.rotor + usize::from(!in_place)) % self.rings.len();
         if out.len() >= self.growth.copies {
             self.growth.copies = out.len();
@@ -235,24 +235,23 @@ impl Journal {
         last: Seq,
         store: &Store,
         health: &Health,
-        unflushed: &[bool],
+        to_flush: &dyn Fn(DevIndex) -> bool,
         out: &mut Vec<CopyAt>,
     ) {
         let (n, mains) = (self.rings.len(), store.main_count());
         let least = health.writable_main().map(|dev| self.rings[dev.index()].used()).min().unwrap_or(0);
-        for choice in [RingChoice::FrameLog, RingChoice::Unflushed, RingChoice::Other] {
+        for choice in [RingChoice::FrameLog, RingChoice::ToFlush, RingChoice::Other] {
             for index in (0..n).map(|step| (self.rotor + step) % n) {
                 if out.len() >= wanted {
                     return;
                 }
-                let ring = &mut self.rings[index];
-                let near = index < mains && unflushed[index] && ring.used() <= least + RING_LEAD_MAX;
+                let (dev, ring) = (store.config.ring_member(index), &mut self.rings[index]);
+                let near = index < mains && ring.used() <= least + RING_LEAD_MAX && to_flush(dev);
                 let is_choice = match choice {
                     RingChoice::FrameLog => index >= mains,
-                    RingChoice::Unflushed => near && !planted(Planted::FrameOverItself),
+                    RingChoice::ToFlush => near && !planted(Planted::FrameOverItself),
                     RingChoice::Other => index < mains,
                 };
-                let dev = store.config.ring_member(index);
                 if is_choice
                     && health.is_writable(dev)
                     && out.iter().all(|copy| copy.dev() != dev)

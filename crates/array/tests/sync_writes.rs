@@ -85,8 +85,8 @@ fn a_synchronous_write_costs_its_chunk_and_a_share_of_a_frame_or_no_frame() {
         println!("{logs} logs, depth {depth}: {blocks} blocks, {flushes} flushes, {checkpoints} checkpoints");
         assert!(blocks >= 1.0, "every chunk is written");
         assert!(blocks <= blocks_max, "{logs} logs, depth {depth}: {blocks} blocks of SSDs per write");
-        // The frame goes to a device that is flushed for its chunk.
-        assert!(flushes <= 1.02, "{logs} logs, depth {depth}: {flushes} flushes of SSDs per write");
+        // The frame goes to a device that is flushed for its chunk, unless its ring is ahead of others.
+        assert!(flushes <= 1.1, "{logs} logs, depth {depth}: {flushes} flushes of SSDs per write");
     }
 }
 

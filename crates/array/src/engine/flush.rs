@@ -128,7 +128,9 @@ impl Core {
     pub(super) fn emit_frame(&mut self) {
         let FlushBoard { frames: Frames { tickets, places, .. }, unflushed, .. } = &mut self.board.flush;
         let (frame, mut places) = (tickets.issue(), std::mem::take(places));
-        self.journal.place_copies(frame, &mut self.store, &self.health, unflushed, &mut places);
+        let flights = &self.ops.flights;
+        let to_flush = |dev: DevIndex| unflushed[dev.index()] || flights.count(dev) > 0;
+        self.journal.place_copies(frame, &mut self.store, &self.health, &to_flush, &mut places);
         self.board.flush.stamped = self.board.flush.durable;
         self.board.flush.frames.copies_left.push_back(places.len() as u32);
         for &at in &places {
