@@ -195,6 +195,8 @@ pub struct LogRing {
     /// Blocks of a log chunk.
     chunk_blocks: u32,
     head: u64,
+    /// Where the lap of the head began.
+    lap: u64,
     tail: u64,
     /// Blocks promised to log chunks that have no place yet.
     reserved: u64,
@@ -203,7 +205,7 @@ pub struct LogRing {
 impl LogRing {
     /// An empty ring.
     pub fn new(block_count: u32, chunk_blocks: u32) -> Self {
-        Self { block_count, chunk_blocks, head: 0, tail: 0, reserved: 0 }
+        Self { block_count, chunk_blocks, head: 0, lap: 0, tail: 0, reserved: 0 }
     }
 
     /// Where the next append goes.
@@ -238,9 +240,8 @@ impl LogRing {
 
     /// The last position before the head that lies on a block: a ring holds each block once.
     pub fn position_of(&self, block: ChunkIndex) -> u64 {
-        let count = u64::from(self.block_count);
-        let lap = self.head / count * count + u64::from(block.get() - 1);
-        if lap < self.head { lap } else { lap - count }
+        let position = self.lap + u64::from(block.get() - 1);
+        if position < self.head { position } else { position - u64::from(self.block_count) }
     }
 
     /// Promises room to a log chunk, and leaves `keep` blocks besides; `None` if there is not as much.
@@ -274,13 +275,13 @@ impl LogRing {
         if self.block_count < count {
             return None;
         }
-        let at = (self.head % u64::from(self.block_count)) as u32;
+        let at = (self.head - self.lap) as u32;
         let skip = if at + count > self.block_count { self.block_count - at } else { 0 };
         if u64::from(skip) + u64::from(count) + promised > self.room() {
             return None;
         }
         let position = self.head + u64::from(skip);
-        self.head = position + u64::from(count);
+        self.move_head(position + u64::from(count));
         Some((position, self.block_at(position)))
     }
 
@@ -296,7 +297,12 @@ impl LogRing {
             tail <= head && head - tail <= u64::from(self.block_count),
             "a ring never holds more than its blocks"
         );
-        self.head = head;
+        self.move_head(head);
         self.tail = tail;
+    }
+
+    fn move_head(&mut self, head: u64) {
+        self.head = head;
+        self.lap = head - head % u64::from(self.block_count.max(1));
     }
 }

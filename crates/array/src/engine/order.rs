@@ -48,8 +48,13 @@ impl Core {
             log.extend(position.map(|position| (position, *op)));
             position.is_none()
         });
-        log.sort_unstable_by_key(|&(position, op)| (op.dev, position));
-        list.extend(log.iter().map(|&(_, op)| op));
+        if !log.is_sorted_by_key(|&(position, _)| position) {
+            log.sort_unstable_by_key(|&(position, _)| position);
+        }
+        for row in 0..usize::from(self.store.config.log_count) {
+            let dev = self.store.log_device(row);
+            list.extend(log.iter().map(|&(_, op)| op).filter(|op| op.dev == dev));
+        }
         self.ops.list = list;
         self.ops.order = Order { log };
     }

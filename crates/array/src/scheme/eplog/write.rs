@@ -34,6 +34,8 @@ pub struct Scratch {
     group: Vec<u32>,
     /// The same writes, sorted by group.
     order: Vec<u32>,
+    /// Where the next write of each group goes in `order`.
+    next: Vec<usize>,
 }
 
 impl Eplog {
@@ -85,7 +87,7 @@ impl Eplog {
         let (k, m) = (geometry.data_count(), geometry.parity_count());
         scratch.planned.clear();
         scratch.planned.resize(writes.len(), false);
-        if writes.len() < k {
+        if !may_make_a_stripe(&geometry, writes) {
             return;
         }
         let Scratch { by_stripe, planned, columns, .. } = scratch;
@@ -111,6 +113,18 @@ impl Eplog {
             }
         }
     }
+}
+
+/// Whether one stripe can have as many of the writes as it has columns. A no is certain; a yes is not, and
+/// costs sorting them.
+fn may_make_a_stripe(geometry: &Geometry, writes: &[ChunkWrite]) -> bool {
+    let (k, mut counts) = (geometry.data_count(), [0usize; 128]);
+    writes.len() >= k
+        && writes.iter().any(|write| {
+            let count = &mut counts[geometry.stripe_of(write.lcn).get() as usize % 128];
+            *count += 1;
+            *count >= k
+        })
 }
 
 fn sort_by_stripe(geometry: &Geometry, writes: &[ChunkWrite], by_stripe: &mut Vec<(StripeId, u32)>) {
@@ -158,10 +172,20 @@ impl Scratch {
     /// First fit: the j-th chunk aimed at a device joins log stripe j, so the number of log stripes is
     /// the largest number of chunks on one device. Stripes wider than the code allows are cut.
     fn group_first_fit(&mut self, store: &Store) {
+        self.next.clear();
+        self.next.resize(self.group.iter().max().map_or(0, |&last| last as usize + 1), 0);
+        self.group.iter().for_each(|&group| self.next[group as usize] += 1);
+        let mut first = 0;
+        for next in &mut self.next {
+            first += std::mem::replace(next, first);
+        }
         self.order.clear();
-        self.order.extend(0..self.partial.len() as u32);
-        let group = &self.group;
-        self.order.sort_unstable_by_key(|&i| (group[i as usize], i));
+        self.order.resize(self.group.len(), 0);
+        for (i, &group) in (0..).zip(&self.group) {
+            let next = &mut self.next[group as usize];
+            self.order[*next] = i;
+            *next += 1;
+        }
         debug_assert!(store.code.width_max() > 0);
     }
 }
