@@ -126,7 +126,7 @@ pub fn plan_config(
     if !expected.contains(&log_count) {
         let expected = match has_log {
             true => format!("{m} (one per parity) to {LOG_COUNT_MAX}"),
-            false => "none".to_owned(),
+            false => "0".to_owned(),
         };
         return Err(CreateError::LogCount { scheme: options.scheme, expected, found: log_count });
     }
