@@ -5,7 +5,7 @@
 mod common;
 
 use array::{Array, SyncPolicy, arrange};
-use block::{DevIndex, DeviceSet, Durability, Random as _, Slot, SplitMix, Stream};
+use block::{DevIndex, Durability, Random as _, Slot, SplitMix, Stream};
 use common::{create_options, fresh_with_logs, options, superblocks};
 use device::{Counting, MemorySet};
 use format::SchemeKind;
