@@ -122,7 +122,7 @@ pub fn plan_config(
     let geometry = options.geometry;
     let (k, m) = (geometry.data_count(), geometry.parity_count());
     let has_log = options.scheme.has_log();
-    let expected = if has_log { m..=LOG_COUNT_MAX as usize } else { 0..=0 };
+    let expected = if has_log { m..=usize::from(LOG_COUNT_MAX) } else { 0..=0 };
     if !expected.contains(&log_count) {
         let expected = match has_log {
             true => format!("{m} (one per parity) to {LOG_COUNT_MAX}"),

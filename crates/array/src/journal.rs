@@ -304,8 +304,8 @@ impl Journal {
     }
 
     /// How full the fullest ring is, in thousandths.
-    pub fn fill_permille(&self) -> u64 {
-        let fill = |ring: &Ring| ring.used() as u64 * 1000 / (ring.len() as u64).max(1);
+    pub fn fill_permille(&self) -> usize {
+        let fill = |ring: &Ring| ring.used() * 1000 / ring.len().max(1);
         self.rings.iter().map(fill).max().unwrap_or(0)
     }
 

@@ -5,7 +5,7 @@
 mod common;
 
 use array::{Array, SyncPolicy, arrange};
-use block::{DevIndex, Durability, Random as _, Slot, SplitMix, Stream};
+use block::{Durability, Random as _, Slot, SplitMix, Stream};
 use common::{create_options, fresh_with_logs, options, superblocks};
 use device::{Counting, MemorySet};
 use format::SchemeKind;
@@ -13,6 +13,7 @@ use format::SchemeKind;
 const CHUNK: u64 = 4096;
 const K: usize = 6;
 const M: usize = 2;
+const STRIPE: u64 = 6 * CHUNK;
 const WRITES: u64 = 4000;
 
 type Counted = Array<Counting<MemorySet>>;
@@ -24,12 +25,11 @@ fn array(logs: usize) -> Counted {
     let arrangement = arrange(&superblocks(&mut devices, K + M + logs)).unwrap();
     let options = array::EngineOptions { sync: SyncPolicy::Always, ..options() };
     let (mut array, _) = Array::assemble(Counting::new(devices), &arrangement, 9, options).unwrap();
-    let stripes = array.engine().volume_bytes() / CHUNK / K as u64;
+    let stripes = array.engine().volume_bytes() / STRIPE;
     let mut slots = Vec::new();
     assert!(array.engine().take_slots(K, &mut slots));
     for stripe in 0..stripes {
-        let bytes = K as u64 * CHUNK;
-        array.run(|e, tag| e.write(tag, stripe * bytes, bytes, &slots, Durability::Volatile)).unwrap();
+        array.run(|e, tag| e.write(tag, stripe * STRIPE, STRIPE, &slots, Durability::Volatile)).unwrap();
     }
     slots.into_iter().for_each(|slot| array.engine().pool().free(slot));
     array.settle();
@@ -40,7 +40,7 @@ fn array(logs: usize) -> Counted {
 /// Updates chunks of the first eighth, `depth` at a time.
 fn update(array: &mut Counted, depth: usize) {
     let chunks = array.engine().volume_bytes() / CHUNK / 8;
-    let (mut rng, mut answers) = (SplitMix::new(depth as u64), Vec::new());
+    let (mut rng, mut answers) = (SplitMix::new(7), Vec::new());
     let mut under_way: Vec<(u64, Slot)> = Vec::new();
     let mut asked = 0;
     while asked < WRITES || !under_way.is_empty() {
@@ -65,7 +65,7 @@ fn update(array: &mut Counted, depth: usize) {
 /// What went to the members `from..to` for each write: blocks of some streams, and flushes.
 fn cost(array: &mut Counted, (from, to): (usize, usize), streams: &[Stream]) -> (f64, f64) {
     let devices = array.devices();
-    let counters = (from..to).map(|index| devices.device(DevIndex::new(index as u16)));
+    let counters = (from..to).map(|index| devices.devices()[index]);
     let (mut bytes, mut flushes) = (0, 0);
     for counters in counters {
         bytes += streams.iter().map(|stream| counters.write_bytes[stream.index()]).sum::<u64>();

@@ -31,7 +31,7 @@ pub const DATA_ALIGN_BYTES: u64 = 1 << 20;
 pub const LCN_LIMIT: u64 = 1 << 48;
 
 /// Log devices at most.
-pub const LOG_COUNT_MAX: u64 = 255;
+pub const LOG_COUNT_MAX: u16 = 255;
 
 const BLOCK_BYTES: u64 = META_BYTES as u64;
 
@@ -183,7 +183,7 @@ impl ArrayConfig {
     /// The member with ring number `index`.
     pub fn ring_member(&self, index: usize) -> DevIndex {
         let passed_over = if index < self.geometry.device_count() { 0 } else { self.chunk_logs() };
-        DevIndex::new((index + passed_over) as u16)
+        DevIndex::new(u16::try_from(index + passed_over).expect("there are at most 510 members"))
     }
 
     /// The number of a member's ring; `None` for a log device that holds log chunks.
@@ -199,7 +199,8 @@ impl ArrayConfig {
         if dev.index() < main_count {
             self.journal_blocks
         } else {
-            self.journal_blocks.saturating_mul(main_count as u32).min(self.log_blocks)
+            let mains = u32::try_from(main_count).expect("there are at most 255 main devices");
+            self.journal_blocks.saturating_mul(mains).min(self.log_blocks)
         }
     }
 
@@ -227,7 +228,7 @@ impl ArrayConfig {
         }
         let (fits, expected) = match self.scheme.has_log() {
             false => (log_count == 0, WITHOUT_LOG),
-            true => ((1..=LOG_COUNT_MAX).contains(&log_count), WITH_LOG),
+            true => ((1..=LOG_COUNT_MAX).contains(&self.log_count), WITH_LOG),
         };
         rule(fits, "number of log devices", log_count, expected)?;
         rule(self.stripe_count >= 1, "number of stripes", self.stripe_count, "at least 1")?;

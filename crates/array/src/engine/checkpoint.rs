@@ -16,7 +16,7 @@ use format::{BodyCrc, CheckpointKind};
 /// Blocks of a checkpoint in flight at most.
 const BLOCKS_IN_FLIGHT: u32 = 64;
 /// A checkpoint is due when a journal ring is this full, in thousandths.
-const RING_DUE_PERMILLE: u64 = 500;
+const RING_DUE_PERMILLE: usize = 500;
 
 /// Which checkpoints there are, and which are wanted.
 pub(super) struct CheckpointBoard {

@@ -6,6 +6,7 @@ use std::collections::VecDeque;
 
 /// See the module's documentation. Positions count blocks and never wrap.
 pub(super) struct Ring {
+    blocks: u64,
     head: u64,
     /// Position and last record of each copy that is needed, in ascending order of both.
     frames: VecDeque<(u64, Seq)>,
@@ -16,7 +17,8 @@ pub(super) struct Ring {
 impl Ring {
     /// A ring without copies.
     pub fn new(blocks: u32) -> Self {
-        Self { head: 0, frames: VecDeque::new(), taken: vec![false; blocks as usize] }
+        let taken = (0..blocks).map(|_| false).collect();
+        Self { blocks: blocks.into(), head: 0, frames: VecDeque::new(), taken }
     }
 
     /// Blocks in the ring.
@@ -40,7 +42,7 @@ impl Ring {
     }
 
     fn index(&self, position: u64) -> usize {
-        (position % (self.len() as u64).max(1)) as usize
+        usize::try_from(position % self.blocks.max(1)).expect("a block of the ring")
     }
 
     /// Takes the next free block for a copy of a frame that ends with record `last`: its position.

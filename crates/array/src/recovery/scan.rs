@@ -26,8 +26,8 @@ pub(super) struct Found {
     pub flushed: Seq,
     /// The last record that any frame has or speaks of.
     pub last_seq: Seq,
-    /// The newest assembly that left a frame in the ring of a main device. Those hold nothing that users write, so no
-    /// frame there is made up; in the log region only the nonce tells.
+    /// The newest assembly that left a frame in the ring of a main device. Those hold nothing that users
+    /// write, so no frame there is made up; in the log region only the nonce tells.
     pub newest_epoch: Epoch,
 }
 
@@ -70,7 +70,7 @@ pub(super) fn scan(
         found.copies.note(&frame, loaded.through);
         found.flushed = found.flushed.max(frame.flushed_through);
         found.last_seq = found.last_seq.max(last_of(&frame));
-        // A frame without records only says what is durable; the next one begins with the same number. A frame
+        // A frame without records only says what is durable; the next one begins with the same number. One
         // that has grown holds all that shorter ones with its first record do.
         if !frame.records.is_empty() {
             let longest = found.frames.entry(frame.first_seq);
@@ -134,7 +134,7 @@ impl Scanner<'_> {
         let total = self.store.config.log_blocks;
         let start = self.loaded.log_head.clamp(1, total.max(1)) - 1;
         let gap_max = FRAME_STRIPES_MAX.saturating_mul(self.store.chunk_blocks()).saturating_mul(4);
-        for dev in (0..self.health.members().len() as u16).map(DevIndex::new) {
+        for dev in (0u16..).map(DevIndex::new).take(self.health.members().len()) {
             if !self.store.config.has_log_chunks(dev) || !is_present(self.health, dev) {
                 continue;
             }

@@ -58,15 +58,14 @@ impl Copies {
         source: Source,
     ) {
         let in_place = |frame: &&Frame| {
-            let end = frame.first_seq.get() + frame.records.len() as u64;
             let writes = frame.records.iter().any(|record| record.overwrites().is_some());
-            writes && end > source.flushed.get() + 1
+            writes && extent_of(frame).1 > source.flushed
         };
         let unsure: Vec<&Frame> = frames.values().filter(in_place).collect();
         if unsure.is_empty() {
             return;
         }
-        let members = (0..health.members().len() as u16).map(DevIndex::new);
+        let members = (0u16..).map(DevIndex::new).take(health.members().len());
         let absent = members.filter(|&dev| !is_present(health, dev)).count();
         let wanted = (store.config.geometry.parity_count() + 1).saturating_sub(absent);
         // What was found may be in caches alone, and goes on to be all there is of a frame that has grown.
@@ -104,7 +103,7 @@ impl Copies {
             }
         }
         let mut block = [0; META_BYTES];
-        for dev in (0..store.main_count() as u16).map(DevIndex::new) {
+        for dev in (0u16..).map(DevIndex::new).take(store.main_count()) {
             let have = self.devices.entry(extent_of(frame)).or_default();
             if have.len() >= wanted {
                 return;
