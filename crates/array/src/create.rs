@@ -11,8 +11,8 @@ use crate::store::{SET_ASIDE_CHUNKS, Store, code_width};
 use crate::table::Table;
 use block::{DevIndex, DeviceSet, Epoch, Geometry, META_BYTES, Seq};
 use format::{
-    ArrayConfig, ArrayUuid, CodeKind, Consistency, FaultRecord, LayoutKind, MemberEntry, MemberState,
-    PAGE_WORDS, Role, SchemeKind, ScrubRecord, Superblock, UNIT_ROWS_MAX,
+    ArrayConfig, ArrayUuid, CodeKind, Consistency, FaultRecord, LOG_COUNT_MAX, LayoutKind, MemberEntry,
+    MemberState, PAGE_WORDS, Role, SchemeKind, ScrubRecord, Superblock, UNIT_ROWS_MAX,
 };
 
 /// What the operator chooses.
@@ -52,13 +52,13 @@ pub const RESERVE_CHUNKS_MIN: u32 = 4 * SET_ASIDE_CHUNKS;
 /// Why an array cannot be created.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum CreateError {
-    /// Schemes with a log need one log device per parity, others take none.
+    /// Schemes with a log need one log device per parity and can use more, others take none.
     #[error("scheme {scheme}: {found} log devices given, expected {expected}")]
     LogCount {
         /// The scheme.
         scheme: SchemeKind,
-        /// One for each parity, or none.
-        expected: usize,
+        /// One for each parity or more, or none.
+        expected: String,
         /// Log devices given.
         found: usize,
     },
@@ -122,8 +122,12 @@ pub fn plan_config(
     let geometry = options.geometry;
     let (k, m) = (geometry.data_count(), geometry.parity_count());
     let has_log = options.scheme.has_log();
-    let expected = if has_log { m } else { 0 };
-    if log_count != expected {
+    let expected = if has_log { m..=usize::from(LOG_COUNT_MAX) } else { 0..=0 };
+    if !expected.contains(&log_count) {
+        let expected = match has_log {
+            true => format!("{m} (one per parity) to {LOG_COUNT_MAX}"),
+            false => "0".to_owned(),
+        };
         return Err(CreateError::LogCount { scheme: options.scheme, expected, found: log_count });
     }
     let fits = match options.code {

@@ -47,6 +47,13 @@ planted!(
     AnswerBeforeFence,
     /// Journal frames have one copy.
     OneJournalCopy,
+    /// With more log devices than parities, frames have one copy too few.
+    FrameLogForFree,
+    /// A frame that has grown is written over its shorter self.
+    FrameOverItself,
+    /// Recovery takes the first it finds of a frame that was written several times, not the one that has
+    /// grown most.
+    ShortestFrame,
     /// A checkpoint counts before its header is durable.
     CheckpointUnsealed,
     /// Incremental checkpoints leave a changed page out.

@@ -131,6 +131,21 @@ fn what_a_turn_writes_to_a_log_device_lies_side_by_side_in_its_batch() {
     }
 }
 
+#[test]
+fn the_frame_of_a_synchronous_write_goes_out_with_its_log_chunk() {
+    let (k, m) = (4, 2);
+    let options = EngineOptions { sync: SyncPolicy::Always, ..options() };
+    let mut array = recorded(SchemeKind::Eplog, k, m, options);
+    write_many(&mut array, &mut SplitMix::new(7), 500, 1);
+    for log in log_devices(k, m) {
+        let batches = &array.devices().layer.batches;
+        let transfers: usize = batches.iter().map(|batch| transfers_of(batch, log)).sum();
+        let writes = array.devices().layer.writes.iter().filter(|(dev, _)| *dev == log).count();
+        assert!(writes >= 1000, "{writes} writes: a chunk and a frame for each request");
+        assert!(transfers <= 502, "{transfers} transfers to device {log} for 500 requests");
+    }
+}
+
 /// Transfers that a driver makes of writes to the replaced devices if it merges neighbours in the queue.
 fn transfers(writes: &[(DevIndex, u64)], replaced: &[DevIndex]) -> (usize, usize) {
     let mut last = None;

@@ -19,7 +19,7 @@
 
 use crate::scheme::{WITH_LOG, WITHOUT_LOG};
 use crate::{CodeKind, Consistency, FormatError, LayoutKind, SchemeKind};
-use block::{ChunkIndex, Geometry, META_BYTES};
+use block::{ChunkIndex, DevIndex, Geometry, META_BYTES};
 
 /// Where the metadata regions of a main device start, behind the two superblocks.
 pub const METADATA_START_BYTES: u64 = 8192;
@@ -29,6 +29,9 @@ pub const LOG_START_BYTES: u64 = 1 << 20;
 pub const DATA_ALIGN_BYTES: u64 = 1 << 20;
 /// Logical chunk numbers and stripe numbers are below this: they take six bytes on disk.
 pub const LCN_LIMIT: u64 = 1 << 48;
+
+/// Log devices at most.
+pub const LOG_COUNT_MAX: u16 = 255;
 
 const BLOCK_BYTES: u64 = META_BYTES as u64;
 
@@ -45,7 +48,7 @@ pub struct ArrayConfig {
     pub consistency: Consistency,
     /// k, m and the chunk size.
     pub geometry: Geometry,
-    /// Log devices.
+    /// Log devices. The first of them, one per parity, hold log chunks and frames; others frames alone.
     pub log_count: u16,
     /// Data stripes of the volume.
     pub stripe_count: u64,
@@ -155,6 +158,52 @@ impl ArrayConfig {
         self.journal_start() + u64::from(self.journal_blocks) * BLOCK_BYTES
     }
 
+    /// Log devices that hold log chunks: one per parity.
+    fn chunk_logs(&self) -> usize {
+        usize::from(self.log_count).min(self.geometry.parity_count())
+    }
+
+    /// Log devices that hold frames alone: those beyond one per parity, the last ones.
+    pub fn frame_logs(&self) -> usize {
+        usize::from(self.log_count) - self.chunk_logs()
+    }
+
+    /// Whether a member is a log device that holds log chunks.
+    pub fn has_log_chunks(&self, dev: DevIndex) -> bool {
+        let first = self.geometry.device_count();
+        (first..first + self.chunk_logs()).contains(&dev.index())
+    }
+
+    /// The members with a ring of frames: the main devices, then the log devices that hold frames alone.
+    pub fn ring_members(&self) -> impl Iterator<Item = DevIndex> + use<> {
+        let config = *self;
+        (0..self.geometry.device_count() + self.frame_logs()).map(move |index| config.ring_member(index))
+    }
+
+    /// The member with ring number `index`.
+    pub fn ring_member(&self, index: usize) -> DevIndex {
+        let passed_over = if index < self.geometry.device_count() { 0 } else { self.chunk_logs() };
+        DevIndex::new(u16::try_from(index + passed_over).expect("there are at most 510 members"))
+    }
+
+    /// The number of a member's ring; `None` for a log device that holds log chunks.
+    pub fn ring_index(&self, dev: DevIndex) -> Option<usize> {
+        let passed_over = if dev.index() < self.geometry.device_count() { 0 } else { self.chunk_logs() };
+        (!self.has_log_chunks(dev)).then(|| dev.index() - passed_over)
+    }
+
+    /// Blocks of a member's ring: on a log device the first ones of its log region, as many as all main
+    /// devices have together.
+    pub fn ring_blocks(&self, dev: DevIndex) -> u32 {
+        let main_count = self.geometry.device_count();
+        if dev.index() < main_count {
+            self.journal_blocks
+        } else {
+            let mains = u32::try_from(main_count).expect("there are at most 255 main devices");
+            self.journal_blocks.saturating_mul(mains).min(self.log_blocks)
+        }
+    }
+
     fn chunk_bytes(&self) -> u64 {
         self.geometry.chunk_bytes() as u64
     }
@@ -179,7 +228,7 @@ impl ArrayConfig {
         }
         let (fits, expected) = match self.scheme.has_log() {
             false => (log_count == 0, WITHOUT_LOG),
-            true => ((1..=parity_count).contains(&log_count), WITH_LOG),
+            true => ((1..=LOG_COUNT_MAX).contains(&self.log_count), WITH_LOG),
         };
         rule(fits, "number of log devices", log_count, expected)?;
         rule(self.stripe_count >= 1, "number of stripes", self.stripe_count, "at least 1")?;

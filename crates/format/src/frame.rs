@@ -93,6 +93,11 @@ impl FrameBuilder {
         self.record_count as usize
     }
 
+    /// Bytes that are left for records.
+    pub const fn room(&self) -> usize {
+        FRAME_RECORD_BYTES - self.used
+    }
+
     /// Sequence number of the first record.
     pub fn first_seq(&self) -> Option<Seq> {
         (!self.is_empty()).then_some(self.first_seq)

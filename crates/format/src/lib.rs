@@ -39,8 +39,8 @@ pub use checkpoint::{
     body_crc, decode_checkpoint_header, decode_page, encode_page,
 };
 pub use config::{
-    ArrayConfig, CLASSES_MAX, DATA_ALIGN_BYTES, LCN_LIMIT, LOG_START_BYTES, METADATA_START_BYTES,
-    UNIT_ROWS_MAX, UNITS_SPARE,
+    ArrayConfig, CLASSES_MAX, DATA_ALIGN_BYTES, LCN_LIMIT, LOG_COUNT_MAX, LOG_START_BYTES,
+    METADATA_START_BYTES, UNIT_ROWS_MAX, UNITS_SPARE,
 };
 pub use crc::{chunk_checksum, crc32c};
 pub use error::FormatError;

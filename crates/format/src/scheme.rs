@@ -120,7 +120,7 @@ impl SchemeKind {
 
 /// What [`crate::ArrayConfig::validate`] expects of the number of log devices.
 pub(crate) const WITHOUT_LOG: &str = "0 with the schemes raid, elastic and was";
-pub(crate) const WITH_LOG: &str = "1 to as many as parity devices with the schemes eplog and parity-log";
+pub(crate) const WITH_LOG: &str = "1 to 255 with the schemes eplog and parity-log";
 
 #[cfg(test)]
 mod tests {

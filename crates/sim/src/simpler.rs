@@ -19,9 +19,10 @@ struct Knob {
 /// A step that is left out takes no time: the next follows at once.
 const HURRY: &str = "hurry";
 
-const KNOBS: [Knob; 12] = [
+const KNOBS: [Knob; 13] = [
     Knob { name: "m", values: &[1, 2], turn: |swarm, m| set_columns(swarm, None, Some(m)) },
     Knob { name: "k", values: &[1, 2, 3, 4, 5, 6], turn: |swarm, k| set_columns(swarm, Some(k), None) },
+    Knob { name: "logs", values: &[0, 1], turn: set_frame_logs },
     Knob { name: "stripes", values: &[4, 8, 16, 32], turn: set_stripes },
     Knob { name: HURRY, values: &[1], turn: |_, _| true },
     Knob { name: "depth", values: &[1, 2, 4, 8], turn: |swarm, depth| lower(&mut swarm.depth, small(depth)) },
@@ -62,13 +63,23 @@ fn set_columns(swarm: &mut Swarm, k: Option<u64>, m: Option<u64>) -> bool {
         return false;
     }
     let Ok(geometry) = Geometry::new(k, m, old.chunk_bytes() as u64) else { return false };
-    config.geometry = geometry;
     if config.log_count > 0 {
-        config.log_count = u16::try_from(m).unwrap_or(u16::MAX);
+        config.log_count = u16::try_from(m + config.frame_logs()).unwrap_or(u16::MAX);
     }
+    config.geometry = geometry;
     if config.code == CodeKind::Rdp && m != 2 {
         config.code = CodeKind::Cauchy;
     }
+    accept(swarm, config)
+}
+
+/// Fewer log devices beyond one per parity.
+fn set_frame_logs(swarm: &mut Swarm, frame_logs: u64) -> bool {
+    let mut config = swarm.config;
+    let Some(fewer) = config.frame_logs().checked_sub(small(frame_logs)).filter(|&fewer| fewer > 0) else {
+        return false;
+    };
+    config.log_count -= u16::try_from(fewer).unwrap_or(u16::MAX);
     accept(swarm, config)
 }
 

@@ -389,7 +389,9 @@ fn draw_config(rng: &mut Rng, scheme: Option<SchemeKind>) -> ArrayConfig {
         reserve_permille: 100,
         unit_rows: Some(rng.pick(&[2, 3, 4, 8])),
     };
-    let logs = if scheme.has_log() { m } else { 0 };
+    // Worlds stay what they were before more log devices than parities were drawn, in a third of them.
+    let more = rng.clone().fork().pick(&[0, 0, 0, 0, 1, 2]);
+    let logs = if scheme.has_log() { m + more } else { 0 };
     // Creation reserves 128 chunks at least; a few more become stripes.
     let stripes = rng.pick(&[4, 8, 16, 32, 64]);
     let main_bytes = (4 << 20) + 400 * chunk_bytes;

@@ -32,6 +32,7 @@ fn worlds_for(bug: Planted) -> Pinned {
         | Planted::FreeUnitEarly
         | Planted::TrimUnitEarly
         | Planted::RebuildBeforeKnown
+        | Planted::FrameOverItself
         | Planted::PatrolSkipsJournal => SchemeKind::Elastic,
         Planted::DurableBeforeFence => SchemeKind::Was,
         _ => SchemeKind::Eplog,

@@ -15,7 +15,7 @@ use block::{DevIndex, IoFault, META_BYTES, OpKind, Seq, Slot, Stream};
 use format::{BodyCrc, CheckpointKind};
 
 /// A checkpoint is due when a journal ring is this full, in thousandths.
-const RING_DUE_PERMILLE: u64 = 500;
+const RING_DUE_PERMILLE: usize = 500;
 
 /// Which checkpoints there are, and which are wanted.
 pub(super) struct CheckpointBoard {

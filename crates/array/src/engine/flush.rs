@@ -22,6 +22,8 @@ pub(super) struct FlushBoard {
     /// Requests that wait for durability.
     wanted: Vec<Key<Request>>,
     internal: bool,
+    /// Records of a durable request came: it will want a flush when its chunks are written.
+    expected: bool,
     /// Flushes begun in this assembly.
     begun: u64,
     /// A flush has ended: its number, until everybody was told.
@@ -50,6 +52,7 @@ impl FlushBoard {
         Self {
             wanted: Vec::new(),
             internal: false,
+            expected: false,
             begun: 0,
             ended: None,
             unfenced: false,
@@ -64,6 +67,11 @@ impl FlushBoard {
     /// A request waits for durability.
     pub(super) fn want(&mut self, request: Key<Request>) {
         self.wanted.push(request);
+    }
+
+    /// A request will wait for durability when its chunks are written.
+    pub(super) fn expect(&mut self) {
+        self.expected = true;
     }
 
     /// The engine itself wants what was freed to become usable.
@@ -118,9 +126,11 @@ impl FlushBoard {
 impl Core {
     /// Seals the frame being built and writes its copies.
     pub(super) fn emit_frame(&mut self) {
-        let mut places = std::mem::take(&mut self.board.flush.frames.places);
-        self.journal.place_copies(&mut self.store, &self.health, &mut places);
-        let frame = self.board.flush.frames.tickets.issue();
+        let FlushBoard { frames: Frames { tickets, places, .. }, unflushed, .. } = &mut self.board.flush;
+        let (frame, mut places) = (tickets.issue(), std::mem::take(places));
+        let flights = &self.ops.flights;
+        let to_flush = |dev: DevIndex| unflushed[dev.index()] || flights.count(dev) > 0;
+        self.journal.place_copies(frame, &mut self.store, &self.health, &to_flush, &mut places);
         self.board.flush.stamped = self.board.flush.durable;
         self.board.flush.frames.copies_left.push_back(places.len() as u32);
         for &at in &places {
@@ -128,13 +138,10 @@ impl Core {
             let stamp =
                 if planted(Planted::StampTooHigh) { self.jobs.retired } else { self.board.flush.durable };
             self.journal.seal(at, stamp, &mut self.pool.bytes_mut(slot)[..META_BYTES]);
-            let (dev, offset) = match at {
-                CopyAt::Ring { dev, block } => (dev, self.store.config.journal_offset(block)),
-                CopyAt::Log { dev, block } => {
-                    self.health.mark_fresh_blocks(dev, block, 1);
-                    (dev, self.store.config.log_offset(block))
-                }
-            };
+            let (dev, offset) = (at.dev(), at.offset(&self.store));
+            if let CopyAt::Log { block, .. } = at {
+                self.health.mark_fresh_blocks(dev, block, 1);
+            }
             let tag = Tag { purpose: Purpose::Frame { frame, slot }, dev };
             self.push_op(tag, OpKind::Write, Stream::Metadata, offset, META_BYTES as u64, Some(slot));
         }
@@ -142,7 +149,7 @@ impl Core {
             self.end_frame(frame);
         }
         self.board.flush.frames.places = places;
-        self.journal.clear();
+        self.journal.sealed();
     }
 
     fn end_frame(&mut self, frame: u64) {
@@ -200,6 +207,8 @@ enum Step {
 #[derive(Default)]
 pub(super) struct Flusher {
     round: Option<FlushRound>,
+    /// The last flush that requests waited for was shared by several.
+    shared: bool,
     spare_answers: Vec<Key<Request>>,
 }
 
@@ -264,6 +273,7 @@ impl Flusher {
         if !core.board.frozen {
             core.board.flush.durable = core.board.flush.durable.max(round.through);
             core.board.flush.persisted = core.board.flush.persisted.max(round.stamped);
+            core.journal.settle(round.frames_before);
             core.stats.flushes += 1;
         }
         for request in round.answers.drain(..) {
@@ -301,7 +311,16 @@ impl Activity for Flusher {
         if core.jobs.retired.get() - board.durable.get() > UNFLUSHED_RECORDS_MAX {
             board.want_internal();
         }
-        if self.round.is_some() || (board.wanted.is_empty() && !board.internal) {
+        if self.round.is_some() {
+            return;
+        }
+        let expected = std::mem::take(&mut board.expected);
+        if board.wanted.is_empty() && !board.internal {
+            // The frame leaves with the chunks that it describes, on a log device in one write with them.
+            // Where requests share flushes it waits for more of them.
+            if expected && !self.shared && core.journal.has_records() {
+                core.emit_frame();
+            }
             return;
         }
         board.internal = false;
@@ -311,6 +330,7 @@ impl Activity for Flusher {
         let board = &mut core.board.flush;
         let mut answers = std::mem::take(&mut self.spare_answers);
         std::mem::swap(&mut answers, &mut board.wanted);
+        self.shared = if answers.is_empty() { self.shared } else { answers.len() > 1 };
         board.begun += 1;
         self.round = Some(FlushRound {
             number: board.begun,

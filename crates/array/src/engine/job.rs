@@ -8,7 +8,7 @@ use super::{Purpose, Tag};
 use crate::checksum::chunk_checksum;
 use crate::plan::{CrcAt, Plan, PlanRead, Word};
 use crate::planted::{Planted, planted};
-use crate::scheme::{ChunkWrite, Journaling};
+use crate::scheme::{ChunkWrite, Journaling, Origin};
 use block::slab::Key;
 use block::{ChunkAddr, DevIndex, Geometry, IoFault, OpKind, Seq, Slot};
 use format::record::Zero;
@@ -327,6 +327,13 @@ impl Core {
     /// Puts a plan's records into the journal.
     pub(super) fn record(&mut self, key: Key<Job>) {
         self.place_appends(key);
+        let is_durable = |ack: &ChunkWrite| match ack.origin {
+            Origin::Request(request) => self.requests[Key::from_index(request)].durable,
+            Origin::Entry(_) => false,
+        };
+        if self.jobs.table[key].acks.iter().any(is_durable) {
+            self.board.flush.expect();
+        }
         self.jobs.table[key].first_seq = self.journal.next_seq();
         for index in 0..self.jobs.table[key].plan.records.len() {
             while !self.try_record(key, index) {

@@ -29,9 +29,10 @@ impl Core {
         (&mut self.ops.list, &mut self.pool)
     }
 
-    /// Where in the log an operation writes; `None` for all others.
+    /// Where in the log an operation writes; `None` for all others. Log devices that hold frames alone have a
+    /// ring of their own for them.
     fn log_position(&self, op: &DeviceOp) -> Option<u64> {
-        let in_log = self.store.is_log(op.dev) && op.kind == OpKind::Write;
+        let in_log = self.store.config.has_log_chunks(op.dev) && op.kind == OpKind::Write;
         let blocks = op.offset_bytes.checked_sub(LOG_START_BYTES).filter(|_| in_log)? / META_BYTES as u64;
         let block = u32::try_from(blocks + 1).expect("the log region has fewer blocks than 2^32");
         Some(self.store.log.position_of(ChunkIndex::new(block)))

@@ -121,7 +121,7 @@ fn check_shape(devices: &dyn DeviceSet, arrangement: &Arrangement) -> Result<(),
     let config = &arrangement.newest.config;
     let (n, m) = (config.geometry.device_count(), config.geometry.parity_count());
     let (found, expected) = (usize::from(config.log_count), if config.scheme.has_log() { m } else { 0 });
-    if found != expected {
+    if found < expected {
         return Err(AssembleError::LogDevices { found, expected });
     }
     for index in (0..arrangement.places.len()).filter(|&index| arrangement.places[index].is_some()) {

@@ -12,13 +12,17 @@ use crate::restart::{flush_all, is_present, write_or_fail};
 use crate::store::Store;
 use block::{DevIndex, DeviceSet, META_BYTES, Seq};
 use format::{ArrayUuid, Frame, FrameBuilder, FrameStamp};
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap};
+
+/// First and last record of a frame. One that grows is found several times, with the same first one.
+type Extent = (Seq, Seq);
 
 /// Where frames were found that recovery needs.
 #[derive(Default)]
 pub(super) struct Copies {
-    devices: HashMap<Seq, Vec<DevIndex>>,
-    used: HashSet<(DevIndex, u32)>,
+    devices: HashMap<Extent, Vec<DevIndex>>,
+    /// Blocks of rings and log regions with such a frame.
+    blocks: HashMap<(DevIndex, u32), Extent>,
 }
 
 /// The journal that is being replayed.
@@ -33,11 +37,13 @@ pub(super) struct Source {
 impl Copies {
     /// A frame was found that has records after `through`, or says something about them.
     pub(super) fn note(&mut self, frame: &Frame, through: Seq) {
-        if frame.first_seq.get() + frame.records.len() as u64 > through.get() {
-            self.used.insert((frame.dev, frame.block));
+        let (first, last) = extent_of(frame);
+        if last.next() > through {
+            self.blocks.insert((frame.dev, frame.block), (first, last));
+            let devices = self.devices.entry((first, last)).or_default();
             // One without records is no copy of the next one, which begins with the same number.
-            if !frame.records.is_empty() {
-                self.devices.entry(frame.first_seq).or_default().push(frame.dev);
+            if !frame.records.is_empty() && !devices.contains(&frame.dev) {
+                devices.push(frame.dev);
             }
         }
     }
@@ -52,18 +58,33 @@ impl Copies {
         source: Source,
     ) {
         let in_place = |frame: &&Frame| {
-            let end = frame.first_seq.get() + frame.records.len() as u64;
             let writes = frame.records.iter().any(|record| record.overwrites().is_some());
-            writes && end > source.flushed.get() + 1
+            writes && extent_of(frame).1 > source.flushed
         };
-        let mut any = false;
-        for frame in frames.values().filter(in_place) {
-            self.complete(devices, health, store, frame, source);
-            any = true;
+        let unsure: Vec<&Frame> = frames.values().filter(in_place).collect();
+        if unsure.is_empty() {
+            return;
         }
-        if any {
-            flush_all(devices, health);
+        let members = (0u16..).map(DevIndex::new).take(health.members().len());
+        let absent = members.filter(|&dev| !is_present(health, dev)).count();
+        let wanted = (store.config.geometry.parity_count() + 1).saturating_sub(absent);
+        // What was found may be in caches alone, and goes on to be all there is of a frame that has grown.
+        flush_all(devices, health);
+        self.forget_outgrown(wanted);
+        for frame in unsure {
+            self.complete(devices, health, store, frame, source, wanted);
         }
+        flush_all(devices, health);
+    }
+
+    /// Blocks with less of a frame than enough others hold are free.
+    fn forget_outgrown(&mut self, wanted: usize) {
+        let mut whole: HashMap<Seq, Seq> = HashMap::new();
+        for (&(first, last), _) in self.devices.iter().filter(|(_, devices)| devices.len() >= wanted) {
+            let longest = whole.entry(first).or_insert(last);
+            *longest = last.max(*longest);
+        }
+        self.blocks.retain(|_, (first, last)| whole.get(first).is_none_or(|longest| *last >= *longest));
     }
 
     fn complete(
@@ -73,10 +94,8 @@ impl Copies {
         store: &Store,
         frame: &Frame,
         source: Source,
+        wanted: usize,
     ) {
-        let members = || (0..store.main_count() as u16).map(DevIndex::new);
-        let absent = members().filter(|&dev| !is_present(health, dev)).count();
-        let wanted = (store.config.geometry.parity_count() + 1).saturating_sub(absent);
         let mut builder = FrameBuilder::new();
         for (seq, record) in (frame.first_seq.get()..).map(Seq::new).zip(frame.records.iter()) {
             if !builder.try_push(seq, record) {
@@ -84,12 +103,12 @@ impl Copies {
             }
         }
         let mut block = [0; META_BYTES];
-        for dev in members() {
-            let have = self.devices.entry(frame.first_seq).or_default();
+        for dev in (0u16..).map(DevIndex::new).take(store.main_count()) {
+            let have = self.devices.entry(extent_of(frame)).or_default();
             if have.len() >= wanted {
                 return;
             }
-            let free = (0..store.config.journal_blocks).find(|&at| !self.used.contains(&(dev, at)));
+            let free = (0..store.config.journal_blocks).find(|&at| !self.blocks.contains_key(&(dev, at)));
             if let Some(at) = free
                 && health.is_writable(dev)
                 && !have.contains(&dev)
@@ -99,17 +118,23 @@ impl Copies {
                     epoch: frame.epoch,
                     nonce: source.nonce,
                     flushed_through: frame.flushed_through,
-                    next_seq: Seq::new(frame.first_seq.get() + frame.records.len() as u64),
+                    next_seq: extent_of(frame).1.next(),
                     dev,
                     block: at,
                 };
                 builder.seal_into(&stamp, &mut block);
                 write_or_fail(devices, health, dev, store.config.journal_offset(at), &block);
-                self.used.insert((dev, at));
+                self.blocks.insert((dev, at), extent_of(frame));
                 have.push(dev);
             }
         }
     }
+}
+
+/// Without records, the last one is that before the first.
+fn extent_of(frame: &Frame) -> Extent {
+    let next = frame.first_seq.get() + frame.records.len() as u64;
+    (frame.first_seq, Seq::new(next.saturating_sub(1)))
 }
 
 #[cfg(test)]

@@ -41,8 +41,13 @@ pub fn superblocks(devices: &mut MemorySet, count: usize) -> Vec<Superblock> {
 
 /// A new array of memory devices.
 pub fn fresh(options: &CreateOptions, main_mib: u64, log_mib: u64) -> MemorySet {
-    let (n, logs) = (options.geometry.device_count(), options.geometry.parity_count());
-    let logs = if options.scheme.has_log() { logs } else { 0 };
+    let logs = if options.scheme.has_log() { options.geometry.parity_count() } else { 0 };
+    fresh_with_logs(options, main_mib, log_mib, logs)
+}
+
+/// The same with so many log devices.
+pub fn fresh_with_logs(options: &CreateOptions, main_mib: u64, log_mib: u64, logs: usize) -> MemorySet {
+    let n = options.geometry.device_count();
     let config = plan_config(options, main_mib << 20, log_mib << 20, logs).unwrap();
     let sizes: Vec<u64> = (0..n + logs).map(|i| if i < n { main_mib << 20 } else { log_mib << 20 }).collect();
     let mut devices = MemorySet::new(&sizes).unwrap();

@@ -17,7 +17,7 @@ use crate::options::placement::{ElasticChoices, GcUnit};
 use crate::options::rewrites::RewriteChoice;
 use crate::plot::options::PlotOptions;
 use crate::provenance;
-use crate::subject::build::{Columns, DeviceKind, Kind, code_or_default, parse_code};
+use crate::subject::build::{Columns, DeviceKind, Kind, code_or_default, log_count, parse_code};
 use block::Geometry;
 use clap::{Args, ValueEnum};
 use format::{CodeKind, Consistency, SchemeKind};
@@ -207,6 +207,7 @@ impl Arguments {
                 code,
                 consistency: self.consistency.or(Consistency::Journal),
                 geometry,
+                log_count: log_count(scheme, geometry.parity_count()),
                 unit_rows: self.unit.rows(),
             },
             stripe_count,

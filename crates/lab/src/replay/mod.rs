@@ -50,9 +50,6 @@ pub struct Arguments {
     nbd: Option<Uri>,
     #[command(flatten)]
     array: ArrayChoices,
-    /// Log devices of the array made: auto (as many as the scheme needs) or their number.
-    #[arg(long, default_value = "auto", value_parser = parse_log_devices, value_name = "COUNT")]
-    log_devices: LogDevices,
     /// Bytes of a chunk, to which requests are rounded; the array's own if members are named.
     #[arg(long, value_parser = parse_size, value_name = "SIZE")]
     chunk_size: Option<u64>,
@@ -80,16 +77,6 @@ pub struct Arguments {
     /// Print JSON, or write it to a file beside the table.
     #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "-", value_name = "FILE")]
     json: Option<PathBuf>,
-}
-
-// Aliases, because the command line treats a bare `Option` as an option without a default.
-/// Log devices asked for; `None` is as many as the scheme needs.
-type LogDevices = Option<usize>;
-fn parse_log_devices(text: &str) -> Result<LogDevices, String> {
-    match text {
-        "auto" => Ok(None),
-        number => number.parse().map(Some).map_err(|_| format!("found {text:?}, expected auto or a number")),
-    }
 }
 
 /// Runs `replay`.
@@ -164,13 +151,6 @@ fn run_made(arguments: &Arguments, devices: DeviceKind) -> Result<Exit, Failure>
     let scheme = arguments.array.scheme;
     arguments.array.check()?;
     let chunk_bytes = arguments.chunk_size.unwrap_or(4096);
-    let needed = arguments.array.log_count();
-    if let Some(given) = arguments.log_devices.filter(|&given| given != needed) {
-        return Err(Failure::new(format!(
-            "--log-devices {given}: scheme {scheme} with {} parities takes {needed}",
-            arguments.array.geometry.parity_count
-        )));
-    }
     let kind = arguments.array.kind(chunk_bytes)?;
     let options = engine_options(arguments);
     let loaded = arguments.trace.load(chunk_bytes)?;

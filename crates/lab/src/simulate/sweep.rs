@@ -85,6 +85,7 @@ fn check(arguments: &Arguments, cells: &[Cell]) -> Result<(), Failure> {
         if first.is_ok() || results.any(|result| result.is_ok()) { Ok(()) } else { first }
     };
     any(|arguments, scheme| arguments.array.commit_every.check(scheme))?;
+    any(|arguments, scheme| arguments.array.check_logs(scheme))?;
     any(|arguments, scheme| arguments.array.cache.check(scheme))?;
     any(|arguments, scheme| arguments.array.unit.check(scheme))
 }
@@ -137,6 +138,7 @@ fn key(arguments: &Arguments, loaded: &Loaded) -> String {
         scheme,
         code,
         consistency,
+        log_devices,
         device_size,
         commit_every,
         sync,
@@ -146,8 +148,8 @@ fn key(arguments: &Arguments, loaded: &Loaded) -> String {
         unit,
     } = array;
     let text = format!(
-        "{} {:016x} {} {geometry} {scheme} {code:?} {consistency:?} {device_size:?} {chunk_size} {ssd} {ssd_size:?} {ssd_gc:?} \
-         {log_device} {untimed} {streams:?} {stream_limit:?} {parity_classes:?} {slc_cap:?} {stress_ratio} {prefill} \
+        "{} {:016x} {} {geometry} {scheme} {code:?} {consistency:?} {log_devices:?} {device_size:?} {chunk_size} {ssd} {ssd_size:?} \
+         {ssd_gc:?} {log_device} {untimed} {streams:?} {stream_limit:?} {parity_classes:?} {slc_cap:?} {stress_ratio} {prefill} \
          {utilization} {fill} {} {timed} {speed} {commit_every:?} {sync} {rewrites:?} {buffers:?} {cache:?} {elastic:?} {unit:?} {seed}",
         provenance::build(),
         loaded.hash(),

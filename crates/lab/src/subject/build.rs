@@ -109,7 +109,7 @@ const SHARE_MAX: u64 = 900;
 /// No array of this program is larger: the table of its chunks would not fit into memory.
 const MAIN_CHUNKS_MAX: u64 = 1 << 31;
 
-/// Log devices of a scheme.
+/// Log devices that a scheme needs.
 pub fn log_count(scheme: SchemeKind, parity_count: usize) -> usize {
     if scheme.has_log() { parity_count } else { 0 }
 }
@@ -125,6 +125,8 @@ pub struct Kind {
     pub consistency: Consistency,
     /// k, m, chunk size.
     pub geometry: Geometry,
+    /// Log devices.
+    pub log_count: usize,
     /// Rows of a unit of garbage collection, of elastic schemes.
     pub unit_rows: Option<u32>,
 }
@@ -175,8 +177,7 @@ pub fn size(kind: &Kind, room: &Room) -> Result<Sized, Failure> {
     let log_bytes = (room.log_blocks.min(u64::from(u32::MAX) - 2) + 4096) * META_BYTES as u64 + (1 << 20);
     let mut main_bytes = chunks * kind.geometry.chunk_bytes() as u64 + (2 << 20);
     loop {
-        let logs = log_count(kind.scheme, kind.geometry.parity_count());
-        let config = plan_config(&options, main_bytes, log_bytes, logs)?;
+        let config = plan_config(&options, main_bytes, log_bytes, kind.log_count)?;
         let spare_found = u64::from(config.chunks_per_device) - config.stripe_count;
         if config.stripe_count >= stripes && spare_found >= spare {
             return Ok(Sized { config, main_bytes: config.main_device_bytes().max(1 << 20), log_bytes });

@@ -18,6 +18,8 @@ use serde_json::Value;
 pub type CodeChoice = Option<CodeKind>;
 /// Size asked for; `None` is what the trace needs.
 pub type AutoSize = Option<u64>;
+/// Log devices asked for; `None` is as many as the scheme needs.
+pub type LogDevices = Option<usize>;
 
 /// The array that is made, and how it is run.
 #[derive(Args, Debug)]
@@ -33,6 +35,10 @@ pub struct ArrayChoices {
     pub code: CodeChoice,
     #[command(flatten)]
     pub(crate) consistency: ConsistencyChoice,
+    /// Log devices of the array made: auto (as many as the scheme needs) or their number. With one more, no
+    /// journal frame goes to an SSD.
+    #[arg(long, default_value = "auto", value_parser = parse_log_devices, value_name = "COUNT")]
+    pub log_devices: LogDevices,
     /// Bytes for chunks on each device of the array made, metadata aside: auto (what the trace needs, as
     /// far as a simulated SSD has it), or a size; with the schemes elastic and was exactly so many, and the
     /// volume is what they leave of it beside the spare space.
@@ -57,12 +63,28 @@ pub struct ArrayChoices {
 impl ArrayChoices {
     /// Refuses what means nothing to the scheme.
     pub fn check(&self) -> Result<(), Failure> {
+        self.check_logs(self.scheme)?;
         self.cache.check(self.scheme)?;
         self.elastic.check(self.scheme)?;
         self.consistency.check_any(&[self.scheme])?;
         self.commit_every.check(self.scheme)?;
         self.rewrites.check_any(&[self.scheme])?;
         self.unit.check(self.scheme)
+    }
+
+    /// Refuses a number of log devices that does not fit the scheme.
+    pub fn check_logs(&self, scheme: SchemeKind) -> Result<(), Failure> {
+        let needed = log_count(scheme, self.geometry.parity_count);
+        match self.log_devices {
+            Some(given) if given < needed || (needed == 0 && given > 0) => {
+                let or_more = if needed > 0 { " or more" } else { "" };
+                Err(Failure::new(format!(
+                    "--log-devices {given}: scheme {scheme} with {} parities takes {needed}{or_more}",
+                    self.geometry.parity_count
+                )))
+            }
+            Some(_) | None => Ok(()),
+        }
     }
 
     /// The array, of chunks of this size.
@@ -73,13 +95,15 @@ impl ArrayChoices {
             code: code_or_default(self.code, parity_count),
             consistency: self.consistency.or(Consistency::Resync),
             geometry: Geometry::new(data_count, parity_count, chunk_bytes)?,
+            log_count: self.log_count(),
             unit_rows: self.unit.rows().filter(|_| self.scheme.is_elastic()),
         })
     }
 
-    /// Log devices that the scheme needs.
+    /// Log devices of the array made.
     pub fn log_count(&self) -> usize {
-        log_count(self.scheme, self.geometry.parity_count)
+        let needed = log_count(self.scheme, self.geometry.parity_count);
+        self.log_devices.filter(|_| needed > 0).unwrap_or(needed)
     }
 }
 
@@ -120,6 +144,14 @@ impl CommitEvery {
             Self::Writes(writes) => Some(writes),
             Self::End | Self::Never => None,
         }
+    }
+}
+
+/// `auto`, or a number of log devices.
+pub fn parse_log_devices(text: &str) -> Result<LogDevices, String> {
+    match text {
+        "auto" => Ok(None),
+        number => number.parse().map(Some).map_err(|_| format!("found {text:?}, expected auto or a number")),
     }
 }
 

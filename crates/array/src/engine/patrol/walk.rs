@@ -112,15 +112,6 @@ impl Core {
         bytes - META_BYTES as u64
     }
 
-    fn frame_offset(&self, dev: DevIndex, position: u64) -> u64 {
-        let config = &self.store.config;
-        if self.store.is_log(dev) {
-            config.log_offset(self.store.log.block_at(position))
-        } else {
-            config.journal_offset(self.journal.ring_block(position))
-        }
-    }
-
     /// What is to be read of the newest checkpoint on a member; `None` at its end, or if the member does not
     /// hold it.
     fn next_of_chain(&self, dev: DevIndex, chain: &mut Chain) -> Option<(Reading, u64, u32)> {
@@ -211,7 +202,8 @@ impl Patrol {
                 Part::Frames { next, until, .. } => {
                     match core.journal.frame_from(&core.store, walker.dev, *next) {
                         Some((position, last)) if position < *until => {
-                            let offset = core.frame_offset(walker.dev, position);
+                            let at = core.journal.frame_at(&core.store, walker.dev, position);
+                            let offset = at.offset(&core.store);
                             (Reading::Frame { position, last }, offset, 1)
                         }
                         Some(_) | None => {
@@ -406,11 +398,7 @@ impl Patrol {
         if core.journal.frame_from(&core.store, dev, position).is_none_or(|(at, _)| at != position) {
             return;
         }
-        let block = if core.store.is_log(dev) {
-            core.store.log.block_at(position).get()
-        } else {
-            core.journal.ring_block(position)
-        };
+        let block = core.journal.frame_at(&core.store, dev, position).block();
         let (array, epoch, nonce) = (core.journal.array(), core.journal.epoch(), core.journal.nonce());
         let expect = FrameExpect { array, epoch, nonce, dev, block };
         let frame = decode_frame(core.block_of(walker, 0), &expect).ok().filter(|_| came);
