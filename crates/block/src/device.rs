@@ -132,9 +132,14 @@ pub struct ReadNow<'a> {
 }
 
 impl ReadNow<'_> {
-    /// The byte behind the last one.
-    pub fn end_bytes(&self) -> u64 {
-        self.offset_bytes + self.into.len() as u64
+    /// How much.
+    pub fn length_bytes(&self) -> u64 {
+        self.into.len() as u64
+    }
+
+    /// Whether `next` begins where this one ends.
+    pub fn is_before(&self, next: &ReadNow<'_>) -> bool {
+        self.offset_bytes.checked_add(self.length_bytes()) == Some(next.offset_bytes)
     }
 }
 

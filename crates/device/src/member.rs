@@ -239,7 +239,7 @@ impl Members {
 fn read_in_order(member: &Member, reads: &mut [ReadNow<'_>]) {
     let mut bounce = Pool::new(BOUNCE_BYTES, 1);
     let bounce = bounce.region_mut();
-    for run in reads.chunk_by_mut(|one, next| one.end_bytes() == next.offset_bytes) {
+    for run in reads.chunk_by_mut(|one, next| one.is_before(next)) {
         let mut rest = run;
         while !rest.is_empty() {
             let mut bytes = 0;
@@ -275,7 +275,7 @@ fn read_together(member: &Member, reads: &mut [ReadNow<'_>], bounce: &mut [u8]) 
 }
 
 fn is_within(member: &Member, read: &ReadNow<'_>) -> bool {
-    range_fits(read.offset_bytes, read.end_bytes() - read.offset_bytes, member.size_bytes)
+    range_fits(read.offset_bytes, read.length_bytes(), member.size_bytes)
 }
 
 fn read_alone(member: &Member, read: &mut ReadNow<'_>, bounce: &mut [u8]) -> Result<(), IoFault> {

@@ -74,6 +74,53 @@ fn synchronous_transfers_larger_than_the_bounce_buffer() {
 }
 
 #[test]
+fn many_reads_side_by_side_each_say_how_they_ended() {
+    let directory = tempfile::tempdir().unwrap();
+    let paths = ["a", "b"].map(|name| directory.path().join(name));
+    paths.iter().for_each(|path| create_file(path, 8 << 20, Existing::Refuse).unwrap());
+    let [a, b] = paths.map(Some);
+    let mut members = Members::open(&[a, None, b], OpenOptions::default()).unwrap();
+    let written: Vec<u8> = (0..(3 << 20)).map(|i: u32| (i / 4096 * 7 + i) as u8).collect();
+    members.write_now(DevIndex::new(0), 0, &written).unwrap();
+    members.write_now(DevIndex::new(2), 4096, &written).unwrap();
+    // Out of order; neighbours, one of them larger than the bounce buffer; behind the end; on nobody.
+    let places: [(u16, u64, usize); 8] = [
+        (2, 8192, 4096),
+        (0, 4096, 3 << 19),
+        (0, 0, 4096),
+        (2, 4096, 4096),
+        (1, 0, 4096),
+        (2, (8 << 20) - 4096, 8192),
+        (0, u64::MAX - 4095, 4096),
+        (0, 2 << 20, 8192),
+    ];
+    let mut buffers: Vec<Vec<u8>> = places.iter().map(|&(_, _, len)| vec![0; len]).collect();
+    let mut reads: Vec<ReadNow<'_>> = (places.iter().zip(&mut buffers).enumerate())
+        .map(|(tag, (&(dev, offset_bytes, _), into))| ReadNow {
+            tag,
+            dev: DevIndex::new(dev),
+            offset_bytes,
+            into,
+            result: Ok(()),
+        })
+        .collect();
+    members.read_all_now(&mut reads);
+    let mut results = [Ok(()); 8];
+    reads.iter().for_each(|read| results[read.tag] = read.result);
+    drop(reads);
+    let (gone, short) = (Err(IoFault::Gone), Err(IoFault::Short));
+    assert_eq!(results, [Ok(()), Ok(()), Ok(()), Ok(()), gone, short, short, Ok(())]);
+    for (&(dev, offset, len), read) in places.iter().zip(&buffers).filter(|((dev, ..), _)| *dev != 1) {
+        let start = if dev == 2 { offset.wrapping_sub(4096) } else { offset };
+        if let Some(expected) =
+            usize::try_from(start).ok().and_then(|at| written.get(at..at.checked_add(len)?))
+        {
+            assert!(read == expected, "{len} bytes at {offset} of {dev}");
+        }
+    }
+}
+
+#[test]
 fn a_file_that_was_cut_reads_short() {
     let directory = tempfile::tempdir().unwrap();
     let path = file(&directory, "a");
