@@ -1,7 +1,7 @@
 //! How much memory an array takes, computed from its shape before any of it is asked for.
 //!
-//! The tables are asked for as zeros, which the system gives page by page as they are written to. So an array
-//! that is mostly empty takes little, and what counts is what it takes once all of it is written.
+//! Tables are asked for page by page, as chunks are written. So an array that is mostly empty takes little, and
+//! what counts is what it takes once all of it is written.
 
 use crate::engine::EngineOptions;
 use crate::image;
@@ -17,7 +17,7 @@ pub struct MemoryNeed {
     pub tables_bytes: u64,
     /// Updates whose parity is not committed, when as many wait as there is room for on the devices.
     pub uncommitted_bytes: u64,
-    /// A full checkpoint under way: a copy of the tables as they were at one instant.
+    /// A full checkpoint under way: every page of the tables as it was, should all change meanwhile.
     pub checkpoint_bytes: u64,
     /// Which chunks of replacements are written, with as many being rebuilt as the array tolerates.
     pub rebuild_bytes: u64,

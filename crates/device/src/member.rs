@@ -23,6 +23,7 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
+use std::sync::Mutex;
 
 /// Synchronous I/O goes through an aligned buffer of this size, which O_DIRECT asks for.
 const BOUNCE_BYTES: usize = 1 << 20;
@@ -194,14 +195,26 @@ impl Members {
     /// are in order of members and places.
     pub fn read_all_now(&self, reads: &mut [ReadNow<'_>]) {
         reads.sort_unstable_by_key(|read| (read.dev, read.offset_bytes));
-        std::thread::scope(|scope| {
-            for of_member in reads.chunk_by_mut(|one, next| one.dev == next.dev) {
-                let member = self.get(of_member[0].dev);
-                scope.spawn(move || match member {
-                    Some(member) => read_in_order(member, of_member),
+        let groups: Vec<_> = reads.chunk_by_mut(|one, next| one.dev == next.dev).collect();
+        let helpers = groups.len().saturating_sub(1);
+        let groups = Mutex::new(groups);
+        let work = || {
+            let mut bounce = Pool::new(BOUNCE_BYTES, 1);
+            while let Some(of_member) = groups.lock().ok().and_then(|mut groups| groups.pop()) {
+                match self.get(of_member[0].dev) {
+                    Some(member) => read_in_order(member, of_member, bounce.region_mut()),
                     None => of_member.iter_mut().for_each(|read| read.result = Err(IoFault::Gone)),
-                });
+                }
             }
+        };
+        std::thread::scope(|scope| {
+            for _ in 0..helpers {
+                // Without another thread it takes longer.
+                if std::thread::Builder::new().spawn_scoped(scope, work).is_err() {
+                    break;
+                }
+            }
+            work();
         });
     }
 
@@ -236,9 +249,7 @@ impl Members {
 }
 
 /// Reads places of one member, in order.
-fn read_in_order(member: &Member, reads: &mut [ReadNow<'_>]) {
-    let mut bounce = Pool::new(BOUNCE_BYTES, 1);
-    let bounce = bounce.region_mut();
+fn read_in_order(member: &Member, reads: &mut [ReadNow<'_>], bounce: &mut [u8]) {
     for run in reads.chunk_by_mut(|one, next| one.is_before(next)) {
         let mut rest = run;
         while !rest.is_empty() {

@@ -174,7 +174,7 @@ impl Checkpointer {
     fn write_pages(&mut self, core: &mut Core) {
         let Stage::Pages { mut page, mut device } = self.stage else { return };
         let Some(image) = self.image.take() else { return };
-        while self.outstanding < core.options.checkpoint_blocks && page < image.page_count() {
+        while self.outstanding < core.options.checkpoint_blocks.max(1) && page < image.page_count() {
             if device == image.devices.len() {
                 if let Some(written) = image.table_page(page) {
                     core.store.table.release_page(written);

@@ -131,7 +131,9 @@ impl Replay<'_> {
     fn read_ahead(&mut self, records: &[Numbered<'_>]) -> usize {
         let (mut addrs, mut count) = (Vec::new(), 0);
         for &(_, record) in records {
-            let looked_at = match record.evidence() {
+            // What does not fit the array at all is dropped unlooked at.
+            let evidence = if record.fits(&self.store.config) { record.evidence() } else { Evidence::Record };
+            let looked_at = match evidence {
                 Evidence::CodeWord | Evidence::EachChunk => self.pieces_of(record).0,
                 Evidence::Record | Evidence::Overwritten => Vec::new(),
             };
@@ -154,7 +156,8 @@ impl Replay<'_> {
         } else {
             config.chunks_per_device
         };
-        (1..=last).contains(&addr.chunk.get()) && self.health.is_readable(addr)
+        let is_member = addr.dev.index() < self.health.members().len();
+        is_member && (1..=last).contains(&addr.chunk.get()) && self.health.is_readable(addr)
     }
 
     fn note_in_place(&mut self, frame: &Frame) {

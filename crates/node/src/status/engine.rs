@@ -107,7 +107,7 @@ pub struct Checkpoints {
 /// Memory of a running array's maps.
 #[derive(Serialize, Deserialize, Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Memory {
-    /// Maps, checksums and free space, whatever is written.
+    /// Maps and checksums of what was written, and free space.
     pub fixed_bytes: u64,
     /// Grows with uncommitted updates.
     pub dynamic_bytes: u64,

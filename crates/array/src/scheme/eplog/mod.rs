@@ -257,6 +257,12 @@ impl Eplog {
             .all(|column| store.table.column(stripe, column).chunk.is_none())
     }
 
+    /// Discards dirty stripes without taking spare chunks: commits must begin before the list of a checkpoint
+    /// is longer than what was laid out for it.
+    fn is_list_long(&self, store: &Store) -> bool {
+        self.dirty.count() > dirty_stripes_max(&store.config) / 8 * 7
+    }
+
     fn is_unwritten(&self, store: &Store, stripe: StripeId) -> bool {
         !self.dirty.is_dirty(stripe)
             && store.table.parity(stripe, 0).chunk.is_none()
@@ -445,7 +451,7 @@ impl Commits for Eplog {
         Pressure {
             dirty_stripes: self.dirty.count(),
             log_stripes: self.log.live_count(),
-            low_space: low_chunks || is_log_low(store),
+            low_space: low_chunks || is_log_low(store) || self.is_list_long(store),
         }
     }
 

@@ -114,11 +114,11 @@ pub(super) fn is_in_use(store: &Store, stripe: StripeId) -> bool {
 
 /// Claims the chunk of every stripe on every device, written or not.
 pub(super) fn claim_space(store: &mut Store) -> Result<(), Contradiction> {
-    let end = chunk_of(StripeId::new(store.config.stripe_count));
+    let Some(last) = store.config.stripe_count.checked_sub(1) else { return Ok(()) };
+    let (first, last) = (chunk_of(StripeId::new(0)), chunk_of(StripeId::new(last)));
     for (dev, space) in (0..).map(DevIndex::new).zip(&mut store.spaces) {
-        space
-            .claim_run(chunk_of(StripeId::new(0)), end)
-            .map_err(|chunk| Contradiction::Owners(ChunkAddr::new(dev, chunk)))?;
+        let claimed = space.claim_run(first, last).and_then(|()| space.claim(last).then_some(()).ok_or(last));
+        claimed.map_err(|chunk| Contradiction::Owners(ChunkAddr::new(dev, chunk)))?;
     }
     Ok(())
 }
