@@ -1,7 +1,7 @@
 //! How much memory an array takes, computed from its shape before any of it is asked for.
 //!
-//! Tables are asked for page by page, as chunks are written. So an array that is mostly empty takes little, and
-//! what counts is what it takes once all of it is written.
+//! Tables are asked for page by page, as chunks are written. So an array that is mostly empty takes little,
+//! and what counts is what it takes once all of it is written.
 
 use crate::engine::EngineOptions;
 use crate::image;

@@ -51,8 +51,8 @@ impl Candidate {
         self.superblock().ok_or_else(|| self.why_no_member().into())
     }
 
-    /// Why no copy of the superblock could be read, if one is of a version of the format that there was. Other
-    /// numbers are damage.
+    /// Why no copy of the superblock could be read, if one is of a version of the format that there was.
+    /// Other numbers are damage.
     pub fn other_version(&self) -> Option<&FormatError> {
         let is_older = |error: &&FormatError| matches!(error, FormatError::Version { found, expected, .. } if (1..*expected).contains(found));
         let errors = self.copies.iter().filter_map(|copy| copy.as_ref().err());

@@ -190,7 +190,9 @@ fn each_contradiction_is_refused_by_name() {
     }
     assert_eq!(refused(ArrayConfig { log_count: 1, ..raid() }), ("number of log devices", 1));
     assert_eq!(refused(ArrayConfig { log_count: 0, ..eplog() }), ("number of log devices", 0));
-    assert_eq!(refused(ArrayConfig { log_count: 3, ..eplog() }), ("number of log devices", 3));
+    assert_eq!(ArrayConfig { log_count: LOG_COUNT_MAX, ..eplog() }.validate(), Ok(()));
+    let too_many = ArrayConfig { log_count: LOG_COUNT_MAX + 1, ..eplog() };
+    assert_eq!(refused(too_many), ("number of log devices", u64::from(LOG_COUNT_MAX) + 1));
     assert_eq!(refused(ArrayConfig { stripe_count: 0, ..raid() }), ("number of stripes", 0));
     assert_eq!(refused(ArrayConfig { stripe_count: u64::MAX, ..raid() }), ("number of stripes", u64::MAX));
     assert_eq!(refused(ArrayConfig { log_blocks: 0, ..eplog() }), ("blocks in the log region", 0));
