@@ -19,6 +19,7 @@ mod inspect_decodes_damage;
 mod interrupted_in_order;
 mod options_mean_something;
 mod ordeal_canaries;
+mod more_log_devices;
 mod output_files;
 mod provenance;
 mod readme;
