@@ -1,5 +1,6 @@
 //! An array with one log device more than parities: its data devices hold no journal, and any two members may
 //! be lost with the server.
+#![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
 use crate::common::{Rig, has};
 use serde_json::Value;
