@@ -17,6 +17,7 @@ mod every_request_is_answered;
 mod files_in_service_stay;
 mod inspect_decodes_damage;
 mod interrupted_in_order;
+mod more_log_devices;
 mod options_mean_something;
 mod ordeal_canaries;
 mod output_files;
