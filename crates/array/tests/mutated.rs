@@ -14,10 +14,14 @@
 mod common;
 
 use array::{Array, EngineError, RecoveryReport, arrange};
-use block::{DevIndex, DeviceSet, Durability, Random as _, Seq, SplitMix};
+use block::{ChunkIndex, DevIndex, DeviceSet, Durability, Lcn, Random as _, Seq, SplitMix};
 use common::*;
 use device::MemorySet;
-use format::{ArrayConfig, CheckpointKind, Consistency, LOG_START_BYTES, SchemeKind, crc32c};
+use format::record::LogStripe;
+use format::{
+    ArrayConfig, CheckpointKind, Consistency, FrameBuilder, FrameStamp, LOG_START_BYTES, LogMember,
+    RecordBuf, SchemeKind, Superblock, crc32c,
+};
 use std::collections::BTreeMap;
 
 const BLOCK: usize = 4096;
@@ -351,6 +355,38 @@ fn forged_metadata_panics_nowhere() {
         }
     }
     println!("{outcomes:?}");
+}
+
+/// A record with every checksum right that names log devices which the array does not have: nobody looks for
+/// them, and the record is dropped.
+#[test]
+fn a_record_of_devices_that_do_not_exist_is_dropped() {
+    let mut sample = Sample::make(3, SchemeKind::Eplog, 3, 2, Left::Running);
+    let config = sample.config;
+    let newest = format::SUPERBLOCK_OFFSETS.iter().enumerate().filter_map(|(slot, &offset)| {
+        Superblock::decode(&sample.images[0][offset as usize..][..BLOCK], slot).ok()
+    });
+    let newest = newest.max_by_key(|superblock| superblock.config_seq).unwrap();
+    let mut records = RecordBuf::default();
+    LogStripe::begin(&mut records, ChunkIndex::new(1), 8);
+    LogStripe::push(&mut records, LogMember { lcn: Lcn::new(0), chunk: ChunkIndex::new(1), crc: 1 });
+    let mut builder = FrameBuilder::new();
+    assert!(builder.try_push(sample.next_seq, records.get(0)));
+    let (dev, block) = (DevIndex::new(0), config.journal_blocks - 1);
+    let stamp = FrameStamp {
+        array: newest.array,
+        epoch: newest.epoch,
+        nonce: newest.nonce,
+        flushed_through: Seq::new(sample.next_seq.get() - 1),
+        next_seq: sample.next_seq.next(),
+        dev,
+        block,
+    };
+    let offset = config.journal_offset(block) as usize;
+    builder.seal_into(&stamp, &mut sample.images[0][offset..][..BLOCK]);
+    let (mut array, report) = try_assemble(load(&sample.images), sample.count()).unwrap();
+    assert_eq!((report.verified, report.dropped), (1, 1), "{report:?}");
+    assert_eq!(compare(&mut array, &sample.content, "forged"), Compared::default());
 }
 
 /// Everything may fail, nothing may panic.
