@@ -5,11 +5,11 @@ use crate::journal::Journal;
 use crate::planted::{Planted, planted};
 use crate::scheme::{self, Scheme};
 use crate::store::Store;
-use crate::table::Table;
+use crate::table::{Extent, Table};
 use block::{DevIndex, META_BYTES, Seq};
 use format::{
-    ArrayConfig, BodyCrc, CheckpointHeader, CheckpointKind, INCREMENTAL_AREA, PAGE_WORDS, PageKind,
-    PageStamp, encode_page,
+    ArrayConfig, BodyCrc, CheckpointHeader, CheckpointKind, INCREMENTAL_AREA, PAGE_AREA, PAGE_WORDS,
+    PageKind, PageStamp, encode_page,
 };
 
 /// Where the newest checkpoint is, and where the next goes.
@@ -34,7 +34,7 @@ impl CheckpointPlace {
     /// still work, and there is room; else a full one, in the other area of the members that follow.
     pub fn choose(
         &self,
-        wanted: CheckpointKind,
+        wanted: Extent,
         store: &mut Store,
         scheme: &dyn Scheme,
         journal: &Journal,
@@ -47,16 +47,17 @@ impl CheckpointPlace {
         let same = self.devices.len() == copies && self.devices.iter().all(|&dev| health.is_writable(dev));
         let room = u64::from(store.config.incremental_blocks.saturating_sub(self.incremental_next));
         let needed = (1 + store.table.changed_count() + list.len().div_ceil(PAGE_WORDS)) as u64;
-        let (kind, devices) = if same && wanted == CheckpointKind::Incremental && needed <= room {
-            (CheckpointKind::Incremental, self.devices.clone())
+        let (extent, devices) = if same && wanted == Extent::Changes && needed <= room {
+            (Extent::Changes, self.devices.clone())
         } else {
             let first = (self.number as usize + 1) % n;
             let ring = (0..n).map(|i| DevIndex::new(((first + i) % n) as u16));
-            (CheckpointKind::Full, ring.filter(|&dev| health.is_writable(dev)).take(copies).collect())
+            let devices = ring.filter(|&dev| health.is_writable(dev)).take(copies).collect();
+            (wanted.max(Extent::Unsaved), devices)
         };
-        let image = Image::take(store, list, journal, kind, self, devices, through);
+        let image = Image::take(store, list, journal, extent, self, devices, through);
         assert!(
-            kind == CheckpointKind::Incremental || image.block_count() <= u64::from(store.config.full_blocks),
+            image.kind == CheckpointKind::Incremental || image.block_count() <= u64::from(store.config.full_blocks),
             "the full-checkpoint area is laid out for the largest state"
         );
         image
@@ -83,9 +84,16 @@ pub struct Image {
     pub devices: Vec<DevIndex>,
     /// Update of the superblocks that every working member has; 0 until it is said.
     pub config_seq: u64,
-    /// Pages of the table, as they were when the snapshot was taken.
+    /// Whether every page of the table is in its slots as it was when the snapshot was taken.
+    pub is_everything: bool,
+    /// Pages of the table and of the directory that go to their slots, as they were when the snapshot was
+    /// taken.
+    saved: Vec<u32>,
+    /// Pages of the table that are in the checkpoint itself, as they were then.
     table_pages: Vec<u32>,
-    /// The scheme's list; its pages follow those of the table.
+    /// Which slot of each directory page counts; its pages follow those of the table.
+    root: Vec<u32>,
+    /// The scheme's list; its pages come last.
     list: Vec<u32>,
     table_words: u64,
     log_head_block: u32,
@@ -105,19 +113,30 @@ impl Image {
         store: &mut Store,
         list: Vec<u32>,
         journal: &Journal,
-        kind: CheckpointKind,
+        extent: Extent,
         place: &CheckpointPlace,
         devices: Vec<DevIndex>,
         through: Seq,
     ) -> Self {
-        let mut table_pages = store.table.take_snapshot(kind);
-        if kind == CheckpointKind::Incremental && planted(Planted::ForgetChangedPage) {
-            table_pages.drain(..table_pages.len().min(1));
-        }
         let number = place.number + 1;
-        let (area, first_block, base) = match kind {
-            CheckpointKind::Full => (place.area ^ 1, 0, number),
-            CheckpointKind::Incremental => (INCREMENTAL_AREA, place.incremental_next, place.base),
+        let mut pages = store.table.take_snapshot(extent);
+        let (kind, area, first_block, base) = if extent == Extent::Changes {
+            (CheckpointKind::Incremental, INCREMENTAL_AREA, place.incremental_next, place.base)
+        } else {
+            (CheckpointKind::Full, place.area ^ 1, 0, number)
+        };
+        let (saved, table_pages, root) = match kind {
+            CheckpointKind::Full => {
+                let mut directories = store.table.take_directories(&pages);
+                pages.append(&mut directories);
+                (pages, Vec::new(), store.table.slots().root(|page| store.table.next_state(page, number)))
+            }
+            CheckpointKind::Incremental => {
+                if planted(Planted::ForgetChangedPage) {
+                    pages.drain(..pages.len().min(1));
+                }
+                (Vec::new(), pages, Vec::new())
+            }
         };
         let log_head = journal.log_head_for(through, store);
         Self {
@@ -131,7 +150,10 @@ impl Image {
             devices,
             config_seq: 0,
             table_words: (store.table.page_count() * PAGE_WORDS) as u64,
+            is_everything: extent == Extent::Everything,
+            saved,
             table_pages,
+            root,
             list,
             log_head_block: store.log.block_at(log_head).get(),
             log_tail_block: store.log.block_at(store.log.tail()).get(),
@@ -139,13 +161,60 @@ impl Image {
     }
 
     /// Pages after the header.
-    pub fn page_count(&self) -> usize {
-        self.table_pages.len() + self.list.len().div_ceil(PAGE_WORDS)
+    fn page_count(&self) -> usize {
+        let [root, list] = [&self.root, &self.list].map(|words| words.len().div_ceil(PAGE_WORDS));
+        self.table_pages.len() + root + list
     }
 
-    /// The page of the table that page `index` is; `None` for those of the list.
-    pub fn table_page(&self, index: usize) -> Option<usize> {
-        self.table_pages.get(index).map(|&page| page as usize)
+    /// Pages that are written before the header: those that go to their slots, then those that follow the
+    /// header.
+    pub fn unit_count(&self) -> usize {
+        self.saved.len() + self.page_count()
+    }
+
+    /// The page of the table that unit `unit` is; `None` for those of the directory, the root and the list.
+    pub fn table_page(&self, store: &Store, unit: usize) -> Option<usize> {
+        let page = match unit.checked_sub(self.saved.len()) {
+            None => self.saved[unit] as usize,
+            Some(index) => *self.table_pages.get(index)? as usize,
+        };
+        (page < store.table.page_count()).then_some(page)
+    }
+
+    /// Whether a unit goes to the slots of its page.
+    pub fn is_saved(&self, unit: usize) -> bool {
+        unit < self.saved.len()
+    }
+
+    /// Copies of a unit.
+    pub fn copies(&self, store: &Store, unit: usize) -> usize {
+        let area = store.table.slots().area();
+        match self.is_saved(unit) {
+            true if planted(Planted::SaveOneCopy) => 1,
+            true => area.copies(),
+            false => self.devices.len(),
+        }
+    }
+
+    /// The device that copy `copy` of a unit goes to, and its byte offset there.
+    pub fn target(&self, store: &Store, unit: usize, copy: usize) -> (DevIndex, u64) {
+        match unit.checked_sub(self.saved.len()) {
+            Some(index) => (self.devices[copy], self.offset(store, index + 1)),
+            None => {
+                let (dev, block) = self.slot_of(store, unit, copy);
+                (dev, store.config.page_offset(block))
+            }
+        }
+    }
+
+    /// Where a copy of a page goes in the page area.
+    fn slot_of(&self, store: &Store, unit: usize, copy: usize) -> (DevIndex, u32) {
+        let page = self.saved[unit] as usize;
+        let state = match planted(Planted::SaveInPlace) {
+            true => store.table.slots().state(page),
+            false => store.table.next_state(page, self.number),
+        };
+        store.table.slots().area().place(page, copy, state.slot())
     }
 
     /// Blocks of the whole checkpoint.
@@ -162,33 +231,52 @@ impl Image {
         }
     }
 
-    /// Writes page `index` for one device into `out` and adds it to that device's body checksum.
-    pub fn encode_page(
+    /// Writes copy `copy` of a unit into `out`; what follows the header is added to the body checksum of its
+    /// device.
+    pub fn encode_unit(
         &self,
         (store, journal): (&Store, &Journal),
-        dev: DevIndex,
-        index: usize,
-        body: &mut BodyCrc,
+        (unit, copy): (usize, usize),
+        bodies: &mut [BodyCrc],
         out: &mut [u8],
     ) {
-        let (kind, page, words) = match self.table_page(index) {
-            Some(page) => (PageKind::Table, page, &store.table.snapshot_page(page)[..]),
-            None => {
-                let page = index - self.table_pages.len();
-                let rest = &self.list[page * PAGE_WORDS..];
-                (PageKind::List, page, &rest[..rest.len().min(PAGE_WORDS)])
-            }
+        let out = &mut out[..META_BYTES];
+        let (array, number) = (journal.array(), self.number);
+        let Some(index) = unit.checked_sub(self.saved.len()) else {
+            let (dev, block) = self.slot_of(store, unit, copy);
+            let page = self.saved[unit] as usize;
+            let (kind, index) = store.table.slots().name(page);
+            let stamp = PageStamp { array, dev, area: PAGE_AREA, block, number, kind, index };
+            match kind {
+                PageKind::Directory => {
+                    let states = |page| store.table.next_state(page, number);
+                    encode_page(&stamp, &store.table.slots().directory(page, states), out)
+                }
+                PageKind::Table | PageKind::Root | PageKind::List => {
+                    encode_page(&stamp, store.table.snapshot_page(page), out)
+                }
+            };
+            return;
         };
-        let stamp = PageStamp {
-            array: journal.array(),
-            dev,
-            area: self.area,
-            block: self.first_block + 1 + index as u32,
-            number: self.number,
-            kind,
-            index: page as u32,
+        let (kind, page, words) = self.body_page(store, index);
+        let (dev, block) = (self.devices[copy], self.first_block + 1 + index as u32);
+        let stamp = PageStamp { array, dev, area: self.area, block, number, kind, index: page as u32 };
+        bodies[copy].push(encode_page(&stamp, words, out));
+    }
+
+    /// What page `index` after the header is, which one of its kind, and its words.
+    fn body_page<'a>(&'a self, store: &'a Store, index: usize) -> (PageKind, usize, &'a [u32]) {
+        if let Some(&page) = self.table_pages.get(index) {
+            return (PageKind::Table, page as usize, store.table.snapshot_page(page as usize));
+        }
+        let index = index - self.table_pages.len();
+        let roots = self.root.len().div_ceil(PAGE_WORDS);
+        let (kind, page, words) = match index.checked_sub(roots) {
+            None => (PageKind::Root, index, &self.root),
+            Some(page) => (PageKind::List, page, &self.list),
         };
-        body.push(encode_page(&stamp, words, &mut out[..META_BYTES]));
+        let rest = &words[page * PAGE_WORDS..];
+        (kind, page, &rest[..rest.len().min(PAGE_WORDS)])
     }
 
     /// Writes the header for one device: the last block to be written, it makes the checkpoint valid.

@@ -151,6 +151,14 @@ planted!(
     LogOutOfOrder,
     /// A page of a checkpoint is written as it is, not as it was when the checkpoint was taken.
     SnapshotMoves,
+    /// A full checkpoint writes a page to the slot that counts, not to the other.
+    SaveInPlace,
+    /// A full checkpoint writes the first of its directory pages only.
+    ForgetDirectory,
+    /// A full checkpoint writes one copy of a page.
+    SaveOneCopy,
+    /// A patrol does not look at the slots of pages.
+    PatrolSkipsSlots,
     /// The writes that make up a stripe are taken for its columns in the order in which they came.
     ColumnsAsTheyCome,
 );

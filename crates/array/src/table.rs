@@ -9,13 +9,15 @@
 //! row x k + column + 1, 0 if it reads as zeros; pages of rows hold a word for every row and the checksum of
 //! each of its chunks.
 //!
-//! A page that was never written takes no memory. A bit per page says what changed since the last
-//! checkpoint. A checkpoint is the state at one instant, but nothing is copied then: its pages are marked,
-//! and one that is to change before it was written is kept as it was ([`Table::take_snapshot`]).
+//! A page that was never written takes no memory. A bit per page says what changed since the last checkpoint,
+//! another what changed since it was written to its slot ([`Slots`]). A checkpoint is the state at one
+//! instant, but nothing is copied then: its pages are marked, and one that is to change before it was written
+//! is kept as it was ([`Table::take_snapshot`]).
 
 use crate::planted::{Planted, planted};
+use crate::slots::{SlotState, Slots};
 use block::{ChunkIndex, Geometry, Lcn, StripeId};
-use format::{ArrayConfig, CheckpointKind, PAGE_WORDS, StripeChunk};
+use format::{ArrayConfig, PAGE_WORDS, StripeChunk};
 use std::collections::BTreeMap;
 
 /// Entries of equal size, none of which lies on two pages.
@@ -118,7 +120,13 @@ pub struct Table {
     /// `None`: never written, all zeros.
     pages: Vec<Option<Box<PageWords>>>,
     allocated: u64,
+    /// Since the last checkpoint.
     changed: PageBits,
+    /// Since they were written to their slots.
+    unsaved: PageBits,
+    /// Pages, of the table and of the directory, that the checkpoint under way writes to their slots.
+    saving: PageBits,
+    slots: Slots,
     /// Pages of the snapshot that nobody said are written.
     wanted: PageBits,
     /// Those of them that changed since, as they were.
@@ -126,6 +134,17 @@ pub struct Table {
     /// Stripes, or rows of elastic stripes.
     stripes: Section,
     geometry: Geometry,
+}
+
+/// What a checkpoint holds of the table.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Extent {
+    /// What changed since the last one, of whichever kind: an incremental checkpoint.
+    Changes,
+    /// What is not in its slots as it is: a full checkpoint.
+    Unsaved,
+    /// Every page that was ever written, whatever is in its slots: a full checkpoint.
+    Everything,
 }
 
 /// Words of a column of a stripe.
@@ -149,10 +168,14 @@ impl Table {
     pub fn new(config: &ArrayConfig) -> Self {
         let pages = usize::try_from(Self::page_count_for(config))
             .expect("validated: the table fits the address space");
+        let slots = Slots::new(config.geometry, pages);
         Self {
             pages: std::iter::repeat_with(|| None).take(pages).collect(),
             allocated: 0,
             changed: PageBits::new(pages),
+            unsaved: PageBits::new(pages),
+            saving: PageBits::new(slots.page_count()),
+            slots,
             wanted: PageBits::new(pages),
             kept: BTreeMap::new(),
             stripes: stripes_of(config).0,
@@ -163,7 +186,7 @@ impl Table {
     /// Bytes of a configuration's table when every page was written, as [`Table::memory_bytes`] counts them.
     pub fn bytes_for(config: &ArrayConfig) -> u64 {
         let pages = Self::page_count_for(config);
-        pages * (PAGE_BYTES + POINTER_BYTES) + 2 * pages.div_ceil(64) * 8
+        pages * (PAGE_BYTES + POINTER_BYTES + 1) + 4 * pages.div_ceil(64) * 8
     }
 
     /// How many words a configuration's table has.
@@ -189,6 +212,7 @@ impl Table {
             self.keep(index);
         }
         self.changed.set(index);
+        self.unsaved.set(index);
         let page = &mut self.pages[index];
         self.allocated += u64::from(page.is_none());
         page.get_or_insert_with(|| Box::new(ZEROS))
@@ -291,8 +315,8 @@ impl Table {
     pub fn memory_bytes(&self) -> u64 {
         (self.allocated + self.kept.len() as u64) * PAGE_BYTES
             + self.pages.len() as u64 * POINTER_BYTES
-            + self.changed.memory_bytes()
-            + self.wanted.memory_bytes()
+            + 4 * self.changed.memory_bytes()
+            + self.slots.memory_bytes()
     }
 
     /// How many pages the table has.
@@ -368,18 +392,71 @@ impl Table {
         self.changed.clear_all();
     }
 
+    /// How many pages are not in their slots as they are.
+    pub fn unsaved_count(&self) -> usize {
+        self.unsaved.count()
+    }
+
+    /// What is there now is what the slots hold.
+    pub fn clear_unsaved(&mut self) {
+        self.unsaved.clear_all();
+    }
+
+    /// Where the pages are on the members.
+    pub fn slots(&self) -> &Slots {
+        &self.slots
+    }
+
+    /// The same, to be loaded.
+    pub fn slots_mut(&mut self) -> &mut Slots {
+        &mut self.slots
+    }
+
     /// Begins a checkpoint of the state as it is now, in place of the one before: returns its pages, in
     /// order. Each stays as it is in [`Table::snapshot_page`] until [`Table::release_page`].
-    pub fn take_snapshot(&mut self, kind: CheckpointKind) -> Vec<u32> {
+    pub fn take_snapshot(&mut self, extent: Extent) -> Vec<u32> {
         self.drop_snapshot();
-        let number = |index| u32::try_from(index).expect("validated: fewer pages than 2^32");
-        let pages: Vec<u32> = match kind {
-            CheckpointKind::Full => self.written_pages().map(number).collect(),
-            CheckpointKind::Incremental => self.changed.iter().map(number).collect(),
+        let pages: Vec<u32> = match extent {
+            Extent::Changes => self.changed.iter().map(number).collect(),
+            Extent::Unsaved => self.unsaved.iter().map(number).collect(),
+            Extent::Everything => self.written_pages().map(number).collect(),
         };
         pages.iter().for_each(|&page| self.wanted.set(page as usize));
         self.changed.clear_all();
+        if extent > Extent::Changes {
+            self.unsaved.clear_all();
+            self.saving.clear_all();
+            pages.iter().for_each(|&page| self.saving.set(page as usize));
+        }
         pages
+    }
+
+    /// The directory pages that say where the pages of the snapshot are going to be, in order; they are part
+    /// of it from now on.
+    pub fn take_directories(&mut self, pages: &[u32]) -> Vec<u32> {
+        let mut directories: Vec<u32> =
+            pages.iter().map(|&page| number(self.slots.directory_of(page as usize))).collect();
+        directories.dedup();
+        if planted(Planted::ForgetDirectory) {
+            directories.truncate(1);
+        }
+        directories.iter().for_each(|&page| self.saving.set(page as usize));
+        directories
+    }
+
+    /// Which slot of a page counts once checkpoint `number`, which is under way, is there.
+    pub fn next_state(&self, page: usize, number: u64) -> SlotState {
+        let state = self.slots.state(page);
+        if self.saving.has(page) { state.next(number) } else { state }
+    }
+
+    /// Checkpoint `number` is there: what it wrote to the slots counts.
+    pub fn end_snapshot(&mut self, number: u64) {
+        self.drop_snapshot();
+        for page in self.saving.iter() {
+            self.slots.set(page, self.slots.state(page).next(number));
+        }
+        self.saving.clear_all();
     }
 
     /// A page of the snapshot, as it was when that was taken.
@@ -397,10 +474,15 @@ impl Table {
     }
 
     /// What is left of the snapshot is not wanted any more.
-    pub fn drop_snapshot(&mut self) {
+    fn drop_snapshot(&mut self) {
         self.wanted.clear_all();
         self.kept.clear();
     }
+}
+
+/// The number of a page, as it is stored.
+fn number(page: usize) -> u32 {
+    u32::try_from(page).expect("validated: fewer pages than 2^32")
 }
 
 /// Where the map of elastic stripes has a logical chunk.

@@ -35,7 +35,7 @@ mod tables;
 mod uuid;
 
 pub use checkpoint::{
-    BlockExpect, BodyCrc, CheckpointHeader, INCREMENTAL_AREA, PAGE_WORDS, Page, PageExpect, PageStamp,
+    BlockExpect, BodyCrc, CheckpointHeader, INCREMENTAL_AREA, PAGE_AREA, PAGE_WORDS, Page, PageExpect, PageStamp,
     body_crc, decode_checkpoint_header, decode_page, encode_page,
 };
 pub use config::{

@@ -157,6 +157,10 @@ codes!(
         Table = 1, "table";
         /// A part of the list of dirty stripes and log stripes.
         List = 2, "list";
+        /// Which slot of each page of the table counts.
+        Directory = 3, "directory";
+        /// Which slot of each directory page counts.
+        Root = 4, "root";
     }
 );
 

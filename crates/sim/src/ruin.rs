@@ -219,7 +219,8 @@ impl Machine {
                 .collect(),
             Harm::Checkpoints => {
                 let areas = (0..2).flat_map(|area| range(config.full_offset(area, 0), config.full_blocks));
-                areas.chain(range(config.incremental_offset(0), config.incremental_blocks)).collect()
+                let areas = areas.chain(range(config.incremental_offset(0), config.incremental_blocks));
+                areas.chain(range(config.page_offset(0), config.page_blocks)).collect()
             }
             Harm::Frames if is_main => range(config.journal_offset(0), config.journal_blocks).collect(),
             Harm::Frames => {

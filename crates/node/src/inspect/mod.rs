@@ -41,6 +41,8 @@ pub struct Checkpoint {
     pub header: Result<CheckpointHeader, FormatError>,
     /// Pages of the table.
     pub table_pages: u32,
+    /// Pages that say which slots of the page area count.
+    pub root_pages: u32,
     /// Pages of the list.
     pub list_pages: u32,
     /// Pages that are not what they should be, with the first reason.
@@ -185,6 +187,7 @@ impl Source<'_> {
             block,
             header,
             table_pages: 0,
+            root_pages: 0,
             list_pages: 0,
             bad_pages: 0,
             first_bad: None,
@@ -212,13 +215,14 @@ impl Source<'_> {
                 dev: self.dev,
                 area: header.area,
                 block,
-                number: header.number,
+                number: Some(header.number),
             };
             match decode_page(&bytes, &expect) {
                 Ok(Page { kind, words, crc, .. }) => {
                     body.push(crc);
                     match kind {
                         PageKind::Table => checkpoint.table_pages += 1,
+                        PageKind::Directory | PageKind::Root => checkpoint.root_pages += 1,
                         PageKind::List => {
                             checkpoint.list_pages += 1;
                             list.extend(words);
