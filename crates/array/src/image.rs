@@ -57,7 +57,8 @@ impl CheckpointPlace {
         };
         let image = Image::take(store, list, journal, extent, self, devices, through);
         assert!(
-            image.kind == CheckpointKind::Incremental || image.block_count() <= u64::from(store.config.full_blocks),
+            image.kind == CheckpointKind::Incremental
+                || image.block_count() <= u64::from(store.config.full_blocks),
             "the full-checkpoint area is laid out for the largest state"
         );
         image

@@ -153,7 +153,7 @@ planted!(
     SnapshotMoves,
     /// A full checkpoint writes a page to the slot that counts, not to the other.
     SaveInPlace,
-    /// A full checkpoint writes the first of its directory pages only.
+    /// A full checkpoint does not write its directory pages.
     ForgetDirectory,
     /// A full checkpoint writes one copy of a page.
     SaveOneCopy,

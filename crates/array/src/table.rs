@@ -438,7 +438,7 @@ impl Table {
             pages.iter().map(|&page| number(self.slots.directory_of(page as usize))).collect();
         directories.dedup();
         if planted(Planted::ForgetDirectory) {
-            directories.truncate(1);
+            directories.clear();
         }
         directories.iter().for_each(|&page| self.saving.set(page as usize));
         directories

@@ -11,7 +11,7 @@
 
 use crate::course::Part;
 use crate::disk::{BLOCK_BYTES, Image, bytes_of};
-use crate::machine::Machine;
+use crate::machine::{Hurt, Machine};
 use crate::session::Session;
 use crate::swarm::is_resync;
 use crate::violation;
@@ -147,6 +147,12 @@ impl Machine {
         let mut harm = self.rng.pick(&HARMS);
         if harm == Harm::Chunks && is_resync(&self.swarm.config) {
             harm = Harm::Checkpoints; // chunks that differ are what counts after an unclean stop
+        }
+        if is_resync(&self.swarm.config)
+            && matches!(harm, Harm::NewestSuperblock | Harm::Superblocks)
+            && self.suspects.iter().any(|&dev| self.standing[usize::from(dev)].hurt == Hurt::Anything)
+        {
+            harm = Harm::Checkpoints; // so do those that had rotted, if the orderly stop is forgotten
         }
         if spared == Spared::Superblocks && matches!(harm, Harm::NewestSuperblock | Harm::Superblocks) {
             harm = Harm::Frames;

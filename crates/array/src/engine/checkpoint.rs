@@ -13,8 +13,8 @@ use super::{Activity, Core, Deadline, EngineError};
 use super::{Purpose, Tag};
 use crate::image::{CheckpointPlace, Image};
 use crate::planted::{Planted, planted};
-use block::slab::Key;
 use crate::table::Extent;
+use block::slab::Key;
 use block::{DevIndex, IoFault, META_BYTES, OpKind, Seq, Slot, Stream};
 use format::{BodyCrc, CheckpointKind};
 
@@ -273,7 +273,8 @@ impl Checkpointer {
             core.board.checkpoint.place =
                 CheckpointPlace { log_head, ..image.place(&core.board.checkpoint.place) };
             core.board.checkpoint.waiting.append(&mut self.answering);
-            return core.board.checkpoint.request(Extent::Unsaved);
+            let again = if image.is_everything { Extent::Everything } else { Extent::Unsaved };
+            return core.board.checkpoint.request(again);
         }
         core.board.checkpoint.place = image.place(&core.board.checkpoint.place);
         core.board.checkpoint.through = image.through;

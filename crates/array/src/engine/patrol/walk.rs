@@ -67,12 +67,24 @@ enum Part {
 #[derive(Clone, Copy)]
 enum Reading {
     End,
-    Superblock { copy: usize, config_seq: u64 },
+    Superblock {
+        copy: usize,
+        config_seq: u64,
+    },
     Header,
-    Pages { count: u32 },
+    Pages {
+        count: u32,
+    },
     /// Blocks `first..first + count` of the page area, when checkpoint `number` was the newest.
-    Slots { first: u32, count: u32, number: u64 },
-    Frame { position: u64, last: Seq },
+    Slots {
+        first: u32,
+        count: u32,
+        number: u64,
+    },
+    Frame {
+        position: u64,
+        last: Seq,
+    },
 }
 
 /// Blocks of a page area that are looked at in one turn for slots that count.
