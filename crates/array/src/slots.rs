@@ -161,7 +161,7 @@ fn unpack(words: &[u32], states: &mut [SlotState]) -> bool {
 }
 
 /// Pages of a table of so many pages, and of its directory.
-fn page_count(table_pages: u64) -> u64 {
+pub fn page_count(table_pages: u64) -> u64 {
     table_pages + table_pages.div_ceil(DIRECTORY_PAGES as u64)
 }
 

@@ -15,7 +15,7 @@
 //! is kept as it was ([`Table::take_snapshot`]).
 
 use crate::planted::{Planted, planted};
-use crate::slots::{SlotState, Slots};
+use crate::slots::{self, SlotState, Slots};
 use block::{ChunkIndex, Geometry, Lcn, StripeId};
 use format::{ArrayConfig, PAGE_WORDS, StripeChunk};
 use std::collections::BTreeMap;
@@ -186,7 +186,8 @@ impl Table {
     /// Bytes of a configuration's table when every page was written, as [`Table::memory_bytes`] counts them.
     pub fn bytes_for(config: &ArrayConfig) -> u64 {
         let pages = Self::page_count_for(config);
-        pages * (PAGE_BYTES + POINTER_BYTES + 1) + 4 * pages.div_ceil(64) * 8
+        let (bits, in_slots) = (|count: u64| count.div_ceil(64) * 8, slots::page_count(pages));
+        pages * (PAGE_BYTES + POINTER_BYTES) + 3 * bits(pages) + bits(in_slots) + in_slots
     }
 
     /// How many words a configuration's table has.
@@ -315,7 +316,8 @@ impl Table {
     pub fn memory_bytes(&self) -> u64 {
         (self.allocated + self.kept.len() as u64) * PAGE_BYTES
             + self.pages.len() as u64 * POINTER_BYTES
-            + 4 * self.changed.memory_bytes()
+            + 3 * self.changed.memory_bytes()
+            + self.saving.memory_bytes()
             + self.slots.memory_bytes()
     }
 
@@ -330,9 +332,15 @@ impl Table {
     }
 
     /// Pages that were written, in order; all others are zeros.
-    pub fn written_pages(&self) -> impl Iterator<Item = usize> {
+    fn written_pages(&self) -> impl Iterator<Item = usize> {
         let written = self.pages.iter().enumerate().filter(|(_, page)| page.is_some());
         written.map(|(index, _)| index)
+    }
+
+    /// Those, and pages that are all zeros again but have slots that count.
+    fn saved_pages(&self) -> impl Iterator<Item = usize> {
+        let is_saved = |&page: &usize| self.pages[page].is_some() || self.slots.state(page).is_written();
+        (0..self.pages.len()).filter(is_saved)
     }
 
     /// Every chunk that a stripe names, data and parity, with its column: stripes in order.
@@ -419,7 +427,7 @@ impl Table {
         let pages: Vec<u32> = match extent {
             Extent::Changes => self.changed.iter().map(number).collect(),
             Extent::Unsaved => self.unsaved.iter().map(number).collect(),
-            Extent::Everything => self.written_pages().map(number).collect(),
+            Extent::Everything => self.saved_pages().map(number).collect(),
         };
         pages.iter().for_each(|&page| self.wanted.set(page as usize));
         self.changed.clear_all();

@@ -354,12 +354,12 @@ proptest! {
             (config.full_offset(0, 0), config.full_offset(0, config.full_blocks - 1) + block),
             (config.full_offset(1, 0), config.full_offset(1, config.full_blocks - 1) + block),
             (config.incremental_offset(0), config.incremental_offset(config.incremental_blocks - 1) + block),
-            (config.page_offset(0), config.page_offset(config.page_blocks - 1) + block),
             (config.journal_offset(0), config.journal_offset(config.journal_blocks - 1) + block),
         ];
         if config.payload_blocks > 0 {
             regions.push((config.payload_offset(1), config.payload_offset(config.payload_blocks) + block));
         }
+        regions.push((config.page_offset(0), config.page_offset(config.page_blocks - 1) + block));
         let last_chunk = ChunkIndex::new(config.chunks_per_device);
         let chunks_end = config.chunk_offset(last_chunk) + chunk_bytes;
         regions.push((config.chunk_offset(ChunkIndex::new(1)), chunks_end));

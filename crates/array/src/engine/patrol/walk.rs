@@ -173,9 +173,10 @@ impl Core {
     }
 
     /// Looks for the next stretch of the page area of a member in which a slot counts, from block `next` on.
-    /// What is written to a member that is being rebuilt has gaps.
+    /// Log devices have none, and what is written to a member that is being rebuilt has gaps.
     fn next_slots(&self, dev: DevIndex, next: u32) -> NextSlots {
-        let skips = self.health.is_rebuilding(dev) || planted(Planted::PatrolSkipsSlots);
+        let holds = !self.store.is_log(dev) && !self.health.is_rebuilding(dev);
+        let skips = !holds || planted(Planted::PatrolSkipsSlots);
         let blocks = if skips { 0 } else { self.store.table.slots().area().blocks() as u32 };
         let until = next.saturating_add(SLOTS_LOOKED_AT).min(blocks);
         match (next..until).find(|&block| self.counts(dev, block).is_some()) {
