@@ -176,8 +176,8 @@ impl Checkpointer {
         let Some(image) = self.image.take() else { return };
         while self.outstanding < core.options.checkpoint_blocks.max(1) && page < image.page_count() {
             if device == image.devices.len() {
-                if let Some(written) = image.table_page(page) {
-                    core.store.table.release_page(written);
+                for &written in image.table_pages(page) {
+                    core.store.table.release_page(written as usize);
                 }
                 (page, device) = (page + 1, 0);
                 continue;
