@@ -51,6 +51,8 @@ pub enum ArrayState {
 /// All members.
 pub struct Health {
     members: Vec<Member>,
+    /// Members that hold nothing usable, or not everything yet: asked in every turn, changed almost never.
+    missing: usize,
     main_count: usize,
     parity_count: usize,
     /// Grows with every change; the superblock with the highest one is right.
@@ -74,6 +76,7 @@ impl Health {
             .collect();
         let mut health = Self {
             members,
+            missing: 0,
             main_count: config.geometry.device_count(),
             parity_count: config.geometry.parity_count(),
             config_seq,
@@ -83,6 +86,7 @@ impl Health {
                 health.start_rebuild(DevIndex::new(index as u16), config);
             }
         }
+        health.count_missing();
         health
     }
 
@@ -192,6 +196,7 @@ impl Health {
         member.state = MemberState::Failed;
         member.failed = Some(cause);
         member.fresh = Vec::new();
+        self.count_missing();
         self.config_seq += 1;
         true
     }
@@ -202,6 +207,7 @@ impl Health {
         let member = &mut self.members[dev.index()];
         member.state = MemberState::Rebuilding;
         member.fresh = vec![0; (chunks as usize + 1).div_ceil(64)];
+        self.count_missing();
     }
 
     /// Gives a replaced member its new serial.
@@ -216,12 +222,18 @@ impl Health {
         let member = &mut self.members[dev.index()];
         member.state = MemberState::Healthy;
         member.fresh = Vec::new();
+        self.count_missing();
         self.config_seq += 1;
     }
 
     /// Members that hold nothing usable, or not everything yet.
     pub fn missing_count(&self) -> usize {
-        self.members.iter().filter(|m| m.state != MemberState::Healthy).count()
+        self.missing
+    }
+
+    /// The state of a member has changed.
+    fn count_missing(&mut self) {
+        self.missing = self.members.iter().filter(|m| m.state != MemberState::Healthy).count();
     }
 
     /// Members lost altogether.

@@ -24,6 +24,9 @@ use std::collections::VecDeque;
 /// Frames a ring keeps free so that work already under way can be recorded while a checkpoint makes room.
 pub const RING_SET_ASIDE: usize = 16;
 
+/// A checkpoint is due when a ring is this full, in thousandths.
+const RING_DUE_PERMILLE: usize = 500;
+
 /// Copies by which the ring of a device that is to be flushed anyway may be ahead of the emptiest.
 const RING_LEAD_MAX: usize = 4;
 
@@ -107,6 +110,28 @@ struct Growth {
     settled: u64,
 }
 
+/// How full the rings are: asked several times in every turn, and changed with a frame at most.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Fill {
+    /// Some ring is so full that a checkpoint is due.
+    is_due: bool,
+    /// Every ring has room for what is under way, and for more.
+    is_roomy: bool,
+}
+
+impl Fill {
+    fn of(rings: &[Ring]) -> Self {
+        Self {
+            is_due: rings.iter().any(|ring| ring.used() * 1000 >= RING_DUE_PERMILLE * ring.len().max(1)),
+            is_roomy: rings.iter().all(has_room),
+        }
+    }
+}
+
+fn has_room(ring: &Ring) -> bool {
+    ring.used() + RING_SET_ASIDE < ring.len()
+}
+
 /// See the module's documentation.
 pub struct Journal {
     array: ArrayUuid,
@@ -116,6 +141,7 @@ pub struct Journal {
     next_seq: Seq,
     /// Those of the main devices, then those of the log devices without log chunks.
     rings: Vec<Ring>,
+    fill: Fill,
     rotor: usize,
     growth: Growth,
     /// Position and last record of each frame in the log region since the last checkpoint.
@@ -129,12 +155,15 @@ impl Journal {
     /// An empty journal of a new epoch; the next record is `next_seq`.
     pub fn new(array: ArrayUuid, epoch: Epoch, nonce: u64, next_seq: Seq, store: &Store) -> Self {
         let builder = FrameBuilder::new();
+        let members = store.config.ring_members();
+        let rings: Vec<Ring> = members.map(|dev| Ring::new(store.config.ring_blocks(dev))).collect();
         Self {
             array,
             epoch,
             nonce,
             next_seq,
-            rings: store.config.ring_members().map(|dev| Ring::new(store.config.ring_blocks(dev))).collect(),
+            fill: Fill::of(&rings),
+            rings,
             rotor: 0,
             growth: Growth { room: builder.room(), ..Growth::default() },
             builder,
@@ -219,6 +248,7 @@ impl Journal {
         }
         let before = self.growth.newest.len();
         self.place_in_rings(wanted, last, store, health, to_flush, out);
+        self.fill = Fill::of(&self.rings);
         self.rotor = (self.rotor + usize::from(!in_place)) % self.rings.len();
         if out.len() >= self.growth.copies {
             self.growth.copies = out.len();
@@ -301,21 +331,18 @@ impl Journal {
             self.growth.outgrown.pop_front();
             self.rings[ring].give_up(position);
         }
+        self.fill = Fill::of(&self.rings);
     }
 
-    /// How full the fullest ring is, in thousandths.
-    pub fn fill_permille(&self) -> usize {
-        let fill = |ring: &Ring| ring.used() * 1000 / ring.len().max(1);
-        self.rings.iter().map(fill).max().unwrap_or(0)
+    /// Whether some ring is so full that a checkpoint is due.
+    pub fn is_due(&self) -> bool {
+        self.fill.is_due
     }
 
     /// Whether new work may still be recorded.
     pub fn has_room(&self, health: &Health) -> bool {
-        let enough = |dev: &DevIndex| {
-            let ring = &self.rings[dev.index()];
-            ring.used() + RING_SET_ASIDE < ring.len()
-        };
-        health.writable_main().all(|dev| enough(&dev))
+        // Rings of log devices, and of members out of service, need none.
+        self.fill.is_roomy || health.writable_main().all(|dev| has_room(&self.rings[dev.index()]))
     }
 
     /// The first log position that replay after a checkpoint of all records up to `through` must look at.
@@ -358,6 +385,7 @@ impl Journal {
     /// A checkpoint holds all records up to `through`: their frames are not needed any more.
     pub fn trim(&mut self, through: Seq) {
         self.rings.iter_mut().for_each(|ring| ring.trim(through));
+        self.fill = Fill::of(&self.rings);
         for list in [&mut self.log_frames, &mut self.log_chunks] {
             while list.front().is_some_and(|&(_, last)| last <= through) {
                 list.pop_front();

@@ -26,7 +26,7 @@
 use super::job::Job;
 use super::lock::{Mode, Pending};
 use super::request::{After, Request};
-use super::wake::{Mark, count, mark};
+use super::wake::{Marked, count};
 use super::{Activity, Core, Deadline, EngineError, EngineOptions};
 use crate::hash::StripeMap;
 use crate::planted::{Planted, planted};
@@ -547,11 +547,6 @@ impl Activity for CacheExpiry {
         groups.filter_map(|group| core.group_deadline_ns(group)).min().map(Deadline::Work)
     }
 
-    /// But for what is in the core's queues.
-    fn mark(&self, core: &Core) -> Mark {
-        mark([count(core.cache.entries.len()), count(core.cache.generations.len())])
-    }
-
     fn waits_for_buffers(&self, _core: &Core) -> bool {
         false
     }
@@ -559,5 +554,14 @@ impl Activity for CacheExpiry {
     /// What left is looked at with the writes.
     fn left_undone(&self, _core: &Core) -> Option<&'static str> {
         None
+    }
+}
+
+impl Marked for CacheExpiry {
+    type Mark = [u64; 2];
+
+    /// But for what is in the core's queues.
+    fn mark(&self, core: &Core) -> Self::Mark {
+        [count(core.cache.entries.len()), count(core.cache.generations.len())]
     }
 }

@@ -5,7 +5,7 @@
 //! of is durable, makes the checkpoint valid. Only then are the frames before it given up.
 
 use super::request::Request;
-use super::wake::{Mark, count, mark};
+use super::wake::{Marked, count};
 use super::{Activity, Core, Deadline, EngineError};
 use super::{Purpose, Tag};
 use crate::image::{CheckpointPlace, Image};
@@ -13,9 +13,6 @@ use crate::planted::{Planted, planted};
 use block::slab::Key;
 use block::{DevIndex, IoFault, META_BYTES, OpKind, Seq, Slot, Stream};
 use format::{BodyCrc, CheckpointKind};
-
-/// A checkpoint is due when a journal ring is this full, in thousandths.
-const RING_DUE_PERMILLE: usize = 500;
 
 /// Which checkpoints there are, and which are wanted.
 pub(super) struct CheckpointBoard {
@@ -125,8 +122,8 @@ impl Checkpointer {
     fn due(&self, core: &Core) -> Option<CheckpointKind> {
         let log_held = core.scheme.log_tail(&core.store).saturating_sub(core.board.checkpoint.place.log_head);
         let log_full = log_held > u64::from(core.store.log.block_count()) / 4;
-        let ring_full = core.journal.fill_permille() >= RING_DUE_PERMILLE;
-        core.board.checkpoint.wanted.or((log_full || ring_full).then_some(CheckpointKind::Incremental))
+        let full = log_full || core.journal.is_due();
+        core.board.checkpoint.wanted.or(full.then_some(CheckpointKind::Incremental))
     }
 
     /// Nothing is written any more: whoever waits for a checkpoint is told.
@@ -329,7 +326,20 @@ impl Activity for Checkpointer {
         None
     }
 
-    fn mark(&self, core: &Core) -> Mark {
+    fn waits_for_buffers(&self, core: &Core) -> bool {
+        core.board.checkpoint.is_busy()
+    }
+
+    fn left_undone(&self, core: &Core) -> Option<&'static str> {
+        let is_open = self.is_busy(core) || (!core.board.frozen && self.due(core).is_some());
+        is_open.then_some("a checkpoint")
+    }
+}
+
+impl Marked for Checkpointer {
+    type Mark = [u64; 6];
+
+    fn mark(&self, core: &Core) -> Self::Mark {
         let (stage, device, page) = match self.stage {
             Stage::Idle => (0, 0, 0),
             Stage::Pages { device, page } => (1, device, page),
@@ -339,15 +349,6 @@ impl Activity for Checkpointer {
         };
         let CheckpointBoard { wanted, waiting, through, .. } = &core.board.checkpoint;
         let (wanted, waiting) = (u64::from(wanted.is_some()), count(waiting.len()));
-        mark([stage, count(device), count(page), wanted, waiting, through.get()])
-    }
-
-    fn waits_for_buffers(&self, core: &Core) -> bool {
-        core.board.checkpoint.is_busy()
-    }
-
-    fn left_undone(&self, core: &Core) -> Option<&'static str> {
-        let is_open = self.is_busy(core) || (!core.board.frozen && self.due(core).is_some());
-        is_open.then_some("a checkpoint")
+        [stage, count(device), count(page), wanted, waiting, through.get()]
     }
 }

@@ -2,7 +2,7 @@
 //! for space.
 
 use super::job::Job;
-use super::wake::{Mark, count, mark};
+use super::wake::{Marked, count};
 use super::{Activity, Core, Deadline, JobOwner};
 use crate::scheme::{CollectOutcome, Collects};
 use block::slab::Key;
@@ -78,15 +78,19 @@ impl Activity for Collector {
         None
     }
 
-    fn mark(&self, core: &Core) -> Mark {
-        mark([count(self.steps), u64::from(core.scheme.can_gain_room())])
-    }
-
     fn waits_for_buffers(&self, _core: &Core) -> bool {
         false
     }
 
     fn left_undone(&self, _core: &Core) -> Option<&'static str> {
         (self.steps > 0).then_some("a step of garbage collection")
+    }
+}
+
+impl Marked for Collector {
+    type Mark = [u64; 2];
+
+    fn mark(&self, core: &Core) -> Self::Mark {
+        [count(self.steps), u64::from(core.scheme.can_gain_room())]
     }
 }

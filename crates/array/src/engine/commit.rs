@@ -3,7 +3,7 @@
 use super::job::Job;
 use super::lock::{Mode, Pending};
 use super::request::{After, Request};
-use super::wake::{Mark, count, mark};
+use super::wake::{Marked, count};
 use super::{Activity, Core, Deadline, EngineError, JobOwner, Work};
 use crate::planted::{Planted, planted};
 use crate::scheme::CommitOutcome;
@@ -344,7 +344,7 @@ impl Activity for Commits {
             && core.may_record()
             && self.start_unit(core)
         {}
-        if !core.board.commit.is_running() {
+        if !self.answering.is_empty() && !core.board.commit.is_running() {
             self.end_run(core);
         }
     }
@@ -367,12 +367,6 @@ impl Activity for Commits {
         idle.map(|ns| Deadline::Room(core.board.last_request_ns.saturating_add(ns)))
     }
 
-    fn mark(&self, core: &Core) -> Mark {
-        let CommitBoard { left, units, awaited, waiting, run_again, writes_due, .. } = &core.board.commit;
-        let [units, awaited, waiting] = [*units, *awaited, waiting.len()].map(count);
-        mark([*left, units, awaited, waiting, u64::from(*run_again) + 2 * u64::from(*writes_due)])
-    }
-
     fn waits_for_buffers(&self, core: &Core) -> bool {
         core.board.commit.is_running()
     }
@@ -383,5 +377,15 @@ impl Activity for Commits {
             return Some("a parity commit");
         }
         (board.writes_due && !core.board.upkeep.awaits_commit).then_some("a parity commit that is due")
+    }
+}
+
+impl Marked for Commits {
+    type Mark = [u64; 5];
+
+    fn mark(&self, core: &Core) -> Self::Mark {
+        let CommitBoard { left, units, awaited, waiting, run_again, writes_due, .. } = &core.board.commit;
+        let [units, awaited, waiting] = [*units, *awaited, waiting.len()].map(count);
+        [*left, units, awaited, waiting, u64::from(*run_again) + 2 * u64::from(*writes_due)]
     }
 }

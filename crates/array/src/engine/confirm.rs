@@ -4,7 +4,7 @@
 //! of its frames were damaged: recovery would serve what was before it, in silence. So when no request has
 //! come for a while the superblocks are written anew, on every member, and name it.
 
-use super::wake::{Mark, mark};
+use super::wake::Marked;
 use super::{Activity, Core, Deadline};
 use crate::planted::{Planted, planted};
 
@@ -53,16 +53,20 @@ impl Activity for Confirmation {
         Self::due_ns(core).map(Deadline::Work)
     }
 
-    /// What it goes by is in the marks of others.
-    fn mark(&self, _core: &Core) -> Mark {
-        mark([])
-    }
-
     fn waits_for_buffers(&self, _core: &Core) -> bool {
         false
     }
 
     fn left_undone(&self, _core: &Core) -> Option<&'static str> {
         None
+    }
+}
+
+impl Marked for Confirmation {
+    type Mark = [u64; 0];
+
+    /// What it goes by is in the marks of others.
+    fn mark(&self, _core: &Core) -> Self::Mark {
+        []
     }
 }

@@ -71,6 +71,8 @@ struct Watch {
 pub(super) struct Flights {
     table: Slab<Flight>,
     members: Vec<Watch>,
+    /// Operations that found no room and have not ended yet, on all members.
+    lacking: u32,
     /// Places of operations that wait to be asked again, oldest first.
     parked: Vec<Key<Flight>>,
     ask_again_ns: u64,
@@ -92,6 +94,7 @@ impl Flights {
         Self {
             table: Slab::default(),
             members: vec![Watch::default(); members],
+            lacking: 0,
             parked: Vec::new(),
             ask_again_ns: 0,
             ask_interval_ns: ask_interval_ns.clamp(*ASK_AGAIN_NS.start(), *ASK_AGAIN_NS.end()),
@@ -116,14 +119,14 @@ impl Flights {
     }
 
     /// A new operation; its place is the tag that the driver knows it by.
-    pub(super) fn begin(&mut self, tag: Tag, mut op: DeviceOp) -> DeviceOp {
+    pub(super) fn begin(&mut self, tag: Tag, op: DeviceOp) -> DeviceOp {
         let (since_ns, since_awake_ns) = (self.now_ns, self.awake_ns);
         let key =
             self.table.insert(Flight { tag, op, since_ns, since_awake_ns, lacked_room: false, asked: true });
-        op.tag = key.index().into();
-        self.table[key].op = op;
         self.members[tag.dev.index()].in_flight += 1;
-        op
+        let tag = u64::from(key.index());
+        self.table[key].op.tag = tag;
+        DeviceOp { tag, ..op }
     }
 
     /// An operation ended; which it was.
@@ -132,6 +135,7 @@ impl Flights {
         let member = &mut self.members[flight.tag.dev.index()];
         member.in_flight -= 1;
         member.lacking -= u32::from(flight.lacked_room);
+        self.lacking -= u32::from(flight.lacked_room);
         flight
     }
 
@@ -152,6 +156,7 @@ impl Flights {
             member.lacking_since_ns = now_ns;
         }
         member.lacking += u32::from(first);
+        self.lacking += u32::from(first);
         if self.parked.is_empty() {
             self.ask_again_ns = now_ns.saturating_add(self.ask_interval_ns);
         }
@@ -187,6 +192,9 @@ impl Flights {
 
     /// The members that lack room, and since when.
     fn lacking(&self) -> Option<(DevIndex, u64)> {
+        if self.lacking == 0 {
+            return None;
+        }
         let members = (0u16..).zip(&self.members).filter(|(_, member)| member.lacking > 0);
         members.map(|(dev, member)| (DevIndex::new(dev), member.lacking_since_ns)).min_by_key(|&(_, ns)| ns)
     }

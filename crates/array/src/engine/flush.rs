@@ -4,7 +4,7 @@
 
 use super::request::Request;
 use super::tickets::Tickets;
-use super::wake::{Mark, count, mark};
+use super::wake::{Marked, count};
 use super::{Activity, Core, Deadline, EngineError};
 use super::{Purpose, Tag};
 use crate::health::ArrayState;
@@ -360,21 +360,25 @@ impl Activity for Flusher {
         None
     }
 
-    /// But for how far records are. Flushes that made nothing durable leave no trace.
-    fn mark(&self, core: &Core) -> Mark {
-        let step = match &self.round {
-            None => 0,
-            Some(FlushRound { step: Step::Frames, .. }) => 1,
-            Some(FlushRound { step: Step::Devices { .. }, .. }) => 2,
-        };
-        mark([step, count(core.board.flush.wanted.len()), u64::from(core.board.flush.internal)])
-    }
-
     fn waits_for_buffers(&self, _core: &Core) -> bool {
         false
     }
 
     fn left_undone(&self, core: &Core) -> Option<&'static str> {
         self.is_busy(core).then_some("a flush")
+    }
+}
+
+impl Marked for Flusher {
+    type Mark = [u64; 3];
+
+    /// But for how far records are. Flushes that made nothing durable leave no trace.
+    fn mark(&self, core: &Core) -> Self::Mark {
+        let step = match &self.round {
+            None => 0,
+            Some(FlushRound { step: Step::Frames, .. }) => 1,
+            Some(FlushRound { step: Step::Devices { .. }, .. }) => 2,
+        };
+        [step, count(core.board.flush.wanted.len()), u64::from(core.board.flush.internal)]
     }
 }

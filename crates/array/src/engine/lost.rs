@@ -13,7 +13,7 @@
 use super::lock::{Mode, Pending};
 use super::read::Wanted;
 use super::report::WorkKind;
-use super::wake::{Mark, count, mark};
+use super::wake::{Marked, count};
 use super::{Activity, Core, Deadline, Work};
 use crate::lost::LostChunks;
 use crate::plan::Word;
@@ -240,16 +240,20 @@ impl Activity for LossSearch {
         Self::again_ns(core).map(Deadline::Room)
     }
 
-    fn mark(&self, core: &Core) -> Mark {
-        let losses = &core.board.losses;
-        mark([count(losses.suspects.len()), losses.looking.into(), u64::from(losses.unfinished)])
-    }
-
     fn waits_for_buffers(&self, core: &Core) -> bool {
         core.board.losses.is_busy()
     }
 
     fn left_undone(&self, core: &Core) -> Option<&'static str> {
         core.board.losses.is_busy().then_some("a look at what may be lost")
+    }
+}
+
+impl Marked for LossSearch {
+    type Mark = [u64; 3];
+
+    fn mark(&self, core: &Core) -> Self::Mark {
+        let losses = &core.board.losses;
+        [count(losses.suspects.len()), losses.looking.into(), u64::from(losses.unfinished)]
     }
 }

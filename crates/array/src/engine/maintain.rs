@@ -12,7 +12,7 @@ mod walk;
 use super::history::ScrubEnd;
 use super::report::{MaintenanceReport, WorkKind};
 use super::request::Request;
-use super::wake::{Mark, count, mark};
+use super::wake::{Marked, count};
 use super::{Activity, Core, Deadline, EngineError, Event};
 use crate::plan::{Codeword, Word};
 use crate::planted::{Planted, planted};
@@ -503,10 +503,22 @@ impl Activity for Maintenance {
         waits.then(|| Deadline::Room(core.now_ns.saturating_add(PACE_NS)))
     }
 
-    fn mark(&self, core: &Core) -> Mark {
+    fn waits_for_buffers(&self, _core: &Core) -> bool {
+        self.run.is_some()
+    }
+
+    fn left_undone(&self, core: &Core) -> Option<&'static str> {
+        (self.run.is_some() && !self.is_paced(core)).then_some("a rebuild or scrub")
+    }
+}
+
+impl Marked for Maintenance {
+    type Mark = [u64; 8];
+
+    fn mark(&self, core: &Core) -> Self::Mark {
         let wanted = u64::from(core.board.upkeep.rebuild_wanted);
         let Some(run) = self.run.as_ref().filter(|_| !planted(Planted::SleepBetweenPhases)) else {
-            return mark([wanted]);
+            return [wanted, 0, 0, 0, 0, 0, 0, 0];
         };
         let (phase, at) = match &run.phase {
             Phase::Metadata { then } => (7, *then),
@@ -519,14 +531,6 @@ impl Activity for Maintenance {
         };
         let queues = [run.units, run.awaited.len(), run.again.len(), run.answers.len()];
         let [units, awaited, again, answers] = queues.map(count);
-        mark([phase, at, run.progress.done, units, awaited, again, answers, self.pace.mark() + 4 * wanted])
-    }
-
-    fn waits_for_buffers(&self, _core: &Core) -> bool {
-        self.run.is_some()
-    }
-
-    fn left_undone(&self, core: &Core) -> Option<&'static str> {
-        (self.run.is_some() && !self.is_paced(core)).then_some("a rebuild or scrub")
+        [phase, at, run.progress.done, units, awaited, again, answers, self.pace.mark() + 4 * wanted]
     }
 }

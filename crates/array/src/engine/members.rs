@@ -5,7 +5,7 @@
 //! by the next one.
 
 use super::request::Request;
-use super::wake::{Mark, mark};
+use super::wake::Marked;
 use super::{Activity, Core, Deadline, EngineError};
 use super::{Purpose, Tag};
 use block::slab::Key;
@@ -184,11 +184,6 @@ impl Activity for Publisher {
         None
     }
 
-    fn mark(&self, core: &Core) -> Mark {
-        let ends = core.board.members.is_publishing() && core.answers.fence == 0;
-        mark([core.health.config_seq, u64::from(ends)])
-    }
-
     fn waits_for_buffers(&self, _core: &Core) -> bool {
         false
     }
@@ -199,5 +194,14 @@ impl Activity for Publisher {
             return Some("an answer that is held back");
         }
         core.board.members.is_busy().then_some("a change of the members")
+    }
+}
+
+impl Marked for Publisher {
+    type Mark = [u64; 2];
+
+    fn mark(&self, core: &Core) -> Self::Mark {
+        let ends = core.board.members.is_publishing() && core.answers.fence == 0;
+        [core.health.config_seq, u64::from(ends)]
     }
 }

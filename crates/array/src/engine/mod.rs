@@ -60,17 +60,22 @@ macro_rules! activities {
             $($after: $After,)*
         }
 
-        impl Activities {
-            const COUNT: usize = [$(stringify!($before),)* $(stringify!($after),)*].len();
+        /// What decides how they go on.
+        #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+        struct Marks {
+            $($before: <$Before as wake::Marked>::Mark,)*
+            $($after: <$After as wake::Marked>::Mark,)*
+        }
 
+        impl Activities {
             /// Looks at every activity.
             fn each<'a>(&'a self, mut look: impl FnMut(&'a dyn Activity)) {
                 $(look(&self.$before);)*
                 $(look(&self.$after);)*
             }
 
-            fn marks(&self, core: &Core) -> [wake::Mark; Self::COUNT] {
-                [$(self.$before.mark(core),)* $(self.$after.mark(core),)*]
+            fn marks(&self, core: &Core) -> Marks {
+                Marks { $($before: self.$before.mark(core),)* $($after: self.$after.mark(core),)* }
             }
 
             /// Flush `number` has ended.
@@ -141,6 +146,7 @@ pub use request::{Done, EngineError};
 pub use stats::EngineStats;
 
 use request::Request;
+use wake::Marked;
 
 use crate::health::Health;
 use crate::journal::Journal;
@@ -156,7 +162,8 @@ use std::collections::{BTreeSet, VecDeque};
 /// choose from then, and what comes meanwhile makes larger batches.
 const JOBS_MAX: usize = 64;
 
-/// Work that goes on over several turns. Each method says what every activity has to have an answer to.
+/// Work that goes on over several turns. Each method says what every activity has to have an answer to; it is
+/// [`wake::Marked`], too.
 trait Activity {
     /// Does what can be done without waiting. Bounded.
     fn drive(&mut self, core: &mut Core);
@@ -172,9 +179,6 @@ trait Activity {
 
     /// When it wants to be driven although nothing happens.
     fn deadline(&self, core: &Core) -> Option<Deadline>;
-
-    /// Everything but time that decides what its next drive does.
-    fn mark(&self, core: &Core) -> wake::Mark;
 
     /// Whether buffers that come back may let it go on.
     fn waits_for_buffers(&self, core: &Core) -> bool;
@@ -491,7 +495,15 @@ impl Engine {
 
     /// Tells activities what happened in the step before: a fence came down, a flush ended, a job of theirs
     /// ended.
+    #[inline]
     fn pass_on(&mut self) {
+        if self.core.has_news() {
+            self.tell();
+        }
+    }
+
+    #[inline(never)]
+    fn tell(&mut self) {
         let Self { core, activities, .. } = self;
         loop {
             if std::mem::take(&mut core.board.flush.unfenced) {

@@ -40,6 +40,9 @@ impl Core {
 
     /// Puts the writes to the log devices behind everything else, each device's in the order of the log.
     fn order_log_writes(&mut self) {
+        if !self.ops.list.iter().any(|op| self.log_position(op).is_some()) {
+            return;
+        }
         let (Order { mut log }, mut list) =
             (std::mem::take(&mut self.ops.order), std::mem::take(&mut self.ops.list));
         log.clear();

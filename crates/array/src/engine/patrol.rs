@@ -16,7 +16,7 @@
 mod walk;
 
 use super::config::{PatrolPolicy, WALKERS_MAX};
-use super::wake::{Mark, count, mark};
+use super::wake::{Marked, count};
 use super::{Activity, Content, Core, Deadline, Event};
 use crate::fault::{FailCause, Finding};
 use crate::planted::{Planted, planted};
@@ -366,8 +366,22 @@ impl Activity for Patrol {
         Some(if self.is_open(core) { Deadline::Work(at_ns) } else { Deadline::NextRound(at_ns) })
     }
 
+    /// Its walkers have buffers of their own.
+    fn waits_for_buffers(&self, _core: &Core) -> bool {
+        false
+    }
+
+    fn left_undone(&self, core: &Core) -> Option<&'static str> {
+        let held_up = core.board.metadata.held_up || core.board.halted;
+        (self.is_open(core) && !held_up).then_some("a look at the metadata")
+    }
+}
+
+impl Marked for Patrol {
+    type Mark = [u64; 6];
+
     /// But for operations that end.
-    fn mark(&self, core: &Core) -> Mark {
+    fn mark(&self, core: &Core) -> Self::Mark {
         let (stage, next, walkers) = match &self.round {
             None => (0, 0, 0),
             Some(round) => {
@@ -380,16 +394,6 @@ impl Activity for Patrol {
                 (stage, count(round.next_member), count(round.walkers.len()))
             }
         };
-        mark([self.begun, self.clean_since, stage, next, walkers, u64::from(core.board.metadata.wanted)])
-    }
-
-    /// Its walkers have buffers of their own.
-    fn waits_for_buffers(&self, _core: &Core) -> bool {
-        false
-    }
-
-    fn left_undone(&self, core: &Core) -> Option<&'static str> {
-        let held_up = core.board.metadata.held_up || core.board.halted;
-        (self.is_open(core) && !held_up).then_some("a look at the metadata")
+        [self.begun, self.clean_since, stage, next, walkers, u64::from(core.board.metadata.wanted)]
     }
 }

@@ -8,7 +8,7 @@
 //! (group commit).
 
 use super::job::{Job, Stage, StepEnd};
-use super::wake::{Mark, count, mark};
+use super::wake::{Marked, count};
 use super::{Activity, Core, Deadline};
 use super::{Purpose, Tag};
 use crate::health::Health;
@@ -221,10 +221,6 @@ impl Activity for Payloads {
         None
     }
 
-    fn mark(&self, core: &Core) -> Mark {
-        mark([count(core.rings.waiting.len()), count(core.rings.settling.len())])
-    }
-
     fn waits_for_buffers(&self, _core: &Core) -> bool {
         false
     }
@@ -232,5 +228,13 @@ impl Activity for Payloads {
     fn left_undone(&self, core: &Core) -> Option<&'static str> {
         let waits = !core.rings.waiting.is_empty() || !core.rings.settling.is_empty();
         waits.then_some("a write that waits for its copies")
+    }
+}
+
+impl Marked for Payloads {
+    type Mark = [u64; 2];
+
+    fn mark(&self, core: &Core) -> Self::Mark {
+        [count(core.rings.waiting.len()), count(core.rings.settling.len())]
     }
 }

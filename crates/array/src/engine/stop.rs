@@ -5,7 +5,7 @@
 //! there is: what a commit wrote behind it, while the array was being stopped, would be parity that nobody
 //! knows of.
 
-use super::wake::{Mark, mark};
+use super::wake::Marked;
 use super::{Activity, Core, Deadline};
 
 impl Core {
@@ -67,15 +67,19 @@ impl Activity for Stop {
         None
     }
 
-    fn mark(&self, core: &Core) -> Mark {
-        mark([u64::from(core.board.read_only)])
-    }
-
     fn waits_for_buffers(&self, _core: &Core) -> bool {
         false
     }
 
     fn left_undone(&self, core: &Core) -> Option<&'static str> {
         Self::is_wanted(core).then_some("a stop")
+    }
+}
+
+impl Marked for Stop {
+    type Mark = [u64; 1];
+
+    fn mark(&self, core: &Core) -> Self::Mark {
+        [u64::from(core.board.read_only)]
     }
 }

@@ -11,16 +11,16 @@
 //! What then is left must have an operation in flight or a deadline ahead. [`Engine::stranded`] says what has
 //! neither; drivers ask in debug builds, the simulator always.
 
-use super::{Activities, Core, Engine};
+use super::{Activities, Core, Engine, Marks};
 
-/// What decides how an activity goes on, but for time.
-pub(super) type Mark = [u64; 8];
+/// An activity that can say what decides how it goes on, in as many numbers as that takes. Every pump notes
+/// them all, so they are few.
+pub(super) trait Marked {
+    /// The numbers.
+    type Mark: Copy + PartialEq + Eq + Default + std::fmt::Debug;
 
-/// The mark of an activity that so many numbers describe.
-pub(super) fn mark<const N: usize>(numbers: [u64; N]) -> Mark {
-    let mut mark = [0; 8];
-    mark[..N].copy_from_slice(&numbers);
-    mark
+    /// Everything but time that decides what its next drive does.
+    fn mark(&self, core: &Core) -> Self::Mark;
 }
 
 /// A length, as a number of a mark.
@@ -32,7 +32,7 @@ pub(super) fn count(length: usize) -> u64 {
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(super) struct EngineMark {
     core: CoreMark,
-    activities: [Mark; Activities::COUNT],
+    activities: Marks,
 }
 
 /// The part of the core.
@@ -52,6 +52,7 @@ struct CoreMark {
 }
 
 impl Core {
+    #[inline]
     fn mark(&self) -> CoreMark {
         CoreMark {
             events: [self.ops.issued, self.ops.completed, self.stats.requests],
@@ -78,34 +79,46 @@ impl Core {
         }
     }
 
+    /// Whether [`Engine::pass_on`] has anything to tell; asked after every step.
+    pub(super) fn has_news(&self) -> bool {
+        let board = &self.board.flush;
+        board.unfenced || board.ended.is_some() || !self.jobs.ended.is_empty()
+    }
+
     /// Whether chunk writes, or covers, may wait for buffers.
     fn waits_for_buffers(&self) -> bool {
         !self.queue.pending.is_empty() || !self.queue.granted.is_empty() || !self.reads.stalled.is_empty()
     }
 }
 
-impl Engine {
-    fn mark(&self) -> EngineMark {
-        let mut core = self.core.mark();
-        let mut waits = self.core.waits_for_buffers();
-        self.activities.each(|activity| waits = waits || activity.waits_for_buffers(&self.core));
+impl EngineMark {
+    fn of(core: &Core, activities: &Activities) -> Self {
+        let mut mark = core.mark();
+        let mut waits = core.waits_for_buffers();
+        activities.each(|activity| waits = waits || activity.waits_for_buffers(core));
         // Buffers come back from front ends, too, which do not say so: only who may wait for some needs to
         // look.
         if waits {
-            core.slots = [self.core.pool.free_count(), self.core.set_aside.slots.len()];
+            mark.slots = [core.pool.free_count(), core.set_aside.slots.len()];
         }
-        EngineMark { core, activities: self.activities.marks(&self.core) }
+        Self { core: mark, activities: activities.marks(core) }
     }
+}
 
+impl Engine {
     /// A pump begins: what changes from here on asks for another.
     pub(super) fn note_mark(&mut self) {
-        self.seen = self.mark();
+        let Self { core, activities, seen } = self;
+        *seen = EngineMark::of(core, activities);
     }
 
     /// Whether the next [`Engine::pump`] may have something to do although no operation ends and no time
     /// passes.
     pub fn wants_pump(&self) -> bool {
-        !self.core.ops.list.is_empty() || self.core.ops.flights.wants_turn() || self.mark() != self.seen
+        let core = &self.core;
+        !core.ops.list.is_empty()
+            || core.ops.flights.wants_turn()
+            || EngineMark::of(core, &self.activities) != self.seen
     }
 
     /// What would wait for ever: the engine does not ask to be pumped and no operation is in flight, yet

@@ -4,7 +4,7 @@
 use super::job::Job;
 use super::lock::{Mode, Pending};
 use super::request::{Edge, Request};
-use super::wake::{Mark, count, mark};
+use super::wake::{Marked, count};
 use super::{Activity, Core, Deadline, EngineError, JOBS_MAX, JobOwner, Work};
 use crate::planted::{Planted, planted};
 use crate::scheme::{ChunkWrite, Located, Origin};
@@ -250,17 +250,21 @@ impl Activity for Zeros {
         None
     }
 
-    fn mark(&self, core: &Core) -> Mark {
-        let zeros = &core.board.zeros;
-        let next = zeros.front().map_or(0, |range| range.next);
-        mark([count(zeros.len()), count(self.queued.len()), next])
-    }
-
     fn waits_for_buffers(&self, core: &Core) -> bool {
         !core.board.zeros.is_empty()
     }
 
     fn left_undone(&self, core: &Core) -> Option<&'static str> {
         (!core.board.zeros.is_empty() || !self.queued.is_empty()).then_some("a discard")
+    }
+}
+
+impl Marked for Zeros {
+    type Mark = [u64; 3];
+
+    fn mark(&self, core: &Core) -> Self::Mark {
+        let zeros = &core.board.zeros;
+        let next = zeros.front().map_or(0, |range| range.next);
+        [count(zeros.len()), count(self.queued.len()), next]
     }
 }
