@@ -71,10 +71,10 @@ impl CheckpointPlace {
 /// The blocks of a checkpoint that hold the table: whole pages, then patches, as many to a block as fit.
 #[derive(Default)]
 struct TableBlocks {
-    whole: Vec<u32>,
-    patched: Vec<u32>,
+    whole: Vec<usize>,
+    patched: Vec<usize>,
     /// Of each block of patches the first, as a place in `patched`.
-    starts: Vec<u32>,
+    starts: Vec<usize>,
 }
 
 impl TableBlocks {
@@ -84,13 +84,13 @@ impl TableBlocks {
         let (mut blocks, mut left) = (Self::default(), 0);
         let forgotten = usize::from(planted(Planted::ForgetChangedPage));
         for page in table.changed_pages().skip(forgotten) {
-            let words = patched(table.changed_groups(page as usize)).patch_words();
+            let words = patched(table.changed_groups(page)).patch_words();
             if words >= PAGE_WORDS {
                 blocks.whole.push(page);
                 continue;
             }
             if words > left {
-                blocks.starts.push(blocks.patched.len() as u32);
+                blocks.starts.push(blocks.patched.len());
                 left = PAGE_WORDS;
             }
             left -= words;
@@ -104,14 +104,14 @@ impl TableBlocks {
     }
 
     /// The pages that a block holds, whole or patches of them.
-    fn pages(&self, index: usize) -> &[u32] {
+    fn pages(&self, index: usize) -> &[usize] {
         if let Some(page) = self.whole.get(index..=index) {
             return page;
         }
         let block = index - self.whole.len();
         let Some(&first) = self.starts.get(block) else { return &[] };
-        let end = self.starts.get(block + 1).map_or(self.patched.len(), |&end| end as usize);
-        &self.patched[first as usize..end]
+        let end = self.starts.get(block + 1).copied().unwrap_or(self.patched.len());
+        &self.patched[first..end]
     }
 }
 
@@ -201,7 +201,7 @@ impl Image {
     }
 
     /// The pages of the table that page `index` holds, whole or patches of them; none for those of the list.
-    pub fn table_pages(&self, index: usize) -> &[u32] {
+    pub fn table_pages(&self, index: usize) -> &[usize] {
         self.table.pages(index)
     }
 
@@ -231,7 +231,7 @@ impl Image {
         let mut patches = [0; PAGE_WORDS];
         let (kind, page, words) = match self.table_pages(index) {
             &[page, ..] if index < self.table.whole.len() => {
-                (PageKind::Table, page as usize, &store.table.snapshot_page(page as usize)[..])
+                (PageKind::Table, page, &store.table.snapshot_page(page)[..])
             }
             [] => {
                 let page = index - self.table.count();
@@ -297,11 +297,11 @@ impl Image {
 }
 
 /// Writes the patches of pages of the snapshot one after the other; how many words that is.
-fn encode_patches(store: &Store, pages: &[u32], out: &mut [u32; PAGE_WORDS]) -> usize {
+fn encode_patches(store: &Store, pages: &[usize], out: &mut [u32; PAGE_WORDS]) -> usize {
     let mut used = 0;
     for &page in pages {
-        let groups = patched(store.table.snapshot_groups(page as usize));
-        groups.encode_patch(page, store.table.snapshot_page(page as usize), &mut out[used..]);
+        let groups = patched(store.table.snapshot_groups(page));
+        groups.encode_patch(page, store.table.snapshot_page(page), &mut out[used..]);
         used += groups.patch_words();
     }
     used

@@ -10,7 +10,8 @@
 //! each of its chunks.
 //!
 //! A page that was never written takes no memory. A bit per page says what changed since the last
-//! checkpoint, and with each page are bits that say which of its words. A checkpoint is the state at one instant, but nothing is copied then: its pages are marked,
+//! checkpoint, and with each page are bits that say which of its words. A checkpoint is the state at one
+//! instant, but nothing is copied then: its pages are marked,
 //! and one that is to change before it was written is kept as it was ([`Table::take_snapshot`]).
 
 use crate::planted::{Planted, planted};
@@ -63,7 +64,8 @@ impl WordAt {
 
 type PageWords = [u32; PAGE_WORDS];
 
-const WORDS: u64 = PAGE_WORDS as u64;
+/// Words of a page.
+pub const WORDS: u64 = PAGE_WORDS as u64;
 const PAGE_BYTES: u64 = size_of::<TablePage>() as u64;
 const POINTER_BYTES: u64 = size_of::<Option<Box<TablePage>>>() as u64;
 
@@ -363,7 +365,7 @@ impl Table {
 
     /// Changes one page as a checkpoint says; `false` if there is no such page.
     pub fn apply_patch(&mut self, patch: &Patch<'_>) -> bool {
-        let index = patch.index as usize;
+        let index = patch.index;
         if index >= self.page_count() {
             return false;
         }
@@ -393,8 +395,8 @@ impl Table {
     }
 
     /// Pages that changed since the last checkpoint, in order.
-    pub fn changed_pages(&self) -> impl Iterator<Item = u32> {
-        self.changed.iter().map(page_number)
+    pub fn changed_pages(&self) -> impl Iterator<Item = usize> {
+        self.changed.iter()
     }
 
     /// Which words of a page a checkpoint lacks.
@@ -414,13 +416,13 @@ impl Table {
 
     /// Begins a checkpoint of the state as it is now, in place of the one before: returns its pages, in
     /// order. Each stays as it is in [`Table::snapshot_page`] until [`Table::release_page`].
-    pub fn take_snapshot(&mut self, kind: CheckpointKind) -> Vec<u32> {
+    pub fn take_snapshot(&mut self, kind: CheckpointKind) -> Vec<usize> {
         self.drop_snapshot();
-        let pages: Vec<u32> = match kind {
-            CheckpointKind::Full => self.written_pages().map(page_number).collect(),
+        let pages: Vec<usize> = match kind {
+            CheckpointKind::Full => self.written_pages().collect(),
             CheckpointKind::Incremental => self.changed_pages().collect(),
         };
-        pages.iter().for_each(|&page| self.wanted.set(page as usize));
+        pages.iter().for_each(|&page| self.wanted.set(page));
         self.changed.clear_all();
         pages
     }
@@ -457,10 +459,6 @@ impl Table {
         self.wanted.clear_all();
         self.kept.clear();
     }
-}
-
-fn page_number(index: usize) -> u32 {
-    u32::try_from(index).expect("validated: fewer pages than 2^32")
 }
 
 /// Where the map of elastic stripes has a logical chunk.

@@ -1,8 +1,8 @@
 //! Patches: what changed on pages of the table, packed into pages of an incremental checkpoint.
 //!
 //! Words of a page of the table change in groups of two, place and checksum of a chunk. A patch says which
-//! groups of a page changed, a bit each, and what they hold now. It lies on one page of the checkpoint, as many
-//! after each other as fit.
+//! groups of a page changed, a bit each, and what they hold now. It lies on one page of the checkpoint, as
+//! many after each other as fit.
 
 use crate::{FormatError, PAGE_WORDS};
 
@@ -69,13 +69,13 @@ impl GroupBits {
     /// Words of a patch of these groups.
     pub fn patch_words(&self) -> usize {
         let bit_words = self.0.iter().filter(|&&bits| bits != 0).count();
-        let groups: u32 = self.0.iter().map(|bits| bits.count_ones()).sum();
-        HEAD_WORDS + bit_words + groups as usize * GROUP_WORDS
+        HEAD_WORDS + bit_words + self.groups().count() * GROUP_WORDS
     }
 
     /// Writes the patch of a page to the beginning of `out`, which has room for it.
-    pub fn encode_patch(&self, index: u32, page: &[u32; PAGE_WORDS], out: &mut [u32]) {
+    pub fn encode_patch(&self, index: usize, page: &[u32; PAGE_WORDS], out: &mut [u32]) {
         let there = |i: usize| u32::from(self.0[i] != 0) << i;
+        let index = u32::try_from(index).expect("a table has fewer pages than 2^32");
         let head = [index, (0..BIT_WORDS).map(there).sum()];
         let bits = self.0.into_iter().filter(|&bits| bits != 0);
         let changed = self.groups().flat_map(|group| &page[group * GROUP_WORDS..][..GROUP_WORDS]);
@@ -88,7 +88,7 @@ impl GroupBits {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Patch<'a> {
     /// Index of the page in the table.
-    pub index: u32,
+    pub index: usize,
     /// Which groups changed.
     pub groups: GroupBits,
     /// What they hold now, one after the other.
@@ -109,7 +109,7 @@ pub fn decode_patches(mut words: &[u32]) -> Result<Vec<Patch<'_>>, FormatError> 
     let mut patches = Vec::new();
     while !words.is_empty() {
         let head = take(&mut words, HEAD_WORDS)?;
-        let (index, there) = (head[0], head[1]);
+        let (index, there) = (head[0] as usize, head[1]);
         if there == 0 || there >> BIT_WORDS != 0 {
             let what = "words of bits of a patch";
             return Err(FormatError::Malformed {
@@ -118,9 +118,9 @@ pub fn decode_patches(mut words: &[u32]) -> Result<Vec<Patch<'_>>, FormatError> 
                 expected: "bits 0 to 15, not 0",
             });
         }
-        let mut bits = take(&mut words, there.count_ones() as usize)?.iter();
-        let mut groups = GroupBits::NONE;
         let is_there = (0..BIT_WORDS).filter(|i| there >> i & 1 == 1);
+        let mut bits = take(&mut words, is_there.clone().count())?.iter();
+        let mut groups = GroupBits::NONE;
         is_there.zip(&mut bits).for_each(|(i, &bits)| groups.0[i] = bits);
         let outside = (groups.0.iter().zip(GroupBits::all().0)).find(|(bits, all)| **bits & !all != 0);
         let none = (0..BIT_WORDS).any(|i| there >> i & 1 == 1 && groups.0[i] == 0);
@@ -150,7 +150,7 @@ mod tests {
     use super::*;
 
     fn page() -> [u32; PAGE_WORDS] {
-        std::array::from_fn(|i| 7000 + i as u32)
+        std::array::from_fn(|i| u32::try_from(7000 + i).unwrap())
     }
 
     fn bits(words: &[usize]) -> GroupBits {
@@ -159,7 +159,7 @@ mod tests {
         bits
     }
 
-    fn encoded(index: u32, bits: GroupBits) -> Vec<u32> {
+    fn encoded(index: usize, bits: GroupBits) -> Vec<u32> {
         let mut words = vec![0; bits.patch_words()];
         bits.encode_patch(index, &page(), &mut words);
         words

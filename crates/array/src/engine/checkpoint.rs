@@ -174,7 +174,7 @@ impl Checkpointer {
         while self.outstanding < core.options.checkpoint_blocks.max(1) && page < image.page_count() {
             if device == image.devices.len() {
                 for &written in image.table_pages(page) {
-                    core.store.table.release_page(written as usize);
+                    core.store.table.release_page(written);
                 }
                 (page, device) = (page + 1, 0);
                 continue;

@@ -211,7 +211,7 @@ impl Source<'_> {
                     PageKind::Patches => {
                         let replaced = replaced.as_mut()?;
                         for patch in decode_patches(&words).ok()? {
-                            let index = patch.index as usize;
+                            let index = patch.index;
                             if index < store.table.page_count() {
                                 replaced.push((index, store.table.page(index).to_vec()));
                             }
