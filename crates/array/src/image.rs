@@ -8,8 +8,8 @@ use crate::store::Store;
 use crate::table::{Extent, Table};
 use block::{DevIndex, META_BYTES, Seq};
 use format::{
-    ArrayConfig, BodyCrc, CheckpointHeader, CheckpointKind, INCREMENTAL_AREA, PAGE_AREA, PAGE_WORDS,
-    PageKind, PageStamp, encode_page,
+    ArrayConfig, BodyCrc, CheckpointHeader, CheckpointKind, GroupBits, INCREMENTAL_AREA, PAGE_AREA,
+    PAGE_WORDS, PageKind, PageStamp, encode_page,
 };
 
 /// Where the newest checkpoint is, and where the next goes.
@@ -46,8 +46,11 @@ impl CheckpointPlace {
         scheme.save(store, &mut list);
         let same = self.devices.len() == copies && self.devices.iter().all(|&dev| health.is_writable(dev));
         let room = u64::from(store.config.incremental_blocks.saturating_sub(self.incremental_next));
-        let needed = (1 + store.table.changed_count() + list.len().div_ceil(PAGE_WORDS)) as u64;
-        let (extent, devices) = if same && wanted == Extent::Changes && needed <= room {
+        let patches = (same && wanted == Extent::Changes).then(|| TableBlocks::changed(&store.table));
+        let list_blocks = list.len().div_ceil(PAGE_WORDS);
+        let fits = |table: &TableBlocks| (1 + table.count() + list_blocks) as u64 <= room;
+        let patches = patches.filter(fits);
+        let (extent, devices) = if patches.is_some() {
             (Extent::Changes, self.devices.clone())
         } else {
             let first = (self.number as usize + 1) % n;
@@ -55,7 +58,8 @@ impl CheckpointPlace {
             let devices = ring.filter(|&dev| health.is_writable(dev)).take(copies).collect();
             (wanted.max(Extent::Unsaved), devices)
         };
-        let image = Image::take(store, list, journal, extent, self, devices, through);
+        let mut image = Image::take(store, list, journal, extent, self, devices, through);
+        image.table = patches.unwrap_or_default();
         assert!(
             image.kind == CheckpointKind::Incremental
                 || image.block_count() <= u64::from(store.config.full_blocks),
@@ -63,6 +67,61 @@ impl CheckpointPlace {
         );
         image
     }
+}
+
+/// The blocks of a checkpoint that hold the table: whole pages, then patches, as many to a block as fit.
+#[derive(Default)]
+struct TableBlocks {
+    whole: Vec<usize>,
+    patched: Vec<usize>,
+    /// Of each block of patches the first, as a place in `patched`.
+    starts: Vec<usize>,
+}
+
+impl TableBlocks {
+    /// What changed since the last checkpoint. A page whose patch would fill a block goes as it is: so there
+    /// are never more blocks than pages that changed.
+    fn changed(table: &Table) -> Self {
+        let (mut blocks, mut left) = (Self::default(), 0);
+        let forgotten = usize::from(planted(Planted::ForgetChangedPage));
+        for page in table.changed_pages().skip(forgotten) {
+            let words = patched(table.changed_groups(page)).patch_words();
+            if words >= PAGE_WORDS {
+                blocks.whole.push(page);
+                continue;
+            }
+            if words > left {
+                blocks.starts.push(blocks.patched.len());
+                left = PAGE_WORDS;
+            }
+            left -= words;
+            blocks.patched.push(page);
+        }
+        blocks
+    }
+
+    fn count(&self) -> usize {
+        self.whole.len() + self.starts.len()
+    }
+
+    /// The pages that a block holds, whole or patches of them.
+    fn pages(&self, index: usize) -> &[usize] {
+        if let Some(page) = self.whole.get(index..=index) {
+            return page;
+        }
+        let block = index - self.whole.len();
+        let Some(&first) = self.starts.get(block) else { return &[] };
+        let end = self.starts.get(block + 1).copied().unwrap_or(self.patched.len());
+        &self.patched[first..end]
+    }
+}
+
+/// What a patch holds of what changed on a page.
+fn patched(groups: GroupBits) -> GroupBits {
+    if planted(Planted::PatchForgetsGroup) && groups.groups().count() > 1 {
+        return groups.without_last();
+    }
+    groups
 }
 
 /// See the module's documentation.
@@ -87,11 +146,11 @@ pub struct Image {
     pub config_seq: u64,
     /// Whether every page of the table is in its slots as it was when the snapshot was taken.
     pub is_everything: bool,
-    /// Pages of the table and of the directory that go to their slots, as they were when the snapshot was
-    /// taken.
-    saved: Vec<u32>,
-    /// Pages of the table that are in the checkpoint itself, as they were then.
-    table_pages: Vec<u32>,
+    /// Pages of the table that go to their slots, as they were when the snapshot was taken, and then those of
+    /// the directory.
+    saved: Vec<usize>,
+    /// What it holds of the table itself, as that was then.
+    table: TableBlocks,
     /// Which slot of each directory page counts; its pages follow those of the table.
     root: Vec<u32>,
     /// The scheme's list; its pages come last.
@@ -120,23 +179,20 @@ impl Image {
         through: Seq,
     ) -> Self {
         let number = place.number + 1;
-        let mut pages = store.table.take_snapshot(extent);
+        let mut saved = store.table.take_snapshot(extent);
         let (kind, area, first_block, base) = if extent == Extent::Changes {
             (CheckpointKind::Incremental, INCREMENTAL_AREA, place.incremental_next, place.base)
         } else {
             (CheckpointKind::Full, place.area ^ 1, 0, number)
         };
-        let (saved, table_pages, root) = match kind {
+        let root = match kind {
             CheckpointKind::Full => {
-                let mut directories = store.table.take_directories(&pages);
-                pages.append(&mut directories);
-                (pages, Vec::new(), store.table.slots().root(|page| store.table.next_state(page, number)))
+                saved.append(&mut store.table.take_directories(&saved));
+                store.table.slots().root(|page| store.table.next_state(page, number))
             }
             CheckpointKind::Incremental => {
-                if planted(Planted::ForgetChangedPage) {
-                    pages.drain(..pages.len().min(1));
-                }
-                (Vec::new(), pages, Vec::new())
+                saved.clear();
+                Vec::new()
             }
         };
         let log_head = journal.log_head_for(through, store);
@@ -153,7 +209,7 @@ impl Image {
             table_words: (store.table.page_count() * PAGE_WORDS) as u64,
             is_everything: extent == Extent::Everything,
             saved,
-            table_pages,
+            table: TableBlocks::default(),
             root,
             list,
             log_head_block: store.log.block_at(log_head).get(),
@@ -164,7 +220,7 @@ impl Image {
     /// Pages after the header.
     fn page_count(&self) -> usize {
         let [root, list] = [&self.root, &self.list].map(|words| words.len().div_ceil(PAGE_WORDS));
-        self.table_pages.len() + root + list
+        self.table.count() + root + list
     }
 
     /// Pages that are written before the header: those that go to their slots, then those that follow the
@@ -173,13 +229,14 @@ impl Image {
         self.saved.len() + self.page_count()
     }
 
-    /// The page of the table that unit `unit` is; `None` for those of the directory, the root and the list.
-    pub fn table_page(&self, store: &Store, unit: usize) -> Option<usize> {
-        let page = match unit.checked_sub(self.saved.len()) {
-            None => self.saved[unit] as usize,
-            Some(index) => *self.table_pages.get(index)? as usize,
+    /// The pages of the table that unit `unit` holds, whole or patches of them; none for those of the
+    /// directory, the root and the list.
+    pub fn table_pages(&self, store: &Store, unit: usize) -> &[usize] {
+        let Some(index) = unit.checked_sub(self.saved.len()) else {
+            let page = &self.saved[unit..=unit];
+            return if page[0] < store.table.page_count() { page } else { &[] };
         };
-        (page < store.table.page_count()).then_some(page)
+        self.table.pages(index)
     }
 
     /// Whether a unit goes to the slots of its page.
@@ -210,7 +267,7 @@ impl Image {
 
     /// Where a copy of a page goes in the page area.
     fn slot_of(&self, store: &Store, unit: usize, copy: usize) -> (DevIndex, u32) {
-        let page = self.saved[unit] as usize;
+        let page = self.saved[unit];
         let state = match planted(Planted::SaveInPlace) {
             true => store.table.slots().state(page),
             false => store.table.next_state(page, self.number),
@@ -243,34 +300,54 @@ impl Image {
     ) {
         let out = &mut out[..META_BYTES];
         let (array, number) = (journal.array(), self.number);
-        let Some(index) = unit.checked_sub(self.saved.len()) else {
+        if self.is_saved(unit) {
             let (dev, block) = self.slot_of(store, unit, copy);
-            let page = self.saved[unit] as usize;
-            let (kind, index) = store.table.slots().name(page);
+            let (kind, index) = store.table.slots().name(self.saved[unit]);
             let stamp = PageStamp { array, dev, area: PAGE_AREA, block, number, kind, index };
-            match kind {
-                PageKind::Directory => {
-                    let states = |page| store.table.next_state(page, number);
-                    encode_page(&stamp, &store.table.slots().directory(page, states), out)
-                }
-                PageKind::Table | PageKind::Root | PageKind::List => {
-                    encode_page(&stamp, store.table.snapshot_page(page), out)
-                }
-            };
+            self.encode_saved(store, unit, &stamp, out);
             return;
-        };
-        let (kind, page, words) = self.body_page(store, index);
+        }
+        let index = unit - self.saved.len();
+        let mut patches = [0; PAGE_WORDS];
+        let (kind, page, words) = self.body_page(store, index, &mut patches);
         let (dev, block) = (self.devices[copy], self.first_block + 1 + index as u32);
         let stamp = PageStamp { array, dev, area: self.area, block, number, kind, index: page as u32 };
         bodies[copy].push(encode_page(&stamp, words, out));
     }
 
-    /// What page `index` after the header is, which one of its kind, and its words.
-    fn body_page<'a>(&'a self, store: &'a Store, index: usize) -> (PageKind, usize, &'a [u32]) {
-        if let Some(&page) = self.table_pages.get(index) {
-            return (PageKind::Table, page as usize, store.table.snapshot_page(page as usize));
+    /// Writes a page that goes to its slot.
+    fn encode_saved(&self, store: &Store, unit: usize, stamp: &PageStamp, out: &mut [u8]) {
+        let page = self.saved[unit];
+        match stamp.kind {
+            PageKind::Directory => {
+                let states = |page| store.table.next_state(page, self.number);
+                encode_page(stamp, &store.table.slots().directory(page, states), out)
+            }
+            PageKind::Table | PageKind::Patches | PageKind::Root | PageKind::List => {
+                encode_page(stamp, store.table.snapshot_page(page), out)
+            }
+        };
+    }
+
+    /// What page `index` after the header is, which one of its kind, and its words; `patches` is room for
+    /// some.
+    fn body_page<'a>(
+        &'a self,
+        store: &'a Store,
+        index: usize,
+        patches: &'a mut [u32; PAGE_WORDS],
+    ) -> (PageKind, usize, &'a [u32]) {
+        match self.table.pages(index) {
+            [] => {}
+            &[page, ..] if index < self.table.whole.len() => {
+                return (PageKind::Table, page, store.table.snapshot_page(page));
+            }
+            pages => {
+                let used = encode_patches(store, pages, patches);
+                return (PageKind::Patches, index - self.table.whole.len(), &patches[..used]);
+            }
         }
-        let index = index - self.table_pages.len();
+        let index = index - self.table.count();
         let roots = self.root.len().div_ceil(PAGE_WORDS);
         let (kind, page, words) = match index.checked_sub(roots) {
             None => (PageKind::Root, index, &self.root),
@@ -319,4 +396,15 @@ impl Image {
             log_head: self.log_head,
         }
     }
+}
+
+/// Writes the patches of pages of the snapshot one after the other; how many words that is.
+fn encode_patches(store: &Store, pages: &[usize], out: &mut [u32; PAGE_WORDS]) -> usize {
+    let mut used = 0;
+    for &page in pages {
+        let groups = patched(store.table.snapshot_groups(page));
+        groups.encode_patch(page, store.table.snapshot_page(page), &mut out[used..]);
+        used += groups.patch_words();
+    }
+    used
 }

@@ -159,6 +159,10 @@ planted!(
     SaveOneCopy,
     /// A patrol does not look at the slots of pages.
     PatrolSkipsSlots,
+    /// A patch leaves out the last of what changed on its page.
+    PatchForgetsGroup,
+    /// A page that was kept as it was is patched by what changed on it since.
+    KeptChangesMove,
     /// The writes that make up a stripe are taken for its columns in the order in which they came.
     ColumnsAsTheyCome,
 );

@@ -10,14 +10,15 @@
 //! each of its chunks.
 //!
 //! A page that was never written takes no memory. A bit per page says what changed since the last checkpoint,
-//! another what changed since it was written to its slot ([`Slots`]). A checkpoint is the state at one
-//! instant, but nothing is copied then: its pages are marked, and one that is to change before it was written
-//! is kept as it was ([`Table::take_snapshot`]).
+//! another what changed since it was written to its slot ([`Slots`]); with each page are bits that say which
+//! of its words changed since the last checkpoint. A checkpoint is the state at one instant, but nothing is
+//! copied then: its pages are marked, and one that is to change before it was written is kept as it was
+//! ([`Table::take_snapshot`]).
 
 use crate::planted::{Planted, planted};
 use crate::slots::{self, SlotState, Slots};
 use block::{ChunkIndex, Geometry, Lcn, StripeId};
-use format::{ArrayConfig, PAGE_WORDS, StripeChunk};
+use format::{ArrayConfig, GroupBits, PAGE_WORDS, Patch, StripeChunk};
 use std::collections::BTreeMap;
 
 /// Entries of equal size, none of which lies on two pages.
@@ -65,9 +66,17 @@ impl WordAt {
 
 type PageWords = [u32; PAGE_WORDS];
 
-const WORDS: u64 = PAGE_WORDS as u64;
-const PAGE_BYTES: u64 = size_of::<PageWords>() as u64;
-const POINTER_BYTES: u64 = size_of::<Option<Box<PageWords>>>() as u64;
+/// Words of a page.
+pub const WORDS: u64 = PAGE_WORDS as u64;
+const PAGE_BYTES: u64 = size_of::<TablePage>() as u64;
+const POINTER_BYTES: u64 = size_of::<Option<Box<TablePage>>>() as u64;
+
+/// A page and what changed on it since the last checkpoint, or, until it is written, before that.
+#[derive(Clone)]
+struct TablePage {
+    words: PageWords,
+    changed: GroupBits,
+}
 
 /// What a page that was never written holds.
 static ZEROS: PageWords = [0; PAGE_WORDS];
@@ -118,7 +127,7 @@ impl PageBits {
 /// See the module's documentation.
 pub struct Table {
     /// `None`: never written, all zeros.
-    pages: Vec<Option<Box<PageWords>>>,
+    pages: Vec<Option<Box<TablePage>>>,
     allocated: u64,
     /// Since the last checkpoint.
     changed: PageBits,
@@ -130,7 +139,7 @@ pub struct Table {
     /// Pages of the snapshot that nobody said are written.
     wanted: PageBits,
     /// Those of them that changed since, as they were.
-    kept: BTreeMap<usize, Box<PageWords>>,
+    kept: BTreeMap<usize, Box<TablePage>>,
     /// Stripes, or rows of elastic stripes.
     stripes: Section,
     geometry: Geometry,
@@ -203,12 +212,12 @@ impl Table {
 
     #[inline]
     fn get(&self, at: WordAt) -> u32 {
-        self.pages[at.page].as_ref().map_or(0, |page| page[at.word])
+        self.pages[at.page].as_ref().map_or(0, |page| page.words[at.word])
     }
 
     /// A page that is about to change.
     #[inline]
-    fn page_mut(&mut self, index: usize) -> &mut PageWords {
+    fn page_mut(&mut self, index: usize) -> &mut TablePage {
         if self.wanted.has(index) {
             self.keep(index);
         }
@@ -216,17 +225,30 @@ impl Table {
         self.unsaved.set(index);
         let page = &mut self.pages[index];
         self.allocated += u64::from(page.is_none());
-        page.get_or_insert_with(|| Box::new(ZEROS))
+        page.get_or_insert_with(|| Box::new(TablePage { words: ZEROS, changed: GroupBits::NONE }))
+    }
+
+    /// A page on which the group of that word is about to change.
+    #[inline]
+    fn group_mut(&mut self, WordAt { page, word }: WordAt) -> &mut PageWords {
+        let page = self.page_mut(page);
+        page.changed.set_word(word);
+        &mut page.words
     }
 
     #[cold]
     fn keep(&mut self, index: usize) {
         self.wanted.clear(index);
-        self.kept.insert(index, Box::new(*self.page(index)));
+        let unwritten = || Box::new(TablePage { words: ZEROS, changed: GroupBits::NONE });
+        let kept = self.pages[index].clone().unwrap_or_else(unwritten);
+        self.kept.insert(index, kept);
+        if let Some(page) = &mut self.pages[index] {
+            page.changed = GroupBits::NONE;
+        }
     }
 
     fn set(&mut self, at: WordAt, value: u32) {
-        self.page_mut(at.page)[at.word] = value;
+        self.group_mut(at)[at.word] = value;
     }
 
     #[inline]
@@ -239,14 +261,14 @@ impl Table {
     pub fn column(&self, stripe: StripeId, column: usize) -> StripeChunk {
         let WordAt { page, word } = self.column_word(stripe, column);
         let Some(page) = &self.pages[page] else { return StripeChunk::NONE };
-        StripeChunk { chunk: ChunkIndex::new(page[word]), crc: page[word + 1] }
+        StripeChunk { chunk: ChunkIndex::new(page.words[word]), crc: page.words[word + 1] }
     }
 
     /// Points a column of a stripe at its newest chunk.
     #[inline]
     pub fn set_column(&mut self, stripe: StripeId, column: usize, version: StripeChunk) {
-        let WordAt { page, word } = self.column_word(stripe, column);
-        let page = self.page_mut(page);
+        let at = self.column_word(stripe, column);
+        let (page, word) = (self.group_mut(at), at.word);
         (page[word], page[word + 1]) = (version.chunk.get(), version.crc);
     }
 
@@ -328,7 +350,7 @@ impl Table {
 
     /// The words of one page.
     pub fn page(&self, index: usize) -> &[u32; PAGE_WORDS] {
-        self.pages[index].as_deref().unwrap_or(&ZEROS)
+        self.pages[index].as_ref().map_or(&ZEROS, |page| &page.words)
     }
 
     /// Pages that were written, in order; all others are zeros.
@@ -370,9 +392,20 @@ impl Table {
             return false;
         }
         if self.pages[index].is_some() || *words != ZEROS {
-            *self.page_mut(index) = *words;
+            *self.page_mut(index) = TablePage { words: *words, changed: GroupBits::all() };
         }
         true
+    }
+
+    /// Changes one page as a checkpoint says; `false` if there is no such page.
+    pub fn apply_patch(&mut self, patch: &Patch<'_>) -> bool {
+        let index = patch.index;
+        if index >= self.page_count() {
+            return false;
+        }
+        let mut words = *self.page(index);
+        patch.apply(&mut words);
+        self.load_page(index, &words)
     }
 
     /// Whether every chunk that the table names exists.
@@ -382,10 +415,10 @@ impl Table {
         if config.scheme.is_elastic() {
             let places = u64::from(chunks) * config.geometry.data_count() as u64;
             let map = self.pages[..first_page].iter().flatten();
-            return map.flat_map(|page| page.iter()).all(|&place| u64::from(place) <= places);
+            return map.flat_map(|page| page.words).all(|place| u64::from(place) <= places);
         }
-        let is_sane = |page: &PageWords| {
-            page[..per_page * entry_words].chunks_exact(COLUMN_WORDS).all(|column| column[0] <= chunks)
+        let is_sane = |page: &TablePage| {
+            page.words[..per_page * entry_words].chunks_exact(COLUMN_WORDS).all(|column| column[0] <= chunks)
         };
         self.pages.iter().flatten().all(|page| is_sane(page))
     }
@@ -395,8 +428,23 @@ impl Table {
         self.changed.count()
     }
 
+    /// Pages that changed since the last checkpoint, in order.
+    pub fn changed_pages(&self) -> impl Iterator<Item = usize> {
+        self.changed.iter()
+    }
+
+    /// Which words of a page a checkpoint lacks.
+    pub fn changed_groups(&self, index: usize) -> GroupBits {
+        self.pages[index].as_ref().map_or(GroupBits::NONE, |page| page.changed)
+    }
+
     /// What is there now is what a checkpoint holds.
     pub fn clear_changed(&mut self) {
+        for index in self.changed.iter() {
+            if let Some(page) = &mut self.pages[index] {
+                page.changed = GroupBits::NONE;
+            }
+        }
         self.changed.clear_all();
     }
 
@@ -422,33 +470,32 @@ impl Table {
 
     /// Begins a checkpoint of the state as it is now, in place of the one before: returns its pages, in
     /// order. Each stays as it is in [`Table::snapshot_page`] until [`Table::release_page`].
-    pub fn take_snapshot(&mut self, extent: Extent) -> Vec<u32> {
+    pub fn take_snapshot(&mut self, extent: Extent) -> Vec<usize> {
         self.drop_snapshot();
-        let pages: Vec<u32> = match extent {
-            Extent::Changes => self.changed.iter().map(number).collect(),
-            Extent::Unsaved => self.unsaved.iter().map(number).collect(),
-            Extent::Everything => self.saved_pages().map(number).collect(),
+        let pages: Vec<usize> = match extent {
+            Extent::Changes => self.changed_pages().collect(),
+            Extent::Unsaved => self.unsaved.iter().collect(),
+            Extent::Everything => self.saved_pages().collect(),
         };
-        pages.iter().for_each(|&page| self.wanted.set(page as usize));
+        pages.iter().for_each(|&page| self.wanted.set(page));
         self.changed.clear_all();
         if extent > Extent::Changes {
             self.unsaved.clear_all();
             self.saving.clear_all();
-            pages.iter().for_each(|&page| self.saving.set(page as usize));
+            pages.iter().for_each(|&page| self.saving.set(page));
         }
         pages
     }
 
     /// The directory pages that say where the pages of the snapshot are going to be, in order; they are part
     /// of it from now on.
-    pub fn take_directories(&mut self, pages: &[u32]) -> Vec<u32> {
-        let mut directories: Vec<u32> =
-            pages.iter().map(|&page| number(self.slots.directory_of(page as usize))).collect();
+    pub fn take_directories(&mut self, pages: &[usize]) -> Vec<usize> {
+        let mut directories: Vec<usize> = pages.iter().map(|&page| self.slots.directory_of(page)).collect();
         directories.dedup();
         if planted(Planted::ForgetDirectory) {
             directories.clear();
         }
-        directories.iter().for_each(|&page| self.saving.set(page as usize));
+        directories.iter().for_each(|&page| self.saving.set(page));
         directories
     }
 
@@ -470,15 +517,28 @@ impl Table {
     /// A page of the snapshot, as it was when that was taken.
     pub fn snapshot_page(&self, index: usize) -> &[u32; PAGE_WORDS] {
         match self.kept.get(&index) {
-            Some(page) if !planted(Planted::SnapshotMoves) => page,
+            Some(page) if !planted(Planted::SnapshotMoves) => &page.words,
             Some(_) | None => self.page(index),
         }
     }
 
-    /// A page of the snapshot was written.
+    /// What had changed on a page of the snapshot when that was taken.
+    pub fn snapshot_groups(&self, index: usize) -> GroupBits {
+        match self.kept.get(&index) {
+            Some(page) if !planted(Planted::KeptChangesMove) => page.changed,
+            Some(_) | None => self.changed_groups(index),
+        }
+    }
+
+    /// A page of the snapshot was written. What changed on it later is in no checkpoint yet.
     pub fn release_page(&mut self, index: usize) {
+        let is_kept = self.kept.remove(&index).is_some();
         self.wanted.clear(index);
-        self.kept.remove(&index);
+        if let Some(page) = &mut self.pages[index]
+            && !is_kept
+        {
+            page.changed = GroupBits::NONE;
+        }
     }
 
     /// What is left of the snapshot is not wanted any more.
@@ -486,11 +546,6 @@ impl Table {
         self.wanted.clear_all();
         self.kept.clear();
     }
-}
-
-/// The number of a page, as it is stored.
-fn number(page: usize) -> u32 {
-    u32::try_from(page).expect("validated: fewer pages than 2^32")
 }
 
 /// Where the map of elastic stripes has a logical chunk.

@@ -1,5 +1,5 @@
-//! What waits for a commit never outgrows the room that a checkpoint has for it: a discard of part of a stripe
-//! makes it dirty without taking a chunk, and waits where writes would have run out of room.
+//! What waits for a commit never outgrows the room that a checkpoint has for it: a discard of part of a
+//! stripe makes it dirty without taking a chunk, and waits where writes would have run out of room.
 #![allow(clippy::unwrap_used, reason = "tests may panic")]
 
 mod common;

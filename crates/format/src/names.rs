@@ -157,10 +157,12 @@ codes!(
         Table = 1, "table";
         /// A part of the list of dirty stripes and log stripes.
         List = 2, "list";
+        /// Patches of pages of the table, in an incremental checkpoint.
+        Patches = 3, "patches";
         /// Which slot of each page of the table counts.
-        Directory = 3, "directory";
+        Directory = 4, "directory";
         /// Which slot of each directory page counts.
-        Root = 4, "root";
+        Root = 5, "root";
     }
 );
 

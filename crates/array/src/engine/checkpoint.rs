@@ -172,7 +172,7 @@ impl Checkpointer {
         let Some(image) = self.image.take() else { return };
         while self.outstanding < core.options.checkpoint_blocks.max(1) && unit < image.unit_count() {
             if copy == image.copies(&core.store, unit) {
-                if let Some(written) = image.table_page(&core.store, unit) {
+                for &written in image.table_pages(&core.store, unit) {
                     core.store.table.release_page(written);
                 }
                 (unit, copy) = (unit + 1, 0);

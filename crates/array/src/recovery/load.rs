@@ -12,6 +12,7 @@ use block::{DevIndex, DeviceSet, Epoch, META_BYTES, ReadNow, Seq};
 use format::{
     ArrayConfig, ArrayUuid, BlockExpect, CheckpointHeader, CheckpointKind, INCREMENTAL_AREA, PAGE_AREA,
     PAGE_WORDS, Page, PageExpect, PageKind, Superblock, decode_checkpoint_header, decode_list, decode_page,
+    decode_patches,
 };
 use std::ops::Range;
 
@@ -216,11 +217,21 @@ impl Source<'_> {
                 let Page { kind, index, words, .. } = content?;
                 match kind {
                     PageKind::Table => {
-                        let index = index as usize;
-                        if let (Some(replaced), true) = (&mut replaced, index < store.table.page_count()) {
+                        let (index, replaced) = (index as usize, replaced.as_mut()?);
+                        if index < store.table.page_count() {
                             replaced.push((index, store.table.page(index).to_vec()));
                         }
                         store.table.load_page(index, &words).then_some(())?;
+                    }
+                    PageKind::Patches => {
+                        let replaced = replaced.as_mut()?;
+                        for patch in decode_patches(&words).ok()? {
+                            let index = patch.index;
+                            if index < store.table.page_count() {
+                                replaced.push((index, store.table.page(index).to_vec()));
+                            }
+                            store.table.apply_patch(&patch).then_some(())?;
+                        }
                     }
                     PageKind::Root | PageKind::List => {
                         let into = if kind == PageKind::Root { &mut *root } else { &mut *list };

@@ -173,6 +173,11 @@ pub(crate) fn write_checkpoint(
     );
     image.config_seq = parts.superblock.config_seq;
     let bodies = write_units(devices, parts, &image);
+    for unit in 0..image.unit_count() {
+        for &page in image.table_pages(&parts.store, unit) {
+            parts.store.table.release_page(page);
+        }
+    }
     parts.store.table.end_snapshot(image.number);
     flush_all(devices, &mut parts.health);
     let block = &mut [0u8; META_BYTES];

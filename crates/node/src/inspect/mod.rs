@@ -43,6 +43,8 @@ pub struct Checkpoint {
     pub table_pages: u32,
     /// Pages that say which slots of the page area count.
     pub root_pages: u32,
+    /// Pages of patches of the table.
+    pub patch_pages: u32,
     /// Pages of the list.
     pub list_pages: u32,
     /// Pages that are not what they should be, with the first reason.
@@ -188,6 +190,7 @@ impl Source<'_> {
             header,
             table_pages: 0,
             root_pages: 0,
+            patch_pages: 0,
             list_pages: 0,
             bad_pages: 0,
             first_bad: None,
@@ -223,6 +226,7 @@ impl Source<'_> {
                     match kind {
                         PageKind::Table => checkpoint.table_pages += 1,
                         PageKind::Directory | PageKind::Root => checkpoint.root_pages += 1,
+                        PageKind::Patches => checkpoint.patch_pages += 1,
                         PageKind::List => {
                             checkpoint.list_pages += 1;
                             list.extend(words);

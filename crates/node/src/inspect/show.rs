@@ -78,7 +78,7 @@ fn checkpoint_text(out: &mut String, checkpoint: &Checkpoint) {
     line(
         out,
         format_args!(
-            "  {place}: {} checkpoint {} on {}, epoch {}, records up to {}, {} pages (table {}, root {}, list {})",
+            "  {place}: {} checkpoint {} on {}, epoch {}, records up to {}, {} pages (table {}, patches {}, root {}, list {})",
             header.kind,
             header.number,
             header.base,
@@ -86,6 +86,7 @@ fn checkpoint_text(out: &mut String, checkpoint: &Checkpoint) {
             header.through,
             header.page_count,
             checkpoint.table_pages,
+            checkpoint.patch_pages,
             checkpoint.root_pages,
             checkpoint.list_pages
         ),
@@ -202,6 +203,7 @@ fn checkpoint_json(checkpoint: &Checkpoint) -> Value {
             "list_words": header.list_words,
             "page_count": header.page_count,
             "table_pages": checkpoint.table_pages,
+            "patch_pages": checkpoint.patch_pages,
             "root_pages": checkpoint.root_pages,
             "list_pages": checkpoint.list_pages,
             "bad_pages": checkpoint.bad_pages,

@@ -4,8 +4,8 @@
 
 use super::{DIRTY_WORDS, columns, log_stripes_max};
 use crate::slots::root_pages;
-use crate::table::Table;
-use format::{ArrayConfig, PAGE_WORDS};
+use crate::table::{Table, WORDS};
+use format::ArrayConfig;
 
 /// What the live state takes, or what a plan adds to it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -42,7 +42,8 @@ impl ListRoom {
     }
 
     /// What records of log stripes add at most: each member may be the first change of its stripe.
-    pub fn growth(&self, log_stripes: u64, members: u64) -> ListSize {
+    pub fn growth(&self, log_stripes: usize, members: usize) -> ListSize {
+        let [log_stripes, members] = [log_stripes, members].map(|count| count as u64);
         self.size(members, log_stripes, members)
     }
 
@@ -87,14 +88,14 @@ fn log_words(parity_count: u64) -> u64 {
 /// Words of a list that a full checkpoint has room for beside the header and the root.
 pub fn area_words(config: &ArrayConfig) -> u64 {
     let pages = u64::from(config.full_blocks).saturating_sub(root_pages(Table::page_count_for(config)) + 1);
-    pages * PAGE_WORDS as u64
+    pages * WORDS
 }
 
 /// Words of the longest list that can come about: with as many log stripes as there may be, each as wide as
 /// the code allows, and every stripe dirty, unless a checkpoint has no room for that.
 pub fn words_live(config: &ArrayConfig, width: u64) -> u64 {
     let (k, m) = columns(config);
-    let chunks = u64::from(config.chunks_per_device) * config.geometry.device_count() as u64;
+    let chunks = u64::from(config.chunks_per_device) * (k + m);
     let log_stripes = log_stripes_max(config);
     let members = (log_stripes * width).min(chunks);
     let most = config.stripe_count * dirty_words(k) + log_stripes * log_words(m) + members * MEMBER_WORDS;

@@ -61,6 +61,11 @@ fn spare_chunks(config: &ArrayConfig) -> u64 {
         * config.geometry.device_count() as u64
 }
 
+/// Members of a log stripe at most.
+fn log_width(config: &ArrayConfig) -> u64 {
+    code_width(config) as u64
+}
+
 /// Log stripes that may live at a time: each has log chunks, and there are no more than spare chunks, for
 /// which a checkpoint has room.
 fn log_stripes_max(config: &ArrayConfig) -> u64 {
@@ -82,7 +87,7 @@ const DIRTY_WORDS: u64 = 3;
 const LOG_STRIPE_WORDS: u64 = 4 + 4;
 
 fn list_words_live(config: &ArrayConfig) -> u64 {
-    list_room::words_live(config, code_width(config) as u64)
+    list_room::words_live(config, log_width(config))
 }
 
 /// Dirty stripes that a checkpoint has room for.
@@ -92,7 +97,7 @@ fn dirty_stripes_max(config: &ArrayConfig) -> u64 {
 
 /// What the scheme takes of memory when as many updates wait for a commit as there is room for.
 fn memory_max(config: &ArrayConfig) -> SchemeMemory {
-    let ((k, m), width) = (columns(config), code_width(config) as u64);
+    let ((k, m), width) = (columns(config), log_width(config));
     let log_stripes = log_stripes_max(config);
     let covered = (log_stripes * (width - 1)).min(config.stripe_count * k);
     let log = LogTable::bytes_for(width, m, log_stripes, covered);
@@ -230,7 +235,7 @@ impl Eplog {
     }
 
     fn apply_log_stripe(&mut self, store: &mut Store, seq: Seq, record: LogStripe<'_>) {
-        self.list.keep_promise(self.list.growth(1, record.members().len() as u64));
+        self.list.keep_promise(self.list.growth(1, record.members().len()));
         let id = self.log.insert(seq, record.log_block(), record.log_crcs().iter());
         for member in record.members().iter() {
             let addr = ChunkAddr::new(store.layout.device_of(member.lcn), member.chunk);
@@ -279,7 +284,7 @@ impl Eplog {
     fn growth_of_zeros(&self, store: &Store, from: u64, to: u64) -> ListSize {
         let geometry = store.config.geometry;
         let stripe = geometry.stripe_of(Lcn::new(from));
-        let is_whole = to - from == geometry.data_count() as u64;
+        let is_whole = to - from == columns(&store.config).0;
         let has_data = || (from..to).any(|lcn| !store.table.current(Lcn::new(lcn)).chunk.is_none());
         let becomes_dirty = !is_whole && !self.dirty.is_dirty(stripe) && has_data();
         self.list.size(u64::from(becomes_dirty), 0, 0)

@@ -56,11 +56,11 @@ impl Eplog {
         let groups = scratch.per_device.iter().copied().max().unwrap_or(0);
         let m = store.config.geometry.parity_count();
         let log_need = u64::from(groups + 1) * u64::from(store.chunk_blocks()) + LOG_SET_ASIDE_BLOCKS;
-        let members = scratch.partial.len() as u64;
-        let log_stripes = u64::from(groups) + members / store.code.width_max() as u64;
+        let (members, groups) = (scratch.partial.len(), groups as usize);
+        let log_stripes = groups + members / store.code.width_max();
         let fits = store.log.room() >= log_need
             && self.list.has(self.list_size(), self.list.growth(log_stripes, members))
-            && pool.free_count() >= groups as usize * m + store.slots_kept()
+            && pool.free_count() >= groups * m + store.slots_kept()
             && scratch
                 .per_device
                 .iter()
@@ -128,7 +128,7 @@ impl Eplog {
                 .take_while(|&&i| scratch.group[i as usize] == group)
                 .count()
                 + at;
-            self.list.promise(self.list.growth(1, (end - at) as u64));
+            self.list.promise(self.list.growth(1, end - at));
             plan_log_stripe(
                 store,
                 pool,
