@@ -8,8 +8,8 @@ use crate::store::Store;
 use crate::table::Table;
 use block::{DevIndex, META_BYTES, Seq};
 use format::{
-    ArrayConfig, BodyCrc, CheckpointHeader, CheckpointKind, INCREMENTAL_AREA, PAGE_WORDS, PageKind,
-    PageStamp, encode_page,
+    ArrayConfig, BodyCrc, CheckpointHeader, CheckpointKind, GroupBits, INCREMENTAL_AREA, PAGE_WORDS,
+    PageKind, PageStamp, encode_page,
 };
 
 /// Where the newest checkpoint is, and where the next goes.
@@ -46,21 +46,81 @@ impl CheckpointPlace {
         scheme.save(store, &mut list);
         let same = self.devices.len() == copies && self.devices.iter().all(|&dev| health.is_writable(dev));
         let room = u64::from(store.config.incremental_blocks.saturating_sub(self.incremental_next));
-        let needed = (1 + store.table.changed_count() + list.len().div_ceil(PAGE_WORDS)) as u64;
-        let (kind, devices) = if same && wanted == CheckpointKind::Incremental && needed <= room {
+        let patches =
+            (same && wanted == CheckpointKind::Incremental).then(|| TableBlocks::changed(&store.table));
+        let list_blocks = list.len().div_ceil(PAGE_WORDS);
+        let fits = |table: &TableBlocks| (1 + table.count() + list_blocks) as u64 <= room;
+        let patches = patches.filter(fits);
+        let (kind, devices) = if patches.is_some() {
             (CheckpointKind::Incremental, self.devices.clone())
         } else {
             let first = (self.number as usize + 1) % n;
             let ring = (0..n).map(|i| DevIndex::new(((first + i) % n) as u16));
             (CheckpointKind::Full, ring.filter(|&dev| health.is_writable(dev)).take(copies).collect())
         };
-        let image = Image::take(store, list, journal, kind, self, devices, through);
+        let mut image = Image::take(store, list, journal, kind, self, devices, through);
+        image.table = patches.unwrap_or(image.table);
         assert!(
             kind == CheckpointKind::Incremental || image.block_count() <= u64::from(store.config.full_blocks),
             "the full-checkpoint area is laid out for the largest state"
         );
         image
     }
+}
+
+/// The blocks of a checkpoint that hold the table: whole pages, then patches, as many to a block as fit.
+#[derive(Default)]
+struct TableBlocks {
+    whole: Vec<usize>,
+    patched: Vec<usize>,
+    /// Of each block of patches the first, as a place in `patched`.
+    starts: Vec<usize>,
+}
+
+impl TableBlocks {
+    /// What changed since the last checkpoint. A page whose patch would fill a block goes as it is: so there
+    /// are never more blocks than pages that changed.
+    fn changed(table: &Table) -> Self {
+        let (mut blocks, mut left) = (Self::default(), 0);
+        let forgotten = usize::from(planted(Planted::ForgetChangedPage));
+        for page in table.changed_pages().skip(forgotten) {
+            let words = patched(table.changed_groups(page)).patch_words();
+            if words >= PAGE_WORDS {
+                blocks.whole.push(page);
+                continue;
+            }
+            if words > left {
+                blocks.starts.push(blocks.patched.len());
+                left = PAGE_WORDS;
+            }
+            left -= words;
+            blocks.patched.push(page);
+        }
+        blocks
+    }
+
+    fn count(&self) -> usize {
+        self.whole.len() + self.starts.len()
+    }
+
+    /// The pages that a block holds, whole or patches of them.
+    fn pages(&self, index: usize) -> &[usize] {
+        if let Some(page) = self.whole.get(index..=index) {
+            return page;
+        }
+        let block = index - self.whole.len();
+        let Some(&first) = self.starts.get(block) else { return &[] };
+        let end = self.starts.get(block + 1).copied().unwrap_or(self.patched.len());
+        &self.patched[first..end]
+    }
+}
+
+/// What a patch holds of what changed on a page.
+fn patched(groups: GroupBits) -> GroupBits {
+    if planted(Planted::PatchForgetsGroup) && groups.groups().count() > 1 {
+        return groups.without_last();
+    }
+    groups
 }
 
 /// See the module's documentation.
@@ -83,8 +143,8 @@ pub struct Image {
     pub devices: Vec<DevIndex>,
     /// Update of the superblocks that every working member has; 0 until it is said.
     pub config_seq: u64,
-    /// Pages of the table, as they were when the snapshot was taken.
-    table_pages: Vec<u32>,
+    /// What it holds of the table, as that was when the snapshot was taken.
+    table: TableBlocks,
     /// The scheme's list; its pages follow those of the table.
     list: Vec<u32>,
     table_words: u64,
@@ -110,10 +170,7 @@ impl Image {
         devices: Vec<DevIndex>,
         through: Seq,
     ) -> Self {
-        let mut table_pages = store.table.take_snapshot(kind);
-        if kind == CheckpointKind::Incremental && planted(Planted::ForgetChangedPage) {
-            table_pages.drain(..table_pages.len().min(1));
-        }
+        let whole = store.table.take_snapshot(kind);
         let number = place.number + 1;
         let (area, first_block, base) = match kind {
             CheckpointKind::Full => (place.area ^ 1, 0, number),
@@ -131,7 +188,7 @@ impl Image {
             devices,
             config_seq: 0,
             table_words: (store.table.page_count() * PAGE_WORDS) as u64,
-            table_pages,
+            table: TableBlocks { whole, ..TableBlocks::default() },
             list,
             log_head_block: store.log.block_at(log_head).get(),
             log_tail_block: store.log.block_at(store.log.tail()).get(),
@@ -140,12 +197,12 @@ impl Image {
 
     /// Pages after the header.
     pub fn page_count(&self) -> usize {
-        self.table_pages.len() + self.list.len().div_ceil(PAGE_WORDS)
+        self.table.count() + self.list.len().div_ceil(PAGE_WORDS)
     }
 
-    /// The page of the table that page `index` is; `None` for those of the list.
-    pub fn table_page(&self, index: usize) -> Option<usize> {
-        self.table_pages.get(index).map(|&page| page as usize)
+    /// The pages of the table that page `index` holds, whole or patches of them; none for those of the list.
+    pub fn table_pages(&self, index: usize) -> &[usize] {
+        self.table.pages(index)
     }
 
     /// Blocks of the whole checkpoint.
@@ -171,12 +228,19 @@ impl Image {
         body: &mut BodyCrc,
         out: &mut [u8],
     ) {
-        let (kind, page, words) = match self.table_page(index) {
-            Some(page) => (PageKind::Table, page, &store.table.snapshot_page(page)[..]),
-            None => {
-                let page = index - self.table_pages.len();
+        let mut patches = [0; PAGE_WORDS];
+        let (kind, page, words) = match self.table_pages(index) {
+            &[page, ..] if index < self.table.whole.len() => {
+                (PageKind::Table, page, &store.table.snapshot_page(page)[..])
+            }
+            [] => {
+                let page = index - self.table.count();
                 let rest = &self.list[page * PAGE_WORDS..];
                 (PageKind::List, page, &rest[..rest.len().min(PAGE_WORDS)])
+            }
+            pages => {
+                let used = encode_patches(store, pages, &mut patches);
+                (PageKind::Patches, index - self.table.whole.len(), &patches[..used])
             }
         };
         let stamp = PageStamp {
@@ -230,4 +294,15 @@ impl Image {
             log_head: self.log_head,
         }
     }
+}
+
+/// Writes the patches of pages of the snapshot one after the other; how many words that is.
+fn encode_patches(store: &Store, pages: &[usize], out: &mut [u32; PAGE_WORDS]) -> usize {
+    let mut used = 0;
+    for &page in pages {
+        let groups = patched(store.table.snapshot_groups(page));
+        groups.encode_patch(page, store.table.snapshot_page(page), &mut out[used..]);
+        used += groups.patch_words();
+    }
+    used
 }

@@ -151,6 +151,10 @@ planted!(
     LogOutOfOrder,
     /// A page of a checkpoint is written as it is, not as it was when the checkpoint was taken.
     SnapshotMoves,
+    /// A patch leaves out the last of what changed on its page.
+    PatchForgetsGroup,
+    /// A page that was kept as it was is patched by what changed on it since.
+    KeptChangesMove,
     /// The writes that make up a stripe are taken for its columns in the order in which they came.
     ColumnsAsTheyCome,
 );

@@ -10,12 +10,13 @@
 //! each of its chunks.
 //!
 //! A page that was never written takes no memory. A bit per page says what changed since the last
-//! checkpoint. A checkpoint is the state at one instant, but nothing is copied then: its pages are marked,
+//! checkpoint, and with each page are bits that say which of its words. A checkpoint is the state at one
+//! instant, but nothing is copied then: its pages are marked,
 //! and one that is to change before it was written is kept as it was ([`Table::take_snapshot`]).
 
 use crate::planted::{Planted, planted};
 use block::{ChunkIndex, Geometry, Lcn, StripeId};
-use format::{ArrayConfig, CheckpointKind, PAGE_WORDS, StripeChunk};
+use format::{ArrayConfig, CheckpointKind, GroupBits, PAGE_WORDS, Patch, StripeChunk};
 use std::collections::BTreeMap;
 
 /// Entries of equal size, none of which lies on two pages.
@@ -63,9 +64,17 @@ impl WordAt {
 
 type PageWords = [u32; PAGE_WORDS];
 
-const WORDS: u64 = PAGE_WORDS as u64;
-const PAGE_BYTES: u64 = size_of::<PageWords>() as u64;
-const POINTER_BYTES: u64 = size_of::<Option<Box<PageWords>>>() as u64;
+/// Words of a page.
+pub const WORDS: u64 = PAGE_WORDS as u64;
+const PAGE_BYTES: u64 = size_of::<TablePage>() as u64;
+const POINTER_BYTES: u64 = size_of::<Option<Box<TablePage>>>() as u64;
+
+/// A page and what changed on it since the last checkpoint, or, until it is written, before that.
+#[derive(Clone)]
+struct TablePage {
+    words: PageWords,
+    changed: GroupBits,
+}
 
 /// What a page that was never written holds.
 static ZEROS: PageWords = [0; PAGE_WORDS];
@@ -116,13 +125,13 @@ impl PageBits {
 /// See the module's documentation.
 pub struct Table {
     /// `None`: never written, all zeros.
-    pages: Vec<Option<Box<PageWords>>>,
+    pages: Vec<Option<Box<TablePage>>>,
     allocated: u64,
     changed: PageBits,
     /// Pages of the snapshot that nobody said are written.
     wanted: PageBits,
     /// Those of them that changed since, as they were.
-    kept: BTreeMap<usize, Box<PageWords>>,
+    kept: BTreeMap<usize, Box<TablePage>>,
     /// Stripes, or rows of elastic stripes.
     stripes: Section,
     geometry: Geometry,
@@ -179,29 +188,40 @@ impl Table {
 
     #[inline]
     fn get(&self, at: WordAt) -> u32 {
-        self.pages[at.page].as_ref().map_or(0, |page| page[at.word])
+        self.pages[at.page].as_ref().map_or(0, |page| page.words[at.word])
     }
 
     /// A page that is about to change.
     #[inline]
-    fn page_mut(&mut self, index: usize) -> &mut PageWords {
+    fn page_mut(&mut self, index: usize) -> &mut TablePage {
         if self.wanted.has(index) {
             self.keep(index);
         }
         self.changed.set(index);
         let page = &mut self.pages[index];
         self.allocated += u64::from(page.is_none());
-        page.get_or_insert_with(|| Box::new(ZEROS))
+        page.get_or_insert_with(|| Box::new(TablePage { words: ZEROS, changed: GroupBits::NONE }))
+    }
+
+    /// A page on which the group of that word is about to change.
+    #[inline]
+    fn group_mut(&mut self, WordAt { page, word }: WordAt) -> &mut PageWords {
+        let page = self.page_mut(page);
+        page.changed.set_word(word);
+        &mut page.words
     }
 
     #[cold]
     fn keep(&mut self, index: usize) {
         self.wanted.clear(index);
-        self.kept.insert(index, Box::new(*self.page(index)));
+        if let Some(page) = &mut self.pages[index] {
+            self.kept.insert(index, page.clone());
+            page.changed = GroupBits::NONE;
+        }
     }
 
     fn set(&mut self, at: WordAt, value: u32) {
-        self.page_mut(at.page)[at.word] = value;
+        self.group_mut(at)[at.word] = value;
     }
 
     #[inline]
@@ -214,14 +234,14 @@ impl Table {
     pub fn column(&self, stripe: StripeId, column: usize) -> StripeChunk {
         let WordAt { page, word } = self.column_word(stripe, column);
         let Some(page) = &self.pages[page] else { return StripeChunk::NONE };
-        StripeChunk { chunk: ChunkIndex::new(page[word]), crc: page[word + 1] }
+        StripeChunk { chunk: ChunkIndex::new(page.words[word]), crc: page.words[word + 1] }
     }
 
     /// Points a column of a stripe at its newest chunk.
     #[inline]
     pub fn set_column(&mut self, stripe: StripeId, column: usize, version: StripeChunk) {
-        let WordAt { page, word } = self.column_word(stripe, column);
-        let page = self.page_mut(page);
+        let at = self.column_word(stripe, column);
+        let (page, word) = (self.group_mut(at), at.word);
         (page[word], page[word + 1]) = (version.chunk.get(), version.crc);
     }
 
@@ -302,7 +322,7 @@ impl Table {
 
     /// The words of one page.
     pub fn page(&self, index: usize) -> &[u32; PAGE_WORDS] {
-        self.pages[index].as_deref().unwrap_or(&ZEROS)
+        self.pages[index].as_ref().map_or(&ZEROS, |page| &page.words)
     }
 
     /// Pages that were written, in order; all others are zeros.
@@ -338,9 +358,20 @@ impl Table {
             return false;
         }
         if self.pages[index].is_some() || *words != ZEROS {
-            *self.page_mut(index) = *words;
+            *self.page_mut(index) = TablePage { words: *words, changed: GroupBits::all() };
         }
         true
+    }
+
+    /// Changes one page as a checkpoint says; `false` if there is no such page.
+    pub fn apply_patch(&mut self, patch: &Patch<'_>) -> bool {
+        let index = patch.index;
+        if index >= self.page_count() {
+            return false;
+        }
+        let mut words = *self.page(index);
+        patch.apply(&mut words);
+        self.load_page(index, &words)
     }
 
     /// Whether every chunk that the table names exists.
@@ -350,10 +381,10 @@ impl Table {
         if config.scheme.is_elastic() {
             let places = u64::from(chunks) * config.geometry.data_count() as u64;
             let map = self.pages[..first_page].iter().flatten();
-            return map.flat_map(|page| page.iter()).all(|&place| u64::from(place) <= places);
+            return map.flat_map(|page| page.words).all(|place| u64::from(place) <= places);
         }
-        let is_sane = |page: &PageWords| {
-            page[..per_page * entry_words].chunks_exact(COLUMN_WORDS).all(|column| column[0] <= chunks)
+        let is_sane = |page: &TablePage| {
+            page.words[..per_page * entry_words].chunks_exact(COLUMN_WORDS).all(|column| column[0] <= chunks)
         };
         self.pages.iter().flatten().all(|page| is_sane(page))
     }
@@ -363,21 +394,35 @@ impl Table {
         self.changed.count()
     }
 
+    /// Pages that changed since the last checkpoint, in order.
+    pub fn changed_pages(&self) -> impl Iterator<Item = usize> {
+        self.changed.iter()
+    }
+
+    /// Which words of a page a checkpoint lacks.
+    pub fn changed_groups(&self, index: usize) -> GroupBits {
+        self.pages[index].as_ref().map_or(GroupBits::NONE, |page| page.changed)
+    }
+
     /// What is there now is what a checkpoint holds.
     pub fn clear_changed(&mut self) {
+        for index in self.changed.iter() {
+            if let Some(page) = &mut self.pages[index] {
+                page.changed = GroupBits::NONE;
+            }
+        }
         self.changed.clear_all();
     }
 
     /// Begins a checkpoint of the state as it is now, in place of the one before: returns its pages, in
     /// order. Each stays as it is in [`Table::snapshot_page`] until [`Table::release_page`].
-    pub fn take_snapshot(&mut self, kind: CheckpointKind) -> Vec<u32> {
+    pub fn take_snapshot(&mut self, kind: CheckpointKind) -> Vec<usize> {
         self.drop_snapshot();
-        let number = |index| u32::try_from(index).expect("validated: fewer pages than 2^32");
-        let pages: Vec<u32> = match kind {
-            CheckpointKind::Full => self.written_pages().map(number).collect(),
-            CheckpointKind::Incremental => self.changed.iter().map(number).collect(),
+        let pages: Vec<usize> = match kind {
+            CheckpointKind::Full => self.written_pages().collect(),
+            CheckpointKind::Incremental => self.changed_pages().collect(),
         };
-        pages.iter().for_each(|&page| self.wanted.set(page as usize));
+        pages.iter().for_each(|&page| self.wanted.set(page));
         self.changed.clear_all();
         pages
     }
@@ -385,15 +430,28 @@ impl Table {
     /// A page of the snapshot, as it was when that was taken.
     pub fn snapshot_page(&self, index: usize) -> &[u32; PAGE_WORDS] {
         match self.kept.get(&index) {
-            Some(page) if !planted(Planted::SnapshotMoves) => page,
+            Some(page) if !planted(Planted::SnapshotMoves) => &page.words,
             Some(_) | None => self.page(index),
         }
     }
 
-    /// A page of the snapshot was written.
+    /// What had changed on a page of the snapshot when that was taken.
+    pub fn snapshot_groups(&self, index: usize) -> GroupBits {
+        match self.kept.get(&index) {
+            Some(page) if !planted(Planted::KeptChangesMove) => page.changed,
+            Some(_) | None => self.changed_groups(index),
+        }
+    }
+
+    /// A page of the snapshot was written. What changed on it later is in no checkpoint yet.
     pub fn release_page(&mut self, index: usize) {
+        let is_kept = self.kept.remove(&index).is_some();
         self.wanted.clear(index);
-        self.kept.remove(&index);
+        if let Some(page) = &mut self.pages[index]
+            && !is_kept
+        {
+            page.changed = GroupBits::NONE;
+        }
     }
 
     /// What is left of the snapshot is not wanted any more.

@@ -58,7 +58,7 @@ layout!(
         BLOCK: 12, 4, "own address: block number within the area";
         ARRAY: 16, 16, "UUID of the array";
         NUMBER: 32, 8, "number of the checkpoint";
-        INDEX: 40, 4, "index of the page in the table or list";
+        INDEX: 40, 4, "index of the page in the table or list, or among those of patches";
         WORD_COUNT: 44, 2, "words, at most 1000";
         KIND: 46, 1, "page kind";
         AREA: 47, 1, "own address: full-checkpoint area 0 or 1, or 2 = incremental area";

@@ -28,6 +28,7 @@ mod layout;
 mod list;
 mod names;
 mod parse;
+mod patch;
 pub mod record;
 mod scheme;
 mod superblock;
@@ -48,6 +49,7 @@ pub use frame::{FRAME_RECORD_BYTES, Frame, FrameBuilder, FrameExpect, FrameStamp
 pub use list::{ListItem, decode_list, delta_item_words};
 pub use names::{CheckpointKind, CodeKind, Consistency, LayoutKind, MemberState, PageKind, Role};
 pub use parse::ParseError;
+pub use patch::{GROUP_WORDS, GroupBits, PAGE_GROUPS, Patch, decode_patches};
 pub use record::{ElasticMember, InPlacePiece, LogMember, RecordBuf, RecordRef, StripeChunk};
 pub use scheme::{LogContent, NewVersions, SchemeFacts, SchemeKind, Waiting};
 pub use superblock::{

@@ -157,6 +157,8 @@ codes!(
         Table = 1, "table";
         /// A part of the list of dirty stripes and log stripes.
         List = 2, "list";
+        /// Patches of pages of the table, in an incremental checkpoint.
+        Patches = 3, "patches";
     }
 );
 

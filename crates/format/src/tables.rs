@@ -5,7 +5,7 @@ use crate::names::{
     CheckpointKind, CodeKind, CodeTable, Consistency, LayoutKind, MemberState, PageKind, Role,
 };
 use crate::scheme::SchemeKind;
-use crate::{checkpoint, frame, list, record, superblock};
+use crate::{checkpoint, frame, list, patch, record, superblock};
 use std::fmt::Write;
 
 const LAYOUTS_BEFORE_RECORDS: &[&Layout] =
@@ -50,7 +50,7 @@ pub fn layout_tables() -> String {
             );
         }
     }
-    for (title, rows) in list::ITEM_TABLES {
+    for (title, rows) in list::ITEM_TABLES.iter().chain([&patch::PATCH_TABLE]) {
         section(&mut text, title, None, "| word | meaning |\n|---|---|\n");
         for (word, meaning) in *rows {
             line(&mut text, format_args!("| {word} | {meaning} |"));

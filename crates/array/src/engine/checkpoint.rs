@@ -173,7 +173,7 @@ impl Checkpointer {
         let Some(image) = self.image.take() else { return };
         while self.outstanding < core.options.checkpoint_blocks.max(1) && page < image.page_count() {
             if device == image.devices.len() {
-                if let Some(written) = image.table_page(page) {
+                for &written in image.table_pages(page) {
                     core.store.table.release_page(written);
                 }
                 (page, device) = (page + 1, 0);

@@ -63,19 +63,58 @@ impl Core {
         self.store.config.geometry.lcn_at(StripeId::new(stripe.get() + 1), 0).get()
     }
 
-    /// Locks the stripes of a bounded stretch of a discard from chunk `from` on; how many chunks that is.
-    fn lock_stretch(&mut self, range: &ZeroRange, from: u64) -> u64 {
+    /// Locks the stripes of a bounded stretch of a discard from chunk `from` on; how many chunks that is, and
+    /// what it ended at.
+    fn lock_stretch(&mut self, range: &ZeroRange, from: u64) -> (u64, StretchEnd) {
         let end = range.end.min(range.next + STRETCH_CHUNKS_MAX);
-        let mut at = from;
+        let (mut at, mut stretch_end) = (from, StretchEnd::Whole);
         while at < end {
             let stripe = self.store.config.geometry.stripe_of(Lcn::new(at));
             if !self.locks.try_lock(stripe, Mode::Exclusive) {
+                stretch_end = StretchEnd::Busy;
                 break;
             }
-            at = self.stripe_end(stripe).min(end);
+            let next = self.stripe_end(stripe).min(end);
+            if !self.promise_zeros(at, next) {
+                self.unlock(stripe, Mode::Exclusive);
+                stretch_end = StretchEnd::NoRoom;
+                break;
+            }
+            at = next;
         }
-        at.max(from) - from
+        (at.max(from) - from, stretch_end)
     }
+
+    /// Whether chunks of a stripe that is held may become zeros now.
+    fn promise_zeros(&mut self, from: u64, to: u64) -> bool {
+        let Self { scheme, store, .. } = self;
+        let commits = scheme.commits_mut();
+        commits.is_none_or(|commits| commits.promise_zeros(store, Lcn::new(from), Lcn::new(to)))
+    }
+
+    /// A discard waits until stripes are committed; it is refused if none can be.
+    fn wait_for_commits(&mut self, range: ZeroRange) {
+        self.want_space();
+        let dirty = self.scheme.pressure(&self.store).dirty_stripes;
+        let is_hopeless = self.jobs.table.is_empty()
+            && !self.board.commit.is_open()
+            && dirty <= self.board.commit.stuck.len() as u64;
+        if is_hopeless {
+            return self.chunk_done(range.request, Some(EngineError::NoSpace));
+        }
+        self.board.zeros.push_front(range);
+    }
+}
+
+/// Why a stretch of a discard is no longer.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum StretchEnd {
+    /// It is as long as it may be.
+    Whole,
+    /// The next stripe is busy.
+    Busy,
+    /// The next stripe may not become dirty before others are committed.
+    NoRoom,
 }
 
 /// See the module's documentation. Discards that may go on stand on the board.
@@ -113,7 +152,11 @@ impl Zeros {
             return core.chunk_done(range.request, Some(refusal));
         }
         let first = core.stripe_end(stripe).min(range.end) - range.next;
-        let rest = core.lock_stretch(&range, range.next + first);
+        if !core.promise_zeros(range.next, range.next + first) {
+            core.unlock(stripe, Mode::Exclusive);
+            return core.board.zeros.push_back(range);
+        }
+        let (rest, _) = core.lock_stretch(&range, range.next + first);
         self.start_stretch(core, range, first + rest);
     }
 
@@ -182,8 +225,9 @@ impl Activity for Zeros {
                 return write_zeros(core, range);
             }
             match core.lock_stretch(&range, range.next) {
-                0 => self.queue_zero(core, range),
-                count => self.start_stretch(core, range, count),
+                (0, StretchEnd::NoRoom) => return core.wait_for_commits(range),
+                (0, StretchEnd::Busy | StretchEnd::Whole) => self.queue_zero(core, range),
+                (count, _) => self.start_stretch(core, range, count),
             }
         }
     }

@@ -11,6 +11,7 @@ use block::{DevIndex, DeviceSet, Epoch, META_BYTES, ReadNow, Seq};
 use format::{
     ArrayConfig, ArrayUuid, BlockExpect, CheckpointHeader, CheckpointKind, INCREMENTAL_AREA, PAGE_WORDS,
     Page, PageExpect, PageKind, Superblock, decode_checkpoint_header, decode_list, decode_page,
+    decode_patches,
 };
 
 /// Blocks read at once.
@@ -206,6 +207,16 @@ impl Source<'_> {
                             replaced.push((index, store.table.page(index).to_vec()));
                         }
                         store.table.load_page(index, &words).then_some(())?;
+                    }
+                    PageKind::Patches => {
+                        let replaced = replaced.as_mut()?;
+                        for patch in decode_patches(&words).ok()? {
+                            let index = patch.index;
+                            if index < store.table.page_count() {
+                                replaced.push((index, store.table.page(index).to_vec()));
+                            }
+                            store.table.apply_patch(&patch).then_some(())?;
+                        }
                     }
                     PageKind::List => {
                         let start = index as usize * PAGE_WORDS;

@@ -180,7 +180,8 @@ pub(crate) fn write_checkpoint(
         }
         bodies.push(body);
     }
-    parts.store.table.drop_snapshot();
+    let written = (0..image.page_count()).flat_map(|page| image.table_pages(page));
+    written.for_each(|&page| parts.store.table.release_page(page));
     flush_all(devices, &mut parts.health);
     let block = &mut blocks[..META_BYTES];
     for (&dev, body) in image.devices.iter().zip(&bodies) {

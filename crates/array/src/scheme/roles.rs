@@ -75,6 +75,12 @@ pub trait Commits {
     /// How full things are.
     fn pressure(&self, store: &Store) -> Pressure;
 
+    /// Promises that the chunks `from..to`, all of one stripe, which the caller holds exclusively, may become
+    /// zeros by the next record that speaks of the stripe; `false` if stripes must be committed before.
+    fn promise_zeros(&mut self, _store: &Store, _from: Lcn, _to: Lcn) -> bool {
+        true
+    }
+
     /// Whether what [`plan_writes`](super::Scheme::plan_writes) refused last lacks space that a
     /// commit makes; if not, it lacks buffers or room in the journal, which come back by
     /// themselves.

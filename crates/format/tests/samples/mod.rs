@@ -7,10 +7,10 @@ use block::{ChunkIndex, DevIndex, Epoch, Geometry, Lcn, Seq, StripeId};
 use format::record::Zero;
 use format::{
     ArrayConfig, ArrayUuid, BlockExpect, CheckpointHeader, CheckpointKind, CodeKind, Consistency,
-    ElasticMember, FaultRecord, FormatError, FrameBuilder, FrameExpect, FrameStamp, InPlacePiece, LayoutKind,
-    ListItem, LogMember, MemberEntry, MemberState, PageExpect, PageKind, PageStamp, RecordBuf, Role,
-    SchemeKind, ScrubRecord, StripeChunk, Superblock, body_crc, decode_checkpoint_header, decode_frame,
-    decode_page, encode_page,
+    ElasticMember, FaultRecord, FormatError, FrameBuilder, FrameExpect, FrameStamp, GroupBits, InPlacePiece,
+    LayoutKind, ListItem, LogMember, MemberEntry, MemberState, PAGE_WORDS, PageExpect, PageKind, PageStamp,
+    RecordBuf, Role, SchemeKind, ScrubRecord, StripeChunk, Superblock, body_crc, decode_checkpoint_header,
+    decode_frame, decode_page, decode_patches, encode_page,
 };
 
 pub const BLOCK_BYTES: usize = 4096;
@@ -62,9 +62,24 @@ pub fn rewrite(place: Place, bytes: &[u8]) -> Result<Vec<u8>, FormatError> {
             let stamp =
                 PageStamp { array: ARRAY, dev, area, block, number, kind: page.kind, index: page.index };
             assert_eq!(encode_page(&stamp, &page.words, &mut out), page.crc);
+            if page.kind == PageKind::Patches {
+                assert!(patched_again(&page.words)? == page.words, "patches changed by reading and writing");
+            }
         }
     }
     Ok(out.to_vec())
+}
+
+/// Patches, read and written again.
+pub fn patched_again(words: &[u32]) -> Result<Vec<u32>, FormatError> {
+    let mut again = Vec::new();
+    for patch in decode_patches(words)? {
+        let (mut page, start) = ([0; PAGE_WORDS], again.len());
+        patch.apply(&mut page);
+        again.resize(start + patch.groups.patch_words(), 0);
+        patch.groups.encode_patch(patch.index, &page, &mut again[start..]);
+    }
+    Ok(again)
 }
 
 pub fn build(records: &RecordBuf, first_seq: Seq) -> FrameBuilder {
@@ -98,6 +113,7 @@ pub fn all() -> Vec<Sample> {
     ));
     samples.extend([table, list]);
     samples.push(page("page-list-delta", PageKind::List, 3, &delta_words()).0);
+    samples.push(page("page-patches", PageKind::Patches, 4, &patch_words()).0);
     samples
 }
 
@@ -310,6 +326,20 @@ fn delta_words() -> Vec<u32> {
     for block in [299, 301] {
         let (stripe, log_block) = (StripeId::new(80), ChunkIndex::new(block));
         ListItem::Delta { stripe, log_block, log_crcs: vec![0xaaaa_0003, 0xaaaa_0004] }.encode(&mut words);
+    }
+    words
+}
+
+/// Two patches: of a chunk, and of some far apart.
+fn patch_words() -> Vec<u32> {
+    let page: [u32; PAGE_WORDS] = table_words().try_into().unwrap();
+    let mut words = Vec::new();
+    for (index, changed) in [(7, &[62][..]), (1_000_003, &[0, 64, 500, 999])] {
+        let mut bits = GroupBits::NONE;
+        changed.iter().for_each(|&word| bits.set_word(word));
+        let start = words.len();
+        words.resize(start + bits.patch_words(), 0);
+        bits.encode_patch(index, &page, &mut words[start..]);
     }
     words
 }

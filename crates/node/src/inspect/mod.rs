@@ -41,6 +41,8 @@ pub struct Checkpoint {
     pub header: Result<CheckpointHeader, FormatError>,
     /// Pages of the table.
     pub table_pages: u32,
+    /// Pages of patches of the table.
+    pub patch_pages: u32,
     /// Pages of the list.
     pub list_pages: u32,
     /// Pages that are not what they should be, with the first reason.
@@ -185,6 +187,7 @@ impl Source<'_> {
             block,
             header,
             table_pages: 0,
+            patch_pages: 0,
             list_pages: 0,
             bad_pages: 0,
             first_bad: None,
@@ -219,6 +222,7 @@ impl Source<'_> {
                     body.push(crc);
                     match kind {
                         PageKind::Table => checkpoint.table_pages += 1,
+                        PageKind::Patches => checkpoint.patch_pages += 1,
                         PageKind::List => {
                             checkpoint.list_pages += 1;
                             list.extend(words);

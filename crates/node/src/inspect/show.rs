@@ -78,7 +78,7 @@ fn checkpoint_text(out: &mut String, checkpoint: &Checkpoint) {
     line(
         out,
         format_args!(
-            "  {place}: {} checkpoint {} on {}, epoch {}, records up to {}, {} pages (table {}, list {})",
+            "  {place}: {} checkpoint {} on {}, epoch {}, records up to {}, {} pages (table {}, patches {}, list {})",
             header.kind,
             header.number,
             header.base,
@@ -86,6 +86,7 @@ fn checkpoint_text(out: &mut String, checkpoint: &Checkpoint) {
             header.through,
             header.page_count,
             checkpoint.table_pages,
+            checkpoint.patch_pages,
             checkpoint.list_pages
         ),
     );
@@ -201,6 +202,7 @@ fn checkpoint_json(checkpoint: &Checkpoint) -> Value {
             "list_words": header.list_words,
             "page_count": header.page_count,
             "table_pages": checkpoint.table_pages,
+            "patch_pages": checkpoint.patch_pages,
             "list_pages": checkpoint.list_pages,
             "bad_pages": checkpoint.bad_pages,
             "first_bad": checkpoint.first_bad.as_ref().map(ToString::to_string),

@@ -1,7 +1,8 @@
 //! A log device is one ascending stream: no place of it is written for the first time after a later place.
 //!
 //! What is written again, a healed log chunk, or a write that found no room, may come at any time; and so may
-//! anything on a device that is being rebuilt.
+//! anything on a device that is being rebuilt. Log devices that hold frames alone are rings of their own, whose
+//! places are not those of the log.
 
 use crate::violation;
 use crate::violation::Violation;
@@ -45,7 +46,8 @@ impl LogOrder {
         self.streams.resize_with(members - first, || None);
         let logs = (0u16..).map(DevIndex::new).skip(first);
         for (stream, dev) in self.streams.iter_mut().zip(logs) {
-            let serves = engine.health().state(dev) == MemberState::Healthy;
+            let in_log = store.config.has_log_chunks(dev);
+            let serves = in_log && engine.health().state(dev) == MemberState::Healthy;
             match stream {
                 Some(_) if !serves => *stream = None,
                 None if serves => *stream = Some(Stream::new(self.head)),

@@ -52,6 +52,7 @@ pub struct LogTable {
     /// In log order, for the tail; dead ones are dropped when they reach the front.
     order: VecDeque<(Seq, u32)>,
     live_count: u64,
+    member_total: u64,
 }
 
 impl LogTable {
@@ -68,17 +69,18 @@ impl LogTable {
             free: Vec::new(),
             order: VecDeque::new(),
             live_count: 0,
+            member_total: 0,
         }
     }
 
-    /// Bytes of such a table with as many log stripes, none of which is wider than one member per spare chunk
-    /// in use, of which there are `members`. The map of covered ones may be twice as large as what is in it.
-    pub fn bytes_for(width_max: u64, parity_count: u64, stripes: u64, members: u64) -> SchemeMemory {
+    /// Bytes of such a table with as many log stripes, so many members of which a parity covers. The map of
+    /// these may be twice as large as what is in it.
+    pub fn bytes_for(width_max: u64, parity_count: u64, stripes: u64, covered: u64) -> SchemeMemory {
         let entry = (size_of::<Entry>() + size_of::<(Seq, u32)>()) as u64;
         let of_members = width_max * size_of::<(LogMember, Fate)>() as u64;
         SchemeMemory {
             fixed_bytes: 0,
-            dynamic_bytes: stripes * (entry + of_members + parity_count * 4) + members * 2 * OWNER_BYTES,
+            dynamic_bytes: stripes * (entry + of_members + parity_count * 4) + covered * 2 * OWNER_BYTES,
             placement_bytes: 0,
         }
     }
@@ -107,6 +109,7 @@ impl LogTable {
         let at = id as usize * self.width_max + usize::from(entry.members);
         self.members[at] = (member, fate);
         entry.members += 1;
+        self.member_total += 1;
         entry.live += u16::from(fate == Fate::Newest);
         if fate == Fate::Covered {
             self.covered.insert(key(addr), id);
@@ -159,7 +162,8 @@ impl LogTable {
 
     /// Ends a log stripe whose members were disowned.
     pub fn release(&mut self, id: u32) {
-        self.entries[id as usize].members = 0;
+        let members = std::mem::take(&mut self.entries[id as usize].members);
+        self.member_total -= u64::from(members);
         self.free.push(id);
         self.live_count -= 1;
         while let Some(&(seq, id)) = self.order.front() {
@@ -221,6 +225,11 @@ impl LogTable {
     /// How many log stripes live.
     pub fn live_count(&self) -> u64 {
         self.live_count
+    }
+
+    /// Members of all live log stripes.
+    pub fn member_total(&self) -> u64 {
+        self.member_total
     }
 
     /// The position of the oldest live log stripe, or the head if there is none.

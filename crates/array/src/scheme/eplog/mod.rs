@@ -12,6 +12,7 @@
 
 mod commit;
 mod dirty;
+mod list_room;
 mod log_table;
 mod persist;
 mod write;
@@ -29,6 +30,7 @@ use block::{ChunkAddr, ChunkIndex, Lcn, META_BYTES, Pool, Seq, StripeId};
 use dirty::{DirtyStripes, NO_OWNER, Updated};
 use format::record::LogStripe;
 use format::{ArrayConfig, ListItem, LogMember, RecordRef, StripeChunk};
+use list_room::{ListRoom, ListSize};
 use log_table::{Fate, LogTable};
 
 pub(super) const REGISTRATION: Registration =
@@ -38,6 +40,8 @@ pub(super) const REGISTRATION: Registration =
 pub struct Eplog {
     dirty: DirtyStripes,
     log: LogTable,
+    /// What a checkpoint has room for.
+    list: ListRoom,
     scratch: write::Scratch,
     rewrites: Rewrites,
     /// Newest version of each column and what is known of it, while a stripe is replaced.
@@ -57,14 +61,21 @@ fn spare_chunks(config: &ArrayConfig) -> u64 {
         * config.geometry.device_count() as u64
 }
 
-/// Every live log stripe has log chunks, and a member that takes a spare chunk.
+/// Members of a log stripe at most.
+fn log_width(config: &ArrayConfig) -> u64 {
+    code_width(config) as u64
+}
+
+/// Log stripes that may live at a time: each has log chunks, and there are no more than spare chunks, for
+/// which a checkpoint has room.
 fn log_stripes_max(config: &ArrayConfig) -> u64 {
     let chunk_blocks = (config.geometry.chunk_bytes() / META_BYTES) as u64;
     (u64::from(config.log_blocks) / chunk_blocks).min(spare_chunks(config))
 }
 
-/// The list of a checkpoint is longest when every spare chunk is a log stripe of its own in a stripe of its
-/// own.
+/// Room for every spare chunk as a log stripe of its own in a stripe of its own. Stripes never written, wide
+/// log stripes that a single member keeps, and discards can make a longer list: then writes and discards wait
+/// for commits ([`ListRoom`]).
 fn list_words_max(config: &ArrayConfig) -> u64 {
     let (k, m) = columns(config);
     spare_chunks(config) * (DIRTY_WORDS + 2 * k + LOG_STRIPE_WORDS + m)
@@ -75,21 +86,21 @@ const DIRTY_WORDS: u64 = 3;
 /// Words of a log stripe of one member in it, its checksums aside.
 const LOG_STRIPE_WORDS: u64 = 4 + 4;
 
-/// Words of the longest list that can come about with the log that the array has.
 fn list_words_live(config: &ArrayConfig) -> u64 {
-    let (k, m) = columns(config);
-    dirty_stripes_max(config) * (DIRTY_WORDS + 2 * k) + log_stripes_max(config) * (LOG_STRIPE_WORDS + m)
+    list_room::words_live(config, log_width(config))
 }
 
-/// A stripe is dirty because of a version in a spare chunk.
+/// Dirty stripes that a checkpoint has room for.
 fn dirty_stripes_max(config: &ArrayConfig) -> u64 {
-    config.stripe_count.min(spare_chunks(config))
+    config.stripe_count.min(list_room::area_words(config) / list_room::dirty_words(columns(config).0))
 }
 
 /// What the scheme takes of memory when as many updates wait for a commit as there is room for.
 fn memory_max(config: &ArrayConfig) -> SchemeMemory {
-    let ((k, m), width) = (columns(config), code_width(config) as u64);
-    let log = LogTable::bytes_for(width, m, log_stripes_max(config), spare_chunks(config));
+    let ((k, m), width) = (columns(config), log_width(config));
+    let log_stripes = log_stripes_max(config);
+    let covered = (log_stripes * (width - 1)).min(config.stripe_count * k);
+    let log = LogTable::bytes_for(width, m, log_stripes, covered);
     let dirty = DirtyStripes::bytes_for(config.stripe_count, k, dirty_stripes_max(config));
     SchemeMemory {
         fixed_bytes: dirty.fixed_bytes,
@@ -110,6 +121,7 @@ impl Eplog {
                 usize::try_from(log_stripes_max(&store.config))
                     .expect("validated: the tables fit the address space"),
             ),
+            list: ListRoom::new(&store.config),
             scratch: write::Scratch::default(),
             rewrites: Rewrites::default(),
             before: Vec::new(),
@@ -223,6 +235,7 @@ impl Eplog {
     }
 
     fn apply_log_stripe(&mut self, store: &mut Store, seq: Seq, record: LogStripe<'_>) {
+        self.list.keep_promise(self.list.growth(1, record.members().len()));
         let id = self.log.insert(seq, record.log_block(), record.log_crcs().iter());
         for member in record.members().iter() {
             let addr = ChunkAddr::new(store.layout.device_of(member.lcn), member.chunk);
@@ -235,14 +248,18 @@ impl Eplog {
     }
 
     fn apply_zero(&mut self, store: &mut Store, first: Lcn, count: u64) {
-        let geometry = store.config.geometry;
-        for lcn in (first.get()..first.get() + count).map(Lcn::new) {
+        let (geometry, end) = (store.config.geometry, first.get() + count);
+        for lcn in (first.get()..end).map(Lcn::new) {
             let stripe = geometry.stripe_of(lcn);
+            if lcn == first || geometry.column_of(lcn) == 0 {
+                let stripe_end = geometry.lcn_at(StripeId::new(stripe.get() + 1), 0).get();
+                let growth = self.growth_of_zeros(store, lcn.get(), stripe_end.min(end));
+                self.list.keep_promise(growth);
+            }
             if !store.table.current(lcn).chunk.is_none() {
                 self.supersede(store, lcn, StripeChunk::NONE, NO_OWNER);
             }
-            let last =
-                geometry.column_of(lcn) + 1 == geometry.data_count() || lcn.get() + 1 == first.get() + count;
+            let last = geometry.column_of(lcn) + 1 == geometry.data_count() || lcn.get() + 1 == end;
             if last && self.dirty.is_dirty(stripe) && self.is_all_zero(store, stripe) {
                 // No data is left in the stripe: it needs no parity, and so no commit.
                 let zeros = |count| std::iter::repeat_n(StripeChunk::NONE, count);
@@ -257,10 +274,20 @@ impl Eplog {
             .all(|column| store.table.column(stripe, column).chunk.is_none())
     }
 
-    /// Discards dirty stripes without taking spare chunks: commits must begin before the list of a checkpoint
-    /// is longer than what was laid out for it.
-    fn is_list_long(&self, store: &Store) -> bool {
-        self.dirty.count() > dirty_stripes_max(&store.config) / 8 * 7
+    /// What the list of a checkpoint would take now.
+    fn list_size(&self) -> ListSize {
+        self.list.size(self.dirty.count(), self.log.live_count(), self.log.member_total())
+    }
+
+    /// What the list grows by when the chunks `from..to`, all of one stripe, become zeros: nothing if the
+    /// stripe is dirty already, needs no parity afterwards, or has no data there.
+    fn growth_of_zeros(&self, store: &Store, from: u64, to: u64) -> ListSize {
+        let geometry = store.config.geometry;
+        let stripe = geometry.stripe_of(Lcn::new(from));
+        let is_whole = to - from == columns(&store.config).0;
+        let has_data = || (from..to).any(|lcn| !store.table.current(Lcn::new(lcn)).chunk.is_none());
+        let becomes_dirty = !is_whole && !self.dirty.is_dirty(stripe) && has_data();
+        self.list.size(u64::from(becomes_dirty), 0, 0)
     }
 
     fn is_unwritten(&self, store: &Store, stripe: StripeId) -> bool {
@@ -451,8 +478,17 @@ impl Commits for Eplog {
         Pressure {
             dirty_stripes: self.dirty.count(),
             log_stripes: self.log.live_count(),
-            low_space: low_chunks || is_log_low(store) || self.is_list_long(store),
+            low_space: low_chunks || is_log_low(store) || self.list.is_low(self.list_size()),
         }
+    }
+
+    fn promise_zeros(&mut self, store: &Store, from: Lcn, to: Lcn) -> bool {
+        let growth = self.growth_of_zeros(store, from.get(), to.get());
+        let has_room = self.list.has(self.list_size(), growth);
+        if has_room {
+            self.list.promise(growth);
+        }
+        has_room
     }
 
     fn plan_commit(

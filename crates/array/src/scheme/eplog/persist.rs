@@ -14,6 +14,7 @@ use format::{ListItem, LogMember, RecordBuf};
 impl Eplog {
     /// Dirty stripes with their committed versions, oldest first, then live log stripes in log order.
     pub(super) fn save_items(&self, words: &mut Vec<u32>) {
+        words.reserve_exact(usize::try_from(self.list_size().words).expect("the list fits memory"));
         for (stripe, columns) in self.dirty.entries() {
             ListItem::DirtyStripe {
                 stripe,

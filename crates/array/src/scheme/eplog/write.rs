@@ -56,8 +56,11 @@ impl Eplog {
         let groups = scratch.per_device.iter().copied().max().unwrap_or(0);
         let m = store.config.geometry.parity_count();
         let log_need = u64::from(groups + 1) * u64::from(store.chunk_blocks()) + LOG_SET_ASIDE_BLOCKS;
+        let (members, groups) = (scratch.partial.len(), groups as usize);
+        let log_stripes = groups + members / store.code.width_max();
         let fits = store.log.room() >= log_need
-            && pool.free_count() >= groups as usize * m + store.slots_kept()
+            && self.list.has(self.list_size(), self.list.growth(log_stripes, members))
+            && pool.free_count() >= groups * m + store.slots_kept()
             && scratch
                 .per_device
                 .iter()
@@ -65,7 +68,7 @@ impl Eplog {
                 .all(|(&count, space)| space.free_for_users() >= count);
         if fits {
             scratch.group_first_fit(store);
-            plan_log_stripes(store, pool, &scratch, plan);
+            self.plan_log_stripes(store, pool, &scratch, plan);
         } else {
             refused.extend_from_slice(&scratch.partial);
             let mut planned = scratch.planned.iter();
@@ -111,6 +114,28 @@ impl Eplog {
                 plan_full_stripe(store, pool, stripe, columns, plan);
                 run.iter().for_each(|&(_, at)| planned[at as usize] = true);
             }
+        }
+    }
+
+    fn plan_log_stripes(&mut self, store: &mut Store, pool: &mut Pool, scratch: &Scratch, plan: &mut Plan) {
+        let width = store.code.width_max();
+        let mut at = 0;
+        while at < scratch.order.len() {
+            let group = scratch.group[scratch.order[at] as usize];
+            let end = scratch.order[at..]
+                .iter()
+                .take(width)
+                .take_while(|&&i| scratch.group[i as usize] == group)
+                .count()
+                + at;
+            self.list.promise(self.list.growth(1, end - at));
+            plan_log_stripe(
+                store,
+                pool,
+                scratch.order[at..end].iter().map(|&i| scratch.partial[i as usize]),
+                plan,
+            );
+            at = end;
         }
     }
 }
@@ -225,27 +250,6 @@ fn plan_full_stripe(
             stream: if column < k { Stream::Data } else { Stream::Parity },
             crc_at: CrcAt::Record(crc),
         });
-    }
-}
-
-fn plan_log_stripes(store: &mut Store, pool: &mut Pool, scratch: &Scratch, plan: &mut Plan) {
-    let width = store.code.width_max();
-    let mut at = 0;
-    while at < scratch.order.len() {
-        let group = scratch.group[scratch.order[at] as usize];
-        let end = scratch.order[at..]
-            .iter()
-            .take(width)
-            .take_while(|&&i| scratch.group[i as usize] == group)
-            .count()
-            + at;
-        plan_log_stripe(
-            store,
-            pool,
-            scratch.order[at..end].iter().map(|&i| scratch.partial[i as usize]),
-            plan,
-        );
-        at = end;
     }
 }
 

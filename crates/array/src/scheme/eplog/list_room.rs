@@ -1,0 +1,102 @@
+//! How long the list of a checkpoint may become. Dirty stripes and log stripes take room in it, and what is
+//! planned takes it already: so at every record the list fits a full checkpoint. What has no room waits for
+//! commits, which only shorten the list.
+
+use super::{DIRTY_WORDS, columns, log_stripes_max};
+use crate::table::{Table, WORDS};
+use format::ArrayConfig;
+
+/// What the live state takes, or what a plan adds to it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct ListSize {
+    /// Words of the list.
+    pub words: u64,
+    /// Log stripes.
+    pub log_stripes: u64,
+}
+
+/// See the module's documentation.
+pub struct ListRoom {
+    most: ListSize,
+    /// Of records that are planned and not applied.
+    promised: ListSize,
+    data_count: u64,
+    parity_count: u64,
+}
+
+impl ListRoom {
+    /// Nothing is promised yet.
+    pub fn new(config: &ArrayConfig) -> Self {
+        let (data_count, parity_count) = columns(config);
+        let most = ListSize { words: area_words(config), log_stripes: log_stripes_max(config) };
+        Self { most, promised: ListSize::default(), data_count, parity_count }
+    }
+
+    /// What so many dirty stripes and log stripes take, which have so many members together.
+    pub fn size(&self, dirty_stripes: u64, log_stripes: u64, members: u64) -> ListSize {
+        let words = dirty_stripes * dirty_words(self.data_count)
+            + log_stripes * log_words(self.parity_count)
+            + members * MEMBER_WORDS;
+        ListSize { words, log_stripes }
+    }
+
+    /// What records of log stripes add at most: each member may be the first change of its stripe.
+    pub fn growth(&self, log_stripes: usize, members: usize) -> ListSize {
+        let [log_stripes, members] = [log_stripes, members].map(|count| count as u64);
+        self.size(members, log_stripes, members)
+    }
+
+    /// Whether that can be added to what is live.
+    pub fn has(&self, live: ListSize, more: ListSize) -> bool {
+        live.words + self.promised.words + more.words <= self.most.words
+            && live.log_stripes + self.promised.log_stripes + more.log_stripes <= self.most.log_stripes
+    }
+
+    /// Whether less than an eighth is left, so that commits should begin.
+    pub fn is_low(&self, live: ListSize) -> bool {
+        let is_low = |used: u64, most: u64| used > most / 8 * 7;
+        is_low(live.words + self.promised.words, self.most.words)
+            || is_low(live.log_stripes + self.promised.log_stripes, self.most.log_stripes)
+    }
+
+    /// A plan will add that.
+    pub fn promise(&mut self, more: ListSize) {
+        self.promised.words += more.words;
+        self.promised.log_stripes += more.log_stripes;
+    }
+
+    /// What was promised is applied. Records that are replayed were promised nothing.
+    pub fn keep_promise(&mut self, more: ListSize) {
+        self.promised.words = self.promised.words.saturating_sub(more.words);
+        self.promised.log_stripes = self.promised.log_stripes.saturating_sub(more.log_stripes);
+    }
+}
+
+const MEMBER_WORDS: u64 = 4;
+
+/// Words of a dirty stripe in the list.
+pub fn dirty_words(data_count: u64) -> u64 {
+    DIRTY_WORDS + 2 * data_count
+}
+
+/// Words of a log stripe in the list, its members aside.
+fn log_words(parity_count: u64) -> u64 {
+    4 + parity_count
+}
+
+/// Words of a list that a full checkpoint has room for beside the table.
+pub fn area_words(config: &ArrayConfig) -> u64 {
+    let pages = u64::from(config.full_blocks).saturating_sub(Table::page_count_for(config) + 1);
+    pages * WORDS
+}
+
+/// Words of the longest list that can come about: with as many log stripes as there may be, each as wide as
+/// the code allows, and every stripe dirty, unless a checkpoint has no room for that.
+pub fn words_live(config: &ArrayConfig, width: u64) -> u64 {
+    let (k, m) = columns(config);
+    let chunks = u64::from(config.chunks_per_device) * (k + m);
+    let log_stripes = log_stripes_max(config);
+    let members = (log_stripes * width).min(chunks);
+    let most = config.stripe_count * dirty_words(k) + log_stripes * log_words(m) + members * MEMBER_WORDS;
+    most.min(area_words(config))
+}
