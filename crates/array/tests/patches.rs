@@ -67,7 +67,8 @@ fn one_changed_chunk_on_each_of_many_pages_takes_a_few_blocks_and_is_there_after
     assert!(full > 2 * pages, "{full} blocks for {pages} pages, on two members");
     write_some(&mut array, per_page, 2);
     let patched = blocks_of(&mut array, CheckpointKind::Incremental);
-    assert!(patched * 10 < pages, "{patched} blocks for {pages} pages with one change each");
+    // A header and a page of patches, on two members.
+    assert_eq!(patched, 4, "for {pages} pages with one change each");
     // What a checkpoint holds is not in the next one.
     let nothing = blocks_of(&mut array, CheckpointKind::Incremental);
     assert!(nothing < patched, "{nothing} blocks for nothing");

@@ -34,6 +34,7 @@ pub struct DeviceCounters {
 }
 
 impl DeviceCounters {
+    #[inline]
     fn count(&mut self, kind: OpKind, stream: Stream, length_bytes: u64) {
         match kind {
             OpKind::Read => {
@@ -175,14 +176,20 @@ impl<D: DeviceSet> Counting<D> {
     }
 
     /// Counters of a member, and where it is.
+    #[inline]
     fn of(&mut self, dev: DevIndex) -> (&mut DeviceCounters, &mut Option<u64>) {
-        if self.devices.len() <= dev.index() {
-            self.devices.resize(dev.index() + 1, DeviceCounters::default());
+        let at = dev.index();
+        if self.devices.len() <= at || self.positions.len() <= at {
+            self.grow(at + 1);
         }
-        if self.positions.len() <= dev.index() {
-            self.positions.resize(dev.index() + 1, None);
-        }
-        (&mut self.devices[dev.index()], &mut self.positions[dev.index()])
+        (&mut self.devices[at], &mut self.positions[at])
+    }
+
+    /// Members are met one by one, hardly ever a new one.
+    #[cold]
+    fn grow(&mut self, members: usize) {
+        self.devices.resize(self.devices.len().max(members), DeviceCounters::default());
+        self.positions.resize(self.positions.len().max(members), None);
     }
 }
 

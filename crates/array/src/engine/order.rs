@@ -40,7 +40,9 @@ impl Core {
 
     /// Puts the writes to the log devices behind everything else, each device's in the order of the log.
     fn order_log_writes(&mut self) {
-        if !self.ops.list.iter().any(|op| self.log_position(op).is_some()) {
+        let config = &self.store.config;
+        let may_be_in_log = |op: &DeviceOp| op.kind == OpKind::Write && config.has_log_chunks(op.dev);
+        if config.log_count == 0 || !self.ops.list.iter().any(may_be_in_log) {
             return;
         }
         let (Order { mut log }, mut list) =

@@ -1,8 +1,8 @@
 //! A log device is one ascending stream: no place of it is written for the first time after a later place.
 //!
 //! What is written again, a healed log chunk, or a write that found no room, may come at any time; and so may
-//! anything on a device that is being rebuilt. Log devices that hold frames alone are rings of their own, whose
-//! places are not those of the log.
+//! anything on a device that is being rebuilt. Log devices that hold frames alone are rings of their own,
+//! whose places are not those of the log.
 
 use crate::violation;
 use crate::violation::Violation;
