@@ -9,11 +9,11 @@ use crate::restart::AssembleError;
 use crate::scheme;
 use crate::slots::{PageArea, root_pages};
 use crate::store::{SET_ASIDE_CHUNKS, Store, code_width};
-use crate::table::Table;
+use crate::table::{Table, WORDS};
 use block::{DevIndex, DeviceSet, Epoch, Geometry, META_BYTES, Seq};
 use format::{
     ArrayConfig, ArrayUuid, CodeKind, Consistency, FaultRecord, LOG_COUNT_MAX, LayoutKind, MemberEntry,
-    MemberState, PAGE_WORDS, Role, SchemeKind, ScrubRecord, Superblock, UNIT_ROWS_MAX,
+    MemberState, Role, SchemeKind, ScrubRecord, Superblock, UNIT_ROWS_MAX,
 };
 
 /// What the operator chooses.
@@ -224,9 +224,9 @@ fn config_for(options: &CreateOptions, chunks: u32, log_count: u16, log_blocks: 
     }
     let list_words = scheme::list_words_max(&config) + 2 * code_width(&config) as u64;
     let table_pages = Table::page_count_for(&config);
-    let list_pages = list_words.div_ceil(PAGE_WORDS as u64);
+    let list_pages = list_words.div_ceil(WORDS);
     config.full_blocks = u32::try_from(root_pages(table_pages) + list_pages + 2).ok()?;
-    config.page_blocks = u32::try_from(PageArea::new(geometry, table_pages).blocks()).ok()?;
+    config.page_blocks = u32::try_from(PageArea::blocks_for(geometry, table_pages)).ok()?;
     let changes = (table_pages + list_pages + 2).clamp(64, INCREMENTAL_BLOCKS_MAX);
     config.incremental_blocks = u32::try_from(changes).ok()?;
     config.journal_blocks = (chunks / 256).clamp(128, 4096);

@@ -13,6 +13,9 @@ use format::{PAGE_WORDS, PageKind};
 
 /// Pages that a directory page speaks of.
 pub const DIRECTORY_PAGES: usize = PAGE_WORDS * 4;
+const PER_DIRECTORY: u64 = DIRECTORY_PAGES as u64;
+/// Pages that a page of the root speaks of.
+const PER_ROOT_PAGE: u64 = PER_DIRECTORY * PER_DIRECTORY;
 
 /// Which slot of a page counts, and a stamp of the checkpoint that wrote it: a slot that holds what an older
 /// or a later checkpoint wrote is known by it, but for one in 127.
@@ -33,8 +36,8 @@ impl SlotState {
     }
 
     /// The slot that counts, 0 or 1.
-    pub fn slot(self) -> u32 {
-        u32::from(self.0 & SLOT_BIT != 0)
+    pub fn slot(self) -> usize {
+        usize::from(self.0 & SLOT_BIT != 0)
     }
 
     /// Whether a page that checkpoint `number` wrote may be what is in the slot.
@@ -67,8 +70,9 @@ pub struct Slots {
 impl Slots {
     /// No page was ever written.
     pub fn new(geometry: Geometry, table_pages: usize) -> Self {
-        let area = PageArea::new(geometry, table_pages as u64);
-        Self { states: vec![SlotState::NEVER; page_count(table_pages as u64) as usize], table_pages, area }
+        let pages = table_pages + table_pages.div_ceil(DIRECTORY_PAGES);
+        let area = PageArea::of(geometry, pages);
+        Self { states: vec![SlotState::NEVER; pages], table_pages, area }
     }
 
     /// Where pages are.
@@ -100,8 +104,8 @@ impl Slots {
     /// What a page is, and which one of its kind.
     pub fn name(&self, page: usize) -> (PageKind, u32) {
         match page.checked_sub(self.table_pages) {
-            None => (PageKind::Table, page as u32),
-            Some(directory) => (PageKind::Directory, directory as u32),
+            None => (PageKind::Table, stored(page)),
+            Some(directory) => (PageKind::Directory, stored(directory)),
         }
     }
 
@@ -118,9 +122,14 @@ impl Slots {
         words
     }
 
+    /// Words of the root.
+    pub fn root_words(&self) -> usize {
+        (self.states.len() - self.table_pages).div_ceil(4)
+    }
+
     /// The words of the root, with the states that `state_of` tells.
     pub fn root(&self, state_of: impl Fn(usize) -> SlotState) -> Vec<u32> {
-        let mut words = vec![0; root_words(self.table_pages as u64) as usize];
+        let mut words = vec![0; self.root_words()];
         pack((self.table_pages..self.states.len()).map(state_of), &mut words);
         words
     }
@@ -160,19 +169,19 @@ fn unpack(words: &[u32], states: &mut [SlotState]) -> bool {
     filled && bytes.all(|rest| rest == SlotState::NEVER)
 }
 
+/// A number of pages, as it is stored.
+fn stored(pages: usize) -> u32 {
+    u32::try_from(pages).expect("validated: fewer pages than 2^32")
+}
+
 /// Pages of a table of so many pages, and of its directory.
 pub fn page_count(table_pages: u64) -> u64 {
-    table_pages + table_pages.div_ceil(DIRECTORY_PAGES as u64)
+    table_pages + table_pages.div_ceil(PER_DIRECTORY)
 }
 
-/// Words of the root of a table of so many pages.
-pub fn root_words(table_pages: u64) -> u64 {
-    table_pages.div_ceil(DIRECTORY_PAGES as u64).div_ceil(4)
-}
-
-/// Pages that those take in a full checkpoint.
+/// Pages that the root of a table of so many pages takes in a full checkpoint.
 pub fn root_pages(table_pages: u64) -> u64 {
-    root_words(table_pages).div_ceil(PAGE_WORDS as u64)
+    table_pages.div_ceil(PER_ROOT_PAGE)
 }
 
 /// Copy i of page p is on main device (p + i) mod n, at block (slot x (m + 1) + i) x g + p / n of the page
@@ -182,20 +191,20 @@ pub fn root_pages(table_pages: u64) -> u64 {
 pub struct PageArea {
     devices: usize,
     copies: usize,
-    per_device: u64,
+    per_device: usize,
 }
 
 impl PageArea {
-    /// That of a table of so many pages.
-    pub fn new(geometry: Geometry, table_pages: u64) -> Self {
+    /// That of so many pages of the table and of the directory.
+    fn of(geometry: Geometry, pages: usize) -> Self {
         let devices = geometry.device_count();
-        let per_device = page_count(table_pages).div_ceil(devices as u64);
-        Self { devices, copies: geometry.parity_count() + 1, per_device }
+        Self { devices, copies: geometry.parity_count() + 1, per_device: pages.div_ceil(devices) }
     }
 
-    /// Blocks that it takes on each main device.
-    pub fn blocks(self) -> u64 {
-        2 * self.copies as u64 * self.per_device
+    /// Blocks that the pages of a table of so many take on each main device.
+    pub fn blocks_for(geometry: Geometry, table_pages: u64) -> u64 {
+        let [devices, copies] = [geometry.device_count(), geometry.parity_count() + 1].map(|n| n as u64);
+        2 * copies * page_count(table_pages).div_ceil(devices)
     }
 
     /// Copies of each page.
@@ -204,18 +213,16 @@ impl PageArea {
     }
 
     /// The device and block of a copy of a page in a slot.
-    pub fn place(self, page: usize, copy: usize, slot: u32) -> (DevIndex, u32) {
+    pub fn place(self, page: usize, copy: usize, slot: usize) -> (DevIndex, u32) {
         let dev = DevIndex::new(((page + copy) % self.devices) as u16);
-        let column = u64::from(slot) * self.copies as u64 + copy as u64;
-        (dev, (column * self.per_device + (page / self.devices) as u64) as u32)
+        (dev, stored((slot * self.copies + copy) * self.per_device + page / self.devices))
     }
 
     /// The page and slot of which a device has a copy at a block; the page may be none that there is.
-    pub fn page_at(self, dev: DevIndex, block: u32) -> (usize, u32) {
-        let (column, row) = (u64::from(block) / self.per_device, u64::from(block) % self.per_device);
-        let (copy, slot) = ((column % self.copies as u64) as usize, (column / self.copies as u64) as u32);
-        let place = (dev.index() + self.devices - copy) % self.devices;
-        (row as usize * self.devices + place, slot)
+    pub fn page_at(self, dev: DevIndex, block: u32) -> (usize, usize) {
+        let (column, row) = (block as usize / self.per_device, block as usize % self.per_device);
+        let (copy, slot) = (column % self.copies, column / self.copies);
+        (row * self.devices + (dev.index() + self.devices - copy) % self.devices, slot)
     }
 }
 
@@ -229,12 +236,13 @@ mod tests {
         for (k, m, table_pages) in [(1, 1, 1), (4, 1, 7), (6, 2, 4001), (6, 2, 8000), (3, 3, 100)] {
             let geometry = Geometry::new(k, m, 4096).expect("valid");
             let slots = Slots::new(geometry, table_pages);
+            let blocks = PageArea::blocks_for(geometry, table_pages as u64);
             let (area, mut seen) = (slots.area(), BTreeSet::new());
             for page in 0..slots.page_count() {
                 let mut devices = BTreeSet::new();
                 for (copy, slot) in (0..=m).flat_map(|copy| [(copy, 0), (copy, 1)]) {
                     let (dev, block) = area.place(page, copy, slot);
-                    assert!(u64::from(block) < area.blocks() && dev.index() < k + m);
+                    assert!(u64::from(block) < blocks && dev.index() < k + m);
                     assert!(seen.insert((dev, block)), "page {page} copy {copy} slot {slot}");
                     assert_eq!(area.page_at(dev, block), (page, slot));
                     devices.insert(dev);

@@ -5,7 +5,6 @@ use crate::image::CheckpointPlace;
 use crate::older::Inconsistency;
 use crate::restart::{AssembleError, is_present};
 use crate::scheme::Scheme;
-use crate::slots::root_words;
 use crate::store::Store;
 use crate::table::Table;
 use block::{DevIndex, DeviceSet, Epoch, META_BYTES, ReadNow, Seq};
@@ -199,7 +198,7 @@ impl Source<'_> {
         list.resize(list_words, 0);
         root.clear();
         if header.kind == CheckpointKind::Full {
-            root.resize(root_words(store.table.page_count() as u64) as usize, 0);
+            root.resize(store.table.slots().root_words(), 0);
         }
         let mut page = 0;
         while page < header.page_count {

@@ -126,7 +126,7 @@ fn check_shape(devices: &dyn DeviceSet, arrangement: &Arrangement) -> Result<(),
     if found < expected {
         return Err(AssembleError::LogDevices { found, expected });
     }
-    let page_blocks = PageArea::new(config.geometry, Table::page_count_for(config)).blocks();
+    let page_blocks = PageArea::blocks_for(config.geometry, Table::page_count_for(config));
     if u64::from(config.page_blocks) < page_blocks {
         return Err(AssembleError::PageArea { found: config.page_blocks, expected: page_blocks });
     }

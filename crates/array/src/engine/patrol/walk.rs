@@ -177,7 +177,7 @@ impl Core {
     fn next_slots(&self, dev: DevIndex, next: u32) -> NextSlots {
         let holds = !self.store.is_log(dev) && !self.health.is_rebuilding(dev);
         let skips = !holds || planted(Planted::PatrolSkipsSlots);
-        let blocks = if skips { 0 } else { self.store.table.slots().area().blocks() as u32 };
+        let blocks = if skips { 0 } else { self.store.config.page_blocks };
         let until = next.saturating_add(SLOTS_LOOKED_AT).min(blocks);
         match (next..until).find(|&block| self.counts(dev, block).is_some()) {
             Some(first) => NextSlots::At(first, (blocks - first).min(self.store.chunk_blocks())),
