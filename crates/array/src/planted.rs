@@ -157,6 +157,8 @@ planted!(
     ForgetDirectory,
     /// A full checkpoint writes one copy of a page.
     SaveOneCopy,
+    /// A page leaves memory when it was written, before its slot counts.
+    EvictUnsealed,
     /// A patrol does not look at the slots of pages.
     PatrolSkipsSlots,
     /// A patch leaves out the last of what changed on its page.

@@ -9,16 +9,20 @@
 //! row x k + column + 1, 0 if it reads as zeros; pages of rows hold a word for every row and the checksum of
 //! each of its chunks.
 //!
-//! A page that was never written takes no memory. A bit per page says what changed since the last checkpoint,
+//! A page that was never written takes no memory. One that is in its slot as it is need not be in memory
+//! either ([`Table::is_absent`]): whoever looks into it has it brought in first. A bit per page says what changed since the last checkpoint,
 //! another what changed since it was written to its slot ([`Slots`]); with each page are bits that say which
 //! of its words changed since the last checkpoint. A checkpoint is the state at one instant, but nothing is
 //! copied then: its pages are marked, and one that is to change before it was written is kept as it was
 //! ([`Table::take_snapshot`]).
 
+mod frames;
+
 use crate::planted::{Planted, planted};
 use crate::slots::{self, SlotState, Slots};
 use block::{ChunkIndex, Geometry, Lcn, StripeId};
 use format::{ArrayConfig, GroupBits, PAGE_WORDS, Patch, StripeChunk};
+use frames::{Frames, PageWords, TablePage};
 use std::collections::BTreeMap;
 
 /// Entries of equal size, none of which lies on two pages.
@@ -64,22 +68,15 @@ impl WordAt {
     }
 }
 
-type PageWords = [u32; PAGE_WORDS];
-
 /// Words of a page.
 pub const WORDS: u64 = PAGE_WORDS as u64;
 const PAGE_BYTES: u64 = size_of::<TablePage>() as u64;
-const POINTER_BYTES: u64 = size_of::<Option<Box<TablePage>>>() as u64;
 
-/// A page and what changed on it since the last checkpoint, or, until it is written, before that.
-#[derive(Clone)]
-struct TablePage {
-    words: PageWords,
-    changed: GroupBits,
-}
+/// A chunk that a stripe names, with its column: data, then parity.
+pub type NamedChunk = (StripeId, usize, ChunkIndex);
 
 /// What a page that was never written holds.
-static ZEROS: PageWords = [0; PAGE_WORDS];
+static ZEROS: TablePage = TablePage::ZEROS;
 
 /// A bit per page.
 #[derive(Default)]
@@ -100,12 +97,24 @@ impl PageBits {
         self.0[page / 64] |= 1 << (page % 64);
     }
 
+    /// The same; `true` if it was not set.
+    #[inline]
+    fn add(&mut self, page: usize) -> bool {
+        let is_new = !self.has(page);
+        self.set(page);
+        is_new
+    }
+
     fn clear(&mut self, page: usize) {
         self.0[page / 64] &= !(1 << (page % 64));
     }
 
     fn clear_all(&mut self) {
         self.0.fill(0);
+    }
+
+    fn is_empty(&self) -> bool {
+        self.0.iter().all(|&bits| bits == 0)
     }
 
     fn count(&self) -> usize {
@@ -126,13 +135,22 @@ impl PageBits {
 
 /// See the module's documentation.
 pub struct Table {
-    /// `None`: never written, all zeros.
-    pages: Vec<Option<Box<TablePage>>>,
-    allocated: u64,
+    page_count: usize,
+    frames: Frames,
+    /// Frames at most, but for pages that must stay; `usize::MAX`: no page is absent.
+    frames_max: usize,
+    /// Frames that pages being read will take.
+    coming: usize,
+    /// Whether there may be a page that can go.
+    may_evict: bool,
     /// Since the last checkpoint.
     changed: PageBits,
     /// Since they were written to their slots.
     unsaved: PageBits,
+    unsaved_count: usize,
+    /// What was not in the slots that count when the checkpoint under way was begun, and is being written to
+    /// the others.
+    unsaved_before: PageBits,
     /// Pages, of the table and of the directory, that the checkpoint under way writes to their slots.
     saving: PageBits,
     slots: Slots,
@@ -143,6 +161,7 @@ pub struct Table {
     /// Stripes, or rows of elastic stripes.
     stripes: Section,
     geometry: Geometry,
+    chunks_per_device: u32,
 }
 
 /// What a checkpoint holds of the table.
@@ -179,24 +198,171 @@ impl Table {
             .expect("validated: the table fits the address space");
         let slots = Slots::new(config.geometry, pages);
         Self {
-            pages: std::iter::repeat_with(|| None).take(pages).collect(),
-            allocated: 0,
+            page_count: pages,
+            frames: Frames::new(pages),
+            frames_max: usize::MAX,
+            coming: 0,
+            may_evict: true,
             changed: PageBits::new(pages),
             unsaved: PageBits::new(pages),
+            unsaved_count: 0,
+            unsaved_before: PageBits::new(pages),
             saving: PageBits::new(slots.page_count()),
             slots,
             wanted: PageBits::new(pages),
             kept: BTreeMap::new(),
             stripes: stripes_of(config).0,
             geometry: config.geometry,
+            chunks_per_device: config.chunks_per_device,
         }
     }
 
-    /// Bytes of a configuration's table when every page was written, as [`Table::memory_bytes`] counts them.
-    pub fn bytes_for(config: &ArrayConfig) -> u64 {
+    /// Bytes of a configuration's table when every page was written, as [`Table::memory_bytes`] counts them;
+    /// `bytes_max` if that is less and pages may be absent.
+    pub fn bytes_for(config: &ArrayConfig, bytes_max: u64) -> u64 {
         let pages = Self::page_count_for(config);
-        let (bits, in_slots) = (|count: u64| count.div_ceil(64) * 8, slots::page_count(pages));
-        pages * (PAGE_BYTES + POINTER_BYTES) + 3 * bits(pages) + bits(in_slots) + in_slots
+        let fixed = fixed_bytes(pages);
+        let groups = pages.div_ceil(Frames::GROUP_PAGES) * Frames::GROUP_BYTES;
+        let all = fixed + groups + pages * Frames::FRAME_BYTES;
+        if may_page(config) { all.min(bytes_max.max(fixed)) } else { all }
+    }
+
+    /// From now on the table takes so many bytes of memory at most, but for pages that must stay: those that
+    /// are in use, and those that are not in their slots as they are.
+    pub fn set_bytes_max(&mut self, config: &ArrayConfig, bytes_max: u64) {
+        if !Self::is_paged_for(config, bytes_max) {
+            self.frames_max = usize::MAX;
+            return;
+        }
+        let for_frames = bytes_max.saturating_sub(fixed_bytes(Self::page_count_for(config)));
+        // A frame may be the only one of its group.
+        let frames = for_frames / (Frames::FRAME_BYTES + Frames::GROUP_BYTES);
+        self.frames_max = usize::try_from(frames).unwrap_or(usize::MAX - 1).max(1);
+    }
+
+    /// Whether pages may be absent.
+    #[inline]
+    pub fn is_paged(&self) -> bool {
+        self.frames_max != usize::MAX
+    }
+
+    /// Whether so much changed that a checkpoint is due: what is not in its slot cannot make room.
+    pub fn is_mostly_unsaved(&self) -> bool {
+        self.is_paged() && self.unsaved_count > self.frames_max / 2
+    }
+
+    /// Whether pages are not in the slots that count, and will be once a checkpoint has ended.
+    pub fn has_unsaved(&self) -> bool {
+        self.unsaved_count > 0 || !self.unsaved_before.is_empty()
+    }
+
+    /// Whether the table of a configuration has pages that are absent when it may take so many bytes.
+    pub fn is_paged_for(config: &ArrayConfig, bytes_max: u64) -> bool {
+        may_page(config) && bytes_max < Self::bytes_for(config, u64::MAX)
+    }
+
+    /// Stripes that a page speaks of.
+    pub fn stripes_per_page(&self) -> u64 {
+        self.stripes.per_page as u64
+    }
+
+    /// Makes room for another page in memory; `false` if none that is there may go.
+    pub fn make_room(&mut self) -> bool {
+        while self.frames.len() + self.coming + self.kept.len() >= self.frames_max {
+            if !self.may_evict || !self.evict() {
+                self.may_evict = false;
+                return false;
+            }
+        }
+        true
+    }
+
+    /// Lets a page go that is in its slot as it is and that nobody has pinned; `false` if there is none.
+    fn evict(&mut self) -> bool {
+        let Self { frames, unsaved, unsaved_before, .. } = self;
+        frames.evict(|page| may_go(unsaved, unsaved_before, page))
+    }
+
+    /// Whether a page is on the members and not in memory.
+    #[inline]
+    pub fn is_absent(&self, page: usize) -> bool {
+        self.frames.get(page).is_none() && self.slots.state(page).is_written()
+    }
+
+    /// Whether a page is in memory, be it of zeros.
+    pub fn has_frame(&self, page: usize) -> bool {
+        self.frames.get(page).is_some()
+    }
+
+    /// The page that speaks of a data stripe.
+    #[inline]
+    pub fn page_of(&self, stripe: StripeId) -> usize {
+        self.stripes.at(stripe.get() as usize).page
+    }
+
+    /// The pages that speak of some stripes, each once; of stripes that do not exist none.
+    pub fn pages_of(&self, stripes: impl Iterator<Item = StripeId>) -> Vec<usize> {
+        let mut pages: Vec<usize> = stripes.map(|stripe| self.page_of(stripe)).collect();
+        pages.sort_unstable();
+        pages.dedup();
+        pages.retain(|&page| page < self.page_count);
+        pages
+    }
+
+    /// Whether the page that speaks of a data stripe is absent.
+    #[inline]
+    pub fn lacks(&self, stripe: StripeId) -> bool {
+        self.is_paged() && self.is_absent(self.page_of(stripe))
+    }
+
+    /// A page is being read, and will need a frame.
+    pub fn expect_page(&mut self) {
+        self.coming += 1;
+    }
+
+    /// It has come, or will not.
+    pub fn expect_page_no_more(&mut self) {
+        self.coming -= 1;
+    }
+
+    /// Keeps a page in memory, which must not be absent.
+    pub fn pin(&mut self, page: usize) {
+        if !self.has_frame(page) {
+            self.assert_unwritten(page);
+            self.frames.insert(page, &ZEROS);
+        }
+        self.frames.pin(page);
+    }
+
+    /// Takes back one [`Table::pin`].
+    pub fn unpin(&mut self, page: usize) {
+        self.frames.unpin(page);
+        self.may_evict |= may_go(&self.unsaved, &self.unsaved_before, page);
+    }
+
+    /// No copy of a page can be had: it is in memory for good, with nothing in it.
+    pub fn give_up_page(&mut self, page: usize) {
+        self.frames.insert(page, &ZEROS);
+        self.frames.pin(page);
+    }
+
+    /// Whether words may be those of a page of data stripes.
+    pub fn is_sane_page(&self, words: &[u32]) -> bool {
+        words.len() == PAGE_WORDS && are_sane(self.stripes, self.chunks_per_device, words)
+    }
+
+    /// An absent page was read; it is as it is in its slot.
+    pub fn bring(&mut self, page: usize, words: &[u32]) {
+        let words = words.try_into().expect("whoever reads a page looks at its shape");
+        if !self.has_frame(page) {
+            self.frames.insert(page, &TablePage { words, changed: GroupBits::NONE });
+            self.may_evict = true;
+        }
+    }
+
+    /// The copies of a page are not what they should be: it is written anew with the next full checkpoint.
+    pub fn mark_unsaved(&mut self, page: usize) {
+        self.unsaved_count += usize::from(self.unsaved.add(page));
     }
 
     /// How many words a configuration's table has.
@@ -212,7 +378,7 @@ impl Table {
 
     #[inline]
     fn get(&self, at: WordAt) -> u32 {
-        self.pages[at.page].as_ref().map_or(0, |page| page.words[at.word])
+        self.page(at.page)[at.word]
     }
 
     /// A page that is about to change.
@@ -222,10 +388,18 @@ impl Table {
             self.keep(index);
         }
         self.changed.set(index);
-        self.unsaved.set(index);
-        let page = &mut self.pages[index];
-        self.allocated += u64::from(page.is_none());
-        page.get_or_insert_with(|| Box::new(TablePage { words: ZEROS, changed: GroupBits::NONE }))
+        self.unsaved_count += usize::from(self.unsaved.add(index));
+        if !self.has_frame(index) {
+            self.assert_unwritten(index);
+            self.frames.insert(index, &ZEROS);
+        }
+        self.frames.get_mut(index).expect("it has a frame now")
+    }
+
+    #[cold]
+    fn assert_unwritten(&self, index: usize) {
+        let is_absent = self.is_paged() && self.slots.state(index).is_written();
+        assert!(!is_absent, "page {index} is looked into and not in memory");
     }
 
     /// A page on which the group of that word is about to change.
@@ -239,12 +413,12 @@ impl Table {
     #[cold]
     fn keep(&mut self, index: usize) {
         self.wanted.clear(index);
-        let unwritten = || Box::new(TablePage { words: ZEROS, changed: GroupBits::NONE });
-        let kept = self.pages[index].clone().unwrap_or_else(unwritten);
-        self.kept.insert(index, kept);
-        if let Some(page) = &mut self.pages[index] {
+        let page = self.frames.get_mut(index);
+        let kept = page.as_deref().unwrap_or(&ZEROS).clone();
+        if let Some(page) = page {
             page.changed = GroupBits::NONE;
         }
+        self.kept.insert(index, Box::new(kept));
     }
 
     fn set(&mut self, at: WordAt, value: u32) {
@@ -260,8 +434,8 @@ impl Table {
     #[inline]
     pub fn column(&self, stripe: StripeId, column: usize) -> StripeChunk {
         let WordAt { page, word } = self.column_word(stripe, column);
-        let Some(page) = &self.pages[page] else { return StripeChunk::NONE };
-        StripeChunk { chunk: ChunkIndex::new(page.words[word]), crc: page.words[word + 1] }
+        let page = self.page(page);
+        StripeChunk { chunk: ChunkIndex::new(page[word]), crc: page[word + 1] }
     }
 
     /// Points a column of a stripe at its newest chunk.
@@ -336,53 +510,65 @@ impl Table {
 
     /// Bytes held per physical chunk are reported by `status` (requirement L-15).
     pub fn memory_bytes(&self) -> u64 {
-        (self.allocated + self.kept.len() as u64) * PAGE_BYTES
-            + self.pages.len() as u64 * POINTER_BYTES
-            + 3 * self.changed.memory_bytes()
+        self.kept.len() as u64 * PAGE_BYTES
+            + self.frames.memory_bytes()
+            + 4 * self.changed.memory_bytes()
             + self.saving.memory_bytes()
             + self.slots.memory_bytes()
     }
 
     /// How many pages the table has.
     pub fn page_count(&self) -> usize {
-        self.pages.len()
+        self.page_count
     }
 
-    /// The words of one page.
+    /// The words of one page, which is not absent.
+    #[inline]
     pub fn page(&self, index: usize) -> &[u32; PAGE_WORDS] {
-        self.pages[index].as_ref().map_or(&ZEROS, |page| &page.words)
+        match self.frames.get(index) {
+            Some(page) => &page.words,
+            None => {
+                self.assert_unwritten(index);
+                &ZEROS.words
+            }
+        }
     }
 
-    /// Pages that were written, in order; all others are zeros.
-    fn written_pages(&self) -> impl Iterator<Item = usize> {
-        let written = self.pages.iter().enumerate().filter(|(_, page)| page.is_some());
-        written.map(|(index, _)| index)
-    }
-
-    /// Those, and pages that are all zeros again but have slots that count.
+    /// Pages that hold something or have slots that count, in order.
     fn saved_pages(&self) -> impl Iterator<Item = usize> {
-        let is_saved = |&page: &usize| self.pages[page].is_some() || self.slots.state(page).is_written();
-        (0..self.pages.len()).filter(is_saved)
+        let is_saved = |&page: &usize| self.has_frame(page) || self.slots.state(page).is_written();
+        (0..self.page_count).filter(is_saved)
     }
 
-    /// Every chunk that a stripe names, data and parity, with its column: stripes in order.
-    pub fn named_chunks(&self) -> impl Iterator<Item = (StripeId, usize, ChunkIndex)> {
+    /// Every chunk that a stripe names, data and parity, with its column: stripes in order. No page of theirs
+    /// is absent.
+    pub fn named_chunks(&self) -> impl Iterator<Item = NamedChunk> {
+        let pages = self.stripes.first_page..self.page_count;
+        pages
+            .filter(|&page| self.has_frame(page))
+            .flat_map(|page| self.chunks_named_by(page, self.page(page)))
+    }
+
+    /// The same of one page, which has these words.
+    pub fn chunks_named_by<'a>(
+        &self,
+        page: usize,
+        words: &'a [u32],
+    ) -> impl Iterator<Item = NamedChunk> + use<'a> {
         let Section { first_page, per_page, entry_words, .. } = self.stripes;
-        self.written_pages().flat_map(move |page| {
-            let stripes = ((page - first_page) * per_page) as u64..;
-            let entries = self.page(page).chunks_exact(entry_words);
-            stripes.map(StripeId::new).zip(entries).flat_map(|(stripe, entry)| {
-                let chunks = entry.iter().step_by(COLUMN_WORDS).map(|&chunk| ChunkIndex::new(chunk));
-                let named = chunks.enumerate().filter(|(_, chunk)| !chunk.is_none());
-                named.map(move |(column, chunk)| (stripe, column, chunk))
-            })
+        let stripes = ((page - first_page) * per_page) as u64..;
+        let entries = words.chunks_exact(entry_words);
+        stripes.map(StripeId::new).zip(entries).flat_map(|(stripe, entry)| {
+            let chunks = entry.iter().step_by(COLUMN_WORDS).map(|&chunk| ChunkIndex::new(chunk));
+            let named = chunks.enumerate().filter(|(_, chunk)| !chunk.is_none());
+            named.map(move |(column, chunk)| (stripe, column, chunk))
         })
     }
 
     /// Whether every page is the same.
     pub fn is_same(&self, other: &Self) -> bool {
-        self.pages.len() == other.pages.len()
-            && (0..self.pages.len()).all(|index| self.page(index) == other.page(index))
+        self.page_count == other.page_count
+            && (0..self.page_count).all(|index| self.page(index) == other.page(index))
     }
 
     /// Fills one page from a checkpoint; `false` if it does not have that shape.
@@ -391,7 +577,7 @@ impl Table {
         if index >= self.page_count() {
             return false;
         }
-        if self.pages[index].is_some() || *words != ZEROS {
+        if self.has_frame(index) || *words != ZEROS.words {
             *self.page_mut(index) = TablePage { words: *words, changed: GroupBits::all() };
         }
         true
@@ -408,19 +594,15 @@ impl Table {
         self.load_page(index, &words)
     }
 
-    /// Whether every chunk that the table names exists.
+    /// Whether every chunk that the pages in memory name exists.
     pub fn is_sane(&self, config: &ArrayConfig) -> bool {
-        let chunks = config.chunks_per_device;
-        let Section { first_page, per_page, entry_words, .. } = self.stripes;
+        let Section { first_page, .. } = self.stripes;
         if config.scheme.is_elastic() {
-            let places = u64::from(chunks) * config.geometry.data_count() as u64;
-            let map = self.pages[..first_page].iter().flatten();
-            return map.flat_map(|page| page.words).all(|place| u64::from(place) <= places);
+            let places = u64::from(self.chunks_per_device) * config.geometry.data_count() as u64;
+            let map = self.frames.pages().filter(|&page| page < first_page).map(|page| self.page(page));
+            return map.flat_map(|page| page.iter()).all(|&place| u64::from(place) <= places);
         }
-        let is_sane = |page: &TablePage| {
-            page.words[..per_page * entry_words].chunks_exact(COLUMN_WORDS).all(|column| column[0] <= chunks)
-        };
-        self.pages.iter().flatten().all(|page| is_sane(page))
+        self.frames.pages().all(|page| are_sane(self.stripes, self.chunks_per_device, self.page(page)))
     }
 
     /// How many pages changed since the last checkpoint.
@@ -435,27 +617,23 @@ impl Table {
 
     /// Which words of a page a checkpoint lacks.
     pub fn changed_groups(&self, index: usize) -> GroupBits {
-        self.pages[index].as_ref().map_or(GroupBits::NONE, |page| page.changed)
+        self.frames.get(index).map_or(GroupBits::NONE, |page| page.changed)
     }
 
     /// What is there now is what a checkpoint holds.
     pub fn clear_changed(&mut self) {
         for index in self.changed.iter() {
-            if let Some(page) = &mut self.pages[index] {
+            if let Some(page) = self.frames.get_mut(index) {
                 page.changed = GroupBits::NONE;
             }
         }
         self.changed.clear_all();
     }
 
-    /// How many pages are not in their slots as they are.
-    pub fn unsaved_count(&self) -> usize {
-        self.unsaved.count()
-    }
-
     /// What is there now is what the slots hold.
     pub fn clear_unsaved(&mut self) {
         self.unsaved.clear_all();
+        self.unsaved_count = 0;
     }
 
     /// Where the pages are on the members.
@@ -480,7 +658,8 @@ impl Table {
         pages.iter().for_each(|&page| self.wanted.set(page));
         self.changed.clear_all();
         if extent > Extent::Changes {
-            self.unsaved.clear_all();
+            std::mem::swap(&mut self.unsaved, &mut self.unsaved_before);
+            self.clear_unsaved();
             self.saving.clear_all();
             pages.iter().for_each(|&page| self.saving.set(page));
         }
@@ -512,6 +691,23 @@ impl Table {
             self.slots.set(page, self.slots.state(page).next(number));
         }
         self.saving.clear_all();
+        self.unsaved_before.clear_all();
+        self.may_evict = true;
+    }
+
+    /// The checkpoint under way comes to nothing: what counted before goes on to count.
+    pub fn abandon_snapshot(&mut self) {
+        self.drop_snapshot();
+        self.saving.clear_all();
+        for page in std::mem::take(&mut self.unsaved_before).iter() {
+            self.mark_unsaved(page);
+        }
+        self.unsaved_before = PageBits::new(self.page_count);
+    }
+
+    /// Whether a page of the snapshot must be read before it can be written.
+    pub fn must_read(&self, page: usize) -> bool {
+        self.is_absent(page) && !self.kept.contains_key(&page)
     }
 
     /// A page of the snapshot, as it was when that was taken.
@@ -534,7 +730,7 @@ impl Table {
     pub fn release_page(&mut self, index: usize) {
         let is_kept = self.kept.remove(&index).is_some();
         self.wanted.clear(index);
-        if let Some(page) = &mut self.pages[index]
+        if let Some(page) = self.frames.get_mut(index)
             && !is_kept
         {
             page.changed = GroupBits::NONE;
@@ -546,6 +742,29 @@ impl Table {
         self.wanted.clear_all();
         self.kept.clear();
     }
+}
+
+/// Whether pages of an array's table may be absent. Elastic stripes have all of theirs in memory: garbage
+/// collection looks into any of them.
+fn may_page(config: &ArrayConfig) -> bool {
+    !config.scheme.is_elastic()
+}
+
+/// Whether a page that nobody has pinned can be read again as it is.
+fn may_go(unsaved: &PageBits, unsaved_before: &PageBits, page: usize) -> bool {
+    !unsaved.has(page) && (planted(Planted::EvictUnsealed) || !unsaved_before.has(page))
+}
+
+/// Bytes of a table of so many pages besides the pages and their lookup.
+fn fixed_bytes(pages: u64) -> u64 {
+    let (bits, in_slots) = (|count: u64| count.div_ceil(64) * 8, slots::page_count(pages));
+    Frames::fixed_bytes(pages) + 4 * bits(pages) + bits(in_slots) + in_slots
+}
+
+/// Whether every chunk that a page of data stripes names exists.
+fn are_sane(stripes: Section, chunks: u32, words: &[u32]) -> bool {
+    let entries = &words[..stripes.per_page * stripes.entry_words];
+    entries.chunks_exact(COLUMN_WORDS).all(|column| column[0] <= chunks)
 }
 
 /// Where the map of elastic stripes has a logical chunk.

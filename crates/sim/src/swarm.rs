@@ -492,6 +492,7 @@ fn draw_options(rng: &mut Rng, config: &ArrayConfig) -> EngineOptions {
         room_wait_ns: aside.pick(&[0, 1_000_000, 20_000_000]),
         confirm_idle_ns: aside.pick(&[None, Some(20_000), Some(400_000)]),
         checkpoint_blocks: aside.pick(&[1, 3, 64]),
+        table_bytes: aside.pick(&[u64::MAX, 0, 9_000, 18_000, 40_000]),
         ..EngineOptions::default()
     }
 }

@@ -70,7 +70,7 @@ impl Core {
         let (mut at, mut stretch_end) = (from, StretchEnd::Whole);
         while at < end {
             let stripe = self.store.config.geometry.stripe_of(Lcn::new(at));
-            if !self.locks.try_lock(stripe, Mode::Exclusive) {
+            if !self.try_lock(stripe, Mode::Exclusive) {
                 stretch_end = StretchEnd::Busy;
                 break;
             }
