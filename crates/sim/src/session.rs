@@ -199,7 +199,9 @@ impl<'a> Session<'a> {
             }
             self.turn()?;
         }
-        self.machine.outcome.replaced += self.array.engine_ref().stats().replaced_stripes;
+        let stats = self.array.engine_ref().stats();
+        self.machine.outcome.replaced += stats.replaced_stripes;
+        self.machine.outcome.pages_read += stats.pages_read;
         Ok(())
     }
 

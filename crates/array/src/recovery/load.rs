@@ -240,12 +240,14 @@ impl Source<'_> {
                         let (index, replaced) = (index as usize, replaced.as_mut()?);
                         self.note_replaced(&mut store.table, index, replaced)?;
                         store.table.load_page(index, &words).then_some(())?;
+                        SavedPages::let_go(&mut store.table, &[index]);
                     }
                     PageKind::Patches => {
                         let replaced = replaced.as_mut()?;
                         for patch in decode_patches(&words).ok()? {
                             self.note_replaced(&mut store.table, patch.index, replaced)?;
                             store.table.apply_patch(&patch).then_some(())?;
+                            SavedPages::let_go(&mut store.table, &[patch.index]);
                         }
                     }
                     PageKind::Root | PageKind::List => {
@@ -261,8 +263,8 @@ impl Source<'_> {
         Some(())
     }
 
-    /// A page of the table is about to change, which is brought in for that: what it held. `None` if it cannot
-    /// be had.
+    /// A page of the table is about to change, which is held for that: what it is now. `None` if it cannot be
+    /// had.
     fn note_replaced(
         &mut self,
         table: &mut Table,
@@ -273,7 +275,6 @@ impl Source<'_> {
             let saved = self.saved(self.base);
             saved.hold(self.devices, table, &[page]).ok()?;
             replaced.push((page, table.page(page).to_vec()));
-            SavedPages::let_go(table, &[page]);
         }
         Some(())
     }
