@@ -752,7 +752,8 @@ fn may_page(config: &ArrayConfig) -> bool {
 
 /// Whether a page that nobody has pinned can be read again as it is.
 fn may_go(unsaved: &PageBits, unsaved_before: &PageBits, page: usize) -> bool {
-    !unsaved.has(page) && (planted(Planted::EvictUnsealed) || !unsaved_before.has(page))
+    (!unsaved.has(page) || planted(Planted::EvictUnsaved))
+        && (planted(Planted::EvictUnsealed) || !unsaved_before.has(page))
 }
 
 /// Bytes of a table of so many pages besides the pages and their lookup.

@@ -14,6 +14,7 @@ use super::read::ReadOp;
 use super::wake::{Marked, count};
 use super::{Activity, Core, Deadline, Engine, Event, Purpose, Tag};
 use crate::hash::StripeMap;
+use crate::planted::{Planted, planted};
 use crate::restart::AssembleError;
 use crate::saved::SavedPages;
 use crate::table::Extent;
@@ -214,15 +215,21 @@ impl Core {
     /// Reads the next copy of a page; it is lost if there is none.
     fn read_copy(&mut self, key: Key<Fault>, slot: Slot) {
         let Fault { page, copy, .. } = self.pages.faults[key];
-        let (area, state) = (self.store.table.slots().area(), self.store.table.slots().state(page));
+        let (area, slot_number) = (self.store.table.slots().area(), self.slot_to_read(page));
         let mut copies = copy..area.copies();
-        let next = copies.find(|&copy| self.holds_pages(area.place(page, copy, state.slot()).0));
+        let next = copies.find(|&copy| self.holds_pages(area.place(page, copy, slot_number).0));
         let Some(copy) = next else { return self.page_lost(key, slot) };
-        let (dev, block) = area.place(page, copy, state.slot());
+        let (dev, block) = area.place(page, copy, slot_number);
         (self.pages.faults[key].copy, self.pages.faults[key].slot) = (copy, Some(slot));
         let tag = Tag { purpose: Purpose::TablePage { page: page as u64, slot }, dev };
         let offset = self.store.config.page_offset(block);
         self.push_op(tag, OpKind::Read, Stream::Metadata, offset, META_BYTES as u64, Some(slot));
+    }
+
+    /// The slot of a page that counts.
+    fn slot_to_read(&self, page: usize) -> usize {
+        let slot = self.store.table.slots().state(page).slot();
+        if planted(Planted::ReadOtherSlot) { 1 - slot } else { slot }
     }
 
     /// A copy of a page was read.
@@ -255,12 +262,12 @@ impl Core {
     ) -> Option<Page> {
         let Fault { page, copy, .. } = self.pages.faults[key];
         let slots = self.store.table.slots();
-        let (_, block) = slots.area().place(page, copy, slots.state(page).slot());
+        let (_, block) = slots.area().place(page, copy, self.slot_to_read(page));
         let array = self.journal.array();
         let expect = PageExpect { array, dev, area: PAGE_AREA, block, number: None };
         let is_it = |found: &Page| {
             (found.kind, found.index) == slots.name(page)
-                && slots.state(page).fits(found.number)
+                && (slots.state(page).fits(found.number) || planted(Planted::ReadOtherSlot))
                 && found.number <= self.board.checkpoint.newest()
                 && self.store.table.is_sane_page(&found.words)
         };
@@ -314,6 +321,9 @@ impl Core {
         }
         for &read in &reads {
             self.hold_page_for_read(read, page);
+        }
+        if planted(Planted::ForgetPageReader) && reads.len() > 1 {
+            reads.pop();
         }
         for read in reads.drain(..) {
             self.issue_read(read);

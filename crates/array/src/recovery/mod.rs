@@ -21,6 +21,7 @@ use crate::health::Health;
 use crate::image::{CheckpointPlace, Image};
 use crate::journal::Journal;
 use crate::older::Inconsistency;
+use crate::planted::{Planted, planted};
 use crate::restart::{AssembleError, RecoveryReport, Restart, flush_all, too_many_faults, write_or_fail};
 use crate::scheme::{self, Scheme};
 use crate::slots::PageArea;
@@ -129,7 +130,8 @@ fn claim_absent(
     store: &mut Store,
     loaded: &load::Loaded,
 ) -> Result<(), AssembleError> {
-    if !store.table.is_paged() || !store.config.scheme.has_log_stripes() {
+    let forgets = planted(Planted::ClaimForgetsAbsent);
+    if forgets || !store.table.is_paged() || !store.config.scheme.has_log_stripes() {
         return Ok(());
     }
     let absent: Vec<usize> =
