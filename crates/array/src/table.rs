@@ -261,6 +261,12 @@ impl Table {
         may_page(config) && bytes_max < Self::bytes_for(config, u64::MAX)
     }
 
+    /// The data stripes that a page speaks of; the last ones may be none.
+    pub fn stripes_of(&self, page: usize) -> std::ops::Range<u64> {
+        let first = ((page - self.stripes.first_page) * self.stripes.per_page) as u64;
+        first..first + self.stripes_per_page()
+    }
+
     /// Stripes that a page speaks of.
     pub fn stripes_per_page(&self) -> u64 {
         self.stripes.per_page as u64
@@ -555,10 +561,8 @@ impl Table {
         page: usize,
         words: &'a [u32],
     ) -> impl Iterator<Item = NamedChunk> + use<'a> {
-        let Section { first_page, per_page, entry_words, .. } = self.stripes;
-        let stripes = ((page - first_page) * per_page) as u64..;
-        let entries = words.chunks_exact(entry_words);
-        stripes.map(StripeId::new).zip(entries).flat_map(|(stripe, entry)| {
+        let entries = words.chunks_exact(self.stripes.entry_words);
+        self.stripes_of(page).map(StripeId::new).zip(entries).flat_map(|(stripe, entry)| {
             let chunks = entry.iter().step_by(COLUMN_WORDS).map(|&chunk| ChunkIndex::new(chunk));
             let named = chunks.enumerate().filter(|(_, chunk)| !chunk.is_none());
             named.map(move |(column, chunk)| (stripe, column, chunk))

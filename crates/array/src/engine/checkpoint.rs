@@ -70,6 +70,11 @@ impl CheckpointBoard {
         self.full_sealed
     }
 
+    /// Whether one is under way.
+    pub(super) fn is_under_way(&self) -> bool {
+        self.under_way
+    }
+
     /// Number of the newest one, or of the one under way.
     pub(super) fn newest(&self) -> u64 {
         self.place.number + u64::from(self.under_way)

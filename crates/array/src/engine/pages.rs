@@ -19,7 +19,7 @@ use crate::restart::AssembleError;
 use crate::saved::SavedPages;
 use crate::table::Extent;
 use block::slab::{Key, Slab};
-use block::{DevIndex, DeviceSet, IoFault, META_BYTES, OpKind, Slot, Stream, StripeId};
+use block::{DevIndex, DeviceSet, IoFault, Lcn, META_BYTES, OpKind, Slot, Stream, StripeId};
 use format::{PAGE_AREA, Page, PageExpect, decode_page};
 use std::collections::{BTreeSet, VecDeque};
 
@@ -293,6 +293,10 @@ impl Core {
         }
         self.board.frozen = true;
         self.store.table.give_up_page(page);
+        let (geometry, stripes) = (self.store.config.geometry, self.store.table.stripes_of(page));
+        let end = stripes.end.min(self.store.config.stripe_count);
+        let [first, end] = [stripes.start, end].map(|stripe| geometry.lcn_at(StripeId::new(stripe), 0).get());
+        (first..end).for_each(|lcn| self.store.lost.insert(Lcn::new(lcn)));
         self.page_came(key, slot);
     }
 

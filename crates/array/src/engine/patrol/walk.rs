@@ -49,6 +49,8 @@ impl Chain {
 enum Part {
     End,
     Superblock(usize),
+    /// The newest checkpoint, once the one that the round awaits has ended.
+    Checkpoint,
     Chain(Box<Chain>),
     /// The page area, from block `next` on.
     Slots {
@@ -219,6 +221,7 @@ impl Core {
             Part::Chain(_)
             | Part::End
             | Part::Superblock(_)
+            | Part::Checkpoint
             | Part::Slots { .. }
             | Part::Frames { .. }
             | Part::Over => None,
@@ -240,6 +243,7 @@ impl Patrol {
                 // Whoever has nothing left to be read finds that out at the same pace.
                 Part::End
                 | Part::Superblock(_)
+                | Part::Checkpoint
                 | Part::Chain(_)
                 | Part::Slots { .. }
                 | Part::Frames { .. }
@@ -253,6 +257,14 @@ impl Patrol {
                 Part::Superblock(copy) => {
                     let config_seq = core.health.config_seq;
                     (Reading::Superblock { copy: *copy, config_seq }, SUPERBLOCK_OFFSETS[*copy], 1)
+                }
+                Part::Checkpoint => {
+                    let awaits = self.round.as_ref().map_or(0, |round| round.awaits);
+                    if core.board.checkpoint.newest() <= awaits && core.board.checkpoint.is_under_way() {
+                        return true;
+                    }
+                    walker.part = Part::Chain(Box::new(Chain::new(&core.board.checkpoint.place)));
+                    continue;
                 }
                 Part::Chain(chain) => match core.next_of_chain(walker.dev, chain) {
                     Some(next) => next,
@@ -399,7 +411,7 @@ impl Patrol {
                 self.expel(core, dev, Finding::Foreign);
                 Part::Over
             }
-            _ => Part::Chain(Box::new(Chain::new(&core.board.checkpoint.place))),
+            _ => Part::Checkpoint,
         };
     }
 
