@@ -12,7 +12,7 @@ use lab::options::cache::CacheSizes;
 use lab::options::placement::ElasticChoices;
 use lab::options::rewrites::RewriteChoice;
 use node::logbook::{self, Level, LogTime, log, log_as};
-use node::memory::{available_bytes, show_need};
+use node::memory::{available_bytes, default_table_bytes, show_need};
 use node::open::{Assembled, Force, Incomplete, describe, lock, member_name};
 use node::output;
 use node::scan::members_of;
@@ -67,6 +67,11 @@ pub struct Arguments {
     /// Memory for buffers.
     #[arg(long, value_parser = parse_size, default_value = "64MiB", value_name = "SIZE")]
     buffers: u64,
+    /// Memory for the table of chunks; pages of it that have no room are read from the members when they are
+    /// needed. Without it a quarter of this machine's memory. The schemes elastic and was have all of theirs
+    /// in memory.
+    #[arg(long, value_parser = parse_size, value_name = "SIZE")]
+    table_memory: MaybeSize,
     #[command(flatten)]
     memory: MemoryLimit,
     #[command(flatten)]
@@ -114,6 +119,7 @@ struct CommitChoices {
 
 /// clap takes an `Option` for an option that may be absent; these are present and may be `off`.
 type MaybeDuration = std::option::Option<Duration>;
+type MaybeSize = std::option::Option<u64>;
 type MaybeRate = std::option::Option<u64>;
 
 /// Whether lines of the log begin with the time.
@@ -202,6 +208,7 @@ fn engine_options(arguments: &Arguments) -> EngineOptions {
             Sync::Flush => SyncPolicy::OnFlush,
         },
         pool_bytes: arguments.buffers,
+        table_bytes: arguments.table_memory.unwrap_or_else(default_table_bytes),
         rebuild_bytes_per_s: arguments.rebuild_rate,
         patrol: arguments.patrol.map(|interval| PatrolPolicy {
             interval_ns: u64::try_from(interval.as_nanos()).unwrap_or(u64::MAX),
