@@ -142,7 +142,7 @@ pub enum AssembleError {
     #[error("no copy of page {page} of the table is whole: what it speaks of cannot be had")]
     PageLost {
         /// Which page.
-        page: u64,
+        page: usize,
     },
     /// In-place schemes: stripes may be inconsistent and a device is missing, so lost chunks cannot be told
     /// from bad ones.

@@ -25,8 +25,8 @@ pub struct SavedPages {
 }
 
 impl SavedPages {
-    /// Gives the words of those of `pages` that were ever written to `take`, in no particular order, each from
-    /// a copy that is whole, the members side by side; the error is that one has no such copy.
+    /// Gives the words of those of `pages` that were ever written to `take`, in no particular order, each
+    /// from a copy that is whole, the members side by side; the error is that one has no such copy.
     pub fn read(
         &self,
         devices: &mut dyn DeviceSet,
@@ -44,7 +44,7 @@ impl SavedPages {
                 }
             }
             if let Some(&page) = left.first() {
-                return Err(AssembleError::PageLost { page: page as u64 });
+                return Err(AssembleError::PageLost { page });
             }
         }
         Ok(())

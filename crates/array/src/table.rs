@@ -10,19 +10,21 @@
 //! each of its chunks.
 //!
 //! A page that was never written takes no memory. One that is in its slot as it is need not be in memory
-//! either ([`Table::is_absent`]): whoever looks into it has it brought in first. A bit per page says what changed since the last checkpoint,
-//! another what changed since it was written to its slot ([`Slots`]); with each page are bits that say which
-//! of its words changed since the last checkpoint. A checkpoint is the state at one instant, but nothing is
-//! copied then: its pages are marked, and one that is to change before it was written is kept as it was
-//! ([`Table::take_snapshot`]).
+//! either ([`Table::is_absent`]): whoever looks into it has it brought in first.
+//!
+//! A bit per page says what changed since the last checkpoint, another what changed since it was written to
+//! its slot ([`Slots`]); with each page are bits that say which of its words changed since the last
+//! checkpoint. A checkpoint is the state at one instant, but nothing is copied then: its pages are marked,
+//! and one that is to change before it was written is kept as it was ([`Table::take_snapshot`]).
 
 mod frames;
+mod paging;
 
 use crate::planted::{Planted, planted};
 use crate::slots::{self, SlotState, Slots};
 use block::{ChunkIndex, Geometry, Lcn, StripeId};
 use format::{ArrayConfig, GroupBits, PAGE_WORDS, Patch, StripeChunk};
-use frames::{Frames, PageWords, TablePage};
+use frames::{Frames, GROUP_PAGES, PageWords, TablePage};
 use std::collections::BTreeMap;
 
 /// Entries of equal size, none of which lies on two pages.
@@ -41,9 +43,14 @@ impl Section {
         Self { first_page, entry_words, per_page, reciprocal: (1u128 << 64).div_ceil(per_page as u128) }
     }
 
+    /// Entries of a page.
+    fn entries(self) -> u64 {
+        self.per_page as u64
+    }
+
     /// Pages that so many entries take.
     fn page_count(self, entries: u64) -> u64 {
-        entries.div_ceil(self.per_page as u64)
+        entries.div_ceil(self.entries())
     }
 
     /// The first word of an entry. Exact for numbers below 2^54: the reciprocal is less than 1 too large.
@@ -222,153 +229,9 @@ impl Table {
     pub fn bytes_for(config: &ArrayConfig, bytes_max: u64) -> u64 {
         let pages = Self::page_count_for(config);
         let fixed = fixed_bytes(pages);
-        let groups = pages.div_ceil(Frames::GROUP_PAGES) * Frames::GROUP_BYTES;
+        let groups = pages.div_ceil(GROUP_PAGES) * Frames::GROUP_BYTES;
         let all = fixed + groups + pages * Frames::FRAME_BYTES;
         if may_page(config) { all.min(bytes_max.max(fixed)) } else { all }
-    }
-
-    /// From now on the table takes so many bytes of memory at most, but for pages that must stay: those that
-    /// are in use, and those that are not in their slots as they are.
-    pub fn set_bytes_max(&mut self, config: &ArrayConfig, bytes_max: u64) {
-        if !Self::is_paged_for(config, bytes_max) {
-            self.frames_max = usize::MAX;
-            return;
-        }
-        let for_frames = bytes_max.saturating_sub(fixed_bytes(Self::page_count_for(config)));
-        // A frame may be the only one of its group.
-        let frames = for_frames / (Frames::FRAME_BYTES + Frames::GROUP_BYTES);
-        self.frames_max = usize::try_from(frames).unwrap_or(usize::MAX - 1).max(1);
-    }
-
-    /// Whether pages may be absent.
-    #[inline]
-    pub fn is_paged(&self) -> bool {
-        self.frames_max != usize::MAX
-    }
-
-    /// Whether so much changed that a checkpoint is due: what is not in its slot cannot make room.
-    pub fn is_mostly_unsaved(&self) -> bool {
-        self.is_paged() && self.unsaved_count > self.frames_max / 2
-    }
-
-    /// Whether pages are not in the slots that count, and will be once a checkpoint has ended.
-    pub fn has_unsaved(&self) -> bool {
-        self.unsaved_count > 0 || !self.unsaved_before.is_empty()
-    }
-
-    /// Whether the table of a configuration has pages that are absent when it may take so many bytes.
-    pub fn is_paged_for(config: &ArrayConfig, bytes_max: u64) -> bool {
-        may_page(config) && bytes_max < Self::bytes_for(config, u64::MAX)
-    }
-
-    /// The data stripes that a page speaks of; the last ones may be none.
-    pub fn stripes_of(&self, page: usize) -> std::ops::Range<u64> {
-        let first = ((page - self.stripes.first_page) * self.stripes.per_page) as u64;
-        first..first + self.stripes_per_page()
-    }
-
-    /// Stripes that a page speaks of.
-    pub fn stripes_per_page(&self) -> u64 {
-        self.stripes.per_page as u64
-    }
-
-    /// Makes room for another page in memory; `false` if none that is there may go.
-    pub fn make_room(&mut self) -> bool {
-        while self.frames.len() + self.coming + self.kept.len() >= self.frames_max {
-            if !self.may_evict || !self.evict() {
-                self.may_evict = false;
-                return false;
-            }
-        }
-        true
-    }
-
-    /// Lets a page go that is in its slot as it is and that nobody has pinned; `false` if there is none.
-    fn evict(&mut self) -> bool {
-        let Self { frames, unsaved, unsaved_before, .. } = self;
-        frames.evict(|page| may_go(unsaved, unsaved_before, page))
-    }
-
-    /// Whether a page is on the members and not in memory.
-    #[inline]
-    pub fn is_absent(&self, page: usize) -> bool {
-        self.frames.get(page).is_none() && self.slots.state(page).is_written()
-    }
-
-    /// Whether a page is in memory, be it of zeros.
-    pub fn has_frame(&self, page: usize) -> bool {
-        self.frames.get(page).is_some()
-    }
-
-    /// The page that speaks of a data stripe.
-    #[inline]
-    pub fn page_of(&self, stripe: StripeId) -> usize {
-        self.stripes.at(stripe.get() as usize).page
-    }
-
-    /// The pages that speak of some stripes, each once; of stripes that do not exist none.
-    pub fn pages_of(&self, stripes: impl Iterator<Item = StripeId>) -> Vec<usize> {
-        let mut pages: Vec<usize> = stripes.map(|stripe| self.page_of(stripe)).collect();
-        pages.sort_unstable();
-        pages.dedup();
-        pages.retain(|&page| page < self.page_count);
-        pages
-    }
-
-    /// Whether the page that speaks of a data stripe is absent.
-    #[inline]
-    pub fn lacks(&self, stripe: StripeId) -> bool {
-        self.is_paged() && self.is_absent(self.page_of(stripe))
-    }
-
-    /// A page is being read, and will need a frame.
-    pub fn expect_page(&mut self) {
-        self.coming += 1;
-    }
-
-    /// It has come, or will not.
-    pub fn expect_page_no_more(&mut self) {
-        self.coming -= 1;
-    }
-
-    /// Keeps a page in memory, which must not be absent.
-    pub fn pin(&mut self, page: usize) {
-        if !self.has_frame(page) {
-            self.assert_unwritten(page);
-            self.frames.insert(page, &ZEROS);
-        }
-        self.frames.pin(page);
-    }
-
-    /// Takes back one [`Table::pin`].
-    pub fn unpin(&mut self, page: usize) {
-        self.frames.unpin(page);
-        self.may_evict |= may_go(&self.unsaved, &self.unsaved_before, page);
-    }
-
-    /// No copy of a page can be had: it is in memory for good, with nothing in it.
-    pub fn give_up_page(&mut self, page: usize) {
-        self.frames.insert(page, &ZEROS);
-        self.frames.pin(page);
-    }
-
-    /// Whether words may be those of a page of data stripes.
-    pub fn is_sane_page(&self, words: &[u32]) -> bool {
-        words.len() == PAGE_WORDS && are_sane(self.stripes, self.chunks_per_device, words)
-    }
-
-    /// An absent page was read; it is as it is in its slot.
-    pub fn bring(&mut self, page: usize, words: &[u32]) {
-        let words = words.try_into().expect("whoever reads a page looks at its shape");
-        if !self.has_frame(page) {
-            self.frames.insert(page, &TablePage { words, changed: GroupBits::NONE });
-            self.may_evict = true;
-        }
-    }
-
-    /// The copies of a page are not what they should be: it is written anew with the next full checkpoint.
-    pub fn mark_unsaved(&mut self, page: usize) {
-        self.unsaved_count += usize::from(self.unsaved.add(page));
     }
 
     /// How many words a configuration's table has.
@@ -752,12 +615,6 @@ impl Table {
 /// collection looks into any of them.
 fn may_page(config: &ArrayConfig) -> bool {
     !config.scheme.is_elastic()
-}
-
-/// Whether a page that nobody has pinned can be read again as it is.
-fn may_go(unsaved: &PageBits, unsaved_before: &PageBits, page: usize) -> bool {
-    (!unsaved.has(page) || planted(Planted::EvictUnsaved))
-        && (planted(Planted::EvictUnsealed) || !unsaved_before.has(page))
 }
 
 /// Bytes of a table of so many pages besides the pages and their lookup.

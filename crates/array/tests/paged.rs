@@ -214,7 +214,7 @@ fn a_page_that_is_nowhere_whole_freezes_the_array_and_is_named() {
     assert_eq!(bench.array.engine_ref().health().array_state(), ArrayState::Failed);
     events.clear();
     bench.array.engine().take_events(&mut events);
-    assert_eq!(events, [Event::PageLost { page: page as u64 }]);
+    assert_eq!(events, [Event::PageLost { page }]);
     let refused = write(&mut bench.array, 0, &[1; CHUNK as usize], Durability::Volatile);
     assert_eq!(refused, Err(EngineError::ArrayFailed));
     // What other pages speak of can be read, and the next start says what is wrong.
@@ -227,5 +227,5 @@ fn a_page_that_is_nowhere_whole_freezes_the_array_and_is_named() {
     let mut devices = bench.array.into_devices();
     let found = superblocks(&mut devices, bench.members);
     let error = Array::assemble(devices, &array::arrange(&found).unwrap(), 4242, few_pages()).err();
-    assert_eq!(error, Some(array::AssembleError::PageLost { page: page as u64 }));
+    assert_eq!(error, Some(array::AssembleError::PageLost { page }));
 }

@@ -15,7 +15,7 @@ pub enum Event {
         cause: FailCause,
     },
     /// No copy of a page of the table is good: what it speaks of is lost, and the array takes no writes.
-    PageLost(u64),
+    PageLost(usize),
     /// A replacement took a place, and rebuilding began.
     Replaced {
         /// The place.
@@ -76,7 +76,7 @@ pub enum Event {
 }
 
 /// What is said of a page that is lost.
-pub fn describe_lost_page(page: u64) -> String {
+pub fn describe_lost_page(page: usize) -> String {
     format!(
         "no copy of page {page} of the table is good: what it speaks of cannot be read, and the array takes no writes"
     )

@@ -1,6 +1,5 @@
 //! Options of a running engine.
 
-use super::pages::page_slots;
 use crate::scheme::SchemeOptions;
 use crate::table::Table;
 use block::Geometry;
@@ -24,6 +23,11 @@ pub enum SyncPolicy {
     /// At once: every write is acknowledged only when durable.
     Always,
 }
+
+/// Pages of the table that are read side by side.
+pub(super) const PAGE_READS_MAX: usize = 64;
+/// Buffers for them take no more memory than this, if it is enough for one.
+const PAGE_BUFFERS_BYTES: usize = 1 << 20;
 
 /// Members looked at side by side.
 pub(super) const WALKERS_MAX: usize = 4;
@@ -152,7 +156,8 @@ impl EngineOptions {
     /// Slots for pages of the table that are being read.
     pub(crate) fn page_slots(&self, config: &ArrayConfig) -> usize {
         let is_paged = Table::is_paged_for(config, self.table_bytes_max());
-        if is_paged { page_slots(config.geometry.chunk_bytes()) } else { 0 }
+        let enough = (PAGE_BUFFERS_BYTES / config.geometry.chunk_bytes()).clamp(1, PAGE_READS_MAX);
+        if is_paged { enough } else { 0 }
     }
 
     /// Slots that requests may not take: enough for one commit, one cover, and log chunks, and twice what a

@@ -6,8 +6,8 @@
 //! unit. Its first chunk takes the lock for all, the others are [`Mode::Joined`] and stay right behind it in
 //! every queue.
 //!
-//! The page of the table that speaks of a stripe is in memory as long as anybody holds the stripe or waits for
-//! it. While it is being brought in, nobody gets the stripe: all wait for it as if somebody held it.
+//! The page of the table that speaks of a stripe is in memory as long as anybody holds the stripe or waits
+//! for it. While it is being brought in, nobody gets the stripe: all wait for it as if somebody held it.
 
 use super::Work;
 use crate::hash::StripeMap;
@@ -88,8 +88,8 @@ impl Locks {
         lock.lacks_page = true;
     }
 
-    /// The page of a stripe is in memory: waiters that may run now are moved to `granted`. `true` if there was
-    /// nobody.
+    /// The page of a stripe is in memory: waiters that may run now are moved to `granted`. `true` if there
+    /// was nobody.
     pub(super) fn page_came(&mut self, stripe: StripeId, granted: &mut VecDeque<Pending>) -> bool {
         let lock = self.stripes.get_mut(&stripe.get()).expect("a stripe that lacks its page is in the table");
         lock.lacks_page = false;

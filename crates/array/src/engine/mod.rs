@@ -295,7 +295,7 @@ enum Purpose {
     /// The discard of a freed run.
     Trim { run: Key<ChunkRun> },
     /// A copy of a page of the table.
-    TablePage { page: u64, slot: Slot },
+    TablePage { page: usize, slot: Slot },
     /// Metadata that nobody asked for.
     Patrol,
 }
@@ -328,7 +328,6 @@ struct Core {
     cache: cache::Cache,
     jobs: Jobs,
     reads: Reads,
-    pages: pages::PageFaults,
     rings: payload::PayloadRings,
     freed: quarantine::Quarantine,
     ops: Ops,
@@ -389,9 +388,10 @@ struct Jobs {
     scratch: Codeword,
 }
 
-/// Chunks being read, and rebuilt from their covers.
+/// Chunks being read, and rebuilt from their covers, and pages of the table.
 #[derive(Default)]
 struct Reads {
+    pages: pages::PageFaults,
     table: Slab<read::ReadOp>,
     covers: Slab<cover::Cover>,
     /// Covers that lack buffers.

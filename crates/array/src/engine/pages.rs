@@ -6,14 +6,16 @@
 //! as it would for a stripe that somebody holds: locks are granted, and reads go on, when it has come.
 //!
 //! A page takes the place of one that nobody needs and that is in its slot as it is. If there is none, a
-//! checkpoint makes some; what nothing can make room for comes in all the same. A copy that is bad is counted,
-//! and the page written anew. A page none of whose copies is good is more than the array bears: it freezes.
+//! checkpoint makes some; what nothing can make room for comes in all the same. A copy that is bad is
+//! counted, and the page written anew. A page none of whose copies is good is more than the array bears: it
+//! freezes.
 
+use super::config::PAGE_READS_MAX;
 use super::lock::Mode;
 use super::read::ReadOp;
 use super::wake::{Marked, count};
 use super::{Activity, Core, Deadline, Engine, Event, Purpose, Tag};
-use crate::hash::StripeMap;
+use crate::hash::PageMap;
 use crate::planted::{Planted, planted};
 use crate::restart::AssembleError;
 use crate::saved::SavedPages;
@@ -23,12 +25,8 @@ use block::{DevIndex, DeviceSet, IoFault, Lcn, META_BYTES, OpKind, Slot, Stream,
 use format::{PAGE_AREA, Page, PageExpect, decode_page};
 use std::collections::{BTreeSet, VecDeque};
 
-/// Pages that are read side by side.
-const READS_MAX: usize = 64;
-/// Buffers for them take no more memory than this, if it is enough for one.
-const BUFFERS_BYTES: usize = 1 << 20;
 /// Pages that are asked for ahead of those who need them.
-const AHEAD_MAX: usize = 2 * READS_MAX;
+const AHEAD_MAX: usize = 2 * PAGE_READS_MAX;
 
 /// A page that is wanted and not in memory.
 #[derive(Default)]
@@ -50,7 +48,7 @@ struct Fault {
 /// See the module's documentation.
 #[derive(Default)]
 pub(super) struct PageFaults {
-    by_page: StripeMap<Key<Fault>>,
+    by_page: PageMap<Key<Fault>>,
     faults: Slab<Fault>,
     /// Those that are not being read, in the order in which they are.
     waiting: VecDeque<Key<Fault>>,
@@ -60,11 +58,6 @@ pub(super) struct PageFaults {
     lost: BTreeSet<usize>,
     /// Pages that the checkpoint under way had brought in and has not written.
     of_checkpoint: Vec<usize>,
-}
-
-/// Buffers for pages being read, if buffers have that size.
-pub(super) fn page_slots(chunk_bytes: usize) -> usize {
-    (BUFFERS_BYTES / chunk_bytes).clamp(1, READS_MAX)
 }
 
 impl Engine {
@@ -99,7 +92,7 @@ impl Core {
     /// Sets buffers aside, if pages may be absent.
     pub(super) fn prepare_pages(&mut self) {
         let wanted = self.options.page_slots(&self.store.config);
-        self.pages.slots = (0..wanted).map_while(|_| self.pool.alloc()).collect();
+        self.reads.pages.slots = (0..wanted).map_while(|_| self.pool.alloc()).collect();
     }
 
     /// Grants a stripe now, or not at all: somebody has it, or its page is not in memory. Whoever is refused
@@ -122,7 +115,7 @@ impl Core {
         }
         self.locks.await_page(stripe);
         let fault = self.fault(page);
-        self.pages.faults[fault].stripes.push(stripe);
+        self.reads.pages.faults[fault].stripes.push(stripe);
         false
     }
 
@@ -132,7 +125,7 @@ impl Core {
         let page = self.store.table.page_of(stripe);
         if self.store.table.is_absent(page) {
             let fault = self.fault(page);
-            self.pages.faults[fault].reads.push(key);
+            self.reads.pages.faults[fault].reads.push(key);
             return false;
         }
         self.hold_page_for_read(key, page);
@@ -149,12 +142,12 @@ impl Core {
 
     /// Whether the page that speaks of a stripe is none that can be had.
     pub(super) fn is_page_lost(&self, stripe: StripeId) -> bool {
-        !self.pages.lost.is_empty() && self.pages.lost.contains(&self.store.table.page_of(stripe))
+        !self.reads.pages.lost.is_empty() && self.reads.pages.lost.contains(&self.store.table.page_of(stripe))
     }
 
     /// Asks for the page of a stripe that is soon to be looked at.
     pub(super) fn read_page_ahead(&mut self, stripe: StripeId) {
-        if self.store.table.lacks(stripe) && self.pages.faults.len() < AHEAD_MAX {
+        if self.store.table.lacks(stripe) && self.reads.pages.faults.len() < AHEAD_MAX {
             self.fault(self.store.table.page_of(stripe));
         }
     }
@@ -167,18 +160,18 @@ impl Core {
     /// The checkpoint under way needs a page.
     pub(super) fn want_page_for_checkpoint(&mut self, page: usize) {
         let key = self.fault(page);
-        let is_new = !std::mem::replace(&mut self.pages.faults[key].for_checkpoint, true);
-        if is_new && self.pages.faults[key].slot.is_none() {
+        let is_new = !std::mem::replace(&mut self.reads.pages.faults[key].for_checkpoint, true);
+        if is_new && self.reads.pages.faults[key].slot.is_none() {
             // Others may wait for the room that it makes.
-            self.pages.waiting.retain(|&other| other != key);
-            self.pages.waiting.push_front(key);
+            self.reads.pages.waiting.retain(|&other| other != key);
+            self.reads.pages.waiting.push_front(key);
         }
     }
 
     /// The checkpoint under way has written a page, or wants none any more.
     pub(super) fn release_checkpoint_pages(&mut self, is_done: impl Fn(usize) -> bool) {
-        let Self { pages, store, .. } = self;
-        pages.of_checkpoint.retain(|&page| {
+        let Self { reads, store, .. } = self;
+        reads.pages.of_checkpoint.retain(|&page| {
             let is_done = is_done(page);
             if is_done {
                 store.table.unpin(page);
@@ -188,8 +181,8 @@ impl Core {
     }
 
     fn fault(&mut self, page: usize) -> Key<Fault> {
-        let PageFaults { by_page, faults, waiting, .. } = &mut self.pages;
-        *by_page.entry(page as u64).or_insert_with(|| {
+        let PageFaults { by_page, faults, waiting, .. } = &mut self.reads.pages;
+        *by_page.entry(page).or_insert_with(|| {
             let key = faults.reuse(Fault::default);
             let fault = &mut faults[key];
             (fault.page, fault.copy, fault.for_checkpoint, fault.was_bad) = (page, 0, false, false);
@@ -204,7 +197,7 @@ impl Core {
             return true;
         }
         let must = self.board.frozen
-            || self.pages.faults[key].for_checkpoint
+            || self.reads.pages.faults[key].for_checkpoint
             || (!self.store.table.has_unsaved() && !self.board.checkpoint.is_busy());
         if !must && !self.board.checkpoint.is_busy() {
             self.board.checkpoint.request(Extent::Unsaved);
@@ -214,14 +207,14 @@ impl Core {
 
     /// Reads the next copy of a page; it is lost if there is none.
     fn read_copy(&mut self, key: Key<Fault>, slot: Slot) {
-        let Fault { page, copy, .. } = self.pages.faults[key];
+        let Fault { page, copy, .. } = self.reads.pages.faults[key];
         let (area, slot_number) = (self.store.table.slots().area(), self.slot_to_read(page));
         let mut copies = copy..area.copies();
         let next = copies.find(|&copy| self.holds_pages(area.place(page, copy, slot_number).0));
         let Some(copy) = next else { return self.page_lost(key, slot) };
         let (dev, block) = area.place(page, copy, slot_number);
-        (self.pages.faults[key].copy, self.pages.faults[key].slot) = (copy, Some(slot));
-        let tag = Tag { purpose: Purpose::TablePage { page: page as u64, slot }, dev };
+        (self.reads.pages.faults[key].copy, self.reads.pages.faults[key].slot) = (copy, Some(slot));
+        let tag = Tag { purpose: Purpose::TablePage { page, slot }, dev };
         let offset = self.store.config.page_offset(block);
         self.push_op(tag, OpKind::Read, Stream::Metadata, offset, META_BYTES as u64, Some(slot));
     }
@@ -233,20 +226,20 @@ impl Core {
     }
 
     /// A copy of a page was read.
-    pub(super) fn page_read(&mut self, dev: DevIndex, page: u64, slot: Slot, result: Result<(), IoFault>) {
-        let key = self.pages.by_page[&page];
+    pub(super) fn page_read(&mut self, dev: DevIndex, page: usize, slot: Slot, result: Result<(), IoFault>) {
+        let key = self.reads.pages.by_page[&page];
         self.stats.pages_read += 1;
         match self.judge_page(dev, key, slot, result) {
             Some(found) => {
-                self.store.table.bring(page as usize, &found.words);
-                if self.pages.faults[key].was_bad && !self.board.frozen {
-                    self.store.table.mark_unsaved(page as usize);
+                self.store.table.bring(page, &found.words);
+                if self.reads.pages.faults[key].was_bad && !self.board.frozen {
+                    self.store.table.mark_unsaved(page);
                     self.board.checkpoint.request(Extent::Unsaved);
                 }
                 self.page_came(key, slot);
             }
             None => {
-                self.pages.faults[key].copy += 1;
+                self.reads.pages.faults[key].copy += 1;
                 self.read_copy(key, slot);
             }
         }
@@ -260,7 +253,7 @@ impl Core {
         slot: Slot,
         result: Result<(), IoFault>,
     ) -> Option<Page> {
-        let Fault { page, copy, .. } = self.pages.faults[key];
+        let Fault { page, copy, .. } = self.reads.pages.faults[key];
         let slots = self.store.table.slots();
         let (_, block) = slots.area().place(page, copy, self.slot_to_read(page));
         let array = self.journal.array();
@@ -280,16 +273,16 @@ impl Core {
                 self.health.errors_mut(dev).read += 1;
             }
         }
-        self.pages.faults[key].was_bad = true;
+        self.reads.pages.faults[key].was_bad = true;
         None
     }
 
     /// No copy is good: nothing of what the page speaks of can be had, and no write can be said to be kept.
     fn page_lost(&mut self, key: Key<Fault>, slot: Slot) {
-        let page = self.pages.faults[key].page;
-        self.pages.lost.insert(page);
+        let page = self.reads.pages.faults[key].page;
+        self.reads.pages.lost.insert(page);
         if self.health.lose_page() {
-            self.answers.events.push(Event::PageLost { page: page as u64 });
+            self.answers.events.push(Event::PageLost { page });
         }
         self.board.frozen = true;
         self.store.table.give_up_page(page);
@@ -303,20 +296,20 @@ impl Core {
     /// A page is in memory: whoever waited goes on.
     fn page_came(&mut self, key: Key<Fault>, slot: Slot) {
         self.store.table.expect_page_no_more();
-        self.pages.slots.push(slot);
+        self.reads.pages.slots.push(slot);
         self.end_fault(key);
     }
 
     fn end_fault(&mut self, key: Key<Fault>) {
-        let fault = &mut self.pages.faults[key];
+        let fault = &mut self.reads.pages.faults[key];
         let page = fault.page;
         fault.slot = None;
         let (mut stripes, mut reads) = (std::mem::take(&mut fault.stripes), std::mem::take(&mut fault.reads));
         if fault.for_checkpoint {
             self.store.table.pin(page);
-            self.pages.of_checkpoint.push(page);
+            self.reads.pages.of_checkpoint.push(page);
         }
-        self.pages.by_page.remove(&(page as u64));
+        self.reads.pages.by_page.remove(&page);
         for stripe in stripes.drain(..) {
             self.store.table.pin(page);
             if self.locks.page_came(stripe, &mut self.queue.granted) {
@@ -332,9 +325,9 @@ impl Core {
         for read in reads.drain(..) {
             self.issue_read(read);
         }
-        let fault = &mut self.pages.faults[key];
+        let fault = &mut self.reads.pages.faults[key];
         (fault.stripes, fault.reads) = (stripes, reads);
-        self.pages.faults.release(key);
+        self.reads.pages.faults.release(key);
     }
 }
 
@@ -343,14 +336,14 @@ pub(super) struct PageReader;
 
 impl Activity for PageReader {
     fn drive(&mut self, core: &mut Core) {
-        while let Some(&key) = core.pages.waiting.front() {
-            let page = core.pages.faults[key].page;
-            if core.pages.slots.is_empty() || !core.make_frame(key) {
+        while let Some(&key) = core.reads.pages.waiting.front() {
+            let page = core.reads.pages.faults[key].page;
+            if core.reads.pages.slots.is_empty() || !core.make_frame(key) {
                 return;
             }
-            core.pages.waiting.pop_front();
+            core.reads.pages.waiting.pop_front();
             if core.store.table.is_absent(page) {
-                let Some(slot) = core.pages.slots.pop() else { return };
+                let Some(slot) = core.reads.pages.slots.pop() else { return };
                 core.store.table.expect_page();
                 core.read_copy(key, slot);
             } else {
@@ -367,7 +360,7 @@ impl Activity for PageReader {
     fn flushed(&mut self, _core: &mut Core, _number: u64) {}
 
     fn is_busy(&self, core: &Core) -> bool {
-        !core.pages.faults.is_empty()
+        !core.reads.pages.faults.is_empty()
     }
 
     fn deadline(&self, _core: &Core) -> Option<Deadline> {
@@ -380,7 +373,7 @@ impl Activity for PageReader {
     }
 
     fn left_undone(&self, core: &Core) -> Option<&'static str> {
-        (!core.pages.faults.is_empty()).then_some("a page of the table")
+        (!core.reads.pages.faults.is_empty()).then_some("a page of the table")
     }
 }
 
@@ -388,7 +381,7 @@ impl Marked for PageReader {
     type Mark = [u64; 3];
 
     fn mark(&self, core: &Core) -> Self::Mark {
-        let pages = &core.pages;
+        let pages = &core.reads.pages;
         [count(pages.waiting.len()), count(pages.faults.len()), count(pages.slots.len())]
     }
 }

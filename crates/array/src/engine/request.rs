@@ -29,7 +29,9 @@ pub enum EngineError {
     },
     /// More members are missing than the code tolerates, or part of the table is lost: the array takes no
     /// writes.
-    #[error("more devices are missing than the array tolerates, or part of its table is lost: it takes no writes")]
+    #[error(
+        "more devices are missing than the array tolerates, or part of its table is lost: it takes no writes"
+    )]
     ArrayFailed,
     /// The chunk and too much of its cover are lost.
     #[error("chunk {lcn} cannot be read nor rebuilt: too many of its pieces are lost")]

@@ -12,7 +12,6 @@ use super::events::Events;
 use super::flights::Flights;
 use super::lock::{Locks, Mode};
 use super::order::Order;
-use super::pages::PageFaults;
 use super::payload::PayloadRings;
 use super::quarantine::Quarantine;
 use super::request::Done;
@@ -65,7 +64,6 @@ impl Core {
             locks: Locks::default(),
             queue: WriteQueue::default(),
             reads: Reads::default(),
-            pages: PageFaults::default(),
             stats: EngineStats::default(),
         };
         core.prepare_pages();

@@ -7,7 +7,7 @@ use crate::restart::{AssembleError, is_present};
 use crate::saved::SavedPages;
 use crate::scheme::Scheme;
 use crate::store::Store;
-use crate::table::Table;
+use crate::table::{Table, WORDS};
 use block::{DevIndex, DeviceSet, Epoch, Geometry, META_BYTES, ReadNow, Seq, StripeId};
 use format::{
     ArrayConfig, ArrayUuid, BlockExpect, CheckpointHeader, CheckpointKind, INCREMENTAL_AREA, ListItem,
@@ -198,7 +198,7 @@ impl Source<'_> {
         };
         header.table_words == crate::table::Table::word_count(&self.config)
             && u64::from(header.block) + 1 + u64::from(header.page_count) <= u64::from(blocks)
-            && header.list_words <= u64::from(header.page_count) * PAGE_WORDS as u64
+            && header.list_words <= u64::from(header.page_count) * WORDS
     }
 
     /// Loads the pages of one checkpoint, each from any copy that has it whole; `None` if one is nowhere
@@ -357,8 +357,8 @@ impl Source<'_> {
         SavedPages { array: self.array, config: self.config, members: self.complete.clone(), number }
     }
 
-    /// Loads where the pages of the table are, as full checkpoint `header` has it, whose root it is; the pages
-    /// too if none is to be absent. `None` if a page is nowhere whole.
+    /// Loads where the pages of the table are, as full checkpoint `header` has it, whose root it is; the
+    /// pages too if none is to be absent. `None` if a page is nowhere whole.
     fn load_saved(&mut self, header: &CheckpointHeader, root: &[u32], table: &mut Table) -> Option<()> {
         let (saved, table_pages) = (self.saved(header.number), table.page_count());
         table.slots_mut().load_root(root).then_some(())?;

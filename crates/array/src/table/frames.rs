@@ -18,6 +18,8 @@ impl TablePage {
 
 /// Pages whose frames are looked up together.
 const GROUP: usize = 32;
+/// The same, for sums of bytes.
+pub const GROUP_PAGES: u64 = GROUP as u64;
 
 /// A page's frame plus 1; 0 = it has none.
 type FrameNumber = u32;
@@ -40,6 +42,7 @@ pub(super) struct Frames {
     group_of: Vec<u32>,
     groups: Vec<Group>,
     groups_free: Vec<u32>,
+    #[expect(clippy::vec_box, reason = "pages do not move when there are more")]
     pages: Vec<Box<TablePage>>,
     holders: Vec<Holder>,
     free: Vec<u32>,
@@ -61,7 +64,7 @@ impl Frames {
 
     /// Bytes of memory besides the frames, without any, of so many pages.
     pub fn fixed_bytes(pages: u64) -> u64 {
-        pages.div_ceil(GROUP as u64) * 4
+        pages.div_ceil(GROUP_PAGES) * 4
     }
 
     /// Bytes that a frame takes.
@@ -71,14 +74,11 @@ impl Frames {
     /// Bytes that a group takes.
     pub const GROUP_BYTES: u64 = size_of::<Group>() as u64;
 
-    /// Pages of a group.
-    pub const GROUP_PAGES: u64 = GROUP as u64;
-
     #[inline]
     fn frame_of(&self, page: usize) -> Option<usize> {
         let group = self.group_of[page / GROUP].checked_sub(1)?;
-        let frame = self.groups[group as usize][page % GROUP].checked_sub(1)?;
-        Some(frame as usize)
+        let frame = self.groups[place(group)][page % GROUP].checked_sub(1)?;
+        Some(place(frame))
     }
 
     #[inline]
@@ -101,7 +101,7 @@ impl Frames {
         let holder = Holder { page: number(index), pins: 0, is_used: true };
         let frame = match self.free.pop() {
             Some(free) => {
-                let frame = free as usize;
+                let frame = place(free);
                 (*self.pages[frame], self.holders[frame]) = (page.clone(), holder);
                 frame
             }
@@ -119,10 +119,10 @@ impl Frames {
     /// The number of a group, which has one from now on.
     fn group(&mut self, index: usize) -> usize {
         if let Some(group) = self.group_of[index].checked_sub(1) {
-            return group as usize;
+            return place(group);
         }
         let group = match self.groups_free.pop() {
-            Some(free) => free as usize,
+            Some(free) => place(free),
             None => {
                 self.groups.push([0; GROUP]);
                 self.groups.len() - 1
@@ -153,7 +153,7 @@ impl Frames {
             let frame = self.hand;
             self.hand = if frame + 1 == self.holders.len() { 0 } else { frame + 1 };
             let Holder { page, pins, is_used } = self.holders[frame];
-            let page = page as usize;
+            let page = place(page);
             if pins > 0 || self.frame_of(page) != Some(frame) || !may_go(page) {
                 continue;
             }
@@ -169,9 +169,9 @@ impl Frames {
 
     fn remove(&mut self, page: usize, frame: usize) {
         let number = self.group_of[page / GROUP] - 1;
-        let group = &mut self.groups[number as usize];
+        let group = &mut self.groups[place(number)];
         let taken = std::mem::take(&mut group[page % GROUP]);
-        debug_assert_eq!(taken as usize, frame + 1, "a page has the frame that it is removed from");
+        debug_assert_eq!(place(taken), frame + 1, "a page has the frame that it is removed from");
         if group.iter().all(|&frame| frame == 0) {
             self.group_of[page / GROUP] = 0;
             self.groups_free.push(number);
@@ -183,16 +183,22 @@ impl Frames {
     pub fn pages(&self) -> impl Iterator<Item = usize> {
         let groups = self.group_of.iter().enumerate().filter(|&(_, &number)| number > 0);
         groups.flat_map(|(index, &number)| {
-            let frames = self.groups[number as usize - 1];
+            let frames = self.groups[place(number) - 1];
             (0..GROUP).filter(move |&at| frames[at] > 0).map(move |at| index * GROUP + at)
         })
     }
 
     pub fn memory_bytes(&self) -> u64 {
-        self.pages.len() as u64 * Self::FRAME_BYTES
-            + self.groups.len() as u64 * Self::GROUP_BYTES
-            + self.group_of.len() as u64 * 4
+        let [pages, groups, fixed] =
+            [self.pages.len(), self.groups.len(), self.group_of.len()].map(|count| count as u64);
+        pages * Self::FRAME_BYTES + groups * Self::GROUP_BYTES + fixed * 4
     }
+}
+
+/// Such a number, to look something up by.
+#[inline]
+fn place(number: u32) -> usize {
+    number as usize
 }
 
 /// A number of a page, a frame or a group, as it is kept.

@@ -64,16 +64,8 @@ pub struct Arguments {
     /// without it; or `off`.
     #[arg(long, value_parser = parse_duration_or_off, default_value = "30s", value_name = "TIME")]
     device_timeout: MaybeDuration,
-    /// Memory for buffers.
-    #[arg(long, value_parser = parse_size, default_value = "64MiB", value_name = "SIZE")]
-    buffers: u64,
-    /// Memory for the table of chunks; pages of it that have no room are read from the members when they are
-    /// needed. Without it a quarter of this machine's memory. The schemes elastic and was have all of theirs
-    /// in memory.
-    #[arg(long, value_parser = parse_size, value_name = "SIZE")]
-    table_memory: MaybeSize,
     #[command(flatten)]
-    memory: MemoryLimit,
+    memory: MemoryShares,
     #[command(flatten)]
     cache: CacheSizes,
     #[command(flatten)]
@@ -102,6 +94,21 @@ pub struct Arguments {
     /// Run this shell command with ELASTRIPE_URI in its environment, then stop and exit with its code.
     #[arg(long, value_name = "COMMAND")]
     run: Option<String>,
+}
+
+/// What memory is for.
+#[derive(Args, Clone, Debug)]
+struct MemoryShares {
+    /// Memory for buffers.
+    #[arg(long, value_parser = parse_size, default_value = "64MiB", value_name = "SIZE")]
+    buffers: u64,
+    /// Memory for the table of chunks; pages of it that have no room are read from the members when they are
+    /// needed. Without it a quarter of this machine's memory. The schemes elastic and was have all of theirs
+    /// in memory.
+    #[arg(long, value_parser = parse_size, value_name = "SIZE")]
+    table_memory: MaybeSize,
+    #[command(flatten)]
+    limit: MemoryLimit,
 }
 
 /// When parity commit runs, and what needs none.
@@ -166,7 +173,7 @@ pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     arguments.commits.rewrites.check_any(&[scheme])?;
     check_commits(arguments.commits.commit_every.map(|writes| format!("--commit-every {writes}")), scheme)?;
     let options = engine_options(arguments);
-    let need = arguments.memory.check(&locked.superblock().config, &options)?;
+    let need = arguments.memory.limit.check(&locked.superblock().config, &options)?;
     let endpoints = Endpoints::open(&locked, &arguments.nbd)?;
     let assembled = locked.assemble(options, arguments.batches.driver())?;
     warn_of_memory(&need);
@@ -207,8 +214,8 @@ fn engine_options(arguments: &Arguments) -> EngineOptions {
             Sync::Always => SyncPolicy::Always,
             Sync::Flush => SyncPolicy::OnFlush,
         },
-        pool_bytes: arguments.buffers,
-        table_bytes: arguments.table_memory.unwrap_or_else(default_table_bytes),
+        pool_bytes: arguments.memory.buffers,
+        table_bytes: arguments.memory.table_memory.unwrap_or_else(default_table_bytes),
         rebuild_bytes_per_s: arguments.rebuild_rate,
         patrol: arguments.patrol.map(|interval| PatrolPolicy {
             interval_ns: u64::try_from(interval.as_nanos()).unwrap_or(u64::MAX),
