@@ -106,7 +106,7 @@ struct MemoryShares {
     /// needed. Without it a quarter of this machine's memory. The schemes elastic and was have all of theirs
     /// in memory.
     #[arg(long, value_parser = parse_size, value_name = "SIZE")]
-    table_memory: MaybeSize,
+    table_memory: Option<u64>,
     #[command(flatten)]
     limit: MemoryLimit,
 }
@@ -126,7 +126,6 @@ struct CommitChoices {
 
 /// clap takes an `Option` for an option that may be absent; these are present and may be `off`.
 type MaybeDuration = std::option::Option<Duration>;
-type MaybeSize = std::option::Option<u64>;
 type MaybeRate = std::option::Option<u64>;
 
 /// Whether lines of the log begin with the time.
