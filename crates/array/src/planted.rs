@@ -149,6 +149,12 @@ planted!(
     TrustShared,
     /// Writes to a log device leave as they are ready: a frame goes ahead of log chunks that lie before it.
     LogOutOfOrder,
+    /// Dead log space is discarded before the record that let it die is durable.
+    DiscardLogEarly,
+    /// Old versions are discarded before the record that freed them is durable.
+    DiscardOldEarly,
+    /// What a device is discarding may be written meanwhile.
+    DiscardedStaysFree,
     /// A page of a checkpoint is written as it is, not as it was when the checkpoint was taken.
     SnapshotMoves,
     /// A patch leaves out the last of what changed on its page.

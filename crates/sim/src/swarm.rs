@@ -492,6 +492,8 @@ fn draw_options(rng: &mut Rng, config: &ArrayConfig) -> EngineOptions {
         room_wait_ns: aside.pick(&[0, 1_000_000, 20_000_000]),
         confirm_idle_ns: aside.pick(&[None, Some(20_000), Some(400_000)]),
         checkpoint_blocks: aside.pick(&[1, 3, 64]),
+        discard_old_bytes: aside.pick(&[None, Some(0), Some(1 << 15)]),
+        discard_log_bytes: aside.pick(&[None, Some(0), Some(1 << 16)]),
         ..EngineOptions::default()
     }
 }

@@ -77,6 +77,12 @@ pub struct EngineOptions {
     /// Units that garbage collection freed are discarded on their devices if they have at least this many
     /// bytes on each; `None` = never.
     pub discard_unit_bytes: Option<u64>,
+    /// Stretches of about so many bytes of a device are discarded when the last of the old versions in them
+    /// is free (scheme eplog); `None` = never.
+    pub discard_old_bytes: Option<u64>,
+    /// Dead space of the log is discarded on the log devices when it is at least so many bytes; `None` =
+    /// never.
+    pub discard_log_bytes: Option<u64>,
     /// A member on which an operation has been under way for longer is taken out of service, if the array can
     /// do without it; `None`: it is waited for.
     pub device_timeout_ns: Option<u64>,
@@ -110,6 +116,8 @@ impl Default for EngineOptions {
             checkpoint_blocks: 64,
             discard_run_chunks: Some(32),
             discard_unit_bytes: Some(1 << 20),
+            discard_old_bytes: Some(1 << 20),
+            discard_log_bytes: Some(16 << 20),
             device_timeout_ns: None,
             room_wait_ns: 2_000_000_000,
             content: Content::Checked,

@@ -290,6 +290,8 @@ enum Purpose {
     Checkpoint { slot: Slot },
     /// The discard of a freed run.
     Trim { run: Key<ChunkRun> },
+    /// The discard of dead log space.
+    TrimLog,
     /// Metadata that nobody asked for.
     Patrol,
 }
@@ -465,7 +467,7 @@ impl Engine {
             && core.jobs.table.is_empty()
             && core.jobs.retiring.is_empty()
             && core.reads.covers.is_empty()
-            && core.freed.trims.is_empty()
+            && !core.freed.is_discarding()
             && core.ops.list.is_empty()
             && !core.ops.flights.wants_turn()
     }
@@ -483,6 +485,7 @@ impl Engine {
             Purpose::CoverRead { cover, step } => core.cover_read_done(cover, step, result),
             Purpose::Heal { cover } => core.heal_done(dev, cover, result),
             Purpose::Trim { run } => core.trim_done(dev, run, result),
+            Purpose::TrimLog => core.log_trim_done(dev, result),
             Purpose::Frame { frame, slot } => activities.flusher.frame_done(core, dev, (frame, slot), result),
             Purpose::Flush => activities.flusher.device_flushed(core, dev, result),
             Purpose::Superblock { slot } => activities.publisher.written(core, dev, slot, result),

@@ -1,6 +1,7 @@
 //! Space that records freed, until it is certain that nobody needs it any more.
 
 use super::Core;
+use super::trim::Emptied;
 use crate::planted::{Planted, planted};
 use crate::store::ChunkRun;
 use block::Seq;
@@ -15,6 +16,12 @@ pub(super) struct Quarantine {
     pub discarded: Vec<ChunkRun>,
     /// Runs that their devices are discarding.
     pub trims: Slab<ChunkRun>,
+    /// Stretches that are free as a whole since old versions in them were released.
+    pub emptied: Vec<Emptied>,
+    /// Chunks of such a stretch; 0 = none is looked for.
+    pub stretch_chunks: u32,
+    /// Discards of dead log space under way.
+    pub log_discards: usize,
     /// How often something was released or ended: writes that wait for room are tried again then.
     pub room_made: u64,
 }
@@ -36,9 +43,24 @@ pub(super) enum Freed {
 }
 
 impl Quarantine {
-    pub fn new(log_tail_noted: u64) -> Self {
+    pub fn new(log_tail_noted: u64, stretch_chunks: u32) -> Self {
         let (quarantine, discarded, trims) = (VecDeque::new(), Vec::new(), Slab::default());
-        Self { quarantine, log_tail_noted, discarded, trims, room_made: 0 }
+        let (emptied, log_discards) = (Vec::new(), 0);
+        Self {
+            quarantine,
+            log_tail_noted,
+            discarded,
+            trims,
+            emptied,
+            stretch_chunks,
+            log_discards,
+            room_made: 0,
+        }
+    }
+
+    /// Whether devices are discarding what was freed.
+    pub fn is_discarding(&self) -> bool {
+        !self.trims.is_empty() || self.log_discards > 0
     }
 }
 
@@ -69,6 +91,10 @@ impl Core {
         if !self.freed.discarded.is_empty() {
             self.release_discarded();
         }
+        if !self.freed.emptied.is_empty() {
+            self.discard_emptied();
+        }
+        self.discard_dead_log();
     }
 
     /// Quarantines what the records up to `seq` freed.
@@ -77,6 +103,9 @@ impl Core {
         let mut freed = std::mem::take(&mut self.store.freed);
         if planted(Planted::TrimUnitEarly) {
             freed.drain(..).for_each(|run| self.release_or_trim(run, self.is_unit_trimmed(run)));
+        }
+        if planted(Planted::DiscardOldEarly) {
+            freed.iter().for_each(|&run| self.trim(run, ChunkRun { count: 0, ..run }));
         }
         self.freed.quarantine.extend(freed.iter().map(|&run| Quarantined { seq, ticket, what: what(run) }));
         self.store.freed = freed;
@@ -91,6 +120,10 @@ impl Core {
         let tail = live.min(self.board.checkpoint.place.log_head).min(appending);
         if tail > self.freed.log_tail_noted {
             self.freed.log_tail_noted = tail;
+            if planted(Planted::DiscardLogEarly) {
+                self.store.log.trim(tail.min(self.store.log.head()));
+                return self.discard_dead_log();
+            }
             let ticket = self.reads.tickets.next();
             self.freed.quarantine.push_back(Quarantined { seq, ticket, what: Freed::LogTail(tail) });
         }

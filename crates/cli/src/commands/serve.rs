@@ -9,6 +9,7 @@ use clap::{Args, ValueEnum};
 use lab::failure::Failure;
 use lab::options::batches::{Batches, check_commits};
 use lab::options::cache::CacheSizes;
+use lab::options::discards::Discards;
 use lab::options::placement::ElasticChoices;
 use lab::options::rewrites::RewriteChoice;
 use node::logbook::{self, Level, LogTime, log, log_as};
@@ -64,6 +65,10 @@ pub struct Arguments {
     /// without it; or `off`.
     #[arg(long, value_parser = parse_duration_or_off, default_value = "30s", value_name = "TIME")]
     device_timeout: MaybeDuration,
+    /// What of the space that the array has freed is discarded on its members: `none`; `large`: what clients
+    /// discarded, and units that garbage collection freed; `all`: old versions and dead log space, too.
+    #[arg(long, value_enum, default_value = "all", value_name = "WHAT")]
+    discard: Discards,
     /// Memory for buffers.
     #[arg(long, value_parser = parse_size, default_value = "64MiB", value_name = "SIZE")]
     buffers: u64,
@@ -193,7 +198,8 @@ fn warn_of_memory(need: &MemoryNeed) {
 fn engine_options(arguments: &Arguments) -> EngineOptions {
     let nanoseconds = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
     let idle_ns = arguments.commits.commit_idle.map(nanoseconds);
-    let options = arguments.commits.rewrites.apply(arguments.batches.apply(EngineOptions::default()));
+    let options = arguments.discard.apply(arguments.batches.apply(EngineOptions::default()));
+    let options = arguments.commits.rewrites.apply(options);
     let options = arguments.elastic.apply(options, SchemeOptions::default().tuning.seed);
     arguments.cache.apply(EngineOptions {
         commit: CommitPolicy { every_requests: arguments.commits.commit_every, idle_ns },

@@ -172,7 +172,8 @@ fn run_made(arguments: &Arguments, devices: DeviceKind) -> Result<Exit, Failure>
 }
 
 fn engine_options(arguments: &Arguments) -> EngineOptions {
-    let mut options = EngineOptions::default();
+    // The papers count without discards of what is written again.
+    let mut options = Discards::Large.apply(EngineOptions::default());
     options.commit.idle_ns = None;
     options.commit.every_requests = None;
     if arguments.array.sync {
