@@ -119,10 +119,9 @@ impl Core {
         let appending = self.jobs.appending.first().copied().unwrap_or(u64::MAX);
         let tail = live.min(self.board.checkpoint.place.log_head).min(appending);
         if tail > self.freed.log_tail_noted {
-            self.freed.log_tail_noted = tail;
+            let before = std::mem::replace(&mut self.freed.log_tail_noted, tail);
             if planted(Planted::DiscardLogEarly) {
-                self.store.log.trim(tail.min(self.store.log.head()));
-                return self.discard_dead_log();
+                self.discard_log(before, tail.min(self.store.log.head()) - before);
             }
             let ticket = self.reads.tickets.next();
             self.freed.quarantine.push_back(Quarantined { seq, ticket, what: Freed::LogTail(tail) });

@@ -170,10 +170,19 @@ impl Core {
 
     /// Discards what the tail of the log has left behind, if that is enough for an operation.
     pub(super) fn discard_dead_log(&mut self) {
-        let Some(bytes) = self.options.discard_log_bytes.filter(|_| !self.board.frozen) else { return };
+        let may = !self.board.frozen && !planted(Planted::DiscardLogEarly);
+        let Some(bytes) = self.options.discard_log_bytes.filter(|_| may) else { return };
         let least = bytes.div_ceil(META_BYTES as u64);
         let most = least.max(RUN_BYTES_MAX / META_BYTES as u64);
         let Some((from, count)) = self.store.log.begin_discard(least, most) else { return };
+        self.discard_log(from, count);
+        if self.freed.log_discards == 0 {
+            self.store.log.end_discard();
+        }
+    }
+
+    /// Discards so many blocks from a position of the log on, on all log devices.
+    pub(super) fn discard_log(&mut self, from: u64, count: u64) {
         let first = self.store.log.block_at(from).get();
         // The blocks are fewer than the ring has: they pass its end at most once.
         let before_end = u64::from(self.store.log.block_count() - first + 1).min(count);
@@ -191,9 +200,6 @@ impl Core {
                     self.push_op(tag, OpKind::Discard, Stream::Log, offset, length, None);
                 }
             }
-        }
-        if self.freed.log_discards == 0 {
-            self.store.log.end_discard();
         }
     }
 
