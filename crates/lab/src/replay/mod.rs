@@ -14,6 +14,7 @@ use crate::drive::progress::Progress;
 use crate::drive::verify::{Initially, Verifier};
 use crate::failure::Failure;
 use crate::options::cache::CacheSizes;
+use crate::options::discards::Discards;
 use crate::options::placement::ElasticChoices;
 use crate::outfile::OutFile;
 use crate::subject::array::{ArrayTarget, Payload};
