@@ -146,9 +146,9 @@ impl Space {
     /// Whether stretch number `stretch` of `count` chunks, a power of two, is free as a whole. Stretches are
     /// counted from index 0: neither the first nor one that passes the end of the device ever is.
     pub fn is_stretch_free(&self, stretch: u32, count: u32) -> bool {
-        let first = stretch as usize * count as usize;
+        let [first, count] = [stretch * count, count].map(|number| number as usize);
         if count >= 64 {
-            let words = self.used.get(first / 64..(first + count as usize) / 64);
+            let words = self.used.get(first / 64..(first + count) / 64);
             return words.is_some_and(|words| words.iter().all(|&word| word == 0));
         }
         let bits = (u64::MAX >> (64 - count)) << (first % 64);

@@ -293,9 +293,9 @@ impl LogRing {
     }
 
     /// Takes dead blocks that were neither discarded nor appended to since, `most` of them, if there are at
-    /// least `least` and none are being discarded: from where, and how many. Nothing is appended to them until
-    /// [`LogRing::end_discard`]. The blocks that come next, half of the ring and what is promised, are left
-    /// alone: so no append waits for a device to discard, and what is about to be written is not discarded.
+    /// least `least` and none are being discarded: from where, and how many. Nothing is appended to them
+    /// until [`LogRing::end_discard`]. The blocks that come next, half of the ring and what is promised, are
+    /// left alone: so no append waits for a device, and what is about to be written is not discarded.
     pub fn begin_discard(&mut self, least: u64, most: u64) -> Option<(u64, u64)> {
         if self.discarding.is_some() {
             return None;

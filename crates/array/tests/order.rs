@@ -4,7 +4,7 @@
 
 mod common;
 
-use array::{Array, CommitPolicy, EngineOptions, SyncPolicy, arrange};
+use array::{Array, CommitPolicy, DiscardPolicy, EngineOptions, SyncPolicy, arrange};
 use block::{DevIndex, DeviceOp, DeviceSet, Durability, OpKind, Pool, Random as _, Slot, SplitMix};
 use common::{Layer, Layered, create_options, fresh, options, superblocks};
 use device::{Counting, MemorySet};
@@ -144,7 +144,8 @@ fn dead_log_space_is_discarded_in_runs() {
     const LEAST: u64 = 256 * CHUNK;
     for (scheme, least) in LOG_SCHEMES.iter().flat_map(|&s| [(s, Some(LEAST)), (s, None)]) {
         let (k, m) = (4, 2);
-        let mut array = recorded(scheme, k, m, EngineOptions { discard_log_bytes: least, ..options() });
+        let discard = DiscardPolicy { log_bytes: least, ..DiscardPolicy::default() };
+        let mut array = recorded(scheme, k, m, EngineOptions { discard, ..options() });
         let mut rng = SplitMix::new(3);
         // More than the log holds.
         for _ in 0..16 {
@@ -184,8 +185,8 @@ fn old_versions_are_discarded_in_stretches() {
     const STRETCH: u64 = 32;
     for least in [Some(STRETCH * CHUNK), None] {
         let (k, m) = (4, 2);
-        let mut array =
-            recorded(SchemeKind::Eplog, k, m, EngineOptions { discard_old_bytes: least, ..options() });
+        let discard = DiscardPolicy { old_bytes: least, ..DiscardPolicy::default() };
+        let mut array = recorded(SchemeKind::Eplog, k, m, EngineOptions { discard, ..options() });
         let volume = array.engine().volume_bytes() / CHUNK;
         let (hot, mut rng) = (volume / 8, SplitMix::new(5));
         let mut slots = Vec::new();

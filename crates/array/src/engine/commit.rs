@@ -93,7 +93,7 @@ impl Core {
         self.board.short_of_space = true;
         let dirty = self.scheme.pressure(&self.store).dirty_stripes;
         let helps = self.scheme.commit_would_help();
-        if helps && (dirty > self.board.commit.stuck.len() as u64 || self.board.commit.is_running()) {
+        if helps && (dirty > count(self.board.commit.stuck.len()) || self.board.commit.is_running()) {
             self.board.commit.run_again = true;
         }
         if !self.freed.quarantine.is_empty() || self.jobs.retired > self.board.flush.durable() {

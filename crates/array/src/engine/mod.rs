@@ -136,7 +136,7 @@ mod wake;
 mod write;
 mod zero;
 
-pub use config::{CommitPolicy, Content, EngineOptions, PatrolPolicy, SyncPolicy};
+pub use config::{CommitPolicy, Content, DiscardPolicy, EngineOptions, PatrolPolicy, SyncPolicy};
 pub use events::{Event, HoldUp, WorkOrigin};
 pub use flights::MemberTrouble;
 pub use lost::Losses;

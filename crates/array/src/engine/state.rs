@@ -51,7 +51,7 @@ impl Core {
             jobs: Jobs::new(scheme::journaling(&parts.store.config), retired),
             freed: Quarantine::new(
                 parts.store.log.tail(),
-                stretch_chunks(&parts.store.config, options.discard_old_bytes),
+                stretch_chunks(&parts.store.config, options.discard.old_bytes),
             ),
             ops: Ops::new(members, &options),
             board: Board::new(members, parts.superblock, parts.checkpoint, retired),

@@ -25,6 +25,7 @@ use format::ArrayConfig;
 const OLD_TRIMS_MAX: usize = 8;
 /// Bytes of one discard of dead log space, and of one of old versions, at most.
 const RUN_BYTES_MAX: u64 = 256 << 20;
+const LOG_BLOCK_BYTES: u64 = META_BYTES as u64;
 
 /// A stretch of chunks of a device that came free, by its number.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -37,7 +38,8 @@ pub(super) struct Emptied {
 /// where old versions have spare chunks of their own do they come free one by one.
 pub(super) fn stretch_chunks(config: &ArrayConfig, bytes: Option<u64>) -> u32 {
     let Some(bytes) = bytes.filter(|_| config.scheme.has_log_stripes()) else { return 0 };
-    let chunks = bytes.div_ceil(config.geometry.chunk_bytes() as u64).max(1).checked_next_power_of_two();
+    let chunk_bytes = u64::try_from(config.geometry.chunk_bytes()).unwrap_or(u64::MAX);
+    let chunks = bytes.div_ceil(chunk_bytes).max(1).checked_next_power_of_two();
     chunks.and_then(|chunks| u32::try_from(chunks).ok()).unwrap_or(0)
 }
 
@@ -56,7 +58,7 @@ impl Core {
                 run.count += next.count;
                 at += 1;
             }
-            let least = self.options.discard_run_chunks;
+            let least = self.options.discard.run_chunks;
             self.release_or_trim(run, least.is_some_and(|least| run.count as usize >= least));
         }
         runs.clear();
@@ -66,8 +68,12 @@ impl Core {
     /// Whether a run that a record freed is a unit large enough to be discarded. Smaller ones are soon
     /// written again as a whole, which tells a device as much.
     pub(super) fn is_unit_trimmed(&self, run: ChunkRun) -> bool {
-        let bytes = u64::from(run.count) * self.pool.slot_bytes() as u64;
-        run.count > 1 && self.options.discard_unit_bytes.is_some_and(|least| bytes >= least)
+        let least = self.options.discard.unit_bytes;
+        run.count > 1 && least.is_some_and(|least| self.bytes_of(run.count) >= least)
+    }
+
+    fn bytes_of(&self, chunks: u32) -> u64 {
+        u64::from(chunks) * self.pool.slot_bytes() as u64
     }
 
     pub(super) fn release_or_trim(&mut self, run: ChunkRun, worth: bool) {
@@ -81,7 +87,7 @@ impl Core {
     /// Discards a run on its device; `held` of it is released when that has ended.
     pub(super) fn trim(&mut self, run: ChunkRun, held: ChunkRun) {
         let tag = Tag { purpose: Purpose::Trim { run: self.freed.trims.insert(held) }, dev: run.first.dev };
-        let length = u64::from(run.count) * self.pool.slot_bytes() as u64;
+        let length = self.bytes_of(run.count);
         self.push_op(tag, OpKind::Discard, Stream::Data, self.store.offset_of(run.first), length, None);
     }
 
@@ -139,11 +145,10 @@ impl Core {
     /// Discards a stretch together with those before it, which are the last of the others.
     fn discard_stretches(&mut self, last: Emptied, others: &mut Vec<Emptied>) {
         let (dev, chunks) = (last.dev, self.freed.stretch_chunks);
-        let spare = self.store.config.chunks_per_device - self.store.config.stripe_count as u32;
-        let space = &mut self.store.spaces[dev.index()];
-        let left = space.free_for_users().saturating_sub(spare / 2);
-        let bytes_max = RUN_BYTES_MAX / self.pool.slot_bytes() as u64;
-        let most = u64::from(left).min(bytes_max.max(chunks.into())) / u64::from(chunks);
+        let spare = u64::from(self.store.config.chunks_per_device) - self.store.config.stripe_count;
+        let (stretch_bytes, space) = (self.bytes_of(chunks), &mut self.store.spaces[dev.index()]);
+        let left = u64::from(space.free_for_users()).saturating_sub(spare / 2) / u64::from(chunks);
+        let most = left.min((RUN_BYTES_MAX / stretch_bytes).max(1));
         // It may have been written to since it came free.
         if most == 0 || !self.health.is_writable(dev) || !space.is_stretch_free(last.stretch, chunks) {
             return;
@@ -171,9 +176,9 @@ impl Core {
     /// Discards what the tail of the log has left behind, if that is enough for an operation.
     pub(super) fn discard_dead_log(&mut self) {
         let may = !self.board.frozen && !planted(Planted::DiscardLogEarly);
-        let Some(bytes) = self.options.discard_log_bytes.filter(|_| may) else { return };
-        let least = bytes.div_ceil(META_BYTES as u64);
-        let most = least.max(RUN_BYTES_MAX / META_BYTES as u64);
+        let Some(bytes) = self.options.discard.log_bytes.filter(|_| may) else { return };
+        let least = bytes.div_ceil(LOG_BLOCK_BYTES);
+        let most = least.max(RUN_BYTES_MAX / LOG_BLOCK_BYTES);
         let Some((from, count)) = self.store.log.begin_discard(least, most) else { return };
         self.discard_log(from, count);
         if self.freed.log_discards == 0 {
@@ -186,17 +191,14 @@ impl Core {
         let first = self.store.log.block_at(from).get();
         // The blocks are fewer than the ring has: they pass its end at most once.
         let before_end = u64::from(self.store.log.block_count() - first + 1).min(count);
-        for dev in self.store.main_count()..self.health.members().len() {
-            let dev = DevIndex::new(dev as u16);
-            if !self.health.is_writable(dev) || !self.store.config.has_log_chunks(dev) {
-                continue;
-            }
+        let logs = self.health.writable_logs().filter(|&dev| self.store.config.has_log_chunks(dev));
+        for dev in logs.collect::<Vec<_>>() {
             for (block, blocks) in [(first, before_end), (1, count - before_end)] {
                 if blocks > 0 {
                     self.freed.log_discards += 1;
                     let offset = self.store.config.log_offset(ChunkIndex::new(block));
                     let tag = Tag { purpose: Purpose::TrimLog, dev };
-                    let length = blocks * META_BYTES as u64;
+                    let length = blocks * LOG_BLOCK_BYTES;
                     self.push_op(tag, OpKind::Discard, Stream::Log, offset, length, None);
                 }
             }

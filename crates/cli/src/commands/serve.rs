@@ -54,21 +54,12 @@ pub struct Arguments {
     /// at once.
     #[arg(long, value_enum, default_value = "flush")]
     sync: Sync,
-    /// Limit of rebuild and scrub: how much of each data device they look at per second, or `off`.
-    #[arg(long, value_parser = parse_rate_or_off, default_value = "off", value_name = "RATE")]
-    rebuild_rate: MaybeRate,
-    /// Verify the metadata this often without being asked (superblocks, newest checkpoint, journal, ends of
-    /// the members), or `off`.
-    #[arg(long, value_parser = parse_duration_or_off, default_value = "1h", value_name = "TIME")]
-    patrol: MaybeDuration,
+    #[command(flatten)]
+    background: Background,
     /// A member that has not answered a request for this long is taken out of service, if the array can do
     /// without it; or `off`.
     #[arg(long, value_parser = parse_duration_or_off, default_value = "30s", value_name = "TIME")]
     device_timeout: MaybeDuration,
-    /// What of the space that the array has freed is discarded on its members: `none`; `large`: what clients
-    /// discarded, and units that garbage collection freed; `all`: old versions and dead log space, too.
-    #[arg(long, value_enum, default_value = "all", value_name = "WHAT")]
-    discard: Discards,
     /// Memory for buffers.
     #[arg(long, value_parser = parse_size, default_value = "64MiB", value_name = "SIZE")]
     buffers: u64,
@@ -102,6 +93,22 @@ pub struct Arguments {
     /// Run this shell command with ELASTRIPE_URI in its environment, then stop and exit with its code.
     #[arg(long, value_name = "COMMAND")]
     run: Option<String>,
+}
+
+/// What the array does beside its clients' requests.
+#[derive(Args, Clone, Debug)]
+struct Background {
+    /// Limit of rebuild and scrub: how much of each data device they look at per second, or `off`.
+    #[arg(long, value_parser = parse_rate_or_off, default_value = "off", value_name = "RATE")]
+    rebuild_rate: MaybeRate,
+    /// Verify the metadata this often without being asked (superblocks, newest checkpoint, journal, ends of
+    /// the members), or `off`.
+    #[arg(long, value_parser = parse_duration_or_off, default_value = "1h", value_name = "TIME")]
+    patrol: MaybeDuration,
+    /// What of the space that the array has freed is discarded on its members: `none`; `large`: what clients
+    /// discarded, and units that garbage collection freed; `all`: old versions and dead log space, too.
+    #[arg(long, value_enum, default_value = "all", value_name = "WHAT")]
+    discard: Discards,
 }
 
 /// When parity commit runs, and what needs none.
@@ -198,7 +205,7 @@ fn warn_of_memory(need: &MemoryNeed) {
 fn engine_options(arguments: &Arguments) -> EngineOptions {
     let nanoseconds = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
     let idle_ns = arguments.commits.commit_idle.map(nanoseconds);
-    let options = arguments.discard.apply(arguments.batches.apply(EngineOptions::default()));
+    let options = arguments.background.discard.apply(arguments.batches.apply(EngineOptions::default()));
     let options = arguments.commits.rewrites.apply(options);
     let options = arguments.elastic.apply(options, SchemeOptions::default().tuning.seed);
     arguments.cache.apply(EngineOptions {
@@ -208,8 +215,8 @@ fn engine_options(arguments: &Arguments) -> EngineOptions {
             Sync::Flush => SyncPolicy::OnFlush,
         },
         pool_bytes: arguments.buffers,
-        rebuild_bytes_per_s: arguments.rebuild_rate,
-        patrol: arguments.patrol.map(|interval| PatrolPolicy {
+        rebuild_bytes_per_s: arguments.background.rebuild_rate,
+        patrol: arguments.background.patrol.map(|interval| PatrolPolicy {
             interval_ns: u64::try_from(interval.as_nanos()).unwrap_or(u64::MAX),
             bytes_per_s: PATROL_BYTES_PER_S,
         }),

@@ -1,6 +1,6 @@
 //! `--discard`: what of the space that an array has freed is given back to its members.
 
-use array::EngineOptions;
+use array::{DiscardPolicy, EngineOptions};
 use clap::ValueEnum;
 
 /// What is discarded on the members (requirement L-05).
@@ -18,16 +18,15 @@ pub enum Discards {
 impl Discards {
     /// The same options with this.
     pub fn apply(self, options: EngineOptions) -> EngineOptions {
-        let EngineOptions { discard_run_chunks, discard_unit_bytes, .. } = options;
-        let EngineOptions { discard_old_bytes, discard_log_bytes, .. } = options;
+        let DiscardPolicy { run_chunks, unit_bytes, old_bytes, log_bytes } = options.discard;
         let (large, all) = (self != Self::None, self == Self::All);
-        EngineOptions {
-            discard_run_chunks: discard_run_chunks.filter(|_| large),
-            discard_unit_bytes: discard_unit_bytes.filter(|_| large),
-            discard_old_bytes: discard_old_bytes.filter(|_| all),
-            discard_log_bytes: discard_log_bytes.filter(|_| all),
-            ..options
-        }
+        let discard = DiscardPolicy {
+            run_chunks: run_chunks.filter(|_| large),
+            unit_bytes: unit_bytes.filter(|_| large),
+            old_bytes: old_bytes.filter(|_| all),
+            log_bytes: log_bytes.filter(|_| all),
+        };
+        EngineOptions { discard, ..options }
     }
 }
 
@@ -38,9 +37,10 @@ mod tests {
     #[test]
     fn each_choice_leaves_out_what_it_says() {
         let of = |choice: Discards| {
-            let options = choice.apply(EngineOptions::default());
-            let large = options.discard_run_chunks.is_some() && options.discard_unit_bytes.is_some();
-            let freed = options.discard_old_bytes.is_some() && options.discard_log_bytes.is_some();
+            let DiscardPolicy { run_chunks, unit_bytes, old_bytes, log_bytes } =
+                choice.apply(EngineOptions::default()).discard;
+            let large = run_chunks.is_some() && unit_bytes.is_some();
+            let freed = old_bytes.is_some() && log_bytes.is_some();
             (large, freed)
         };
         assert_eq!(
