@@ -7,12 +7,13 @@ use crate::memory::MemoryNeed;
 use crate::recovery::{Parts, write_checkpoint, write_superblocks};
 use crate::restart::AssembleError;
 use crate::scheme;
+use crate::slots::{PageArea, root_pages};
 use crate::store::{SET_ASIDE_CHUNKS, Store, code_width};
-use crate::table::Table;
+use crate::table::{Table, WORDS};
 use block::{DevIndex, DeviceSet, Epoch, Geometry, META_BYTES, Seq};
 use format::{
     ArrayConfig, ArrayUuid, CodeKind, Consistency, FaultRecord, LOG_COUNT_MAX, LayoutKind, MemberEntry,
-    MemberState, PAGE_WORDS, Role, SchemeKind, ScrubRecord, Superblock, UNIT_ROWS_MAX,
+    MemberState, Role, SchemeKind, ScrubRecord, Superblock, UNIT_ROWS_MAX,
 };
 
 /// What the operator chooses.
@@ -106,6 +107,9 @@ pub enum CreateError {
     #[error("writing the first metadata failed: {0}")]
     Write(#[from] AssembleError),
 }
+
+/// Blocks of the incremental area at most: 64 MiB, which a start reads.
+const INCREMENTAL_BLOCKS_MAX: u64 = 1 << 14;
 
 /// Blocks of the log region at least: frames, and some log stripes of any chunk size.
 fn log_blocks_min(geometry: Geometry) -> u32 {
@@ -212,15 +216,19 @@ fn config_for(options: &CreateOptions, chunks: u32, log_count: u16, log_blocks: 
         incremental_blocks: 2,
         journal_blocks: 2,
         payload_blocks: 0,
+        page_blocks: 2,
         unit_rows,
     };
     if options.scheme.is_elastic() {
         config.stripe_count = config.stripe_count.min(config.stripes_max());
     }
     let list_words = scheme::list_words_max(&config) + 2 * code_width(&config) as u64;
-    let pages = Table::page_count_for(&config) + list_words.div_ceil(PAGE_WORDS as u64);
-    config.full_blocks = u32::try_from(pages + 2).ok()?;
-    config.incremental_blocks = config.full_blocks.max(64);
+    let table_pages = Table::page_count_for(&config);
+    let list_pages = list_words.div_ceil(WORDS);
+    config.full_blocks = u32::try_from(root_pages(table_pages) + list_pages + 2).ok()?;
+    config.page_blocks = u32::try_from(PageArea::blocks_for(geometry, table_pages)).ok()?;
+    let changes = (table_pages + list_pages + 2).clamp(64, INCREMENTAL_BLOCKS_MAX);
+    config.incremental_blocks = u32::try_from(changes).ok()?;
     config.journal_blocks = (chunks / 256).clamp(128, 4096);
     if options.scheme.is_in_place() && options.consistency == Consistency::Journal {
         config.payload_blocks = crate::create::payload_blocks(geometry, chunks);

@@ -5,11 +5,11 @@ use crate::journal::Journal;
 use crate::planted::{Planted, planted};
 use crate::scheme::{self, Scheme};
 use crate::store::Store;
-use crate::table::Table;
+use crate::table::{Extent, Table};
 use block::{DevIndex, META_BYTES, Seq};
 use format::{
-    ArrayConfig, BodyCrc, CheckpointHeader, CheckpointKind, GroupBits, INCREMENTAL_AREA, PAGE_WORDS,
-    PageKind, PageStamp, encode_page,
+    ArrayConfig, BodyCrc, CheckpointHeader, CheckpointKind, GroupBits, INCREMENTAL_AREA, PAGE_AREA,
+    PAGE_WORDS, PageKind, PageStamp, encode_page,
 };
 
 /// Where the newest checkpoint is, and where the next goes.
@@ -34,7 +34,7 @@ impl CheckpointPlace {
     /// still work, and there is room; else a full one, in the other area of the members that follow.
     pub fn choose(
         &self,
-        wanted: CheckpointKind,
+        wanted: Extent,
         store: &mut Store,
         scheme: &dyn Scheme,
         journal: &Journal,
@@ -46,22 +46,23 @@ impl CheckpointPlace {
         scheme.save(store, &mut list);
         let same = self.devices.len() == copies && self.devices.iter().all(|&dev| health.is_writable(dev));
         let room = u64::from(store.config.incremental_blocks.saturating_sub(self.incremental_next));
-        let patches =
-            (same && wanted == CheckpointKind::Incremental).then(|| TableBlocks::changed(&store.table));
+        let patches = (same && wanted == Extent::Changes).then(|| TableBlocks::changed(&store.table));
         let list_blocks = list.len().div_ceil(PAGE_WORDS);
         let fits = |table: &TableBlocks| (1 + table.count() + list_blocks) as u64 <= room;
         let patches = patches.filter(fits);
-        let (kind, devices) = if patches.is_some() {
-            (CheckpointKind::Incremental, self.devices.clone())
+        let (extent, devices) = if patches.is_some() {
+            (Extent::Changes, self.devices.clone())
         } else {
             let first = (self.number as usize + 1) % n;
             let ring = (0..n).map(|i| DevIndex::new(((first + i) % n) as u16));
-            (CheckpointKind::Full, ring.filter(|&dev| health.is_writable(dev)).take(copies).collect())
+            let devices = ring.filter(|&dev| health.is_writable(dev)).take(copies).collect();
+            (wanted.max(Extent::Unsaved), devices)
         };
-        let mut image = Image::take(store, list, journal, kind, self, devices, through);
-        image.table = patches.unwrap_or(image.table);
+        let mut image = Image::take(store, list, journal, extent, self, devices, through);
+        image.table = patches.unwrap_or_default();
         assert!(
-            kind == CheckpointKind::Incremental || image.block_count() <= u64::from(store.config.full_blocks),
+            image.kind == CheckpointKind::Incremental
+                || image.block_count() <= u64::from(store.config.full_blocks),
             "the full-checkpoint area is laid out for the largest state"
         );
         image
@@ -143,9 +144,16 @@ pub struct Image {
     pub devices: Vec<DevIndex>,
     /// Update of the superblocks that every working member has; 0 until it is said.
     pub config_seq: u64,
-    /// What it holds of the table, as that was when the snapshot was taken.
+    /// Whether every page of the table is in its slots as it was when the snapshot was taken.
+    pub is_everything: bool,
+    /// Pages of the table that go to their slots, as they were when the snapshot was taken, and then those of
+    /// the directory.
+    saved: Vec<usize>,
+    /// What it holds of the table itself, as that was then.
     table: TableBlocks,
-    /// The scheme's list; its pages follow those of the table.
+    /// Which slot of each directory page counts; its pages follow those of the table.
+    root: Vec<u32>,
+    /// The scheme's list; its pages come last.
     list: Vec<u32>,
     table_words: u64,
     log_head_block: u32,
@@ -165,16 +173,27 @@ impl Image {
         store: &mut Store,
         list: Vec<u32>,
         journal: &Journal,
-        kind: CheckpointKind,
+        extent: Extent,
         place: &CheckpointPlace,
         devices: Vec<DevIndex>,
         through: Seq,
     ) -> Self {
-        let whole = store.table.take_snapshot(kind);
         let number = place.number + 1;
-        let (area, first_block, base) = match kind {
-            CheckpointKind::Full => (place.area ^ 1, 0, number),
-            CheckpointKind::Incremental => (INCREMENTAL_AREA, place.incremental_next, place.base),
+        let mut saved = store.table.take_snapshot(extent);
+        let (kind, area, first_block, base) = if extent == Extent::Changes {
+            (CheckpointKind::Incremental, INCREMENTAL_AREA, place.incremental_next, place.base)
+        } else {
+            (CheckpointKind::Full, place.area ^ 1, 0, number)
+        };
+        let root = match kind {
+            CheckpointKind::Full => {
+                saved.append(&mut store.table.take_directories(&saved));
+                store.table.slots().root(|page| store.table.next_state(page, number))
+            }
+            CheckpointKind::Incremental => {
+                saved.clear();
+                Vec::new()
+            }
         };
         let log_head = journal.log_head_for(through, store);
         Self {
@@ -188,7 +207,10 @@ impl Image {
             devices,
             config_seq: 0,
             table_words: (store.table.page_count() * PAGE_WORDS) as u64,
-            table: TableBlocks { whole, ..TableBlocks::default() },
+            is_everything: extent == Extent::Everything,
+            saved,
+            table: TableBlocks::default(),
+            root,
             list,
             log_head_block: store.log.block_at(log_head).get(),
             log_tail_block: store.log.block_at(store.log.tail()).get(),
@@ -196,13 +218,61 @@ impl Image {
     }
 
     /// Pages after the header.
-    pub fn page_count(&self) -> usize {
-        self.table.count() + self.list.len().div_ceil(PAGE_WORDS)
+    fn page_count(&self) -> usize {
+        let [root, list] = [&self.root, &self.list].map(|words| words.len().div_ceil(PAGE_WORDS));
+        self.table.count() + root + list
     }
 
-    /// The pages of the table that page `index` holds, whole or patches of them; none for those of the list.
-    pub fn table_pages(&self, index: usize) -> &[usize] {
+    /// Pages that are written before the header: those that go to their slots, then those that follow the
+    /// header.
+    pub fn unit_count(&self) -> usize {
+        self.saved.len() + self.page_count()
+    }
+
+    /// The pages of the table that unit `unit` holds, whole or patches of them; none for those of the
+    /// directory, the root and the list.
+    pub fn table_pages(&self, store: &Store, unit: usize) -> &[usize] {
+        let Some(index) = unit.checked_sub(self.saved.len()) else {
+            let page = &self.saved[unit..=unit];
+            return if page[0] < store.table.page_count() { page } else { &[] };
+        };
         self.table.pages(index)
+    }
+
+    /// Whether a unit goes to the slots of its page.
+    pub fn is_saved(&self, unit: usize) -> bool {
+        unit < self.saved.len()
+    }
+
+    /// Copies of a unit.
+    pub fn copies(&self, store: &Store, unit: usize) -> usize {
+        let area = store.table.slots().area();
+        match self.is_saved(unit) {
+            true if planted(Planted::SaveOneCopy) => 1,
+            true => area.copies(),
+            false => self.devices.len(),
+        }
+    }
+
+    /// The device that copy `copy` of a unit goes to, and its byte offset there.
+    pub fn target(&self, store: &Store, unit: usize, copy: usize) -> (DevIndex, u64) {
+        match unit.checked_sub(self.saved.len()) {
+            Some(index) => (self.devices[copy], self.offset(store, index + 1)),
+            None => {
+                let (dev, block) = self.slot_of(store, unit, copy);
+                (dev, store.config.page_offset(block))
+            }
+        }
+    }
+
+    /// Where a copy of a page goes in the page area.
+    fn slot_of(&self, store: &Store, unit: usize, copy: usize) -> (DevIndex, u32) {
+        let page = self.saved[unit];
+        let state = match planted(Planted::SaveInPlace) {
+            true => store.table.slots().state(page),
+            false => store.table.next_state(page, self.number),
+        };
+        store.table.slots().area().place(page, copy, state.slot())
     }
 
     /// Blocks of the whole checkpoint.
@@ -219,40 +289,72 @@ impl Image {
         }
     }
 
-    /// Writes page `index` for one device into `out` and adds it to that device's body checksum.
-    pub fn encode_page(
+    /// Writes copy `copy` of a unit into `out`; what follows the header is added to the body checksum of its
+    /// device.
+    pub fn encode_unit(
         &self,
         (store, journal): (&Store, &Journal),
-        dev: DevIndex,
-        index: usize,
-        body: &mut BodyCrc,
+        (unit, copy): (usize, usize),
+        bodies: &mut [BodyCrc],
         out: &mut [u8],
     ) {
+        let out = &mut out[..META_BYTES];
+        let (array, number) = (journal.array(), self.number);
+        if self.is_saved(unit) {
+            let (dev, block) = self.slot_of(store, unit, copy);
+            let (kind, index) = store.table.slots().name(self.saved[unit]);
+            let stamp = PageStamp { array, dev, area: PAGE_AREA, block, number, kind, index };
+            self.encode_saved(store, unit, &stamp, out);
+            return;
+        }
+        let index = unit - self.saved.len();
         let mut patches = [0; PAGE_WORDS];
-        let (kind, page, words) = match self.table_pages(index) {
-            &[page, ..] if index < self.table.whole.len() => {
-                (PageKind::Table, page, &store.table.snapshot_page(page)[..])
+        let (kind, page, words) = self.body_page(store, index, &mut patches);
+        let (dev, block) = (self.devices[copy], self.first_block + 1 + index as u32);
+        let stamp = PageStamp { array, dev, area: self.area, block, number, kind, index: page as u32 };
+        bodies[copy].push(encode_page(&stamp, words, out));
+    }
+
+    /// Writes a page that goes to its slot.
+    fn encode_saved(&self, store: &Store, unit: usize, stamp: &PageStamp, out: &mut [u8]) {
+        let page = self.saved[unit];
+        match stamp.kind {
+            PageKind::Directory => {
+                let states = |page| store.table.next_state(page, self.number);
+                encode_page(stamp, &store.table.slots().directory(page, states), out)
             }
-            [] => {
-                let page = index - self.table.count();
-                let rest = &self.list[page * PAGE_WORDS..];
-                (PageKind::List, page, &rest[..rest.len().min(PAGE_WORDS)])
+            PageKind::Table | PageKind::Patches | PageKind::Root | PageKind::List => {
+                encode_page(stamp, store.table.snapshot_page(page), out)
+            }
+        };
+    }
+
+    /// What page `index` after the header is, which one of its kind, and its words; `patches` is room for
+    /// some.
+    fn body_page<'a>(
+        &'a self,
+        store: &'a Store,
+        index: usize,
+        patches: &'a mut [u32; PAGE_WORDS],
+    ) -> (PageKind, usize, &'a [u32]) {
+        match self.table.pages(index) {
+            [] => {}
+            &[page, ..] if index < self.table.whole.len() => {
+                return (PageKind::Table, page, store.table.snapshot_page(page));
             }
             pages => {
-                let used = encode_patches(store, pages, &mut patches);
-                (PageKind::Patches, index - self.table.whole.len(), &patches[..used])
+                let used = encode_patches(store, pages, patches);
+                return (PageKind::Patches, index - self.table.whole.len(), &patches[..used]);
             }
+        }
+        let index = index - self.table.count();
+        let roots = self.root.len().div_ceil(PAGE_WORDS);
+        let (kind, page, words) = match index.checked_sub(roots) {
+            None => (PageKind::Root, index, &self.root),
+            Some(page) => (PageKind::List, page, &self.list),
         };
-        let stamp = PageStamp {
-            array: journal.array(),
-            dev,
-            area: self.area,
-            block: self.first_block + 1 + index as u32,
-            number: self.number,
-            kind,
-            index: page as u32,
-        };
-        body.push(encode_page(&stamp, words, &mut out[..META_BYTES]));
+        let rest = &words[page * PAGE_WORDS..];
+        (kind, page, &rest[..rest.len().min(PAGE_WORDS)])
     }
 
     /// Writes the header for one device: the last block to be written, it makes the checkpoint valid.

@@ -76,6 +76,7 @@ mod recovery;
 mod restart;
 mod runner;
 mod scheme;
+mod slots;
 mod space;
 mod store;
 mod table;

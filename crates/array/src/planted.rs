@@ -151,6 +151,14 @@ planted!(
     LogOutOfOrder,
     /// A page of a checkpoint is written as it is, not as it was when the checkpoint was taken.
     SnapshotMoves,
+    /// A full checkpoint writes a page to the slot that counts, not to the other.
+    SaveInPlace,
+    /// A full checkpoint does not write its directory pages.
+    ForgetDirectory,
+    /// A full checkpoint writes one copy of a page.
+    SaveOneCopy,
+    /// A patrol does not look at the slots of pages.
+    PatrolSkipsSlots,
     /// A patch leaves out the last of what changed on its page.
     PatchForgetsGroup,
     /// A page that was kept as it was is patched by what changed on it since.

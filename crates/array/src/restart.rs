@@ -130,6 +130,14 @@ pub enum AssembleError {
         /// What the scheme needs.
         expected: usize,
     },
+    /// The superblock gives the table less room on the members than it takes.
+    #[error("the array has a page area of {found} blocks, its table needs {expected}")]
+    PageArea {
+        /// Blocks that the superblock names.
+        found: u32,
+        /// What the table needs.
+        expected: u64,
+    },
     /// In-place schemes: stripes may be inconsistent and a device is missing, so lost chunks cannot be told
     /// from bad ones.
     #[error(

@@ -9,14 +9,16 @@
 //! row x k + column + 1, 0 if it reads as zeros; pages of rows hold a word for every row and the checksum of
 //! each of its chunks.
 //!
-//! A page that was never written takes no memory. A bit per page says what changed since the last
-//! checkpoint, and with each page are bits that say which of its words. A checkpoint is the state at one
-//! instant, but nothing is copied then: its pages are marked,
-//! and one that is to change before it was written is kept as it was ([`Table::take_snapshot`]).
+//! A page that was never written takes no memory. A bit per page says what changed since the last checkpoint,
+//! another what changed since it was written to its slot ([`Slots`]); with each page are bits that say which
+//! of its words changed since the last checkpoint. A checkpoint is the state at one instant, but nothing is
+//! copied then: its pages are marked, and one that is to change before it was written is kept as it was
+//! ([`Table::take_snapshot`]).
 
 use crate::planted::{Planted, planted};
+use crate::slots::{self, SlotState, Slots};
 use block::{ChunkIndex, Geometry, Lcn, StripeId};
-use format::{ArrayConfig, CheckpointKind, GroupBits, PAGE_WORDS, Patch, StripeChunk};
+use format::{ArrayConfig, GroupBits, PAGE_WORDS, Patch, StripeChunk};
 use std::collections::BTreeMap;
 
 /// Entries of equal size, none of which lies on two pages.
@@ -127,7 +129,13 @@ pub struct Table {
     /// `None`: never written, all zeros.
     pages: Vec<Option<Box<TablePage>>>,
     allocated: u64,
+    /// Since the last checkpoint.
     changed: PageBits,
+    /// Since they were written to their slots.
+    unsaved: PageBits,
+    /// Pages, of the table and of the directory, that the checkpoint under way writes to their slots.
+    saving: PageBits,
+    slots: Slots,
     /// Pages of the snapshot that nobody said are written.
     wanted: PageBits,
     /// Those of them that changed since, as they were.
@@ -135,6 +143,17 @@ pub struct Table {
     /// Stripes, or rows of elastic stripes.
     stripes: Section,
     geometry: Geometry,
+}
+
+/// What a checkpoint holds of the table.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Extent {
+    /// What changed since the last one, of whichever kind: an incremental checkpoint.
+    Changes,
+    /// What is not in its slots as it is: a full checkpoint.
+    Unsaved,
+    /// Every page that was ever written, whatever is in its slots: a full checkpoint.
+    Everything,
 }
 
 /// Words of a column of a stripe.
@@ -158,10 +177,14 @@ impl Table {
     pub fn new(config: &ArrayConfig) -> Self {
         let pages = usize::try_from(Self::page_count_for(config))
             .expect("validated: the table fits the address space");
+        let slots = Slots::new(config.geometry, pages);
         Self {
             pages: std::iter::repeat_with(|| None).take(pages).collect(),
             allocated: 0,
             changed: PageBits::new(pages),
+            unsaved: PageBits::new(pages),
+            saving: PageBits::new(slots.page_count()),
+            slots,
             wanted: PageBits::new(pages),
             kept: BTreeMap::new(),
             stripes: stripes_of(config).0,
@@ -172,7 +195,8 @@ impl Table {
     /// Bytes of a configuration's table when every page was written, as [`Table::memory_bytes`] counts them.
     pub fn bytes_for(config: &ArrayConfig) -> u64 {
         let pages = Self::page_count_for(config);
-        pages * (PAGE_BYTES + POINTER_BYTES) + 2 * pages.div_ceil(64) * 8
+        let (bits, in_slots) = (|count: u64| count.div_ceil(64) * 8, slots::page_count(pages));
+        pages * (PAGE_BYTES + POINTER_BYTES) + 3 * bits(pages) + bits(in_slots) + in_slots
     }
 
     /// How many words a configuration's table has.
@@ -198,6 +222,7 @@ impl Table {
             self.keep(index);
         }
         self.changed.set(index);
+        self.unsaved.set(index);
         let page = &mut self.pages[index];
         self.allocated += u64::from(page.is_none());
         page.get_or_insert_with(|| Box::new(TablePage { words: ZEROS, changed: GroupBits::NONE }))
@@ -214,8 +239,10 @@ impl Table {
     #[cold]
     fn keep(&mut self, index: usize) {
         self.wanted.clear(index);
+        let unwritten = || Box::new(TablePage { words: ZEROS, changed: GroupBits::NONE });
+        let kept = self.pages[index].clone().unwrap_or_else(unwritten);
+        self.kept.insert(index, kept);
         if let Some(page) = &mut self.pages[index] {
-            self.kept.insert(index, page.clone());
             page.changed = GroupBits::NONE;
         }
     }
@@ -311,8 +338,9 @@ impl Table {
     pub fn memory_bytes(&self) -> u64 {
         (self.allocated + self.kept.len() as u64) * PAGE_BYTES
             + self.pages.len() as u64 * POINTER_BYTES
-            + self.changed.memory_bytes()
-            + self.wanted.memory_bytes()
+            + 3 * self.changed.memory_bytes()
+            + self.saving.memory_bytes()
+            + self.slots.memory_bytes()
     }
 
     /// How many pages the table has.
@@ -326,9 +354,15 @@ impl Table {
     }
 
     /// Pages that were written, in order; all others are zeros.
-    pub fn written_pages(&self) -> impl Iterator<Item = usize> {
+    fn written_pages(&self) -> impl Iterator<Item = usize> {
         let written = self.pages.iter().enumerate().filter(|(_, page)| page.is_some());
         written.map(|(index, _)| index)
+    }
+
+    /// Those, and pages that are all zeros again but have slots that count.
+    fn saved_pages(&self) -> impl Iterator<Item = usize> {
+        let is_saved = |&page: &usize| self.pages[page].is_some() || self.slots.state(page).is_written();
+        (0..self.pages.len()).filter(is_saved)
     }
 
     /// Every chunk that a stripe names, data and parity, with its column: stripes in order.
@@ -414,17 +448,70 @@ impl Table {
         self.changed.clear_all();
     }
 
+    /// How many pages are not in their slots as they are.
+    pub fn unsaved_count(&self) -> usize {
+        self.unsaved.count()
+    }
+
+    /// What is there now is what the slots hold.
+    pub fn clear_unsaved(&mut self) {
+        self.unsaved.clear_all();
+    }
+
+    /// Where the pages are on the members.
+    pub fn slots(&self) -> &Slots {
+        &self.slots
+    }
+
+    /// The same, to be loaded.
+    pub fn slots_mut(&mut self) -> &mut Slots {
+        &mut self.slots
+    }
+
     /// Begins a checkpoint of the state as it is now, in place of the one before: returns its pages, in
     /// order. Each stays as it is in [`Table::snapshot_page`] until [`Table::release_page`].
-    pub fn take_snapshot(&mut self, kind: CheckpointKind) -> Vec<usize> {
+    pub fn take_snapshot(&mut self, extent: Extent) -> Vec<usize> {
         self.drop_snapshot();
-        let pages: Vec<usize> = match kind {
-            CheckpointKind::Full => self.written_pages().collect(),
-            CheckpointKind::Incremental => self.changed_pages().collect(),
+        let pages: Vec<usize> = match extent {
+            Extent::Changes => self.changed_pages().collect(),
+            Extent::Unsaved => self.unsaved.iter().collect(),
+            Extent::Everything => self.saved_pages().collect(),
         };
         pages.iter().for_each(|&page| self.wanted.set(page));
         self.changed.clear_all();
+        if extent > Extent::Changes {
+            self.unsaved.clear_all();
+            self.saving.clear_all();
+            pages.iter().for_each(|&page| self.saving.set(page));
+        }
         pages
+    }
+
+    /// The directory pages that say where the pages of the snapshot are going to be, in order; they are part
+    /// of it from now on.
+    pub fn take_directories(&mut self, pages: &[usize]) -> Vec<usize> {
+        let mut directories: Vec<usize> = pages.iter().map(|&page| self.slots.directory_of(page)).collect();
+        directories.dedup();
+        if planted(Planted::ForgetDirectory) {
+            directories.clear();
+        }
+        directories.iter().for_each(|&page| self.saving.set(page));
+        directories
+    }
+
+    /// Which slot of a page counts once checkpoint `number`, which is under way, is there.
+    pub fn next_state(&self, page: usize, number: u64) -> SlotState {
+        let state = self.slots.state(page);
+        if self.saving.has(page) { state.next(number) } else { state }
+    }
+
+    /// Checkpoint `number` is there: what it wrote to the slots counts.
+    pub fn end_snapshot(&mut self, number: u64) {
+        self.drop_snapshot();
+        for page in self.saving.iter() {
+            self.slots.set(page, self.slots.state(page).next(number));
+        }
+        self.saving.clear_all();
     }
 
     /// A page of the snapshot, as it was when that was taken.
@@ -455,7 +542,7 @@ impl Table {
     }
 
     /// What is left of the snapshot is not wanted any more.
-    pub fn drop_snapshot(&mut self) {
+    fn drop_snapshot(&mut self) {
         self.wanted.clear_all();
         self.kept.clear();
     }

@@ -4,6 +4,9 @@
 //! stays whole until the new one is complete. An incremental checkpoint is appended to the incremental area.
 //! The pages are written and flushed before the header, and the header carries a checksum over the checksums
 //! of all pages, so a checkpoint exists entirely or not at all.
+//!
+//! A full checkpoint does not hold the pages of the table: these have two slots each in the page area, and it
+//! says which of them count.
 
 use crate::layout::{BlockKind, CRC_OFFSET, check_counter, check_place, check_zero, common, layout};
 use crate::{ArrayUuid, CheckpointKind, FormatError, PageKind};
@@ -58,10 +61,10 @@ layout!(
         BLOCK: 12, 4, "own address: block number within the area";
         ARRAY: 16, 16, "UUID of the array";
         NUMBER: 32, 8, "number of the checkpoint";
-        INDEX: 40, 4, "index of the page in the table or list, or among those of patches";
+        INDEX: 40, 4, "index of the page among those of its kind";
         WORD_COUNT: 44, 2, "words, at most 1000";
         KIND: 46, 1, "page kind";
-        AREA: 47, 1, "own address: full-checkpoint area 0 or 1, or 2 = incremental area";
+        AREA: 47, 1, "own address: full-checkpoint area 0 or 1, 2 = incremental area, 3 = page area";
         ZERO_1: 48, WORDS_OFFSET - 48, "zero";
         WORDS: WORDS_OFFSET, WORDS_BYTES, "words of 4 bytes, then zeros";
         ZERO_2: WORDS_END, CRC_OFFSET - WORDS_END, "zero";
@@ -71,6 +74,8 @@ layout!(
 
 /// The area number of the incremental area; full-checkpoint areas are 0 and 1.
 pub const INCREMENTAL_AREA: u8 = 2;
+/// That of the page area, which has pages but no headers.
+pub const PAGE_AREA: u8 = 3;
 
 /// The first block of a checkpoint.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -222,15 +227,15 @@ pub struct PageStamp {
     pub array: ArrayUuid,
     /// The device it is written to.
     pub dev: DevIndex,
-    /// Full-checkpoint area 0 or 1, or 2 = incremental area.
+    /// Full-checkpoint area 0 or 1, 2 = incremental area, 3 = page area.
     pub area: u8,
     /// Its block number within the area.
     pub block: u32,
     /// Number of the checkpoint.
     pub number: u64,
-    /// Table or list.
+    /// What its words are.
     pub kind: PageKind,
-    /// Index of the page in the table or list.
+    /// Index of the page among those of its kind.
     pub index: u32,
 }
 
@@ -245,16 +250,18 @@ pub struct PageExpect {
     pub area: u8,
     /// The block number, within the area, that was read.
     pub block: u32,
-    /// Number of the checkpoint.
-    pub number: u64,
+    /// Number of the checkpoint, if it is known.
+    pub number: Option<u64>,
 }
 
 /// A verified page.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Page {
-    /// Table or list.
+    /// Number of the checkpoint that wrote it.
+    pub number: u64,
+    /// What its words are.
     pub kind: PageKind,
-    /// Index of the page in the table or list.
+    /// Index of the page among those of its kind.
     pub index: u32,
     /// At most [`PAGE_WORDS`] words.
     pub words: Vec<u32>,
@@ -268,7 +275,7 @@ pub struct Page {
 /// different ones.
 pub fn encode_page(stamp: &PageStamp, words: &[u32], out: &mut [u8]) -> u32 {
     assert!(words.len() <= PAGE_WORDS, "{} words in a page of {PAGE_WORDS}", words.len());
-    assert!(stamp.area <= INCREMENTAL_AREA, "there is no checkpoint area {}", stamp.area);
+    assert!(stamp.area <= PAGE_AREA, "there is no checkpoint area {}", stamp.area);
     PAGE.begin(out, stamp.dev.get(), stamp.block, &stamp.array);
     page::NUMBER.put_u64(out, stamp.number);
     page::INDEX.put_u32(out, stamp.index);
@@ -291,7 +298,8 @@ pub fn decode_page(bytes: &[u8], expect: &PageExpect) -> Result<Page, FormatErro
     check_place("device of a checkpoint page", page::DEV.get_u16(bytes), expect.dev.get())?;
     check_place("area of a checkpoint page", page::AREA.get_u8(bytes), expect.area)?;
     check_place("block of a checkpoint page", page::BLOCK.get_u32(bytes), expect.block)?;
-    check_place("checkpoint number of a checkpoint page", page::NUMBER.get_u64(bytes), expect.number)?;
+    let number = page::NUMBER.get_u64(bytes);
+    check_place("checkpoint number of a checkpoint page", number, expect.number.unwrap_or(number))?;
     check_zero("checkpoint page", page::ZERO_1.get(bytes))?;
     check_zero("checkpoint page", page::ZERO_2.get(bytes))?;
     let count = usize::from(page::WORD_COUNT.get_u16(bytes));
@@ -303,6 +311,7 @@ pub fn decode_page(bytes: &[u8], expect: &PageExpect) -> Result<Page, FormatErro
         })?;
     check_zero("unused words of a checkpoint page", unused)?;
     Ok(Page {
+        number,
         kind: PageKind::from_code(page::KIND.get_u8(bytes))?,
         index: page::INDEX.get_u32(bytes),
         words: used

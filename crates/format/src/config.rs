@@ -8,6 +8,7 @@
 //!                        incremental area         incremental_blocks
 //!                        journal ring             journal_blocks
 //!                        payload ring             payload_blocks
+//!                        page area                page_blocks
 //!               data     chunks 1..=chunks_per_device, aligned to 1 MiB
 //!
 //! log device    0, 4096  superblocks
@@ -65,6 +66,8 @@ pub struct ArrayConfig {
     /// 4 KiB blocks of the payload ring on each main device, indices 1..=`payload_blocks`; 0 unless the
     /// scheme writes in place with a journal.
     pub payload_blocks: u32,
+    /// 4 KiB blocks of the page area on each main device, where the pages of the table have their slots.
+    pub page_blocks: u32,
     /// Rows of a unit of garbage collection: chunks of each main device that are collected together (W-23,
     /// there the chunks of an erase block); 0 unless the scheme is elastic.
     pub unit_rows: u32,
@@ -105,6 +108,12 @@ impl ArrayConfig {
         self.payload_start() + u64::from(block - 1) * BLOCK_BYTES
     }
 
+    /// Byte offset of a block, 0..`page_blocks`, of the page area on a main device.
+    pub fn page_offset(&self, block: u32) -> u64 {
+        assert!(block < self.page_blocks, "block {block} of a page area of {}", self.page_blocks);
+        self.page_start() + u64::from(block) * BLOCK_BYTES
+    }
+
     /// Byte offset of a chunk, 1..=`chunks_per_device`, on a main device.
     pub fn chunk_offset(&self, chunk: ChunkIndex) -> u64 {
         assert!(
@@ -142,7 +151,7 @@ impl ArrayConfig {
 
     /// Where the data region of a main device starts, in bytes.
     pub fn data_start(&self) -> u64 {
-        let metadata_end = self.payload_start() + u64::from(self.payload_blocks) * BLOCK_BYTES;
+        let metadata_end = self.page_start() + u64::from(self.page_blocks) * BLOCK_BYTES;
         metadata_end.next_multiple_of(DATA_ALIGN_BYTES.max(self.chunk_bytes()))
     }
 
@@ -156,6 +165,10 @@ impl ArrayConfig {
 
     fn payload_start(&self) -> u64 {
         self.journal_start() + u64::from(self.journal_blocks) * BLOCK_BYTES
+    }
+
+    fn page_start(&self) -> u64 {
+        self.payload_start() + u64::from(self.payload_blocks) * BLOCK_BYTES
     }
 
     /// Log devices that hold log chunks: one per parity.
@@ -261,6 +274,12 @@ impl ArrayConfig {
             "blocks in the journal ring",
             u64::from(self.journal_blocks),
             "at least 2",
+        )?;
+        rule(
+            self.page_blocks >= 2,
+            "blocks in the page area",
+            u64::from(self.page_blocks),
+            "at least 2: two slots of a page",
         )?;
         let has_payload = self.scheme.is_in_place() && self.consistency == Consistency::Journal;
         rule(

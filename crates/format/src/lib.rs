@@ -36,8 +36,8 @@ mod tables;
 mod uuid;
 
 pub use checkpoint::{
-    BlockExpect, BodyCrc, CheckpointHeader, INCREMENTAL_AREA, PAGE_WORDS, Page, PageExpect, PageStamp,
-    body_crc, decode_checkpoint_header, decode_page, encode_page,
+    BlockExpect, BodyCrc, CheckpointHeader, INCREMENTAL_AREA, PAGE_AREA, PAGE_WORDS, Page, PageExpect,
+    PageStamp, body_crc, decode_checkpoint_header, decode_page, encode_page,
 };
 pub use config::{
     ArrayConfig, CLASSES_MAX, DATA_ALIGN_BYTES, LCN_LIMIT, LOG_COUNT_MAX, LOG_START_BYTES,

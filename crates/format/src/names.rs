@@ -159,6 +159,10 @@ codes!(
         List = 2, "list";
         /// Patches of pages of the table, in an incremental checkpoint.
         Patches = 3, "patches";
+        /// Which slot of each page of the table counts.
+        Directory = 4, "directory";
+        /// Which slot of each directory page counts.
+        Root = 5, "root";
     }
 );
 

@@ -76,7 +76,8 @@ layout!(
         UNREAD: MEMBERS_END + 8, 4, "reads that this device failed";
         SINCE: MEMBERS_END + 12, 4, "since when these three count, in seconds since 1970-01-01 UTC; 0 = since creation";
         LOST_CHUNKS: MEMBERS_END + 16, 8, "chunks of the volume known to be lost, or 1 if only known that some are";
-        ZERO_4: MEMBERS_END + 24, CRC_OFFSET - MEMBERS_END - 24, "zero";
+        PAGE_BLOCKS: MEMBERS_END + 24, 4, "blocks in the page area";
+        ZERO_4: MEMBERS_END + 28, CRC_OFFSET - MEMBERS_END - 28, "zero";
         CRC: CRC_OFFSET, 4, "CRC-32C of bytes 0..4092";
     }
 );
@@ -392,6 +393,7 @@ fn encode_config(config: &ArrayConfig, out: &mut [u8]) {
     fields::INCREMENTAL_BLOCKS.put_u32(out, config.incremental_blocks);
     fields::JOURNAL_BLOCKS.put_u32(out, config.journal_blocks);
     fields::PAYLOAD_BLOCKS.put_u32(out, config.payload_blocks);
+    fields::PAGE_BLOCKS.put_u32(out, config.page_blocks);
     fields::UNIT_ROWS.put_u32(out, config.unit_rows);
 }
 
@@ -425,6 +427,7 @@ fn decode_config(bytes: &[u8]) -> Result<ArrayConfig, FormatError> {
         incremental_blocks: fields::INCREMENTAL_BLOCKS.get_u32(bytes),
         journal_blocks: fields::JOURNAL_BLOCKS.get_u32(bytes),
         payload_blocks: fields::PAYLOAD_BLOCKS.get_u32(bytes),
+        page_blocks: fields::PAGE_BLOCKS.get_u32(bytes),
         unit_rows: fields::UNIT_ROWS.get_u32(bytes),
     })
 }

@@ -112,11 +112,12 @@ fn config() -> impl Strategy<Value = ArrayConfig> {
     let geometry = (1usize..20, 1usize..5, 12u32..=20)
         .prop_map(|(k, m, chunk_bits)| Geometry::new(k, m, 1 << chunk_bits).unwrap());
     let unit_rows = 2..=u32::try_from(UNIT_ROWS_MAX).unwrap();
-    let regions = (any::<u32>(), 2..=u32::MAX, 2..=u32::MAX, 2..=u32::MAX, 1..=u32::MAX);
+    let regions = (any::<u32>(), 2..=u32::MAX, 2..=u32::MAX, 2..=u32::MAX, (1..=u32::MAX, 2..=u32::MAX));
     let choice = (select(SchemeKind::ALL), select(LayoutKind::ALL), select(Consistency::ALL));
     (geometry, choice, 1..=u32::MAX, any::<prop::sample::Index>(), regions, unit_rows).prop_map(
         |(geometry, (scheme, layout, consistency), chunks_per_device, stripes, regions, unit_rows)| {
-            let (log_blocks, full_blocks, incremental_blocks, journal_blocks, payload_blocks) = regions;
+            let (log_blocks, full_blocks, incremental_blocks, journal_blocks, others) = regions;
+            let (payload_blocks, page_blocks) = others;
             let m = u16::try_from(geometry.parity_count()).unwrap();
             let (log_count, log_blocks) = if scheme.has_log() { (m, log_blocks.max(1)) } else { (0, 0) };
             let journaled = scheme.is_in_place() && consistency == Consistency::Journal;
@@ -135,6 +136,7 @@ fn config() -> impl Strategy<Value = ArrayConfig> {
                 incremental_blocks,
                 journal_blocks,
                 payload_blocks: if journaled { payload_blocks } else { 0 },
+                page_blocks,
                 unit_rows: 0,
             };
             if scheme.is_elastic() { with_units(config, stripes as u64, unit_rows) } else { config }
@@ -319,15 +321,19 @@ proptest! {
     #[test]
     fn checkpoint_pages(
         words in vec(any::<u32>(), 0..=PAGE_WORDS),
-        ids in (uuid(), dev(), 0u8..3, any::<u32>(), any::<u64>(), any::<u32>()),
+        ids in (uuid(), dev(), 0u8..4, any::<u32>(), any::<u64>(), any::<u32>()),
         kind in select(PageKind::ALL),
     ) {
         let (array, dev, area, block, number, index) = ids;
         let mut bytes = [0xff; 4096];
         let stamp = PageStamp { array, dev, area, block, number, kind, index };
         let crc = encode_page(&stamp, &words, &mut bytes);
-        let page = decode_page(&bytes, &PageExpect { array, dev, area, block, number }).unwrap();
-        prop_assert_eq!((page.kind, page.index, page.words, page.crc), (kind, index, words, crc));
+        for expected in [Some(number), None] {
+            let expect = PageExpect { array, dev, area, block, number: expected };
+            let page = decode_page(&bytes, &expect).unwrap();
+            prop_assert_eq!((page.number, page.kind, page.index), (number, kind, index));
+            prop_assert_eq!((&page.words, page.crc), (&words, crc));
+        }
     }
 
     #[test]
@@ -353,6 +359,7 @@ proptest! {
         if config.payload_blocks > 0 {
             regions.push((config.payload_offset(1), config.payload_offset(config.payload_blocks) + block));
         }
+        regions.push((config.page_offset(0), config.page_offset(config.page_blocks - 1) + block));
         let last_chunk = ChunkIndex::new(config.chunks_per_device);
         let chunks_end = config.chunk_offset(last_chunk) + chunk_bytes;
         regions.push((config.chunk_offset(ChunkIndex::new(1)), chunks_end));

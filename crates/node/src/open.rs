@@ -306,6 +306,7 @@ fn explain(error: AssembleError, given: &[&Candidate]) -> Error {
         | AssembleError::Inconsistent(_)
         | AssembleError::Unsupported(_)
         | AssembleError::LogDevices { .. }
+        | AssembleError::PageArea { .. }
         | AssembleError::DirtyDegraded => Error::Arrange(error),
     }
 }

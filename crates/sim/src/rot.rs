@@ -30,6 +30,8 @@ fn metadata_areas(config: &ArrayConfig, main: bool) -> Vec<Range<u64>> {
         let journal = config.journal_offset(0);
         areas.extend([full(0), full(1)]);
         areas.push(incremental..incremental + u64::from(config.incremental_blocks) * block);
+        let pages = config.page_offset(0);
+        areas.push(pages..pages + u64::from(config.page_blocks) * block);
         areas.push(journal..journal + u64::from(config.journal_blocks) * block);
     }
     areas

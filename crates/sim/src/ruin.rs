@@ -11,7 +11,7 @@
 
 use crate::course::Part;
 use crate::disk::{BLOCK_BYTES, Image, bytes_of};
-use crate::machine::Machine;
+use crate::machine::{Hurt, Machine};
 use crate::session::Session;
 use crate::swarm::is_resync;
 use crate::violation;
@@ -148,6 +148,12 @@ impl Machine {
         if harm == Harm::Chunks && is_resync(&self.swarm.config) {
             harm = Harm::Checkpoints; // chunks that differ are what counts after an unclean stop
         }
+        if is_resync(&self.swarm.config)
+            && matches!(harm, Harm::NewestSuperblock | Harm::Superblocks)
+            && self.suspects.iter().any(|&dev| self.standing[usize::from(dev)].hurt == Hurt::Anything)
+        {
+            harm = Harm::Checkpoints; // so do those that had rotted, if the orderly stop is forgotten
+        }
         if spared == Spared::Superblocks && matches!(harm, Harm::NewestSuperblock | Harm::Superblocks) {
             harm = Harm::Frames;
         }
@@ -219,7 +225,8 @@ impl Machine {
                 .collect(),
             Harm::Checkpoints => {
                 let areas = (0..2).flat_map(|area| range(config.full_offset(area, 0), config.full_blocks));
-                areas.chain(range(config.incremental_offset(0), config.incremental_blocks)).collect()
+                let areas = areas.chain(range(config.incremental_offset(0), config.incremental_blocks));
+                areas.chain(range(config.page_offset(0), config.page_blocks)).collect()
             }
             Harm::Frames if is_main => range(config.journal_offset(0), config.journal_blocks).collect(),
             Harm::Frames => {

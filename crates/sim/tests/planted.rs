@@ -56,6 +56,7 @@ fn worlds_for(bug: Planted) -> Pinned {
     let rot = matches!(
         bug,
         Planted::PatrolSkipsIncremental
+            | Planted::PatrolSkipsSlots
             | Planted::PatrolSkipsJournal
             | Planted::KeepBadSuperblock
             | Planted::ScrubUnflushed

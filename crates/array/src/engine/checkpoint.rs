@@ -3,6 +3,9 @@
 //! A checkpoint is the state at one instant: pages of the table that change before they are written are kept
 //! as they were (`table`), the scheme's list is copied at once. The header, written when everything it speaks
 //! of is durable, makes the checkpoint valid. Only then are the frames before it given up.
+//!
+//! What goes to the slots of pages (`slots`) goes to the members that a page has its copies on; what follows
+//! the header goes to the members that hold the checkpoint.
 
 use super::request::Request;
 use super::wake::{Marked, count};
@@ -10,6 +13,7 @@ use super::{Activity, Core, Deadline, EngineError};
 use super::{Purpose, Tag};
 use crate::image::{CheckpointPlace, Image};
 use crate::planted::{Planted, planted};
+use crate::table::Extent;
 use block::slab::Key;
 use block::{DevIndex, IoFault, META_BYTES, OpKind, Seq, Slot, Stream};
 use format::{BodyCrc, CheckpointKind};
@@ -21,9 +25,9 @@ pub(super) struct CheckpointBoard {
     /// Records that it holds.
     pub through: Seq,
     under_way: bool,
-    wanted: Option<CheckpointKind>,
+    wanted: Option<Extent>,
     waiting: Vec<Key<Request>>,
-    /// Full checkpoints begun in this assembly.
+    /// Checkpoints of everything begun in this assembly.
     full_begun: u64,
     /// Number of the last one that is durable.
     full_sealed: u64,
@@ -51,17 +55,17 @@ impl CheckpointBoard {
     pub(super) fn want(&mut self, request: Key<Request>, kind: CheckpointKind) {
         self.waiting.push(request);
         match kind {
-            CheckpointKind::Full => self.request_full(),
-            CheckpointKind::Incremental => self.request_incremental(),
+            CheckpointKind::Full => self.request(Extent::Everything),
+            CheckpointKind::Incremental => self.request(Extent::Changes),
         }
     }
 
-    /// Full checkpoints begun in this assembly: whatever is asked for now is in a later one.
+    /// Checkpoints of everything begun in this assembly: whatever is asked for now is in a later one.
     pub(super) fn full_begun(&self) -> u64 {
         self.full_begun
     }
 
-    /// Number of the last full checkpoint of this assembly that is durable.
+    /// Number of the last checkpoint of everything of this assembly that is durable.
     pub(super) fn full_sealed(&self) -> u64 {
         self.full_sealed
     }
@@ -71,23 +75,18 @@ impl CheckpointBoard {
         self.through >= seq
     }
 
-    /// The members changed: the copies must be complete again.
-    pub(super) fn request_full(&mut self) {
-        self.wanted = Some(CheckpointKind::Full);
-    }
-
-    /// Something waits for what a checkpoint frees.
-    pub(super) fn request_incremental(&mut self) {
-        self.wanted = self.wanted.or(Some(CheckpointKind::Incremental));
+    /// Something waits for what such a checkpoint frees, or for its copies.
+    pub(super) fn request(&mut self, extent: Extent) {
+        self.wanted = self.wanted.max(Some(extent));
     }
 }
 
 enum Stage {
     Idle,
-    /// Pages are being written, each to all devices; the next is `page` to device number `device`.
+    /// Pages are being written, each to all its devices; the next is copy `copy` of unit `unit`.
     Pages {
-        page: usize,
-        device: usize,
+        unit: usize,
+        copy: usize,
     },
     /// Waiting for a flush later than number `after`.
     Settle {
@@ -119,11 +118,11 @@ impl Default for Checkpointer {
 }
 
 impl Checkpointer {
-    fn due(&self, core: &Core) -> Option<CheckpointKind> {
+    fn due(&self, core: &Core) -> Option<Extent> {
         let log_held = core.scheme.log_tail(&core.store).saturating_sub(core.board.checkpoint.place.log_head);
         let log_full = log_held > u64::from(core.store.log.block_count()) / 4;
         let full = log_full || core.journal.is_due();
-        core.board.checkpoint.wanted.or(full.then_some(CheckpointKind::Incremental))
+        core.board.checkpoint.wanted.or(full.then_some(Extent::Changes))
     }
 
     /// Nothing is written any more: whoever waits for a checkpoint is told.
@@ -155,11 +154,11 @@ impl Checkpointer {
             core.jobs.retired,
         );
         image.config_seq = core.board.members.published();
-        core.board.checkpoint.full_begun += u64::from(image.kind == CheckpointKind::Full);
+        core.board.checkpoint.full_begun += u64::from(image.is_everything);
         self.bodies.clear();
         self.bodies.resize_with(image.devices.len(), BodyCrc::new);
         self.image = Some(image);
-        self.stage = Stage::Pages { page: 0, device: 0 };
+        self.stage = Stage::Pages { unit: 0, copy: 0 };
         core.board.checkpoint.under_way = true;
         self.failed = false;
         let mut waiting = std::mem::take(&mut core.board.checkpoint.waiting);
@@ -169,25 +168,28 @@ impl Checkpointer {
     }
 
     fn write_pages(&mut self, core: &mut Core) {
-        let Stage::Pages { mut page, mut device } = self.stage else { return };
+        let Stage::Pages { mut unit, mut copy } = self.stage else { return };
         let Some(image) = self.image.take() else { return };
-        while self.outstanding < core.options.checkpoint_blocks.max(1) && page < image.page_count() {
-            if device == image.devices.len() {
-                for &written in image.table_pages(page) {
+        while self.outstanding < core.options.checkpoint_blocks.max(1) && unit < image.unit_count() {
+            if copy == image.copies(&core.store, unit) {
+                for &written in image.table_pages(&core.store, unit) {
                     core.store.table.release_page(written);
                 }
-                (page, device) = (page + 1, 0);
+                (unit, copy) = (unit + 1, 0);
                 continue;
             }
-            let Some(slot) = core.pool.alloc() else { break };
-            let dev = image.devices[device];
-            let (body, out) = (&mut self.bodies[device], core.pool.bytes_mut(slot));
-            image.encode_page((&core.store, &core.journal), dev, page, body, out);
-            self.push_block(core, dev, image.offset(&core.store, page + 1), slot);
-            device += 1;
+            let (dev, offset) = image.target(&core.store, unit, copy);
+            // The other copies of a page do; what follows the header must be whole on each of its devices.
+            if core.health.is_writable(dev) || !image.is_saved(unit) {
+                let Some(slot) = core.pool.alloc() else { break };
+                let out = core.pool.bytes_mut(slot);
+                image.encode_unit((&core.store, &core.journal), (unit, copy), &mut self.bodies, out);
+                self.push_block(core, dev, offset, slot);
+            }
+            copy += 1;
         }
-        let done = page == image.page_count() && self.outstanding == 0;
-        self.stage = Stage::Pages { page, device };
+        let done = unit == image.unit_count() && self.outstanding == 0;
+        self.stage = Stage::Pages { unit, copy };
         self.image = Some(image);
         if done {
             self.stage = Stage::Settle { after: core.board.flush.want_after() };
@@ -260,16 +262,16 @@ impl Checkpointer {
         let Some(image) = self.image.take() else { return };
         self.stage = Stage::Idle;
         core.board.checkpoint.under_way = false;
-        core.store.table.drop_snapshot();
+        core.store.table.end_snapshot(image.number);
         let lost = self.failed || image.devices.iter().any(|&dev| !core.health.is_writable(dev));
         if lost {
-            // A device of the set failed: what it held is too few copies. The pages are marked again by a
-            // full one.
+            // A device of the set failed: what it held is too few copies.
             let log_head = core.board.checkpoint.place.log_head;
             core.board.checkpoint.place =
                 CheckpointPlace { log_head, ..image.place(&core.board.checkpoint.place) };
             core.board.checkpoint.waiting.append(&mut self.answering);
-            return core.board.checkpoint.request_full();
+            let again = if image.is_everything { Extent::Everything } else { Extent::Unsaved };
+            return core.board.checkpoint.request(again);
         }
         core.board.checkpoint.place = image.place(&core.board.checkpoint.place);
         core.board.checkpoint.through = image.through;
@@ -282,7 +284,7 @@ impl Checkpointer {
             core.chunk_done(request, None);
         }
         self.answering = answering;
-        if image.kind == CheckpointKind::Full {
+        if image.is_everything {
             core.board.checkpoint.full_sealed = core.board.checkpoint.full_begun;
         }
     }
@@ -340,15 +342,15 @@ impl Marked for Checkpointer {
     type Mark = [u64; 6];
 
     fn mark(&self, core: &Core) -> Self::Mark {
-        let (stage, device, page) = match self.stage {
+        let (stage, copy, unit) = match self.stage {
             Stage::Idle => (0, 0, 0),
-            Stage::Pages { device, page } => (1, device, page),
+            Stage::Pages { copy, unit } => (1, copy, unit),
             Stage::Settle { .. } => (2, 0, 0),
             Stage::Headers => (3, 0, 0),
             Stage::Seal { .. } => (4, 0, 0),
         };
         let CheckpointBoard { wanted, waiting, through, .. } = &core.board.checkpoint;
         let (wanted, waiting) = (u64::from(wanted.is_some()), count(waiting.len()));
-        [stage, count(device), count(page), wanted, waiting, through.get()]
+        [stage, count(copy), count(unit), wanted, waiting, through.get()]
     }
 }

@@ -7,6 +7,7 @@ use super::wake::{Marked, count};
 use super::{Activity, Core, Deadline, EngineError, JobOwner, Work};
 use crate::planted::{Planted, planted};
 use crate::scheme::CommitOutcome;
+use crate::table::Extent;
 use block::StripeId;
 use block::slab::Key;
 
@@ -98,7 +99,7 @@ impl Core {
         if !self.freed.quarantine.is_empty() || self.jobs.retired > self.board.flush.durable() {
             self.board.flush.want_internal();
         } else if helps && self.store.log.used() > 0 && !self.board.commit.is_running() && dirty == 0 {
-            self.board.checkpoint.request_incremental();
+            self.board.checkpoint.request(Extent::Changes);
         }
     }
 

@@ -16,6 +16,7 @@ use super::wake::{Marked, count};
 use super::{Activity, Core, Deadline, EngineError, Event};
 use crate::plan::{Codeword, Word};
 use crate::planted::{Planted, planted};
+use crate::table::Extent;
 use block::slab::Key;
 use block::{DevIndex, Seq, StripeId};
 use format::MemberState;
@@ -485,7 +486,7 @@ impl Activity for Maintenance {
                 if run.report.lost == 0 =>
             {
                 run.phase = Phase::Seal { after: core.board.checkpoint.full_begun() };
-                core.board.checkpoint.request_full();
+                core.board.checkpoint.request(Extent::Everything);
             }
             Some(UpkeepRun { phase: Phase::Settle { .. }, .. }) => self.end(core),
             Some(_) | None => {}

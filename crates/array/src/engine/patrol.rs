@@ -20,6 +20,7 @@ use super::wake::{Marked, count};
 use super::{Activity, Content, Core, Deadline, Event};
 use crate::fault::{FailCause, Finding};
 use crate::planted::{Planted, planted};
+use crate::table::Extent;
 use block::{DevIndex, Pool, Seq, Slot};
 use walk::Walker;
 
@@ -51,6 +52,8 @@ struct Round {
     next_member: usize,
     started_ns: u64,
     read_bytes: u64,
+    /// Looks at page areas that found nothing to be read.
+    looks: u64,
     /// Bad blocks of each member.
     bad: Vec<u32>,
     /// Members that are useless and could not be spared.
@@ -156,6 +159,7 @@ impl Patrol {
             next_member: 0,
             started_ns: core.now_ns,
             read_bytes: 0,
+            looks: 0,
             bad: vec![0; core.health.members().len()],
             kept: 0,
             superblocks: false,
@@ -183,7 +187,7 @@ impl Patrol {
             Stage::Looking => self.look(core),
             Stage::Settling { after } if core.jobs.retired >= after => {
                 let after = core.board.checkpoint.full_begun();
-                core.board.checkpoint.request_full();
+                core.board.checkpoint.request(Extent::Everything);
                 self.enter_stage(Stage::Sealing { after });
                 false
             }
@@ -378,12 +382,12 @@ impl Activity for Patrol {
 }
 
 impl Marked for Patrol {
-    type Mark = [u64; 6];
+    type Mark = [u64; 7];
 
     /// But for operations that end.
     fn mark(&self, core: &Core) -> Self::Mark {
-        let (stage, next, walkers) = match &self.round {
-            None => (0, 0, 0),
+        let (stage, next, walkers, looks) = match &self.round {
+            None => (0, 0, 0, 0),
             Some(round) => {
                 let stage = match round.stage {
                     Stage::Looking => 1,
@@ -391,9 +395,10 @@ impl Marked for Patrol {
                     Stage::Sealing { .. } => 3,
                     Stage::Publishing { left } => 4 + u64::from(left),
                 };
-                (stage, count(round.next_member), count(round.walkers.len()))
+                (stage, count(round.next_member), count(round.walkers.len()), round.looks)
             }
         };
-        [self.begun, self.clean_since, stage, next, walkers, u64::from(core.board.metadata.wanted)]
+        let wanted = u64::from(core.board.metadata.wanted);
+        [self.begun, self.clean_since, stage, next, walkers, looks, wanted]
     }
 }

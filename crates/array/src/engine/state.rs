@@ -25,6 +25,7 @@ use crate::health::ArrayState;
 use crate::plan::Codeword;
 use crate::planted::{Planted, planted};
 use crate::scheme::{self, Journaling, WriteLock};
+use crate::table::Extent;
 use block::slab::Slab;
 use block::{ChunkAddr, DevIndex, DeviceOp, IoFault, OpKind, Pool, Seq, Slot, Stream, StripeId};
 use std::collections::{BTreeSet, VecDeque};
@@ -148,7 +149,7 @@ impl Core {
             self.health.array_state() == ArrayState::Failed && !planted(Planted::WriteOnWhenFailed);
         if !self.board.frozen {
             self.publish_members();
-            self.board.checkpoint.request_full();
+            self.board.checkpoint.request(Extent::Unsaved);
         }
         self.give_up(dev);
     }

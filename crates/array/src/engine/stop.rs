@@ -7,6 +7,7 @@
 
 use super::wake::Marked;
 use super::{Activity, Core, Deadline};
+use crate::table::Extent;
 
 impl Core {
     /// Writes superblocks that say the array was stopped in order; answered when they are durable. From now
@@ -45,7 +46,7 @@ impl Activity for Stop {
         if core.store.table.changed_count() == 0 && core.board.checkpoint.holds(core.jobs.retired) {
             Self::publish(core);
         } else {
-            core.board.checkpoint.request_incremental();
+            core.board.checkpoint.request(Extent::Changes);
         }
     }
 

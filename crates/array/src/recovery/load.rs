@@ -9,13 +9,16 @@ use crate::store::Store;
 use crate::table::Table;
 use block::{DevIndex, DeviceSet, Epoch, META_BYTES, ReadNow, Seq};
 use format::{
-    ArrayConfig, ArrayUuid, BlockExpect, CheckpointHeader, CheckpointKind, INCREMENTAL_AREA, PAGE_WORDS,
-    Page, PageExpect, PageKind, Superblock, decode_checkpoint_header, decode_list, decode_page,
+    ArrayConfig, ArrayUuid, BlockExpect, CheckpointHeader, CheckpointKind, INCREMENTAL_AREA, PAGE_AREA,
+    PAGE_WORDS, Page, PageExpect, PageKind, Superblock, decode_checkpoint_header, decode_list, decode_page,
     decode_patches,
 };
+use std::ops::Range;
 
 /// Blocks read at once.
 const READ_BLOCKS: usize = 256;
+/// Pages read at once from the page area.
+const SAVED_PAGES: usize = 4096;
 
 /// Whether two headers are of one checkpoint.
 fn is_copy(one: &CheckpointHeader, other: &CheckpointHeader) -> bool {
@@ -42,6 +45,8 @@ type ReplacedPage = (usize, Vec<u32>);
 struct Source<'a> {
     devices: &'a mut dyn DeviceSet,
     present: Vec<DevIndex>,
+    /// Those of them that hold every copy of a page that they ought to.
+    complete: Vec<DevIndex>,
     array: ArrayUuid,
     config: ArrayConfig,
     /// What the newest superblock says of the assembly that wrote it.
@@ -58,12 +63,14 @@ pub(super) fn load(
     store: &mut Store,
     scheme: &mut dyn Scheme,
 ) -> Result<Loaded, AssembleError> {
-    let present =
+    let present: Vec<DevIndex> =
         (0..store.main_count() as u16).map(DevIndex::new).filter(|&dev| is_present(health, dev)).collect();
+    let complete = present.iter().copied().filter(|&dev| !health.is_rebuilding(dev)).collect();
     let assembly = (superblock.epoch, superblock.nonce);
     let mut source = Source {
         devices,
         present,
+        complete,
         array: superblock.array,
         config: store.config,
         assembly,
@@ -75,14 +82,17 @@ pub(super) fn load(
     }
     for header in source.newest_first(&fulls) {
         let copies: Vec<CheckpointHeader> = fulls.iter().filter(|h| is_copy(h, &header)).copied().collect();
-        let mut list = Vec::new();
+        let (mut root, mut list) = (Vec::new(), Vec::new());
         let mut devices: Vec<DevIndex> = copies.iter().map(|h| h.dev).collect();
-        if source.load_pages(&copies, store, &mut list, &mut devices, None).is_none() {
+        let whole = source.load_pages(&copies, store, (&mut root, &mut list), &mut devices, None).is_some()
+            && source.load_saved(&header, &root, &mut store.table).is_some();
+        if !whole {
             source.pageless.push(header);
             // Pages of zeros are left out of a checkpoint: none of this one may show through the next.
             store.table = Table::new(&store.config);
             continue;
         }
+        store.table.clear_unsaved();
         let (newest, next, list) = source.load_incrementals(header, list, store, &mut devices);
         let checkpoint = newest.number;
         if !store.table.is_sane(&store.config) {
@@ -177,7 +187,7 @@ impl Source<'_> {
         &mut self,
         copies: &[CheckpointHeader],
         store: &mut Store,
-        list: &mut Vec<u32>,
+        (root, list): (&mut Vec<u32>, &mut Vec<u32>),
         devices: &mut Vec<DevIndex>,
         mut replaced: Option<&mut Vec<ReplacedPage>>,
     ) -> Option<()> {
@@ -186,6 +196,10 @@ impl Source<'_> {
         list.clear();
         list.try_reserve_exact(list_words).ok()?;
         list.resize(list_words, 0);
+        root.clear();
+        if header.kind == CheckpointKind::Full {
+            root.resize(store.table.slots().root_words(), 0);
+        }
         let mut page = 0;
         while page < header.page_count {
             let mut whole = self.read_stretches(copies, page, devices);
@@ -202,8 +216,8 @@ impl Source<'_> {
                 let Page { kind, index, words, .. } = content?;
                 match kind {
                     PageKind::Table => {
-                        let index = index as usize;
-                        if let (Some(replaced), true) = (&mut replaced, index < store.table.page_count()) {
+                        let (index, replaced) = (index as usize, replaced.as_mut()?);
+                        if index < store.table.page_count() {
                             replaced.push((index, store.table.page(index).to_vec()));
                         }
                         store.table.load_page(index, &words).then_some(())?;
@@ -218,10 +232,12 @@ impl Source<'_> {
                             store.table.apply_patch(&patch).then_some(())?;
                         }
                     }
-                    PageKind::List => {
+                    PageKind::Root | PageKind::List => {
+                        let into = if kind == PageKind::Root { &mut *root } else { &mut *list };
                         let start = index as usize * PAGE_WORDS;
-                        list.get_mut(start..start + words.len())?.copy_from_slice(&words);
+                        into.get_mut(start..start + words.len())?.copy_from_slice(&words);
                     }
+                    PageKind::Directory => return None,
                 }
             }
             page += count;
@@ -294,12 +310,87 @@ impl Source<'_> {
         {
             let Source { array, .. } = *self;
             let (dev, area, number) = (header.dev, header.area, header.number);
-            match decode_page(bytes, &PageExpect { array, dev, area, block, number }) {
+            match decode_page(bytes, &PageExpect { array, dev, area, block, number: Some(number) }) {
                 Ok(page) => *content = Some(page),
                 Err(_) => all = false,
             }
         }
         all
+    }
+
+    /// Loads the pages of the table as full checkpoint `header` has them, whose root it is; `None` if one is
+    /// nowhere whole.
+    fn load_saved(&mut self, header: &CheckpointHeader, root: &[u32], table: &mut Table) -> Option<()> {
+        let table_pages = table.page_count();
+        table.slots_mut().load_root(root).then_some(())?;
+        let directories = table_pages..table.slots().page_count();
+        self.read_saved(header, table, directories, |table, page, words| {
+            table.slots_mut().load_directory(page, words)
+        })?;
+        self.read_saved(header, table, 0..table_pages, Table::load_page)
+    }
+
+    /// Reads the pages among `pages` that were ever written, each from a copy that is whole, the members side
+    /// by side.
+    fn read_saved(
+        &mut self,
+        header: &CheckpointHeader,
+        table: &mut Table,
+        pages: Range<usize>,
+        load: impl Fn(&mut Table, usize, &[u32]) -> bool,
+    ) -> Option<()> {
+        let written: Vec<usize> = pages.filter(|&page| table.slots().state(page).is_written()).collect();
+        for batch in written.chunks(SAVED_PAGES) {
+            let mut left = batch.to_vec();
+            for copy in 0..table.slots().area().copies() {
+                left = self.read_copies(header, table, &left, copy, &load)?;
+            }
+            if !left.is_empty() {
+                return None;
+            }
+        }
+        Some(())
+    }
+
+    /// Loads one copy of each of these pages; returns those of which it is not whole. `None` if the content
+    /// of one has not the shape it must have.
+    fn read_copies(
+        &mut self,
+        header: &CheckpointHeader,
+        table: &mut Table,
+        pages: &[usize],
+        copy: usize,
+        load: &impl Fn(&mut Table, usize, &[u32]) -> bool,
+    ) -> Option<Vec<usize>> {
+        let slots = table.slots();
+        let place = |page| slots.area().place(page, copy, slots.state(page).slot());
+        let mut places: Vec<((DevIndex, u32), usize)> =
+            pages.iter().map(|&page| (place(page), page)).collect();
+        places.sort_unstable();
+        let mut bytes = vec![0u8; places.len() * META_BYTES];
+        let mut reads: Vec<ReadNow<'_>> = (bytes.chunks_exact_mut(META_BYTES).zip(&places).enumerate())
+            .filter(|(_, (_, ((dev, _), _)))| self.complete.contains(dev))
+            .map(|(tag, (into, &((dev, block), _)))| {
+                let offset_bytes = self.config.page_offset(block);
+                ReadNow { tag, dev, offset_bytes, into, result: Ok(()) }
+            })
+            .collect();
+        self.devices.read_all_now(&mut reads);
+        let mut is_loaded = vec![false; places.len()];
+        for read in reads.iter().filter(|read| read.result.is_ok()) {
+            let ((dev, block), page) = places[read.tag];
+            let expect = PageExpect { array: self.array, dev, area: PAGE_AREA, block, number: None };
+            let Ok(found) = decode_page(read.into, &expect) else { continue };
+            let is_it = (found.kind, found.index) == table.slots().name(page)
+                && table.slots().state(page).fits(found.number)
+                && found.number <= header.number;
+            if is_it {
+                load(table, page, &found.words).then_some(())?;
+                is_loaded[read.tag] = true;
+            }
+        }
+        let left = places.iter().zip(&is_loaded).filter(|(_, is_loaded)| !**is_loaded);
+        Some(left.map(|(&(_, page), _)| page).collect())
     }
 
     /// Follows the chain of incremental checkpoints; returns the newest header, the first free block and its
@@ -316,9 +407,10 @@ impl Source<'_> {
         loop {
             let copies = self.next_in_chain(&newest, next);
             let Some(&header) = copies.first() else { return (newest, next, list) };
-            let mut its_list = Vec::new();
+            let (mut root, mut its_list) = (Vec::new(), Vec::new());
             let mut replaced = Vec::new();
-            if self.load_pages(&copies, store, &mut its_list, devices, Some(&mut replaced)).is_none() {
+            let lists = (&mut root, &mut its_list);
+            if self.load_pages(&copies, store, lists, devices, Some(&mut replaced)).is_none() {
                 // A header is written only after its pages are durable: m + 1 copies of a page are all bad.
                 for (index, words) in replaced.into_iter().rev() {
                     store.table.load_page(index, &words);

@@ -18,14 +18,16 @@ mod secure;
 pub use membership::{Arrangement, arrange, arrange_any};
 
 use crate::health::Health;
-use crate::image::CheckpointPlace;
+use crate::image::{CheckpointPlace, Image};
 use crate::journal::Journal;
 use crate::older::Inconsistency;
 use crate::restart::{AssembleError, RecoveryReport, Restart, flush_all, too_many_faults, write_or_fail};
 use crate::scheme::{self, Scheme};
+use crate::slots::PageArea;
 use crate::store::Store;
+use crate::table::{Extent, Table};
 use block::{DevIndex, DeviceSet, Epoch, META_BYTES, Seq};
-use format::{BodyCrc, CheckpointKind, Superblock};
+use format::{BodyCrc, Superblock};
 
 /// Blocks of a checkpoint written at once.
 const WRITE_BLOCKS: usize = 256;
@@ -124,6 +126,10 @@ fn check_shape(devices: &dyn DeviceSet, arrangement: &Arrangement) -> Result<(),
     if found < expected {
         return Err(AssembleError::LogDevices { found, expected });
     }
+    let page_blocks = PageArea::blocks_for(config.geometry, Table::page_count_for(config));
+    if u64::from(config.page_blocks) < page_blocks {
+        return Err(AssembleError::PageArea { found: config.page_blocks, expected: page_blocks });
+    }
     for index in (0..arrangement.places.len()).filter(|&index| arrangement.places[index].is_some()) {
         let dev = DevIndex::new(index as u16);
         let expected_bytes = if index < n { config.main_device_bytes() } else { config.log_device_bytes() };
@@ -158,7 +164,7 @@ pub(crate) fn write_checkpoint(
     through: Seq,
 ) -> Result<(), AssembleError> {
     let mut image = parts.checkpoint.choose(
-        CheckpointKind::Incremental,
+        Extent::Changes,
         &mut parts.store,
         &*parts.scheme,
         &parts.journal,
@@ -166,24 +172,15 @@ pub(crate) fn write_checkpoint(
         through,
     );
     image.config_seq = parts.superblock.config_seq;
-    let mut blocks = vec![0u8; WRITE_BLOCKS * META_BYTES];
-    let mut bodies = Vec::new();
-    for &dev in &image.devices {
-        let mut body = BodyCrc::new();
-        for first in (0..image.page_count()).step_by(WRITE_BLOCKS) {
-            let count = (image.page_count() - first).min(WRITE_BLOCKS);
-            for (page, block) in (first..first + count).zip(blocks.chunks_exact_mut(META_BYTES)) {
-                image.encode_page((&parts.store, &parts.journal), dev, page, &mut body, block);
-            }
-            let offset = image.offset(&parts.store, first + 1);
-            write_or_fail(devices, &mut parts.health, dev, offset, &blocks[..count * META_BYTES]);
+    let bodies = write_units(devices, parts, &image);
+    for unit in 0..image.unit_count() {
+        for &page in image.table_pages(&parts.store, unit) {
+            parts.store.table.release_page(page);
         }
-        bodies.push(body);
     }
-    let written = (0..image.page_count()).flat_map(|page| image.table_pages(page));
-    written.for_each(|&page| parts.store.table.release_page(page));
+    parts.store.table.end_snapshot(image.number);
     flush_all(devices, &mut parts.health);
-    let block = &mut blocks[..META_BYTES];
+    let block = &mut [0u8; META_BYTES];
     for (&dev, body) in image.devices.iter().zip(&bodies) {
         image.encode_header(&parts.journal, dev, body, block);
         write_or_fail(devices, &mut parts.health, dev, image.offset(&parts.store, 0), block);
@@ -194,6 +191,31 @@ pub(crate) fn write_checkpoint(
     }
     parts.checkpoint = image.place(&parts.checkpoint);
     Ok(())
+}
+
+/// Writes everything of a checkpoint but its headers, neighbours in one transfer; returns the checksums for
+/// those.
+fn write_units(devices: &mut dyn DeviceSet, parts: &mut Parts, image: &Image) -> Vec<BodyCrc> {
+    let mut bodies = vec![BodyCrc::new(); image.devices.len()];
+    let units = (0..image.unit_count())
+        .flat_map(|unit| (0..image.copies(&parts.store, unit)).map(move |copy| (unit, copy)));
+    // In order of address the pages behind a header come in their own order.
+    let mut targets: Vec<_> =
+        units.map(|(unit, copy)| (image.target(&parts.store, unit, copy), (unit, copy))).collect();
+    targets.sort_unstable();
+    let is_next = |one: &((DevIndex, u64), _), other: &((DevIndex, u64), _)| {
+        let ((one_dev, one_at), (dev, at)) = (one.0, other.0);
+        one_dev == dev && one_at + META_BYTES as u64 == at
+    };
+    let mut blocks = vec![0u8; WRITE_BLOCKS * META_BYTES];
+    for run in targets.chunk_by(is_next).flat_map(|run| run.chunks(WRITE_BLOCKS)) {
+        for (&(_, unit), block) in run.iter().zip(blocks.chunks_exact_mut(META_BYTES)) {
+            image.encode_unit((&parts.store, &parts.journal), unit, &mut bodies, block);
+        }
+        let (dev, offset) = run[0].0;
+        write_or_fail(devices, &mut parts.health, dev, offset, &blocks[..run.len() * META_BYTES]);
+    }
+    bodies
 }
 
 /// Gives every member the newest superblock. The two copies on a member are written in turn: whoever missed

@@ -26,10 +26,11 @@ enum Area {
     IncrementalPages,
     Frames,
     Chunks,
+    Slots,
     Everything,
 }
 
-const AREAS: [Area; 10] = [
+const AREAS: [Area; 11] = [
     Area::SuperblockA,
     Area::SuperblockB,
     Area::Superblocks,
@@ -39,6 +40,7 @@ const AREAS: [Area; 10] = [
     Area::IncrementalPages,
     Area::Frames,
     Area::Chunks,
+    Area::Slots,
     Area::Everything,
 ];
 
@@ -79,7 +81,12 @@ fn targets(config: &ArrayConfig, log: bool, area: Area, bytes: &[u8]) -> Vec<u64
         Area::FullPages if !log => full(1),
         Area::IncrementalHeader if !log => incremental(metadata(b"ELSTCKPT")),
         Area::IncrementalPages if !log => incremental(metadata(b"ELSTPAGE")),
-        Area::FullHeader | Area::FullPages | Area::IncrementalHeader | Area::IncrementalPages => Vec::new(),
+        Area::Slots if !log => vec![range(config.page_offset(0), config.page_blocks)],
+        Area::FullHeader
+        | Area::FullPages
+        | Area::IncrementalHeader
+        | Area::IncrementalPages
+        | Area::Slots => Vec::new(),
         Area::Frames => metadata(b"ELSTFRAM"),
         Area::Chunks => chunks(),
         Area::Everything => std::iter::once(0..bytes.len() as u64).collect(),
@@ -207,7 +214,7 @@ fn what_a_scrub_has_passed_bears_the_loss_of_others() {
                 let drawn = if parity == 2 {
                     area == Area::Everything
                 } else {
-                    (i * 2 + 3) % 9 / 2 == j / 2 && j < 9
+                    ((i * 2 + 3) % 9 / 2 == j / 2 && j < 9) || (area == Area::Slots && i % 2 == 1)
                 };
                 if long || drawn {
                     let case = Case { scheme, parity, area };

@@ -18,6 +18,7 @@ fn raid() -> ArrayConfig {
         incremental_blocks: 20,
         journal_blocks: 30,
         payload_blocks: 40,
+        page_blocks: 50,
         unit_rows: 0,
     }
 }
@@ -29,6 +30,7 @@ fn eplog() -> ArrayConfig {
         log_blocks: 5000,
         chunks_per_device: 1200,
         payload_blocks: 0,
+        page_blocks: 50,
         ..raid()
     }
 }
@@ -40,12 +42,13 @@ fn elastic() -> ArrayConfig {
         stripe_count: 126,
         chunks_per_device: 1280,
         payload_blocks: 0,
+        page_blocks: 50,
         unit_rows: 64,
         ..raid()
     }
 }
 
-/// M-09, M-10, M-11: superblocks, two full areas, incremental area, rings, data; nothing overlaps.
+/// M-09, M-10, M-11: superblocks, two full areas, incremental area, rings, page area, data; nothing overlaps.
 #[test]
 fn regions_of_a_main_device_follow_one_another() {
     let config = raid();
@@ -57,6 +60,8 @@ fn regions_of_a_main_device_follow_one_another() {
     assert_eq!(config.journal_offset(0), 8192 + blocks(40));
     assert_eq!(config.payload_offset(1), 8192 + blocks(70));
     assert_eq!(config.payload_offset(40), 8192 + blocks(109));
+    assert_eq!(config.page_offset(0), 8192 + blocks(110));
+    assert_eq!(config.page_offset(49), 8192 + blocks(159));
     assert_eq!(config.data_start(), 1 << 20);
     assert_eq!(config.chunk_offset(ChunkIndex::new(1)), 1 << 20);
     assert_eq!(config.chunk_offset(ChunkIndex::new(1000)), (1 << 20) + 999 * 65536);
@@ -66,9 +71,9 @@ fn regions_of_a_main_device_follow_one_another() {
 
 #[test]
 fn data_starts_at_the_first_mebibyte_behind_the_metadata() {
-    let exact = ArrayConfig { payload_blocks: 256 - 2 - 70, ..raid() };
+    let exact = ArrayConfig { payload_blocks: 256 - 2 - 70 - 50, ..raid() };
     assert_eq!(exact.data_start(), 1 << 20);
-    let one_more = ArrayConfig { payload_blocks: exact.payload_blocks + 1, ..exact };
+    let one_more = ArrayConfig { page_blocks: exact.page_blocks + 1, ..exact };
     assert_eq!(one_more.data_start(), 2 << 20);
 }
 
@@ -102,6 +107,7 @@ fn largest_configuration_does_not_overflow() {
         full_blocks: u32::MAX,
         incremental_blocks: u32::MAX,
         journal_blocks: u32::MAX,
+        page_blocks: u32::MAX,
         ..eplog()
     };
     assert_eq!(config.validate(), Ok(()));

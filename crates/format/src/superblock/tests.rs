@@ -29,6 +29,7 @@ fn superblock() -> Superblock {
             incremental_blocks: 4,
             journal_blocks: 5,
             payload_blocks: 0,
+            page_blocks: 5,
             unit_rows: 0,
         },
         members: vec![MemberEntry { serial: 8, state: MemberState::Healthy }; 9],

@@ -8,9 +8,9 @@ use format::record::Zero;
 use format::{
     ArrayConfig, ArrayUuid, BlockExpect, CheckpointHeader, CheckpointKind, CodeKind, Consistency,
     ElasticMember, FaultRecord, FormatError, FrameBuilder, FrameExpect, FrameStamp, GroupBits, InPlacePiece,
-    LayoutKind, ListItem, LogMember, MemberEntry, MemberState, PAGE_WORDS, PageExpect, PageKind, PageStamp,
-    RecordBuf, Role, SchemeKind, ScrubRecord, StripeChunk, Superblock, body_crc, decode_checkpoint_header,
-    decode_frame, decode_page, decode_patches, encode_page,
+    LayoutKind, ListItem, LogMember, MemberEntry, MemberState, PAGE_AREA, PAGE_WORDS, PageExpect, PageKind,
+    PageStamp, RecordBuf, Role, SchemeKind, ScrubRecord, StripeChunk, Superblock, body_crc,
+    decode_checkpoint_header, decode_frame, decode_page, decode_patches, encode_page,
 };
 
 pub const BLOCK_BYTES: usize = 4096;
@@ -58,7 +58,8 @@ pub fn rewrite(place: Place, bytes: &[u8]) -> Result<Vec<u8>, FormatError> {
         }
         Place::Page { dev, area, block, number } => {
             let dev = DevIndex::new(dev);
-            let page = decode_page(bytes, &PageExpect { array: ARRAY, dev, area, block, number })?;
+            let page =
+                decode_page(bytes, &PageExpect { array: ARRAY, dev, area, block, number: Some(number) })?;
             let stamp =
                 PageStamp { array: ARRAY, dev, area, block, number, kind: page.kind, index: page.index };
             assert_eq!(encode_page(&stamp, &page.words, &mut out), page.crc);
@@ -103,15 +104,19 @@ pub fn all() -> Vec<Sample> {
     samples.push(frame("frame-delta", 1, 63, &deltas()));
     samples.push(frame("frame-elastic", 3, 17, &elastic_stripes()));
     samples.push(frame("frame-empty", 0, 2, &RecordBuf::default()));
-    let (table, table_crc) = page("page-table", PageKind::Table, 1, &table_words());
+    // States of pages: slot 0 and slot 1, each with the stamp of a checkpoint, and one never written.
+    let states = [0x0100_aa2a];
+    let (root, root_crc) = page("page-root", PageKind::Root, 1, &states);
     let (list, list_crc) = page("page-list", PageKind::List, 2, &list_words());
-    samples.push(header("checkpoint-full", full(body_crc(&[table_crc, list_crc]))));
+    samples.push(header("checkpoint-full", full(body_crc(&[root_crc, list_crc]))));
+    samples.push(page("page-table", PageKind::Table, 7, &table_words()).0);
+    samples.push(page("page-directory", PageKind::Directory, 9, &states).0);
     samples.push(header("checkpoint-incremental", incremental()));
     samples.push(header(
         "checkpoint-config-seq",
         CheckpointHeader { config_seq: 12, block: 56, ..incremental() },
     ));
-    samples.extend([table, list]);
+    samples.extend([root, list]);
     samples.push(page("page-list-delta", PageKind::List, 3, &delta_words()).0);
     samples.push(page("page-patches", PageKind::Patches, 4, &patch_words()).0);
     samples
@@ -145,6 +150,7 @@ fn eplog() -> Superblock {
             incremental_blocks: 140,
             journal_blocks: 64,
             payload_blocks: 0,
+            page_blocks: 240,
             unit_rows: 0,
         },
         members: vec![
@@ -373,7 +379,8 @@ fn header(name: &'static str, header: CheckpointHeader) -> Sample {
 }
 
 fn page(name: &'static str, kind: PageKind, number_of_block: u32, words: &[u32]) -> (Sample, u32) {
-    let (dev, area, number) = (2, 1, 41);
+    let area = if kind == PageKind::Table || kind == PageKind::Directory { PAGE_AREA } else { 1 };
+    let (dev, number) = (2, 41);
     let stamp = PageStamp {
         array: ARRAY,
         dev: DevIndex::new(dev),

@@ -177,7 +177,16 @@ pub fn size(kind: &Kind, room: &Room) -> Result<Sized, Failure> {
     let log_bytes = (room.log_blocks.min(u64::from(u32::MAX) - 2) + 4096) * META_BYTES as u64 + (1 << 20);
     let mut main_bytes = chunks * kind.geometry.chunk_bytes() as u64 + (2 << 20);
     loop {
-        let config = plan_config(&options, main_bytes, log_bytes, kind.log_count)?;
+        let config = match plan_config(&options, main_bytes, log_bytes, kind.log_count) {
+            // The metadata of a few chunks takes more than was guessed.
+            Err(CreateError::TooSmall { found_bytes, expected_bytes, .. })
+                if found_bytes == main_bytes && expected_bytes > main_bytes =>
+            {
+                main_bytes = expected_bytes;
+                continue;
+            }
+            config => config?,
+        };
         let spare_found = u64::from(config.chunks_per_device) - config.stripe_count;
         if config.stripe_count >= stripes && spare_found >= spare {
             return Ok(Sized { config, main_bytes: config.main_device_bytes().max(1 << 20), log_bytes });

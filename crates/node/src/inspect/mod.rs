@@ -41,6 +41,8 @@ pub struct Checkpoint {
     pub header: Result<CheckpointHeader, FormatError>,
     /// Pages of the table.
     pub table_pages: u32,
+    /// Pages that say which slots of the page area count.
+    pub root_pages: u32,
     /// Pages of patches of the table.
     pub patch_pages: u32,
     /// Pages of the list.
@@ -187,6 +189,7 @@ impl Source<'_> {
             block,
             header,
             table_pages: 0,
+            root_pages: 0,
             patch_pages: 0,
             list_pages: 0,
             bad_pages: 0,
@@ -215,13 +218,14 @@ impl Source<'_> {
                 dev: self.dev,
                 area: header.area,
                 block,
-                number: header.number,
+                number: Some(header.number),
             };
             match decode_page(&bytes, &expect) {
                 Ok(Page { kind, words, crc, .. }) => {
                     body.push(crc);
                     match kind {
                         PageKind::Table => checkpoint.table_pages += 1,
+                        PageKind::Directory | PageKind::Root => checkpoint.root_pages += 1,
                         PageKind::Patches => checkpoint.patch_pages += 1,
                         PageKind::List => {
                             checkpoint.list_pages += 1;

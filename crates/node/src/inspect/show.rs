@@ -78,7 +78,7 @@ fn checkpoint_text(out: &mut String, checkpoint: &Checkpoint) {
     line(
         out,
         format_args!(
-            "  {place}: {} checkpoint {} on {}, epoch {}, records up to {}, {} pages (table {}, patches {}, list {})",
+            "  {place}: {} checkpoint {} on {}, epoch {}, records up to {}, {} pages (table {}, patches {}, root {}, list {})",
             header.kind,
             header.number,
             header.base,
@@ -87,6 +87,7 @@ fn checkpoint_text(out: &mut String, checkpoint: &Checkpoint) {
             header.page_count,
             checkpoint.table_pages,
             checkpoint.patch_pages,
+            checkpoint.root_pages,
             checkpoint.list_pages
         ),
     );
@@ -203,6 +204,7 @@ fn checkpoint_json(checkpoint: &Checkpoint) -> Value {
             "page_count": header.page_count,
             "table_pages": checkpoint.table_pages,
             "patch_pages": checkpoint.patch_pages,
+            "root_pages": checkpoint.root_pages,
             "list_pages": checkpoint.list_pages,
             "bad_pages": checkpoint.bad_pages,
             "first_bad": checkpoint.first_bad.as_ref().map(ToString::to_string),

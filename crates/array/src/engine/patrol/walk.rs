@@ -11,8 +11,8 @@ use crate::image::CheckpointPlace;
 use crate::planted::{Planted, planted};
 use block::{DevIndex, IoFault, META_BYTES, OpKind, Seq, Slot, Stream};
 use format::{
-    BlockExpect, BodyCrc, CheckpointHeader, CheckpointKind, FrameExpect, INCREMENTAL_AREA, PageExpect,
-    SUPERBLOCK_OFFSETS, Superblock, decode_checkpoint_header, decode_frame, decode_page,
+    BlockExpect, BodyCrc, CheckpointHeader, CheckpointKind, FrameExpect, INCREMENTAL_AREA, PAGE_AREA,
+    PageExpect, SUPERBLOCK_OFFSETS, Superblock, decode_checkpoint_header, decode_frame, decode_page,
 };
 
 /// Where in the newest checkpoint and those that build on it.
@@ -50,6 +50,10 @@ enum Part {
     End,
     Superblock(usize),
     Chain(Box<Chain>),
+    /// The page area, from block `next` on.
+    Slots {
+        next: u32,
+    },
     /// Frames at positions `next..until`, once every frame below number `before` is written.
     Frames {
         next: u64,
@@ -63,10 +67,36 @@ enum Part {
 #[derive(Clone, Copy)]
 enum Reading {
     End,
-    Superblock { copy: usize, config_seq: u64 },
+    Superblock {
+        copy: usize,
+        config_seq: u64,
+    },
     Header,
-    Pages { count: u32 },
-    Frame { position: u64, last: Seq },
+    Pages {
+        count: u32,
+    },
+    /// Blocks `first..first + count` of the page area, when checkpoint `number` was the newest.
+    Slots {
+        first: u32,
+        count: u32,
+        number: u64,
+    },
+    Frame {
+        position: u64,
+        last: Seq,
+    },
+}
+
+/// Blocks of a page area that are looked at in one turn for slots that count.
+const SLOTS_LOOKED_AT: u32 = 1 << 14;
+
+/// Where slots that count are.
+enum NextSlots {
+    /// From this block on, so many blocks are to be read.
+    At(u32, u32),
+    /// None before this block.
+    Behind(u32),
+    None,
 }
 
 /// A member being looked at.
@@ -142,6 +172,28 @@ impl Core {
         Some((Reading::Pages { count }, offset, count))
     }
 
+    /// Looks for the next stretch of the page area of a member in which a slot counts, from block `next` on.
+    /// Log devices have none, and what is written to a member that is being rebuilt has gaps.
+    fn next_slots(&self, dev: DevIndex, next: u32) -> NextSlots {
+        let holds = !self.store.is_log(dev) && !self.health.is_rebuilding(dev);
+        let skips = !holds || planted(Planted::PatrolSkipsSlots);
+        let blocks = if skips { 0 } else { self.store.config.page_blocks };
+        let until = next.saturating_add(SLOTS_LOOKED_AT).min(blocks);
+        match (next..until).find(|&block| self.counts(dev, block).is_some()) {
+            Some(first) => NextSlots::At(first, (blocks - first).min(self.store.chunk_blocks())),
+            None if until < blocks => NextSlots::Behind(until),
+            None => NextSlots::None,
+        }
+    }
+
+    /// The page whose counting copy is at a block of the page area of a member.
+    fn counts(&self, dev: DevIndex, block: u32) -> Option<usize> {
+        let slots = self.store.table.slots();
+        let (page, slot) = slots.area().page_at(dev, block);
+        let state = (page < slots.page_count()).then(|| slots.state(page))?;
+        (state.is_written() && state.slot() == slot).then_some(page)
+    }
+
     /// The frames that a recovery would need now. On a member that is being rebuilt there are gaps.
     fn frames_of(&self, dev: DevIndex) -> Part {
         if self.health.is_rebuilding(dev) || planted(Planted::PatrolSkipsJournal) {
@@ -164,7 +216,12 @@ impl Core {
     fn current_chain<'a>(&self, walker: &'a mut Walker) -> Option<&'a mut Chain> {
         match &mut walker.part {
             Part::Chain(chain) if chain.base == self.board.checkpoint.place.base => Some(chain),
-            Part::Chain(_) | Part::End | Part::Superblock(_) | Part::Frames { .. } | Part::Over => None,
+            Part::Chain(_)
+            | Part::End
+            | Part::Superblock(_)
+            | Part::Slots { .. }
+            | Part::Frames { .. }
+            | Part::Over => None,
         }
     }
 }
@@ -181,7 +238,13 @@ impl Patrol {
             let (reading, offset, blocks) = match &mut walker.part {
                 Part::Over => return false,
                 // Whoever has nothing left to be read finds that out at the same pace.
-                Part::End | Part::Superblock(_) | Part::Chain(_) | Part::Frames { .. } if !allowed => {
+                Part::End
+                | Part::Superblock(_)
+                | Part::Chain(_)
+                | Part::Slots { .. }
+                | Part::Frames { .. }
+                    if !allowed =>
+                {
                     core.board.metadata.held_up = true;
                     return true;
                 }
@@ -194,6 +257,22 @@ impl Patrol {
                 Part::Chain(chain) => match core.next_of_chain(walker.dev, chain) {
                     Some(next) => next,
                     None => {
+                        walker.part = Part::Slots { next: 0 };
+                        continue;
+                    }
+                },
+                Part::Slots { next } => match core.next_slots(walker.dev, *next) {
+                    NextSlots::At(first, count) => {
+                        let number = core.board.checkpoint.place.number;
+                        let offset = core.store.config.page_offset(first);
+                        (Reading::Slots { first, count, number }, offset, count)
+                    }
+                    NextSlots::Behind(further) => {
+                        *next = further;
+                        self.round.iter_mut().for_each(|round| round.looks += 1);
+                        return true;
+                    }
+                    NextSlots::None => {
                         walker.part = core.frames_of(walker.dev);
                         continue;
                     }
@@ -264,6 +343,9 @@ impl Patrol {
             }
             Reading::Header => self.judge_header(core, walker, result.is_ok()),
             Reading::Pages { count } => self.judge_pages(core, walker, count, result.is_ok()),
+            Reading::Slots { first, count, number } => {
+                self.judge_slots(core, walker, (first, count, number), result.is_ok());
+            }
             Reading::Frame { position, last } => {
                 self.judge_frame(core, walker, position, last, result.is_ok())
             }
@@ -343,7 +425,7 @@ impl Patrol {
             }
             None => {
                 // Nobody knows where the next one is; the rest of the chain goes with this one.
-                walker.part = core.frames_of(dev);
+                walker.part = Part::Slots { next: 0 };
                 self.note_bad_checkpoint(core, dev, !came);
             }
         }
@@ -355,7 +437,7 @@ impl Patrol {
         let mut bad = 0;
         for index in 0..count {
             let (area, block, number) = (chain.area, chain.block + index, chain.number);
-            let expect = PageExpect { array, dev, area, block, number };
+            let expect = PageExpect { array, dev, area, block, number: Some(number) };
             let bytes = &core.pool.bytes(slot)[index as usize * META_BYTES..][..META_BYTES];
             match decode_page(bytes, &expect).ok().filter(|_| came) {
                 Some(page) => chain.body.push(page.crc),
@@ -367,6 +449,33 @@ impl Patrol {
         chain.pages_left -= count;
         (0..bad).for_each(|_| self.note_bad_checkpoint(core, dev, !came));
         self.end_checkpoint_of(core, walker);
+    }
+
+    /// Slots that count must hold what the directory says.
+    fn judge_slots(
+        &mut self,
+        core: &mut Core,
+        walker: &mut Walker,
+        (first, count, number): (u32, u32, u64),
+        came: bool,
+    ) {
+        let (dev, array) = (walker.dev, core.journal.array());
+        let place = &core.board.checkpoint.place;
+        if place.number != number || core.health.is_rebuilding(dev) {
+            return; // other slots count since, which were being written meanwhile: once more
+        }
+        walker.part = Part::Slots { next: first + count };
+        for block in first..first + count {
+            let Some(page) = core.counts(dev, block) else { continue };
+            let expect = PageExpect { array, dev, area: PAGE_AREA, block, number: None };
+            let slots = core.store.table.slots();
+            let good = decode_page(core.block_of(walker, block - first), &expect).is_ok_and(|found| {
+                (found.kind, found.index) == slots.name(page) && slots.state(page).fits(found.number)
+            });
+            if !good || !came {
+                self.note_bad_checkpoint(core, dev, !came);
+            }
+        }
     }
 
     fn note_bad_checkpoint(&mut self, core: &mut Core, dev: DevIndex, unreadable: bool) {

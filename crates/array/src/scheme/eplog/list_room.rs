@@ -3,6 +3,7 @@
 //! commits, which only shorten the list.
 
 use super::{DIRTY_WORDS, columns, log_stripes_max};
+use crate::slots::root_pages;
 use crate::table::{Table, WORDS};
 use format::ArrayConfig;
 
@@ -84,9 +85,9 @@ fn log_words(parity_count: u64) -> u64 {
     4 + parity_count
 }
 
-/// Words of a list that a full checkpoint has room for beside the table.
+/// Words of a list that a full checkpoint has room for beside the header and the root.
 pub fn area_words(config: &ArrayConfig) -> u64 {
-    let pages = u64::from(config.full_blocks).saturating_sub(Table::page_count_for(config) + 1);
+    let pages = u64::from(config.full_blocks).saturating_sub(root_pages(Table::page_count_for(config)) + 1);
     pages * WORDS
 }
 

@@ -32,12 +32,13 @@ use crate::health::Health;
 use crate::plan::{Codeword, Piece, Plan, Word};
 use crate::planted::{Planted, planted};
 use crate::restart::{AssembleError, RecoveryReport, Restart};
+use crate::slots::root_pages;
 use crate::store::Store;
-use crate::table::Table;
+use crate::table::{Table, WORDS};
 use block::{ChunkAddr, ChunkIndex, DeviceSet, Lcn, Pool, Seq, StripeId};
 use deltas::Deltas;
 use format::record::Delta;
-use format::{ArrayConfig, ListItem, PAGE_WORDS, RecordRef, StripeChunk, delta_item_words};
+use format::{ArrayConfig, ListItem, RecordRef, StripeChunk, delta_item_words};
 use std::collections::HashSet;
 
 pub(super) const REGISTRATION: Registration = Registration {
@@ -88,7 +89,7 @@ fn memory_max(config: &ArrayConfig) -> SchemeMemory {
 pub fn full_blocks_min(config: &ArrayConfig) -> u32 {
     let words =
         log_chunks(config).min(config.stripe_count) * delta_item_words(config.geometry.parity_count()) as u64;
-    let pages = Table::page_count_for(config) + words.div_ceil(PAGE_WORDS as u64);
+    let pages = root_pages(Table::page_count_for(config)) + words.div_ceil(WORDS);
     u32::try_from(pages + 2).unwrap_or(u32::MAX)
 }
 
@@ -97,10 +98,11 @@ fn log_chunks(config: &ArrayConfig) -> u64 {
     u64::from(config.log_blocks) * block::META_BYTES as u64 / config.geometry.chunk_bytes() as u64
 }
 
-/// Live log chunks of a parity that a full checkpoint has room for beside the table.
+/// Live log chunks of a parity that a full checkpoint has room for.
 fn deltas_max(config: &ArrayConfig) -> u64 {
-    let list_pages = u64::from(config.full_blocks).saturating_sub(Table::page_count_for(config) + 2);
-    let deltas = list_pages * PAGE_WORDS as u64 / delta_item_words(config.geometry.parity_count()) as u64;
+    let root_pages = root_pages(Table::page_count_for(config));
+    let list_pages = u64::from(config.full_blocks).saturating_sub(root_pages + 2);
+    let deltas = list_pages * WORDS / delta_item_words(config.geometry.parity_count()) as u64;
     deltas.min(log_chunks(config))
 }
 
