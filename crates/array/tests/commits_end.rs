@@ -55,7 +55,8 @@ impl Updates {
 /// A full array, and what commits it in units of one stripe.
 fn full(options: &EngineOptions) -> Array<MemorySet> {
     let create = create_options(SchemeKind::Eplog, 3, 1);
-    let (mut array, _) = assemble(fresh(&create, 6, 8), MEMBERS, EngineOptions { unit_stripes: 1, ..*options });
+    let (mut array, _) =
+        assemble(fresh(&create, 6, 8), MEMBERS, EngineOptions { unit_stripes: 1, ..*options });
     for stripe in 0..array.engine().store().config.stripe_count {
         let bytes = vec![stripe as u8 | 1; 3 * CHUNK as usize];
         write(&mut array, stripe * 3 * CHUNK, &bytes, Durability::Volatile).unwrap();
