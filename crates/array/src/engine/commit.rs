@@ -181,7 +181,11 @@ impl Commits {
         self.extend_run(core);
     }
 
-    fn end_run(&mut self, core: &mut Core) {
+    /// Whoever waits for the run under way is told when it has ended.
+    fn answer_ended_run(&mut self, core: &mut Core) {
+        if self.answering.is_empty() || core.board.commit.is_running() {
+            return;
+        }
         let refusal = core.refusal();
         let count = core.board.commit.stuck.len() as u64;
         let stuck = (count > 0).then_some(EngineError::CommitStuck { count });
@@ -335,6 +339,8 @@ fn plan_commit(core: &mut Core, key: Key<Job>, stripe: StripeId) -> CommitOutcom
 
 impl Activity for Commits {
     fn drive(&mut self, core: &mut Core) {
+        // Before the next run begins: writes that wait for space may ask for one after the other without end.
+        self.answer_ended_run(core);
         self.start_run(core);
         if !core.accepts_writes() {
             core.board.commit.left = 0;
@@ -345,9 +351,7 @@ impl Activity for Commits {
             && core.may_record()
             && self.start_unit(core)
         {}
-        if !self.answering.is_empty() && !core.board.commit.is_running() {
-            self.end_run(core);
-        }
+        self.answer_ended_run(core);
     }
 
     /// Nothing is committed any more: a run ends with what is under way, and whoever waits for it is told.
