@@ -113,6 +113,17 @@ impl Core {
         self.note_log_tail(seq);
     }
 
+    /// Whether the log's tail moves when a flush has ended, and reads that began before.
+    pub fn log_tail_waits(&self) -> bool {
+        self.freed.log_tail_noted > self.store.log.tail()
+    }
+
+    /// Whether the next checkpoint would move the log's tail: log stripes need less than replay does.
+    pub fn log_needs_checkpoint(&self) -> bool {
+        let appending = self.jobs.appending.first().copied().unwrap_or(u64::MAX);
+        self.scheme.log_tail(&self.store).min(appending) > self.board.checkpoint.place.log_head
+    }
+
     /// The log's tail may have moved: past what no log stripe and no replay needs.
     pub fn note_log_tail(&mut self, seq: Seq) {
         let live = if planted(Planted::TrimLiveLog) { u64::MAX } else { self.scheme.log_tail(&self.store) };
