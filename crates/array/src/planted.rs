@@ -155,9 +155,8 @@ planted!(
     DiscardOldEarly,
     /// What a device is discarding may be written meanwhile.
     DiscardedStaysFree,
-    /// Writes wait for log space, nothing is left in its older half that could be committed, and so nothing
-    /// is.
-    LogRunIsEnough,
+    /// The log is full, and what holds its tail is not committed.
+    LogTailPassedOver,
     /// A page of a checkpoint is written as it is, not as it was when the checkpoint was taken.
     SnapshotMoves,
     /// A full checkpoint writes a page to the slot that counts, not to the other.

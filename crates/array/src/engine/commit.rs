@@ -166,6 +166,9 @@ impl Commits {
         let Core { scheme, store, board, .. } = &mut *core;
         let Some(commits) = scheme.commits_mut() else { return };
         commits.log_holders(store, before, &mut self.candidates);
+        if planted(Planted::LogTailPassedOver) {
+            return;
+        }
         self.candidates.retain(|stripe| !board.commit.stuck.contains(stripe));
         if !self.candidates.is_empty() {
             commits.put_first(&self.candidates);
@@ -179,7 +182,7 @@ impl Commits {
         }
         if core.log_needs_checkpoint() {
             core.board.checkpoint.request(Extent::Changes);
-        } else if !planted(Planted::LogRunIsEnough) {
+        } else {
             self.extend_run(core);
         }
     }
