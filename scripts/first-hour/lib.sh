@@ -75,7 +75,7 @@ has_line() { soon 20 grep -q -e "$1" server.log || { cat server.log; fail "the s
 # data_start FILE CHUNK_BYTES: where the chunks of a main device begin (docs/format.md).
 u32() { od -An -tu4 -j "$2" -N 4 "$1" | tr -d ' '; }
 data_start() {
-  local blocks=$((2 + 2 * $(u32 "$1" 216) + $(u32 "$1" 220) + $(u32 "$1" 224) + $(u32 "$1" 228)))
+  local blocks=$((2 + 2 * $(u32 "$1" 216) + $(u32 "$1" 220) + $(u32 "$1" 224) + $(u32 "$1" 228) + $(u32 "$1" 3880)))
   echo $(((blocks * 4096 + 1048575) / 1048576 * 1048576))
 }
 

@@ -88,8 +88,9 @@ pub use create::{
     plan_config, unit_rows_for,
 };
 pub use engine::{
-    CommitPolicy, Content, Done, Engine, EngineError, EngineOptions, EngineStats, Event, HoldUp, Losses,
-    MaintenanceReport, MemberTrouble, PatrolPolicy, Progress, SyncPolicy, WorkKind, WorkOrigin,
+    CommitPolicy, Content, DiscardPolicy, Done, Engine, EngineError, EngineOptions, EngineStats, Event,
+    HoldUp, Losses, MaintenanceReport, MemberTrouble, PatrolPolicy, Progress, SyncPolicy, WorkKind,
+    WorkOrigin,
 };
 pub use fault::{AssemblyFaults, FailCause, Finding, OpFault};
 pub use health::{ArrayState, Health, Member, MemberErrors};

@@ -149,6 +149,14 @@ planted!(
     TrustShared,
     /// Writes to a log device leave as they are ready: a frame goes ahead of log chunks that lie before it.
     LogOutOfOrder,
+    /// Dead log space is discarded before the record that let it die is durable.
+    DiscardLogEarly,
+    /// Old versions are discarded before the record that freed them is durable.
+    DiscardOldEarly,
+    /// What a device is discarding may be written meanwhile.
+    DiscardedStaysFree,
+    /// The log is full, and what holds its tail is not committed.
+    LogTailPassedOver,
     /// A page of a checkpoint is written as it is, not as it was when the checkpoint was taken.
     SnapshotMoves,
     /// A full checkpoint writes a page to the slot that counts, not to the other.

@@ -143,6 +143,18 @@ impl Space {
         self.used[chunk.get() as usize / 64] >> (chunk.get() % 64) & 1 == 1
     }
 
+    /// Whether stretch number `stretch` of `count` chunks, a power of two, is free as a whole. Stretches are
+    /// counted from index 0: neither the first nor one that passes the end of the device ever is.
+    pub fn is_stretch_free(&self, stretch: u32, count: u32) -> bool {
+        let [first, count] = [stretch * count, count].map(|number| number as usize);
+        if count >= 64 {
+            let words = self.used.get(first / 64..(first + count) / 64);
+            return words.is_some_and(|words| words.iter().all(|&word| word == 0));
+        }
+        let bits = (u64::MAX >> (64 - count)) << (first % 64);
+        self.used.get(first / 64).is_some_and(|word| word & bits == 0)
+    }
+
     /// Chunks that can be allocated, those set aside included.
     pub fn free_count(&self) -> u32 {
         self.free_count
@@ -265,6 +277,19 @@ mod tests {
         assert!(space.claim(ChunkIndex::new(130)));
         assert_eq!(space.claim_run(ChunkIndex::new(1), ChunkIndex::new(300)), Err(ChunkIndex::new(130)));
         assert_eq!(space.claim_run(ChunkIndex::new(140), ChunkIndex::new(900)), Err(ChunkIndex::new(301)));
+    }
+
+    #[test]
+    fn a_stretch_is_free_when_all_of_its_chunks_are() {
+        for count in [1, 8, 64, 128] {
+            let mut space = Space::new(300, 0);
+            let free = |space: &Space| (0..512).filter(|&at| space.is_stretch_free(at, count)).count();
+            let whole = (1..300 / count).count() + usize::from(300 % count == count - 1);
+            assert_eq!(free(&space), if count == 1 { 300 } else { whole }, "stretches of {count}");
+            assert!(space.claim(ChunkIndex::new(140)));
+            assert!(!space.is_stretch_free(140 / count, count));
+            assert_eq!(free(&space), if count == 1 { 299 } else { whole - 1 }, "stretches of {count}");
+        }
     }
 
     #[test]

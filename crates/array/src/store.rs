@@ -195,12 +195,17 @@ pub struct LogRing {
     tail: u64,
     /// Blocks promised to log chunks that have no place yet.
     reserved: u64,
+    /// Nothing before here is to be discarded any more.
+    discarded: u64,
+    /// The devices are discarding from `discarded` up to here: nothing is appended to these blocks meanwhile.
+    discarding: Option<u64>,
 }
 
 impl LogRing {
     /// An empty ring.
     pub fn new(block_count: u32, chunk_blocks: u32) -> Self {
-        Self { block_count, chunk_blocks, head: 0, lap: 0, tail: 0, reserved: 0 }
+        let (discarded, discarding) = (0, None);
+        Self { block_count, chunk_blocks, head: 0, lap: 0, tail: 0, reserved: 0, discarded, discarding }
     }
 
     /// Where the next append goes.
@@ -225,7 +230,8 @@ impl LogRing {
 
     /// Blocks that can be appended.
     pub fn room(&self) -> u64 {
-        u64::from(self.block_count) - self.used()
+        let floor = self.discarding.map_or(self.tail, |_| self.discarded);
+        u64::from(self.block_count) - (self.head - floor)
     }
 
     /// The block number at a position.
@@ -286,6 +292,31 @@ impl LogRing {
         self.tail = position;
     }
 
+    /// Takes dead blocks that were neither discarded nor appended to since, `most` of them, if there are at
+    /// least `least` and none are being discarded: from where, and how many. Nothing is appended to them
+    /// until [`LogRing::end_discard`]. The blocks that come next, half of the ring and what is promised, are
+    /// left alone: so no append waits for a device, and what is about to be written is not discarded.
+    pub fn begin_discard(&mut self, least: u64, most: u64) -> Option<(u64, u64)> {
+        if self.discarding.is_some() {
+            return None;
+        }
+        let blocks = u64::from(self.block_count);
+        let next = (blocks / 2).max(self.reserved + 2 * u64::from(self.chunk_blocks)).min(blocks);
+        let first = self.discarded.max((self.head + next).saturating_sub(blocks));
+        let count = self.tail.saturating_sub(first).min(most);
+        if count < least.max(1) {
+            return None;
+        }
+        self.discarded = first;
+        self.discarding = Some(first + count);
+        Some((first, count))
+    }
+
+    /// The devices have discarded what [`LogRing::begin_discard`] gave.
+    pub fn end_discard(&mut self) {
+        self.discarded = self.discarding.take().unwrap_or(self.discarded);
+    }
+
     /// Continues a ring found on disk: `head` blocks appended, `tail` still needed.
     pub fn restore(&mut self, head: u64, tail: u64) {
         assert!(
@@ -294,6 +325,8 @@ impl LogRing {
         );
         self.move_head(head);
         self.tail = tail;
+        // What was dead before is left alone: nobody knows what of it is discarded.
+        self.discarded = tail;
     }
 
     fn move_head(&mut self, head: u64) {

@@ -4,7 +4,7 @@
 
 mod common;
 
-use array::{Array, CreateOptions, EngineOptions};
+use array::{Array, CreateOptions, DiscardPolicy, EngineOptions};
 use block::{DevIndex, DeviceSet, Durability, OpKind};
 use common::{assemble, create_options, discard, fresh, options, write};
 use device::MemorySet;
@@ -115,7 +115,8 @@ fn settle_and_look(array: &mut Array<MemorySet>, discards: &mut Vec<u64>) {
 #[test]
 fn large_units_are_discarded_when_they_are_free() {
     for (least, expected) in [(None, false), (Some(8 * CHUNK + 1), false), (Some(8 * CHUNK), true)] {
-        let engine = EngineOptions { discard_unit_bytes: least, ..options() };
+        let discard = DiscardPolicy { unit_bytes: least, ..DiscardPolicy::default() };
+        let engine = EngineOptions { discard, ..options() };
         let mut array = smallest(SchemeKind::Elastic, 8, 8, engine);
         fill(&mut array);
         let chunks = array.engine_ref().volume_bytes() / CHUNK;

@@ -4,11 +4,11 @@
 
 mod common;
 
-use array::{Array, CommitPolicy, EngineOptions, SyncPolicy, arrange};
+use array::{Array, CommitPolicy, DiscardPolicy, EngineOptions, SyncPolicy, arrange};
 use block::{DevIndex, DeviceOp, DeviceSet, Durability, OpKind, Pool, Random as _, Slot, SplitMix};
 use common::{Layer, Layered, create_options, fresh, options, superblocks};
 use device::{Counting, MemorySet};
-use format::SchemeKind;
+use format::{CheckpointKind, SchemeKind};
 
 /// Notes the writes that are submitted, and whole batches.
 #[derive(Default)]
@@ -131,6 +131,91 @@ fn what_a_turn_writes_to_a_log_device_lies_side_by_side_in_its_batch() {
     }
 }
 
+/// Discards of the devices that were submitted.
+fn discards(array: &mut Recorded, mut of: impl FnMut(DevIndex) -> bool) -> Vec<DeviceOp> {
+    let ops = array.devices().layer.batches.iter().flatten();
+    ops.filter(|op| op.kind == OpKind::Discard && of(op.dev)).copied().collect()
+}
+
+/// Log space that a commit let die goes back to the log devices, in runs; it is written again afterwards.
+/// Requirement L-05.
+#[test]
+fn dead_log_space_is_discarded_in_runs() {
+    const LEAST: u64 = 256 * CHUNK;
+    for (scheme, least) in LOG_SCHEMES.iter().flat_map(|&s| [(s, Some(LEAST)), (s, None)]) {
+        let (k, m) = (4, 2);
+        let discard = DiscardPolicy { log_bytes: least, ..DiscardPolicy::default() };
+        let mut array = recorded(scheme, k, m, EngineOptions { discard, ..options() });
+        let mut rng = SplitMix::new(3);
+        // More than the log holds.
+        for _ in 0..16 {
+            write_many(&mut array, &mut rng, 3000, 32);
+            array.run(|engine, tag| engine.commit(tag)).unwrap();
+            array.run(|engine, tag| engine.write_checkpoint(tag, CheckpointKind::Incremental)).unwrap();
+            array.run(|engine, tag| engine.flush(tag)).unwrap();
+            array.settle();
+        }
+        let log = &array.engine().store().log;
+        let (laps, dead) = (log.head() / u64::from(log.block_count()), log.tail() * CHUNK);
+        assert!(laps >= 1, "{scheme}: {laps} laps");
+        let first = log_devices(k, m).next().unwrap();
+        let [one, other] = [true, false].map(|is| {
+            let of_log = |dev: DevIndex| dev.index() >= k + m && (dev == first) == is;
+            let ops = discards(&mut array, of_log);
+            ops.iter().map(|op| (op.offset_bytes, op.length_bytes)).collect::<Vec<_>>()
+        });
+        assert_eq!(one, other, "{scheme}: both log devices are told the same");
+        let bytes: u64 = one.iter().map(|&(_, length)| length).sum();
+        assert_eq!(array.devices().inner.device(first).discard_bytes, bytes);
+        assert!(bytes <= dead, "{scheme}: {bytes} bytes discarded of {dead}");
+        match least {
+            Some(_) => assert!(bytes * 2 > dead, "{scheme}: {bytes} bytes discarded of {dead}"),
+            None => assert_eq!(bytes, 0, "{scheme}"),
+        }
+        // A run that passes the end of the region is two.
+        let short = one.iter().filter(|&&(_, length)| length < LEAST).count() as u64;
+        assert!(short <= 2 * laps, "{scheme}: {short} short runs in {laps} laps");
+    }
+}
+
+/// Old versions that commits free one by one are discarded when a stretch of them is free, and no chunk that
+/// holds anything is. Requirement L-05.
+#[test]
+fn old_versions_are_discarded_in_stretches() {
+    const STRETCH: u64 = 32;
+    for least in [Some(STRETCH * CHUNK), None] {
+        let (k, m) = (4, 2);
+        let discard = DiscardPolicy { old_bytes: least, ..DiscardPolicy::default() };
+        let mut array = recorded(SchemeKind::Eplog, k, m, EngineOptions { discard, ..options() });
+        let volume = array.engine().volume_bytes() / CHUNK;
+        let (hot, mut rng) = (volume / 8, SplitMix::new(5));
+        let mut slots = Vec::new();
+        assert!(array.engine().take_slots(1, &mut slots));
+        let mut freed = 0;
+        for _ in 0..6 {
+            for _ in 0..hot {
+                let offset = rng.below(hot) * CHUNK;
+                array.run(|e, tag| e.write(tag, offset, CHUNK, &slots, Durability::Volatile)).unwrap();
+            }
+            freed += array.engine().store().log.used();
+            array.run(|engine, tag| engine.commit(tag)).unwrap();
+            array.run(|engine, tag| engine.flush(tag)).unwrap();
+            array.run(|engine, tag| engine.flush(tag)).unwrap();
+            array.settle();
+        }
+        let found = discards(&mut array, |dev| dev.index() < k + m);
+        let bytes: u64 = found.iter().map(|op| op.length_bytes).sum();
+        println!("{} discards of {} KiB; {freed} log blocks", found.len(), bytes / 1024);
+        assert_eq!(!found.is_empty(), least.is_some(), "{least:?}");
+        assert!(found.iter().all(|op| op.length_bytes % (STRETCH * CHUNK) == 0));
+        assert!(found.iter().any(|op| op.length_bytes > STRETCH * CHUNK) || least.is_none());
+        // Whatever was discarded is free, or was written since.
+        let read = array.run(|e, tag| e.scrub(tag, 0));
+        assert_eq!(read, Ok(()));
+        assert_eq!(array.engine().last_report().chunks_repaired, 0, "nothing that is needed was discarded");
+    }
+}
+
 #[test]
 fn the_frame_of_a_synchronous_write_goes_out_with_its_log_chunk() {
     let (k, m) = (4, 2);
@@ -202,4 +287,35 @@ fn a_commit_comes_after_every_so_many_writes_at_any_depth() {
         array.settle();
         assert_eq!(array.engine().stats().commits, 20, "depth {depth}");
     }
+}
+
+/// The log is full of dead log chunks behind those of a few stripes that were written once: these are
+/// committed, and not the hot ones, whose log chunks are all young. Requirement L-01.
+#[test]
+fn only_stripes_that_hold_the_tail_of_the_log_are_committed_when_it_is_full() {
+    const HOT: u64 = 400;
+    const COLD: u64 = 40;
+    const LAPS: u64 = 3;
+    let (k, m) = (4, 2);
+    let mut array = recorded(SchemeKind::Eplog, k, m, options());
+    let blocks = u64::from(array.engine().store().log.block_count());
+    let mut slots = Vec::new();
+    assert!(array.engine().take_slots(1, &mut slots));
+    // The hot stripes are dirty first. As often as the log holds log chunks, some others are written once.
+    let cold = |lap: u64| (0..COLD).map(move |at| HOT + lap * COLD + at);
+    let lap = |lap| (0..HOT).chain(cold(lap)).chain((0..blocks).map(|at| at % HOT));
+    let mut used = 0;
+    for (at, stripe) in (0..LAPS).flat_map(lap).enumerate() {
+        let durable = if at % 16 == 0 { Durability::Durable } else { Durability::Volatile };
+        let offset = stripe * k as u64 * CHUNK;
+        array.run(|e, tag| e.write(tag, offset, CHUNK, &slots, durable)).unwrap();
+        used = array.engine().store().log.used().max(used);
+    }
+    array.settle();
+    assert_eq!(array.run(|e, tag| e.scrub(tag, 0)), Ok(()));
+    let (stripes, runs) = (array.engine().stats().stripes_committed, array.engine().stats().log_commits);
+    println!("{blocks} log blocks, {used} used at most; {stripes} stripes committed in {runs} log runs");
+    assert!(stripes <= LAPS * COLD, "{stripes} stripes committed");
+    assert!((1..=LAPS).contains(&runs), "{runs} runs");
+    assert!(used < blocks / 8 * 7, "{used} of {blocks} blocks");
 }

@@ -332,6 +332,7 @@ pub fn of_running(served: &Running, operator: &Operator, stale: &[PathBuf]) -> S
         device.traffic = Some(Traffic {
             read_bytes: counters.read_bytes_all(),
             written_bytes: counters.write_bytes_all(),
+            discarded_bytes: counters.discard_bytes,
         });
         describe_trouble(engine, dev, served.now_ns(), &mut device);
         status.devices.push(device);

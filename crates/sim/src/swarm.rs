@@ -5,8 +5,8 @@ use crate::Rng;
 use crate::disk::Tear;
 use crate::world::Pace;
 use array::{
-    CommitPolicy, CreateOptions, EngineOptions, PatrolPolicy, Rewrites, SchemeOptions, SyncPolicy,
-    plan_config,
+    CommitPolicy, CreateOptions, DiscardPolicy, EngineOptions, PatrolPolicy, Rewrites, SchemeOptions,
+    SyncPolicy, plan_config,
 };
 use block::{Geometry, Random as _};
 use format::{ArrayConfig, CodeKind, Consistency, LayoutKind, LogContent, NewVersions, SchemeKind};
@@ -476,6 +476,12 @@ fn draw_options(rng: &mut Rng, config: &ArrayConfig) -> EngineOptions {
     let cached = rng.chance(1, 3);
     // Worlds stay what they were before these were drawn.
     let mut aside = rng.clone();
+    let mut later = rng.clone().fork();
+    let old_space = DiscardPolicy {
+        old_bytes: later.pick(&[None, Some(0), Some(1 << 15)]),
+        log_bytes: later.pick(&[None, Some(0), Some(1 << 16)]),
+        ..DiscardPolicy::default()
+    };
     EngineOptions {
         commit,
         sync: rng.pick(&[SyncPolicy::OnFlush, SyncPolicy::OnFlush, SyncPolicy::OnFlush, SyncPolicy::Always]),
@@ -488,8 +494,11 @@ fn draw_options(rng: &mut Rng, config: &ArrayConfig) -> EngineOptions {
         rebuild_bytes_per_s: aside.pick(&[None, None, None, Some(16 << 20)]),
         sort_units: rng.chance(1, 2),
         scheme: draw_scheme_options(rng),
-        discard_run_chunks: aside.pick(&[None, Some(1), Some(8)]),
-        discard_unit_bytes: aside.pick(&[None, Some(0), Some(0)]),
+        discard: DiscardPolicy {
+            run_chunks: aside.pick(&[None, Some(1), Some(8)]),
+            unit_bytes: aside.pick(&[None, Some(0), Some(0)]),
+            ..old_space
+        },
         patrol: aside.pick(&[None, None, Some(PatrolPolicy { interval_ns: 500_000, bytes_per_s: 1 << 32 })]),
         device_timeout_ns: aside.pick(&[None, Some(5_000_000)]),
         room_wait_ns: aside.pick(&[0, 1_000_000, 20_000_000]),

@@ -31,8 +31,10 @@ pub(super) struct CommitBoard {
     awaited: usize,
     /// Requests to be answered when a run that began after them has ended.
     pub waiting: Vec<Key<Request>>,
-    /// Somebody wants a run that begins from now on.
+    /// Somebody wants a run over everything that begins from now on.
     pub run_again: bool,
+    /// Writes wait for room that a run would make.
+    for_room: bool,
     /// Stripes that cannot be committed because what they need is lost.
     pub stuck: Vec<StripeId>,
 }
@@ -45,7 +47,7 @@ impl CommitBoard {
 
     /// Whether a run is under way or asked for.
     pub(super) fn is_open(&self) -> bool {
-        self.run_again || self.is_running()
+        self.run_again || self.for_room || self.is_running()
     }
 }
 
@@ -93,8 +95,8 @@ impl Core {
         self.board.short_of_space = true;
         let dirty = self.scheme.pressure(&self.store).dirty_stripes;
         let helps = self.scheme.commit_would_help();
-        if helps && (dirty > self.board.commit.stuck.len() as u64 || self.board.commit.is_running()) {
-            self.board.commit.run_again = true;
+        if helps && (dirty > count(self.board.commit.stuck.len()) || self.board.commit.is_running()) {
+            self.board.commit.for_room = true;
         }
         if !self.freed.quarantine.is_empty() || self.jobs.retired > self.board.flush.durable() {
             self.board.flush.want_internal();
@@ -128,6 +130,7 @@ impl Commits {
     /// which might never happen if every run were followed or prolonged by another.
     fn take_writes_due(&mut self, core: &mut Core) -> bool {
         let somebody_waits = core.board.commit.run_again
+            || core.board.commit.for_room
             || !core.board.commit.waiting.is_empty()
             || !self.answering.is_empty()
             || core.board.upkeep.awaits_commit;
@@ -149,6 +152,41 @@ impl Commits {
         core.stats.commits += u64::from(core.board.commit.left > 0);
     }
 
+    /// The log is short of room, and nothing else is: commits the stripes alone whose log chunks lie in the
+    /// older half of it and keep it from being cut (L-01). Hot stripes, whose older log chunks are dead
+    /// already, stay dirty. If there is none, what is dead is on its way to be released; should that make
+    /// no room for writes that wait, everything is committed.
+    fn start_log_run(&mut self, core: &mut Core, for_room: bool) {
+        if !core.accepts_writes() {
+            return;
+        }
+        let log = &core.store.log;
+        let before = log.head().saturating_sub(u64::from(log.block_count() / 2));
+        self.candidates.clear();
+        let Core { scheme, store, board, .. } = &mut *core;
+        let Some(commits) = scheme.commits_mut() else { return };
+        commits.log_holders(store, before, &mut self.candidates);
+        if planted(Planted::LogTailPassedOver) {
+            return;
+        }
+        self.candidates.retain(|stripe| !board.commit.stuck.contains(stripe));
+        if !self.candidates.is_empty() {
+            commits.put_first(&self.candidates);
+            board.commit.left = count(self.candidates.len());
+            core.stats.commits += 1;
+            core.stats.log_commits += 1;
+            return;
+        }
+        if !for_room || core.log_tail_waits() {
+            return;
+        }
+        if core.log_needs_checkpoint() {
+            core.board.checkpoint.request(Extent::Changes);
+        } else {
+            self.extend_run(core);
+        }
+    }
+
     fn start_run(&mut self, core: &mut Core) {
         let writes_due = self.take_writes_due(core);
         if core.board.commit.is_running() {
@@ -166,13 +204,18 @@ impl Commits {
         }
         let idle = idle && core.cache.is_empty();
         let asked = std::mem::take(&mut core.board.commit.run_again);
-        let due = asked
+        let for_room = std::mem::take(&mut core.board.commit.for_room);
+        let all = asked
             || writes_due
             || (idle && self.idle_at != Some(core.freed.room_made))
-            || (pressure.low_space && !core.flush_would_free())
             || !core.board.commit.waiting.is_empty();
-        if !due {
+        let chunks_low = pressure.low_space && (for_room || !core.flush_would_free());
+        let log_low = pressure.low_log && (for_room || !core.log_tail_waits());
+        if !(all || for_room || chunks_low || log_low) {
             return;
+        }
+        if !all && !chunks_low && log_low {
+            return self.start_log_run(core, for_room);
         }
         if idle {
             self.idle_at = Some(core.freed.room_made);
@@ -181,7 +224,11 @@ impl Commits {
         self.extend_run(core);
     }
 
-    fn end_run(&mut self, core: &mut Core) {
+    /// Whoever waits for the run under way is told when it has ended.
+    fn answer_ended_run(&mut self, core: &mut Core) {
+        if self.answering.is_empty() || core.board.commit.is_running() {
+            return;
+        }
         let refusal = core.refusal();
         let count = core.board.commit.stuck.len() as u64;
         let stuck = (count > 0).then_some(EngineError::CommitStuck { count });
@@ -357,6 +404,8 @@ fn plan_commit(core: &mut Core, key: Key<Job>, stripe: StripeId) -> CommitOutcom
 
 impl Activity for Commits {
     fn drive(&mut self, core: &mut Core) {
+        // Before the next run begins: writes that wait for space may ask for one after the other without end.
+        self.answer_ended_run(core);
         self.start_run(core);
         if !core.accepts_writes() {
             core.board.commit.left = 0;
@@ -367,9 +416,7 @@ impl Activity for Commits {
             && core.may_record()
             && self.start_unit(core)
         {}
-        if !self.answering.is_empty() && !core.board.commit.is_running() {
-            self.end_run(core);
-        }
+        self.answer_ended_run(core);
     }
 
     /// Nothing is committed any more: a run ends with what is under way, and whoever waits for it is told.
@@ -407,8 +454,15 @@ impl Marked for Commits {
     type Mark = [u64; 5];
 
     fn mark(&self, core: &Core) -> Self::Mark {
-        let CommitBoard { left, units, awaited, waiting, run_again, writes_due, .. } = &core.board.commit;
+        let CommitBoard { left, units, awaited, waiting, run_again, for_room, writes_due, .. } =
+            &core.board.commit;
         let [units, awaited, waiting] = [*units, *awaited, waiting.len()].map(count);
-        [*left, units, awaited, waiting, u64::from(*run_again) + 2 * u64::from(*writes_due)]
+        [
+            *left,
+            units,
+            awaited,
+            waiting,
+            u64::from(*run_again) + 2 * u64::from(*writes_due) + 4 * u64::from(*for_room),
+        ]
     }
 }

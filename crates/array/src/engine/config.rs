@@ -32,6 +32,31 @@ const PAGE_BUFFERS_BYTES: usize = 1 << 20;
 /// Members looked at side by side.
 pub(super) const WALKERS_MAX: usize = 4;
 
+/// What of the freed space is discarded on its devices; `None` = nothing of that kind.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct DiscardPolicy {
+    /// Runs of at least this many chunks that a discard freed.
+    pub run_chunks: Option<usize>,
+    /// Units that garbage collection freed, if they have at least this many bytes on each device.
+    pub unit_bytes: Option<u64>,
+    /// Stretches of about so many bytes of a device when the last of the old versions in them is free (scheme
+    /// eplog).
+    pub old_bytes: Option<u64>,
+    /// Dead space of the log when it is at least so many bytes.
+    pub log_bytes: Option<u64>,
+}
+
+impl Default for DiscardPolicy {
+    fn default() -> Self {
+        Self {
+            run_chunks: Some(32),
+            unit_bytes: Some(1 << 20),
+            old_bytes: Some(1 << 20),
+            log_bytes: Some(16 << 20),
+        }
+    }
+}
+
 /// How metadata is looked at when nobody asks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PatrolPolicy {
@@ -81,11 +106,8 @@ pub struct EngineOptions {
     pub sort_units: bool,
     /// Blocks of a checkpoint in flight at most.
     pub checkpoint_blocks: u32,
-    /// Runs of at least this many chunks freed by a discard are discarded on their device; `None` = never.
-    pub discard_run_chunks: Option<usize>,
-    /// Units that garbage collection freed are discarded on their devices if they have at least this many
-    /// bytes on each; `None` = never.
-    pub discard_unit_bytes: Option<u64>,
+    /// What of the freed space devices are told of.
+    pub discard: DiscardPolicy,
     /// A member on which an operation has been under way for longer is taken out of service, if the array can
     /// do without it; `None`: it is waited for.
     pub device_timeout_ns: Option<u64>,
@@ -118,8 +140,7 @@ impl Default for EngineOptions {
             rebuild_bytes_per_s: None,
             sort_units: true,
             checkpoint_blocks: 64,
-            discard_run_chunks: Some(32),
-            discard_unit_bytes: Some(1 << 20),
+            discard: DiscardPolicy::default(),
             device_timeout_ns: None,
             room_wait_ns: 2_000_000_000,
             content: Content::Checked,

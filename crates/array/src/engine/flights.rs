@@ -296,7 +296,7 @@ impl Core {
     /// service does not write is never written; a chunk that is only healed can be read without.
     fn waits_for_room(&mut self, key: Key<Flight>) -> bool {
         let tag = self.ops.flights.flight(key).tag;
-        let droppable = matches!(tag.purpose, Purpose::Heal { .. } | Purpose::Trim { .. });
+        let droppable = matches!(tag.purpose, Purpose::Heal { .. } | Purpose::Trim { .. } | Purpose::TrimLog);
         !self.board.frozen
             && !droppable
             && self.health.is_writable(tag.dev)

@@ -138,7 +138,7 @@ mod wake;
 mod write;
 mod zero;
 
-pub use config::{CommitPolicy, Content, EngineOptions, PatrolPolicy, SyncPolicy};
+pub use config::{CommitPolicy, Content, DiscardPolicy, EngineOptions, PatrolPolicy, SyncPolicy};
 pub use events::{Event, HoldUp, WorkOrigin};
 pub use flights::MemberTrouble;
 pub use lost::Losses;
@@ -296,6 +296,8 @@ enum Purpose {
     Trim { run: Key<ChunkRun> },
     /// A copy of a page of the table.
     TablePage { page: usize, slot: Slot },
+    /// The discard of dead log space.
+    TrimLog,
     /// Metadata that nobody asked for.
     Patrol,
 }
@@ -473,7 +475,7 @@ impl Engine {
             && core.jobs.table.is_empty()
             && core.jobs.retiring.is_empty()
             && core.reads.covers.is_empty()
-            && core.freed.trims.is_empty()
+            && !core.freed.is_discarding()
             && core.ops.list.is_empty()
             && !core.ops.flights.wants_turn()
     }
@@ -491,6 +493,7 @@ impl Engine {
             Purpose::CoverRead { cover, step } => core.cover_read_done(cover, step, result),
             Purpose::Heal { cover } => core.heal_done(dev, cover, result),
             Purpose::Trim { run } => core.trim_done(dev, run, result),
+            Purpose::TrimLog => core.log_trim_done(dev, result),
             Purpose::Frame { frame, slot } => activities.flusher.frame_done(core, dev, (frame, slot), result),
             Purpose::Flush => activities.flusher.device_flushed(core, dev, result),
             Purpose::Superblock { slot } => activities.publisher.written(core, dev, slot, result),

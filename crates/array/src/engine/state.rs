@@ -16,6 +16,7 @@ use super::payload::PayloadRings;
 use super::quarantine::Quarantine;
 use super::request::Done;
 use super::share::Sharing;
+use super::trim::stretch_chunks;
 use super::{
     Answers, Core, EngineError, EngineOptions, EngineStats, Event, Jobs, Ops, Reads, SetAside, Tag,
     WriteQueue,
@@ -48,7 +49,10 @@ impl Core {
             cache: Cache::new(&options, &parts.store.config, parts.scheme.class_count()),
             rings: PayloadRings::new(&parts.store),
             jobs: Jobs::new(scheme::journaling(&parts.store.config), retired),
-            freed: Quarantine::new(parts.store.log.tail()),
+            freed: Quarantine::new(
+                parts.store.log.tail(),
+                stretch_chunks(&parts.store.config, options.discard.old_bytes),
+            ),
             ops: Ops::new(members, &options),
             board: Board::new(members, parts.superblock, parts.checkpoint, retired),
             answers: Answers { events: Events::of_assembly(&parts.health), ..Answers::default() },

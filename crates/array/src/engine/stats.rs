@@ -23,6 +23,8 @@ pub struct EngineStats {
     pub stripes_committed: u64,
     /// Commit runs.
     pub commits: u64,
+    /// Those of them that committed no more than what kept the log from being cut.
+    pub log_commits: u64,
     /// Checkpoints written.
     pub checkpoints: u64,
     /// Flushes carried out.

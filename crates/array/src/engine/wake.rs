@@ -46,7 +46,7 @@ struct CoreMark {
     released: [u64; 2],
     frozen: bool,
     /// How many requests, jobs and queued pieces of work there are of each kind.
-    queues: [usize; 9],
+    queues: [usize; 10],
     /// Buffers, if anything waits for some.
     slots: [usize; 2],
 }
@@ -74,6 +74,7 @@ impl Core {
                 self.reads.stalled.len(),
                 self.freed.quarantine.len(),
                 self.freed.trims.len(),
+                self.freed.log_discards,
             ],
             slots: [0; 2],
         }
@@ -153,7 +154,7 @@ impl Core {
             (!self.reads.covers.is_empty() || !self.reads.stalled.is_empty(), "a cover"),
             (!self.queue.granted.is_empty(), "work whose stripe was granted"),
             (!self.locks.is_empty(), "a stripe that is held"),
-            (!self.freed.trims.is_empty(), "a trim"),
+            (self.freed.is_discarding(), "a trim"),
         ];
         left.into_iter().find_map(|(is, what)| is.then_some(what))
     }

@@ -16,6 +16,11 @@ impl DirtyQueue {
         self.0.push_back(stripe);
     }
 
+    /// Stripes are to be taken before all others; that they stand elsewhere, too, does no harm.
+    pub fn push_first(&mut self, stripes: &[StripeId]) {
+        stripes.iter().rev().for_each(|&stripe| self.0.push_front(stripe));
+    }
+
     /// Takes up to `count` stripes that are dirty, oldest first, each once.
     pub fn take(&mut self, count: usize, is_dirty: impl Fn(StripeId) -> bool, out: &mut Vec<StripeId>) {
         let end = out.len() + count;

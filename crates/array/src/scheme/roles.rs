@@ -15,8 +15,10 @@ pub struct Pressure {
     pub dirty_stripes: u64,
     /// Live log stripes.
     pub log_stripes: u64,
-    /// Whether space runs low somewhere.
+    /// Whether space runs low somewhere, the log aside.
     pub low_space: bool,
+    /// Whether the log runs low.
+    pub low_log: bool,
 }
 
 /// What garbage collection has done since assembly.
@@ -81,6 +83,12 @@ pub trait Commits {
     fn promise_zeros(&mut self, _store: &Store, _from: Lcn, _to: Lcn) -> bool {
         true
     }
+
+    /// The dirty stripes that keep the log from being cut anywhere before a position, each once.
+    fn log_holders(&self, store: &Store, before: u64, out: &mut Vec<StripeId>);
+
+    /// These stripes are the next that [`Commits::take_dirty`] gives.
+    fn put_first(&mut self, stripes: &[StripeId]);
 
     /// Whether what [`plan_writes`](super::Scheme::plan_writes) refused last lacks space that a
     /// commit makes; if not, it lacks buffers or room in the journal, which come back by

@@ -9,6 +9,7 @@ use clap::{Args, ValueEnum};
 use lab::failure::Failure;
 use lab::options::batches::{Batches, check_commits};
 use lab::options::cache::CacheSizes;
+use lab::options::discards::Discards;
 use lab::options::placement::ElasticChoices;
 use lab::options::rewrites::RewriteChoice;
 use node::logbook::{self, Level, LogTime, log, log_as};
@@ -53,13 +54,8 @@ pub struct Arguments {
     /// at once.
     #[arg(long, value_enum, default_value = "flush")]
     sync: Sync,
-    /// Limit of rebuild and scrub: how much of each data device they look at per second, or `off`.
-    #[arg(long, value_parser = parse_rate_or_off, default_value = "off", value_name = "RATE")]
-    rebuild_rate: MaybeRate,
-    /// Verify the metadata this often without being asked (superblocks, newest checkpoint, journal, ends of
-    /// the members), or `off`.
-    #[arg(long, value_parser = parse_duration_or_off, default_value = "1h", value_name = "TIME")]
-    patrol: MaybeDuration,
+    #[command(flatten)]
+    background: Background,
     /// A member that has not answered a request for this long is taken out of service, if the array can do
     /// without it; or `off`.
     #[arg(long, value_parser = parse_duration_or_off, default_value = "30s", value_name = "TIME")]
@@ -109,6 +105,22 @@ struct MemoryShares {
     table_memory: Option<u64>,
     #[command(flatten)]
     limit: MemoryLimit,
+}
+
+/// What the array does beside its clients' requests.
+#[derive(Args, Clone, Debug)]
+struct Background {
+    /// Limit of rebuild and scrub: how much of each data device they look at per second, or `off`.
+    #[arg(long, value_parser = parse_rate_or_off, default_value = "off", value_name = "RATE")]
+    rebuild_rate: MaybeRate,
+    /// Verify the metadata this often without being asked (superblocks, newest checkpoint, journal, ends of
+    /// the members), or `off`.
+    #[arg(long, value_parser = parse_duration_or_off, default_value = "1h", value_name = "TIME")]
+    patrol: MaybeDuration,
+    /// What of the space that the array has freed is discarded on its members: `none`; `large`: what clients
+    /// discarded, and units that garbage collection freed; `all`: old versions and dead log space, too.
+    #[arg(long, value_enum, default_value = "all", value_name = "WHAT")]
+    discard: Discards,
 }
 
 /// When parity commit runs, and what needs none.
@@ -205,7 +217,8 @@ fn warn_of_memory(need: &MemoryNeed) {
 fn engine_options(arguments: &Arguments) -> EngineOptions {
     let nanoseconds = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
     let idle_ns = arguments.commits.commit_idle.map(nanoseconds);
-    let options = arguments.commits.rewrites.apply(arguments.batches.apply(EngineOptions::default()));
+    let options = arguments.background.discard.apply(arguments.batches.apply(EngineOptions::default()));
+    let options = arguments.commits.rewrites.apply(options);
     let options = arguments.elastic.apply(options, SchemeOptions::default().tuning.seed);
     arguments.cache.apply(EngineOptions {
         commit: CommitPolicy { every_requests: arguments.commits.commit_every, idle_ns },
@@ -215,8 +228,8 @@ fn engine_options(arguments: &Arguments) -> EngineOptions {
         },
         pool_bytes: arguments.memory.buffers,
         table_bytes: arguments.memory.table_memory.unwrap_or_else(default_table_bytes),
-        rebuild_bytes_per_s: arguments.rebuild_rate,
-        patrol: arguments.patrol.map(|interval| PatrolPolicy {
+        rebuild_bytes_per_s: arguments.background.rebuild_rate,
+        patrol: arguments.background.patrol.map(|interval| PatrolPolicy {
             interval_ns: u64::try_from(interval.as_nanos()).unwrap_or(u64::MAX),
             bytes_per_s: PATROL_BYTES_PER_S,
         }),

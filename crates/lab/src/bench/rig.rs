@@ -6,6 +6,7 @@
 use crate::failure::Failure;
 use crate::options::batches::Batches;
 use crate::options::cache::CacheSizes;
+use crate::options::discards::Discards;
 use crate::options::placement::ElasticChoices;
 use crate::options::rewrites::RewriteChoice;
 use crate::subject::build::{DeviceKind, Kind, LocalArray, LocalSet, Room, build, size};
@@ -222,7 +223,8 @@ impl Rig {
             sized_by: "--volume-size or --device-size",
         };
         let sized = size(&options.kind, &room)?;
-        let mut engine = options.batches.apply(EngineOptions::default());
+        // Devices in memory would be given pages back only to ask for them anew.
+        let mut engine = Discards::Large.apply(options.batches.apply(EngineOptions::default()));
         if options.cache.check(options.kind.scheme).is_ok() {
             engine = options.cache.apply(engine);
         }

@@ -3,5 +3,6 @@
 pub mod batches;
 pub mod cache;
 pub mod consistency;
+pub mod discards;
 pub mod placement;
 pub mod rewrites;

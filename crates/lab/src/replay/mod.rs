@@ -14,6 +14,7 @@ use crate::drive::progress::Progress;
 use crate::drive::verify::{Initially, Verifier};
 use crate::failure::Failure;
 use crate::options::cache::CacheSizes;
+use crate::options::discards::Discards;
 use crate::options::placement::ElasticChoices;
 use crate::outfile::OutFile;
 use crate::subject::array::{ArrayTarget, Payload};
@@ -172,7 +173,8 @@ fn run_made(arguments: &Arguments, devices: DeviceKind) -> Result<Exit, Failure>
 }
 
 fn engine_options(arguments: &Arguments) -> EngineOptions {
-    let mut options = EngineOptions::default();
+    // The papers count without discards of what is written again.
+    let mut options = Discards::Large.apply(EngineOptions::default());
     options.commit.idle_ns = None;
     options.commit.every_requests = None;
     if arguments.array.sync {

@@ -18,6 +18,7 @@ use crate::drive::load::TraceOptions;
 use crate::failure::Failure;
 use crate::flash::config::{Choices, DeviceOptions, Streams, parse_cap, parse_gc};
 use crate::options::cache::CacheSizes;
+use crate::options::discards::Discards;
 use crate::options::placement::ElasticChoices;
 use crate::plot::options::PlotOptions;
 use crate::subject::choices::{ArrayChoices, parse_speed};
@@ -212,7 +213,9 @@ impl Arguments {
 
     /// The engine; options that mean nothing to the scheme are left out, so that schemes can be compared.
     fn engine_options(&self) -> EngineOptions {
-        let mut options = EngineOptions { content: Content::Meaningless, ..EngineOptions::default() };
+        // The papers count without discards of what is written again.
+        let options = Discards::Large.apply(EngineOptions::default());
+        let mut options = EngineOptions { content: Content::Meaningless, ..options };
         if !self.array.scheme.is_elastic() {
             options.pool_bytes = POOL_BYTES;
             // A long request shall not be cut into several log stripes more than it must.

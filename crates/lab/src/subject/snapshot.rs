@@ -31,6 +31,7 @@ pub fn since(now: &Snapshot, then: &Snapshot) -> Snapshot {
     stats.short_stripes -= b.short_stripes;
     stats.stripes_committed -= b.stripes_committed;
     stats.commits -= b.commits;
+    stats.log_commits -= b.log_commits;
     stats.checkpoints -= b.checkpoints;
     stats.flushes -= b.flushes;
     stats.covers -= b.covers;

@@ -122,6 +122,9 @@ pub struct Traffic {
     pub read_bytes: u64,
     /// Bytes written.
     pub written_bytes: u64,
+    /// Bytes discarded; servers of earlier builds do not say.
+    #[serde(default)]
+    pub discarded_bytes: u64,
 }
 
 impl DeviceStatus {

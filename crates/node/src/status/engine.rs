@@ -61,6 +61,9 @@ pub struct Commit {
     pub stuck_stripes: u64,
     /// Commits since assembly.
     pub commits: u64,
+    /// Those of them that committed no more than what kept the log from being cut.
+    #[serde(default)]
+    pub log_commits: u64,
     /// Stripes committed since assembly.
     pub stripes_committed: u64,
     /// Stripes written whole, with their parity, since assembly.
@@ -239,6 +242,7 @@ fn commit(engine: &Engine) -> Commit {
         running: engine.is_committing(),
         stuck_stripes: engine.stuck_stripes().len() as u64,
         commits: stats.commits,
+        log_commits: stats.log_commits,
         stripes_committed: stats.stripes_committed,
         full_stripes_written: stats.full_stripes,
         stripes_replaced: stats.replaced_stripes,

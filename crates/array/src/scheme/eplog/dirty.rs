@@ -156,6 +156,11 @@ impl DirtyStripes {
         self.queue.push(stripe);
     }
 
+    /// Puts stripes before all others for the next [`DirtyStripes::take`].
+    pub fn put_first(&mut self, stripes: &[StripeId]) {
+        self.queue.push_first(stripes);
+    }
+
     /// All dirty stripes, oldest first, with what is known of their columns (committed [`SAME`]: not
     /// updated).
     pub fn entries(&self) -> impl Iterator<Item = (StripeId, &[Updated])> {

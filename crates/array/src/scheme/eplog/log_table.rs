@@ -222,6 +222,15 @@ impl LogTable {
             .map(|&(_, id)| id)
     }
 
+    /// The chunks whose newest versions are in live log stripes before a position of the log.
+    pub fn newest_before(&self, ring: &LogRing, before: u64) -> impl Iterator<Item = Lcn> {
+        let ids = self.live_ids().take_while(move |&id| ring.position_of(self.block(id)) < before);
+        ids.flat_map(move |id| {
+            let newest = (0..self.member_count(id)).filter(move |&i| self.fate(id, i) == Fate::Newest);
+            newest.map(move |i| self.member(id, i).lcn)
+        })
+    }
+
     /// How many log stripes live.
     pub fn live_count(&self) -> u64 {
         self.live_count

@@ -490,8 +490,22 @@ impl Commits for Eplog {
         Pressure {
             dirty_stripes: self.dirty.count(),
             log_stripes: self.log.live_count(),
-            low_space: low_chunks || is_log_low(store) || self.list.is_low(self.list_size()),
+            low_space: low_chunks || self.list.is_low(self.list_size()),
+            low_log: is_log_low(store),
         }
+    }
+
+    fn log_holders(&self, store: &Store, before: u64, out: &mut Vec<StripeId>) {
+        let first = out.len();
+        out.extend(
+            self.log.newest_before(&store.log, before).map(|lcn| store.config.geometry.stripe_of(lcn)),
+        );
+        out[first..].sort_unstable();
+        out.dedup();
+    }
+
+    fn put_first(&mut self, stripes: &[StripeId]) {
+        self.dirty.put_first(stripes);
     }
 
     fn promise_zeros(&mut self, store: &Store, from: Lcn, to: Lcn) -> bool {

@@ -207,6 +207,11 @@ impl Deltas {
         self.queue.push(stripe);
     }
 
+    /// Puts stripes before all others for the next [`Deltas::take`].
+    pub fn put_first(&mut self, stripes: &[StripeId]) {
+        self.queue.push_first(stripes);
+    }
+
     /// The position of the oldest live log chunk, or the head if there is none.
     pub fn oldest_position(&self, ring: &LogRing) -> u64 {
         self.node(self.oldest).map_or(ring.head(), |(node, _)| ring.position_of(node.block))

@@ -309,8 +309,22 @@ impl Commits for ParityLog {
         Pressure {
             dirty_stripes: self.deltas.dirty_count(),
             log_stripes: self.deltas.count(),
-            low_space: is_log_low(store),
+            low_space: false,
+            low_log: is_log_low(store),
         }
+    }
+
+    fn log_holders(&self, store: &Store, before: u64, out: &mut Vec<StripeId>) {
+        let first = out.len();
+        let held = self.deltas.in_log_order();
+        let held = held.take_while(|&(_, block, _)| store.log.position_of(block) < before);
+        out.extend(held.map(|(stripe, ..)| stripe));
+        out[first..].sort_unstable();
+        out.dedup();
+    }
+
+    fn put_first(&mut self, stripes: &[StripeId]) {
+        self.deltas.put_first(stripes);
     }
 
     fn commit_would_help(&self) -> bool {

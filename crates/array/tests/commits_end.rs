@@ -1,0 +1,94 @@
+//! A commit that somebody waits for ends, whatever is written meanwhile: updates that use up all space ask
+//! for run after run, and so do intervals; a run is answered before the next one begins.
+#![allow(clippy::unwrap_used, reason = "tests may panic")]
+
+mod common;
+
+use array::{Array, EngineOptions};
+use block::{Durability, Slot};
+use common::*;
+use device::MemorySet;
+use format::SchemeKind;
+
+const CHUNK: u64 = 4096;
+const MEMBERS: usize = 5;
+const DEPTH: u64 = 64;
+const COMMIT: u64 = DEPTH;
+/// A run over all stripes, one at a time, takes fewer turns by far.
+const TURNS_MAX: u64 = 50_000;
+
+/// Updates that never pause.
+struct Updates {
+    slots: Vec<Slot>,
+    idle: Vec<u64>,
+    issued: u64,
+    chunks: u64,
+}
+
+impl Updates {
+    fn new(array: &mut Array<MemorySet>) -> Self {
+        let mut slots = Vec::new();
+        assert!(array.engine().take_slots(DEPTH as usize, &mut slots));
+        let config = array.engine().store().config;
+        let chunks = config.stripe_count * config.geometry.data_count() as u64;
+        Self { slots, idle: (0..DEPTH).collect(), issued: 0, chunks }
+    }
+
+    /// One turn with the queue full; whether the commit was answered.
+    fn turn(&mut self, array: &mut Array<MemorySet>) -> bool {
+        for tag in self.idle.drain(..) {
+            // A prime far from any size of an array: every stripe is met, never two in a row.
+            let lcn = self.issued * 7919 % self.chunks;
+            self.issued += 1;
+            let slot = &self.slots[tag as usize..][..1];
+            array.engine().write(tag, lcn * CHUNK, CHUNK, slot, Durability::Volatile);
+        }
+        array.turn();
+        let mut answers = Vec::new();
+        array.take_answers(&mut answers);
+        answers.iter().for_each(|done| done.result.unwrap());
+        self.idle.extend(answers.iter().map(|done| done.tag).filter(|&tag| tag != COMMIT));
+        answers.iter().any(|done| done.tag == COMMIT)
+    }
+}
+
+/// A full array, and what commits it in units of one stripe.
+fn full(options: &EngineOptions) -> Array<MemorySet> {
+    let create = create_options(SchemeKind::Eplog, 3, 1);
+    let (mut array, _) =
+        assemble(fresh(&create, 6, 8), MEMBERS, EngineOptions { unit_stripes: 1, ..*options });
+    for stripe in 0..array.engine().store().config.stripe_count {
+        let bytes = vec![stripe as u8 | 1; 3 * CHUNK as usize];
+        write(&mut array, stripe * 3 * CHUNK, &bytes, Durability::Volatile).unwrap();
+    }
+    array
+}
+
+fn commits_end(options: &EngineOptions) {
+    let mut array = full(options);
+    let mut updates = Updates::new(&mut array);
+    // Until writes wait for the space that commits give back.
+    for _ in 0..500 {
+        assert!(!updates.turn(&mut array));
+    }
+    for round in 0..3 {
+        let runs = array.engine().stats().commits;
+        array.engine().commit(COMMIT);
+        let turns = (0..TURNS_MAX).take_while(|_| !updates.turn(&mut array)).count() as u64;
+        assert!(turns < TURNS_MAX, "commit {round}: no answer after {turns} turns");
+        let runs = array.engine().stats().commits - runs;
+        assert!(runs <= 2, "commit {round}: {runs} runs began; the one under way and its own suffice");
+    }
+}
+
+#[test]
+fn under_updates_that_use_up_all_space() {
+    commits_end(&options());
+}
+
+#[test]
+fn under_updates_that_use_up_all_space_with_a_commit_due_every_few_writes() {
+    let mut options = options();
+    options.commit.every_requests = Some(10);
+    commits_end(&options);
+}
