@@ -6,6 +6,9 @@ use std::hash::{BuildHasherDefault, Hasher};
 /// A table by stripe number.
 pub type StripeMap<T> = HashMap<u64, T, BuildHasherDefault<StripeHasher>>;
 
+/// A table by page of the table of chunks.
+pub type PageMap<T> = HashMap<usize, T, BuildHasherDefault<StripeHasher>>;
+
 /// See the module's documentation.
 #[derive(Default)]
 pub struct StripeHasher(u64);
@@ -19,6 +22,10 @@ impl Hasher for StripeHasher {
         for &byte in bytes {
             self.write_u64(u64::from(byte));
         }
+    }
+
+    fn write_usize(&mut self, value: usize) {
+        self.write_u64(value as u64);
     }
 
     fn write_u64(&mut self, value: u64) {

@@ -44,7 +44,8 @@ pub enum ArrayState {
     Healthy,
     /// Members are missing or being rebuilt; nothing is lost.
     Degraded,
-    /// More members are missing than the code tolerates: no writes, and only what is readable can be read.
+    /// More members are missing than the code tolerates, or part of the table cannot be had: no writes, and
+    /// only what is readable can be read.
     Failed,
 }
 
@@ -55,6 +56,8 @@ pub struct Health {
     missing: usize,
     main_count: usize,
     parity_count: usize,
+    /// A page of the table cannot be had.
+    page_lost: bool,
     /// Grows with every change; the superblock with the highest one is right.
     pub config_seq: u64,
 }
@@ -79,6 +82,7 @@ impl Health {
             missing: 0,
             main_count: config.geometry.device_count(),
             parity_count: config.geometry.parity_count(),
+            page_lost: false,
             config_seq,
         };
         for index in 0..health.members.len() {
@@ -242,9 +246,15 @@ impl Health {
         self.members.iter().filter(failed).count()
     }
 
+    /// Part of the table cannot be had: the array takes no writes. `false` if that was known.
+    pub fn lose_page(&mut self) -> bool {
+        !std::mem::replace(&mut self.page_lost, true)
+    }
+
     /// What the array can do now.
     pub fn array_state(&self) -> ArrayState {
         match self.missing_count() {
+            _ if self.page_lost => ArrayState::Failed,
             0 => ArrayState::Healthy,
             missing if missing <= self.parity_count => ArrayState::Degraded,
             _ => ArrayState::Failed,

@@ -166,6 +166,11 @@ pub fn bytes_max(config: &ArrayConfig) -> u64 {
     (Table::word_count(config) + scheme::list_words_live(config)) * 4
 }
 
+/// A number of pages or blocks of a checkpoint, as it is stored.
+fn stored(count: usize) -> u32 {
+    u32::try_from(count).expect("validated: an area has fewer blocks than 2^32")
+}
+
 impl Image {
     /// Takes the state as it is: all records up to `through` applied. The pages of the table stay in it, as
     /// its snapshot.
@@ -282,7 +287,7 @@ impl Image {
 
     /// Byte offset on a main device of block `index`: 0 is the header, the pages follow.
     pub fn offset(&self, store: &Store, index: usize) -> u64 {
-        let block = self.first_block + index as u32;
+        let block = self.first_block + stored(index);
         match self.kind {
             CheckpointKind::Full => store.config.full_offset(usize::from(self.area), block),
             CheckpointKind::Incremental => store.config.incremental_offset(block),
@@ -310,8 +315,8 @@ impl Image {
         let index = unit - self.saved.len();
         let mut patches = [0; PAGE_WORDS];
         let (kind, page, words) = self.body_page(store, index, &mut patches);
-        let (dev, block) = (self.devices[copy], self.first_block + 1 + index as u32);
-        let stamp = PageStamp { array, dev, area: self.area, block, number, kind, index: page as u32 };
+        let (dev, block) = (self.devices[copy], self.first_block + 1 + stored(index));
+        let stamp = PageStamp { array, dev, area: self.area, block, number, kind, index: stored(page) };
         bodies[copy].push(encode_page(&stamp, words, out));
     }
 
@@ -372,7 +377,7 @@ impl Image {
             through: self.through,
             table_words: self.table_words,
             list_words: self.list.len() as u64,
-            page_count: self.page_count() as u32,
+            page_count: stored(self.page_count()),
             log_head: self.log_head_block,
             log_tail: self.log_tail_block,
             body_crc: body.finish(),

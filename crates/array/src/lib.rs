@@ -75,6 +75,7 @@ mod planted;
 mod recovery;
 mod restart;
 mod runner;
+mod saved;
 mod scheme;
 mod slots;
 mod space;

@@ -44,6 +44,10 @@ impl MemoryNeed {
     /// What an array of that shape takes when it runs with these options.
     pub fn of(config: &ArrayConfig, options: &EngineOptions) -> Result<Self, AssembleError> {
         let mut need = Self::of_shape(config);
+        let table_bytes = Table::bytes_for(config, options.table_bytes_max());
+        let absent_bytes = Table::bytes_for(config, u64::MAX) - table_bytes;
+        need.tables_bytes -= absent_bytes;
+        need.checkpoint_bytes = need.checkpoint_bytes.saturating_sub(absent_bytes);
         let mut classes = 1;
         if config.scheme.is_elastic() {
             let placement = options.scheme.placement_options(config);
@@ -66,7 +70,7 @@ impl MemoryNeed {
         let scheme = scheme::memory_max(config);
         let rebuilt = u64::from(config.chunks_per_device.max(config.log_blocks));
         Self {
-            tables_bytes: Table::bytes_for(config) + spaces + scheme.fixed_bytes,
+            tables_bytes: Table::bytes_for(config, u64::MAX) + spaces + scheme.fixed_bytes,
             uncommitted_bytes: scheme.dynamic_bytes,
             checkpoint_bytes: image::bytes_max(config),
             rebuild_bytes: bits(rebuilt) * m,

@@ -165,6 +165,16 @@ planted!(
     ForgetDirectory,
     /// A full checkpoint writes one copy of a page.
     SaveOneCopy,
+    /// A page leaves memory when it was written, before its slot counts.
+    EvictUnsealed,
+    /// A page leaves memory although it changed since it was written.
+    EvictUnsaved,
+    /// A page is read from the slot that does not count, whatever is there.
+    ReadOtherSlot,
+    /// Of several reads that wait for a page, one does not go on.
+    ForgetPageReader,
+    /// What pages name that are not in memory at the start is taken to be free.
+    ClaimForgetsAbsent,
     /// A patrol does not look at the slots of pages.
     PatrolSkipsSlots,
     /// A patch leaves out the last of what changed on its page.

@@ -138,6 +138,12 @@ pub enum AssembleError {
         /// What the table needs.
         expected: u64,
     },
+    /// A page of the table is nowhere whole.
+    #[error("no copy of page {page} of the table is whole: what it speaks of cannot be had")]
+    PageLost {
+        /// Which page.
+        page: usize,
+    },
     /// In-place schemes: stripes may be inconsistent and a device is missing, so lost chunks cannot be told
     /// from bad ones.
     #[error(

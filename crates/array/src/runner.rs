@@ -29,7 +29,8 @@ impl<D: DeviceSet> Array<D> {
         options: EngineOptions,
     ) -> Result<(Self, RecoveryReport), AssembleError> {
         options.check(&arrangement.newest.config)?;
-        let (parts, report) = recovery::assemble(&mut devices, arrangement, nonce)?;
+        let (parts, report) =
+            recovery::assemble(&mut devices, arrangement, nonce, options.table_bytes_max())?;
         let engine = Engine::new(parts, options);
         Ok((
             Self { engine, devices, completions: Vec::new(), answers: Vec::new(), next_tag: OWN_TAGS },
@@ -55,6 +56,11 @@ impl<D: DeviceSet> Array<D> {
     /// The devices, to look at.
     pub fn devices_ref(&self) -> &D {
         &self.devices
+    }
+
+    /// Brings the whole table into memory; see [`Engine::bring_all_pages`].
+    pub fn bring_all_pages(&mut self) -> Result<(), AssembleError> {
+        self.engine.bring_all_pages(&mut self.devices)
     }
 
     /// Gives the devices back.

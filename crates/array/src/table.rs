@@ -9,16 +9,22 @@
 //! row x k + column + 1, 0 if it reads as zeros; pages of rows hold a word for every row and the checksum of
 //! each of its chunks.
 //!
-//! A page that was never written takes no memory. A bit per page says what changed since the last checkpoint,
-//! another what changed since it was written to its slot ([`Slots`]); with each page are bits that say which
-//! of its words changed since the last checkpoint. A checkpoint is the state at one instant, but nothing is
-//! copied then: its pages are marked, and one that is to change before it was written is kept as it was
-//! ([`Table::take_snapshot`]).
+//! A page that was never written takes no memory. One that is in its slot as it is need not be in memory
+//! either ([`Table::is_absent`]): whoever looks into it has it brought in first.
+//!
+//! A bit per page says what changed since the last checkpoint, another what changed since it was written to
+//! its slot ([`Slots`]); with each page are bits that say which of its words changed since the last
+//! checkpoint. A checkpoint is the state at one instant, but nothing is copied then: its pages are marked,
+//! and one that is to change before it was written is kept as it was ([`Table::take_snapshot`]).
+
+mod frames;
+mod paging;
 
 use crate::planted::{Planted, planted};
 use crate::slots::{self, SlotState, Slots};
 use block::{ChunkIndex, Geometry, Lcn, StripeId};
 use format::{ArrayConfig, GroupBits, PAGE_WORDS, Patch, StripeChunk};
+use frames::{Frames, GROUP_PAGES, PageWords, TablePage};
 use std::collections::BTreeMap;
 
 /// Entries of equal size, none of which lies on two pages.
@@ -37,9 +43,14 @@ impl Section {
         Self { first_page, entry_words, per_page, reciprocal: (1u128 << 64).div_ceil(per_page as u128) }
     }
 
+    /// Entries of a page.
+    fn entries(self) -> u64 {
+        self.per_page as u64
+    }
+
     /// Pages that so many entries take.
     fn page_count(self, entries: u64) -> u64 {
-        entries.div_ceil(self.per_page as u64)
+        entries.div_ceil(self.entries())
     }
 
     /// The first word of an entry. Exact for numbers below 2^54: the reciprocal is less than 1 too large.
@@ -64,22 +75,15 @@ impl WordAt {
     }
 }
 
-type PageWords = [u32; PAGE_WORDS];
-
 /// Words of a page.
 pub const WORDS: u64 = PAGE_WORDS as u64;
 const PAGE_BYTES: u64 = size_of::<TablePage>() as u64;
-const POINTER_BYTES: u64 = size_of::<Option<Box<TablePage>>>() as u64;
 
-/// A page and what changed on it since the last checkpoint, or, until it is written, before that.
-#[derive(Clone)]
-struct TablePage {
-    words: PageWords,
-    changed: GroupBits,
-}
+/// A chunk that a stripe names, with its column: data, then parity.
+pub type NamedChunk = (StripeId, usize, ChunkIndex);
 
 /// What a page that was never written holds.
-static ZEROS: PageWords = [0; PAGE_WORDS];
+static ZEROS: TablePage = TablePage::ZEROS;
 
 /// A bit per page.
 #[derive(Default)]
@@ -100,12 +104,24 @@ impl PageBits {
         self.0[page / 64] |= 1 << (page % 64);
     }
 
+    /// The same; `true` if it was not set.
+    #[inline]
+    fn add(&mut self, page: usize) -> bool {
+        let is_new = !self.has(page);
+        self.set(page);
+        is_new
+    }
+
     fn clear(&mut self, page: usize) {
         self.0[page / 64] &= !(1 << (page % 64));
     }
 
     fn clear_all(&mut self) {
         self.0.fill(0);
+    }
+
+    fn is_empty(&self) -> bool {
+        self.0.iter().all(|&bits| bits == 0)
     }
 
     fn count(&self) -> usize {
@@ -126,13 +142,22 @@ impl PageBits {
 
 /// See the module's documentation.
 pub struct Table {
-    /// `None`: never written, all zeros.
-    pages: Vec<Option<Box<TablePage>>>,
-    allocated: u64,
+    page_count: usize,
+    frames: Frames,
+    /// Frames at most, but for pages that must stay; `usize::MAX`: no page is absent.
+    frames_max: usize,
+    /// Frames that pages being read will take.
+    coming: usize,
+    /// Whether there may be a page that can go.
+    may_evict: bool,
     /// Since the last checkpoint.
     changed: PageBits,
     /// Since they were written to their slots.
     unsaved: PageBits,
+    unsaved_count: usize,
+    /// What was not in the slots that count when the checkpoint under way was begun, and is being written to
+    /// the others.
+    unsaved_before: PageBits,
     /// Pages, of the table and of the directory, that the checkpoint under way writes to their slots.
     saving: PageBits,
     slots: Slots,
@@ -143,6 +168,7 @@ pub struct Table {
     /// Stripes, or rows of elastic stripes.
     stripes: Section,
     geometry: Geometry,
+    chunks_per_device: u32,
 }
 
 /// What a checkpoint holds of the table.
@@ -179,24 +205,33 @@ impl Table {
             .expect("validated: the table fits the address space");
         let slots = Slots::new(config.geometry, pages);
         Self {
-            pages: std::iter::repeat_with(|| None).take(pages).collect(),
-            allocated: 0,
+            page_count: pages,
+            frames: Frames::new(pages),
+            frames_max: usize::MAX,
+            coming: 0,
+            may_evict: true,
             changed: PageBits::new(pages),
             unsaved: PageBits::new(pages),
+            unsaved_count: 0,
+            unsaved_before: PageBits::new(pages),
             saving: PageBits::new(slots.page_count()),
             slots,
             wanted: PageBits::new(pages),
             kept: BTreeMap::new(),
             stripes: stripes_of(config).0,
             geometry: config.geometry,
+            chunks_per_device: config.chunks_per_device,
         }
     }
 
-    /// Bytes of a configuration's table when every page was written, as [`Table::memory_bytes`] counts them.
-    pub fn bytes_for(config: &ArrayConfig) -> u64 {
+    /// Bytes of a configuration's table when every page was written, as [`Table::memory_bytes`] counts them;
+    /// `bytes_max` if that is less and pages may be absent.
+    pub fn bytes_for(config: &ArrayConfig, bytes_max: u64) -> u64 {
         let pages = Self::page_count_for(config);
-        let (bits, in_slots) = (|count: u64| count.div_ceil(64) * 8, slots::page_count(pages));
-        pages * (PAGE_BYTES + POINTER_BYTES) + 3 * bits(pages) + bits(in_slots) + in_slots
+        let fixed = fixed_bytes(pages);
+        let groups = pages.div_ceil(GROUP_PAGES) * Frames::GROUP_BYTES;
+        let all = fixed + groups + pages * Frames::FRAME_BYTES;
+        if may_page(config) { all.min(bytes_max.max(fixed)) } else { all }
     }
 
     /// How many words a configuration's table has.
@@ -212,7 +247,7 @@ impl Table {
 
     #[inline]
     fn get(&self, at: WordAt) -> u32 {
-        self.pages[at.page].as_ref().map_or(0, |page| page.words[at.word])
+        self.page(at.page)[at.word]
     }
 
     /// A page that is about to change.
@@ -222,10 +257,18 @@ impl Table {
             self.keep(index);
         }
         self.changed.set(index);
-        self.unsaved.set(index);
-        let page = &mut self.pages[index];
-        self.allocated += u64::from(page.is_none());
-        page.get_or_insert_with(|| Box::new(TablePage { words: ZEROS, changed: GroupBits::NONE }))
+        self.unsaved_count += usize::from(self.unsaved.add(index));
+        if !self.has_frame(index) {
+            self.assert_unwritten(index);
+            self.frames.insert(index, &ZEROS);
+        }
+        self.frames.get_mut(index).expect("it has a frame now")
+    }
+
+    #[cold]
+    fn assert_unwritten(&self, index: usize) {
+        let is_absent = self.is_paged() && self.slots.state(index).is_written();
+        assert!(!is_absent, "page {index} is looked into and not in memory");
     }
 
     /// A page on which the group of that word is about to change.
@@ -239,12 +282,12 @@ impl Table {
     #[cold]
     fn keep(&mut self, index: usize) {
         self.wanted.clear(index);
-        let unwritten = || Box::new(TablePage { words: ZEROS, changed: GroupBits::NONE });
-        let kept = self.pages[index].clone().unwrap_or_else(unwritten);
-        self.kept.insert(index, kept);
-        if let Some(page) = &mut self.pages[index] {
+        let page = self.frames.get_mut(index);
+        let kept = page.as_deref().unwrap_or(&ZEROS).clone();
+        if let Some(page) = page {
             page.changed = GroupBits::NONE;
         }
+        self.kept.insert(index, Box::new(kept));
     }
 
     fn set(&mut self, at: WordAt, value: u32) {
@@ -260,8 +303,8 @@ impl Table {
     #[inline]
     pub fn column(&self, stripe: StripeId, column: usize) -> StripeChunk {
         let WordAt { page, word } = self.column_word(stripe, column);
-        let Some(page) = &self.pages[page] else { return StripeChunk::NONE };
-        StripeChunk { chunk: ChunkIndex::new(page.words[word]), crc: page.words[word + 1] }
+        let page = self.page(page);
+        StripeChunk { chunk: ChunkIndex::new(page[word]), crc: page[word + 1] }
     }
 
     /// Points a column of a stripe at its newest chunk.
@@ -336,53 +379,63 @@ impl Table {
 
     /// Bytes held per physical chunk are reported by `status` (requirement L-15).
     pub fn memory_bytes(&self) -> u64 {
-        (self.allocated + self.kept.len() as u64) * PAGE_BYTES
-            + self.pages.len() as u64 * POINTER_BYTES
-            + 3 * self.changed.memory_bytes()
+        self.kept.len() as u64 * PAGE_BYTES
+            + self.frames.memory_bytes()
+            + 4 * self.changed.memory_bytes()
             + self.saving.memory_bytes()
             + self.slots.memory_bytes()
     }
 
     /// How many pages the table has.
     pub fn page_count(&self) -> usize {
-        self.pages.len()
+        self.page_count
     }
 
-    /// The words of one page.
+    /// The words of one page, which is not absent.
+    #[inline]
     pub fn page(&self, index: usize) -> &[u32; PAGE_WORDS] {
-        self.pages[index].as_ref().map_or(&ZEROS, |page| &page.words)
+        match self.frames.get(index) {
+            Some(page) => &page.words,
+            None => {
+                self.assert_unwritten(index);
+                &ZEROS.words
+            }
+        }
     }
 
-    /// Pages that were written, in order; all others are zeros.
-    fn written_pages(&self) -> impl Iterator<Item = usize> {
-        let written = self.pages.iter().enumerate().filter(|(_, page)| page.is_some());
-        written.map(|(index, _)| index)
-    }
-
-    /// Those, and pages that are all zeros again but have slots that count.
+    /// Pages that hold something or have slots that count, in order.
     fn saved_pages(&self) -> impl Iterator<Item = usize> {
-        let is_saved = |&page: &usize| self.pages[page].is_some() || self.slots.state(page).is_written();
-        (0..self.pages.len()).filter(is_saved)
+        let is_saved = |&page: &usize| self.has_frame(page) || self.slots.state(page).is_written();
+        (0..self.page_count).filter(is_saved)
     }
 
-    /// Every chunk that a stripe names, data and parity, with its column: stripes in order.
-    pub fn named_chunks(&self) -> impl Iterator<Item = (StripeId, usize, ChunkIndex)> {
-        let Section { first_page, per_page, entry_words, .. } = self.stripes;
-        self.written_pages().flat_map(move |page| {
-            let stripes = ((page - first_page) * per_page) as u64..;
-            let entries = self.page(page).chunks_exact(entry_words);
-            stripes.map(StripeId::new).zip(entries).flat_map(|(stripe, entry)| {
-                let chunks = entry.iter().step_by(COLUMN_WORDS).map(|&chunk| ChunkIndex::new(chunk));
-                let named = chunks.enumerate().filter(|(_, chunk)| !chunk.is_none());
-                named.map(move |(column, chunk)| (stripe, column, chunk))
-            })
+    /// Every chunk that a stripe names, data and parity, with its column: stripes in order. No page of theirs
+    /// is absent.
+    pub fn named_chunks(&self) -> impl Iterator<Item = NamedChunk> {
+        let pages = self.stripes.first_page..self.page_count;
+        pages
+            .filter(|&page| self.has_frame(page))
+            .flat_map(|page| self.chunks_named_by(page, self.page(page)))
+    }
+
+    /// The same of one page, which has these words.
+    pub fn chunks_named_by<'a>(
+        &self,
+        page: usize,
+        words: &'a [u32],
+    ) -> impl Iterator<Item = NamedChunk> + use<'a> {
+        let entries = words.chunks_exact(self.stripes.entry_words);
+        self.stripes_of(page).map(StripeId::new).zip(entries).flat_map(|(stripe, entry)| {
+            let chunks = entry.iter().step_by(COLUMN_WORDS).map(|&chunk| ChunkIndex::new(chunk));
+            let named = chunks.enumerate().filter(|(_, chunk)| !chunk.is_none());
+            named.map(move |(column, chunk)| (stripe, column, chunk))
         })
     }
 
     /// Whether every page is the same.
     pub fn is_same(&self, other: &Self) -> bool {
-        self.pages.len() == other.pages.len()
-            && (0..self.pages.len()).all(|index| self.page(index) == other.page(index))
+        self.page_count == other.page_count
+            && (0..self.page_count).all(|index| self.page(index) == other.page(index))
     }
 
     /// Fills one page from a checkpoint; `false` if it does not have that shape.
@@ -391,7 +444,7 @@ impl Table {
         if index >= self.page_count() {
             return false;
         }
-        if self.pages[index].is_some() || *words != ZEROS {
+        if self.has_frame(index) || *words != ZEROS.words {
             *self.page_mut(index) = TablePage { words: *words, changed: GroupBits::all() };
         }
         true
@@ -408,19 +461,15 @@ impl Table {
         self.load_page(index, &words)
     }
 
-    /// Whether every chunk that the table names exists.
+    /// Whether every chunk that the pages in memory name exists.
     pub fn is_sane(&self, config: &ArrayConfig) -> bool {
-        let chunks = config.chunks_per_device;
-        let Section { first_page, per_page, entry_words, .. } = self.stripes;
+        let Section { first_page, .. } = self.stripes;
         if config.scheme.is_elastic() {
-            let places = u64::from(chunks) * config.geometry.data_count() as u64;
-            let map = self.pages[..first_page].iter().flatten();
-            return map.flat_map(|page| page.words).all(|place| u64::from(place) <= places);
+            let places = u64::from(self.chunks_per_device) * config.geometry.data_count() as u64;
+            let map = self.frames.pages().filter(|&page| page < first_page).map(|page| self.page(page));
+            return map.flat_map(|page| page.iter()).all(|&place| u64::from(place) <= places);
         }
-        let is_sane = |page: &TablePage| {
-            page.words[..per_page * entry_words].chunks_exact(COLUMN_WORDS).all(|column| column[0] <= chunks)
-        };
-        self.pages.iter().flatten().all(|page| is_sane(page))
+        self.frames.pages().all(|page| are_sane(self.stripes, self.chunks_per_device, self.page(page)))
     }
 
     /// How many pages changed since the last checkpoint.
@@ -435,27 +484,23 @@ impl Table {
 
     /// Which words of a page a checkpoint lacks.
     pub fn changed_groups(&self, index: usize) -> GroupBits {
-        self.pages[index].as_ref().map_or(GroupBits::NONE, |page| page.changed)
+        self.frames.get(index).map_or(GroupBits::NONE, |page| page.changed)
     }
 
     /// What is there now is what a checkpoint holds.
     pub fn clear_changed(&mut self) {
         for index in self.changed.iter() {
-            if let Some(page) = &mut self.pages[index] {
+            if let Some(page) = self.frames.get_mut(index) {
                 page.changed = GroupBits::NONE;
             }
         }
         self.changed.clear_all();
     }
 
-    /// How many pages are not in their slots as they are.
-    pub fn unsaved_count(&self) -> usize {
-        self.unsaved.count()
-    }
-
     /// What is there now is what the slots hold.
     pub fn clear_unsaved(&mut self) {
         self.unsaved.clear_all();
+        self.unsaved_count = 0;
     }
 
     /// Where the pages are on the members.
@@ -480,7 +525,8 @@ impl Table {
         pages.iter().for_each(|&page| self.wanted.set(page));
         self.changed.clear_all();
         if extent > Extent::Changes {
-            self.unsaved.clear_all();
+            std::mem::swap(&mut self.unsaved, &mut self.unsaved_before);
+            self.clear_unsaved();
             self.saving.clear_all();
             pages.iter().for_each(|&page| self.saving.set(page));
         }
@@ -512,6 +558,23 @@ impl Table {
             self.slots.set(page, self.slots.state(page).next(number));
         }
         self.saving.clear_all();
+        self.unsaved_before.clear_all();
+        self.may_evict = true;
+    }
+
+    /// The checkpoint under way comes to nothing: what counted before goes on to count.
+    pub fn abandon_snapshot(&mut self) {
+        self.drop_snapshot();
+        self.saving.clear_all();
+        for page in std::mem::take(&mut self.unsaved_before).iter() {
+            self.mark_unsaved(page);
+        }
+        self.unsaved_before = PageBits::new(self.page_count);
+    }
+
+    /// Whether a page of the snapshot must be read before it can be written.
+    pub fn must_read(&self, page: usize) -> bool {
+        self.is_absent(page) && !self.kept.contains_key(&page)
     }
 
     /// A page of the snapshot, as it was when that was taken.
@@ -534,7 +597,7 @@ impl Table {
     pub fn release_page(&mut self, index: usize) {
         let is_kept = self.kept.remove(&index).is_some();
         self.wanted.clear(index);
-        if let Some(page) = &mut self.pages[index]
+        if let Some(page) = self.frames.get_mut(index)
             && !is_kept
         {
             page.changed = GroupBits::NONE;
@@ -546,6 +609,24 @@ impl Table {
         self.wanted.clear_all();
         self.kept.clear();
     }
+}
+
+/// Whether pages of an array's table may be absent. Elastic stripes have all of theirs in memory: garbage
+/// collection looks into any of them.
+fn may_page(config: &ArrayConfig) -> bool {
+    !config.scheme.is_elastic()
+}
+
+/// Bytes of a table of so many pages besides the pages and their lookup.
+fn fixed_bytes(pages: u64) -> u64 {
+    let (bits, in_slots) = (|count: u64| count.div_ceil(64) * 8, slots::page_count(pages));
+    Frames::fixed_bytes(pages) + 4 * bits(pages) + bits(in_slots) + in_slots
+}
+
+/// Whether every chunk that a page of data stripes names exists.
+fn are_sane(stripes: Section, chunks: u32, words: &[u32]) -> bool {
+    let entries = &words[..stripes.per_page * stripes.entry_words];
+    entries.chunks_exact(COLUMN_WORDS).all(|column| column[0] <= chunks)
 }
 
 /// Where the map of elastic stripes has a logical chunk.

@@ -136,6 +136,10 @@ fn failed_meaning(status: &Status) -> String {
         return "no member has a checkpoint that can be read, so it cannot be started, with --force neither"
             .to_owned();
     }
+    if out.len() <= bears {
+        return "no copy of a page of its table is good; writes are refused, and so are reads of what it speaks of"
+            .to_owned();
+    }
     let rest = match status.source {
         Source::Served => "writes are refused; what can be read still is served, the rest is lost",
         Source::Stopped | Source::InUse | Source::Dead => "it cannot be started",
@@ -334,8 +338,12 @@ fn memory(status: &Status) -> Option<String> {
     } else {
         format!("uncommitted updates {}", show_size(memory.dynamic_bytes))
     };
+    let again = match memory.pages_read {
+        0 => String::new(),
+        count => format!(", {count} pages of them read again"),
+    };
     Some(format!(
-        "maps and checksums {}.{:02} bytes per chunk ({}), {besides}",
+        "maps and checksums {}.{:02} bytes per chunk ({}), {besides}{again}",
         hundredths / 100,
         hundredths % 100,
         show_size(memory.fixed_bytes)

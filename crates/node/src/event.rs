@@ -14,6 +14,8 @@ pub enum Event {
         /// Why.
         cause: FailCause,
     },
+    /// No copy of a page of the table is good: what it speaks of is lost, and the array takes no writes.
+    PageLost(usize),
     /// A replacement took a place, and rebuilding began.
     Replaced {
         /// The place.
@@ -71,6 +73,13 @@ pub enum Event {
         /// How long it took.
         seconds: u64,
     },
+}
+
+/// What is said of a page that is lost.
+pub fn describe_lost_page(page: usize) -> String {
+    format!(
+        "no copy of page {page} of the table is good: what it speaks of cannot be read, and the array takes no writes"
+    )
 }
 
 /// What works on all of the array, in a word.

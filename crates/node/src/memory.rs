@@ -33,6 +33,11 @@ pub fn machine_bytes() -> u64 {
     group_limit_bytes().map_or(total, |limit| limit.min(total))
 }
 
+/// Memory that the table of an array takes on this machine at most, unless it is said otherwise: a quarter.
+pub fn default_table_bytes() -> u64 {
+    machine_bytes() / 4
+}
+
 /// What the kernel says can still be had.
 pub fn available_bytes() -> u64 {
     let available = meminfo_bytes("MemAvailable:").unwrap_or(GUESS_BYTES);

@@ -3,7 +3,7 @@
 use crate::checks::View;
 use crate::driver::DriverOptions;
 use crate::error::Error;
-use crate::event::Event;
+use crate::event::{Event, describe_lost_page};
 use crate::interrupt::Interrupt;
 use crate::logbook::log;
 use crate::open::{Assembled, Force, Incomplete, lock, member_name};
@@ -104,6 +104,9 @@ impl Offline {
                     let path = self.operator.paths()[dev.index()].as_ref();
                     let line = describe_unfit(&member_name(main_count, *dev), path, why, *failed);
                     output::warn(format_args!("elastripe: {line}"));
+                }
+                Event::PageLost(page) => {
+                    output::warn(format_args!("elastripe: {}", describe_lost_page(*page)));
                 }
                 Event::HeldUp { dev, why } => self.trouble.note(*dev, *why, true),
                 Event::HoldUpEnded { dev, why } => self.trouble.note(*dev, *why, false),

@@ -307,6 +307,7 @@ fn explain(error: AssembleError, given: &[&Candidate]) -> Error {
         | AssembleError::Unsupported(_)
         | AssembleError::LogDevices { .. }
         | AssembleError::PageArea { .. }
+        | AssembleError::PageLost { .. }
         | AssembleError::DirtyDegraded => Error::Arrange(error),
     }
 }

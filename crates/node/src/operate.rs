@@ -301,6 +301,7 @@ impl Operator {
                     events.push(Event::Failed { dev, cause });
                     self.unnamed.retain(|&other| other != dev);
                 }
+                array::Event::PageLost { page } => events.push(Event::PageLost(page)),
                 array::Event::MemberUnfit { dev, found, failed } => {
                     events.push(Event::Unfit { dev, why: describe_finding(found), failed });
                 }

@@ -303,6 +303,7 @@ impl Offline {
                 | Event::Unfit { .. }
                 | Event::Rebuilt(_)
                 | Event::Failed { .. }
+                | Event::PageLost(_)
                 | Event::HeldUp { .. }
                 | Event::HoldUpEnded { .. }
                 | Event::Replaced { .. } => None,
@@ -324,6 +325,7 @@ impl Offline {
                 | Event::NotReplaced { .. }
                 | Event::Rebuilt(_)
                 | Event::Failed { .. }
+                | Event::PageLost(_)
                 | Event::HeldUp { .. }
                 | Event::HoldUpEnded { .. }
                 | Event::Replaced { .. } => None,

@@ -4,7 +4,7 @@
 use crate::checks::{Caution, Consent};
 use crate::control::{LINE_BYTES_MAX, Reply, Request};
 use crate::error::Error;
-use crate::event::{Event, work_name};
+use crate::event::{Event, describe_lost_page, work_name};
 use crate::faults::describe_cause;
 use crate::logbook::{Level, log, log_as};
 use crate::open::member_name;
@@ -286,6 +286,9 @@ impl Steward {
                         name(dev)
                     );
                     self.reactions.tell(Level::Warning, "failed", &name(dev), &text);
+                }
+                Event::PageLost(page) => {
+                    self.reactions.tell(Level::Error, "lost", "", &describe_lost_page(page));
                 }
                 Event::Replaced { dev, path } => {
                     let text = format!("{} takes the place of {}; rebuilding", path.display(), name(dev));

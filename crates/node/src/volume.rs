@@ -302,7 +302,10 @@ impl<D: DeviceSet> Volume for ServedArray<D> {
         let mut at = offset_bytes;
         while at < end {
             let next = (at / chunk + 1).saturating_mul(chunk).min(end);
-            let hole = matches!(scheme.locate(store, Lcn::new(at / chunk)), Located::Zero);
+            // What a page says that is not in memory is not asked for: it is taken for data.
+            let (lcn, table) = (Lcn::new(at / chunk), &store.table);
+            let known = !table.lacks(store.config.geometry.stripe_of(lcn));
+            let hole = known && matches!(scheme.locate(store, lcn), Located::Zero);
             let full = out.len() - first >= EXTENTS_MAX;
             match out[first..].last_mut() {
                 Some((length, same)) if *same == hole => *length += next - at,

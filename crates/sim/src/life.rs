@@ -111,8 +111,9 @@ impl Machine {
             copy.change().set_present(dev, arrangement.places[usize::from(dev)].is_some());
         }
         let nonce = mix(self.rng.word());
-        let (replayed, report) = Array::assemble(copy, &arrangement, nonce, self.swarm.options)
+        let (mut replayed, report) = Array::assemble(copy, &arrangement, nonce, self.swarm.options)
             .map_err(|e| violation!("a copy cannot be assembled: {e}"))?;
+        replayed.bring_all_pages().map_err(|e| violation!("a page of a copy is nowhere: {e}"))?;
         check::same_state(live.engine_ref(), replayed.engine_ref(), &report)
     }
 }

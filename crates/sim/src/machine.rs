@@ -25,6 +25,8 @@ pub struct Outcome {
     pub crashes: u64,
     /// Whole stripes that replaced what had been written to them before, under eplog.
     pub replaced: u64,
+    /// Copies of pages of the table read because the page was not in memory.
+    pub pages_read: u64,
     /// Requests answered.
     pub requests: u64,
     /// Records replayed by recoveries.

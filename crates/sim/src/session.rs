@@ -199,7 +199,9 @@ impl<'a> Session<'a> {
             }
             self.turn()?;
         }
-        self.machine.outcome.replaced += self.array.engine_ref().stats().replaced_stripes;
+        let stats = self.array.engine_ref().stats();
+        self.machine.outcome.replaced += stats.replaced_stripes;
+        self.machine.outcome.pages_read += stats.pages_read;
         Ok(())
     }
 
@@ -469,6 +471,7 @@ impl<'a> Session<'a> {
             last = next;
         }
         self.machine.say(|| "at rest".into());
+        self.array.bring_all_pages().map_err(|e| violation!("a page is nowhere: {e}"))?;
         let spared = |dev: u16| self.machine.suspects.contains(&dev);
         check::covers(
             self.array.engine_ref(),

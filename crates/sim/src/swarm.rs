@@ -393,8 +393,11 @@ fn draw_config(rng: &mut Rng, scheme: Option<SchemeKind>) -> ArrayConfig {
     let more = rng.clone().fork().pick(&[0, 0, 0, 0, 1, 2]);
     let logs = if scheme.has_log() { m + more } else { 0 };
     // Creation reserves 128 chunks at least; a few more become stripes.
-    let stripes = rng.pick(&[4, 8, 16, 32, 64]);
-    let main_bytes = (4 << 20) + 400 * chunk_bytes;
+    let few = rng.pick(&[4, 8, 16, 32, 64]);
+    // Four of ten of those whose table need not be in memory as a whole have one of several pages.
+    let many = rng.clone().fork().pick(&[0, 0, 0, 0, 0, 0, 200, 400, 400, 800]);
+    let stripes = if scheme.is_elastic() || chunk_bytes > 4096 { few } else { few.max(many) };
+    let main_bytes = (4 << 20) + (400 + u64::from(stripes)) * chunk_bytes;
     let log_bytes = (1 << 20) + (512 + 32 * (chunk_bytes / 4096) + rng.pick(&[0, 64, 512])) * 4096;
     let mut config = plan_config(&options, main_bytes, log_bytes, logs).expect("sizes fit");
     let mut reserve = config.chunks_per_device - config.stripe_count as u32;
@@ -501,6 +504,7 @@ fn draw_options(rng: &mut Rng, config: &ArrayConfig) -> EngineOptions {
         room_wait_ns: aside.pick(&[0, 1_000_000, 20_000_000]),
         confirm_idle_ns: aside.pick(&[None, Some(20_000), Some(400_000)]),
         checkpoint_blocks: aside.pick(&[1, 3, 64]),
+        table_bytes: aside.pick(&[u64::MAX, 0, 0, 9_000, 18_000]),
         ..EngineOptions::default()
     }
 }

@@ -70,6 +70,16 @@ impl CheckpointBoard {
         self.full_sealed
     }
 
+    /// Whether one is under way.
+    pub(super) fn is_under_way(&self) -> bool {
+        self.under_way
+    }
+
+    /// Number of the newest one, or of the one under way.
+    pub(super) fn newest(&self) -> u64 {
+        self.place.number + u64::from(self.under_way)
+    }
+
     /// Whether the newest checkpoint holds the records up to `seq`.
     pub(super) fn holds(&self, seq: Seq) -> bool {
         self.through >= seq
@@ -80,6 +90,9 @@ impl CheckpointBoard {
         self.wanted = self.wanted.max(Some(extent));
     }
 }
+
+/// Pages that a checkpoint has brought in ahead.
+const PAGES_AHEAD: usize = 32;
 
 enum Stage {
     Idle,
@@ -122,7 +135,9 @@ impl Checkpointer {
         let log_held = core.scheme.log_tail(&core.store).saturating_sub(core.board.checkpoint.place.log_head);
         let log_full = log_held > u64::from(core.store.log.block_count()) / 4;
         let full = log_full || core.journal.is_due();
-        core.board.checkpoint.wanted.or(full.then_some(Extent::Changes))
+        let full = full.then_some(Extent::Changes);
+        let unsaved = core.store.table.is_mostly_unsaved().then_some(Extent::Unsaved);
+        core.board.checkpoint.wanted.max(full).max(unsaved)
     }
 
     /// Nothing is written any more: whoever waits for a checkpoint is told.
@@ -174,9 +189,13 @@ impl Checkpointer {
             if copy == image.copies(&core.store, unit) {
                 for &written in image.table_pages(&core.store, unit) {
                     core.store.table.release_page(written);
+                    core.release_checkpoint_pages(|page| page == written);
                 }
                 (unit, copy) = (unit + 1, 0);
                 continue;
+            }
+            if !has_page(core, &image, unit) {
+                break;
             }
             let (dev, offset) = image.target(&core.store, unit, copy);
             // The other copies of a page do; what follows the header must be whole on each of its devices.
@@ -262,7 +281,13 @@ impl Checkpointer {
         let Some(image) = self.image.take() else { return };
         self.stage = Stage::Idle;
         core.board.checkpoint.under_way = false;
-        core.store.table.end_snapshot(image.number);
+        core.release_checkpoint_pages(|_| true);
+        if core.board.frozen {
+            // Nothing of it was written for certain.
+            core.store.table.abandon_snapshot();
+        } else {
+            core.store.table.end_snapshot(image.number);
+        }
         let lost = self.failed || image.devices.iter().any(|&dev| !core.health.is_writable(dev));
         if lost {
             // A device of the set failed: what it held is too few copies.
@@ -288,6 +313,22 @@ impl Checkpointer {
             core.board.checkpoint.full_sealed = core.board.checkpoint.full_begun;
         }
     }
+}
+
+/// Whether the page of a unit is in memory; if not, it is asked for, and so are those of the next units.
+fn has_page(core: &mut Core, image: &Image, unit: usize) -> bool {
+    let must_read = |core: &Core, unit| {
+        let pages = image.table_pages(&core.store, unit);
+        pages.first().copied().filter(|&page| core.store.table.must_read(page))
+    };
+    if !core.store.table.is_paged() || must_read(core, unit).is_none() {
+        return true;
+    }
+    let ahead = unit..image.unit_count().min(unit + PAGES_AHEAD);
+    for page in ahead.filter_map(|unit| must_read(core, unit)).collect::<Vec<usize>>() {
+        core.want_page_for_checkpoint(page);
+    }
+    false
 }
 
 impl Activity for Checkpointer {

@@ -250,6 +250,7 @@ impl Commits {
             core.board.commit.left = 0;
             return false;
         }
+        self.leave_absent(core);
         let key = core.take_job(JobOwner::Commits);
         let (mut full, mut reads, mut missing) = (false, 0, 0);
         for &stripe in &self.candidates {
@@ -273,6 +274,27 @@ impl Commits {
         core.board.commit.units += 1;
         self.start_job(core, key);
         true
+    }
+
+    /// Stripes whose pages are not in memory are taken later, together. If none is there, one waits for its
+    /// page, so that it goes on.
+    fn leave_absent(&mut self, core: &mut Core) {
+        if !core.store.table.is_paged() {
+            return;
+        }
+        let any_there = self.candidates.iter().any(|&stripe| !core.store.table.lacks(stripe));
+        let mut goes_on = any_there || core.board.commit.awaited > 0;
+        self.candidates.retain(|&stripe| {
+            if !core.store.table.lacks(stripe) {
+                return true;
+            }
+            core.read_page_ahead(stripe);
+            let waits = !std::mem::replace(&mut goes_on, true);
+            if !waits {
+                core.return_dirty(stripe);
+            }
+            waits
+        });
     }
 
     /// Stripes of the next unit.
@@ -355,7 +377,7 @@ impl Commits {
 /// Takes a dirty stripe into a unit, unless it is busy or clean; `false` if there is no space for its new
 /// parity.
 fn take_into_unit(core: &mut Core, key: Key<Job>, stripe: StripeId) -> bool {
-    if !core.locks.try_lock(stripe, Mode::Exclusive) {
+    if !core.try_lock(stripe, Mode::Exclusive) {
         core.locks.wait(stripe, Pending { mode: Mode::Exclusive, work: Work::Commit(stripe) });
         core.board.commit.awaited += 1;
         core.board.commit.left -= 1;

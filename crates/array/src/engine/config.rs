@@ -1,6 +1,7 @@
 //! Options of a running engine.
 
 use crate::scheme::SchemeOptions;
+use crate::table::Table;
 use block::Geometry;
 use format::ArrayConfig;
 
@@ -22,6 +23,11 @@ pub enum SyncPolicy {
     /// At once: every write is acknowledged only when durable.
     Always,
 }
+
+/// Pages of the table that are read side by side.
+pub(super) const PAGE_READS_MAX: usize = 64;
+/// Buffers for them take no more memory than this, if it is enough for one.
+const PAGE_BUFFERS_BYTES: usize = 1 << 20;
 
 /// Members looked at side by side.
 pub(super) const WALKERS_MAX: usize = 4;
@@ -79,6 +85,9 @@ pub struct EngineOptions {
     pub sync: SyncPolicy,
     /// Bytes of buffer memory.
     pub pool_bytes: u64,
+    /// Bytes of memory that the table takes at most, but for what is in use or changed since it was last
+    /// written to its place: the rest is on the members, and is read when it is needed.
+    pub table_bytes: u64,
     /// Data stripes that the cache holds of chunks not written before (E-24); 0 = none.
     pub cache_stripes: usize,
     /// Chunks that the cache holds for each device of chunks written before (E-25); 0 = none.
@@ -122,6 +131,7 @@ impl Default for EngineOptions {
             commit: CommitPolicy { every_requests: None, idle_ns: Some(1_000_000_000) },
             sync: SyncPolicy::OnFlush,
             pool_bytes: 64 << 20,
+            table_bytes: u64::MAX,
             cache_stripes: 0,
             cache_slots: 0,
             batch_max: 256,
@@ -153,7 +163,22 @@ impl EngineOptions {
             .saturating_add(self.scheme.waiting_chunks(config).saturating_mul(classes));
         // As much again for what is on its way from the cache to the devices.
         let wanted = wanted.max(4 * self.reserved_slots(geometry)).saturating_add(cached.saturating_mul(2));
-        wanted.saturating_add(WALKERS_MAX)
+        wanted.saturating_add(WALKERS_MAX).saturating_add(self.page_slots(config))
+    }
+
+    /// Bytes that the table takes at most. Devices that only count do not give it back.
+    pub(crate) fn table_bytes_max(&self) -> u64 {
+        match self.content {
+            Content::Checked => self.table_bytes,
+            Content::Meaningless => u64::MAX,
+        }
+    }
+
+    /// Slots for pages of the table that are being read.
+    pub(crate) fn page_slots(&self, config: &ArrayConfig) -> usize {
+        let is_paged = Table::is_paged_for(config, self.table_bytes_max());
+        let enough = (PAGE_BUFFERS_BYTES / config.geometry.chunk_bytes()).clamp(1, PAGE_READS_MAX);
+        if is_paged { enough } else { 0 }
     }
 
     /// Slots that requests may not take: enough for one commit, one cover, and log chunks, and twice what a

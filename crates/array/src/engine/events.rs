@@ -46,6 +46,12 @@ pub enum Event {
         /// Why.
         cause: FailCause,
     },
+    /// No copy of a page of the table is good: what it speaks of cannot be read, and the array takes no
+    /// writes.
+    PageLost {
+        /// Which page.
+        page: usize,
+    },
     /// A device is useless as the member it is.
     MemberUnfit {
         /// The member.

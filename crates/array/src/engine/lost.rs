@@ -142,11 +142,11 @@ impl Core {
         let locked = self.write_mode() == Mode::Exclusive;
         let key = self.take_read(lcn, slot, Wanted::Look { locked });
         let stripe = self.store.config.geometry.stripe_of(lcn);
-        if locked && !self.locks.try_lock(stripe, Mode::Shared) {
+        if locked && !self.try_lock(stripe, Mode::Shared) {
             let work = Work::Read { read: key, stripe };
             return self.locks.wait(stripe, Pending { mode: Mode::Shared, work });
         }
-        self.issue_read(key);
+        if locked { self.issue_read(key) } else { self.issue_unlocked_read(key) }
     }
 
     /// A chunk that may be lost was looked at.

@@ -34,9 +34,10 @@
 //!    less;
 //! 5. the *patrol* comes before *maintenance*, which goes on with what a round found, and so does the *search
 //!    for losses*, which has a rebuild tried again;
-//! 6. *stop* comes after all that may begin jobs, and asks for what the *checkpointer* then begins;
-//! 7. the *flusher* comes last of all that work, so that whatever asked for a flush in this turn shares it;
-//! 8. *confirmation* names what that flush made durable, and the *publisher* ends what it began in vain.
+//! 6. the *page reader* has the pages read that all of them lacked;
+//! 7. *stop* comes after all that may begin jobs, and asks for what the *checkpointer* then begins;
+//! 8. the *flusher* comes last of all that work, so that whatever asked for a flush in this turn shares it;
+//! 9. *confirmation* names what that flush made durable, and the *publisher* ends what it began in vain.
 //!
 //! When a flush has ended, copies in the payload ring come first, since clients wait for them; then the
 //! checkpointer, whose end maintenance may wait for; the others have no part in it.
@@ -118,6 +119,7 @@ mod lost;
 mod maintain;
 mod members;
 mod order;
+mod pages;
 mod patrol;
 mod payload;
 mod quarantine;
@@ -210,6 +212,7 @@ activities! {
         patrol: patrol::Patrol,
         loss_search: lost::LossSearch,
         maintenance: maintain::Maintenance,
+        page_reader: pages::PageReader,
         stop: stop::Stop,
         checkpointer: checkpoint::Checkpointer,
         flusher: flush::Flusher,
@@ -226,6 +229,7 @@ activities! {
         collector,
         patrol,
         loss_search,
+        page_reader,
         stop,
         flusher,
         confirmation,
@@ -290,6 +294,8 @@ enum Purpose {
     Checkpoint { slot: Slot },
     /// The discard of a freed run.
     Trim { run: Key<ChunkRun> },
+    /// A copy of a page of the table.
+    TablePage { page: usize, slot: Slot },
     /// The discard of dead log space.
     TrimLog,
     /// Metadata that nobody asked for.
@@ -384,9 +390,10 @@ struct Jobs {
     scratch: Codeword,
 }
 
-/// Chunks being read, and rebuilt from their covers.
+/// Chunks being read, and rebuilt from their covers, and pages of the table.
 #[derive(Default)]
 struct Reads {
+    pages: pages::PageFaults,
     table: Slab<read::ReadOp>,
     covers: Slab<cover::Cover>,
     /// Covers that lack buffers.
@@ -430,6 +437,7 @@ impl Engine {
             patrol: patrol::Patrol::new(&mut core.pool),
             loss_search: lost::LossSearch,
             maintenance: maintain::Maintenance::default(),
+            page_reader: pages::PageReader,
             stop: stop::Stop,
             checkpointer: checkpoint::Checkpointer::default(),
             flusher: flush::Flusher::default(),
@@ -491,6 +499,7 @@ impl Engine {
             Purpose::Superblock { slot } => activities.publisher.written(core, dev, slot, result),
             Purpose::SuperblockFlush => activities.publisher.flushed_member(core, dev, result),
             Purpose::Checkpoint { slot } => activities.checkpointer.block_done(core, dev, slot, result),
+            Purpose::TablePage { page, slot } => core.page_read(dev, page, slot, result),
             Purpose::Patrol => activities.patrol.stretch_done(core, dev, result),
         }
         self.pass_on();

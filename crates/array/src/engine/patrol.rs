@@ -52,6 +52,9 @@ struct Round {
     next_member: usize,
     started_ns: u64,
     read_bytes: u64,
+    /// The checkpoint that was under way when the round began, or the newest: what was damaged of it by then
+    /// counts when it has ended.
+    awaits: u64,
     /// Looks at page areas that found nothing to be read.
     looks: u64,
     /// Bad blocks of each member.
@@ -159,6 +162,7 @@ impl Patrol {
             next_member: 0,
             started_ns: core.now_ns,
             read_bytes: 0,
+            awaits: core.board.checkpoint.newest(),
             looks: 0,
             bad: vec![0; core.health.members().len()],
             kept: 0,

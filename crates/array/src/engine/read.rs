@@ -30,6 +30,20 @@ pub(super) struct ReadOp {
     wanted: Wanted,
     at: Option<(Piece, Word)>,
     ticket: Option<u64>,
+    /// The page that it keeps in memory.
+    page: Option<usize>,
+}
+
+impl ReadOp {
+    /// The chunk that is read.
+    pub(super) fn lcn(&self) -> Lcn {
+        self.lcn
+    }
+
+    /// A page stays in memory until the read has ended.
+    pub(super) fn hold(&mut self, page: usize) {
+        self.page = Some(page);
+    }
 }
 
 impl Core {
@@ -46,12 +60,20 @@ impl Core {
         let key = self.take_read(lcn, slot, Wanted::Request { request, locked });
         if locked {
             let stripe = self.store.config.geometry.stripe_of(lcn);
-            if !self.locks.try_lock(stripe, Mode::Shared) {
+            if !self.try_lock(stripe, Mode::Shared) {
                 let work = Work::Read { read: key, stripe };
                 return self.locks.wait(stripe, Pending { mode: Mode::Shared, work });
             }
+            return self.issue_read(key);
         }
-        self.issue_read(key);
+        self.issue_unlocked_read(key);
+    }
+
+    /// Reads a chunk whose stripe is not held, as soon as the page that speaks of it is in memory.
+    pub(super) fn issue_unlocked_read(&mut self, key: Key<ReadOp>) {
+        if !self.store.table.is_paged() || self.read_may_look(key) {
+            self.issue_read(key);
+        }
     }
 
     /// Starts the read of the old version for a partial write.
@@ -62,12 +84,15 @@ impl Core {
 
     /// A read not issued yet.
     pub(super) fn take_read(&mut self, lcn: Lcn, slot: Slot, wanted: Wanted) -> Key<ReadOp> {
-        self.reads.table.insert(ReadOp { lcn, slot, wanted, at: None, ticket: None })
+        self.reads.table.insert(ReadOp { lcn, slot, wanted, at: None, ticket: None, page: None })
     }
 
     /// Reads the newest version of the chunk.
     pub(super) fn issue_read(&mut self, key: Key<ReadOp>) {
         let (lcn, slot) = (self.reads.table[key].lcn, self.reads.table[key].slot);
+        if self.is_page_lost(self.store.config.geometry.stripe_of(lcn)) {
+            return self.finish_read(key, Some(EngineError::Unreadable { lcn }));
+        }
         match self.scheme.locate(&self.store, lcn) {
             Located::Zero => {
                 self.pool.bytes_mut(slot).fill(0);
@@ -114,8 +139,9 @@ impl Core {
         if let Some(ticket) = self.reads.table[key].ticket.take() {
             self.reads.tickets.finish(ticket);
         }
-        let ReadOp { lcn, slot, wanted, at, .. } = self.reads.table.remove(key);
+        let ReadOp { lcn, slot, wanted, at, page, .. } = self.reads.table.remove(key);
         self.note_read(lcn, at.map(|(piece, _)| piece.addr), error.is_none());
+        page.into_iter().for_each(|page| self.store.table.unpin(page));
         match wanted {
             Wanted::Request { request, locked } => {
                 if locked {

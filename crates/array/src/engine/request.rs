@@ -27,8 +27,11 @@ pub enum EngineError {
         /// Size of the volume.
         volume_bytes: u64,
     },
-    /// More members are missing than the code tolerates: the array takes no writes.
-    #[error("more devices are missing than the array tolerates: it takes no writes")]
+    /// More members are missing than the code tolerates, or part of the table is lost: the array takes no
+    /// writes.
+    #[error(
+        "more devices are missing than the array tolerates, or part of its table is lost: it takes no writes"
+    )]
     ArrayFailed,
     /// The chunk and too much of its cover are lost.
     #[error("chunk {lcn} cannot be read nor rebuilt: too many of its pieces are lost")]

@@ -45,7 +45,7 @@ impl Core {
         let slots_max = FRAMES_SET_ASIDE * copies + 2 * members;
         let slots: Vec<Slot> = (0..slots_max).map_while(|_| pool.alloc()).collect();
         let retired = Seq::new(parts.journal.next_seq().get() - 1);
-        Self {
+        let mut core = Self {
             cache: Cache::new(&options, &parts.store.config, parts.scheme.class_count()),
             rings: PayloadRings::new(&parts.store),
             jobs: Jobs::new(scheme::journaling(&parts.store.config), retired),
@@ -69,7 +69,9 @@ impl Core {
             queue: WriteQueue::default(),
             reads: Reads::default(),
             stats: EngineStats::default(),
-        }
+        };
+        core.prepare_pages();
+        core
     }
 
     /// Whether there are slots for a request; some are always left for the engine's own work.
@@ -79,7 +81,9 @@ impl Core {
 
     /// The most slots one request can ever get.
     pub fn slots_per_request_max(&self) -> usize {
-        let set_aside = self.options.reserved_slots(self.store.config.geometry) + super::config::WALKERS_MAX;
+        let set_aside = self.options.reserved_slots(self.store.config.geometry)
+            + super::config::WALKERS_MAX
+            + self.options.page_slots(&self.store.config);
         (self.pool.slot_count() - set_aside) / 2
     }
 
@@ -197,7 +201,10 @@ impl Core {
     /// Gives a stripe back; the first of a unit does so for those that joined it.
     pub fn unlock(&mut self, stripe: StripeId, mode: Mode) {
         if mode != Mode::Joined {
-            self.locks.unlock(stripe, mode, &mut self.queue.granted);
+            let is_free = self.locks.unlock(stripe, mode, &mut self.queue.granted);
+            if is_free && self.store.table.is_paged() {
+                self.store.table.unpin(self.store.table.page_of(stripe));
+            }
         }
     }
 }

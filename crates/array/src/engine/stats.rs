@@ -35,6 +35,8 @@ pub struct EngineStats {
     pub cache_hits: u64,
     /// Chunks that were overwritten in the write cache before they were written.
     pub cache_absorbed: u64,
+    /// Copies of pages of the table that were read because the page was not in memory.
+    pub pages_read: u64,
     /// Chunks that were rebuilt from their cover to answer a read.
     pub covers: u64,
     /// Chunks whose content could not be had at all.

@@ -37,7 +37,8 @@ fn core(options: EngineOptions) -> Core {
         Superblock::decode(&block, 1).unwrap()
     };
     let found: Vec<Superblock> = (0..MEMBERS).map(|dev| superblock(DevIndex::new(dev))).collect();
-    let (parts, _) = crate::recovery::assemble(&mut devices, &arrange(&found).unwrap(), 4242).unwrap();
+    let (parts, _) =
+        crate::recovery::assemble(&mut devices, &arrange(&found).unwrap(), 4242, u64::MAX).unwrap();
     Core::new(parts, options)
 }
 

@@ -128,7 +128,7 @@ impl Engine {
                 None => {
                     let Some(pending) = self.core.queue.pending.pop_front() else { return };
                     let stripe = self.core.stripe_of(&pending);
-                    if pending.mode != Mode::Joined && !self.core.locks.try_lock(stripe, pending.mode) {
+                    if pending.mode != Mode::Joined && !self.core.try_lock(stripe, pending.mode) {
                         self.core.wait_for(stripe, pending);
                         continue;
                     }
@@ -179,7 +179,7 @@ impl Engine {
             match pending.work {
                 Work::Read { read, .. } if locked => self.core.issue_read(read),
                 Work::Read { read, stripe } => {
-                    if self.core.locks.try_lock(stripe, pending.mode) {
+                    if self.core.try_lock(stripe, pending.mode) {
                         self.core.issue_read(read);
                     } else {
                         self.core.locks.wait(stripe, pending);

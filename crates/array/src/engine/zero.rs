@@ -70,7 +70,7 @@ impl Core {
         let (mut at, mut stretch_end) = (from, StretchEnd::Whole);
         while at < end {
             let stripe = self.store.config.geometry.stripe_of(Lcn::new(at));
-            if !self.locks.try_lock(stripe, Mode::Exclusive) {
+            if !self.try_lock(stripe, Mode::Exclusive) {
                 stretch_end = StretchEnd::Busy;
                 break;
             }
@@ -190,7 +190,8 @@ fn write_zeros(core: &mut Core, mut range: ZeroRange) {
             break;
         }
         // What was never written, or is being written just now, needs no zeros after that.
-        if core.scheme.locate(&core.store, lcn) != Located::Zero {
+        let is_known = !core.store.table.lacks(geometry.stripe_of(lcn));
+        if !is_known || core.scheme.locate(&core.store, lcn) != Located::Zero {
             let edge = range.edges.iter().flatten().find(|edge| edge.lcn == lcn);
             let (slot, from, to) = match edge {
                 Some(edge) => (edge.slot, edge.from, edge.to),

@@ -4,21 +4,19 @@ use crate::health::Health;
 use crate::image::CheckpointPlace;
 use crate::older::Inconsistency;
 use crate::restart::{AssembleError, is_present};
+use crate::saved::SavedPages;
 use crate::scheme::Scheme;
 use crate::store::Store;
-use crate::table::Table;
-use block::{DevIndex, DeviceSet, Epoch, META_BYTES, ReadNow, Seq};
+use crate::table::{Table, WORDS};
+use block::{DevIndex, DeviceSet, Epoch, Geometry, META_BYTES, ReadNow, Seq, StripeId};
 use format::{
-    ArrayConfig, ArrayUuid, BlockExpect, CheckpointHeader, CheckpointKind, INCREMENTAL_AREA, PAGE_AREA,
+    ArrayConfig, ArrayUuid, BlockExpect, CheckpointHeader, CheckpointKind, INCREMENTAL_AREA, ListItem,
     PAGE_WORDS, Page, PageExpect, PageKind, Superblock, decode_checkpoint_header, decode_list, decode_page,
     decode_patches,
 };
-use std::ops::Range;
 
 /// Blocks read at once.
 const READ_BLOCKS: usize = 256;
-/// Pages read at once from the page area.
-const SAVED_PAGES: usize = 4096;
 
 /// Whether two headers are of one checkpoint.
 fn is_copy(one: &CheckpointHeader, other: &CheckpointHeader) -> bool {
@@ -28,6 +26,8 @@ fn is_copy(one: &CheckpointHeader, other: &CheckpointHeader) -> bool {
 /// A loaded checkpoint.
 pub(super) struct Loaded {
     pub place: CheckpointPlace,
+    /// Where the pages of the table are that are not in memory.
+    pub saved: SavedPages,
     pub through: Seq,
     pub epoch: Epoch,
     pub nonce: u64,
@@ -53,6 +53,8 @@ struct Source<'a> {
     assembly: (Epoch, u64),
     /// Checkpoints whose pages are on no member whole.
     pageless: Vec<CheckpointHeader>,
+    /// The full checkpoint that incremental ones are loaded on.
+    base: u64,
 }
 
 /// Loads the newest full checkpoint and the incremental ones that build on it into `store` and `scheme`.
@@ -75,6 +77,7 @@ pub(super) fn load(
         config: store.config,
         assembly,
         pageless: Vec::new(),
+        base: 0,
     };
     let mut fulls: Vec<CheckpointHeader> = Vec::new();
     for area in 0..2 {
@@ -99,7 +102,11 @@ pub(super) fn load(
             return Err(Inconsistency::Table { checkpoint }.into());
         }
         let items = decode_list(&list).map_err(|cause| Inconsistency::List { checkpoint, cause })?;
+        let saved = source.saved(header.number);
+        let pages = pages_of_items(&store.table, store.config.geometry, &items);
+        saved.hold(source.devices, &mut store.table, &pages)?;
         scheme.load(store, &items).map_err(|cause| Inconsistency::State { checkpoint, cause })?;
+        SavedPages::let_go(&mut store.table, &pages);
         store.table.clear_changed();
         let place = CheckpointPlace {
             number: newest.number,
@@ -113,9 +120,23 @@ pub(super) fn load(
         let same = source.pageless.iter().filter(|seen| (seen.epoch, seen.nonce) == (epoch, nonce));
         let seen_through = same.map(|seen| seen.through).max().unwrap_or(through);
         let (log_head, config_seq) = (newest.log_head, newest.config_seq);
-        return Ok(Loaded { place, through, epoch, nonce, log_head, seen_through, config_seq });
+        return Ok(Loaded { place, saved, through, epoch, nonce, log_head, seen_through, config_seq });
     }
     Err(AssembleError::NoCheckpoint)
+}
+
+/// The pages of the stripes that the items of a list name; of what does not exist none.
+fn pages_of_items(table: &Table, geometry: Geometry, items: &[ListItem]) -> Vec<usize> {
+    let mut stripes: Vec<StripeId> = Vec::new();
+    for item in items {
+        match item {
+            ListItem::DirtyStripe { stripe, .. } | ListItem::Delta { stripe, .. } => stripes.push(*stripe),
+            ListItem::LogStripe { members, .. } => {
+                stripes.extend(members.iter().map(|member| geometry.stripe_of(member.lcn)));
+            }
+        }
+    }
+    table.pages_of(stripes.into_iter())
 }
 
 impl Source<'_> {
@@ -177,7 +198,7 @@ impl Source<'_> {
         };
         header.table_words == crate::table::Table::word_count(&self.config)
             && u64::from(header.block) + 1 + u64::from(header.page_count) <= u64::from(blocks)
-            && header.list_words <= u64::from(header.page_count) * PAGE_WORDS as u64
+            && header.list_words <= u64::from(header.page_count) * WORDS
     }
 
     /// Loads the pages of one checkpoint, each from any copy that has it whole; `None` if one is nowhere
@@ -217,19 +238,16 @@ impl Source<'_> {
                 match kind {
                     PageKind::Table => {
                         let (index, replaced) = (index as usize, replaced.as_mut()?);
-                        if index < store.table.page_count() {
-                            replaced.push((index, store.table.page(index).to_vec()));
-                        }
+                        self.note_replaced(&mut store.table, index, replaced)?;
                         store.table.load_page(index, &words).then_some(())?;
+                        SavedPages::let_go(&mut store.table, &[index]);
                     }
                     PageKind::Patches => {
                         let replaced = replaced.as_mut()?;
                         for patch in decode_patches(&words).ok()? {
-                            let index = patch.index;
-                            if index < store.table.page_count() {
-                                replaced.push((index, store.table.page(index).to_vec()));
-                            }
+                            self.note_replaced(&mut store.table, patch.index, replaced)?;
                             store.table.apply_patch(&patch).then_some(())?;
+                            SavedPages::let_go(&mut store.table, &[patch.index]);
                         }
                     }
                     PageKind::Root | PageKind::List => {
@@ -241,6 +259,22 @@ impl Source<'_> {
                 }
             }
             page += count;
+        }
+        Some(())
+    }
+
+    /// A page of the table is about to change, which is held for that: what it is now. `None` if it cannot be
+    /// had.
+    fn note_replaced(
+        &mut self,
+        table: &mut Table,
+        page: usize,
+        replaced: &mut Vec<ReplacedPage>,
+    ) -> Option<()> {
+        if page < table.page_count() {
+            let saved = self.saved(self.base);
+            saved.hold(self.devices, table, &[page]).ok()?;
+            replaced.push((page, table.page(page).to_vec()));
         }
         Some(())
     }
@@ -318,79 +352,26 @@ impl Source<'_> {
         all
     }
 
-    /// Loads the pages of the table as full checkpoint `header` has them, whose root it is; `None` if one is
-    /// nowhere whole.
+    /// Where the pages of the table are that full checkpoint `number` wrote, or those before it.
+    fn saved(&self, number: u64) -> SavedPages {
+        SavedPages { array: self.array, config: self.config, members: self.complete.clone(), number }
+    }
+
+    /// Loads where the pages of the table are, as full checkpoint `header` has it, whose root it is; the
+    /// pages too if none is to be absent. `None` if a page is nowhere whole.
     fn load_saved(&mut self, header: &CheckpointHeader, root: &[u32], table: &mut Table) -> Option<()> {
-        let table_pages = table.page_count();
+        let (saved, table_pages) = (self.saved(header.number), table.page_count());
         table.slots_mut().load_root(root).then_some(())?;
         let directories = table_pages..table.slots().page_count();
-        self.read_saved(header, table, directories, |table, page, words| {
-            table.slots_mut().load_directory(page, words)
-        })?;
-        self.read_saved(header, table, 0..table_pages, Table::load_page)
-    }
-
-    /// Reads the pages among `pages` that were ever written, each from a copy that is whole, the members side
-    /// by side.
-    fn read_saved(
-        &mut self,
-        header: &CheckpointHeader,
-        table: &mut Table,
-        pages: Range<usize>,
-        load: impl Fn(&mut Table, usize, &[u32]) -> bool,
-    ) -> Option<()> {
-        let written: Vec<usize> = pages.filter(|&page| table.slots().state(page).is_written()).collect();
-        for batch in written.chunks(SAVED_PAGES) {
-            let mut left = batch.to_vec();
-            for copy in 0..table.slots().area().copies() {
-                left = self.read_copies(header, table, &left, copy, &load)?;
-            }
-            if !left.is_empty() {
-                return None;
-            }
+        let take =
+            &mut |table: &mut Table, page, words: &[u32]| table.slots_mut().load_directory(page, words);
+        saved.read(self.devices, table, directories, take).ok()?;
+        if table.is_paged() {
+            return Some(());
         }
-        Some(())
-    }
-
-    /// Loads one copy of each of these pages; returns those of which it is not whole. `None` if the content
-    /// of one has not the shape it must have.
-    fn read_copies(
-        &mut self,
-        header: &CheckpointHeader,
-        table: &mut Table,
-        pages: &[usize],
-        copy: usize,
-        load: &impl Fn(&mut Table, usize, &[u32]) -> bool,
-    ) -> Option<Vec<usize>> {
-        let slots = table.slots();
-        let place = |page| slots.area().place(page, copy, slots.state(page).slot());
-        let mut places: Vec<((DevIndex, u32), usize)> =
-            pages.iter().map(|&page| (place(page), page)).collect();
-        places.sort_unstable();
-        let mut bytes = vec![0u8; places.len() * META_BYTES];
-        let mut reads: Vec<ReadNow<'_>> = (bytes.chunks_exact_mut(META_BYTES).zip(&places).enumerate())
-            .filter(|(_, (_, ((dev, _), _)))| self.complete.contains(dev))
-            .map(|(tag, (into, &((dev, block), _)))| {
-                let offset_bytes = self.config.page_offset(block);
-                ReadNow { tag, dev, offset_bytes, into, result: Ok(()) }
-            })
-            .collect();
-        self.devices.read_all_now(&mut reads);
-        let mut is_loaded = vec![false; places.len()];
-        for read in reads.iter().filter(|read| read.result.is_ok()) {
-            let ((dev, block), page) = places[read.tag];
-            let expect = PageExpect { array: self.array, dev, area: PAGE_AREA, block, number: None };
-            let Ok(found) = decode_page(read.into, &expect) else { continue };
-            let is_it = (found.kind, found.index) == table.slots().name(page)
-                && table.slots().state(page).fits(found.number)
-                && found.number <= header.number;
-            if is_it {
-                load(table, page, &found.words).then_some(())?;
-                is_loaded[read.tag] = true;
-            }
-        }
-        let left = places.iter().zip(&is_loaded).filter(|(_, is_loaded)| !**is_loaded);
-        Some(left.map(|(&(_, page), _)| page).collect())
+        saved
+            .read(self.devices, table, 0..table_pages, &mut |table, page, words| table.load_page(page, words))
+            .ok()
     }
 
     /// Follows the chain of incremental checkpoints; returns the newest header, the first free block and its
@@ -409,6 +390,7 @@ impl Source<'_> {
             let Some(&header) = copies.first() else { return (newest, next, list) };
             let (mut root, mut its_list) = (Vec::new(), Vec::new());
             let mut replaced = Vec::new();
+            self.base = full.number;
             let lists = (&mut root, &mut its_list);
             if self.load_pages(&copies, store, lists, devices, Some(&mut replaced)).is_none() {
                 // A header is written only after its pages are durable: m + 1 copies of a page are all bad.

@@ -21,6 +21,7 @@ use crate::health::Health;
 use crate::image::{CheckpointPlace, Image};
 use crate::journal::Journal;
 use crate::older::Inconsistency;
+use crate::planted::{Planted, planted};
 use crate::restart::{AssembleError, RecoveryReport, Restart, flush_all, too_many_faults, write_or_fail};
 use crate::scheme::{self, Scheme};
 use crate::slots::PageArea;
@@ -44,14 +45,16 @@ pub(crate) struct Parts {
     pub superblock: Superblock,
 }
 
-/// Makes the parts of an engine from the members. `nonce` must be fresh and hard to guess.
+/// Makes the parts of an engine from the members. `nonce` must be fresh and hard to guess; the table takes
+/// `table_bytes` of memory at most, but for what must stay.
 pub(crate) fn assemble(
     devices: &mut dyn DeviceSet,
     arrangement: &Arrangement,
     nonce: u64,
+    table_bytes: u64,
 ) -> Result<(Parts, RecoveryReport), AssembleError> {
     let mut devices = room::WatchRoom::new(devices);
-    let result = assemble_on(&mut devices, arrangement, nonce);
+    let result = assemble_on(&mut devices, arrangement, nonce, table_bytes);
     devices.full().map_or(result, |dev| Err(AssembleError::MemberFull { dev }))
 }
 
@@ -59,16 +62,19 @@ fn assemble_on(
     devices: &mut dyn DeviceSet,
     arrangement: &Arrangement,
     nonce: u64,
+    table_bytes: u64,
 ) -> Result<(Parts, RecoveryReport), AssembleError> {
     let newest = &arrangement.newest;
     let health = Health::new(&newest.config, &arrangement.members, newest.config_seq);
     let mut health = health.remembering(&arrangement.faults);
     check_shape(devices, arrangement)?;
     let mut store = Store::new(newest.config)?;
+    store.table.set_bytes_max(&newest.config, table_bytes);
     let mut scheme = scheme::new(&store);
     let loaded = load::load(devices, &health, newest, &mut store, &mut *scheme)?;
     let checkpoint = loaded.place.number;
     scheme.claim_space(&mut store).map_err(|cause| Inconsistency::State { checkpoint, cause })?;
+    claim_absent(devices, &*scheme, &mut store, &loaded)?;
     let found = scan::scan(devices, &health, &store, newest.array, &loaded);
     let proof::Proven { flushed, lost } = proof::prove(arrangement, &health, &loaded, &found)?;
     // What an older state says of the chunks is not what they are.
@@ -94,7 +100,7 @@ fn assemble_on(
     let journal = (&loaded, found, flushed);
     let replayed =
         replay::replay(devices, &mut health, newest.array, &mut store, &mut *scheme, journal, &mut report)?;
-    scheme::recover(&mut *scheme, &mut store, devices, &mut health, restart, &mut report)?;
+    scheme::recover(&mut *scheme, &mut store, devices, &mut health, (restart, &loaded.saved), &mut report)?;
     replayed.frontiers.iter().zip(&mut store.spaces).for_each(|(&chunk, space)| space.set_frontier(chunk));
     store.freed.clear();
     restore_log(&mut store, &*scheme, loaded.log_head);
@@ -115,6 +121,32 @@ fn assemble_on(
     }
     parts.superblock.config_seq = parts.health.config_seq;
     Ok((parts, report))
+}
+
+/// Claims what pages name that are not in memory: each is looked at once.
+fn claim_absent(
+    devices: &mut dyn DeviceSet,
+    scheme: &dyn Scheme,
+    store: &mut Store,
+    loaded: &load::Loaded,
+) -> Result<(), AssembleError> {
+    let forgets = planted(Planted::ClaimForgetsAbsent);
+    if forgets || !store.table.is_paged() || !store.config.scheme.has_log_stripes() {
+        return Ok(());
+    }
+    let absent: Vec<usize> =
+        (0..store.table.page_count()).filter(|&page| store.table.is_absent(page)).collect();
+    let Store { table, spaces, layout, .. } = store;
+    let mut claimed = Ok(());
+    loaded.saved.read(devices, table, absent.into_iter(), &mut |table, page, words| {
+        let is_sane = table.is_sane_page(words);
+        if is_sane && claimed.is_ok() {
+            claimed = scheme.claim_named(layout, spaces, &mut table.chunks_named_by(page, words));
+        }
+        is_sane
+    })?;
+    let checkpoint = loaded.place.number;
+    claimed.map_err(|cause| Inconsistency::State { checkpoint, cause }.into())
 }
 
 /// Before anything is laid out in memory: the members are as large as the superblock says, and the scheme has

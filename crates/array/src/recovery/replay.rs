@@ -10,6 +10,7 @@ use crate::older::{Inconsistency, Misfit};
 use crate::plan::Piece;
 use crate::planted::{Planted, planted};
 use crate::restart::{AssembleError, RecoveryReport, flush_all, write_or_fail};
+use crate::saved::SavedPages;
 use crate::scheme::{InPlaceProgress, Scheme};
 use crate::store::Store;
 use block::{ChunkAddr, ChunkIndex, DeviceSet, Seq, StripeId};
@@ -30,6 +31,7 @@ struct Replay<'a> {
     health: &'a mut Health,
     store: &'a mut Store,
     report: &'a mut RecoveryReport,
+    saved: &'a SavedPages,
     frontiers: Vec<u32>,
     /// The last record that writes to a stripe in place.
     in_place: HashMap<StripeId, Seq>,
@@ -68,7 +70,8 @@ pub(super) fn replay(
 ) -> Result<Replayed, AssembleError> {
     let frontiers = vec![1; store.main_count()];
     let (in_place, ahead) = (HashMap::new(), Ahead::new(store));
-    let mut replay = Replay { devices, health, store, report, frontiers, in_place, ahead };
+    let mut replay =
+        Replay { devices, health, store, report, saved: &loaded.saved, frontiers, in_place, ahead };
     let Found { frames, mut copies, last_seq, .. } = found;
     frames.values().for_each(|frame| replay.note_in_place(frame));
     let source = Source { array, nonce: loaded.nonce, flushed };
@@ -109,6 +112,32 @@ impl Replay<'_> {
         durable: bool,
     ) -> Result<(), AssembleError> {
         self.report.replayed += 1;
+        let pages = self.pages_of(record);
+        self.saved.hold(self.devices, &mut self.store.table, &pages)?;
+        let ended = self.one_held(scheme, seq, record, durable);
+        SavedPages::let_go(&mut self.store.table, &pages);
+        ended
+    }
+
+    /// The pages that say what a record changes; none if that does not exist.
+    fn pages_of(&self, record: RecordRef<'_>) -> Vec<usize> {
+        let Store { table, config, .. } = &*self.store;
+        if !table.is_paged() || !record.fits(config) {
+            return Vec::new();
+        }
+        let mut stripes = Vec::new();
+        record.stripes(&config.geometry, |stripe| stripes.push(stripe));
+        table.pages_of(stripes.into_iter())
+    }
+
+    /// The same with the pages of the table in memory.
+    fn one_held(
+        &mut self,
+        scheme: &mut dyn Scheme,
+        seq: Seq,
+        record: RecordRef<'_>,
+        durable: bool,
+    ) -> Result<(), AssembleError> {
         let occupied = self.occupied_chunk(record);
         let whole = occupied.is_none()
             && (durable || planted(Planted::ApplyUnverified) || {

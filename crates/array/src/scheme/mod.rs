@@ -21,10 +21,14 @@ pub use roles::{
 };
 
 use crate::health::Health;
+use crate::layout::Layout;
 pub use crate::older::Contradiction;
 use crate::plan::{Codeword, Piece, Plan, Word};
 use crate::restart::{AssembleError, RecoveryReport, Restart};
+use crate::saved::SavedPages;
+use crate::space::Space;
 use crate::store::Store;
+use crate::table::NamedChunk;
 use block::{ChunkAddr, ChunkIndex, DeviceSet, Lba, Lcn, Pool, Seq, Slot, StripeId};
 use format::{ArrayConfig, Consistency, ListItem, RecordRef, SchemeKind};
 
@@ -183,6 +187,17 @@ pub trait Scheme: Send {
     /// Marks every chunk in use in `store.spaces` (fresh); an error if two owners claim one chunk.
     fn claim_space(&self, store: &mut Store) -> Result<(), Contradiction>;
 
+    /// Marks chunks in use that pages of the table name which are not in memory; schemes whose chunks have
+    /// their places need none.
+    fn claim_named(
+        &self,
+        _layout: &Layout,
+        _spaces: &mut [Space],
+        _named: &mut dyn Iterator<Item = NamedChunk>,
+    ) -> Result<(), Contradiction> {
+        Ok(())
+    }
+
     /// The options it runs with, which [`SchemeOptions::check`] accepts; told once, after recovery.
     fn configure(&mut self, _store: &Store, _options: &SchemeOptions) {}
 
@@ -329,7 +344,7 @@ pub fn recover(
     store: &mut Store,
     devices: &mut dyn DeviceSet,
     health: &mut Health,
-    restart: Restart,
+    (restart, saved): (Restart, &SavedPages),
     report: &mut RecoveryReport,
 ) -> Result<(), AssembleError> {
     if let Some(collects) = scheme.collects_mut() {
@@ -337,7 +352,7 @@ pub fn recover(
     }
     match scheme.in_place() {
         Some(scheme) if in_place::needs_resync(&store.config, restart) => {
-            scheme.resync(store, devices, health, restart, report)
+            scheme.resync(store, devices, health, (restart, saved), report)
         }
         Some(_) | None => Ok(()),
     }

@@ -3,6 +3,7 @@
 use crate::health::Health;
 use crate::plan::{Plan, Word};
 use crate::restart::{AssembleError, RecoveryReport, Restart};
+use crate::saved::SavedPages;
 use crate::store::{ChunkRun, Store};
 use block::{ChunkAddr, ChunkIndex, DeviceSet, Lba, Lcn, Pool, StripeId};
 use format::RecordRef;
@@ -190,7 +191,7 @@ pub trait InPlace {
         store: &mut Store,
         devices: &mut dyn DeviceSet,
         health: &mut Health,
-        restart: Restart,
+        restart: (Restart, &SavedPages),
         report: &mut RecoveryReport,
     ) -> Result<(), AssembleError>;
 }

@@ -13,7 +13,7 @@ use lab::options::discards::Discards;
 use lab::options::placement::ElasticChoices;
 use lab::options::rewrites::RewriteChoice;
 use node::logbook::{self, Level, LogTime, log, log_as};
-use node::memory::{available_bytes, show_need};
+use node::memory::{available_bytes, default_table_bytes, show_need};
 use node::open::{Assembled, Force, Incomplete, describe, lock, member_name};
 use node::output;
 use node::scan::members_of;
@@ -60,11 +60,8 @@ pub struct Arguments {
     /// without it; or `off`.
     #[arg(long, value_parser = parse_duration_or_off, default_value = "30s", value_name = "TIME")]
     device_timeout: MaybeDuration,
-    /// Memory for buffers.
-    #[arg(long, value_parser = parse_size, default_value = "64MiB", value_name = "SIZE")]
-    buffers: u64,
     #[command(flatten)]
-    memory: MemoryLimit,
+    memory: MemoryShares,
     #[command(flatten)]
     cache: CacheSizes,
     #[command(flatten)]
@@ -93,6 +90,21 @@ pub struct Arguments {
     /// Run this shell command with ELASTRIPE_URI in its environment, then stop and exit with its code.
     #[arg(long, value_name = "COMMAND")]
     run: Option<String>,
+}
+
+/// What memory is for.
+#[derive(Args, Clone, Debug)]
+struct MemoryShares {
+    /// Memory for buffers.
+    #[arg(long, value_parser = parse_size, default_value = "64MiB", value_name = "SIZE")]
+    buffers: u64,
+    /// Memory for the table of chunks; pages of it that have no room are read from the members when they are
+    /// needed. Without it a quarter of this machine's memory. The schemes elastic and was have all of theirs
+    /// in memory.
+    #[arg(long, value_parser = parse_size, value_name = "SIZE")]
+    table_memory: Option<u64>,
+    #[command(flatten)]
+    limit: MemoryLimit,
 }
 
 /// What the array does beside its clients' requests.
@@ -172,7 +184,7 @@ pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     arguments.commits.rewrites.check_any(&[scheme])?;
     check_commits(arguments.commits.commit_every.map(|writes| format!("--commit-every {writes}")), scheme)?;
     let options = engine_options(arguments);
-    let need = arguments.memory.check(&locked.superblock().config, &options)?;
+    let need = arguments.memory.limit.check(&locked.superblock().config, &options)?;
     let endpoints = Endpoints::open(&locked, &arguments.nbd)?;
     let assembled = locked.assemble(options, arguments.batches.driver())?;
     warn_of_memory(&need);
@@ -214,7 +226,8 @@ fn engine_options(arguments: &Arguments) -> EngineOptions {
             Sync::Always => SyncPolicy::Always,
             Sync::Flush => SyncPolicy::OnFlush,
         },
-        pool_bytes: arguments.buffers,
+        pool_bytes: arguments.memory.buffers,
+        table_bytes: arguments.memory.table_memory.unwrap_or_else(default_table_bytes),
         rebuild_bytes_per_s: arguments.background.rebuild_rate,
         patrol: arguments.background.patrol.map(|interval| PatrolPolicy {
             interval_ns: u64::try_from(interval.as_nanos()).unwrap_or(u64::MAX),

@@ -97,6 +97,10 @@ impl<'a> RecordKind<'a> for Commit<'a> {
         }
     }
 
+    fn stripes(self, _geometry: &Geometry, mut visit: impl FnMut(StripeId)) {
+        visit(self.stripe());
+    }
+
     #[inline]
     fn tally(self, _geometry: &Geometry) -> Tally {
         Tally { stripes_committed: 1, ..Tally::default() }

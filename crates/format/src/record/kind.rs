@@ -118,6 +118,21 @@ pub(super) trait RecordKind<'a>: Copy {
         None
     }
 
+    /// The stripes that it says something of, some perhaps more than once.
+    fn stripes(self, geometry: &Geometry, mut visit: impl FnMut(StripeId)) {
+        self.new_chunks(geometry, |new| match new.home {
+            Home::OfChunk(lcn) => visit(geometry.stripe_of(lcn)),
+            Home::OfColumn(stripe, _) => visit(stripe),
+            Home::OfLog(_) => {}
+        });
+        self.overwrites().into_iter().for_each(&mut visit);
+        if let Some((first, count @ 1..)) = self.discarded() {
+            let last = Lcn::new(first.get() + count - 1);
+            let [first, last] = [first, last].map(|lcn| geometry.stripe_of(lcn).get());
+            (first..=last).map(StripeId::new).for_each(visit);
+        }
+    }
+
     /// What it adds to the statistics.
     fn tally(self, _geometry: &Geometry) -> Tally {
         Tally::default()

@@ -150,6 +150,11 @@ impl<'a> RecordRef<'a> {
         with_view!(self, view => view.overwrites())
     }
 
+    /// The stripes that it says something of, some perhaps more than once.
+    pub fn stripes(self, geometry: &Geometry, visit: impl FnMut(StripeId)) {
+        with_view!(self, view => view.stripes(geometry, visit));
+    }
+
     /// What it adds to the statistics.
     #[inline]
     pub fn tally(self, geometry: &Geometry) -> Tally {

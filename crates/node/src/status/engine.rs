@@ -114,6 +114,9 @@ pub struct Memory {
     pub fixed_bytes: u64,
     /// Grows with uncommitted updates.
     pub dynamic_bytes: u64,
+    /// Copies of pages of the table that were read since the start because the page was not in memory.
+    #[serde(default)]
+    pub pages_read: u64,
     /// Fixed bytes per chunk of the data devices, times 100.
     pub bytes_per_chunk_hundredths: u64,
     /// What tells chunks of unlike lifetime apart, of a size of its own.
@@ -275,6 +278,7 @@ pub fn memory(engine: &Engine) -> Memory {
     Memory {
         fixed_bytes,
         dynamic_bytes: scheme.dynamic_bytes,
+        pages_read: engine.stats().pages_read,
         bytes_per_chunk_hundredths: fixed_bytes * 100 / chunks.max(1),
         placement_bytes: scheme.placement_bytes,
     }

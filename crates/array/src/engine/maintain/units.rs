@@ -10,6 +10,9 @@ use crate::scheme::{Located, implied_zero};
 use block::slab::Key;
 use block::{Slot, Stream, StripeId};
 
+/// Pages that are asked for ahead of the stripes being looked at.
+const PAGES_AHEAD: u64 = 8;
+
 impl Core {
     /// Whether there are buffers for one more stripe, whatever has to be read for it.
     fn has_room_for_stripe(&self) -> bool {
@@ -81,6 +84,9 @@ impl Maintenance {
         let mut plan = core.lend_plan(key);
         let mut looked_at = 0;
         for _ in 0..core.options.unit_stripes {
+            if self.awaits_page(core) {
+                break;
+            }
             let full = plan.records.len() as u64 >= core.store.in_place_stripes_max();
             if full || !core.has_room_for_stripe() {
                 break;
@@ -100,6 +106,12 @@ impl Maintenance {
         }
         self.run_mut().progress.done += looked_at;
         self.start_planned_unit(core, key, plan) || looked_at > 0
+    }
+
+    /// Whether a stripe waits for its page. The next ones most likely lack the same: they come together, when
+    /// it is there.
+    fn awaits_page(&mut self, core: &Core) -> bool {
+        self.run_mut().awaited.iter().any(|&stripe| core.store.table.lacks(stripe))
     }
 
     /// Starts a unit's job, or gives it back if there is nothing to do in it.
@@ -133,9 +145,10 @@ impl Maintenance {
         stripe: StripeId,
         plan: &mut Plan,
     ) -> bool {
-        if !core.locks.try_lock(stripe, Mode::Exclusive) {
+        if !core.try_lock(stripe, Mode::Exclusive) {
             core.locks.wait(stripe, Pending { mode: Mode::Exclusive, work: Work::Maintain(stripe) });
             self.run_mut().awaited.push(stripe);
+            read_ahead(core, stripe);
             return false;
         }
         self.plan_locked_stripe(core, kind, stripe, plan);
@@ -319,6 +332,18 @@ impl Maintenance {
     fn note_lost_word(&mut self, core: &mut Core, word: Word) {
         let is_needed = core.suspect_word(word);
         self.run_mut().report.lost += u64::from(is_needed);
+    }
+}
+
+/// Asks for the pages of the stripes behind one that waits for its own.
+fn read_ahead(core: &mut Core, stripe: StripeId) {
+    if !core.store.table.lacks(stripe) {
+        return;
+    }
+    let (count, per_page) = (core.store.config.stripe_count, core.store.table.stripes_per_page());
+    let next = (1..=PAGES_AHEAD).map(|page| stripe.get() + page * per_page);
+    for next in next.take_while(|&next| next < count) {
+        core.read_page_ahead(StripeId::new(next));
     }
 }
 

@@ -72,8 +72,7 @@ impl Maintenance {
                     match core.scheme.word_at(&core.store, index) {
                         // Whoever holds a stripe may be about to use it.
                         Some(Word::Stripe(stripe))
-                            if !core.scheme.is_in_use(&core.store, stripe) && !core.locks.is_held(stripe) => {
-                        }
+                            if !core.may_be_in_use(stripe) && !core.locks.is_held(stripe) => {}
                         Some(word) => return Some(word),
                         None => {}
                     }
@@ -96,7 +95,7 @@ impl Maintenance {
         let end = count.min(survey.next + UNUSED_SKIPPED_MAX as u64);
         for index in survey.next..end {
             let used = match core.scheme.word_at(&core.store, index) {
-                Some(Word::Stripe(stripe)) => core.scheme.is_in_use(&core.store, stripe),
+                Some(Word::Stripe(stripe)) => core.may_be_in_use(stripe),
                 Some(Word::Log(_) | Word::Row(_)) => true,
                 None => false,
             };

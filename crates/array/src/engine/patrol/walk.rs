@@ -14,6 +14,7 @@ use format::{
     BlockExpect, BodyCrc, CheckpointHeader, CheckpointKind, FrameExpect, INCREMENTAL_AREA, PAGE_AREA,
     PageExpect, SUPERBLOCK_OFFSETS, Superblock, decode_checkpoint_header, decode_frame, decode_page,
 };
+use std::ops::Range;
 
 /// Where in the newest checkpoint and those that build on it.
 struct Chain {
@@ -49,6 +50,8 @@ impl Chain {
 enum Part {
     End,
     Superblock(usize),
+    /// The newest checkpoint, once the one that the round awaits has ended.
+    Checkpoint,
     Chain(Box<Chain>),
     /// The page area, from block `next` on.
     Slots {
@@ -203,6 +206,13 @@ impl Core {
         Part::Frames { next: 0, until, before: self.board.flush.frames_begun() }
     }
 
+    /// The first frame of a member at some positions, if there is one, and where.
+    fn next_frame(&self, dev: DevIndex, positions: Range<u64>) -> Option<(Reading, u64, u32)> {
+        let (position, last) = self.journal.frame_from(&self.store, dev, positions.start)?;
+        let at = self.journal.frame_at(&self.store, dev, position);
+        (position < positions.end).then(|| (Reading::Frame { position, last }, at.offset(&self.store), 1))
+    }
+
     fn block_of(&self, walker: &Walker, index: u32) -> &[u8] {
         &self.pool.bytes(walker.slot)[index as usize * META_BYTES..][..META_BYTES]
     }
@@ -219,6 +229,7 @@ impl Core {
             Part::Chain(_)
             | Part::End
             | Part::Superblock(_)
+            | Part::Checkpoint
             | Part::Slots { .. }
             | Part::Frames { .. }
             | Part::Over => None,
@@ -240,6 +251,7 @@ impl Patrol {
                 // Whoever has nothing left to be read finds that out at the same pace.
                 Part::End
                 | Part::Superblock(_)
+                | Part::Checkpoint
                 | Part::Chain(_)
                 | Part::Slots { .. }
                 | Part::Frames { .. }
@@ -253,6 +265,13 @@ impl Patrol {
                 Part::Superblock(copy) => {
                     let config_seq = core.health.config_seq;
                     (Reading::Superblock { copy: *copy, config_seq }, SUPERBLOCK_OFFSETS[*copy], 1)
+                }
+                Part::Checkpoint => {
+                    if self.awaits_checkpoint(core) {
+                        return true;
+                    }
+                    walker.part = Part::Chain(Box::new(Chain::new(&core.board.checkpoint.place)));
+                    continue;
                 }
                 Part::Chain(chain) => match core.next_of_chain(walker.dev, chain) {
                     Some(next) => next,
@@ -279,17 +298,11 @@ impl Patrol {
                 },
                 Part::Frames { before, .. } if core.board.flush.frames_written() < *before => return true,
                 Part::Frames { next, until, .. } => {
-                    match core.journal.frame_from(&core.store, walker.dev, *next) {
-                        Some((position, last)) if position < *until => {
-                            let at = core.journal.frame_at(&core.store, walker.dev, position);
-                            let offset = at.offset(&core.store);
-                            (Reading::Frame { position, last }, offset, 1)
-                        }
-                        Some(_) | None => {
-                            walker.part = Part::Over;
-                            continue;
-                        }
-                    }
+                    let Some(frame) = core.next_frame(walker.dev, *next..*until) else {
+                        walker.part = Part::Over;
+                        continue;
+                    };
+                    frame
                 }
             };
             walker.reading = Some(reading);
@@ -299,6 +312,12 @@ impl Patrol {
             core.push_op(tag, OpKind::Read, Stream::Metadata, offset, length, Some(walker.slot));
             return true;
         }
+    }
+
+    /// Whether the checkpoint is still being written that was when the round began.
+    fn awaits_checkpoint(&self, core: &Core) -> bool {
+        let awaits = self.round.as_ref().map_or(0, |round| round.awaits);
+        core.board.checkpoint.newest() <= awaits && core.board.checkpoint.is_under_way()
     }
 
     /// A walker's stretch was read.
@@ -399,7 +418,7 @@ impl Patrol {
                 self.expel(core, dev, Finding::Foreign);
                 Part::Over
             }
-            _ => Part::Chain(Box::new(Chain::new(&core.board.checkpoint.place))),
+            _ => Part::Checkpoint,
         };
     }
 

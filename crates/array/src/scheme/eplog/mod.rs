@@ -23,9 +23,12 @@ use super::{
     Scheme, SchemeMemory, SchemeOptions,
 };
 use crate::health::Health;
+use crate::layout::Layout;
 use crate::plan::{Codeword, Piece, Plan, Word};
 use crate::planted::{Planted, planted};
+use crate::space::Space;
 use crate::store::{Store, code_width};
+use crate::table::NamedChunk;
 use block::{ChunkAddr, ChunkIndex, Lcn, META_BYTES, Pool, Seq, StripeId};
 use dirty::{DirtyStripes, NO_OWNER, Updated};
 use format::record::LogStripe;
@@ -446,6 +449,15 @@ impl Scheme for Eplog {
 
     fn claim_space(&self, store: &mut Store) -> Result<(), Contradiction> {
         self.claim_all(store)
+    }
+
+    fn claim_named(
+        &self,
+        layout: &Layout,
+        spaces: &mut [Space],
+        named: &mut dyn Iterator<Item = NamedChunk>,
+    ) -> Result<(), Contradiction> {
+        persist::claim_chunks(layout, spaces, named)
     }
 
     fn commits(&self) -> Option<&dyn Commits> {

@@ -3,10 +3,12 @@
 use super::Eplog;
 use super::dirty::{NO_OWNER, SAME, Updated};
 use super::log_table::Fate;
+use crate::layout::Layout;
 use crate::planted::{Planted, planted};
 use crate::scheme::{Contradiction, Scheme};
 use crate::space::Space;
 use crate::store::Store;
+use crate::table::NamedChunk;
 use block::ChunkAddr;
 use format::record::LogStripe;
 use format::{ListItem, LogMember, RecordBuf};
@@ -104,9 +106,7 @@ impl Eplog {
     /// Claims every chunk that the map, a committed version, parity, or a live log stripe names.
     pub(super) fn claim_all(&self, store: &mut Store) -> Result<(), Contradiction> {
         let Store { table, layout, spaces, .. } = &mut *store;
-        for (stripe, column, chunk) in table.named_chunks() {
-            claim(spaces, ChunkAddr::new(layout.device(stripe, column), chunk))?;
-        }
+        claim_chunks(layout, spaces, &mut table.named_chunks())?;
         for (stripe, columns) in self.dirty.entries() {
             for (column, updated) in columns.iter().enumerate().filter(|(_, known)| known.committed != SAME) {
                 let dev = layout.device(stripe, column);
@@ -126,6 +126,18 @@ impl Eplog {
         }
         Ok(())
     }
+}
+
+/// Claims what pages of the table name.
+pub(super) fn claim_chunks(
+    layout: &Layout,
+    spaces: &mut [Space],
+    named: &mut dyn Iterator<Item = NamedChunk>,
+) -> Result<(), Contradiction> {
+    for (stripe, column, chunk) in named {
+        claim(spaces, ChunkAddr::new(layout.device(stripe, column), chunk))?;
+    }
+    Ok(())
 }
 
 fn claim(spaces: &mut [Space], addr: ChunkAddr) -> Result<(), Contradiction> {

@@ -50,7 +50,11 @@ pub(super) fn is_written(store: &Store, stripe: StripeId, column: usize) -> bool
 
 /// Notes that a column was written.
 pub(super) fn set_written(store: &mut Store, stripe: StripeId, column: usize, crc: u32) {
-    store.table.set_column(stripe, column, StripeChunk { chunk: chunk_of(stripe), crc });
+    let version = StripeChunk { chunk: chunk_of(stripe), crc };
+    // What is so already is not written anew with the next checkpoint.
+    if store.table.column(stripe, column) != version {
+        store.table.set_column(stripe, column, version);
+    }
 }
 
 /// A column as a piece of the stripe's code word.
@@ -85,7 +89,9 @@ pub(super) fn check_map(store: &Store, is_dirty: impl Fn(StripeId) -> bool) -> R
         let parity = is_written(store, stripe, store.config.geometry.data_count());
         is_placed(store, stripe) && (parity || dirty || !data) && (data || !dirty)
     };
-    let mut stripes = (0..store.config.stripe_count).map(StripeId::new);
+    // Pages that are not in memory are looked at when they come.
+    let mut stripes =
+        (0..store.config.stripe_count).map(StripeId::new).filter(|&stripe| !store.table.lacks(stripe));
     let unsound = stripes.find(|&stripe| !is_sound(stripe));
     unsound.map_or(Ok(()), |stripe| Err(Contradiction::Stripe { what: "the map", stripe }))
 }

@@ -10,6 +10,7 @@ use super::{addr_of, chunk_of, index_of, set_written};
 use crate::checksum::chunk_checksum;
 use crate::health::Health;
 use crate::restart::{AssembleError, DirtyDegraded, RecoveryReport, Restart, write_or_fail};
+use crate::saved::SavedPages;
 use crate::store::Store;
 use block::{ChunkAddr, DevIndex, DeviceSet, StripeId};
 
@@ -56,7 +57,7 @@ pub fn resync(
     store: &mut Store,
     devices: &mut dyn DeviceSet,
     health: &mut Health,
-    restart: Restart,
+    (restart, saved): (Restart, &SavedPages),
     parity: Parity,
     report: &mut RecoveryReport,
 ) -> Result<(), AssembleError> {
@@ -72,9 +73,13 @@ pub fn resync(
         for dev in (0..n as u16).map(DevIndex::new) {
             window.load(dev);
         }
+        let stripes = (0..window.count).map(|index| window.stripe(index));
+        let pages = window.store.table.pages_of(stripes);
+        saved.hold(window.devices, &mut window.store.table, &pages)?;
         for index in 0..window.count {
             window.settle(index);
         }
+        SavedPages::let_go(&mut window.store.table, &pages);
         report.resynced += window.count as u64;
         window.first += window.count as u64;
     }

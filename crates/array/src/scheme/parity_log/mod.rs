@@ -32,6 +32,7 @@ use crate::health::Health;
 use crate::plan::{Codeword, Piece, Plan, Word};
 use crate::planted::{Planted, planted};
 use crate::restart::{AssembleError, RecoveryReport, Restart};
+use crate::saved::SavedPages;
 use crate::slots::root_pages;
 use crate::store::Store;
 use crate::table::{Table, WORDS};
@@ -401,7 +402,7 @@ impl InPlace for ParityLog {
         store: &mut Store,
         devices: &mut dyn DeviceSet,
         health: &mut Health,
-        restart: Restart,
+        restart: (Restart, &SavedPages),
         report: &mut RecoveryReport,
     ) -> Result<(), AssembleError> {
         self.deltas = Deltas::new(store.config.geometry.parity_count());

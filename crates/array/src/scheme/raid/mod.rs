@@ -23,6 +23,7 @@ use super::{
 use crate::health::Health;
 use crate::plan::{Codeword, Plan, Word};
 use crate::restart::{AssembleError, RecoveryReport, Restart};
+use crate::saved::SavedPages;
 use crate::store::Store;
 use block::{DeviceSet, Lcn, Pool, Seq, StripeId};
 use format::{ListItem, RecordRef};
@@ -123,7 +124,7 @@ impl InPlace for Raid {
         store: &mut Store,
         devices: &mut dyn DeviceSet,
         health: &mut Health,
-        restart: Restart,
+        restart: (Restart, &SavedPages),
         report: &mut RecoveryReport,
     ) -> Result<(), AssembleError> {
         resync::resync(store, devices, health, restart, resync::Parity::Current, report)

@@ -1,0 +1,124 @@
+//! Pages of the table as a full checkpoint has them in their slots, while an array is being assembled.
+
+use crate::restart::AssembleError;
+use crate::table::Table;
+use block::{DevIndex, DeviceSet, META_BYTES, ReadNow};
+use format::{ArrayConfig, ArrayUuid, PAGE_AREA, PageExpect, decode_page};
+
+/// Pages read at once.
+const BATCH_PAGES: usize = 4096;
+
+/// Whoever gets the words of a page; `false` if they have not the shape that they must have.
+type Take<'a> = dyn FnMut(&mut Table, usize, &[u32]) -> bool + 'a;
+
+/// Where pages are read from. Which slot of each counts, the table knows.
+#[derive(Clone)]
+pub struct SavedPages {
+    /// The array that they belong to.
+    pub array: ArrayUuid,
+    /// Its layout.
+    pub config: ArrayConfig,
+    /// Members that hold every copy of a page that they ought to.
+    pub members: Vec<DevIndex>,
+    /// The full checkpoint.
+    pub number: u64,
+}
+
+impl SavedPages {
+    /// Gives the words of those of `pages` that were ever written to `take`, in no particular order, each
+    /// from a copy that is whole, the members side by side; the error is that one has no such copy.
+    pub fn read(
+        &self,
+        devices: &mut dyn DeviceSet,
+        table: &mut Table,
+        pages: impl Iterator<Item = usize>,
+        take: &mut Take<'_>,
+    ) -> Result<(), AssembleError> {
+        let pages: Vec<usize> = pages.collect();
+        for batch in pages.chunks(BATCH_PAGES) {
+            let is_written = |&&page: &&usize| table.slots().state(page).is_written();
+            let mut left: Vec<usize> = batch.iter().filter(is_written).copied().collect();
+            for copy in 0..table.slots().area().copies() {
+                if !left.is_empty() {
+                    left = self.read_copies(devices, table, &left, copy, take);
+                }
+            }
+            if let Some(&page) = left.first() {
+                return Err(AssembleError::PageLost { page });
+            }
+        }
+        Ok(())
+    }
+
+    /// Brings pages in that are absent, and keeps all of these in memory until they are let go.
+    pub fn hold(
+        &self,
+        devices: &mut dyn DeviceSet,
+        table: &mut Table,
+        pages: &[usize],
+    ) -> Result<(), AssembleError> {
+        if !table.is_paged() {
+            return Ok(());
+        }
+        let mut absent: Vec<usize> = pages.iter().copied().filter(|&page| table.is_absent(page)).collect();
+        absent.sort_unstable();
+        absent.dedup();
+        // What is there already is kept before anything makes room for the others.
+        let held = |page: &&usize| !absent.contains(page);
+        pages.iter().filter(held).for_each(|&page| table.pin(page));
+        self.read(devices, table, absent.iter().copied(), &mut |table, page, words| {
+            let is_sane = table.is_sane_page(words);
+            if is_sane {
+                table.make_room();
+                table.bring(page, words);
+                pages.iter().filter(|&&other| other == page).for_each(|_| table.pin(page));
+            }
+            is_sane
+        })
+    }
+
+    /// Lets pages go that [`SavedPages::hold`] kept.
+    pub fn let_go(table: &mut Table, pages: &[usize]) {
+        if table.is_paged() {
+            pages.iter().for_each(|&page| table.unpin(page));
+            table.make_room();
+        }
+    }
+
+    /// Takes one copy of each of these pages; returns those of which it is not whole.
+    fn read_copies(
+        &self,
+        devices: &mut dyn DeviceSet,
+        table: &mut Table,
+        pages: &[usize],
+        copy: usize,
+        take: &mut Take<'_>,
+    ) -> Vec<usize> {
+        let slots = table.slots();
+        let place = |page| slots.area().place(page, copy, slots.state(page).slot());
+        let mut places: Vec<((DevIndex, u32), usize)> =
+            pages.iter().map(|&page| (place(page), page)).collect();
+        places.sort_unstable();
+        let mut bytes = vec![0u8; places.len() * META_BYTES];
+        let mut reads: Vec<ReadNow<'_>> = (bytes.chunks_exact_mut(META_BYTES).zip(&places).enumerate())
+            .filter(|(_, (_, ((dev, _), _)))| self.members.contains(dev))
+            .map(|(tag, (into, &((dev, block), _)))| {
+                let offset_bytes = self.config.page_offset(block);
+                ReadNow { tag, dev, offset_bytes, into, result: Ok(()) }
+            })
+            .collect();
+        devices.read_all_now(&mut reads);
+        let mut is_taken = vec![false; places.len()];
+        for read in reads.iter().filter(|read| read.result.is_ok()) {
+            let ((dev, block), page) = places[read.tag];
+            let expect = PageExpect { array: self.array, dev, area: PAGE_AREA, block, number: None };
+            let Ok(found) = decode_page(read.into, &expect) else { continue };
+            let is_it = (found.kind, found.index) == table.slots().name(page)
+                && table.slots().state(page).fits(found.number)
+                && found.number <= self.number;
+            is_taken[read.tag] = is_it && take(table, page, &found.words);
+        }
+        let left = places.iter().zip(&is_taken).filter(|(_, is_taken)| !**is_taken);
+        left.map(|(&(_, page), _)| page).collect()
+    }
+}

@@ -1,0 +1,235 @@
+//! The pages of the table that are in memory.
+
+use format::{GroupBits, PAGE_WORDS};
+
+pub(super) type PageWords = [u32; PAGE_WORDS];
+
+/// A page and what changed on it since the last checkpoint, or, until it is written, before that.
+#[derive(Clone)]
+pub(super) struct TablePage {
+    pub words: PageWords,
+    pub changed: GroupBits,
+}
+
+impl TablePage {
+    /// What a page that was never written holds.
+    pub const ZEROS: Self = Self { words: [0; PAGE_WORDS], changed: GroupBits::NONE };
+}
+
+/// Pages whose frames are looked up together.
+const GROUP: usize = 32;
+/// The same, for sums of bytes.
+pub const GROUP_PAGES: u64 = GROUP as u64;
+
+/// A page's frame plus 1; 0 = it has none.
+type FrameNumber = u32;
+
+/// What is known of a frame besides its words.
+#[derive(Clone, Copy, Default)]
+struct Holder {
+    page: u32,
+    pins: u32,
+    /// Since the hand last passed.
+    is_used: bool,
+}
+
+/// The frames of neighbouring pages.
+type Group = [FrameNumber; GROUP];
+
+/// See the module's documentation.
+pub(super) struct Frames {
+    /// Number of each group that has a frame, plus 1.
+    group_of: Vec<u32>,
+    groups: Vec<Group>,
+    groups_free: Vec<u32>,
+    #[expect(clippy::vec_box, reason = "pages do not move when there are more")]
+    pages: Vec<Box<TablePage>>,
+    holders: Vec<Holder>,
+    free: Vec<u32>,
+    hand: usize,
+}
+
+impl Frames {
+    pub fn new(pages: usize) -> Self {
+        Self {
+            group_of: vec![0; pages.div_ceil(GROUP)],
+            groups: Vec::new(),
+            groups_free: Vec::new(),
+            pages: Vec::new(),
+            holders: Vec::new(),
+            free: Vec::new(),
+            hand: 0,
+        }
+    }
+
+    /// Bytes of memory besides the frames, without any, of so many pages.
+    pub fn fixed_bytes(pages: u64) -> u64 {
+        pages.div_ceil(GROUP_PAGES) * 4
+    }
+
+    /// Bytes that a frame takes.
+    pub const FRAME_BYTES: u64 =
+        (size_of::<TablePage>() + size_of::<Box<TablePage>>() + size_of::<Holder>()) as u64;
+
+    /// Bytes that a group takes.
+    pub const GROUP_BYTES: u64 = size_of::<Group>() as u64;
+
+    #[inline]
+    fn frame_of(&self, page: usize) -> Option<usize> {
+        let group = self.group_of[page / GROUP].checked_sub(1)?;
+        let frame = self.groups[place(group)][page % GROUP].checked_sub(1)?;
+        Some(place(frame))
+    }
+
+    #[inline]
+    pub fn get(&self, page: usize) -> Option<&TablePage> {
+        self.frame_of(page).map(|frame| &*self.pages[frame])
+    }
+
+    #[inline]
+    pub fn get_mut(&mut self, page: usize) -> Option<&mut TablePage> {
+        self.frame_of(page).map(|frame| &mut *self.pages[frame])
+    }
+
+    /// Frames that hold a page.
+    pub fn len(&self) -> usize {
+        self.pages.len() - self.free.len()
+    }
+
+    /// Gives a page a frame that has none.
+    pub fn insert(&mut self, index: usize, page: &TablePage) -> &mut TablePage {
+        let holder = Holder { page: number(index), pins: 0, is_used: true };
+        let frame = match self.free.pop() {
+            Some(free) => {
+                let frame = place(free);
+                (*self.pages[frame], self.holders[frame]) = (page.clone(), holder);
+                frame
+            }
+            None => {
+                self.pages.push(Box::new(page.clone()));
+                self.holders.push(holder);
+                self.pages.len() - 1
+            }
+        };
+        let group = self.group(index / GROUP);
+        self.groups[group][index % GROUP] = number(frame) + 1;
+        &mut self.pages[frame]
+    }
+
+    /// The number of a group, which has one from now on.
+    fn group(&mut self, index: usize) -> usize {
+        if let Some(group) = self.group_of[index].checked_sub(1) {
+            return place(group);
+        }
+        let group = match self.groups_free.pop() {
+            Some(free) => place(free),
+            None => {
+                self.groups.push([0; GROUP]);
+                self.groups.len() - 1
+            }
+        };
+        self.group_of[index] = number(group) + 1;
+        group
+    }
+
+    /// Whether the page stays in memory.
+    pub fn pin(&mut self, page: usize) {
+        let frame = self.frame_of(page).expect("a page is pinned that is in memory");
+        self.holders[frame].pins += 1;
+        self.holders[frame].is_used = true;
+    }
+
+    pub fn unpin(&mut self, page: usize) {
+        let frame = self.frame_of(page).expect("a pinned page stays in memory");
+        let pins = &mut self.holders[frame].pins;
+        *pins = pins.checked_sub(1).expect("pins are counted");
+    }
+
+    /// Takes a frame from a page that is not pinned, may go as `may_go` tells, and has not been used for
+    /// longest, more or less; `false` if there is none.
+    pub fn evict(&mut self, may_go: impl Fn(usize) -> bool) -> bool {
+        // Twice round: the first time all may have been used.
+        for _ in 0..2 * self.holders.len() {
+            let frame = self.hand;
+            self.hand = if frame + 1 == self.holders.len() { 0 } else { frame + 1 };
+            let Holder { page, pins, is_used } = self.holders[frame];
+            let page = place(page);
+            if pins > 0 || self.frame_of(page) != Some(frame) || !may_go(page) {
+                continue;
+            }
+            if is_used {
+                self.holders[frame].is_used = false;
+                continue;
+            }
+            self.remove(page, frame);
+            return true;
+        }
+        false
+    }
+
+    fn remove(&mut self, page: usize, frame: usize) {
+        let number = self.group_of[page / GROUP] - 1;
+        let group = &mut self.groups[place(number)];
+        let taken = std::mem::take(&mut group[page % GROUP]);
+        debug_assert_eq!(place(taken), frame + 1, "a page has the frame that it is removed from");
+        if group.iter().all(|&frame| frame == 0) {
+            self.group_of[page / GROUP] = 0;
+            self.groups_free.push(number);
+        }
+        self.free.push(taken - 1);
+    }
+
+    /// Pages that have a frame, in order.
+    pub fn pages(&self) -> impl Iterator<Item = usize> {
+        let groups = self.group_of.iter().enumerate().filter(|&(_, &number)| number > 0);
+        groups.flat_map(|(index, &number)| {
+            let frames = self.groups[place(number) - 1];
+            (0..GROUP).filter(move |&at| frames[at] > 0).map(move |at| index * GROUP + at)
+        })
+    }
+
+    pub fn memory_bytes(&self) -> u64 {
+        let [pages, groups, fixed] =
+            [self.pages.len(), self.groups.len(), self.group_of.len()].map(|count| count as u64);
+        pages * Self::FRAME_BYTES + groups * Self::GROUP_BYTES + fixed * 4
+    }
+}
+
+/// Such a number, to look something up by.
+#[inline]
+fn place(number: u32) -> usize {
+    number as usize
+}
+
+/// A number of a page, a frame or a group, as it is kept.
+fn number(index: usize) -> u32 {
+    u32::try_from(index).expect("validated: fewer pages than 2^32")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn filled(word: u32) -> TablePage {
+        TablePage { words: [word; PAGE_WORDS], changed: GroupBits::NONE }
+    }
+
+    #[test]
+    fn what_is_pinned_or_must_stay_is_not_evicted_and_what_was_used_goes_last() {
+        let mut frames = Frames::new(1000);
+        for page in [5, 40, 999, 6] {
+            frames.insert(page, &filled(page as u32));
+        }
+        assert_eq!(frames.pages().collect::<Vec<_>>(), [5, 6, 40, 999]);
+        frames.pin(5);
+        assert!(frames.evict(|page| page != 40), "all were used, so the second time round one goes");
+        assert!(frames.get(5).is_some() && frames.get(40).is_some() && frames.get(999).is_none());
+        assert!(frames.evict(|page| page != 40) && frames.get(6).is_none());
+        assert!(!frames.evict(|page| page != 40), "one is pinned, the other must stay");
+        frames.unpin(5);
+        frames.insert(999, &filled(7));
+        assert_eq!((frames.len(), frames.pages.len()), (3, 4), "frames are used again");
+        assert_eq!(frames.get(999).map(|page| page.words), Some([7; PAGE_WORDS]));
+        assert!(frames.get_mut(5).is_some() && frames.evict(|page| page == 5) && frames.len() == 2);
+    }
+}

@@ -1,0 +1,160 @@
+//! Which pages of the table are in memory.
+
+use super::frames::Frames;
+use super::frames::TablePage;
+use super::{PageBits, Table, ZEROS, are_sane, fixed_bytes, may_page};
+use crate::planted::{Planted, planted};
+use block::StripeId;
+use format::{ArrayConfig, GroupBits, PAGE_WORDS};
+
+impl Table {
+    /// From now on the table takes so many bytes of memory at most, but for pages that must stay: those that
+    /// are in use, and those that are not in their slots as they are.
+    pub fn set_bytes_max(&mut self, config: &ArrayConfig, bytes_max: u64) {
+        if !Self::is_paged_for(config, bytes_max) {
+            self.frames_max = usize::MAX;
+            return;
+        }
+        let for_frames = bytes_max.saturating_sub(fixed_bytes(Self::page_count_for(config)));
+        // A frame may be the only one of its group.
+        let frames = for_frames / (Frames::FRAME_BYTES + Frames::GROUP_BYTES);
+        self.frames_max = usize::try_from(frames).unwrap_or(usize::MAX - 1).max(1);
+    }
+
+    /// Whether pages may be absent.
+    #[inline]
+    pub fn is_paged(&self) -> bool {
+        self.frames_max != usize::MAX
+    }
+
+    /// Whether so much changed that a checkpoint is due: what is not in its slot cannot make room.
+    pub fn is_mostly_unsaved(&self) -> bool {
+        self.is_paged() && self.unsaved_count > self.frames_max / 2
+    }
+
+    /// Whether pages are not in the slots that count, and will be once a checkpoint has ended.
+    pub fn has_unsaved(&self) -> bool {
+        self.unsaved_count > 0 || !self.unsaved_before.is_empty()
+    }
+
+    /// Whether the table of a configuration has pages that are absent when it may take so many bytes.
+    pub fn is_paged_for(config: &ArrayConfig, bytes_max: u64) -> bool {
+        may_page(config) && bytes_max < Self::bytes_for(config, u64::MAX)
+    }
+
+    /// The data stripes that a page speaks of; the last ones may be none.
+    pub fn stripes_of(&self, page: usize) -> std::ops::Range<u64> {
+        let first = (page - self.stripes.first_page) as u64 * self.stripes_per_page();
+        first..first + self.stripes_per_page()
+    }
+
+    /// Stripes that a page speaks of.
+    pub fn stripes_per_page(&self) -> u64 {
+        self.stripes.entries()
+    }
+
+    /// Makes room for another page in memory; `false` if none that is there may go.
+    pub fn make_room(&mut self) -> bool {
+        while self.frames.len() + self.coming + self.kept.len() >= self.frames_max {
+            if !self.may_evict || !self.evict() {
+                self.may_evict = false;
+                return false;
+            }
+        }
+        true
+    }
+
+    /// Lets a page go that is in its slot as it is and that nobody has pinned; `false` if there is none.
+    fn evict(&mut self) -> bool {
+        let Self { frames, unsaved, unsaved_before, .. } = self;
+        frames.evict(|page| may_go(unsaved, unsaved_before, page))
+    }
+
+    /// Whether a page is on the members and not in memory.
+    #[inline]
+    pub fn is_absent(&self, page: usize) -> bool {
+        self.frames.get(page).is_none() && self.slots.state(page).is_written()
+    }
+
+    /// Whether a page is in memory, be it of zeros.
+    pub fn has_frame(&self, page: usize) -> bool {
+        self.frames.get(page).is_some()
+    }
+
+    /// The page that speaks of a data stripe.
+    #[inline]
+    pub fn page_of(&self, stripe: StripeId) -> usize {
+        self.column_word(stripe, 0).page
+    }
+
+    /// The pages that speak of some stripes, each once; of stripes that do not exist none.
+    pub fn pages_of(&self, stripes: impl Iterator<Item = StripeId>) -> Vec<usize> {
+        let mut pages: Vec<usize> = stripes.map(|stripe| self.page_of(stripe)).collect();
+        pages.sort_unstable();
+        pages.dedup();
+        pages.retain(|&page| page < self.page_count);
+        pages
+    }
+
+    /// Whether the page that speaks of a data stripe is absent.
+    #[inline]
+    pub fn lacks(&self, stripe: StripeId) -> bool {
+        self.is_paged() && self.is_absent(self.page_of(stripe))
+    }
+
+    /// A page is being read, and will need a frame.
+    pub fn expect_page(&mut self) {
+        self.coming += 1;
+    }
+
+    /// It has come, or will not.
+    pub fn expect_page_no_more(&mut self) {
+        self.coming -= 1;
+    }
+
+    /// Keeps a page in memory, which must not be absent.
+    pub fn pin(&mut self, page: usize) {
+        if !self.has_frame(page) {
+            self.assert_unwritten(page);
+            self.frames.insert(page, &ZEROS);
+        }
+        self.frames.pin(page);
+    }
+
+    /// Takes back one [`Table::pin`].
+    pub fn unpin(&mut self, page: usize) {
+        self.frames.unpin(page);
+        self.may_evict |= may_go(&self.unsaved, &self.unsaved_before, page);
+    }
+
+    /// No copy of a page can be had: it is in memory for good, with nothing in it.
+    pub fn give_up_page(&mut self, page: usize) {
+        self.frames.insert(page, &ZEROS);
+        self.frames.pin(page);
+    }
+
+    /// Whether words may be those of a page of data stripes.
+    pub fn is_sane_page(&self, words: &[u32]) -> bool {
+        words.len() == PAGE_WORDS && are_sane(self.stripes, self.chunks_per_device, words)
+    }
+
+    /// An absent page was read; it is as it is in its slot.
+    pub fn bring(&mut self, page: usize, words: &[u32]) {
+        let words = words.try_into().expect("whoever reads a page looks at its shape");
+        if !self.has_frame(page) {
+            self.frames.insert(page, &TablePage { words, changed: GroupBits::NONE });
+            self.may_evict = true;
+        }
+    }
+
+    /// The copies of a page are not what they should be: it is written anew with the next full checkpoint.
+    pub fn mark_unsaved(&mut self, page: usize) {
+        self.unsaved_count += usize::from(self.unsaved.add(page));
+    }
+}
+
+/// Whether a page that nobody has pinned can be read again as it is.
+fn may_go(unsaved: &PageBits, unsaved_before: &PageBits, page: usize) -> bool {
+    (!unsaved.has(page) || planted(Planted::EvictUnsaved))
+        && (planted(Planted::EvictUnsealed) || !unsaved_before.has(page))
+}
