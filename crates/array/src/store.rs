@@ -334,3 +334,46 @@ impl LogRing {
         self.lap = head - head % u64::from(self.block_count.max(1));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::LogRing;
+    use block::{Random as _, SplitMix};
+
+    /// Whatever is appended and given up: devices discard no block that lives or is written meanwhile, each
+    /// dead one at most once, and half of what is not live stays room.
+    #[test]
+    fn discards_keep_out_of_the_way_of_appends() {
+        const BLOCKS: u64 = 100;
+        let (mut ring, mut rng) = (LogRing::new(BLOCKS as u32, 1), SplitMix::new(4));
+        let (mut under_way, mut reached, mut count) = (None::<(u64, u64)>, 0, 0);
+        for _ in 0..20_000 {
+            match rng.below(4) {
+                0 | 1 => {
+                    if let Some((position, _)) = ring.append(1 + rng.below(3) as u32) {
+                        let (from, blocks) = under_way.unwrap_or((ring.head(), 0));
+                        let overwrites = (position..ring.head()).any(|at| {
+                            let before = at.checked_sub(BLOCKS);
+                            before.is_some_and(|before| (from..from + blocks).contains(&before))
+                        });
+                        assert!(!overwrites, "{from}+{blocks} are being discarded");
+                    }
+                }
+                2 => ring.trim(ring.tail() + rng.below(ring.used() + 1)),
+                _ if under_way.is_some() => {
+                    ring.end_discard();
+                    under_way = None;
+                }
+                _ => {
+                    let before = ring.room();
+                    let Some((from, blocks)) = ring.begin_discard(5, 30) else { continue };
+                    assert!((5..=30).contains(&blocks) && from >= reached && from + blocks <= ring.tail());
+                    assert!(from + BLOCKS >= ring.head(), "what was there was written over");
+                    assert!(ring.room() >= (BLOCKS / 2).min(before), "{} of {before} left", ring.room());
+                    (under_way, reached, count) = (Some((from, blocks)), from + blocks, count + 1);
+                }
+            }
+        }
+        assert!(count > 500, "{count} discards");
+    }
+}

@@ -23,6 +23,8 @@ use format::ArrayConfig;
 
 /// Discards of old versions under way at most: a device may take its time for each.
 const OLD_TRIMS_MAX: usize = 8;
+/// Stretches that wait for one of those at most; what more comes free meanwhile is not discarded.
+const EMPTIED_MAX: usize = 4096;
 /// Bytes of one discard of dead log space, and of one of old versions, at most.
 const RUN_BYTES_MAX: u64 = 256 << 20;
 const LOG_BLOCK_BYTES: u64 = META_BYTES as u64;
@@ -117,7 +119,8 @@ impl Core {
         }
         for stretch in run.first.chunk.get() / chunks..=(run.end().get() - 1) / chunks {
             let emptied = Emptied { dev, stretch };
-            if self.store.spaces[dev.index()].is_stretch_free(stretch, chunks) {
+            let is_free = self.store.spaces[dev.index()].is_stretch_free(stretch, chunks);
+            if is_free && self.freed.emptied.len() < EMPTIED_MAX {
                 self.freed.emptied.push(emptied);
             }
         }
@@ -126,18 +129,19 @@ impl Core {
     /// Discards the stretches that came free, neighbours in one operation, and no more than so many at a
     /// time; the others when those have ended.
     pub(super) fn discard_emptied(&mut self) {
-        let mut emptied = std::mem::take(&mut self.freed.emptied);
-        if !self.board.frozen {
-            emptied.sort_unstable();
-            emptied.dedup();
-            while self.freed.trims.len() < OLD_TRIMS_MAX
-                && let Some(last) = emptied.pop()
-            {
-                self.discard_stretches(last, &mut emptied);
-            }
-        }
         if self.board.frozen {
-            emptied.clear();
+            return self.freed.emptied.clear();
+        }
+        if self.freed.trims.len() >= OLD_TRIMS_MAX {
+            return;
+        }
+        let mut emptied = std::mem::take(&mut self.freed.emptied);
+        emptied.sort_unstable();
+        emptied.dedup();
+        while self.freed.trims.len() < OLD_TRIMS_MAX
+            && let Some(last) = emptied.pop()
+        {
+            self.discard_stretches(last, &mut emptied);
         }
         self.freed.emptied = emptied;
     }

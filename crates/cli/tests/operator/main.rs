@@ -15,6 +15,7 @@ mod devices_say_why_they_failed;
 mod elastic_files;
 mod every_request_is_answered;
 mod files_in_service_stay;
+mod freed_space_is_discarded;
 mod inspect_decodes_damage;
 mod interrupted_in_order;
 mod more_log_devices;
