@@ -1,6 +1,7 @@
 //! Stripes whose parity is out of date, and the versions of their columns that the parity
 //! still covers (M-02).
 
+use super::bits::StripeBits;
 use crate::hash::StripeMap;
 use crate::scheme::SchemeMemory;
 use crate::scheme::dirty_queue::DirtyQueue;
@@ -31,8 +32,8 @@ const UNCHANGED: Updated = Updated { committed: SAME, owner: NO_OWNER };
 /// See the module's documentation.
 pub struct DirtyStripes {
     data_count: usize,
-    /// A bit per stripe: set = dirty. Clean stripes, the common case of a read, are answered by it alone.
-    bits: Vec<u64>,
+    /// Set = dirty. Clean stripes, the common case of a read, are answered by it alone.
+    bits: StripeBits,
     /// Where in `stripes` a dirty stripe is.
     place: StripeMap<u32>,
     stripes: Vec<StripeId>,
@@ -46,10 +47,9 @@ pub struct DirtyStripes {
 impl DirtyStripes {
     /// All stripes clean.
     pub fn new(stripe_count: u64, data_count: usize) -> Self {
-        let stripe_count = usize::try_from(stripe_count).expect("validated: fits the address space");
         Self {
             data_count,
-            bits: vec![0; stripe_count.div_ceil(64)],
+            bits: StripeBits::new(stripe_count),
             place: StripeMap::default(),
             stripes: Vec::new(),
             columns: Vec::new(),
@@ -62,9 +62,10 @@ impl DirtyStripes {
     /// Bytes of such a table with as many stripes dirty: those for every stripe, and those that grow. The
     /// queue and the map may be twice as large as what is in them.
     pub fn bytes_for(stripe_count: u64, data_count: u64, dirty: u64) -> SchemeMemory {
+        let (fixed_bytes, bits_bytes) = StripeBits::bytes_for(stripe_count, dirty);
         SchemeMemory {
-            fixed_bytes: stripe_count.div_ceil(64) * 8,
-            dynamic_bytes: dirty * (2 * PLACE_BYTES + data_count * UPDATED_BYTES + 3 * STRIPE_BYTES),
+            fixed_bytes,
+            dynamic_bytes: bits_bytes + dirty * (2 * PLACE_BYTES + data_count * UPDATED_BYTES + 3 * STRIPE_BYTES),
             placement_bytes: 0,
         }
     }
@@ -117,19 +118,19 @@ impl DirtyStripes {
         };
         self.stripes[place as usize] = stripe;
         self.columns[place as usize * self.data_count..][..self.data_count].fill(UNCHANGED);
-        self.bits[stripe.get() as usize / 64] |= 1 << (stripe.get() % 64);
+        self.bits.set(stripe);
         self.place.insert(stripe.get(), place);
         self.count += 1;
         self.queue.push(stripe);
         let bits = &self.bits;
-        self.queue.tidy(self.count, |stripe| is_set(bits, stripe));
+        self.queue.tidy(self.count, |stripe| bits.has(stripe));
         place as usize
     }
 
     /// The stripe's parity is up to date.
     pub fn clean(&mut self, stripe: StripeId) {
         if let Some(place) = self.place.remove(&stripe.get()) {
-            self.bits[stripe.get() as usize / 64] &= !(1 << (stripe.get() % 64));
+            self.bits.clear(stripe);
             self.free.push(place);
             self.count -= 1;
         }
@@ -137,7 +138,7 @@ impl DirtyStripes {
 
     /// Whether the stripe's parity is out of date.
     pub fn is_dirty(&self, stripe: StripeId) -> bool {
-        is_set(&self.bits, stripe)
+        self.bits.has(stripe)
     }
 
     /// How many stripes are dirty.
@@ -148,7 +149,7 @@ impl DirtyStripes {
     /// Takes up to `count` dirty stripes, oldest first.
     pub fn take(&mut self, count: usize, out: &mut Vec<StripeId>) {
         let bits = &self.bits;
-        self.queue.take(count, |stripe| is_set(bits, stripe), out);
+        self.queue.take(count, |stripe| bits.has(stripe), out);
     }
 
     /// Puts a stripe back for a later [`DirtyStripes::take`].
@@ -177,18 +178,15 @@ impl DirtyStripes {
 
     /// Bytes per stripe of the array.
     pub fn fixed_bytes(&self) -> u64 {
-        self.bits.len() as u64 * 8
+        self.bits.fixed_bytes()
     }
 
     /// Bytes that grow with what is uncommitted.
     pub fn dynamic_bytes(&self) -> u64 {
-        self.place.capacity() as u64 * PLACE_BYTES
+        self.bits.dynamic_bytes()
+            + self.place.capacity() as u64 * PLACE_BYTES
             + self.columns.len() as u64 * UPDATED_BYTES
             + self.stripes.len() as u64 * STRIPE_BYTES
             + self.queue.memory_bytes()
     }
-}
-
-fn is_set(bits: &[u64], stripe: StripeId) -> bool {
-    bits[stripe.get() as usize / 64] >> (stripe.get() % 64) & 1 == 1
 }

@@ -10,6 +10,7 @@
 //! stripe names it. A log stripe lives while one of its members is the newest, uncommitted version of its
 //! chunk (E-19).
 
+mod bits;
 mod commit;
 mod dirty;
 mod list_room;

@@ -1,0 +1,130 @@
+//! A bit per stripe, hardly any of which is set.
+
+use block::StripeId;
+
+/// Words of a leaf.
+const WORDS: usize = 8;
+/// Bits of a leaf.
+const LEAF_BITS: usize = WORDS * 64;
+/// Bytes that the place of a leaf takes.
+const PLACE_BYTES: u64 = size_of::<u32>() as u64;
+/// Bytes of a leaf.
+const LEAF_BYTES: u64 = size_of::<Leaf>() as u64;
+
+#[derive(Clone, Copy, Default)]
+struct Leaf {
+    bits: [u64; WORDS],
+    /// How many are set.
+    count: u32,
+}
+
+/// See the module's documentation. Stretches of stripes none of whose bits is set take no memory but for the
+/// place of their leaf.
+pub struct StripeBits {
+    /// Number of each stretch's leaf plus 1; 0 = none of its bits is set.
+    leaf_of: Vec<u32>,
+    leaves: Vec<Leaf>,
+    free: Vec<u32>,
+}
+
+impl StripeBits {
+    /// None set.
+    pub fn new(stripe_count: u64) -> Self {
+        let stripes = usize::try_from(stripe_count).expect("validated: fits the address space");
+        Self { leaf_of: vec![0; stripes.div_ceil(LEAF_BITS)], leaves: Vec::new(), free: Vec::new() }
+    }
+
+    /// Bytes for so many stripes, and those that so many set bits add at most.
+    pub fn bytes_for(stripe_count: u64, set: u64) -> (u64, u64) {
+        let leaves = stripe_count.div_ceil(LEAF_BITS as u64);
+        (leaves * PLACE_BYTES, set.min(leaves) * (LEAF_BYTES + PLACE_BYTES))
+    }
+
+    /// Whether the bit of a stripe is set.
+    #[inline]
+    pub fn has(&self, stripe: StripeId) -> bool {
+        let (leaf, word, bit) = at(stripe);
+        let leaf = self.leaf_of[leaf];
+        leaf > 0 && self.leaves[leaf as usize - 1].bits[word] & bit != 0
+    }
+
+    /// Sets the bit of a stripe.
+    pub fn set(&mut self, stripe: StripeId) {
+        let (index, word, bit) = at(stripe);
+        if self.leaf_of[index] == 0 {
+            self.leaf_of[index] = self.new_leaf();
+        }
+        let leaf = &mut self.leaves[self.leaf_of[index] as usize - 1];
+        leaf.count += u32::from(leaf.bits[word] & bit == 0);
+        leaf.bits[word] |= bit;
+    }
+
+    /// The number of an empty leaf, plus 1.
+    fn new_leaf(&mut self) -> u32 {
+        self.free.pop().unwrap_or_else(|| {
+            self.leaves.push(Leaf::default());
+            u32::try_from(self.leaves.len()).expect("fewer leaves than stripes of a device")
+        })
+    }
+
+    /// Clears the bit of a stripe.
+    pub fn clear(&mut self, stripe: StripeId) {
+        let (index, word, bit) = at(stripe);
+        let place = self.leaf_of[index];
+        let Some(leaf) = place.checked_sub(1).map(|leaf| &mut self.leaves[leaf as usize]) else { return };
+        leaf.count -= u32::from(leaf.bits[word] & bit != 0);
+        leaf.bits[word] &= !bit;
+        if leaf.count == 0 {
+            self.leaf_of[index] = 0;
+            self.free.push(place);
+        }
+    }
+
+    /// Bytes for every stripe of the array.
+    pub fn fixed_bytes(&self) -> u64 {
+        self.leaf_of.len() as u64 * PLACE_BYTES
+    }
+
+    /// Bytes that grow with the bits that are set.
+    pub fn dynamic_bytes(&self) -> u64 {
+        self.leaves.len() as u64 * LEAF_BYTES + self.free.len() as u64 * PLACE_BYTES
+    }
+}
+
+/// The stretch, the word within its leaf, and the bit of a stripe.
+#[inline]
+fn at(stripe: StripeId) -> (usize, usize, u64) {
+    let stripe = stripe.get() as usize;
+    (stripe / LEAF_BITS, stripe % LEAF_BITS / 64, 1 << (stripe % 64))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn a_bit_is_set_until_it_is_cleared_and_leaves_are_used_again() {
+        let (count, mut state) = (100_000, 1u64);
+        let (mut bits, mut expected) = (StripeBits::new(count), BTreeSet::new());
+        for round in 0..20_000u64 {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            let stripe = (state >> 33) % count;
+            if round % 3 == 0 {
+                bits.set(StripeId::new(stripe));
+                expected.insert(stripe);
+            } else if let Some(&some) = expected.range(stripe..).next() {
+                bits.clear(StripeId::new(some));
+                expected.remove(&some);
+            }
+            bits.clear(StripeId::new((stripe + 1) % count));
+            expected.remove(&((stripe + 1) % count));
+        }
+        for stripe in 0..count {
+            assert_eq!(bits.has(StripeId::new(stripe)), expected.contains(&stripe), "{stripe}");
+        }
+        expected.iter().for_each(|&stripe| bits.clear(StripeId::new(stripe)));
+        assert_eq!(bits.free.len(), bits.leaves.len(), "every leaf can be used again");
+        assert!(bits.dynamic_bytes() <= StripeBits::bytes_for(count, count).1);
+    }
+}
