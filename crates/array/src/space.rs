@@ -38,7 +38,8 @@ impl RowLease {
 
 /// See the module's documentation.
 pub struct Space {
-    /// One bit per chunk index 0..=chunks; set = in use. Bit 0 is always set: index 0 is never valid.
+    /// One bit per chunk index 0..=chunks; set = in use. Bit 0 is always set: index 0 is never valid. Empty:
+    /// all are in use, for good.
     used: Vec<u64>,
     chunk_count: u32,
     free_count: u32,
@@ -56,6 +57,11 @@ impl Space {
             used[index / 64] |= 1 << (index % 64);
         }
         Self { used, chunk_count, free_count: chunk_count, set_aside, frontier: 1 }
+    }
+
+    /// All `chunk_count` chunks have their place and are in use for good: that takes no memory.
+    pub fn in_place(chunk_count: u32) -> Self {
+        Self { used: Vec::new(), chunk_count, free_count: 0, set_aside: 0, frontier: 1 }
     }
 
     /// Takes the next free chunk after the frontier.
@@ -109,7 +115,7 @@ impl Space {
 
     /// Marks a chunk as in use, for recovery; `false` if it already was (or is no chunk of the device).
     pub fn claim(&mut self, chunk: ChunkIndex) -> bool {
-        if chunk.is_none() || chunk.get() > self.chunk_count {
+        if chunk.is_none() || chunk.get() > self.chunk_count || self.used.is_empty() {
             return false;
         }
         let (word, bit) = (chunk.get() as usize / 64, 1u64 << (chunk.get() % 64));
@@ -140,7 +146,8 @@ impl Space {
 
     /// Whether a chunk is in use.
     pub fn is_used(&self, chunk: ChunkIndex) -> bool {
-        self.used[chunk.get() as usize / 64] >> (chunk.get() % 64) & 1 == 1
+        let word = self.used.get(chunk.get() as usize / 64);
+        word.is_none_or(|word| word >> (chunk.get() % 64) & 1 == 1)
     }
 
     /// Whether stretch number `stretch` of `count` chunks, a power of two, is free as a whole. Stretches are

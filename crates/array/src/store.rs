@@ -176,7 +176,11 @@ pub(crate) fn unit_slots(geometry: Geometry) -> usize {
 
 fn spaces(config: &ArrayConfig) -> Vec<Space> {
     let set_aside = if config.scheme.has_log_stripes() { SET_ASIDE_CHUNKS } else { 0 };
-    (0..config.geometry.device_count()).map(|_| Space::new(config.chunks_per_device, set_aside)).collect()
+    let space = |_| match config.scheme.is_in_place() {
+        true => Space::in_place(config.chunks_per_device),
+        false => Space::new(config.chunks_per_device, set_aside),
+    };
+    (0..config.geometry.device_count()).map(space).collect()
 }
 
 /// Room in the log that is promised to the log chunks of one record.

@@ -168,6 +168,7 @@ pub struct Table {
     /// Stripes, or rows of elastic stripes.
     stripes: Section,
     geometry: Geometry,
+    stripe_count: u64,
     chunks_per_device: u32,
 }
 
@@ -220,6 +221,7 @@ impl Table {
             kept: BTreeMap::new(),
             stripes: stripes_of(config).0,
             geometry: config.geometry,
+            stripe_count: config.stripe_count,
             chunks_per_device: config.chunks_per_device,
         }
     }

@@ -4,7 +4,7 @@ use array::{EngineOptions, MemoryNeed};
 use clap::Args;
 use format::ArrayConfig;
 use lab::failure::Failure;
-use node::memory::{machine_bytes, show_need};
+use node::memory::{machine_bytes, show_need, table_bytes};
 use node::units::{parse_size, show_size};
 
 /// An array whose chunk size is chosen takes at most one in so many bytes of the machine's memory: others
@@ -28,6 +28,11 @@ impl MemoryLimit {
     /// Bytes that an array whose chunk size is chosen may take at most.
     pub fn bytes_if_chosen(self) -> u64 {
         self.memory.unwrap_or_else(|| machine_bytes() / SHARE_DIVISOR)
+    }
+
+    /// Bytes that the table of chunks takes at most, unless it is said otherwise: a quarter.
+    pub fn table_bytes(self) -> u64 {
+        table_bytes(self.bytes())
     }
 
     /// `--memory 1 GiB`, or `this machine has 23.43 GiB`.

@@ -33,9 +33,10 @@ pub fn machine_bytes() -> u64 {
     group_limit_bytes().map_or(total, |limit| limit.min(total))
 }
 
-/// Memory that the table of an array takes on this machine at most, unless it is said otherwise: a quarter.
-pub fn default_table_bytes() -> u64 {
-    machine_bytes() / 4
+/// Of the bytes that an array may take, those that its table of chunks takes at most, unless it is said
+/// otherwise: a quarter.
+pub fn table_bytes(array_bytes: u64) -> u64 {
+    array_bytes / 4
 }
 
 /// What the kernel says can still be had.

@@ -6,6 +6,7 @@ use crate::error::Error;
 use crate::event::{Event, describe_lost_page};
 use crate::interrupt::Interrupt;
 use crate::logbook::log;
+use crate::memory::{machine_bytes, table_bytes};
 use crate::open::{Assembled, Force, Incomplete, lock, member_name};
 use crate::operate::Operator;
 use crate::output;
@@ -44,9 +45,13 @@ impl Offline {
         check: impl FnOnce(&View) -> Result<(), Error>,
     ) -> Result<Self, Error> {
         let commit = CommitPolicy { every_requests: None, idle_ns: None };
-        let device_timeout_ns = Some(DEVICE_TIMEOUT_NS);
-        let options =
-            EngineOptions { commit, rebuild_bytes_per_s, device_timeout_ns, ..EngineOptions::default() };
+        let options = EngineOptions {
+            commit,
+            rebuild_bytes_per_s,
+            device_timeout_ns: Some(DEVICE_TIMEOUT_NS),
+            table_bytes: table_bytes(machine_bytes()),
+            ..EngineOptions::default()
+        };
         let locked = lock(paths, force, incomplete)?;
         check(&View::of_found(&locked.found))?;
         // Until now, and while an array recovers that was not stopped in order, the process may simply die.

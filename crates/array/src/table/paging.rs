@@ -48,6 +48,13 @@ impl Table {
         first..first + self.stripes_per_page()
     }
 
+    /// The data stripes of which pages in memory speak, in order.
+    pub fn stripes_in_memory(&self) -> impl Iterator<Item = StripeId> {
+        let pages = self.frames.pages().filter(|&page| page >= self.stripes.first_page);
+        let stripes = pages.flat_map(|page| self.stripes_of(page));
+        stripes.take_while(|&stripe| stripe < self.stripe_count).map(StripeId::new)
+    }
+
     /// Stripes that a page speaks of.
     pub fn stripes_per_page(&self) -> u64 {
         self.stripes.entries()

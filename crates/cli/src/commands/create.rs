@@ -186,7 +186,8 @@ fn plan_with(
     let options = create_options(arguments, chunk_bytes)?;
     match plan_config(&options, data_bytes, log_bytes, arguments.log.len()) {
         Ok(config) => {
-            let need = MemoryNeed::of(&config, &EngineOptions::default())?;
+            let table_bytes = arguments.memory.table_bytes();
+            let need = MemoryNeed::of(&config, &EngineOptions { table_bytes, ..EngineOptions::default() })?;
             Ok(Ok(Planned { config, need }))
         }
         Err(error) => Ok(Err(error)),

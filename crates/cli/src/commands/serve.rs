@@ -13,7 +13,7 @@ use lab::options::discards::Discards;
 use lab::options::placement::ElasticChoices;
 use lab::options::rewrites::RewriteChoice;
 use node::logbook::{self, Level, LogTime, log, log_as};
-use node::memory::{available_bytes, default_table_bytes, show_need};
+use node::memory::{available_bytes, show_need};
 use node::open::{Assembled, Force, Incomplete, describe, lock, member_name};
 use node::output;
 use node::scan::members_of;
@@ -99,7 +99,7 @@ struct MemoryShares {
     #[arg(long, value_parser = parse_size, default_value = "64MiB", value_name = "SIZE")]
     buffers: u64,
     /// Memory for the table of chunks; pages of it that have no room are read from the members when they are
-    /// needed. Without it a quarter of this machine's memory. The schemes elastic and was have all of theirs
+    /// needed. Without it a quarter of what the array may take. The schemes elastic and was have all of theirs
     /// in memory.
     #[arg(long, value_parser = parse_size, value_name = "SIZE")]
     table_memory: Option<u64>,
@@ -214,6 +214,10 @@ fn warn_of_memory(need: &MemoryNeed) {
     }
 }
 
+fn table_bytes(memory: &MemoryShares) -> u64 {
+    memory.table_memory.unwrap_or_else(|| memory.limit.table_bytes())
+}
+
 fn engine_options(arguments: &Arguments) -> EngineOptions {
     let nanoseconds = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
     let idle_ns = arguments.commits.commit_idle.map(nanoseconds);
@@ -227,7 +231,7 @@ fn engine_options(arguments: &Arguments) -> EngineOptions {
             Sync::Flush => SyncPolicy::OnFlush,
         },
         pool_bytes: arguments.memory.buffers,
-        table_bytes: arguments.memory.table_memory.unwrap_or_else(default_table_bytes),
+        table_bytes: table_bytes(&arguments.memory),
         rebuild_bytes_per_s: arguments.background.rebuild_rate,
         patrol: arguments.background.patrol.map(|interval| PatrolPolicy {
             interval_ns: u64::try_from(interval.as_nanos()).unwrap_or(u64::MAX),

@@ -65,7 +65,8 @@ impl DirtyStripes {
         let (fixed_bytes, bits_bytes) = StripeBits::bytes_for(stripe_count, dirty);
         SchemeMemory {
             fixed_bytes,
-            dynamic_bytes: bits_bytes + dirty * (2 * PLACE_BYTES + data_count * UPDATED_BYTES + 3 * STRIPE_BYTES),
+            dynamic_bytes: bits_bytes
+                + dirty * (2 * PLACE_BYTES + data_count * UPDATED_BYTES + 3 * STRIPE_BYTES),
             placement_bytes: 0,
         }
     }

@@ -12,7 +12,7 @@ use super::{Contradiction, Located};
 use crate::plan::{Piece, Word};
 use crate::restart::Restart;
 use crate::store::Store;
-use block::{ChunkAddr, ChunkIndex, DevIndex, Lcn, StripeId};
+use block::{ChunkAddr, ChunkIndex, Lcn, StripeId};
 use format::{ArrayConfig, Consistency, StripeChunk};
 
 /// Whether nothing tells what was being written when the array stopped.
@@ -89,10 +89,12 @@ pub(super) fn check_map(store: &Store, is_dirty: impl Fn(StripeId) -> bool) -> R
         let parity = is_written(store, stripe, store.config.geometry.data_count());
         is_placed(store, stripe) && (parity || dirty || !data) && (data || !dirty)
     };
-    // Pages that are not in memory are looked at when they come.
-    let mut stripes =
-        (0..store.config.stripe_count).map(StripeId::new).filter(|&stripe| !store.table.lacks(stripe));
-    let unsound = stripes.find(|&stripe| !is_sound(stripe));
+    let unsound = if store.table.is_paged() {
+        // Pages that are not in memory are looked at when they come.
+        store.table.stripes_in_memory().find(|&stripe| !is_sound(stripe))
+    } else {
+        (0..store.config.stripe_count).map(StripeId::new).find(|&stripe| !is_sound(stripe))
+    };
     unsound.map_or(Ok(()), |stripe| Err(Contradiction::Stripe { what: "the map", stripe }))
 }
 
@@ -116,15 +118,4 @@ pub(super) fn is_in_use(store: &Store, stripe: StripeId) -> bool {
     store.config.consistency == Consistency::Resync
         || has_data(store, stripe)
         || is_written(store, stripe, store.config.geometry.data_count())
-}
-
-/// Claims the chunk of every stripe on every device, written or not.
-pub(super) fn claim_space(store: &mut Store) -> Result<(), Contradiction> {
-    let Some(last) = store.config.stripe_count.checked_sub(1) else { return Ok(()) };
-    let (first, last) = (chunk_of(StripeId::new(0)), chunk_of(StripeId::new(last)));
-    for (dev, space) in (0..).map(DevIndex::new).zip(&mut store.spaces) {
-        let claimed = space.claim_run(first, last).and_then(|()| space.claim(last).then_some(()).ok_or(last));
-        claimed.map_err(|chunk| Contradiction::Owners(ChunkAddr::new(dev, chunk)))?;
-    }
-    Ok(())
 }

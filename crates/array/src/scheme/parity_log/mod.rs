@@ -21,7 +21,7 @@ mod deltas;
 mod write;
 
 use super::in_place::{
-    self, check_map, claim_space, has_payload_ring, is_written, locate, piece_of, redo, resync, set_written,
+    self, check_map, has_payload_ring, is_written, locate, piece_of, redo, resync, set_written,
 };
 use super::log_room::is_log_low;
 use super::{
@@ -273,10 +273,6 @@ impl Scheme for ParityLog {
             self.deltas.push(&store.log, *stripe, *log_block, log_crcs.iter().copied());
         }
         check_map(store, |stripe| self.deltas.is_dirty(stripe))
-    }
-
-    fn claim_space(&self, store: &mut Store) -> Result<(), Contradiction> {
-        claim_space(store)
     }
 
     fn commits(&self) -> Option<&dyn Commits> {

@@ -14,7 +14,7 @@
 mod write;
 
 use super::in_place::{
-    self, check_map, claim_space, has_payload_ring, is_written, locate, piece_of, redo, resync, set_written,
+    self, check_map, has_payload_ring, is_written, locate, piece_of, redo, resync, set_written,
 };
 use super::{
     ChunkWrite, Contradiction, InPlace, InPlaceProgress, Located, Registration, Rejected, Scheme,
@@ -93,10 +93,6 @@ impl Scheme for Raid {
             return Err(Contradiction::Other("the payload ring has less than a chunk"));
         }
         check_map(store, |_| false)
-    }
-
-    fn claim_space(&self, store: &mut Store) -> Result<(), Contradiction> {
-        claim_space(store)
     }
 
     fn in_place(&mut self) -> Option<&mut dyn InPlace> {
