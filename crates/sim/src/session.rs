@@ -471,7 +471,11 @@ impl<'a> Session<'a> {
             last = next;
         }
         self.machine.say(|| "at rest".into());
-        self.array.bring_all_pages().map_err(|e| violation!("a page is nowhere: {e}"))?;
+        let brought = self.array.bring_all_pages();
+        if self.crashed() {
+            return Ok(()); // Power failed while pages were read.
+        }
+        brought.map_err(|e| violation!("a page is nowhere: {e}"))?;
         let spared = |dev: u16| self.machine.suspects.contains(&dev);
         check::covers(
             self.array.engine_ref(),
