@@ -113,15 +113,15 @@ pub(crate) fn stream_copy(to: &mut [u8], from: &[u8]) {
     }
 }
 
-/// Orders all [`stream_copy`]s so far before whatever follows. It waits until memory has taken them: after each
-/// 4 KiB that cost a third of the copy.
+/// Orders all [`stream_copy`]s so far before whatever follows. It waits until memory has taken them: after
+/// each 4 KiB that cost a third of the copy.
 #[cfg(target_arch = "x86_64")]
 pub(crate) fn stream_end() {
     // SAFETY: a fence has no precondition.
     unsafe { std::arch::x86_64::_mm_sfence() };
 }
 
-/// Has the processor begin to fetch what is read soon.
+/// Has the processor begin to fetch what is read soon, from the start of `bytes`.
 #[cfg(target_arch = "x86_64")]
 pub(crate) fn fetch_ahead(bytes: &[u8]) {
     use std::arch::x86_64::{_MM_HINT_T1, _mm_prefetch};

@@ -96,9 +96,11 @@ impl MemorySet {
 
     /// An operation comes soon: what it reads is on its way from memory meanwhile.
     fn expect(&self, op: &DeviceOp) {
-        let bytes = self.bytes(op.dev);
-        if op.kind == OpKind::Read && in_range(op, bytes.len() as u64) {
-            fetch_ahead(&bytes[op.offset_bytes as usize..][..op.length_bytes as usize]);
+        let from = usize::try_from(op.offset_bytes).unwrap_or(usize::MAX);
+        if op.kind == OpKind::Read
+            && let Some(bytes) = self.bytes(op.dev).get(from..)
+        {
+            fetch_ahead(bytes);
         }
     }
 
