@@ -4,12 +4,14 @@
 //! resident: a member costs what was written to it. Flush does nothing (there is no volatile cache in front
 //! of memory). Discards of less than 1 MiB are ignored, larger ones give the pages back and read as zeros.
 
-use crate::mapping::{Mapping, stream_copy};
+use crate::mapping::{Mapping, fetch_ahead, stream_copy, stream_end};
 use crate::operation::{assert_grid, in_range, on_grid, range_fits, transfer_slot};
 use block::{Completion, DevIndex, DeviceOp, DeviceSet, IoFault, OpKind, Pool};
 
 /// Below this a discard costs more (system call, later page faults) than the memory is worth.
 const RELEASE_BYTES_MIN: u64 = 1 << 20;
+/// How many operations before its own turn a read is announced to the processor.
+const OPS_AHEAD: usize = 2;
 
 /// Memory for a member could not be had.
 #[derive(Debug, thiserror::Error)]
@@ -92,6 +94,16 @@ impl MemorySet {
         }
     }
 
+    /// An operation comes soon: what it reads is on its way from memory meanwhile.
+    fn expect(&self, op: &DeviceOp) {
+        let from = usize::try_from(op.offset_bytes).unwrap_or(usize::MAX);
+        if op.kind == OpKind::Read
+            && let Some(bytes) = self.bytes(op.dev).get(from..)
+        {
+            fetch_ahead(bytes);
+        }
+    }
+
     fn execute(&mut self, pool: &mut Pool, op: &DeviceOp) -> Result<(), IoFault> {
         let mapping = self.mapping(op.dev).ok_or(IoFault::Gone)?;
         if !in_range(op, mapping.bytes().len() as u64) {
@@ -132,10 +144,14 @@ impl MemorySet {
 impl DeviceSet for MemorySet {
     fn submit(&mut self, pool: &mut Pool, ops: &[DeviceOp]) {
         self.done.reserve(ops.len());
-        for op in ops {
+        for (at, op) in ops.iter().enumerate() {
+            if let Some(next) = ops.get(at + OPS_AHEAD) {
+                self.expect(next);
+            }
             let result = self.execute(pool, op);
             self.done.push(Completion { tag: op.tag, result });
         }
+        stream_end();
     }
 
     fn poll(&mut self, _pool: &mut Pool, completions: &mut Vec<Completion>) {
