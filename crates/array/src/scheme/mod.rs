@@ -184,8 +184,8 @@ pub trait Scheme: Send {
     /// Loads the items that [`Scheme::save`] gave; the table is already loaded.
     fn load(&mut self, store: &mut Store, items: &[ListItem]) -> Result<(), Contradiction>;
 
-    /// Marks every chunk in use in `store.spaces` (fresh); an error if two owners claim one chunk. Where chunks
-    /// have their places there is nothing to mark.
+    /// Marks every chunk in use in `store.spaces` (fresh); an error if two owners claim one chunk. Where
+    /// chunks have their places there is nothing to mark.
     fn claim_space(&self, _store: &mut Store) -> Result<(), Contradiction> {
         Ok(())
     }

@@ -99,8 +99,8 @@ struct MemoryShares {
     #[arg(long, value_parser = parse_size, default_value = "64MiB", value_name = "SIZE")]
     buffers: u64,
     /// Memory for the table of chunks; pages of it that have no room are read from the members when they are
-    /// needed. Without it a quarter of what the array may take. The schemes elastic and was have all of theirs
-    /// in memory.
+    /// needed. Without it a quarter of what the array may take. The schemes elastic and was have all of
+    /// theirs in memory.
     #[arg(long, value_parser = parse_size, value_name = "SIZE")]
     table_memory: Option<u64>,
     #[command(flatten)]

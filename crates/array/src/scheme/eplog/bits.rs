@@ -6,8 +6,11 @@ use block::StripeId;
 const WORDS: usize = 8;
 /// Bits of a leaf.
 const LEAF_BITS: usize = WORDS * 64;
+/// Stripes of a leaf.
+const LEAF_STRIPES: u64 = 512;
+const _: () = assert!(LEAF_BITS == 512, "a bit for each stripe");
 /// Bytes that the place of a leaf takes.
-const PLACE_BYTES: u64 = size_of::<u32>() as u64;
+const PLACE_BYTES: u64 = 4;
 /// Bytes of a leaf.
 const LEAF_BYTES: u64 = size_of::<Leaf>() as u64;
 
@@ -21,6 +24,7 @@ struct Leaf {
 /// See the module's documentation. Stretches of stripes none of whose bits is set take no memory but for the
 /// place of their leaf.
 pub struct StripeBits {
+    stripe_count: u64,
     /// Number of each stretch's leaf plus 1; 0 = none of its bits is set.
     leaf_of: Vec<u32>,
     leaves: Vec<Leaf>,
@@ -31,12 +35,17 @@ impl StripeBits {
     /// None set.
     pub fn new(stripe_count: u64) -> Self {
         let stripes = usize::try_from(stripe_count).expect("validated: fits the address space");
-        Self { leaf_of: vec![0; stripes.div_ceil(LEAF_BITS)], leaves: Vec::new(), free: Vec::new() }
+        Self {
+            stripe_count,
+            leaf_of: vec![0; stripes.div_ceil(LEAF_BITS)],
+            leaves: Vec::new(),
+            free: Vec::new(),
+        }
     }
 
     /// Bytes for so many stripes, and those that so many set bits add at most.
     pub fn bytes_for(stripe_count: u64, set: u64) -> (u64, u64) {
-        let leaves = stripe_count.div_ceil(LEAF_BITS as u64);
+        let leaves = stripe_count.div_ceil(LEAF_STRIPES);
         (leaves * PLACE_BYTES, set.min(leaves) * (LEAF_BYTES + PLACE_BYTES))
     }
 
@@ -44,17 +53,17 @@ impl StripeBits {
     #[inline]
     pub fn has(&self, stripe: StripeId) -> bool {
         let (leaf, word, bit) = at(stripe);
-        let leaf = self.leaf_of[leaf];
-        leaf > 0 && self.leaves[leaf as usize - 1].bits[word] & bit != 0
+        let leaf = index(self.leaf_of[leaf]);
+        leaf > 0 && self.leaves[leaf - 1].bits[word] & bit != 0
     }
 
     /// Sets the bit of a stripe.
     pub fn set(&mut self, stripe: StripeId) {
-        let (index, word, bit) = at(stripe);
-        if self.leaf_of[index] == 0 {
-            self.leaf_of[index] = self.new_leaf();
+        let (stretch, word, bit) = at(stripe);
+        if self.leaf_of[stretch] == 0 {
+            self.leaf_of[stretch] = self.new_leaf();
         }
-        let leaf = &mut self.leaves[self.leaf_of[index] as usize - 1];
+        let leaf = &mut self.leaves[index(self.leaf_of[stretch]) - 1];
         leaf.count += u32::from(leaf.bits[word] & bit == 0);
         leaf.bits[word] |= bit;
     }
@@ -69,26 +78,33 @@ impl StripeBits {
 
     /// Clears the bit of a stripe.
     pub fn clear(&mut self, stripe: StripeId) {
-        let (index, word, bit) = at(stripe);
-        let place = self.leaf_of[index];
-        let Some(leaf) = place.checked_sub(1).map(|leaf| &mut self.leaves[leaf as usize]) else { return };
+        let (stretch, word, bit) = at(stripe);
+        let place = self.leaf_of[stretch];
+        let Some(leaf) = index(place).checked_sub(1).map(|leaf| &mut self.leaves[leaf]) else { return };
         leaf.count -= u32::from(leaf.bits[word] & bit != 0);
         leaf.bits[word] &= !bit;
         if leaf.count == 0 {
-            self.leaf_of[index] = 0;
+            self.leaf_of[stretch] = 0;
             self.free.push(place);
         }
     }
 
     /// Bytes for every stripe of the array.
     pub fn fixed_bytes(&self) -> u64 {
-        self.leaf_of.len() as u64 * PLACE_BYTES
+        Self::bytes_for(self.stripe_count, 0).0
     }
 
     /// Bytes that grow with the bits that are set.
     pub fn dynamic_bytes(&self) -> u64 {
-        self.leaves.len() as u64 * LEAF_BYTES + self.free.len() as u64 * PLACE_BYTES
+        let [leaves, free] = [self.leaves.len(), self.free.len()].map(|count| count as u64);
+        leaves * LEAF_BYTES + free * PLACE_BYTES
     }
+}
+
+/// A number of a leaf, to look it up by.
+#[inline]
+fn index(leaf: u32) -> usize {
+    leaf as usize
 }
 
 /// The stretch, the word within its leaf, and the bit of a stripe.
