@@ -186,8 +186,7 @@ fn plan_with(
     let options = create_options(arguments, chunk_bytes)?;
     match plan_config(&options, data_bytes, log_bytes, arguments.log.len()) {
         Ok(config) => {
-            let table_bytes = arguments.memory.table_bytes();
-            let need = MemoryNeed::of(&config, &EngineOptions { table_bytes, ..EngineOptions::default() })?;
+            let need = MemoryNeed::of(&config, &EngineOptions::default())?;
             Ok(Ok(Planned { config, need }))
         }
         Err(error) => Ok(Err(error)),
