@@ -8,7 +8,7 @@ use crate::recovery::{Parts, write_checkpoint, write_superblocks};
 use crate::restart::AssembleError;
 use crate::scheme;
 use crate::slots::{PageArea, root_pages};
-use crate::store::{SET_ASIDE_CHUNKS, Store, code_width};
+use crate::store::{SET_ASIDE_CHUNKS, Store, code_width, space_words_max};
 use crate::table::{Table, WORDS};
 use block::{DevIndex, DeviceSet, Epoch, Geometry, META_BYTES, Seq};
 use format::{
@@ -222,7 +222,8 @@ fn config_for(options: &CreateOptions, chunks: u32, log_count: u16, log_blocks: 
     if options.scheme.is_elastic() {
         config.stripe_count = config.stripe_count.min(config.stripes_max());
     }
-    let list_words = scheme::list_words_max(&config) + 2 * code_width(&config) as u64;
+    let list_words =
+        scheme::list_words_max(&config) + 2 * code_width(&config) as u64 + space_words_max(&config);
     let table_pages = Table::page_count_for(&config);
     let list_pages = list_words.div_ceil(WORDS);
     config.full_blocks = u32::try_from(root_pages(table_pages) + list_pages + 2).ok()?;

@@ -44,6 +44,7 @@ impl CheckpointPlace {
         let (copies, n) = (store.config.geometry.parity_count() + 1, store.main_count());
         let mut list = Vec::new();
         scheme.save(store, &mut list);
+        store.save_space(&mut list);
         let same = self.devices.len() == copies && self.devices.iter().all(|&dev| health.is_writable(dev));
         let room = u64::from(store.config.incremental_blocks.saturating_sub(self.incremental_next));
         let patches = (same && wanted == Extent::Changes).then(|| TableBlocks::changed(&store.table));
@@ -185,6 +186,8 @@ impl Image {
     ) -> Self {
         let number = place.number + 1;
         let mut saved = store.table.take_snapshot(extent);
+        store.table.hide_taken(&store.taken);
+        store.taken.clear();
         let (kind, area, first_block, base) = if extent == Extent::Changes {
             (CheckpointKind::Incremental, INCREMENTAL_AREA, place.incremental_next, place.base)
         } else {

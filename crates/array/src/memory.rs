@@ -67,7 +67,7 @@ impl MemoryNeed {
         let (n, m) = (geometry.device_count() as u64, geometry.parity_count() as u64);
         let bits = |count: u64| (count + 1).div_ceil(64) * 8;
         let spaces =
-            if config.scheme.is_in_place() { 0 } else { bits(u64::from(config.chunks_per_device)) * n };
+            if config.scheme.is_elastic() { bits(u64::from(config.chunks_per_device)) * n } else { 0 };
         let scheme = scheme::memory_max(config);
         let rebuilt = u64::from(config.chunks_per_device.max(config.log_blocks));
         Self {

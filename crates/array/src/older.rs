@@ -27,6 +27,9 @@ pub enum Contradiction {
         /// The logical chunk.
         lcn: Lcn,
     },
+    /// The bits that say which chunks are in use differ from what is named.
+    #[error("chunk {} of device {} is in use and nothing names it, or the other way round", .0.chunk, .0.dev)]
+    Unclaimed(ChunkAddr),
     /// A row of elastic stripes.
     #[error("row {0} of elastic stripes does not fit")]
     Row(u32),

@@ -173,8 +173,14 @@ planted!(
     ReadOtherSlot,
     /// Of several reads that wait for a page, one does not go on.
     ForgetPageReader,
-    /// What pages name that are not in memory at the start is taken to be free.
-    ClaimForgetsAbsent,
+    /// The pages that a checkpoint writes have chunks as used that are only taken.
+    SaveTaken,
+    /// A chunk that was taken when a checkpoint was begun is not in the next one, either.
+    TakenNotMarked,
+    /// A page of bits comes, and what was freed meanwhile is forgotten.
+    ForgetFreed,
+    /// The list of a checkpoint leaves out what was freed on pages that are absent.
+    ListForgetsFreed,
     /// A patrol does not look at the slots of pages.
     PatrolSkipsSlots,
     /// A patch leaves out the last of what changed on its page.

@@ -67,7 +67,7 @@ impl SavedPages {
         let held = |page: &&usize| !absent.contains(page);
         pages.iter().filter(held).for_each(|&page| table.pin(page));
         self.read(devices, table, absent.iter().copied(), &mut |table, page, words| {
-            let is_sane = table.is_sane_page(words);
+            let is_sane = table.is_sane_page(page, words);
             if is_sane {
                 table.make_room();
                 table.bring(page, words);

@@ -1,4 +1,4 @@
-//! Free chunks of one main device: a bitmap and an append frontier; and what plans have taken of them.
+//! Free chunks of one main device: a bit for each and an append frontier; and what plans have taken of them.
 //!
 //! The frontier moves forward over free chunks and wraps, so that new versions are written as
 //! sequentially as the free space allows (A-03; this is what keeps the SSD's own garbage collection
@@ -9,7 +9,12 @@
 //! nothing can be planned on space that nobody would give back. A plan ends in one of two ways: it
 //! is carried out, and its records say whose the space is from then on; or it is given up before it
 //! writes, and the space is free again.
+//!
+//! Where chunks come free one by one (log stripes), the bits are pages of the table, behind those of the
+//! stripes (`table/space.rs`), and some may not be in memory: nothing is allocated there before they are.
 
+use crate::store::Store;
+use crate::table::Table;
 use block::{ChunkAddr, ChunkIndex, DevIndex};
 
 /// Who asks for a chunk.
@@ -36,36 +41,166 @@ impl RowLease {
     }
 }
 
+/// Chunks of a word of bits.
+pub const WORD_CHUNKS: u32 = u32::BITS;
+
+/// Words that hold a bit for each of so many chunks, and for index 0, which is none.
+pub const fn word_count(chunk_count: u32) -> u32 {
+    chunk_count / WORD_CHUNKS + 1
+}
+
+/// The word of a chunk, and its bit there.
+#[inline]
+pub fn bit_of(chunk: ChunkIndex) -> (u32, u32) {
+    (chunk.get() / WORD_CHUNKS, 1 << (chunk.get() % WORD_CHUNKS))
+}
+
+/// The bits of word `word` that are among the chunks `first..end`.
+fn bits_among(word: u32, first: u32, end: u32) -> u32 {
+    let start = word * WORD_CHUNKS;
+    let below = |chunk: u32| match chunk.saturating_sub(start) {
+        bits @ 0..WORD_CHUNKS => (1 << bits) - 1,
+        _ => u32::MAX,
+    };
+    below(end) & !below(first)
+}
+
+/// A bit for each chunk of a device, in memory; set = in use.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ChunkBits {
+    words: Vec<u32>,
+    chunk_count: u32,
+    used_count: u32,
+}
+
+impl ChunkBits {
+    /// None of so many chunks is in use.
+    pub fn new(chunk_count: u32) -> Self {
+        Self { words: vec![0; word_count(chunk_count) as usize], chunk_count, used_count: 0 }
+    }
+
+    /// Marks a chunk as in use; `false` if it already was (or is no chunk of the device).
+    pub fn claim(&mut self, chunk: ChunkIndex) -> bool {
+        let (word, bit) = bit_of(chunk);
+        if chunk.is_none() || chunk.get() > self.chunk_count || self.words[word as usize] & bit != 0 {
+            return false;
+        }
+        self.words[word as usize] |= bit;
+        self.used_count += 1;
+        true
+    }
+
+    /// Whether a chunk is in use.
+    pub fn is_used(&self, chunk: ChunkIndex) -> bool {
+        let (word, bit) = bit_of(chunk);
+        self.words.get(word as usize).is_none_or(|word| word & bit != 0)
+    }
+
+    /// Chunks that are not.
+    pub fn free_count(&self) -> u32 {
+        self.chunk_count - self.used_count
+    }
+}
+
+/// Where the bits of a device are.
+enum Bits {
+    /// There are none: all chunks have their place and are in use for good.
+    None,
+    Own(Vec<u32>),
+    Table(DevIndex),
+}
+
 /// See the module's documentation.
 pub struct Space {
-    /// One bit per chunk index 0..=chunks; set = in use. Bit 0 is always set: index 0 is never valid. Empty:
-    /// all are in use, for good.
-    used: Vec<u64>,
+    /// One bit per chunk index 0..=chunks; set = in use. Index 0 is never valid.
+    bits: Bits,
     chunk_count: u32,
     free_count: u32,
     set_aside: u32,
     frontier: u32,
+    /// The word that is to be looked at next and is not in memory.
+    awaited: Option<u32>,
 }
 
 impl Space {
-    /// All `chunk_count` chunks free; `set_aside` of them only for [`Demand::Reclaim`].
+    /// All `chunk_count` chunks free, their bits in memory; `set_aside` of them only for
+    /// [`Demand::Reclaim`].
     pub fn new(chunk_count: u32, set_aside: u32) -> Self {
-        let words = (chunk_count as usize + 1).div_ceil(64);
-        let mut used = vec![0u64; words];
-        used[0] = 1;
-        for index in chunk_count as usize + 1..words * 64 {
-            used[index / 64] |= 1 << (index % 64);
-        }
-        Self { used, chunk_count, free_count: chunk_count, set_aside, frontier: 1 }
+        Self::with(Bits::Own(vec![0; word_count(chunk_count) as usize]), chunk_count, set_aside)
+    }
+
+    /// The same of main device `dev`, their bits in the table.
+    pub fn in_table(dev: DevIndex, chunk_count: u32, set_aside: u32) -> Self {
+        Self::with(Bits::Table(dev), chunk_count, set_aside)
     }
 
     /// All `chunk_count` chunks have their place and are in use for good: that takes no memory.
     pub fn in_place(chunk_count: u32) -> Self {
-        Self { used: Vec::new(), chunk_count, free_count: 0, set_aside: 0, frontier: 1 }
+        Self { free_count: 0, ..Self::with(Bits::None, chunk_count, 0) }
     }
 
-    /// Takes the next free chunk after the frontier.
-    pub fn alloc(&mut self, demand: Demand) -> Option<ChunkLease> {
+    fn with(bits: Bits, chunk_count: u32, set_aside: u32) -> Self {
+        Self { bits, chunk_count, free_count: chunk_count, set_aside, frontier: 1, awaited: None }
+    }
+
+    /// Whether the bits are in the table.
+    pub fn is_in_table(&self) -> bool {
+        matches!(self.bits, Bits::Table(_))
+    }
+
+    /// A word of the bits, those of what is no chunk set; `None` if it is not in memory.
+    #[inline]
+    fn word(&self, table: &Table, word: u32) -> Option<u32> {
+        let bits = match &self.bits {
+            Bits::None => return Some(u32::MAX),
+            Bits::Own(words) => words.get(word as usize).copied().unwrap_or(u32::MAX),
+            Bits::Table(dev) => table.space_word(*dev, word)?,
+        };
+        if word > 0 && word < self.chunk_count / WORD_CHUNKS {
+            return Some(bits);
+        }
+        Some(bits | !bits_among(word, 1, self.chunk_count + 1))
+    }
+
+    /// Sets bits of a word that is in memory.
+    #[inline]
+    fn set_bits(&mut self, table: &mut Table, word: u32, bits: u32) {
+        match &mut self.bits {
+            Bits::None => {}
+            Bits::Own(words) => words[word as usize] |= bits,
+            Bits::Table(dev) => *table.space_word_mut(*dev, word) |= bits,
+        }
+        self.free_count -= bits.count_ones();
+    }
+
+    /// Clears them.
+    #[inline]
+    fn clear_bits(&mut self, table: &mut Table, word: u32, bits: u32) {
+        match &mut self.bits {
+            Bits::None => {}
+            Bits::Own(words) => words[word as usize] &= !bits,
+            Bits::Table(dev) => *table.space_word_mut(*dev, word) &= !bits,
+        }
+        self.free_count += bits.count_ones();
+    }
+
+    /// Free chunks from the frontier on, word by word, once round, as far as they are known; the word that is
+    /// not in memory is the error.
+    fn next_free(&self, table: &Table, mut take: impl FnMut(u32, u32) -> bool) -> Result<(), u32> {
+        let words = word_count(self.chunk_count);
+        let (mut word, mut among) = (self.frontier / WORD_CHUNKS, u32::MAX << (self.frontier % WORD_CHUNKS));
+        for _ in 0..=words {
+            let free = !self.word(table, word).ok_or(word)? & among;
+            if free != 0 && take(word, free) {
+                break;
+            }
+            (word, among) = (if word + 1 == words { 0 } else { word + 1 }, u32::MAX);
+        }
+        Ok(())
+    }
+
+    /// Takes the next free chunk after the frontier; none if that is not known yet ([`Space::awaited`]).
+    pub fn alloc(&mut self, table: &mut Table, demand: Demand) -> Option<ChunkLease> {
         let keep = match demand {
             Demand::User => self.set_aside,
             Demand::Reclaim => 0,
@@ -73,93 +208,114 @@ impl Space {
         if self.free_count <= keep {
             return None;
         }
-        let words = self.used.len();
-        let mut word = self.frontier as usize / 64;
-        let mut free = !self.used[word] & (u64::MAX << (self.frontier % 64));
-        for _ in 0..=words {
-            if free != 0 {
-                let index = (word * 64) as u32 + free.trailing_zeros();
-                self.used[word] |= 1 << (index % 64);
-                self.free_count -= 1;
-                self.frontier = if index >= self.chunk_count { 0 } else { index + 1 };
-                return Some(ChunkLease(ChunkIndex::new(index)));
-            }
-            word = if word + 1 == words { 0 } else { word + 1 };
-            free = !self.used[word];
+        let mut found = None;
+        let known = self.next_free(table, |word, free| {
+            found = Some((word, free.trailing_zeros()));
+            true
+        });
+        self.awaited = known.err();
+        let (word, bit) = found?;
+        self.set_bits(table, word, 1 << bit);
+        let index = word * WORD_CHUNKS + bit;
+        self.frontier = if index >= self.chunk_count { 0 } else { index + 1 };
+        Some(ChunkLease(ChunkIndex::new(index)))
+    }
+
+    /// Whether user writes may take so many chunks, and it is known which.
+    pub fn has_ready(&mut self, table: &Table, count: u32) -> bool {
+        if self.free_for_users() < count || !table.is_paged() {
+            return self.free_for_users() >= count;
         }
-        unreachable!("free_count says that a chunk is free");
+        let mut left = count;
+        let known = self.next_free(table, |_, free| {
+            left = left.saturating_sub(free.count_ones());
+            left == 0
+        });
+        self.awaited = known.err();
+        left == 0
+    }
+
+    /// The word that the next allocation waits for, if it does.
+    pub fn awaited(&self) -> Option<u32> {
+        self.awaited
+    }
+
+    /// It is in memory.
+    pub fn await_no_more(&mut self) {
+        self.awaited = None;
     }
 
     /// Makes a chunk free again.
-    pub fn release(&mut self, chunk: ChunkIndex) {
-        let (word, bit) = (chunk.get() as usize / 64, 1u64 << (chunk.get() % 64));
-        assert!(self.used[word] & bit != 0 && !chunk.is_none(), "chunk {chunk:?} was released twice");
-        self.used[word] &= !bit;
-        self.free_count += 1;
+    pub fn release(&mut self, table: &mut Table, chunk: ChunkIndex) {
+        self.release_run(table, chunk, ChunkIndex::new(chunk.get() + 1));
     }
 
     /// The same for the chunks `first..end`.
-    pub fn release_run(&mut self, first: ChunkIndex, end: ChunkIndex) {
+    pub fn release_run(&mut self, table: &mut Table, first: ChunkIndex, end: ChunkIndex) {
         assert!(!first.is_none() && end.get() <= self.chunk_count + 1, "chunks {first:?} to {end:?}");
-        let (mut at, end) = (first.get() as usize, end.get() as usize);
-        while at < end {
-            let (word, bit) = (at / 64, at % 64);
-            let count = (end - at).min(64 - bit);
-            let bits = (u64::MAX >> (64 - count)) << bit;
-            assert!(self.used[word] & bits == bits, "a chunk from {at} on was released twice");
-            self.used[word] &= !bits;
-            self.free_count += count as u32;
-            at += count;
+        for word in first.get() / WORD_CHUNKS..end.get().div_ceil(WORD_CHUNKS) {
+            let bits = bits_among(word, first.get(), end.get());
+            match (self.word(table, word), &self.bits) {
+                (Some(used), _) => {
+                    // What a member says may contradict itself where it was not looked at as a whole.
+                    assert!(table.is_paged() || used & bits == bits, "chunks of word {word} released twice");
+                    self.clear_bits(table, word, bits & used);
+                }
+                (None, Bits::Table(dev)) => {
+                    table.clear_later(*dev, word, bits);
+                    self.free_count += bits.count_ones();
+                }
+                (None, Bits::None | Bits::Own(_)) => unreachable!("all of their words are in memory"),
+            }
         }
     }
 
-    /// Marks a chunk as in use, for recovery; `false` if it already was (or is no chunk of the device).
-    pub fn claim(&mut self, chunk: ChunkIndex) -> bool {
-        if chunk.is_none() || chunk.get() > self.chunk_count || self.used.is_empty() {
-            return false;
-        }
-        let (word, bit) = (chunk.get() as usize / 64, 1u64 << (chunk.get() % 64));
-        let free = self.used[word] & bit == 0;
+    /// Marks a chunk as in use whose word is in memory; `false` if it already was (or is no chunk of the
+    /// device).
+    pub fn claim(&mut self, table: &mut Table, chunk: ChunkIndex) -> bool {
+        let (word, bit) = bit_of(chunk);
+        let free = !chunk.is_none() && !self.is_used(table, chunk);
         if free {
-            self.used[word] |= bit;
-            self.free_count -= 1;
+            self.set_bits(table, word, bit);
         }
         free
     }
 
     /// The same for the chunks `first..end`; the first that is in use or no chunk of the device is the error.
-    pub fn claim_run(&mut self, first: ChunkIndex, end: ChunkIndex) -> Result<(), ChunkIndex> {
-        let (mut at, end) = (first.get(), end.get());
-        while at < end {
-            let (word, bit) = (at as usize / 64, at % 64);
-            let whole = bit == 0 && end - at >= 64 && self.used.get(word) == Some(&0);
-            if whole {
-                self.used[word] = u64::MAX;
-                self.free_count -= 64;
-            } else if !self.claim(ChunkIndex::new(at)) {
-                return Err(ChunkIndex::new(at));
+    pub fn claim_run(
+        &mut self,
+        table: &mut Table,
+        first: ChunkIndex,
+        end: ChunkIndex,
+    ) -> Result<(), ChunkIndex> {
+        for word in first.get() / WORD_CHUNKS..end.get().div_ceil(WORD_CHUNKS) {
+            let bits = bits_among(word, first.get(), end.get());
+            let taken = self.word(table, word).unwrap_or(u32::MAX) & bits;
+            let free = if taken == 0 { bits } else { bits & ((1 << taken.trailing_zeros()) - 1) };
+            self.set_bits(table, word, free);
+            if taken != 0 {
+                return Err(ChunkIndex::new(word * WORD_CHUNKS + taken.trailing_zeros()));
             }
-            at += if whole { 64 } else { 1 };
         }
         Ok(())
     }
 
-    /// Whether a chunk is in use.
-    pub fn is_used(&self, chunk: ChunkIndex) -> bool {
-        let word = self.used.get(chunk.get() as usize / 64);
-        word.is_none_or(|word| word >> (chunk.get() % 64) & 1 == 1)
+    /// Whether a chunk is in use, or is none of the device, or that is not known.
+    pub fn is_used(&self, table: &Table, chunk: ChunkIndex) -> bool {
+        let (word, bit) = bit_of(chunk);
+        chunk.get() > self.chunk_count || self.word(table, word).is_none_or(|word| word & bit != 0)
     }
 
-    /// Whether stretch number `stretch` of `count` chunks, a power of two, is free as a whole. Stretches are
-    /// counted from index 0: neither the first nor one that passes the end of the device ever is.
-    pub fn is_stretch_free(&self, stretch: u32, count: u32) -> bool {
-        let [first, count] = [stretch * count, count].map(|number| number as usize);
-        if count >= 64 {
-            let words = self.used.get(first / 64..(first + count) / 64);
-            return words.is_some_and(|words| words.iter().all(|&word| word == 0));
-        }
-        let bits = (u64::MAX >> (64 - count)) << (first % 64);
-        self.used.get(first / 64).is_some_and(|word| word & bits == 0)
+    /// Whether stretch number `stretch` of `count` chunks, a power of two, is free as a whole, and known to
+    /// be. Stretches are counted from index 0: neither the first nor one that passes the end of the device
+    /// ever is.
+    pub fn is_stretch_free(&self, table: &Table, stretch: u32, count: u32) -> bool {
+        let Some(first) = stretch.checked_mul(count) else { return false };
+        let Some(end) = first.checked_add(count).filter(|&end| end <= self.chunk_count + 1) else {
+            return false;
+        };
+        (first / WORD_CHUNKS..end.div_ceil(WORD_CHUNKS))
+            .all(|word| self.word(table, word).is_some_and(|used| used & bits_among(word, first, end) == 0))
     }
 
     /// Chunks that can be allocated, those set aside included.
@@ -187,9 +343,42 @@ impl Space {
         self.frontier
     }
 
-    /// Bytes of memory.
+    /// Bytes of memory besides the table.
     pub fn memory_bytes(&self) -> u64 {
-        self.used.len() as u64 * 8
+        match &self.bits {
+            Bits::Own(words) => words.len() as u64 * 4,
+            Bits::None | Bits::Table(_) => 0,
+        }
+    }
+
+    /// What a checkpoint says is in use: so many chunks, `false` if there are no so many.
+    pub fn load(&mut self, used_count: u32, frontier: u32) -> bool {
+        self.set_frontier(frontier);
+        self.free_count = self.chunk_count.saturating_sub(used_count);
+        used_count <= self.chunk_count
+    }
+
+    /// These are the chunks that somebody claims: takes them as they are, or compares them with the bits that
+    /// it has. The first chunk that is in use and not claimed, or the other way round, is the error.
+    pub fn adopt(&mut self, table: &Table, claimed: ChunkBits) -> Result<(), ChunkIndex> {
+        match &mut self.bits {
+            Bits::None => return Ok(()),
+            Bits::Own(words) => {
+                self.free_count = claimed.free_count();
+                *words = claimed.words;
+                return Ok(());
+            }
+            Bits::Table(_) => {}
+        }
+        let differs = |chunk: &ChunkIndex| self.is_used(table, *chunk) != claimed.is_used(*chunk);
+        for (word, &bits) in (0..).zip(&claimed.words) {
+            let no_chunks = !bits_among(word, 1, self.chunk_count + 1);
+            if self.word(table, word) != Some(bits | no_chunks) {
+                let mut chunks = (word * WORD_CHUNKS..(word + 1) * WORD_CHUNKS).map(ChunkIndex::new);
+                return Err(chunks.find(differs).unwrap_or(ChunkIndex::NONE));
+            }
+        }
+        if self.free_count == claimed.free_count() { Ok(()) } else { Err(ChunkIndex::NONE) }
     }
 }
 
@@ -237,88 +426,29 @@ impl Leases {
     }
 
     /// Frees what was leased since `mark`; the scheme is told about rows.
-    pub fn give_back(&mut self, mark: LeaseMark, spaces: &mut [Space], mut row_returned: impl FnMut(u32)) {
+    pub fn give_back(&mut self, mark: LeaseMark, store: &mut Store, mut row_returned: impl FnMut(u32)) {
+        let Store { spaces, table, .. } = store;
         for addr in self.chunks.drain(mark.chunks..) {
-            spaces[addr.dev.index()].release(addr.chunk);
+            spaces[addr.dev.index()].release(table, addr.chunk);
         }
         for row in self.rows.drain(mark.rows..) {
             for space in &mut *spaces {
-                space.release(ChunkIndex::new(row + 1));
+                space.release(table, ChunkIndex::new(row + 1));
             }
             row_returned(row);
         }
     }
 
+    /// The chunks that there are now.
+    pub fn chunks(&self) -> &[ChunkAddr] {
+        &self.chunks
+    }
+
     /// The plan is given up: frees all of it.
-    pub fn give_all_back(&mut self, spaces: &mut [Space], row_returned: impl FnMut(u32)) {
-        self.give_back(LeaseMark { chunks: 0, rows: 0 }, spaces, row_returned);
+    pub fn give_all_back(&mut self, store: &mut Store, row_returned: impl FnMut(u32)) {
+        self.give_back(LeaseMark { chunks: 0, rows: 0 }, store, row_returned);
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_run_is_released_like_its_chunks_one_by_one() {
-        for (first, end) in [(1, 2), (1, 64), (1, 65), (63, 65), (64, 128), (2, 301), (300, 301), (7, 7)] {
-            let (mut one, mut other) = (Space::new(300, 0), Space::new(300, 0));
-            for space in [&mut one, &mut other] {
-                (1..=300).for_each(|chunk| assert!(space.claim(ChunkIndex::new(chunk))));
-            }
-            (first..end).for_each(|chunk| one.release(ChunkIndex::new(chunk)));
-            other.release_run(ChunkIndex::new(first), ChunkIndex::new(end));
-            assert_eq!((one.used, one.free_count), (other.used, other.free_count), "{first}..{end}");
-        }
-    }
-
-    #[test]
-    fn a_run_is_claimed_like_its_chunks_one_by_one() {
-        for (first, end) in [(1, 2), (1, 64), (1, 65), (63, 200), (64, 128), (2, 301), (300, 301), (7, 7)] {
-            let (mut one, mut other) = (Space::new(300, 0), Space::new(300, 0));
-            (first..end).for_each(|chunk| assert!(one.claim(ChunkIndex::new(chunk))));
-            assert_eq!(other.claim_run(ChunkIndex::new(first), ChunkIndex::new(end)), Ok(()));
-            assert_eq!((&one.used, one.free_count), (&other.used, other.free_count), "{first}..{end}");
-        }
-        let mut space = Space::new(300, 0);
-        assert!(space.claim(ChunkIndex::new(130)));
-        assert_eq!(space.claim_run(ChunkIndex::new(1), ChunkIndex::new(300)), Err(ChunkIndex::new(130)));
-        assert_eq!(space.claim_run(ChunkIndex::new(140), ChunkIndex::new(900)), Err(ChunkIndex::new(301)));
-    }
-
-    #[test]
-    fn a_stretch_is_free_when_all_of_its_chunks_are() {
-        for count in [1, 8, 64, 128] {
-            let mut space = Space::new(300, 0);
-            let free = |space: &Space| (0..512).filter(|&at| space.is_stretch_free(at, count)).count();
-            let whole = (1..300 / count).count() + usize::from(300 % count == count - 1);
-            assert_eq!(free(&space), if count == 1 { 300 } else { whole }, "stretches of {count}");
-            assert!(space.claim(ChunkIndex::new(140)));
-            assert!(!space.is_stretch_free(140 / count, count));
-            assert_eq!(free(&space), if count == 1 { 299 } else { whole - 1 }, "stretches of {count}");
-        }
-    }
-
-    #[test]
-    fn allocates_every_chunk_once_in_order_and_keeps_some_for_reclaim() {
-        let (mut space, mut leases) = (Space::new(130, 10), Leases::default());
-        let mut all = |space: &mut Space, demand| -> Vec<u32> {
-            let leased = std::iter::from_fn(|| space.alloc(demand));
-            leased.map(|lease| leases.hold(DevIndex::new(0), lease).get()).collect()
-        };
-        let user = all(&mut space, Demand::User);
-        assert_eq!(user, (1..=120).collect::<Vec<_>>());
-        let reclaim = all(&mut space, Demand::Reclaim);
-        assert_eq!(reclaim, (121..=130).collect::<Vec<_>>());
-        for chunk in [5, 64, 130] {
-            space.release(ChunkIndex::new(chunk));
-        }
-        let again = all(&mut space, Demand::Reclaim);
-        assert_eq!(again, [5, 64, 130]);
-        assert!(
-            !space.claim(ChunkIndex::new(5))
-                && !space.claim(ChunkIndex::NONE)
-                && !space.claim(ChunkIndex::new(131))
-        );
-    }
-}
+mod tests;

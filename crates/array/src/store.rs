@@ -2,11 +2,13 @@
 
 use crate::layout::Layout;
 use crate::lost::LostChunks;
-use crate::space::Space;
-use crate::table::Table;
+use crate::older::Contradiction;
+use crate::planted::{Planted, planted};
+use crate::space::{ChunkBits, ChunkLease, Demand, Space};
+use crate::table::{Table, later_max};
 use block::{ChunkAddr, ChunkIndex, DevIndex, Geometry, META_BYTES, Stream};
 use erasure::{Code, CodeError};
-use format::{ArrayConfig, CLASSES_MAX, CodeKind};
+use format::{ArrayConfig, CLASSES_MAX, CodeKind, ListItem};
 
 /// Chunks per device that only parity commit and rebuild may take, so that they can always make space.
 pub const SET_ASIDE_CHUNKS: u32 = 32;
@@ -27,6 +29,8 @@ pub struct Store {
     pub log: LogRing,
     /// Chunks freed by `apply` since the engine last took them.
     pub freed: Vec<ChunkRun>,
+    /// Chunks that are leased, or freed and not released, when a checkpoint is taken.
+    pub taken: Vec<ChunkAddr>,
     /// Chunks of the volume that are known to be lost.
     pub lost: LostChunks,
 }
@@ -77,6 +81,7 @@ impl Store {
             spaces: spaces(&config),
             log: LogRing::new(config.log_blocks, (config.geometry.chunk_bytes() / META_BYTES) as u32),
             freed: Vec::new(),
+            taken: Vec::new(),
             lost: LostChunks::default(),
             config,
         })
@@ -153,6 +158,99 @@ impl Store {
         self.slots_kept_by_writes() + self.main_count()
     }
 
+    /// Takes a free chunk of a device; none if there is none, or what says which is not in memory.
+    pub fn alloc(&mut self, dev: DevIndex, demand: Demand) -> Option<ChunkLease> {
+        self.spaces[dev.index()].alloc(&mut self.table, demand)
+    }
+
+    /// Makes chunks free again.
+    pub fn release_run(&mut self, run: ChunkRun) {
+        self.spaces[run.first.dev.index()].release_run(&mut self.table, run.first.chunk, run.end());
+    }
+
+    /// The same of those that are in use, or of which that is not known; while an array is being assembled.
+    pub fn release_used(&mut self, run: ChunkRun) {
+        let Self { spaces, table, .. } = self;
+        let space = &mut spaces[run.first.dev.index()];
+        for chunk in (run.first.chunk.get()..run.end().get()).map(ChunkIndex::new) {
+            if space.is_used(table, chunk) {
+                space.release(table, chunk);
+            }
+        }
+    }
+
+    /// Marks a chunk as in use; `false` if it already was, or is none.
+    pub fn claim(&mut self, addr: ChunkAddr) -> bool {
+        self.spaces[addr.dev.index()].claim(&mut self.table, addr.chunk)
+    }
+
+    /// Whether a chunk is in use, or is none, or that is not known.
+    pub fn is_used(&self, addr: ChunkAddr) -> bool {
+        self.spaces[addr.dev.index()].is_used(&self.table, addr.chunk)
+    }
+
+    /// Whether user writes may take so many chunks of a device, and it is known which.
+    pub fn has_ready(&mut self, dev: DevIndex, count: u32) -> bool {
+        self.spaces[dev.index()].has_ready(&self.table, count)
+    }
+
+    /// Takes the chunks that are in use as they are claimed, or compares them with what is there.
+    pub fn adopt(&mut self, claimed: Vec<ChunkBits>) -> Result<(), Contradiction> {
+        let Self { spaces, table, .. } = self;
+        for (dev, (space, bits)) in (0..).map(DevIndex::new).zip(spaces.iter_mut().zip(claimed)) {
+            space.adopt(table, bits).map_err(|chunk| Contradiction::Unclaimed(ChunkAddr::new(dev, chunk)))?;
+        }
+        Ok(())
+    }
+
+    /// A checkpoint is about to be begun: appends what its list says of the space, that of `taken` aside.
+    pub fn save_space(&mut self, words: &mut Vec<u32>) {
+        let mut absent = Vec::new();
+        self.table.note_taken(&self.taken, &mut absent);
+        if planted(Planted::ListForgetsFreed) {
+            absent.clear();
+        }
+        let Self { spaces, table, taken, .. } = &*self;
+        let of_dev = |addr: &&ChunkAddr, dev: DevIndex| addr.dev == dev;
+        for (dev, space) in (0..).map(DevIndex::new).zip(spaces).filter(|(_, space)| space.is_in_table()) {
+            let taken_count = taken.iter().filter(|addr| of_dev(addr, dev)).count();
+            let used_count = u64::from(space.chunk_count() - space.free_count()) - taken_count as u64;
+            let used_count = u32::try_from(used_count).expect("no more than there are chunks");
+            let mut freed: Vec<ChunkIndex> = table.later_chunks(dev).collect();
+            freed.extend(absent.iter().filter(|addr| of_dev(addr, dev)).map(|addr| addr.chunk));
+            ListItem::Space { dev, used_count, frontier: space.frontier(), freed }.encode(words);
+        }
+    }
+
+    /// Takes what a list says of the space; the pages of the table that are in memory are loaded already. What
+    /// that changes on them is in no checkpoint.
+    pub fn load_space(&mut self, items: &[ListItem]) -> Result<(), Contradiction> {
+        let Self { spaces, table, .. } = self;
+        let mut missing = spaces.iter().filter(|space| space.is_in_table()).count();
+        for item in items {
+            let ListItem::Space { dev, used_count, frontier, freed } = item else { continue };
+            let space = spaces.get_mut(dev.index()).filter(|space| space.is_in_table());
+            let Some(space) = space else { return Err(Contradiction::Other("the space of a device")) };
+            for &chunk in freed {
+                // A bit that is clear, or that of no chunk, was freed before.
+                let is_chunk = !chunk.is_none() && chunk.get() <= space.chunk_count();
+                if is_chunk && space.is_used(table, chunk) {
+                    space.release(table, chunk);
+                }
+            }
+            if !space.load(*used_count, *frontier) {
+                return Err(Contradiction::Other("the number of chunks in use"));
+            }
+            missing = missing.wrapping_sub(1);
+        }
+        if missing == 0 { Ok(()) } else { Err(Contradiction::Other("what the list says of the space")) }
+    }
+
+    /// No chunk of any main device is claimed.
+    pub fn nothing_claimed(&self) -> Vec<ChunkBits> {
+        vec![ChunkBits::new(self.config.chunks_per_device); self.main_count()]
+    }
+
     /// Frees a chunk; the engine lets it be reused once that is safe.
     pub fn free(&mut self, dev: DevIndex, chunk: ChunkIndex) {
         if !chunk.is_none() {
@@ -174,13 +272,20 @@ pub(crate) fn unit_slots(geometry: Geometry) -> usize {
     (m + 1) * (n + m) + 4 * n + 16
 }
 
+/// Words that the list of a checkpoint takes for the space at most.
+pub(crate) fn space_words_max(config: &ArrayConfig) -> u64 {
+    const ITEM_WORDS: u64 = 4;
+    ITEM_WORDS * config.geometry.device_count() as u64 + later_max(config)
+}
+
 fn spaces(config: &ArrayConfig) -> Vec<Space> {
-    let set_aside = if config.scheme.has_log_stripes() { SET_ASIDE_CHUNKS } else { 0 };
-    let space = |_| match config.scheme.is_in_place() {
-        true => Space::in_place(config.chunks_per_device),
-        false => Space::new(config.chunks_per_device, set_aside),
+    let chunks = config.chunks_per_device;
+    let space = |dev| match (config.scheme.is_in_place(), config.scheme.has_log_stripes()) {
+        (true, _) => Space::in_place(chunks),
+        (false, true) => Space::in_table(DevIndex::new(dev), chunks, SET_ASIDE_CHUNKS),
+        (false, false) => Space::new(chunks, 0),
     };
-    (0..config.geometry.device_count()).map(space).collect()
+    (0u16..).take(config.geometry.device_count()).map(space).collect()
 }
 
 /// Room in the log that is promised to the log chunks of one record.

@@ -9,6 +9,9 @@
 //! row x k + column + 1, 0 if it reads as zeros; pages of rows hold a word for every row and the checksum of
 //! each of its chunks.
 //!
+//! Behind these come the pages that say which chunks are in use ([`space`]), where chunks come free one by
+//! one.
+//!
 //! A page that was never written takes no memory. One that is in its slot as it is need not be in memory
 //! either ([`Table::is_absent`]): whoever looks into it has it brought in first.
 //!
@@ -19,12 +22,16 @@
 
 mod frames;
 mod paging;
+mod space;
+
+pub use space::later_max;
 
 use crate::planted::{Planted, planted};
 use crate::slots::{self, SlotState, Slots};
 use block::{ChunkIndex, Geometry, Lcn, StripeId};
 use format::{ArrayConfig, GroupBits, PAGE_WORDS, Patch, StripeChunk};
 use frames::{Frames, GROUP_PAGES, PageWords, TablePage};
+use space::SpacePages;
 use std::collections::BTreeMap;
 
 /// Entries of equal size, none of which lies on two pages.
@@ -167,6 +174,7 @@ pub struct Table {
     kept: BTreeMap<usize, Box<TablePage>>,
     /// Stripes, or rows of elastic stripes.
     stripes: Section,
+    space: SpacePages,
     geometry: Geometry,
     stripe_count: u64,
     chunks_per_device: u32,
@@ -199,6 +207,13 @@ fn stripes_of(config: &ArrayConfig) -> (Section, u64) {
     }
 }
 
+/// The page behind those of stripes or rows.
+fn stripe_pages_end(config: &ArrayConfig) -> usize {
+    let (stripes, count) = stripes_of(config);
+    let pages = usize::try_from(stripes.page_count(count));
+    stripes.first_page + pages.expect("validated: the table fits the address space")
+}
+
 impl Table {
     /// An empty table: nothing written, every checksum 0.
     pub fn new(config: &ArrayConfig) -> Self {
@@ -220,6 +235,7 @@ impl Table {
             wanted: PageBits::new(pages),
             kept: BTreeMap::new(),
             stripes: stripes_of(config).0,
+            space: SpacePages::new(config, stripe_pages_end(config)),
             geometry: config.geometry,
             stripe_count: config.stripe_count,
             chunks_per_device: config.chunks_per_device,
@@ -243,8 +259,7 @@ impl Table {
 
     /// How many pages a configuration's table has.
     pub fn page_count_for(config: &ArrayConfig) -> u64 {
-        let (stripes, count) = stripes_of(config);
-        stripes.first_page as u64 + stripes.page_count(count)
+        stripe_pages_end(config) as u64 + space::page_count(config)
     }
 
     #[inline]
@@ -414,7 +429,7 @@ impl Table {
     /// Every chunk that a stripe names, data and parity, with its column: stripes in order. No page of theirs
     /// is absent.
     pub fn named_chunks(&self) -> impl Iterator<Item = NamedChunk> {
-        let pages = self.stripes.first_page..self.page_count;
+        let pages = self.stripes.first_page..self.space.first_page;
         pages
             .filter(|&page| self.has_frame(page))
             .flat_map(|page| self.chunks_named_by(page, self.page(page)))
@@ -471,7 +486,7 @@ impl Table {
             let map = self.frames.pages().filter(|&page| page < first_page).map(|page| self.page(page));
             return map.flat_map(|page| page.iter()).all(|&place| u64::from(place) <= places);
         }
-        self.frames.pages().all(|page| are_sane(self.stripes, self.chunks_per_device, self.page(page)))
+        self.frames.pages().all(|page| self.is_sane_page(page, self.page(page)))
     }
 
     /// How many pages changed since the last checkpoint.

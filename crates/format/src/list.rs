@@ -6,14 +6,15 @@
 use crate::layout::check_counter;
 use crate::names::CodeTable;
 use crate::{FormatError, LCN_LIMIT, LogMember, StripeChunk};
-use block::{ChunkIndex, Lcn, Seq, StripeId};
+use block::{ChunkIndex, DevIndex, Lcn, Seq, StripeId};
 
 const DIRTY_STRIPE: u32 = 1;
 const LOG_STRIPE: u32 = 2;
 const DELTA: u32 = 3;
+const SPACE: u32 = 4;
 
 pub(crate) const ITEM_KINDS: CodeTable =
-    CodeTable { title: "list item kind", rows: &[(1, "dirty stripe"), (2, "log stripe"), (3, "delta")] };
+    CodeTable { title: "list item kind", rows: &[(1, "dirty stripe"), (2, "log stripe"), (3, "delta"), (4, "space")] };
 
 /// Word by word, what the items are.
 pub(crate) const ITEM_TABLES: &[(&str, &[(&str, &str)])] = &[
@@ -45,6 +46,16 @@ pub(crate) const ITEM_TABLES: &[(&str, &[(&str, &str)])] = &[
             ("1, 2", "data stripe, low word first"),
             ("3", "first block of the log chunk, on every log device"),
             ("4 ...", "one word per log device: checksum of its log chunk"),
+        ],
+    ),
+    (
+        "list item: space",
+        &[
+            ("0", "4 << 24, plus the main device"),
+            ("1", "chunks of it that are in use"),
+            ("2", "chunk at which the search for a free one goes on"),
+            ("3", "number of chunks that follow"),
+            ("4 ...", "one word each: chunks that are free, although their bits in the page area are set"),
         ],
     ),
 ];
@@ -88,6 +99,17 @@ pub enum ListItem {
         /// CRC-32C of the log chunk on each log device.
         log_crcs: Vec<u32>,
     },
+    /// What is in use of a main device whose chunks come free one by one.
+    Space {
+        /// The device.
+        dev: DevIndex,
+        /// Chunks of it that are in use.
+        used_count: u32,
+        /// Where the search for a free one goes on.
+        frontier: u32,
+        /// Chunks that are free, although their bits in the page area are set.
+        freed: Vec<ChunkIndex>,
+    },
 }
 
 impl ListItem {
@@ -108,6 +130,7 @@ impl ListItem {
                 check_counter("sequence number of a log stripe in a checkpoint list", first_seq.get())?;
                 members.iter().try_for_each(|m| below("logical chunk of a checkpoint list", m.lcn.get()))
             }
+            Self::Space { .. } => Ok(()),
         }
     }
 
@@ -142,6 +165,11 @@ impl ListItem {
                 words.extend(split(stripe.get()));
                 words.push(log_block.get());
                 words.extend_from_slice(log_crcs);
+            }
+            Self::Space { dev, used_count, frontier, freed } => {
+                let count = u32::try_from(freed.len()).expect("a device has fewer chunks than 2^32");
+                words.extend([SPACE << 24 | u32::from(dev.get()), *used_count, *frontier, count]);
+                words.extend(freed.iter().map(|chunk| chunk.get()));
             }
         }
     }
@@ -225,11 +253,18 @@ impl<'a> Reader<'a> {
                     expected: "0",
                 });
             }
+            SPACE if log_count == 0 => {
+                let dev = DevIndex::new(u16::from_le_bytes([counts_low, counts_high]));
+                let (used_count, frontier) = (self.take_u32()?, self.take_u32()?);
+                let count = usize::try_from(self.take_u32()?).unwrap_or(usize::MAX);
+                let freed = self.take(count)?.iter().map(|&chunk| ChunkIndex::new(chunk)).collect();
+                ListItem::Space { dev, used_count, frontier, freed }
+            }
             found => {
                 return Err(FormatError::Malformed {
                     what: "kind of an item of a checkpoint list",
                     found: u64::from(found),
-                    expected: "1 to 3",
+                    expected: "1 to 4",
                 });
             }
         };

@@ -154,10 +154,13 @@ pub(crate) fn space(engine: &Engine) -> Result<(), Violation> {
     for page in 0..store.table.page_count() {
         fresh.table.load_page(page, store.table.page(page));
     }
-    engine.scheme().claim_space(&mut fresh).map_err(|_| violation!("a chunk has two owners"))?;
-    for (dev, (live, claimed)) in store.spaces.iter().zip(&fresh.spaces).enumerate() {
+    let mut claims = fresh.nothing_claimed();
+    let claimed = engine.scheme().claim_space(&fresh, &mut claims);
+    claimed.map_err(|cause| violation!("the space contradicts itself: {cause}"))?;
+    let spaces = store.spaces.iter().zip(&claims).enumerate();
+    for (dev, (live, claimed)) in spaces.filter(|_| !store.config.scheme.is_in_place()) {
         for chunk in (1..=store.config.chunks_per_device).map(ChunkIndex::new) {
-            match (live.is_used(chunk), claimed.is_used(chunk)) {
+            match (live.is_used(&store.table, chunk), claimed.is_used(chunk)) {
                 (true, false) => {
                     return Err(violation!(
                         "chunk {chunk} of device {dev} leaked: used, but nothing names it"

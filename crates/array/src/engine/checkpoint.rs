@@ -159,6 +159,9 @@ impl Checkpointer {
 
     fn start(&mut self, core: &mut Core) {
         let Some(wanted) = self.due(core) else { return };
+        if !core.note_taken() {
+            return core.board.checkpoint.request(wanted);
+        }
         core.board.checkpoint.wanted = None;
         let mut image = core.board.checkpoint.place.choose(
             wanted,

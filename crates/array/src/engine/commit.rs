@@ -92,6 +92,10 @@ impl Core {
     /// Writes found no space: commit, then flush, so that the old versions can be reused (A-06: never an
     /// error).
     pub(super) fn want_space(&mut self) {
+        if self.store.spaces.iter().any(|space| space.awaited().is_some()) {
+            // There may be enough: that is known when a page has come.
+            return;
+        }
         self.board.short_of_space = true;
         let dirty = self.scheme.pressure(&self.store).dirty_stripes;
         let helps = self.scheme.commit_would_help();

@@ -437,7 +437,7 @@ impl Engine {
             patrol: patrol::Patrol::new(&mut core.pool),
             loss_search: lost::LossSearch,
             maintenance: maintain::Maintenance::default(),
-            page_reader: pages::PageReader,
+            page_reader: pages::PageReader::default(),
             stop: stop::Stop,
             checkpointer: checkpoint::Checkpointer::default(),
             flusher: flush::Flusher::default(),

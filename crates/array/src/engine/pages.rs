@@ -19,11 +19,16 @@ use crate::hash::PageMap;
 use crate::planted::{Planted, planted};
 use crate::restart::AssembleError;
 use crate::saved::SavedPages;
-use crate::table::Extent;
+use crate::space::{WORD_CHUNKS, word_count};
+use crate::table::{Extent, later_max};
 use block::slab::{Key, Slab};
 use block::{DevIndex, DeviceSet, IoFault, Lcn, META_BYTES, OpKind, Slot, Stream, StripeId};
 use format::{PAGE_AREA, Page, PageExpect, decode_page};
 use std::collections::{BTreeSet, VecDeque};
+
+/// Words of a page.
+const PAGE_WORDS_U32: u32 = 1000;
+const _: () = assert!(PAGE_WORDS_U32 as usize == format::PAGE_WORDS, "the same");
 
 /// Pages that are asked for ahead of those who need them.
 const AHEAD_MAX: usize = 2 * PAGE_READS_MAX;
@@ -73,7 +78,7 @@ impl Engine {
         let table = &mut core.store.table;
         let absent: Vec<usize> = (0..table.page_count()).filter(|&page| table.is_absent(page)).collect();
         saved.read(devices, table, absent.into_iter(), &mut |table, page, words| {
-            let is_sane = table.is_sane_page(words);
+            let is_sane = table.is_sane_page(page, words);
             if is_sane {
                 table.bring(page, words);
             }
@@ -180,6 +185,37 @@ impl Core {
         });
     }
 
+    /// Asks for the page that the next allocation on a device waits for; if it is there, whoever found no
+    /// room tries again.
+    fn want_awaited_page(&mut self, dev: DevIndex) {
+        let Some(word) = self.store.spaces[dev.index()].awaited() else { return };
+        let page = self.store.table.space_page(dev, word);
+        if self.store.table.is_absent(page) {
+            self.fault(page);
+        } else {
+            self.store.spaces[dev.index()].await_no_more();
+            self.note_room();
+        }
+    }
+
+    /// Asks once for the page of bits behind the one in which allocation is.
+    fn want_next_page(&mut self, dev: DevIndex, near: &mut usize) {
+        let space = &self.store.spaces[dev.index()];
+        let page_of = |word| self.store.table.space_page(dev, word);
+        let (word, words) = (space.frontier() / WORD_CHUNKS, word_count(space.chunk_count()));
+        let page = page_of(word);
+        if std::mem::replace(near, page) == page {
+            return;
+        }
+        let behind = (word / PAGE_WORDS_U32 + 1) * PAGE_WORDS_U32;
+        let next = page_of(if behind < words { behind } else { 0 });
+        for page in [page, next] {
+            if self.store.table.is_absent(page) && self.reads.pages.faults.len() < AHEAD_MAX {
+                self.fault(page);
+            }
+        }
+    }
+
     fn fault(&mut self, page: usize) -> Key<Fault> {
         let PageFaults { by_page, faults, waiting, .. } = &mut self.reads.pages;
         *by_page.entry(page).or_insert_with(|| {
@@ -262,7 +298,7 @@ impl Core {
             (found.kind, found.index) == slots.name(page)
                 && (slots.state(page).fits(found.number) || planted(Planted::ReadOtherSlot))
                 && found.number <= self.board.checkpoint.newest()
-                && self.store.table.is_sane_page(&found.words)
+                && self.store.table.is_sane_page(page, &found.words)
         };
         let found = decode_page(&self.pool.bytes(slot)[..META_BYTES], &expect).ok().filter(is_it);
         match result {
@@ -332,10 +368,42 @@ impl Core {
 }
 
 /// Has pages read that are wanted.
-pub(super) struct PageReader;
+#[derive(Default)]
+pub(super) struct PageReader {
+    /// Of each main device, the page of bits in which allocation was when the next one was asked for.
+    near: Vec<usize>,
+    /// Where those are looked for that bits wait for.
+    later_from: usize,
+}
+
+impl PageReader {
+    /// Asks for the pages that say which chunks are free next, and for those that bits wait for, when these
+    /// are many.
+    fn want_space_pages(&mut self, core: &mut Core) {
+        if !core.store.config.scheme.has_log_stripes() {
+            return;
+        }
+        self.near.resize(core.store.main_count(), usize::MAX);
+        for (dev, near) in (0..).map(DevIndex::new).zip(&mut self.near) {
+            core.want_awaited_page(dev);
+            core.want_next_page(dev, near);
+        }
+        let table = &core.store.table;
+        if table.later_count() > later_max(&core.store.config) / 2
+            && core.reads.pages.faults.len() < AHEAD_MAX
+            && let Some(page) = table.later_page(self.later_from)
+        {
+            self.later_from = page + 1;
+            core.fault(page);
+        }
+    }
+}
 
 impl Activity for PageReader {
     fn drive(&mut self, core: &mut Core) {
+        if core.store.table.is_paged() && !core.board.frozen {
+            self.want_space_pages(core);
+        }
         while let Some(&key) = core.reads.pages.waiting.front() {
             let page = core.reads.pages.faults[key].page;
             if core.reads.pages.slots.is_empty() || !core.make_frame(key) {
@@ -378,10 +446,11 @@ impl Activity for PageReader {
 }
 
 impl Marked for PageReader {
-    type Mark = [u64; 3];
+    type Mark = [u64; 4];
 
     fn mark(&self, core: &Core) -> Self::Mark {
         let pages = &core.reads.pages;
-        [count(pages.waiting.len()), count(pages.faults.len()), count(pages.slots.len())]
+        let awaited = core.store.spaces.iter().filter(|space| space.awaited().is_some()).count();
+        [count(pages.waiting.len()), count(pages.faults.len()), count(pages.slots.len()), count(awaited)]
     }
 }

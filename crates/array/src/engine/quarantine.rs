@@ -4,9 +4,13 @@ use super::Core;
 use super::trim::Emptied;
 use crate::planted::{Planted, planted};
 use crate::store::ChunkRun;
-use block::Seq;
+use crate::table::later_max;
+use block::{ChunkAddr, ChunkIndex, Seq};
 use block::slab::Slab;
 use std::collections::VecDeque;
+
+/// Pages of bits that a checkpoint asks for at once, when its list has no room for what waits for them.
+const SPACE_PAGES_AT_ONCE: usize = 64;
 
 /// See the module's documentation.
 pub(super) struct Quarantine {
@@ -95,6 +99,41 @@ impl Core {
             self.discard_emptied();
         }
         self.discard_dead_log();
+    }
+
+    /// Whether a checkpoint may be begun, as far as the space goes: notes what is leased, or freed and not
+    /// released, which it must not speak of. The list has room for so many of those chunks, and of those that
+    /// are free, whose pages are absent; if there are more, some pages are asked for.
+    pub(super) fn note_taken(&mut self) -> bool {
+        let Self { store, freed, jobs, .. } = self;
+        store.taken.clear();
+        if !store.config.scheme.has_log_stripes() {
+            return true;
+        }
+        for job in jobs.table.iter() {
+            store.taken.extend_from_slice(job.plan.leases.chunks());
+        }
+        let quarantined = freed.quarantine.iter().filter_map(|freed| match freed.what {
+            Freed::Chunks(run) | Freed::Discarded(run) => Some(run),
+            Freed::LogTail(_) => None,
+        });
+        let runs = quarantined.chain(freed.discarded.iter().copied()).chain(freed.trims.iter().copied());
+        for run in runs {
+            let chunks = (run.first.chunk.get()..run.end().get()).map(ChunkIndex::new);
+            store.taken.extend(chunks.map(|chunk| ChunkAddr::new(run.first.dev, chunk)));
+        }
+        if !store.table.is_paged() {
+            return true;
+        }
+        let (taken, table) = (&store.taken, &store.table);
+        let pages = taken.iter().map(|&addr| table.space_page_of(addr));
+        let absent: Vec<usize> = pages.filter(|&page| table.is_absent(page)).collect();
+        let fits = absent.len() as u64 + table.later_count() <= later_max(&store.config);
+        if !fits {
+            let wanted: Vec<usize> = table.later_pages().chain(absent).take(SPACE_PAGES_AT_ONCE).collect();
+            wanted.into_iter().for_each(|page| self.want_page_for_checkpoint(page));
+        }
+        fits
     }
 
     /// Quarantines what the records up to `seq` freed.

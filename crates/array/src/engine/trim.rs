@@ -16,7 +16,7 @@
 use super::Core;
 use super::{Purpose, Tag};
 use crate::planted::{Planted, planted};
-use crate::store::ChunkRun;
+use crate::store::{ChunkRun, Store};
 use block::slab::Key;
 use block::{ChunkAddr, ChunkIndex, DevIndex, IoFault, META_BYTES, OpKind, Stream};
 use format::ArrayConfig;
@@ -94,7 +94,7 @@ impl Core {
     }
 
     fn release_run(&mut self, run: ChunkRun) {
-        self.store.spaces[run.first.dev.index()].release_run(run.first.chunk, run.end());
+        self.store.release_run(run);
         if let Some(collects) = self.scheme.collects_mut() {
             collects.released(run);
         }
@@ -119,7 +119,7 @@ impl Core {
         }
         for stretch in run.first.chunk.get() / chunks..=(run.end().get() - 1) / chunks {
             let emptied = Emptied { dev, stretch };
-            let is_free = self.store.spaces[dev.index()].is_stretch_free(stretch, chunks);
+            let is_free = self.store.spaces[dev.index()].is_stretch_free(&self.store.table, stretch, chunks);
             if is_free && self.freed.emptied.len() < EMPTIED_MAX {
                 self.freed.emptied.push(emptied);
             }
@@ -150,18 +150,20 @@ impl Core {
     fn discard_stretches(&mut self, last: Emptied, others: &mut Vec<Emptied>) {
         let (dev, chunks) = (last.dev, self.freed.stretch_chunks);
         let spare = u64::from(self.store.config.chunks_per_device) - self.store.config.stripe_count;
-        let (stretch_bytes, space) = (self.bytes_of(chunks), &mut self.store.spaces[dev.index()]);
+        let stretch_bytes = self.bytes_of(chunks);
+        let Store { spaces, table, .. } = &mut self.store;
+        let space = &mut spaces[dev.index()];
         let left = u64::from(space.free_for_users()).saturating_sub(spare / 2) / u64::from(chunks);
         let most = left.min((RUN_BYTES_MAX / stretch_bytes).max(1));
         // It may have been written to since it came free.
-        if most == 0 || !self.health.is_writable(dev) || !space.is_stretch_free(last.stretch, chunks) {
+        if most == 0 || !self.health.is_writable(dev) || !space.is_stretch_free(table, last.stretch, chunks) {
             return;
         }
         let (mut first, mut count) = (last.stretch, 1);
         while let Some(before) = others.last()
             && (before.dev, before.stretch + 1) == (dev, first)
             && count < most
-            && space.is_stretch_free(before.stretch, chunks)
+            && space.is_stretch_free(table, before.stretch, chunks)
         {
             (first, count) = (before.stretch, count + 1);
             others.pop();
@@ -173,7 +175,7 @@ impl Core {
         if planted(Planted::DiscardedStaysFree) {
             return self.trim(run, ChunkRun { count: 0, ..run });
         }
-        space.claim_run(run.first.chunk, run.end()).expect("each of the stretches is free");
+        space.claim_run(table, run.first.chunk, run.end()).expect("each of the stretches is free");
         self.trim(run, run);
     }
 

@@ -108,6 +108,7 @@ pub(super) fn load(
         scheme.load(store, &items).map_err(|cause| Inconsistency::State { checkpoint, cause })?;
         SavedPages::let_go(&mut store.table, &pages);
         store.table.clear_changed();
+        store.load_space(&items).map_err(|cause| Inconsistency::State { checkpoint, cause })?;
         let place = CheckpointPlace {
             number: newest.number,
             base: header.number,
@@ -134,6 +135,7 @@ fn pages_of_items(table: &Table, geometry: Geometry, items: &[ListItem]) -> Vec<
             ListItem::LogStripe { members, .. } => {
                 stripes.extend(members.iter().map(|member| geometry.stripe_of(member.lcn)));
             }
+            ListItem::Space { .. } => {}
         }
     }
     table.pages_of(stripes.into_iter())

@@ -20,8 +20,7 @@ pub use membership::{Arrangement, arrange, arrange_any};
 use crate::health::Health;
 use crate::image::{CheckpointPlace, Image};
 use crate::journal::Journal;
-use crate::older::Inconsistency;
-use crate::planted::{Planted, planted};
+use crate::older::{Contradiction, Inconsistency};
 use crate::restart::{AssembleError, RecoveryReport, Restart, flush_all, too_many_faults, write_or_fail};
 use crate::scheme::{self, Scheme};
 use crate::slots::PageArea;
@@ -73,8 +72,7 @@ fn assemble_on(
     let mut scheme = scheme::new(&store);
     let loaded = load::load(devices, &health, newest, &mut store, &mut *scheme)?;
     let checkpoint = loaded.place.number;
-    scheme.claim_space(&mut store).map_err(|cause| Inconsistency::State { checkpoint, cause })?;
-    claim_absent(devices, &*scheme, &mut store, &loaded)?;
+    settle_space(&*scheme, &mut store).map_err(|cause| Inconsistency::State { checkpoint, cause })?;
     let found = scan::scan(devices, &health, &store, newest.array, &loaded);
     let proof::Proven { flushed, lost } = proof::prove(arrangement, &health, &loaded, &found)?;
     // What an older state says of the chunks is not what they are.
@@ -123,30 +121,15 @@ fn assemble_on(
     Ok((parts, report))
 }
 
-/// Claims what pages name that are not in memory: each is looked at once.
-fn claim_absent(
-    devices: &mut dyn DeviceSet,
-    scheme: &dyn Scheme,
-    store: &mut Store,
-    loaded: &load::Loaded,
-) -> Result<(), AssembleError> {
-    let forgets = planted(Planted::ClaimForgetsAbsent);
-    if forgets || !store.table.is_paged() || !store.config.scheme.has_log_stripes() {
+/// Finds out, or makes sure of, which chunks are in use. Where the table is not in memory as a whole that is
+/// not looked at: whoever wants to know has the array checked.
+fn settle_space(scheme: &dyn Scheme, store: &mut Store) -> Result<(), Contradiction> {
+    if store.table.is_paged() {
         return Ok(());
     }
-    let absent: Vec<usize> =
-        (0..store.table.page_count()).filter(|&page| store.table.is_absent(page)).collect();
-    let Store { table, spaces, layout, .. } = store;
-    let mut claimed = Ok(());
-    loaded.saved.read(devices, table, absent.into_iter(), &mut |table, page, words| {
-        let is_sane = table.is_sane_page(words);
-        if is_sane && claimed.is_ok() {
-            claimed = scheme.claim_named(layout, spaces, &mut table.chunks_named_by(page, words));
-        }
-        is_sane
-    })?;
-    let checkpoint = loaded.place.number;
-    claimed.map_err(|cause| Inconsistency::State { checkpoint, cause }.into())
+    let mut claimed = store.nothing_claimed();
+    scheme.claim_space(store, &mut claimed)?;
+    store.adopt(claimed)
 }
 
 /// Before anything is laid out in memory: the members are as large as the superblock says, and the scheme has

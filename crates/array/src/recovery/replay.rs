@@ -12,8 +12,9 @@ use crate::planted::{Planted, planted};
 use crate::restart::{AssembleError, RecoveryReport, flush_all, write_or_fail};
 use crate::saved::SavedPages;
 use crate::scheme::{InPlaceProgress, Scheme};
+use crate::space::Space;
 use crate::store::Store;
-use block::{ChunkAddr, ChunkIndex, DeviceSet, Seq, StripeId};
+use block::{ChunkAddr, DeviceSet, Seq, StripeId};
 use format::record::{CodeIndex, Evidence, Home, NewChunk};
 use format::{ArrayUuid, Frame, RecordRef};
 use std::collections::{BTreeMap, HashMap};
@@ -68,7 +69,7 @@ pub(super) fn replay(
     (loaded, found, flushed): (&Loaded, Found, Seq),
     report: &mut RecoveryReport,
 ) -> Result<Replayed, AssembleError> {
-    let frontiers = vec![1; store.main_count()];
+    let frontiers = store.spaces.iter().map(Space::frontier).collect();
     let (in_place, ahead) = (HashMap::new(), Ahead::new(store));
     let mut replay =
         Replay { devices, health, store, report, saved: &loaded.saved, frontiers, in_place, ahead };
@@ -127,7 +128,12 @@ impl Replay<'_> {
         }
         let mut stripes = Vec::new();
         record.stripes(&config.geometry, |stripe| stripes.push(stripe));
-        table.pages_of(stripes.into_iter())
+        let mut pages = table.pages_of(stripes.into_iter());
+        pages.extend(self.taken_chunks(record).into_iter().map(|addr| table.space_page_of(addr)));
+        pages.sort_unstable();
+        pages.dedup();
+        pages.retain(|&page| page < table.page_count());
+        pages
     }
 
     /// The same with the pages of the table in memory.
@@ -223,12 +229,8 @@ impl Replay<'_> {
     /// damaged.
     fn occupied_chunk(&self, record: RecordRef<'_>) -> Option<ChunkAddr> {
         let chunks = self.taken_chunks(record);
-        let free = |addr: &ChunkAddr| {
-            let space = &self.store.spaces[addr.dev.index()];
-            addr.chunk.get() <= space.chunk_count() && !space.is_used(addr.chunk)
-        };
         let mut each = chunks.iter().enumerate();
-        each.find(|(i, addr)| !free(addr) || chunks[..*i].contains(addr)).map(|(_, addr)| *addr)
+        each.find(|(i, addr)| self.store.is_used(**addr) || chunks[..*i].contains(addr)).map(|(_, addr)| *addr)
     }
 
     /// Keeps the space as it was live: what an applied record took is used, what it freed may be
@@ -236,15 +238,10 @@ impl Replay<'_> {
     fn settle_space(&mut self, record: RecordRef<'_>, applied: bool) {
         if applied {
             for addr in self.taken_chunks(record) {
-                self.store.spaces[addr.dev.index()].claim(addr.chunk);
+                self.store.claim(addr);
             }
             for run in std::mem::take(&mut self.store.freed) {
-                let space = &mut self.store.spaces[run.first.dev.index()];
-                for chunk in (run.first.chunk.get()..run.end().get()).map(ChunkIndex::new) {
-                    if space.is_used(chunk) {
-                        space.release(chunk);
-                    }
-                }
+                self.store.release_used(run);
             }
         }
         self.store.freed.clear();

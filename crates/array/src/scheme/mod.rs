@@ -21,14 +21,12 @@ pub use roles::{
 };
 
 use crate::health::Health;
-use crate::layout::Layout;
 pub use crate::older::Contradiction;
 use crate::plan::{Codeword, Piece, Plan, Word};
 use crate::restart::{AssembleError, RecoveryReport, Restart};
 use crate::saved::SavedPages;
-use crate::space::Space;
+use crate::space::ChunkBits;
 use crate::store::Store;
-use crate::table::NamedChunk;
 use block::{ChunkAddr, ChunkIndex, DeviceSet, Lba, Lcn, Pool, Seq, Slot, StripeId};
 use format::{ArrayConfig, Consistency, ListItem, RecordRef, SchemeKind};
 
@@ -184,20 +182,9 @@ pub trait Scheme: Send {
     /// Loads the items that [`Scheme::save`] gave; the table is already loaded.
     fn load(&mut self, store: &mut Store, items: &[ListItem]) -> Result<(), Contradiction>;
 
-    /// Marks every chunk in use in `store.spaces` (fresh); an error if two owners claim one chunk. Where
-    /// chunks have their places there is nothing to mark.
-    fn claim_space(&self, _store: &mut Store) -> Result<(), Contradiction> {
-        Ok(())
-    }
-
-    /// Marks chunks in use that pages of the table name which are not in memory; schemes whose chunks have
-    /// their places need none.
-    fn claim_named(
-        &self,
-        _layout: &Layout,
-        _spaces: &mut [Space],
-        _named: &mut dyn Iterator<Item = NamedChunk>,
-    ) -> Result<(), Contradiction> {
+    /// Claims every chunk in use, of each main device; an error if two owners claim one chunk. Where chunks
+    /// have their places there is nothing to claim. No page of the table is absent.
+    fn claim_space(&self, _store: &Store, _claimed: &mut [ChunkBits]) -> Result<(), Contradiction> {
         Ok(())
     }
 

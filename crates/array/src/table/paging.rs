@@ -44,6 +44,9 @@ impl Table {
 
     /// The data stripes that a page speaks of; the last ones may be none.
     pub fn stripes_of(&self, page: usize) -> std::ops::Range<u64> {
+        if self.is_of_space(page) {
+            return 0..0;
+        }
         let first = (page - self.stripes.first_page) as u64 * self.stripes_per_page();
         first..first + self.stripes_per_page()
     }
@@ -51,6 +54,7 @@ impl Table {
     /// The data stripes of which pages in memory speak, in order.
     pub fn stripes_in_memory(&self) -> impl Iterator<Item = StripeId> {
         let pages = self.frames.pages().filter(|&page| page >= self.stripes.first_page);
+        let pages = pages.take_while(|&page| !self.is_of_space(page));
         let stripes = pages.flat_map(|page| self.stripes_of(page));
         stripes.take_while(|&stripe| stripe < self.stripe_count).map(StripeId::new)
     }
@@ -140,9 +144,10 @@ impl Table {
         self.frames.pin(page);
     }
 
-    /// Whether words may be those of a page of data stripes.
-    pub fn is_sane_page(&self, words: &[u32]) -> bool {
-        words.len() == PAGE_WORDS && are_sane(self.stripes, self.chunks_per_device, words)
+    /// Whether words may be those of a page of data stripes or of bits.
+    pub fn is_sane_page(&self, page: usize, words: &[u32]) -> bool {
+        words.len() == PAGE_WORDS
+            && (self.is_of_space(page) || are_sane(self.stripes, self.chunks_per_device, words))
     }
 
     /// An absent page was read; it is as it is in its slot.
@@ -151,6 +156,7 @@ impl Table {
         if !self.has_frame(page) {
             self.frames.insert(page, &TablePage { words, changed: GroupBits::NONE });
             self.may_evict = true;
+            self.clear_now(page);
         }
     }
 

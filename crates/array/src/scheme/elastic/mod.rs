@@ -33,6 +33,7 @@ use super::{
 use crate::health::Health;
 use crate::plan::{Codeword, Piece, Plan, Word};
 use crate::planted::{Planted, planted};
+use crate::space::ChunkBits;
 use crate::store::{ChunkRun, Store};
 use block::{ChunkAddr, ChunkIndex, DevIndex, Lba, Lcn, Pool, Seq};
 use collect::Collector;
@@ -261,8 +262,8 @@ impl Scheme for Elastic {
         }
     }
 
-    fn claim_space(&self, store: &mut Store) -> Result<(), Contradiction> {
-        self.claim_rows(store)
+    fn claim_space(&self, store: &Store, claimed: &mut [ChunkBits]) -> Result<(), Contradiction> {
+        self.claim_rows(store, claimed)
     }
 
     fn collects(&self) -> Option<&dyn Collects> {

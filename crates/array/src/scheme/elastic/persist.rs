@@ -3,6 +3,7 @@
 use super::Elastic;
 use super::rows::RowWord;
 use crate::scheme::Contradiction;
+use crate::space::ChunkBits;
 use crate::store::Store;
 use block::{ChunkAddr, ChunkIndex, DevIndex, Lcn};
 use format::CLASSES_MAX;
@@ -42,14 +43,14 @@ impl Elastic {
     }
 
     /// Claims the rows that hold a stripe, on every device.
-    pub(super) fn claim_rows(&self, store: &mut Store) -> Result<(), Contradiction> {
+    pub(super) fn claim_rows(&self, store: &Store, claimed: &mut [ChunkBits]) -> Result<(), Contradiction> {
         for row in 0..self.units.row_count() {
             if !RowWord::read(store, row).is_live() {
                 continue;
             }
-            for (dev, space) in (0..).map(DevIndex::new).zip(&mut store.spaces) {
+            for (dev, bits) in (0..).map(DevIndex::new).zip(&mut *claimed) {
                 let chunk = ChunkIndex::new(row + 1);
-                if !space.claim(chunk) {
+                if !bits.claim(chunk) {
                     return Err(Contradiction::Owners(ChunkAddr::new(dev, chunk)));
                 }
             }

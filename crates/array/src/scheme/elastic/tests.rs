@@ -99,7 +99,7 @@ impl Bench {
     /// What the engine does when what was freed is durable.
     fn release(&mut self) {
         for run in std::mem::take(&mut self.store.freed) {
-            self.store.spaces[run.first.dev.index()].release_run(run.first.chunk, run.end());
+            self.store.release_run(run);
             self.scheme.released(run);
         }
     }
@@ -365,7 +365,7 @@ fn a_unit_that_was_left_alone_is_collected_when_something_of_it_was_overwritten(
 impl Bench {
     fn undo(&mut self, mut plan: Plan) {
         let units = &mut self.scheme.units;
-        plan.leases.give_all_back(&mut self.store.spaces, |row| units.row_returned(row));
+        plan.leases.give_all_back(&mut self.store, |row| units.row_returned(row));
         self.scheme.step_lost(&plan);
         plan.owned.drain(..).for_each(|slot| self.pool.free(slot));
     }
@@ -391,8 +391,9 @@ fn units_left_partly_written_by_a_crash_are_filled_although_few_are_free() {
     }
     bench.store.freed.clear();
     bench.scheme.settle_units(&bench.store);
-    bench.store.spaces = Store::new(bench.store.config).expect("valid").spaces;
-    bench.scheme.claim_space(&mut bench.store).expect("no row twice");
+    let mut claimed = bench.store.nothing_claimed();
+    bench.scheme.claim_space(&bench.store, &mut claimed).expect("no row twice");
+    bench.store.adopt(claimed).expect("they are in memory");
     let options = SchemeOptions { placement: Some(PlacementKind::SepBit), ..SchemeOptions::default() };
     bench.scheme.configure(&bench.store, &options);
     assert!(bench.scheme.units.is_short() && bench.collect().is_none(), "nothing gains a row");
@@ -505,7 +506,9 @@ fn the_table_says_everything() {
     }
     let mut scheme = Elastic::new(&again);
     scheme.load(&mut again, &[]).expect("it is sound");
-    scheme.claim_space(&mut again).expect("no row twice");
+    let mut claimed = again.nothing_claimed();
+    scheme.claim_space(&again, &mut claimed).expect("no row twice");
+    again.adopt(claimed).expect("they are in memory");
     for lcn in (0..240).map(Lcn::new) {
         assert_eq!(scheme.locate(&again, lcn), bench.scheme.locate(&bench.store, lcn));
     }

@@ -8,7 +8,7 @@
 use crate::planted::{Planted, planted};
 use crate::space::RowLease;
 use crate::store::Store;
-use block::{ChunkIndex, DevIndex};
+use block::{ChunkAddr, ChunkIndex, DevIndex};
 use format::ArrayConfig;
 use placement::{Class, GcThreshold, UnitId, UnitStamp, UnitState};
 use std::collections::VecDeque;
@@ -313,8 +313,9 @@ impl Units {
         let place = &mut self.units[unit as usize];
         place.next = row - first + 1;
         place.used += self.device_count;
-        for space in &mut store.spaces {
-            let was_free = space.claim(ChunkIndex::new(row + 1));
+        let Store { spaces, table, .. } = store;
+        for space in spaces {
+            let was_free = space.claim(table, ChunkIndex::new(row + 1));
             assert!(was_free, "a row is taken and released as a whole");
         }
         Some(row)
@@ -368,7 +369,7 @@ impl Units {
 }
 
 fn is_free(store: &Store, row: u32) -> bool {
-    !store.spaces[DevIndex::new(0).index()].is_used(ChunkIndex::new(row + 1))
+    !store.is_used(ChunkAddr::new(DevIndex::new(0), ChunkIndex::new(row + 1)))
 }
 
 impl placement::Units for Units {

@@ -207,9 +207,8 @@ fn alloc_parity(store: &mut Store, stripe: StripeId, plan: &mut Plan) -> Option<
             *chunk = old;
             continue;
         }
-        let Some(lease) = store.spaces[dev.index()].alloc(Demand::Reclaim) else {
-            plan.leases
-                .give_back(before, &mut store.spaces, |_| unreachable!("a stripe takes chunks, not rows"));
+        let Some(lease) = store.alloc(dev, Demand::Reclaim) else {
+            plan.leases.give_back(before, store, |_| unreachable!("a stripe takes chunks, not rows"));
             return None;
         };
         *chunk = plan.leases.hold(dev, lease);

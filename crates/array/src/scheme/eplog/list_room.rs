@@ -4,6 +4,7 @@
 
 use super::{DIRTY_WORDS, columns, log_stripes_max};
 use crate::slots::root_pages;
+use crate::store::space_words_max;
 use crate::table::{Table, WORDS};
 use format::ArrayConfig;
 
@@ -85,10 +86,11 @@ fn log_words(parity_count: u64) -> u64 {
     4 + parity_count
 }
 
-/// Words of a list that a full checkpoint has room for beside the header and the root.
+/// Words of a list that a full checkpoint has room for beside the header, the root, and what the list says of
+/// the space.
 pub fn area_words(config: &ArrayConfig) -> u64 {
     let pages = u64::from(config.full_blocks).saturating_sub(root_pages(Table::page_count_for(config)) + 1);
-    pages * WORDS
+    (pages * WORDS).saturating_sub(space_words_max(config))
 }
 
 /// Words of the longest list that can come about: with as many log stripes as there may be, each as wide as

@@ -24,12 +24,10 @@ use super::{
     Scheme, SchemeMemory, SchemeOptions,
 };
 use crate::health::Health;
-use crate::layout::Layout;
 use crate::plan::{Codeword, Piece, Plan, Word};
 use crate::planted::{Planted, planted};
-use crate::space::Space;
+use crate::space::ChunkBits;
 use crate::store::{Store, code_width};
-use crate::table::NamedChunk;
 use block::{ChunkAddr, ChunkIndex, Lcn, META_BYTES, Pool, Seq, StripeId};
 use dirty::{DirtyStripes, NO_OWNER, Updated};
 use format::record::LogStripe;
@@ -448,17 +446,8 @@ impl Scheme for Eplog {
         self.load_items(store, items)
     }
 
-    fn claim_space(&self, store: &mut Store) -> Result<(), Contradiction> {
-        self.claim_all(store)
-    }
-
-    fn claim_named(
-        &self,
-        layout: &Layout,
-        spaces: &mut [Space],
-        named: &mut dyn Iterator<Item = NamedChunk>,
-    ) -> Result<(), Contradiction> {
-        persist::claim_chunks(layout, spaces, named)
+    fn claim_space(&self, store: &Store, claimed: &mut [ChunkBits]) -> Result<(), Contradiction> {
+        self.claim_all(store, claimed)
     }
 
     fn commits(&self) -> Option<&dyn Commits> {

@@ -3,12 +3,10 @@
 use super::Eplog;
 use super::dirty::{NO_OWNER, SAME, Updated};
 use super::log_table::Fate;
-use crate::layout::Layout;
 use crate::planted::{Planted, planted};
 use crate::scheme::{Contradiction, Scheme};
-use crate::space::Space;
+use crate::space::ChunkBits;
 use crate::store::Store;
-use crate::table::NamedChunk;
 use block::ChunkAddr;
 use format::record::LogStripe;
 use format::{ListItem, LogMember, RecordBuf};
@@ -104,13 +102,15 @@ impl Eplog {
     }
 
     /// Claims every chunk that the map, a committed version, parity, or a live log stripe names.
-    pub(super) fn claim_all(&self, store: &mut Store) -> Result<(), Contradiction> {
-        let Store { table, layout, spaces, .. } = &mut *store;
-        claim_chunks(layout, spaces, &mut table.named_chunks())?;
+    pub(super) fn claim_all(&self, store: &Store, claimed: &mut [ChunkBits]) -> Result<(), Contradiction> {
+        let Store { table, layout, .. } = store;
+        for (stripe, column, chunk) in table.named_chunks() {
+            claim(claimed, ChunkAddr::new(layout.device(stripe, column), chunk))?;
+        }
         for (stripe, columns) in self.dirty.entries() {
             for (column, updated) in columns.iter().enumerate().filter(|(_, known)| known.committed != SAME) {
                 let dev = layout.device(stripe, column);
-                claim(spaces, ChunkAddr::new(dev, updated.committed.chunk))?;
+                claim(claimed, ChunkAddr::new(dev, updated.committed.chunk))?;
             }
         }
         if planted(Planted::FreeSupersededEarly) {
@@ -120,7 +120,7 @@ impl Eplog {
             for index in 0..self.log.member_count(id) {
                 if self.log.fate(id, index) == Fate::Superseded {
                     let LogMember { lcn, chunk, .. } = self.log.member(id, index);
-                    claim(spaces, ChunkAddr::new(layout.device_of(lcn), chunk))?;
+                    claim(claimed, ChunkAddr::new(layout.device_of(lcn), chunk))?;
                 }
             }
         }
@@ -128,20 +128,8 @@ impl Eplog {
     }
 }
 
-/// Claims what pages of the table name.
-pub(super) fn claim_chunks(
-    layout: &Layout,
-    spaces: &mut [Space],
-    named: &mut dyn Iterator<Item = NamedChunk>,
-) -> Result<(), Contradiction> {
-    for (stripe, column, chunk) in named {
-        claim(spaces, ChunkAddr::new(layout.device(stripe, column), chunk))?;
-    }
-    Ok(())
-}
-
-fn claim(spaces: &mut [Space], addr: ChunkAddr) -> Result<(), Contradiction> {
-    if addr.chunk.is_none() || spaces[addr.dev.index()].claim(addr.chunk) {
+fn claim(claimed: &mut [ChunkBits], addr: ChunkAddr) -> Result<(), Contradiction> {
+    if addr.chunk.is_none() || claimed[addr.dev.index()].claim(addr.chunk) {
         Ok(())
     } else {
         Err(Contradiction::Owners(addr))

@@ -6,7 +6,7 @@ use crate::health::Health;
 use crate::plan::Plan;
 use crate::scheme::{ChunkWrite, CommitOutcome, Commits, Origin, Rewrites, Scheme, SchemeOptions};
 use crate::store::Store;
-use block::{ChunkIndex, Geometry, Lcn, Pool, Seq, StripeId};
+use block::{Geometry, Lcn, Pool, Seq, StripeId};
 use format::record::Zero;
 use format::{CodeKind, Consistency, LayoutKind, MemberEntry, MemberState, RecordBuf, SchemeKind};
 
@@ -115,9 +115,7 @@ impl Bench {
         plan.owned.drain(..).for_each(|slot| self.pool.free(slot));
         // As after a flush: what was freed may be used again.
         for run in std::mem::take(&mut self.store.freed) {
-            for chunk in (run.first.chunk.get()..).take(run.count as usize).map(ChunkIndex::new) {
-                self.store.spaces[run.first.dev.index()].release(chunk);
-            }
+            self.store.release_run(run);
         }
         text
     }
@@ -423,7 +421,7 @@ fn a_stripe_is_logged_where_there_is_no_room_for_new_parity() {
     let mut bench = Bench::new(4, 1, 2);
     // The parity of stripe 1 is on ssd0, none of its data.
     while bench.store.spaces[0].free_for_users() > 0 {
-        let lease = bench.store.spaces[0].alloc(crate::space::Demand::User).expect("there is one");
+        let lease = bench.store.alloc(block::DevIndex::new(0), crate::space::Demand::User).expect("there is one");
         let mut leases = crate::space::Leases::default();
         leases.hold(block::DevIndex::new(0), lease);
         leases.keep();

@@ -13,7 +13,7 @@ use crate::scheme::log_room::LOG_SET_ASIDE_BLOCKS;
 use crate::scheme::{ChunkWrite, Rewrites};
 use crate::space::Demand;
 use crate::store::Store;
-use block::{ChunkAddr, Geometry, Pool, Slot, Stream, StripeId};
+use block::{ChunkAddr, DevIndex, Geometry, Pool, Slot, Stream, StripeId};
 use format::record::{FullStripe, LogStripe};
 use format::{LogMember, StripeChunk};
 
@@ -61,11 +61,7 @@ impl Eplog {
         let fits = store.log.room() >= log_need
             && self.list.has(self.list_size(), self.list.growth(log_stripes, members))
             && pool.free_count() >= groups * m + store.slots_kept()
-            && scratch
-                .per_device
-                .iter()
-                .zip(&store.spaces)
-                .all(|(&count, space)| space.free_for_users() >= count);
+            && scratch.have_room(store);
         if fits {
             scratch.group_first_fit(store);
             self.plan_log_stripes(store, pool, &scratch, plan);
@@ -106,8 +102,7 @@ impl Eplog {
                 let whole = may
                     && fill_columns(&geometry, writes, run, columns)
                     && pool.free_count() >= m + store.slots_kept()
-                    && (0..k + m)
-                        .all(|c| store.spaces[store.layout.device(stripe, c).index()].free_for_users() > 0);
+                    && (0..k + m).all(|c| store.has_ready(store.layout.device(stripe, c), 1));
                 if !whole {
                     break;
                 }
@@ -194,6 +189,12 @@ impl Scratch {
         }
     }
 
+    /// Whether every device has room for what is aimed at it.
+    fn have_room(&self, store: &mut Store) -> bool {
+        let devices = (0..).map(DevIndex::new).zip(&self.per_device);
+        devices.filter(|&(dev, &count)| !store.has_ready(dev, count)).count() == 0
+    }
+
     /// First fit: the j-th chunk aimed at a device joins log stripe j, so the number of log stripes is
     /// the largest number of chunks on one device. Stripes wider than the code allows are cut.
     fn group_first_fit(&mut self, store: &Store) {
@@ -241,7 +242,7 @@ fn plan_full_stripe(
     FullStripe::begin(&mut plan.records, stripe);
     for column in 0..k + m {
         let dev = store.layout.device(stripe, column);
-        let lease = store.spaces[dev.index()].alloc(Demand::User).expect("checked: every device has space");
+        let lease = store.alloc(dev, Demand::User).expect("checked: every device has space");
         let chunk = plan.leases.hold(dev, lease);
         let crc = FullStripe::push(&mut plan.records, StripeChunk { chunk, crc: 0 });
         plan.writes.push(PlanWrite {
@@ -265,7 +266,7 @@ fn plan_log_stripe(
     let (inputs, columns) = (plan.slots.len(), plan.columns.len());
     for (index, write) in writes.enumerate() {
         let dev = store.layout.device_of(write.lcn);
-        let lease = store.spaces[dev.index()].alloc(Demand::User).expect("checked: the device has space");
+        let lease = store.alloc(dev, Demand::User).expect("checked: the device has space");
         let chunk = plan.leases.hold(dev, lease);
         let crc = LogStripe::push(&mut plan.records, LogMember { lcn: write.lcn, chunk, crc: 0 });
         plan.slots.push(write.slot);

@@ -379,7 +379,7 @@ fn what_is_saved_loads_in_the_order_of_the_log() {
         .iter()
         .map(|item| match item {
             ListItem::Delta { stripe, .. } => stripe.get(),
-            ListItem::DirtyStripe { .. } | ListItem::LogStripe { .. } => u64::MAX,
+            ListItem::DirtyStripe { .. } | ListItem::LogStripe { .. } | ListItem::Space { .. } => u64::MAX,
         })
         .collect();
     assert_eq!(stripes, [0, 2, 0, 2]);

@@ -1,0 +1,180 @@
+//! Which chunks of the main devices are in use: a bit each, in pages behind those of the stripes.
+//!
+//! A bit is set while something names the chunk, and while it is *taken*: leased to a plan, or freed by a
+//! record and not released yet. A checkpoint speaks of the state at one record: in its pages the bits of
+//! what is taken are clear ([`Table::hide_taken`]), and those pages count as changed from then on.
+//!
+//! A page that is absent is as it is on the members. A bit of it that is to be cleared waits in memory until
+//! the page comes, and is in the list of each checkpoint meanwhile.
+
+use super::{Table, WORDS, WordAt};
+use crate::planted::{Planted, planted};
+use crate::space::{WORD_CHUNKS, bit_of, word_count};
+use block::{ChunkAddr, ChunkIndex, DevIndex};
+use format::ArrayConfig;
+use std::collections::BTreeMap;
+
+/// Where the bits are, and which of them wait for their page.
+pub(super) struct SpacePages {
+    pub first_page: usize,
+    devices: usize,
+    /// Words of bits that are to be cleared, by page: the word and the bits.
+    later: BTreeMap<usize, Vec<(u32, u32)>>,
+    /// How many bits.
+    later_count: u64,
+}
+
+/// Pages of a main device's bits; none where chunks do not come free one by one.
+fn pages_per_device(config: &ArrayConfig) -> u64 {
+    match config.scheme.has_log_stripes() {
+        true => u64::from(word_count(config.chunks_per_device)).div_ceil(WORDS),
+        false => 0,
+    }
+}
+
+/// Pages of the bits of all main devices.
+pub(super) fn page_count(config: &ArrayConfig) -> u64 {
+    pages_per_device(config) * config.geometry.device_count() as u64
+}
+
+/// Bits that may wait for their pages: for so many a checkpoint's list has room.
+pub fn later_max(config: &ArrayConfig) -> u64 {
+    const MOST: u64 = 1 << 18;
+    let chunks = u64::from(config.chunks_per_device) * config.geometry.device_count() as u64;
+    if pages_per_device(config) == 0 { 0 } else { (chunks / 64 + 64).min(MOST) }
+}
+
+impl SpacePages {
+    pub fn new(config: &ArrayConfig, first_page: usize) -> Self {
+        let devices = config.geometry.device_count();
+        Self { first_page, devices, later: BTreeMap::new(), later_count: 0 }
+    }
+
+    #[inline]
+    fn at(&self, dev: DevIndex, word: u32) -> WordAt {
+        let (page, word) = (word / WORDS as u32, word % WORDS as u32);
+        WordAt { page: self.first_page + page as usize * self.devices + dev.index(), word: word as usize }
+    }
+
+    /// The chunk of the first bit of a word of a page.
+    fn first_chunk(&self, page: usize, word: u32) -> ChunkAddr {
+        let (page, dev) = ((page - self.first_page) / self.devices, (page - self.first_page) % self.devices);
+        let word = page as u32 * WORDS as u32 + word;
+        ChunkAddr::new(DevIndex::new(dev as u16), ChunkIndex::new(word * WORD_CHUNKS))
+    }
+}
+
+impl Table {
+    /// Whether a page holds bits of chunks.
+    pub fn is_of_space(&self, page: usize) -> bool {
+        page >= self.space.first_page
+    }
+
+    /// The page of a word of a device's bits.
+    pub fn space_page(&self, dev: DevIndex, word: u32) -> usize {
+        self.space.at(dev, word).page
+    }
+
+    /// The page of the bit of a chunk.
+    pub fn space_page_of(&self, addr: ChunkAddr) -> usize {
+        self.space_page(addr.dev, bit_of(addr.chunk).0)
+    }
+
+    /// A word of a device's bits; `None` if its page is absent.
+    #[inline]
+    pub fn space_word(&self, dev: DevIndex, word: u32) -> Option<u32> {
+        let at = self.space.at(dev, word);
+        match self.frames.get(at.page) {
+            Some(page) => Some(page.words[at.word]),
+            None if self.is_paged() && self.slots.state(at.page).is_written() => None,
+            None => Some(0),
+        }
+    }
+
+    /// The same, to be changed; its page is not absent.
+    #[inline]
+    pub fn space_word_mut(&mut self, dev: DevIndex, word: u32) -> &mut u32 {
+        let at = self.space.at(dev, word);
+        &mut self.group_mut(at)[at.word]
+    }
+
+    /// Bits of a word whose page is absent are to be cleared.
+    pub fn clear_later(&mut self, dev: DevIndex, word: u32, bits: u32) {
+        let at = self.space.at(dev, word);
+        self.space.later_count += u64::from(bits.count_ones());
+        self.space.later.entry(at.page).or_default().push((at.word as u32, bits));
+    }
+
+    /// How many bits wait for their pages.
+    pub fn later_count(&self) -> u64 {
+        self.space.later_count
+    }
+
+    /// The first page from `page` on, or else of all, that bits wait for.
+    pub fn later_page(&self, page: usize) -> Option<usize> {
+        let later = &self.space.later;
+        later.range(page..).next().or_else(|| later.first_key_value()).map(|(&page, _)| page)
+    }
+
+    /// The pages that bits wait for, in order.
+    pub fn later_pages(&self) -> impl Iterator<Item = usize> {
+        self.space.later.keys().copied()
+    }
+
+    /// The chunks of a device whose bits wait, in order of their pages.
+    pub fn later_chunks(&self, dev: DevIndex) -> impl Iterator<Item = ChunkIndex> {
+        let pages = &self.space.later;
+        let words = pages.iter().flat_map(|(&page, words)| words.iter().map(move |word| (page, word)));
+        let of_dev = words.map(|(page, &(word, bits))| (self.space.first_chunk(page, word), bits));
+        of_dev.filter(move |(first, _)| first.dev == dev).flat_map(|(first, bits)| {
+            let set = (0..WORD_CHUNKS).filter(move |bit| bits >> bit & 1 == 1);
+            set.map(move |bit| ChunkIndex::new(first.chunk.get() + bit))
+        })
+    }
+
+    /// A page has come: what waits for it is done.
+    pub(super) fn clear_now(&mut self, page: usize) {
+        let Some(words) = self.space.later.remove(&page) else { return };
+        for (word, bits) in words {
+            self.space.later_count -= u64::from(bits.count_ones());
+            if !planted(Planted::ForgetFreed) {
+                let at = WordAt { page, word: word as usize };
+                self.group_mut(at)[at.word] &= !bits;
+            }
+        }
+    }
+
+    /// These chunks are taken, and a checkpoint is about to be begun: their pages are part of it. Leaves
+    /// those whose pages are absent.
+    pub fn note_taken(&mut self, taken: &[ChunkAddr], absent: &mut Vec<ChunkAddr>) {
+        for &addr in taken {
+            let (word, _) = bit_of(addr.chunk);
+            match self.space_word(addr.dev, word) {
+                Some(_) => _ = self.space_word_mut(addr.dev, word),
+                None => absent.push(addr),
+            }
+        }
+    }
+
+    /// The snapshot does not hold what is taken; what comes of that is for the next one to say.
+    pub fn hide_taken(&mut self, taken: &[ChunkAddr]) {
+        for &addr in taken {
+            let (word, bit) = bit_of(addr.chunk);
+            if self.space_word(addr.dev, word).is_none() {
+                continue;
+            }
+            let at = self.space.at(addr.dev, word);
+            // Marks the page, and keeps it for the snapshot as it was.
+            if !planted(Planted::TakenNotMarked) {
+                self.group_mut(at);
+            } else if self.wanted.has(at.page) {
+                self.keep(at.page);
+            }
+            if let Some(kept) = self.kept.get_mut(&at.page)
+                && !planted(Planted::SaveTaken)
+            {
+                kept.words[at.word] &= !bit;
+            }
+        }
+    }
+}
