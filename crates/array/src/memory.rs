@@ -7,6 +7,7 @@ use crate::engine::EngineOptions;
 use crate::image;
 use crate::restart::AssembleError;
 use crate::scheme;
+use crate::space::word_count;
 use crate::table::Table;
 use format::ArrayConfig;
 
@@ -66,8 +67,11 @@ impl MemoryNeed {
         let geometry = config.geometry;
         let (n, m) = (geometry.device_count() as u64, geometry.parity_count() as u64);
         let bits = |count: u64| (count + 1).div_ceil(64) * 8;
-        let spaces =
-            if config.scheme.is_elastic() { bits(u64::from(config.chunks_per_device)) * n } else { 0 };
+        let spaces = if config.scheme.is_elastic() {
+            u64::from(word_count(config.chunks_per_device)) * 4 * n
+        } else {
+            0
+        };
         let scheme = scheme::memory_max(config);
         let rebuilt = u64::from(config.chunks_per_device.max(config.log_blocks));
         Self {

@@ -13,8 +13,10 @@ const LOG_STRIPE: u32 = 2;
 const DELTA: u32 = 3;
 const SPACE: u32 = 4;
 
-pub(crate) const ITEM_KINDS: CodeTable =
-    CodeTable { title: "list item kind", rows: &[(1, "dirty stripe"), (2, "log stripe"), (3, "delta"), (4, "space")] };
+pub(crate) const ITEM_KINDS: CodeTable = CodeTable {
+    title: "list item kind",
+    rows: &[(1, "dirty stripe"), (2, "log stripe"), (3, "delta"), (4, "space")],
+};
 
 /// Word by word, what the items are.
 pub(crate) const ITEM_TABLES: &[(&str, &[(&str, &str)])] = &[

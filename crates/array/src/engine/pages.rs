@@ -19,16 +19,12 @@ use crate::hash::PageMap;
 use crate::planted::{Planted, planted};
 use crate::restart::AssembleError;
 use crate::saved::SavedPages;
-use crate::space::{WORD_CHUNKS, word_count};
+use crate::space::word_count;
 use crate::table::{Extent, later_max};
 use block::slab::{Key, Slab};
 use block::{DevIndex, DeviceSet, IoFault, Lcn, META_BYTES, OpKind, Slot, Stream, StripeId};
 use format::{PAGE_AREA, Page, PageExpect, decode_page};
 use std::collections::{BTreeSet, VecDeque};
-
-/// Words of a page.
-const PAGE_WORDS_U32: u32 = 1000;
-const _: () = assert!(PAGE_WORDS_U32 as usize == format::PAGE_WORDS, "the same");
 
 /// Pages that are asked for ahead of those who need them.
 const AHEAD_MAX: usize = 2 * PAGE_READS_MAX;
@@ -185,34 +181,35 @@ impl Core {
         });
     }
 
-    /// Asks for the page that the next allocation on a device waits for; if it is there, whoever found no
-    /// room tries again.
-    fn want_awaited_page(&mut self, dev: DevIndex) {
+    /// Asks for the page that the next allocation on a device waits for. When it is there it stays, with the
+    /// one before, until the next but one; and whoever found no room tries again.
+    fn want_awaited_page(&mut self, dev: DevIndex, window: &mut [Option<usize>; 2]) {
         let Some(word) = self.store.spaces[dev.index()].awaited() else { return };
         let page = self.store.table.space_page(dev, word);
         if self.store.table.is_absent(page) {
             self.fault(page);
-        } else {
-            self.store.spaces[dev.index()].await_no_more();
-            self.note_room();
+            return;
+        }
+        self.store.spaces[dev.index()].await_no_more();
+        self.note_room();
+        if !window.contains(&Some(page)) {
+            self.store.table.pin(page);
+            let [oldest, newer] = std::mem::replace(window, [window[1], Some(page)]);
+            debug_assert_eq!(newer, window[0]);
+            if let Some(oldest) = oldest {
+                self.store.table.unpin(oldest);
+            }
+            self.read_behind(dev, word);
         }
     }
 
-    /// Asks once for the page of bits behind the one in which allocation is.
-    fn want_next_page(&mut self, dev: DevIndex, near: &mut usize) {
-        let space = &self.store.spaces[dev.index()];
-        let page_of = |word| self.store.table.space_page(dev, word);
-        let (word, words) = (space.frontier() / WORD_CHUNKS, word_count(space.chunk_count()));
-        let page = page_of(word);
-        if std::mem::replace(near, page) == page {
-            return;
-        }
-        let behind = (word / PAGE_WORDS_U32 + 1) * PAGE_WORDS_U32;
-        let next = page_of(if behind < words { behind } else { 0 });
-        for page in [page, next] {
-            if self.store.table.is_absent(page) && self.reads.pages.faults.len() < AHEAD_MAX {
-                self.fault(page);
-            }
+    /// Asks for the page of bits behind the one of a word, where allocation goes on later.
+    fn read_behind(&mut self, dev: DevIndex, word: u32) {
+        let behind = self.store.table.next_space_page(word);
+        let words = word_count(self.store.spaces[dev.index()].chunk_count());
+        let page = self.store.table.space_page(dev, if behind < words { behind } else { 0 });
+        if self.store.table.is_absent(page) && self.reads.pages.faults.len() < AHEAD_MAX {
+            self.fault(page);
         }
     }
 
@@ -370,8 +367,8 @@ impl Core {
 /// Has pages read that are wanted.
 #[derive(Default)]
 pub(super) struct PageReader {
-    /// Of each main device, the page of bits in which allocation was when the next one was asked for.
-    near: Vec<usize>,
+    /// Of each main device, the pages of bits in which chunks are allocated, the newer one last.
+    windows: Vec<[Option<usize>; 2]>,
     /// Where those are looked for that bits wait for.
     later_from: usize,
 }
@@ -383,10 +380,9 @@ impl PageReader {
         if !core.store.config.scheme.has_log_stripes() {
             return;
         }
-        self.near.resize(core.store.main_count(), usize::MAX);
-        for (dev, near) in (0..).map(DevIndex::new).zip(&mut self.near) {
-            core.want_awaited_page(dev);
-            core.want_next_page(dev, near);
+        self.windows.resize(core.store.main_count(), [None; 2]);
+        for (dev, window) in (0..).map(DevIndex::new).zip(&mut self.windows) {
+            core.want_awaited_page(dev, window);
         }
         let table = &core.store.table;
         if table.later_count() > later_max(&core.store.config) / 2

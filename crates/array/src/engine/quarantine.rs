@@ -5,8 +5,8 @@ use super::trim::Emptied;
 use crate::planted::{Planted, planted};
 use crate::store::ChunkRun;
 use crate::table::later_max;
-use block::{ChunkAddr, ChunkIndex, Seq};
 use block::slab::Slab;
+use block::{ChunkAddr, ChunkIndex, Seq};
 use std::collections::VecDeque;
 
 /// Pages of bits that a checkpoint asks for at once, when its list has no room for what waits for them.

@@ -230,7 +230,8 @@ impl Replay<'_> {
     fn occupied_chunk(&self, record: RecordRef<'_>) -> Option<ChunkAddr> {
         let chunks = self.taken_chunks(record);
         let mut each = chunks.iter().enumerate();
-        each.find(|(i, addr)| self.store.is_used(**addr) || chunks[..*i].contains(addr)).map(|(_, addr)| *addr)
+        each.find(|(i, addr)| self.store.is_used(**addr) || chunks[..*i].contains(addr))
+            .map(|(_, addr)| *addr)
     }
 
     /// Keeps the space as it was live: what an applied record took is used, what it freed may be

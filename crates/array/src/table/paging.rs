@@ -18,7 +18,8 @@ impl Table {
         let for_frames = bytes_max.saturating_sub(fixed_bytes(Self::page_count_for(config)));
         // A frame may be the only one of its group.
         let frames = for_frames / (Frames::FRAME_BYTES + Frames::GROUP_BYTES);
-        self.frames_max = usize::try_from(frames).unwrap_or(usize::MAX - 1).max(1);
+        let least = 1 + self.space.windows();
+        self.frames_max = usize::try_from(frames).unwrap_or(usize::MAX - 1).max(least);
     }
 
     /// Whether pages may be absent.
@@ -29,7 +30,7 @@ impl Table {
 
     /// Whether so much changed that a checkpoint is due: what is not in its slot cannot make room.
     pub fn is_mostly_unsaved(&self) -> bool {
-        self.is_paged() && self.unsaved_count > self.frames_max / 2
+        self.is_paged() && self.unsaved_count > self.frames_max / 2 + self.space.windows()
     }
 
     /// Whether pages are not in the slots that count, and will be once a checkpoint has ended.

@@ -18,18 +18,30 @@ use std::collections::BTreeMap;
 pub(super) struct SpacePages {
     pub first_page: usize,
     devices: usize,
+    words_per_page: u32,
+    windows: usize,
     /// Words of bits that are to be cleared, by page: the word and the bits.
     later: BTreeMap<usize, Vec<(u32, u32)>>,
     /// How many bits.
     later_count: u64,
 }
 
+/// Words of a page, as a 32-bit number.
+const PAGE_WORDS: u32 = 1000;
+const _: () = assert!(PAGE_WORDS as u64 == WORDS, "the same");
+/// Pages of a main device's bits at least, if there are as many words: so it is never all of them, or none,
+/// that are in memory.
+const PAGES_MIN: u32 = 4;
+
+/// Words of a device's bits that lie on one page.
+fn words_per_page(config: &ArrayConfig) -> u32 {
+    word_count(config.chunks_per_device).div_ceil(PAGES_MIN).min(PAGE_WORDS)
+}
+
 /// Pages of a main device's bits; none where chunks do not come free one by one.
 fn pages_per_device(config: &ArrayConfig) -> u64 {
-    match config.scheme.has_log_stripes() {
-        true => u64::from(word_count(config.chunks_per_device)).div_ceil(WORDS),
-        false => 0,
-    }
+    let pages = word_count(config.chunks_per_device).div_ceil(words_per_page(config));
+    if config.scheme.has_log_stripes() { u64::from(pages) } else { 0 }
 }
 
 /// Pages of the bits of all main devices.
@@ -47,19 +59,29 @@ pub fn later_max(config: &ArrayConfig) -> u64 {
 impl SpacePages {
     pub fn new(config: &ArrayConfig, first_page: usize) -> Self {
         let devices = config.geometry.device_count();
-        Self { first_page, devices, later: BTreeMap::new(), later_count: 0 }
+        let windows = if page_count(config) == 0 { 0 } else { 2 * devices };
+        let words_per_page = words_per_page(config);
+        Self { first_page, devices, words_per_page, windows, later: BTreeMap::new(), later_count: 0 }
+    }
+
+    /// Pages that are in memory at all times: those in which each device allocates.
+    pub fn windows(&self) -> usize {
+        self.windows
     }
 
     #[inline]
     fn at(&self, dev: DevIndex, word: u32) -> WordAt {
-        let (page, word) = (word / WORDS as u32, word % WORDS as u32);
+        // A division by a constant is a multiplication.
+        let page =
+            if self.words_per_page == PAGE_WORDS { word / PAGE_WORDS } else { word / self.words_per_page };
+        let word = word - page * self.words_per_page;
         WordAt { page: self.first_page + page as usize * self.devices + dev.index(), word: word as usize }
     }
 
     /// The chunk of the first bit of a word of a page.
     fn first_chunk(&self, page: usize, word: u32) -> ChunkAddr {
         let (page, dev) = ((page - self.first_page) / self.devices, (page - self.first_page) % self.devices);
-        let word = page as u32 * WORDS as u32 + word;
+        let word = page as u32 * self.words_per_page + word;
         ChunkAddr::new(DevIndex::new(dev as u16), ChunkIndex::new(word * WORD_CHUNKS))
     }
 }
@@ -73,6 +95,11 @@ impl Table {
     /// The page of a word of a device's bits.
     pub fn space_page(&self, dev: DevIndex, word: u32) -> usize {
         self.space.at(dev, word).page
+    }
+
+    /// The first word of the page behind that of a word of a device's bits.
+    pub fn next_space_page(&self, word: u32) -> u32 {
+        (word / self.space.words_per_page + 1) * self.space.words_per_page
     }
 
     /// The page of the bit of a chunk.

@@ -421,7 +421,8 @@ fn a_stripe_is_logged_where_there_is_no_room_for_new_parity() {
     let mut bench = Bench::new(4, 1, 2);
     // The parity of stripe 1 is on ssd0, none of its data.
     while bench.store.spaces[0].free_for_users() > 0 {
-        let lease = bench.store.alloc(block::DevIndex::new(0), crate::space::Demand::User).expect("there is one");
+        let lease =
+            bench.store.alloc(block::DevIndex::new(0), crate::space::Demand::User).expect("there is one");
         let mut leases = crate::space::Leases::default();
         leases.hold(block::DevIndex::new(0), lease);
         leases.keep();
