@@ -154,6 +154,14 @@ impl Table {
         }
     }
 
+    /// The same for a page that is pinned so many times: nothing that can go has come.
+    pub fn bring_pinned(&mut self, page: usize, words: &[u32], times: usize) {
+        let may_evict = self.may_evict;
+        self.bring(page, words);
+        (0..times).for_each(|_| self.frames.pin(page));
+        self.may_evict = may_evict;
+    }
+
     /// The copies of a page are not what they should be: it is written anew with the next full checkpoint.
     pub fn mark_unsaved(&mut self, page: usize) {
         self.unsaved_count += usize::from(self.unsaved.add(page));
