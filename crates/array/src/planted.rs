@@ -175,6 +175,8 @@ planted!(
     ForgetPageReader,
     /// What pages name that are not in memory at the start is taken to be free.
     ClaimForgetsAbsent,
+    /// A checkpoint says of superseded members of log stripes that a parity covers them.
+    SaveSupersededCovered,
     /// A patrol does not look at the slots of pages.
     PatrolSkipsSlots,
     /// A patch leaves out the last of what changed on its page.

@@ -8,11 +8,11 @@ use crate::saved::SavedPages;
 use crate::scheme::Scheme;
 use crate::store::Store;
 use crate::table::{Table, WORDS};
-use block::{DevIndex, DeviceSet, Epoch, Geometry, META_BYTES, ReadNow, Seq, StripeId};
+use block::{DevIndex, DeviceSet, Epoch, META_BYTES, ReadNow, Seq};
 use format::{
     ArrayConfig, ArrayUuid, BlockExpect, CheckpointHeader, CheckpointKind, GroupBits, INCREMENTAL_AREA,
-    ListItem, PAGE_WORDS, Page, PageExpect, PageKind, Patch, Superblock, decode_checkpoint_header,
-    decode_list, decode_page, decode_patches,
+    PAGE_WORDS, Page, PageExpect, PageKind, Patch, Superblock, decode_checkpoint_header, decode_list,
+    decode_page, decode_patches,
 };
 
 /// Blocks read at once.
@@ -100,10 +100,7 @@ pub(super) fn load(
         }
         let items = decode_list(&list).map_err(|cause| Inconsistency::List { checkpoint, cause })?;
         let saved = source.saved(header.number);
-        let pages = pages_of_items(&store.table, store.config.geometry, &items);
-        saved.hold(source.devices, &mut store.table, &pages)?;
         scheme.load(store, &items).map_err(|cause| Inconsistency::State { checkpoint, cause })?;
-        SavedPages::let_go(&mut store.table, &pages);
         store.table.clear_changed();
         let place = CheckpointPlace {
             number: newest.number,
@@ -120,20 +117,6 @@ pub(super) fn load(
         return Ok(Loaded { place, saved, through, epoch, nonce, log_head, seen_through, config_seq });
     }
     Err(AssembleError::NoCheckpoint)
-}
-
-/// The pages of the stripes that the items of a list name; of what does not exist none.
-fn pages_of_items(table: &Table, geometry: Geometry, items: &[ListItem]) -> Vec<usize> {
-    let mut stripes: Vec<StripeId> = Vec::new();
-    for item in items {
-        match item {
-            ListItem::DirtyStripe { stripe, .. } | ListItem::Delta { stripe, .. } => stripes.push(*stripe),
-            ListItem::LogStripe { members, .. } => {
-                stripes.extend(members.iter().map(|member| geometry.stripe_of(member.lcn)));
-            }
-        }
-    }
-    table.pages_of(stripes.into_iter())
 }
 
 /// Patches of pages of the table, of which each exists: what these blocks of a checkpoint change. `None` if

@@ -4,8 +4,8 @@ use super::frames::Frames;
 use super::frames::TablePage;
 use super::{PageBits, Table, ZEROS, are_sane, fixed_bytes, may_page};
 use crate::planted::{Planted, planted};
-use block::StripeId;
-use format::{ArrayConfig, GroupBits, PAGE_WORDS};
+use block::{ChunkIndex, Lcn, StripeId};
+use format::{ArrayConfig, GroupBits, PAGE_WORDS, StripeChunk};
 
 impl Table {
     /// From now on the table takes so many bytes of memory at most, but for pages that must stay: those that
@@ -46,6 +46,17 @@ impl Table {
     pub fn stripes_of(&self, page: usize) -> std::ops::Range<u64> {
         let first = (page - self.stripes.first_page) as u64 * self.stripes_per_page();
         first..first + self.stripes_per_page()
+    }
+
+    /// Those that there are.
+    pub fn stripes_on(&self, page: usize) -> impl Iterator<Item = StripeId> + use<> {
+        let std::ops::Range { start, end } = self.stripes_of(page);
+        (start..end.min(self.stripe_count)).map(StripeId::new)
+    }
+
+    /// The logical chunk of a column.
+    pub fn lcn_at(&self, stripe: StripeId, column: usize) -> Lcn {
+        self.geometry.lcn_at(stripe, column)
     }
 
     /// The data stripes of which pages in memory speak, in order.
@@ -138,6 +149,12 @@ impl Table {
     pub fn give_up_page(&mut self, page: usize) {
         self.frames.insert(page, &ZEROS);
         self.frames.pin(page);
+    }
+
+    /// A column, data or parity, of a stripe on its page, which has these words.
+    pub fn column_on(&self, words: &[u32], stripe: StripeId, column: usize) -> StripeChunk {
+        let word = self.column_word(stripe, column).word;
+        StripeChunk { chunk: ChunkIndex::new(words[word]), crc: words[word + 1] }
     }
 
     /// Whether words may be those of a page of data stripes.

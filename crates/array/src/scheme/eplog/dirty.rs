@@ -87,6 +87,11 @@ impl DirtyStripes {
         self.entry(stripe, column).map(|at| self.columns[at]).filter(|updated| updated.committed != SAME)
     }
 
+    /// What is known of the columns of a dirty stripe (committed [`SAME`]: not updated).
+    pub fn columns(&self, stripe: StripeId) -> Option<&[Updated]> {
+        self.place_of(stripe).map(|place| &self.columns[place * self.data_count..][..self.data_count])
+    }
+
     /// A column is updated, and the newest version has an owner. The version before was `old`: if the parity
     /// covers that, it is the committed one from now on and the stripe dirty; otherwise returns who owned it.
     pub fn update(&mut self, stripe: StripeId, column: usize, old: StripeChunk, owner: u32) -> Option<u32> {
