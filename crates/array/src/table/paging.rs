@@ -7,6 +7,9 @@ use crate::planted::{Planted, planted};
 use block::{ChunkIndex, Lcn, StripeId};
 use format::{ArrayConfig, GroupBits, PAGE_WORDS, StripeChunk};
 
+/// See [`Table::pages_at_once`]. The larger number takes 16 MiB.
+const PAGES_AT_ONCE: std::ops::Range<usize> = 32..4096;
+
 impl Table {
     /// From now on the table takes so many bytes of memory at most, but for pages that must stay: those that
     /// are in use, and those that are not in their slots as they are.
@@ -69,6 +72,12 @@ impl Table {
     /// Stripes that a page speaks of.
     pub fn stripes_per_page(&self) -> u64 {
         self.stripes.entries()
+    }
+
+    /// Pages that whoever replays or checks keeps in memory at once, unless they belong together: few compared
+    /// with those that there is room for, or so few that it does not matter.
+    pub fn pages_at_once(&self) -> usize {
+        (self.frames_max / 4).clamp(PAGES_AT_ONCE.start, PAGES_AT_ONCE.end)
     }
 
     /// Makes room for another page in memory; `false` if none that is there may go.
