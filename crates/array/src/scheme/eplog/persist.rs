@@ -48,6 +48,8 @@ impl Eplog {
     /// Loads saved items over a loaded table, of which pages may be absent.
     pub(super) fn load_items(&mut self, store: &mut Store, items: &[ListItem]) -> Result<(), Contradiction> {
         let geometry = store.config.geometry;
+        let is_dirty_stripe = |item: &&ListItem| matches!(item, ListItem::DirtyStripe { .. });
+        self.dirty.reserve(items.iter().filter(is_dirty_stripe).count());
         for item in items {
             if let ListItem::DirtyStripe { stripe, committed } = item {
                 let known =
@@ -90,19 +92,21 @@ impl Eplog {
     fn load_member(&mut self, store: &Store, id: u32, member: LogMember, fate: MemberFate) -> bool {
         let geometry = store.config.geometry;
         let (stripe, column) = (geometry.stripe_of(member.lcn), geometry.column_of(member.lcn));
-        let committed = self.dirty.updated(stripe, column).map(|updated| updated.committed.chunk);
         let table = &store.table;
         let current = (!table.lacks(stripe)).then(|| table.column(stripe, column).chunk);
-        let (may_be_current, may_be_old) =
-            (current.is_none_or(|chunk| chunk == member.chunk), current != Some(member.chunk));
-        let fits = match fate {
-            MemberFate::Newest => {
-                may_be_current && committed != Some(member.chunk) && self.dirty.set_owner(stripe, column, id)
+        let may_be_current = current.is_none_or(|chunk| chunk == member.chunk);
+        let may_be_old = current != Some(member.chunk);
+        let updated = self.dirty.updated_mut(stripe, column);
+        let is_committed = updated.as_ref().map(|updated| updated.committed.chunk == member.chunk);
+        let fits = match (fate, updated) {
+            (MemberFate::Newest, Some(updated)) => {
+                let is_free = std::mem::replace(&mut updated.owner, id) == NO_OWNER;
+                is_free && may_be_current && is_committed == Some(false)
             }
-            MemberFate::Covered => {
-                committed.map_or(may_be_current, |committed| committed == member.chunk && may_be_old)
-            }
-            MemberFate::Superseded => committed != Some(member.chunk) && may_be_old,
+            (MemberFate::Newest, None) => false,
+            (MemberFate::Covered, Some(_)) => is_committed == Some(true) && may_be_old,
+            (MemberFate::Covered, None) => may_be_current,
+            (MemberFate::Superseded, _) => is_committed != Some(true) && may_be_old,
         };
         let addr = ChunkAddr::new(store.layout.device(stripe, column), member.chunk);
         fits && self.log.push_member(id, member, addr, fate)
@@ -111,10 +115,15 @@ impl Eplog {
     /// Every uncommitted version must be a member of a live log stripe. Those on pages that are absent are
     /// looked at when the page comes.
     fn check_owners(&self, table: &Table) -> Result<(), Contradiction> {
-        let mut known = self.dirty.entries().filter(|&(stripe, _)| !table.lacks(stripe));
-        known.try_for_each(|(stripe, columns)| {
+        let check = |(stripe, columns): (StripeId, &[Updated])| {
             self.check_stripe(table, stripe, columns, |column| table.column(stripe, column).chunk)
-        })
+        };
+        if table.is_paged() {
+            let in_memory = table.stripes_in_memory();
+            in_memory.filter_map(|stripe| Some((stripe, self.dirty.columns(stripe)?))).try_for_each(check)
+        } else {
+            self.dirty.entries().try_for_each(check)
+        }
     }
 
     /// The same of the dirty stripes of a page that comes into memory, which has these words.
