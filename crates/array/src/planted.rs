@@ -181,6 +181,8 @@ planted!(
     ForgetFreed,
     /// The list of a checkpoint leaves out what was freed on pages that are absent.
     ListForgetsFreed,
+    /// A checkpoint says of superseded members of log stripes that a parity covers them.
+    SaveSupersededCovered,
     /// A patrol does not look at the slots of pages.
     PatrolSkipsSlots,
     /// A patch leaves out the last of what changed on its page.

@@ -50,7 +50,8 @@ impl SavedPages {
         Ok(())
     }
 
-    /// Brings pages in that are absent, and keeps all of these in memory until they are let go.
+    /// Brings pages in that are absent, side by side, and keeps all of these in memory until they are let go;
+    /// none if one of them cannot be had.
     pub fn hold(
         &self,
         devices: &mut dyn DeviceSet,
@@ -60,21 +61,33 @@ impl SavedPages {
         if !table.is_paged() {
             return Ok(());
         }
-        let mut absent: Vec<usize> = pages.iter().copied().filter(|&page| table.is_absent(page)).collect();
-        absent.sort_unstable();
-        absent.dedup();
+        let mut wanted = pages.to_vec();
+        wanted.sort_unstable();
         // What is there already is kept before anything makes room for the others.
-        let held = |page: &&usize| !absent.contains(page);
-        pages.iter().filter(held).for_each(|&page| table.pin(page));
-        self.read(devices, table, absent.iter().copied(), &mut |table, page, words| {
+        let (mut absent, mut held) = (Vec::new(), Vec::with_capacity(pages.len()));
+        for times in wanted.chunk_by(|one, next| one == next) {
+            if table.is_absent(times[0]) {
+                absent.push(times[0]);
+            } else {
+                times.iter().for_each(|&page| table.pin(page));
+                held.extend_from_slice(times);
+            }
+        }
+        let result = self.read(devices, table, absent.into_iter(), &mut |table, page, words| {
             let is_sane = table.is_sane_page(page, words);
             if is_sane {
                 table.make_room();
-                table.bring(page, words);
-                pages.iter().filter(|&&other| other == page).for_each(|_| table.pin(page));
+                let times = &wanted[wanted.partition_point(|&other| other < page)..];
+                let times = &times[..times.partition_point(|&other| other == page)];
+                table.bring_pinned(page, words, times.len());
+                held.extend_from_slice(times);
             }
             is_sane
-        })
+        });
+        if result.is_err() {
+            Self::let_go(table, &held);
+        }
+        result
     }
 
     /// Lets pages go that [`SavedPages::hold`] kept.

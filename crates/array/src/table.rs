@@ -467,15 +467,11 @@ impl Table {
         true
     }
 
-    /// Changes one page as a checkpoint says; `false` if there is no such page.
-    pub fn apply_patch(&mut self, patch: &Patch<'_>) -> bool {
-        let index = patch.index;
-        if index >= self.page_count() {
-            return false;
-        }
-        let mut words = *self.page(index);
-        patch.apply(&mut words);
-        self.load_page(index, &words)
+    /// Changes one page, which there is and which is not absent, as a checkpoint says.
+    pub fn apply_patch(&mut self, patch: &Patch<'_>) {
+        let page = self.page_mut(patch.index);
+        patch.apply(&mut page.words);
+        page.changed = GroupBits::all();
     }
 
     /// Whether every chunk that the pages in memory name exists.

@@ -25,6 +25,12 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
+/// Threads that read from one member at most: an SSD answers several requests in hardly more time than one.
+const MEMBER_THREADS: usize = 4;
+
+/// Reads that are worth a thread of their own: it takes as long to start as one of them.
+const THREAD_READS_MIN: usize = 64;
+
 /// Synchronous I/O goes through an aligned buffer of this size, which O_DIRECT asks for.
 const BOUNCE_BYTES: usize = 1 << 20;
 
@@ -191,15 +197,21 @@ impl Members {
         read_alone(member, &mut read, bounce.region_mut())
     }
 
-    /// Reads many places side by side: a thread for each member, neighbours in one transfer. Afterwards they
-    /// are in order of members and places.
+    /// Reads many places side by side: a thread for each member, some where there is much to read, neighbours
+    /// in one transfer. Afterwards they are in order of members and places.
     pub fn read_all_now(&self, reads: &mut [ReadNow<'_>]) {
         reads.sort_unstable_by_key(|read| (read.dev, read.offset_bytes));
-        let groups: Vec<_> = reads.chunk_by_mut(|one, next| one.dev == next.dev).collect();
+        let of_members = reads.chunk_by_mut(|one, next| one.dev == next.dev);
+        let groups: Vec<_> = of_members
+            .flat_map(|reads| {
+                let of_thread = reads.len().div_ceil(MEMBER_THREADS).max(THREAD_READS_MIN);
+                reads.chunks_mut(of_thread)
+            })
+            .collect();
         let helpers = groups.len().saturating_sub(1);
         let groups = Mutex::new(groups);
         let work = || {
-            let mut bounce = Pool::new(BOUNCE_BYTES, 1);
+            let mut bounce = Pool::new(BOUNCE_BYTES / MEMBER_THREADS, 1);
             while let Some(of_member) = groups.lock().ok().and_then(|mut groups| groups.pop()) {
                 match self.get(of_member[0].dev) {
                     Some(member) => read_in_order(member, of_member, bounce.region_mut()),
@@ -256,7 +268,7 @@ fn read_in_order(member: &Member, reads: &mut [ReadNow<'_>], bounce: &mut [u8]) 
             let mut bytes = 0;
             let fits = |read: &&ReadNow<'_>| {
                 bytes += read.into.len();
-                bytes <= BOUNCE_BYTES
+                bytes <= bounce.len()
             };
             let count = rest.iter().take_while(fits).count().max(1);
             let (now, later) = rest.split_at_mut(count);

@@ -47,7 +47,7 @@ pub use crc::{chunk_checksum, crc32c};
 pub use error::FormatError;
 pub use frame::{FRAME_RECORD_BYTES, Frame, FrameBuilder, FrameExpect, FrameStamp, decode_frame};
 pub use list::{ListItem, decode_list, delta_item_words};
-pub use names::{CheckpointKind, CodeKind, Consistency, LayoutKind, MemberState, PageKind, Role};
+pub use names::{CheckpointKind, CodeKind, Consistency, LayoutKind, MemberFate, MemberState, PageKind, Role};
 pub use parse::ParseError;
 pub use patch::{GROUP_WORDS, GroupBits, PAGE_GROUPS, Patch, decode_patches};
 pub use record::{ElasticMember, InPlacePiece, LogMember, RecordBuf, RecordRef, StripeChunk};

@@ -4,7 +4,7 @@
 //! first word has the item's kind in its highest byte and its counts below.
 
 use crate::layout::check_counter;
-use crate::names::CodeTable;
+use crate::names::{CodeTable, MemberFate};
 use crate::{FormatError, LCN_LIMIT, LogMember, StripeChunk};
 use block::{ChunkIndex, DevIndex, Lcn, Seq, StripeId};
 
@@ -38,7 +38,10 @@ pub(crate) const ITEM_TABLES: &[(&str, &[(&str, &str)])] = &[
             ("1, 2", "sequence number of its record, low word first"),
             ("3", "first block of the log chunk, on every log device"),
             ("4 ...", "one word per log device: checksum of its log chunk"),
-            ("...", "four words per member: logical chunk number, low word first; chunk index; checksum"),
+            (
+                "...",
+                "four words per member: logical chunk number, low word first, with its fate in the highest byte; chunk index; checksum",
+            ),
         ],
     ),
     (
@@ -68,6 +71,8 @@ pub const fn delta_item_words(log_count: usize) -> usize {
 }
 
 const MEMBER_WORDS: usize = 4;
+/// Where a member's fate is in the high word of its logical chunk number, which leaves 16 bits of it.
+const FATE_SHIFT: u32 = 24;
 const COLUMN_WORDS: usize = 2;
 
 /// An entry of the list.
@@ -89,8 +94,8 @@ pub enum ListItem {
         log_block: ChunkIndex,
         /// CRC-32C of the log chunk on each log device.
         log_crcs: Vec<u32>,
-        /// The data chunks.
-        members: Vec<LogMember>,
+        /// The data chunks, and what each is to its data stripe.
+        members: Vec<(LogMember, MemberFate)>,
     },
     /// A log chunk that counts for the parity of a stripe. The list has them in the order of the log.
     Delta {
@@ -130,7 +135,7 @@ impl ListItem {
             }
             Self::LogStripe { first_seq, members, .. } => {
                 check_counter("sequence number of a log stripe in a checkpoint list", first_seq.get())?;
-                members.iter().try_for_each(|m| below("logical chunk of a checkpoint list", m.lcn.get()))
+                members.iter().try_for_each(|(m, _)| below("logical chunk of a checkpoint list", m.lcn.get()))
             }
             Self::Space { .. } => Ok(()),
         }
@@ -156,9 +161,10 @@ impl ListItem {
                 words.extend(split(first_seq.get()));
                 words.push(log_block.get());
                 words.extend_from_slice(log_crcs);
-                for member in members {
-                    words.extend(split(member.lcn.get()));
-                    words.extend([member.chunk.get(), member.crc]);
+                for (member, fate) in members {
+                    let [low, high] = split(member.lcn.get());
+                    let high = high | u32::from(fate.code()) << FATE_SHIFT;
+                    words.extend([low, high, member.chunk.get(), member.crc]);
                 }
             }
             Self::Delta { stripe, log_block, log_crcs } => {
@@ -236,12 +242,8 @@ impl<'a> Reader<'a> {
                 members: self
                     .take(count * MEMBER_WORDS)?
                     .chunks_exact(MEMBER_WORDS)
-                    .map(|member| LogMember {
-                        lcn: Lcn::new(join(member)),
-                        chunk: ChunkIndex::new(member[2]),
-                        crc: member[3],
-                    })
-                    .collect(),
+                    .map(member)
+                    .collect::<Result<_, _>>()?,
             },
             DELTA if count == 0 => ListItem::Delta {
                 stripe: StripeId::new(self.take_u64()?),
@@ -273,6 +275,14 @@ impl<'a> Reader<'a> {
         item.check()?;
         Ok(item)
     }
+}
+
+/// A member of a log stripe from its words.
+fn member(words: &[u32]) -> Result<(LogMember, MemberFate), FormatError> {
+    let fate = MemberFate::from_code(words[1].to_be_bytes()[0])?;
+    let high = words[1] & !(u32::from(u8::MAX) << FATE_SHIFT);
+    let lcn = Lcn::new(join(&[words[0], high]));
+    Ok((LogMember { lcn, chunk: ChunkIndex::new(words[2]), crc: words[3] }, fate))
 }
 
 /// A 64-bit number as two words, low word first.

@@ -141,6 +141,18 @@ codes!(
 );
 
 codes!(
+    /// What a member of a log stripe is to its data stripe.
+    MemberFate, "member fate" {
+        /// The newest version of its chunk, which no parity covers: its log stripe lives because of it.
+        Newest = 1, "newest";
+        /// The version that the data stripe's parity covers.
+        Covered = 2, "covered";
+        /// Needed by its log stripe alone, with which its chunk becomes free.
+        Superseded = 3, "superseded";
+    }
+);
+
+codes!(
     /// How much a checkpoint contains (EPLOG, section 3.5).
     CheckpointKind, "checkpoint kind" {
         /// All metadata.

@@ -2,7 +2,7 @@
 
 use crate::layout::{Layout, common};
 use crate::names::{
-    CheckpointKind, CodeKind, CodeTable, Consistency, LayoutKind, MemberState, PageKind, Role,
+    CheckpointKind, CodeKind, CodeTable, Consistency, LayoutKind, MemberFate, MemberState, PageKind, Role,
 };
 use crate::scheme::SchemeKind;
 use crate::{checkpoint, frame, list, patch, record, superblock};
@@ -24,6 +24,7 @@ const CODES: &[CodeTable] = &[
     CheckpointKind::TABLE,
     PageKind::TABLE,
     list::ITEM_KINDS,
+    MemberFate::TABLE,
 ];
 
 /// The byte tables of every structure and the codes of every enumeration, in Markdown.

@@ -8,8 +8,8 @@ use format::record::Zero;
 use format::{
     ArrayConfig, ArrayUuid, BlockExpect, COUNTER_LIMIT, CheckpointHeader, CheckpointKind, CodeKind,
     Consistency, ElasticMember, FaultRecord, FrameBuilder, FrameExpect, FrameStamp, InPlacePiece, LCN_LIMIT,
-    LayoutKind, ListItem, LogMember, MemberEntry, MemberState, PAGE_WORDS, PageExpect, PageKind, PageStamp,
-    RecordBuf, Role, SchemeKind, ScrubRecord, StripeChunk, Superblock, UNIT_ROWS_MAX,
+    LayoutKind, ListItem, LogMember, MemberEntry, MemberFate, MemberState, PAGE_WORDS, PageExpect, PageKind,
+    PageStamp, RecordBuf, Role, SchemeKind, ScrubRecord, StripeChunk, Superblock, UNIT_ROWS_MAX,
     decode_checkpoint_header, decode_frame, decode_list, decode_page, encode_page,
 };
 use proptest::collection::vec;
@@ -249,11 +249,15 @@ fn header() -> impl Strategy<Value = CheckpointHeader> {
     })
 }
 
+fn fate() -> impl Strategy<Value = MemberFate> {
+    (0..MemberFate::ALL.len()).prop_map(|index| MemberFate::ALL[index])
+}
+
 fn list_item() -> impl Strategy<Value = ListItem> {
     prop_oneof![
         (stripe(), vec(stripe_chunk(), 0..20))
             .prop_map(|(stripe, committed)| ListItem::DirtyStripe { stripe, committed }),
-        (seq(), chunk(), vec(any::<u32>(), 0..5), vec(log_member(), 0..20)).prop_map(
+        (seq(), chunk(), vec(any::<u32>(), 0..5), vec((log_member(), fate()), 0..20)).prop_map(
             |(first_seq, log_block, log_crcs, members)| ListItem::LogStripe {
                 first_seq,
                 log_block,

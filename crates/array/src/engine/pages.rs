@@ -71,10 +71,10 @@ impl Engine {
         let members = members.filter(|&dev| core.holds_pages(dev)).collect();
         let (array, number) = (core.journal.array(), core.board.checkpoint.newest());
         let saved = SavedPages { array, config, members, number };
-        let table = &mut core.store.table;
+        let (scheme, table) = (&core.scheme, &mut core.store.table);
         let absent: Vec<usize> = (0..table.page_count()).filter(|&page| table.is_absent(page)).collect();
         saved.read(devices, table, absent.into_iter(), &mut |table, page, words| {
-            let is_sane = table.is_sane_page(page, words);
+            let is_sane = table.is_sane_page(page, words) && scheme.check_page(table, page, words).is_ok();
             if is_sane {
                 table.bring(page, words);
             }
@@ -296,6 +296,7 @@ impl Core {
                 && (slots.state(page).fits(found.number) || planted(Planted::ReadOtherSlot))
                 && found.number <= self.board.checkpoint.newest()
                 && self.store.table.is_sane_page(page, &found.words)
+                && self.scheme.check_page(&self.store.table, page, &found.words).is_ok()
         };
         let found = decode_page(&self.pool.bytes(slot)[..META_BYTES], &expect).ok().filter(is_it);
         match result {

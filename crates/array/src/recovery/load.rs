@@ -8,11 +8,11 @@ use crate::saved::SavedPages;
 use crate::scheme::Scheme;
 use crate::store::Store;
 use crate::table::{Table, WORDS};
-use block::{DevIndex, DeviceSet, Epoch, Geometry, META_BYTES, ReadNow, Seq, StripeId};
+use block::{DevIndex, DeviceSet, Epoch, META_BYTES, ReadNow, Seq};
 use format::{
-    ArrayConfig, ArrayUuid, BlockExpect, CheckpointHeader, CheckpointKind, INCREMENTAL_AREA, ListItem,
-    PAGE_WORDS, Page, PageExpect, PageKind, Superblock, decode_checkpoint_header, decode_list, decode_page,
-    decode_patches,
+    ArrayConfig, ArrayUuid, BlockExpect, CheckpointHeader, CheckpointKind, GroupBits, INCREMENTAL_AREA,
+    PAGE_WORDS, Page, PageExpect, PageKind, Patch, Superblock, decode_checkpoint_header, decode_list,
+    decode_page, decode_patches,
 };
 
 /// Blocks read at once.
@@ -38,9 +38,6 @@ pub(super) struct Loaded {
     /// Update of the superblocks that was durable when it was written.
     pub config_seq: u64,
 }
-
-/// A page of the table and what was in it.
-type ReplacedPage = (usize, Vec<u32>);
 
 struct Source<'a> {
     devices: &'a mut dyn DeviceSet,
@@ -103,10 +100,7 @@ pub(super) fn load(
         }
         let items = decode_list(&list).map_err(|cause| Inconsistency::List { checkpoint, cause })?;
         let saved = source.saved(header.number);
-        let pages = pages_of_items(&store.table, store.config.geometry, &items);
-        saved.hold(source.devices, &mut store.table, &pages)?;
         scheme.load(store, &items).map_err(|cause| Inconsistency::State { checkpoint, cause })?;
-        SavedPages::let_go(&mut store.table, &pages);
         store.table.clear_changed();
         store.load_space(&items).map_err(|cause| Inconsistency::State { checkpoint, cause })?;
         let place = CheckpointPlace {
@@ -126,19 +120,21 @@ pub(super) fn load(
     Err(AssembleError::NoCheckpoint)
 }
 
-/// The pages of the stripes that the items of a list name; of what does not exist none.
-fn pages_of_items(table: &Table, geometry: Geometry, items: &[ListItem]) -> Vec<usize> {
-    let mut stripes: Vec<StripeId> = Vec::new();
-    for item in items {
-        match item {
-            ListItem::DirtyStripe { stripe, .. } | ListItem::Delta { stripe, .. } => stripes.push(*stripe),
-            ListItem::LogStripe { members, .. } => {
-                stripes.extend(members.iter().map(|member| geometry.stripe_of(member.lcn)));
+/// Patches of pages of the table, of which each exists: what these blocks of a checkpoint change. `None` if
+/// they have not the shape that they must have.
+fn patches_of<'a>(blocks: &'a [Page], table: &Table) -> Option<Vec<Patch<'a>>> {
+    let mut patches = Vec::new();
+    for Page { kind, index, words, .. } in blocks {
+        match kind {
+            PageKind::Table if words.len() == PAGE_WORDS => {
+                patches.push(Patch { index: *index as usize, groups: GroupBits::all(), words });
             }
-            ListItem::Space { .. } => {}
+            PageKind::Patches => patches.append(&mut decode_patches(words).ok()?),
+            PageKind::Root | PageKind::List => {}
+            PageKind::Table | PageKind::Directory => return None,
         }
     }
-    table.pages_of(stripes.into_iter())
+    patches.iter().all(|patch| patch.index < table.page_count()).then_some(patches)
 }
 
 impl Source<'_> {
@@ -204,15 +200,15 @@ impl Source<'_> {
     }
 
     /// Loads the pages of one checkpoint, each from any copy that has it whole; `None` if one is nowhere
-    /// whole. A device whose copy has a bad page is taken off `devices`. What the table held before goes to
-    /// `replaced`.
+    /// whole. A device whose copy has a bad page is taken off `devices`. Patches that change the table back go
+    /// to `replaced`.
     fn load_pages(
         &mut self,
         copies: &[CheckpointHeader],
         store: &mut Store,
         (root, list): (&mut Vec<u32>, &mut Vec<u32>),
         devices: &mut Vec<DevIndex>,
-        mut replaced: Option<&mut Vec<ReplacedPage>>,
+        mut replaced: Option<&mut Vec<u32>>,
     ) -> Option<()> {
         let header = copies.first()?;
         let list_words = usize::try_from(header.list_words).ok()?;
@@ -235,49 +231,45 @@ impl Source<'_> {
                     devices.retain(|&dev| dev != copy.dev);
                 }
             }
-            for content in whole {
-                let Page { kind, index, words, .. } = content?;
-                match kind {
-                    PageKind::Table => {
-                        let (index, replaced) = (index as usize, replaced.as_mut()?);
-                        self.note_replaced(&mut store.table, index, replaced)?;
-                        store.table.load_page(index, &words).then_some(())?;
-                        SavedPages::let_go(&mut store.table, &[index]);
-                    }
-                    PageKind::Patches => {
-                        let replaced = replaced.as_mut()?;
-                        for patch in decode_patches(&words).ok()? {
-                            self.note_replaced(&mut store.table, patch.index, replaced)?;
-                            store.table.apply_patch(&patch).then_some(())?;
-                            SavedPages::let_go(&mut store.table, &[patch.index]);
-                        }
-                    }
-                    PageKind::Root | PageKind::List => {
-                        let into = if kind == PageKind::Root { &mut *root } else { &mut *list };
-                        let start = index as usize * PAGE_WORDS;
-                        into.get_mut(start..start + words.len())?.copy_from_slice(&words);
-                    }
-                    PageKind::Directory => return None,
-                }
+            let whole: Vec<Page> = whole.into_iter().collect::<Option<_>>()?;
+            let patches = patches_of(&whole, &store.table)?;
+            if !patches.is_empty() {
+                self.apply_patches(&mut store.table, &patches, replaced.as_mut()?)?;
+            }
+            for Page { kind, index, words, .. } in &whole {
+                let into = match kind {
+                    PageKind::Root => &mut *root,
+                    PageKind::List => &mut *list,
+                    PageKind::Table | PageKind::Patches | PageKind::Directory => continue,
+                };
+                let start = *index as usize * PAGE_WORDS;
+                into.get_mut(start..start + words.len())?.copy_from_slice(words);
             }
             page += count;
         }
         Some(())
     }
 
-    /// A page of the table is about to change, which is held for that: what it is now. `None` if it cannot be
-    /// had.
-    fn note_replaced(
+    /// Changes pages of the table, which are brought in together; adds patches to `replaced` that change them
+    /// back. `None`, and nothing changed, if one of the pages cannot be had.
+    fn apply_patches(
         &mut self,
         table: &mut Table,
-        page: usize,
-        replaced: &mut Vec<ReplacedPage>,
+        patches: &[Patch<'_>],
+        replaced: &mut Vec<u32>,
     ) -> Option<()> {
-        if page < table.page_count() {
-            let saved = self.saved(self.base);
-            saved.hold(self.devices, table, &[page]).ok()?;
-            replaced.push((page, table.page(page).to_vec()));
+        let mut pages: Vec<usize> = patches.iter().map(|patch| patch.index).collect();
+        pages.sort_unstable();
+        pages.dedup();
+        self.saved(self.base).hold(self.devices, table, &pages).ok()?;
+        for patch in patches {
+            let start = replaced.len();
+            replaced.resize(start + patch.groups.patch_words(), 0);
+            patch.groups.encode_patch(patch.index, table.page(patch.index), &mut replaced[start..]);
+            table.apply_patch(patch);
         }
+        // They are not in their slots as they are, and stay.
+        SavedPages::let_go(table, &pages);
         Some(())
     }
 
@@ -396,9 +388,8 @@ impl Source<'_> {
             let lists = (&mut root, &mut its_list);
             if self.load_pages(&copies, store, lists, devices, Some(&mut replaced)).is_none() {
                 // A header is written only after its pages are durable: m + 1 copies of a page are all bad.
-                for (index, words) in replaced.into_iter().rev() {
-                    store.table.load_page(index, &words);
-                }
+                let replaced = decode_patches(&replaced).expect("patches of ours can be read");
+                replaced.iter().rev().for_each(|patch| store.table.apply_patch(patch));
                 self.pageless.push(header);
                 return (newest, next, list);
             }

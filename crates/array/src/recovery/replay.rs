@@ -19,6 +19,9 @@ use format::record::{CodeIndex, Evidence, Home, NewChunk};
 use format::{ArrayUuid, Frame, RecordRef};
 use std::collections::{BTreeMap, HashMap};
 
+/// Records whose pages are brought in together at most: enough to read side by side what they need.
+const RECORDS_AT_ONCE: usize = 1024;
+
 /// Where replay ended.
 pub(super) struct Replayed {
     /// The last sequence number ever seen.
@@ -33,6 +36,8 @@ struct Replay<'a> {
     store: &'a mut Store,
     report: &'a mut RecoveryReport,
     saved: &'a SavedPages,
+    /// What is replayed on.
+    checkpoint: u64,
     frontiers: Vec<u32>,
     /// The last record that writes to a stripe in place.
     in_place: HashMap<StripeId, Seq>,
@@ -71,8 +76,8 @@ pub(super) fn replay(
 ) -> Result<Replayed, AssembleError> {
     let frontiers = store.spaces.iter().map(Space::frontier).collect();
     let (in_place, ahead) = (HashMap::new(), Ahead::new(store));
-    let mut replay =
-        Replay { devices, health, store, report, saved: &loaded.saved, frontiers, in_place, ahead };
+    let (saved, checkpoint) = (&loaded.saved, loaded.place.number);
+    let mut replay = Replay { devices, health, store, report, saved, checkpoint, frontiers, in_place, ahead };
     let Found { frames, mut copies, last_seq, .. } = found;
     frames.values().for_each(|frame| replay.note_in_place(frame));
     let source = Source { array, nonce: loaded.nonce, flushed };
@@ -80,14 +85,10 @@ pub(super) fn replay(
     let records = records_behind(&frames, loaded.through);
     let durable = records.partition_point(|&(seq, _)| seq <= flushed);
     let (durable, mut doubtful) = records.split_at(durable);
-    for &(seq, record) in durable {
-        replay.one(scheme, seq, record, true)?;
-    }
+    replay.all(scheme, durable, true)?;
     while !doubtful.is_empty() {
         let (now, later) = doubtful.split_at(replay.read_ahead(doubtful));
-        for &(seq, record) in now {
-            replay.one(scheme, seq, record, false)?;
-        }
+        replay.all(scheme, now, false)?;
         doubtful = later;
     }
     // What lies behind a gap, its frame on no member, is known durable only up to `flushed`: then
@@ -104,7 +105,67 @@ fn misfit(occupied: Option<ChunkAddr>) -> Misfit {
 }
 
 impl Replay<'_> {
-    /// Applies a record, or drops it if it is not known durable and did not arrive whole.
+    /// Applies records in order, the pages of many of which are brought in together.
+    fn all(
+        &mut self,
+        scheme: &mut dyn Scheme,
+        mut records: &[Numbered<'_>],
+        durable: bool,
+    ) -> Result<(), AssembleError> {
+        while !records.is_empty() {
+            let (pages, count) = self.pages_of_first(records);
+            let (now, later) = records.split_at(count);
+            self.saved.hold(self.devices, &mut self.store.table, &pages)?;
+            let table = &self.store.table;
+            let mut checked = pages.iter().map(|&page| scheme.check_page(table, page, table.page(page)));
+            let checkpoint = self.checkpoint;
+            let checked: Result<(), _> = checked.try_for_each(|page| page);
+            checked.map_err(|cause| Inconsistency::State { checkpoint, cause })?;
+            for &(seq, record) in now {
+                self.one(scheme, seq, record, durable)?;
+            }
+            SavedPages::let_go(&mut self.store.table, &pages);
+            records = later;
+        }
+        Ok(())
+    }
+
+    /// The pages that say what the first of these records change, none twice; and how many records that are,
+    /// at least one.
+    fn pages_of_first(&self, records: &[Numbered<'_>]) -> (Vec<usize>, usize) {
+        let Store { table, config, .. } = &*self.store;
+        let mut pages = Vec::new();
+        if !table.is_paged() {
+            return (pages, records.len());
+        }
+        let (mut count, mut stripes) = (0, Vec::new());
+        for (_, record) in records.iter().take(RECORDS_AT_ONCE) {
+            // What does not fit the array at all is dropped unlooked at.
+            if record.fits(config) {
+                record.stripes(&config.geometry, |stripe| stripes.push(stripe));
+            }
+            let mut its_pages = table.pages_of(stripes.drain(..));
+            its_pages.extend(self.space_pages_of(*record));
+            if count > 0 && pages.len() + its_pages.len() > table.pages_at_once() {
+                break;
+            }
+            pages.append(&mut its_pages);
+            count += 1;
+        }
+        pages.sort_unstable();
+        pages.dedup();
+        (pages, count)
+    }
+
+    /// The pages that say whether what a record takes is free; of what does not exist none.
+    fn space_pages_of(&self, record: RecordRef<'_>) -> impl Iterator<Item = usize> {
+        let Store { table, config, .. } = &*self.store;
+        let taken = if record.fits(config) { self.taken_chunks(record) } else { Vec::new() };
+        taken.into_iter().map(|addr| table.space_page_of(addr)).filter(|&page| page < table.page_count())
+    }
+
+    /// Applies a record, or drops it if it is not known durable and did not arrive whole. The pages of the
+    /// table that it needs are in memory.
     fn one(
         &mut self,
         scheme: &mut dyn Scheme,
@@ -113,37 +174,6 @@ impl Replay<'_> {
         durable: bool,
     ) -> Result<(), AssembleError> {
         self.report.replayed += 1;
-        let pages = self.pages_of(record);
-        self.saved.hold(self.devices, &mut self.store.table, &pages)?;
-        let ended = self.one_held(scheme, seq, record, durable);
-        SavedPages::let_go(&mut self.store.table, &pages);
-        ended
-    }
-
-    /// The pages that say what a record changes; none if that does not exist.
-    fn pages_of(&self, record: RecordRef<'_>) -> Vec<usize> {
-        let Store { table, config, .. } = &*self.store;
-        if !table.is_paged() || !record.fits(config) {
-            return Vec::new();
-        }
-        let mut stripes = Vec::new();
-        record.stripes(&config.geometry, |stripe| stripes.push(stripe));
-        let mut pages = table.pages_of(stripes.into_iter());
-        pages.extend(self.taken_chunks(record).into_iter().map(|addr| table.space_page_of(addr)));
-        pages.sort_unstable();
-        pages.dedup();
-        pages.retain(|&page| page < table.page_count());
-        pages
-    }
-
-    /// The same with the pages of the table in memory.
-    fn one_held(
-        &mut self,
-        scheme: &mut dyn Scheme,
-        seq: Seq,
-        record: RecordRef<'_>,
-        durable: bool,
-    ) -> Result<(), AssembleError> {
         let occupied = self.occupied_chunk(record);
         let whole = occupied.is_none()
             && (durable || planted(Planted::ApplyUnverified) || {

@@ -27,6 +27,7 @@ use crate::restart::{AssembleError, RecoveryReport, Restart};
 use crate::saved::SavedPages;
 use crate::space::ChunkBits;
 use crate::store::Store;
+use crate::table::Table;
 use block::{ChunkAddr, ChunkIndex, DeviceSet, Lba, Lcn, Pool, Seq, Slot, StripeId};
 use format::{ArrayConfig, Consistency, ListItem, RecordRef, SchemeKind};
 
@@ -179,8 +180,14 @@ pub trait Scheme: Send {
     /// else stands still meanwhile.
     fn save(&self, _store: &Store, _words: &mut Vec<u32>) {}
 
-    /// Loads the items that [`Scheme::save`] gave; the table is already loaded.
+    /// Loads the items that [`Scheme::save`] gave. The table is already loaded, but for the pages of it that
+    /// are absent: [`Scheme::check_page`] looks at them.
     fn load(&mut self, store: &mut Store, items: &[ListItem]) -> Result<(), Contradiction>;
+
+    /// Whether an absent page that comes into memory, and has these words, fits what else is known.
+    fn check_page(&self, _table: &Table, _page: usize, _words: &[u32]) -> Result<(), Contradiction> {
+        Ok(())
+    }
 
     /// Claims every chunk in use, of each main device; an error if two owners claim one chunk. Where chunks
     /// have their places there is nothing to claim. No page of the table is absent.

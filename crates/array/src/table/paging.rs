@@ -4,8 +4,11 @@ use super::frames::Frames;
 use super::frames::TablePage;
 use super::{PageBits, Table, ZEROS, are_sane, fixed_bytes, may_page};
 use crate::planted::{Planted, planted};
-use block::StripeId;
-use format::{ArrayConfig, GroupBits, PAGE_WORDS};
+use block::{ChunkIndex, Lcn, StripeId};
+use format::{ArrayConfig, GroupBits, PAGE_WORDS, StripeChunk};
+
+/// See [`Table::pages_at_once`]. The larger number takes 16 MiB.
+const PAGES_AT_ONCE: std::ops::Range<usize> = 32..4096;
 
 impl Table {
     /// From now on the table takes so many bytes of memory at most, but for pages that must stay: those that
@@ -52,6 +55,17 @@ impl Table {
         first..first + self.stripes_per_page()
     }
 
+    /// Those that there are.
+    pub fn stripes_on(&self, page: usize) -> impl Iterator<Item = StripeId> + use<> {
+        let std::ops::Range { start, end } = self.stripes_of(page);
+        (start..end.min(self.stripe_count)).map(StripeId::new)
+    }
+
+    /// The logical chunk of a column.
+    pub fn lcn_at(&self, stripe: StripeId, column: usize) -> Lcn {
+        self.geometry.lcn_at(stripe, column)
+    }
+
     /// The data stripes of which pages in memory speak, in order.
     pub fn stripes_in_memory(&self) -> impl Iterator<Item = StripeId> {
         let pages = self.frames.pages().filter(|&page| page >= self.stripes.first_page);
@@ -63,6 +77,12 @@ impl Table {
     /// Stripes that a page speaks of.
     pub fn stripes_per_page(&self) -> u64 {
         self.stripes.entries()
+    }
+
+    /// Pages that whoever replays or checks keeps in memory at once, unless they belong together: few compared
+    /// with those that there is room for, or so few that it does not matter.
+    pub fn pages_at_once(&self) -> usize {
+        (self.frames_max / 4).clamp(PAGES_AT_ONCE.start, PAGES_AT_ONCE.end)
     }
 
     /// Makes room for another page in memory; `false` if none that is there may go.
@@ -80,6 +100,12 @@ impl Table {
     fn evict(&mut self) -> bool {
         let Self { frames, unsaved, unsaved_before, .. } = self;
         frames.evict(|page| may_go(unsaved, unsaved_before, page))
+    }
+
+    /// Lets all pages go that may.
+    #[cfg(test)]
+    pub fn evict_all(&mut self) {
+        while self.evict() {}
     }
 
     /// Whether a page is on the members and not in memory.
@@ -145,6 +171,12 @@ impl Table {
         self.frames.pin(page);
     }
 
+    /// A column, data or parity, of a stripe on its page, which has these words.
+    pub fn column_on(&self, words: &[u32], stripe: StripeId, column: usize) -> StripeChunk {
+        let word = self.column_word(stripe, column).word;
+        StripeChunk { chunk: ChunkIndex::new(words[word]), crc: words[word + 1] }
+    }
+
     /// Whether words may be those of a page of data stripes or of bits.
     pub fn is_sane_page(&self, page: usize, words: &[u32]) -> bool {
         words.len() == PAGE_WORDS
@@ -159,6 +191,14 @@ impl Table {
             self.may_evict = true;
             self.clear_now(page);
         }
+    }
+
+    /// The same for a page that is pinned so many times: nothing that can go has come.
+    pub fn bring_pinned(&mut self, page: usize, words: &[u32], times: usize) {
+        let may_evict = self.may_evict;
+        self.bring(page, words);
+        (0..times).for_each(|_| self.frames.pin(page));
+        self.may_evict = may_evict;
     }
 
     /// The copies of a page are not what they should be: it is written anew with the next full checkpoint.

@@ -6,6 +6,10 @@ fn version(chunk: u32, crc: u32) -> StripeChunk {
     StripeChunk { chunk: ChunkIndex::new(chunk), crc }
 }
 
+fn member(lcn: u64, chunk: u32) -> LogMember {
+    LogMember { lcn: Lcn::new(lcn), chunk: ChunkIndex::new(chunk), crc: !chunk }
+}
+
 fn items() -> Vec<ListItem> {
     vec![
         ListItem::DirtyStripe {
@@ -17,8 +21,9 @@ fn items() -> Vec<ListItem> {
             log_block: ChunkIndex::new(9),
             log_crcs: vec![1, 2],
             members: vec![
-                LogMember { lcn: Lcn::new(1 << 33), chunk: ChunkIndex::new(5), crc: 8 },
-                LogMember { lcn: Lcn::new(2), chunk: ChunkIndex::new(6), crc: u32::MAX },
+                (member(1 << 33, 5), MemberFate::Newest),
+                (member((1 << 48) - 1, 6), MemberFate::Covered),
+                (member(2, 7), MemberFate::Superseded),
             ],
         },
         ListItem::DirtyStripe { stripe: StripeId::new(0), committed: vec![] },
@@ -70,8 +75,13 @@ fn wrong_kinds_and_numbers_are_refused_by_name() {
     assert!(error(&[1 << 24, 0, 1 << 16]).starts_with("stripe of a checkpoint list: found 281474976710656"));
     assert!(error(&[2 << 24, 0, 1 << 31, 1]).starts_with("sequence number of a log stripe"));
     assert!(
-        error(&[2 << 24 | 1, 0, 0, 1, 0, 1 << 16, 1, 0]).starts_with("logical chunk of a checkpoint list")
+        error(&[2 << 24 | 1, 0, 0, 1, 0, 1 << 24 | 1 << 16, 1, 0])
+            .starts_with("logical chunk of a checkpoint list")
     );
+    for fate in [0, 4] {
+        let words = [2 << 24 | 1, 0, 0, 1, 0, fate << 24, 1, 0];
+        assert!(error(&words).starts_with(&format!("member fate: found {fate}, ")), "{}", error(&words));
+    }
 }
 
 #[test]

@@ -8,8 +8,8 @@ use format::record::Zero;
 use format::{
     ArrayConfig, ArrayUuid, BlockExpect, CheckpointHeader, CheckpointKind, CodeKind, Consistency,
     ElasticMember, FaultRecord, FormatError, FrameBuilder, FrameExpect, FrameStamp, GroupBits, InPlacePiece,
-    LayoutKind, ListItem, LogMember, MemberEntry, MemberState, PAGE_AREA, PAGE_WORDS, PageExpect, PageKind,
-    PageStamp, RecordBuf, Role, SchemeKind, ScrubRecord, StripeChunk, Superblock, body_crc,
+    LayoutKind, ListItem, LogMember, MemberEntry, MemberFate, MemberState, PAGE_AREA, PAGE_WORDS, PageExpect,
+    PageKind, PageStamp, RecordBuf, Role, SchemeKind, ScrubRecord, StripeChunk, Superblock, body_crc,
     decode_checkpoint_header, decode_frame, decode_page, decode_patches, encode_page,
 };
 
@@ -315,13 +315,19 @@ fn table_words() -> Vec<u32> {
 fn list_words() -> Vec<u32> {
     let mut words = Vec::new();
     let version = |chunk, crc| StripeChunk { chunk: ChunkIndex::new(chunk), crc };
+    let member =
+        |lcn, chunk| LogMember { lcn: Lcn::new(lcn), chunk: ChunkIndex::new(chunk), crc: 0xdddd_0001 };
     let versions = [version(u32::MAX, 0), StripeChunk::NONE, version(31, 0xcccc_0031), version(u32::MAX, 0)];
     ListItem::DirtyStripe { stripe: StripeId::new(80), committed: versions.to_vec() }.encode(&mut words);
     ListItem::LogStripe {
         first_seq: Seq::new(8999),
         log_block: ChunkIndex::new(298),
         log_crcs: vec![0xaaaa_0001, 0xaaaa_0002],
-        members: vec![LogMember { lcn: Lcn::new(39_999), chunk: ChunkIndex::new(10_001), crc: 0xdddd_0001 }],
+        members: vec![
+            (member(39_999, 10_001), MemberFate::Newest),
+            (member(39_996, 10_002), MemberFate::Covered),
+            (member(40_007, 10_003), MemberFate::Superseded),
+        ],
     }
     .encode(&mut words);
     words

@@ -87,6 +87,11 @@ impl DirtyStripes {
         self.entry(stripe, column).map(|at| self.columns[at]).filter(|updated| updated.committed != SAME)
     }
 
+    /// What is known of the columns of a dirty stripe (committed [`SAME`]: not updated).
+    pub fn columns(&self, stripe: StripeId) -> Option<&[Updated]> {
+        self.place_of(stripe).map(|place| &self.columns[place * self.data_count..][..self.data_count])
+    }
+
     /// A column is updated, and the newest version has an owner. The version before was `old`: if the parity
     /// covers that, it is the committed one from now on and the stripe dirty; otherwise returns who owned it.
     pub fn update(&mut self, stripe: StripeId, column: usize, old: StripeChunk, owner: u32) -> Option<u32> {
@@ -99,13 +104,17 @@ impl DirtyStripes {
         Some(std::mem::replace(&mut updated.owner, owner))
     }
 
-    /// Says whose a newest version is, as found at assembly; `false` if nobody may own it, or somebody does.
-    pub fn set_owner(&mut self, stripe: StripeId, column: usize, owner: u32) -> bool {
-        let Some(at) = self.entry(stripe, column) else { return false };
-        let updated = &mut self.columns[at];
-        let free = updated.committed != SAME && updated.owner == NO_OWNER;
-        updated.owner = if free { owner } else { updated.owner };
-        free
+    /// The same, to say at assembly whose the newest version is.
+    pub fn updated_mut(&mut self, stripe: StripeId, column: usize) -> Option<&mut Updated> {
+        let at = self.entry(stripe, column)?;
+        Some(&mut self.columns[at]).filter(|updated| updated.committed != SAME)
+    }
+
+    /// Makes room for so many dirty stripes.
+    pub fn reserve(&mut self, stripes: usize) {
+        self.place.reserve(stripes);
+        self.stripes.reserve(stripes);
+        self.columns.reserve(stripes * self.data_count);
     }
 
     fn insert(&mut self, stripe: StripeId) -> usize {
@@ -168,13 +177,15 @@ impl DirtyStripes {
     pub fn entries(&self) -> impl Iterator<Item = (StripeId, &[Updated])> {
         let mut seen = vec![false; self.stripes.len()];
         let all = self.queue.iter().chain(self.stripes.iter().copied());
-        all.filter_map(move |stripe| {
+        let each = all.filter_map(move |stripe| {
             let place = self.place_of(stripe)?;
             if self.stripes[place] != stripe || std::mem::replace(&mut seen[place], true) {
                 return None;
             }
             Some((stripe, &self.columns[place * self.data_count..][..self.data_count]))
-        })
+        });
+        // Nearly always all of them are in the queue.
+        each.take(usize::try_from(self.count).unwrap_or(usize::MAX))
     }
 
     /// Bytes per stripe of the array.

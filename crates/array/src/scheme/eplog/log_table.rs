@@ -7,19 +7,8 @@ use crate::hash::StripeMap;
 use crate::scheme::SchemeMemory;
 use crate::store::LogRing;
 use block::{ChunkAddr, ChunkIndex, Lcn, Seq};
-use format::LogMember;
+use format::{LogMember, MemberFate};
 use std::collections::VecDeque;
-
-/// What a member of a log stripe is to its data stripe.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Fate {
-    /// The newest version of its chunk, which no parity covers: its log stripe lives because of it.
-    Newest,
-    /// The version that the data stripe's parity covers.
-    Covered,
-    /// Needed by its log stripe alone, with which its chunk becomes free.
-    Superseded,
-}
 
 #[derive(Clone, Copy, Default)]
 struct Entry {
@@ -45,7 +34,7 @@ pub struct LogTable {
     covered: StripeMap<u32>,
     entries: Vec<Entry>,
     /// `width_max` per entry.
-    members: Vec<(LogMember, Fate)>,
+    members: Vec<(LogMember, MemberFate)>,
     /// m per entry.
     crcs: Vec<u32>,
     free: Vec<u32>,
@@ -77,7 +66,7 @@ impl LogTable {
     /// these may be twice as large as what is in it.
     pub fn bytes_for(width_max: u64, parity_count: u64, stripes: u64, covered: u64) -> SchemeMemory {
         let entry = (size_of::<Entry>() + size_of::<(Seq, u32)>()) as u64;
-        let of_members = width_max * size_of::<(LogMember, Fate)>() as u64;
+        let of_members = width_max * size_of::<(LogMember, MemberFate)>() as u64;
         SchemeMemory {
             fixed_bytes: 0,
             dynamic_bytes: stripes * (entry + of_members + parity_count * 4) + covered * 2 * OWNER_BYTES,
@@ -90,7 +79,8 @@ impl LogTable {
         let id = self.free.pop().unwrap_or_else(|| {
             let id = u32::try_from(self.entries.len()).expect("fewer log stripes than log blocks");
             self.entries.push(Entry::default());
-            let none = (LogMember { lcn: Lcn::new(0), chunk: ChunkIndex::NONE, crc: 0 }, Fate::Superseded);
+            let none =
+                (LogMember { lcn: Lcn::new(0), chunk: ChunkIndex::NONE, crc: 0 }, MemberFate::Superseded);
             self.members.resize(self.members.len() + self.width_max, none);
             self.crcs.resize(self.crcs.len() + self.parity_count, 0);
             id
@@ -103,48 +93,62 @@ impl LogTable {
         id
     }
 
-    /// Adds a member at `addr`.
-    pub fn push_member(&mut self, id: u32, member: LogMember, addr: ChunkAddr, fate: Fate) {
+    /// Adds a member at `addr`; `false` if it is covered and another log stripe says that of its chunk, too.
+    pub fn push_member(&mut self, id: u32, member: LogMember, addr: ChunkAddr, fate: MemberFate) -> bool {
         let entry = &mut self.entries[id as usize];
         let at = id as usize * self.width_max + usize::from(entry.members);
         self.members[at] = (member, fate);
         entry.members += 1;
         self.member_total += 1;
-        entry.live += u16::from(fate == Fate::Newest);
-        if fate == Fate::Covered {
-            self.covered.insert(key(addr), id);
-        }
+        entry.live += u16::from(fate == MemberFate::Newest);
+        fate != MemberFate::Covered || self.covered.insert(key(addr), id).is_none()
     }
 
     /// What was the newest version of its chunk is something else now; returns its log stripe if nothing is
     /// the newest version in that any more.
-    pub fn leave(&mut self, id: u32, addr: ChunkAddr, lcn: Lcn, fate: Fate) -> Option<u32> {
+    pub fn leave(&mut self, id: u32, addr: ChunkAddr, lcn: Lcn, fate: MemberFate) -> Option<u32> {
         self.settle(id, lcn, addr, fate);
         let entry = &mut self.entries[id as usize];
         entry.live = entry.live.checked_sub(1).expect("live members are counted");
         if entry.live == 0 {
             return Some(id);
         }
-        if fate == Fate::Covered {
+        if fate == MemberFate::Covered {
             self.covered.insert(key(addr), id);
         }
         None
     }
 
-    /// No parity covers a version any more; `false` if no log stripe needs it, either.
+    /// No parity covers a version any more; `false` if no log stripe needs it, either. Which members are
+    /// covered may be what a list said that nothing could be compared with.
     pub fn uncover(&mut self, addr: ChunkAddr, lcn: Lcn) -> bool {
-        let owner = self.covered.remove(&key(addr));
-        if let Some(id) = owner {
-            self.settle(id, lcn, addr, Fate::Superseded);
-        }
-        owner.is_some()
+        let id = self.covered.get(&key(addr)).copied();
+        let Some(at) = id.and_then(|id| self.find(id, lcn, addr.chunk, MemberFate::Covered)) else {
+            return false;
+        };
+        self.covered.remove(&key(addr));
+        self.members[at].1 = MemberFate::Superseded;
+        true
+    }
+
+    /// Where in `members` a version is, as a member of that fate.
+    fn find(&self, id: u32, lcn: Lcn, chunk: ChunkIndex, fate: MemberFate) -> Option<usize> {
+        let first = self.place(id, 0);
+        let members = self.members[first..][..self.member_count(id)].iter();
+        let mut at = (first..).zip(members);
+        at.find(|(_, (m, known))| m.lcn == lcn && m.chunk == chunk && *known == fate).map(|(at, _)| at)
+    }
+
+    /// Whether a log stripe has a version as the newest one of its chunk.
+    pub fn has_newest(&self, id: u32, lcn: Lcn, chunk: ChunkIndex) -> bool {
+        self.find(id, lcn, chunk, MemberFate::Newest).is_some()
     }
 
     fn place(&self, id: u32, index: usize) -> usize {
         id as usize * self.width_max + index
     }
 
-    fn settle(&mut self, id: u32, lcn: Lcn, addr: ChunkAddr, fate: Fate) {
+    fn settle(&mut self, id: u32, lcn: Lcn, addr: ChunkAddr, fate: MemberFate) {
         let index = self.index_of(id, lcn, addr.chunk);
         let at = self.place(id, index);
         self.members[at].1 = fate;
@@ -155,9 +159,11 @@ impl LogTable {
         self.entries[id as usize].live
     }
 
-    /// A covered version is no member any more.
-    pub fn disown(&mut self, addr: ChunkAddr) {
-        self.covered.remove(&key(addr));
+    /// A covered version is no member of a log stripe any more.
+    pub fn disown(&mut self, id: u32, addr: ChunkAddr) {
+        if self.covered.get(&key(addr)) == Some(&id) {
+            self.covered.remove(&key(addr));
+        }
     }
 
     /// Ends a log stripe whose members were disowned.
@@ -186,7 +192,7 @@ impl LogTable {
     }
 
     /// What a member is to its data stripe.
-    pub fn fate(&self, id: u32, index: usize) -> Fate {
+    pub fn fate(&self, id: u32, index: usize) -> MemberFate {
         self.members[self.place(id, index)].1
     }
 
@@ -226,7 +232,7 @@ impl LogTable {
     pub fn newest_before(&self, ring: &LogRing, before: u64) -> impl Iterator<Item = Lcn> {
         let ids = self.live_ids().take_while(move |&id| ring.position_of(self.block(id)) < before);
         ids.flat_map(move |id| {
-            let newest = (0..self.member_count(id)).filter(move |&i| self.fate(id, i) == Fate::Newest);
+            let newest = (0..self.member_count(id)).filter(move |&i| self.fate(id, i) == MemberFate::Newest);
             newest.map(move |i| self.member(id, i).lcn)
         })
     }
@@ -249,7 +255,7 @@ impl LogTable {
 
     /// Bytes that grow with what is uncommitted.
     pub fn dynamic_bytes(&self) -> u64 {
-        (self.members.len() * size_of::<(LogMember, Fate)>()
+        (self.members.len() * size_of::<(LogMember, MemberFate)>()
             + self.crcs.len() * 4
             + self.entries.len() * size_of::<Entry>()
             + self.order.len() * size_of::<(Seq, u32)>()) as u64

@@ -28,12 +28,13 @@ use crate::plan::{Codeword, Piece, Plan, Word};
 use crate::planted::{Planted, planted};
 use crate::space::ChunkBits;
 use crate::store::{Store, code_width};
+use crate::table::Table;
 use block::{ChunkAddr, ChunkIndex, Lcn, META_BYTES, Pool, Seq, StripeId};
 use dirty::{DirtyStripes, NO_OWNER, Updated};
 use format::record::LogStripe;
-use format::{ArrayConfig, ListItem, LogMember, RecordRef, StripeChunk};
+use format::{ArrayConfig, ListItem, LogMember, MemberFate, RecordRef, StripeChunk};
 use list_room::{ListRoom, ListSize};
-use log_table::{Fate, LogTable};
+use log_table::LogTable;
 
 pub(super) const REGISTRATION: Registration =
     Registration { new: |store| Box::new(Eplog::new(store)), memory_max, list_words_live, list_words_max };
@@ -146,7 +147,7 @@ impl Eplog {
         store.table.set_column(stripe, column, version);
         if let Some(id) = self.dirty.update(stripe, column, old, owner) {
             let addr = ChunkAddr::new(store.layout.device(stripe, column), old.chunk);
-            self.drop_live(store, id, addr, lcn, Fate::Superseded);
+            self.drop_live(store, id, addr, lcn, MemberFate::Superseded);
             if planted(Planted::FreeSupersededEarly) {
                 store.free(addr.dev, addr.chunk);
             }
@@ -154,7 +155,7 @@ impl Eplog {
     }
 
     /// A log stripe's member stops being the newest uncommitted version of its chunk.
-    fn drop_live(&mut self, store: &mut Store, id: u32, addr: ChunkAddr, lcn: Lcn, fate: Fate) {
+    fn drop_live(&mut self, store: &mut Store, id: u32, addr: ChunkAddr, lcn: Lcn, fate: MemberFate) {
         if id != NO_OWNER
             && let Some(id) = self.log.leave(id, addr, lcn, fate)
         {
@@ -168,10 +169,10 @@ impl Eplog {
             let LogMember { lcn, chunk, .. } = self.log.member(id, i);
             let addr = ChunkAddr::new(store.layout.device_of(lcn), chunk);
             match self.log.fate(id, i) {
-                Fate::Superseded if planted(Planted::FreeSupersededEarly) => {}
-                Fate::Superseded => store.free(addr.dev, addr.chunk),
-                Fate::Covered => self.log.disown(addr),
-                Fate::Newest => {
+                MemberFate::Superseded if planted(Planted::FreeSupersededEarly) => {}
+                MemberFate::Superseded => store.free(addr.dev, addr.chunk),
+                MemberFate::Covered => self.log.disown(id, addr),
+                MemberFate::Newest => {
                     unreachable!("a log stripe is released when nothing is the newest version in it")
                 }
             }
@@ -213,7 +214,7 @@ impl Eplog {
             if let Some(Updated { owner, .. }) = updated {
                 let addr = ChunkAddr::new(store.layout.device(stripe, column), current);
                 let covered = store.table.column(stripe, column).chunk == current;
-                let fate = if covered { Fate::Covered } else { Fate::Superseded };
+                let fate = if covered { MemberFate::Covered } else { MemberFate::Superseded };
                 self.drop_live(store, owner, addr, geometry.lcn_at(stripe, column), fate);
             }
         }
@@ -241,7 +242,7 @@ impl Eplog {
         let id = self.log.insert(seq, record.log_block(), record.log_crcs().iter());
         for member in record.members().iter() {
             let addr = ChunkAddr::new(store.layout.device_of(member.lcn), member.chunk);
-            self.log.push_member(id, member, addr, Fate::Newest);
+            self.log.push_member(id, member, addr, MemberFate::Newest);
         }
         // Two passes: superseding a member must not release the stripe that is just being built.
         for member in record.members().iter() {
@@ -444,6 +445,10 @@ impl Scheme for Eplog {
 
     fn load(&mut self, store: &mut Store, items: &[ListItem]) -> Result<(), Contradiction> {
         self.load_items(store, items)
+    }
+
+    fn check_page(&self, table: &Table, page: usize, words: &[u32]) -> Result<(), Contradiction> {
+        self.check_owners_on(table, page, words)
     }
 
     fn claim_space(&self, store: &Store, claimed: &mut [ChunkBits]) -> Result<(), Contradiction> {

@@ -2,14 +2,14 @@
 
 use super::Eplog;
 use super::dirty::{NO_OWNER, SAME, Updated};
-use super::log_table::Fate;
 use crate::planted::{Planted, planted};
 use crate::scheme::{Contradiction, Scheme};
 use crate::space::ChunkBits;
 use crate::store::Store;
-use block::ChunkAddr;
+use crate::table::Table;
+use block::{ChunkAddr, ChunkIndex, StripeId};
 use format::record::LogStripe;
-use format::{ListItem, LogMember, RecordBuf};
+use format::{ListItem, LogMember, MemberFate, RecordBuf};
 
 impl Eplog {
     /// Dirty stripes with their committed versions, oldest first, then live log stripes in log order.
@@ -27,15 +27,28 @@ impl Eplog {
                 first_seq: self.log.seq(id),
                 log_block: self.log.block(id),
                 log_crcs: self.log.crcs(id).to_vec(),
-                members: (0..self.log.member_count(id)).map(|i| self.log.member(id, i)).collect(),
+                members: (0..self.log.member_count(id)).map(|i| self.saved_member(id, i)).collect(),
             };
             item.encode(words);
         }
     }
 
-    /// Loads saved items over a loaded table.
+    /// A member with its fate: so whoever loads it need not look into the table for that.
+    fn saved_member(&self, id: u32, index: usize) -> (LogMember, MemberFate) {
+        let (member, fate) = (self.log.member(id, index), self.log.fate(id, index));
+        match fate {
+            MemberFate::Superseded if planted(Planted::SaveSupersededCovered) => {
+                (member, MemberFate::Covered)
+            }
+            MemberFate::Newest | MemberFate::Covered | MemberFate::Superseded => (member, fate),
+        }
+    }
+
+    /// Loads saved items over a loaded table, of which pages may be absent.
     pub(super) fn load_items(&mut self, store: &mut Store, items: &[ListItem]) -> Result<(), Contradiction> {
         let geometry = store.config.geometry;
+        let is_dirty_stripe = |item: &&ListItem| matches!(item, ListItem::DirtyStripe { .. });
+        self.dirty.reserve(items.iter().filter(is_dirty_stripe).count());
         for item in items {
             if let ListItem::DirtyStripe { stripe, committed } = item {
                 let known =
@@ -57,45 +70,94 @@ impl Eplog {
             let ListItem::LogStripe { first_seq, log_block, log_crcs, members } = item else { continue };
             record.clear();
             LogStripe::begin(&mut record, *log_block, log_crcs.len());
-            members.iter().for_each(|&member| {
+            members.iter().for_each(|&(member, _)| {
                 LogStripe::push(&mut record, member);
             });
             if !self.accepts(store, record.get(0)) {
                 return Err(Contradiction::LogStripe(*first_seq));
             }
             let id = self.log.insert(*first_seq, *log_block, log_crcs.iter().copied());
-            for member in members {
-                let (stripe, column) = (geometry.stripe_of(member.lcn), geometry.column_of(member.lcn));
-                let addr = ChunkAddr::new(store.layout.device(stripe, column), member.chunk);
-                let is_newest = store.table.column(stripe, column).chunk == member.chunk;
-                let fate = match self.dirty.updated(stripe, column) {
-                    None if is_newest => Fate::Covered,
-                    Some(_) if is_newest => Fate::Newest,
-                    Some(updated) if updated.committed.chunk == member.chunk => Fate::Covered,
-                    None | Some(_) => Fate::Superseded,
-                };
-                if fate == Fate::Newest && !self.dirty.set_owner(stripe, column, id) {
-                    return Err(Contradiction::LogStripe(*first_seq));
-                }
-                self.log.push_member(id, *member, addr, fate);
-            }
-            if self.log.live_members(id) == 0 {
+            let mut each = members.iter();
+            let fits = each.all(|&(member, fate)| self.load_member(store, id, member, fate));
+            if !fits || self.log.live_members(id) == 0 {
                 return Err(Contradiction::LogStripe(*first_seq));
             }
         }
-        self.check_owners(store)
+        self.check_owners(&store.table)
     }
 
-    /// Every uncommitted version must be a member of a live log stripe.
-    fn check_owners(&self, store: &Store) -> Result<(), Contradiction> {
-        for (stripe, columns) in self.dirty.entries() {
-            let updated = columns.iter().enumerate().filter(|(_, column)| column.committed != SAME);
-            for (column, &Updated { owner, .. }) in updated {
-                let is_zero = store.table.column(stripe, column).chunk.is_none();
-                if is_zero != (owner == NO_OWNER) {
-                    let lcn = store.config.geometry.lcn_at(stripe, column);
-                    return Err(Contradiction::Chunk { what: "the log stripe", lcn });
-                }
+    /// Adds a member with the fate that the list gives it; `false` if that cannot be. What the table says is
+    /// compared as far as it is in memory; the rest when its page comes ([`Scheme::check_page`]).
+    fn load_member(&mut self, store: &Store, id: u32, member: LogMember, fate: MemberFate) -> bool {
+        let geometry = store.config.geometry;
+        let (stripe, column) = (geometry.stripe_of(member.lcn), geometry.column_of(member.lcn));
+        let table = &store.table;
+        let current = (!table.lacks(stripe)).then(|| table.column(stripe, column).chunk);
+        let may_be_current = current.is_none_or(|chunk| chunk == member.chunk);
+        let may_be_old = current != Some(member.chunk);
+        let updated = self.dirty.updated_mut(stripe, column);
+        let is_committed = updated.as_ref().map(|updated| updated.committed.chunk == member.chunk);
+        let fits = match (fate, updated) {
+            (MemberFate::Newest, Some(updated)) => {
+                let is_free = std::mem::replace(&mut updated.owner, id) == NO_OWNER;
+                is_free && may_be_current && is_committed == Some(false)
+            }
+            (MemberFate::Newest, None) => false,
+            (MemberFate::Covered, Some(_)) => is_committed == Some(true) && may_be_old,
+            (MemberFate::Covered, None) => may_be_current,
+            (MemberFate::Superseded, _) => is_committed != Some(true) && may_be_old,
+        };
+        let addr = ChunkAddr::new(store.layout.device(stripe, column), member.chunk);
+        fits && self.log.push_member(id, member, addr, fate)
+    }
+
+    /// Every uncommitted version must be a member of a live log stripe. Those on pages that are absent are
+    /// looked at when the page comes.
+    fn check_owners(&self, table: &Table) -> Result<(), Contradiction> {
+        let check = |(stripe, columns): (StripeId, &[Updated])| {
+            self.check_stripe(table, stripe, columns, |column| table.column(stripe, column).chunk)
+        };
+        if table.is_paged() {
+            let in_memory = table.stripes_in_memory();
+            in_memory.filter_map(|stripe| Some((stripe, self.dirty.columns(stripe)?))).try_for_each(check)
+        } else {
+            self.dirty.entries().try_for_each(check)
+        }
+    }
+
+    /// The same of the dirty stripes of a page that comes into memory, which has these words.
+    pub(super) fn check_owners_on(
+        &self,
+        table: &Table,
+        page: usize,
+        words: &[u32],
+    ) -> Result<(), Contradiction> {
+        for stripe in table.stripes_on(page) {
+            if let Some(columns) = self.dirty.columns(stripe) {
+                let current = |column| table.column_on(words, stripe, column).chunk;
+                self.check_stripe(table, stripe, columns, current)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The same of a dirty stripe, whose newest versions `current` tells.
+    fn check_stripe(
+        &self,
+        table: &Table,
+        stripe: StripeId,
+        columns: &[Updated],
+        current: impl Fn(usize) -> ChunkIndex,
+    ) -> Result<(), Contradiction> {
+        let updated = columns.iter().enumerate().filter(|(_, column)| column.committed != SAME);
+        for (column, &Updated { owner, .. }) in updated {
+            let (chunk, lcn) = (current(column), table.lcn_at(stripe, column));
+            let fits = match owner {
+                NO_OWNER => chunk.is_none(),
+                _ => self.log.has_newest(owner, lcn, chunk),
+            };
+            if !fits {
+                return Err(Contradiction::Chunk { what: "the log stripe", lcn });
             }
         }
         Ok(())
@@ -118,7 +180,7 @@ impl Eplog {
         }
         for id in self.log.live_ids() {
             for index in 0..self.log.member_count(id) {
-                if self.log.fate(id, index) == Fate::Superseded {
+                if self.log.fate(id, index) == MemberFate::Superseded {
                     let LogMember { lcn, chunk, .. } = self.log.member(id, index);
                     claim(claimed, ChunkAddr::new(layout.device_of(lcn), chunk))?;
                 }

@@ -6,9 +6,12 @@ use crate::health::Health;
 use crate::plan::Plan;
 use crate::scheme::{ChunkWrite, CommitOutcome, Commits, Origin, Rewrites, Scheme, SchemeOptions};
 use crate::store::Store;
-use block::{Geometry, Lcn, Pool, Seq, StripeId};
+use crate::table::Extent;
+use block::{ChunkIndex, Geometry, Lcn, Pool, Seq, StripeId};
 use format::record::Zero;
-use format::{CodeKind, Consistency, LayoutKind, MemberEntry, MemberState, RecordBuf, SchemeKind};
+use format::{
+    CodeKind, Consistency, LayoutKind, ListItem, MemberEntry, MemberFate, MemberState, RecordBuf, SchemeKind,
+};
 
 const CHUNK: u32 = 4096;
 
@@ -431,4 +434,119 @@ fn a_stripe_is_logged_where_there_is_no_room_for_new_parity() {
     assert!(text.ends_with("record log stripe of chunks [4, 5, 6, 7]\n"), "{text}");
     let (plan, refused) = bench.plan(&[0, 1, 2, 3]);
     assert_eq!((plan.text(bench.store.main_count()).as_str(), refused), ("", 4), "data of stripe 0 is there");
+}
+
+/// Members of every fate: chunks 1 and 6 in the first log stripe, 4 and 5 in the second, 4 in the third.
+fn fates() -> Bench {
+    let mut bench = Bench::new(4, 1, 2);
+    bench.write(&[1, 6]);
+    bench.commit(1);
+    bench.write(&[4, 5]);
+    bench.write(&[4]);
+    bench
+}
+
+/// Where the table of [`fates`] is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Page {
+    InMemory,
+    Absent,
+}
+
+/// The page of all stripes that were written is not in memory any more.
+fn absent(store: &mut Store) {
+    let config = store.config;
+    let pages = store.table.take_snapshot(Extent::Everything);
+    assert_eq!(pages[0], 0, "there is one of stripes; the others are of bits");
+    let words: Vec<_> = pages.iter().map(|&page| (page, *store.table.page(page))).collect();
+    store.table.end_snapshot(1);
+    store.table.set_bytes_max(&config, 0);
+    store.table.evict_all();
+    words[1..].iter().for_each(|(page, words)| store.table.bring(*page, words));
+    assert!(store.table.is_absent(0));
+}
+
+/// Whether a start refuses a list over the table of [`fates`]: at once, or when the page comes and what it
+/// names is compared with what is in use.
+fn is_refused(items: &[ListItem], page: Page) -> bool {
+    let Bench { mut store, .. } = fates();
+    let words = *store.table.page(0);
+    if page == Page::Absent {
+        absent(&mut store);
+    }
+    let mut scheme = Eplog::new(&store);
+    if scheme.load(&mut store, items).is_err() || scheme.check_page(&store.table, 0, &words).is_err() {
+        return true;
+    }
+    store.table.bring(0, &words);
+    let mut claimed = store.nothing_claimed();
+    scheme.claim_space(&store, &mut claimed).and_then(|()| store.adopt(claimed)).is_err()
+}
+
+#[test]
+fn a_list_that_gives_members_other_fates_than_the_table_is_refused() {
+    let (bench, mut words) = (fates(), Vec::new());
+    bench.scheme.save(&bench.store, &mut words);
+    let items = format::decode_list(&words).expect("as encoded");
+    let mut forged: Vec<Vec<ListItem>> = Vec::new();
+    let mut fates_seen = Vec::new();
+    for at in 0..items.len() {
+        let ListItem::LogStripe { members, .. } = &items[at] else { continue };
+        // A log stripe is missing, or there twice.
+        forged.push([&items[..at], &items[at + 1..]].concat());
+        forged.push([&items[..], &items[at..=at]].concat());
+        for index in 0..members.len() {
+            let (member, fate) = members[index];
+            fates_seen.push((member.lcn.get(), fate));
+            let mut with = |member, fate| {
+                let mut items = items.clone();
+                let ListItem::LogStripe { members, .. } = &mut items[at] else { return };
+                members[index] = (member, fate);
+                forged.push(items);
+            };
+            MemberFate::ALL.iter().filter(|&&other| other != fate).for_each(|&other| with(member, other));
+            if fate == MemberFate::Newest {
+                with(format::LogMember { chunk: ChunkIndex::new(member.chunk.get() + 50), ..member }, fate);
+            }
+        }
+    }
+    use MemberFate::{Covered, Newest, Superseded};
+    assert_eq!(fates_seen, [(1, Newest), (6, Covered), (4, Superseded), (5, Newest), (4, Newest)]);
+    for page in [Page::InMemory, Page::Absent] {
+        assert!(!is_refused(&items, page), "{page:?}: the list as it was saved");
+        for items in &forged {
+            assert!(is_refused(items, page), "{page:?}: {items:?}");
+        }
+    }
+}
+
+/// What a list says of covered members whose pages are absent is compared with nothing. If it is wrong, the
+/// chunks that it names are treated as those whose they are.
+#[test]
+fn a_chunk_that_a_list_calls_a_covered_version_of_another_is_freed_with_its_own() {
+    let mut bench = fates();
+    let mut words = Vec::new();
+    bench.scheme.save(&bench.store, &mut words);
+    let mut items = format::decode_list(&words).expect("as encoded");
+    let (page, own) = (*bench.store.table.page(0), bench.store.table.current(Lcn::new(3)).chunk);
+    for item in &mut items {
+        let ListItem::LogStripe { members, .. } = item else { continue };
+        let covered = members.iter_mut().filter(|(_, fate)| *fate == MemberFate::Covered);
+        // Chunk 6 of the volume is on the device of chunk 3.
+        covered.for_each(|(member, _)| member.chunk = own);
+    }
+    absent(&mut bench.store);
+    bench.scheme = Eplog::new(&bench.store);
+    bench.scheme.load(&mut bench.store, &items).expect("its page is absent");
+    bench.scheme.check_page(&bench.store.table, 0, &page).expect("of dirty stripes it fits");
+    bench.store.table.bring(0, &page);
+    let before = bench.free();
+    for lcn in [3, 6, 1] {
+        bench.write(&[lcn]);
+    }
+    (0..2).for_each(|stripe| {
+        bench.commit(stripe);
+    });
+    assert!(bench.log_is_empty());
+    assert_eq!(bench.free()[3], before[3], "two versions were superseded, and two are new");
 }
