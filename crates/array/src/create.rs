@@ -267,7 +267,7 @@ pub fn create(devices: &mut dyn DeviceSet, config: ArrayConfig, array: &NewArray
         data_count: geometry.data_count(),
         parity_count: geometry.parity_count(),
     };
-    MemoryNeed::of_shape(&config).check_granted()?;
+    MemoryNeed::of_new(&config).check_granted()?;
     let store = Store::new(config).map_err(|_| code_error)?;
     let count = geometry.device_count() + usize::from(config.log_count);
     let members: Vec<MemberEntry> =

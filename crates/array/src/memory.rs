@@ -45,10 +45,7 @@ impl MemoryNeed {
     /// What an array of that shape takes when it runs with these options.
     pub fn of(config: &ArrayConfig, options: &EngineOptions) -> Result<Self, AssembleError> {
         let mut need = Self::of_shape(config);
-        let table_bytes = Table::bytes_for(config, options.table_bytes_max());
-        let absent_bytes = Table::bytes_for(config, u64::MAX) - table_bytes;
-        need.tables_bytes -= absent_bytes;
-        need.checkpoint_bytes = need.checkpoint_bytes.saturating_sub(absent_bytes);
+        need.leave_absent(config, options.table_bytes_max());
         let mut classes = 1;
         if config.scheme.is_elastic() {
             let placement = options.scheme.placement_options(config);
@@ -60,6 +57,20 @@ impl MemoryNeed {
         let slots = options.slot_count(config, classes) as u64;
         need.buffers_bytes = slots.saturating_mul(config.geometry.chunk_bytes() as u64);
         Ok(need)
+    }
+
+    /// What an array of that shape takes while it is made: of a table that may be absent hardly anything.
+    pub fn of_new(config: &ArrayConfig) -> Self {
+        let mut need = Self::of_shape(config);
+        need.leave_absent(config, 0);
+        need
+    }
+
+    /// The table takes so many bytes at most, if it may.
+    fn leave_absent(&mut self, config: &ArrayConfig, table_bytes_max: u64) {
+        let absent_bytes = Table::bytes_for(config, u64::MAX) - Table::bytes_for(config, table_bytes_max);
+        self.tables_bytes -= absent_bytes;
+        self.checkpoint_bytes = self.checkpoint_bytes.saturating_sub(absent_bytes);
     }
 
     /// What an array of that shape takes whatever it runs with.

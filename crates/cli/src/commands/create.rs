@@ -137,12 +137,12 @@ struct Planned {
     need: MemoryNeed,
 }
 
-/// Lays the array out with the chunk size asked for, or the smallest with which it takes no more memory
-/// than it may.
+/// Lays the array out with the chunk size asked for, if it can be served with as much memory; or with the
+/// smallest chunks with which all of its tables are in memory.
 fn plan(arguments: &Arguments) -> Result<Planned, Failure> {
     let sizes = sizes(arguments)?;
     if let Some(chunk_bytes) = arguments.chunk_size {
-        let planned = plan_with(arguments, chunk_bytes, sizes)??;
+        let planned = plan_with(arguments, chunk_bytes, sizes, arguments.memory.table_bytes())??;
         let (found, limit) = (planned.need.total_bytes(), arguments.memory.bytes());
         if found <= limit {
             return Ok(planned);
@@ -168,7 +168,7 @@ fn first_that_fits(
     let mut chunk_bytes = *CHUNK_BYTES.start();
     loop {
         let is_last = chunk_bytes == *CHUNK_BYTES.end();
-        match plan_with(arguments, chunk_bytes, sizes)? {
+        match plan_with(arguments, chunk_bytes, sizes, u64::MAX)? {
             Ok(planned) if planned.need.total_bytes() <= limit => return Ok(Ok(planned)),
             Ok(planned) if is_last => return Ok(Err(planned)),
             Err(error @ CreateError::TooLarge { .. }) if is_last => return Err(error.into()),
@@ -178,15 +178,17 @@ fn first_that_fits(
     }
 }
 
+/// The layout with such chunks, and what it takes of memory if its table of chunks takes `table_bytes` at most.
 fn plan_with(
     arguments: &Arguments,
     chunk_bytes: u64,
     (data_bytes, log_bytes): (u64, u64),
+    table_bytes: u64,
 ) -> Result<Result<Planned, CreateError>, Failure> {
     let options = create_options(arguments, chunk_bytes)?;
     match plan_config(&options, data_bytes, log_bytes, arguments.log.len()) {
         Ok(config) => {
-            let need = MemoryNeed::of(&config, &EngineOptions::default())?;
+            let need = MemoryNeed::of(&config, &EngineOptions { table_bytes, ..EngineOptions::default() })?;
             Ok(Ok(Planned { config, need }))
         }
         Err(error) => Ok(Err(error)),

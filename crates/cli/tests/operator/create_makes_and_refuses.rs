@@ -82,8 +82,14 @@ const LARGE: [&str; 10] =
 fn an_array_that_no_memory_has_room_for_is_refused_before_anything_is_made() {
     let rig = Rig::new();
     let large = [&LARGE[..], &["c", "d", "e", "f", "--memory", "20GiB"]].concat();
-    let refused = rig.run(&[&large[..], &["--chunk-size", "4KiB"]].concat());
-    refused.refused(&["chunks of 4 KiB", "--memory allows 20 GiB", "use --chunk-size 32KiB"]);
+    // All tables of elastic stripes are in memory; of those of other schemes what there is room for.
+    let elastic = [&large[..], &["--scheme", "elastic", "--chunk-size", "16KiB"]].concat();
+    let elastic: Vec<&str> = elastic.into_iter().filter(|word| *word != "raid").collect();
+    let at = elastic.iter().position(|word| *word == "--scheme").unwrap();
+    let refused = rig.run(&[&elastic[..at], &elastic[at + 1..]].concat());
+    refused.refused(&["chunks of 16 KiB", "--memory allows 20 GiB", "use --chunk-size"]);
+    let tiny = [&LARGE[..], &["c", "d", "e", "f", "--memory", "1GiB", "--chunk-size", "4KiB"]].concat();
+    rig.run(&tiny).refused(&["chunks of 4 KiB", "--memory allows 1 GiB", "use --chunk-size"]);
     rig.run(&[&LARGE[..], &["c", "d", "e", "f", "--memory", "10MiB"]].concat()).refused(&[
         "chunks of 1 MiB",
         "--memory allows 10 MiB",

@@ -73,7 +73,8 @@ fn log_width(config: &ArrayConfig) -> u64 {
 /// which a checkpoint has room.
 fn log_stripes_max(config: &ArrayConfig) -> u64 {
     let chunk_blocks = (config.geometry.chunk_bytes() / META_BYTES) as u64;
-    (u64::from(config.log_blocks) / chunk_blocks).min(spare_chunks(config))
+    let listed = list_room::area_words(config) / (LOG_STRIPE_WORDS + columns(config).1);
+    (u64::from(config.log_blocks) / chunk_blocks).min(spare_chunks(config)).min(listed)
 }
 
 /// Room for every spare chunk as a log stripe of its own in a stripe of its own. Stripes never written, wide
@@ -81,9 +82,12 @@ fn log_stripes_max(config: &ArrayConfig) -> u64 {
 /// for commits ([`ListRoom`]).
 fn list_words_max(config: &ArrayConfig) -> u64 {
     let (k, m) = columns(config);
-    spare_chunks(config) * (DIRTY_WORDS + 2 * k + LOG_STRIPE_WORDS + m)
+    (spare_chunks(config) * (DIRTY_WORDS + 2 * k + LOG_STRIPE_WORDS + m)).min(LIST_WORDS_MOST)
 }
 
+/// Words of the list whatever the size of the array: what waits for a commit is in memory, is written by each
+/// checkpoint and read by a start. 32 MiB, some 300,000 updates of as many stripes.
+const LIST_WORDS_MOST: u64 = 1 << 23;
 /// Words of a dirty stripe in a checkpoint's list, its columns aside, which take two each.
 const DIRTY_WORDS: u64 = 3;
 /// Words of a log stripe of one member in it, its checksums aside.
