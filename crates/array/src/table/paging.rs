@@ -4,7 +4,7 @@ use super::frames::Frames;
 use super::frames::TablePage;
 use super::{PageBits, Table, ZEROS, are_sane, fixed_bytes, may_page};
 use crate::planted::{Planted, planted};
-use block::{ChunkIndex, Lcn, StripeId};
+use block::{ChunkIndex, Geometry, StripeId};
 use format::{ArrayConfig, GroupBits, PAGE_WORDS, StripeChunk};
 
 /// See [`Table::pages_at_once`]. The larger number takes 16 MiB.
@@ -57,9 +57,9 @@ impl Table {
         (start..end.min(self.stripe_count)).map(StripeId::new)
     }
 
-    /// The logical chunk of a column.
-    pub fn lcn_at(&self, stripe: StripeId, column: usize) -> Lcn {
-        self.geometry.lcn_at(stripe, column)
+    /// Of what shape the stripes are that it speaks of.
+    pub fn geometry(&self) -> Geometry {
+        self.geometry
     }
 
     /// The data stripes of which pages in memory speak, in order.
