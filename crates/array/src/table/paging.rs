@@ -74,8 +74,8 @@ impl Table {
         self.stripes.entries()
     }
 
-    /// Pages that whoever replays or checks keeps in memory at once, unless they belong together: few compared
-    /// with those that there is room for, or so few that it does not matter.
+    /// Pages that a replay keeps in memory at once, unless one record needs more: few compared with those
+    /// that there is room for, or so few that it does not matter.
     pub fn pages_at_once(&self) -> usize {
         (self.frames_max / 4).clamp(PAGES_AT_ONCE.start, PAGES_AT_ONCE.end)
     }
