@@ -200,8 +200,8 @@ impl Source<'_> {
     }
 
     /// Loads the pages of one checkpoint, each from any copy that has it whole; `None` if one is nowhere
-    /// whole. A device whose copy has a bad page is taken off `devices`. Patches that change the table back go
-    /// to `replaced`.
+    /// whole. A device whose copy has a bad page is taken off `devices`. Patches that change the table back
+    /// go to `replaced`.
     fn load_pages(
         &mut self,
         copies: &[CheckpointHeader],

@@ -4,7 +4,7 @@ use super::frames::Frames;
 use super::frames::TablePage;
 use super::{PageBits, Table, ZEROS, are_sane, fixed_bytes, may_page};
 use crate::planted::{Planted, planted};
-use block::{ChunkIndex, Lcn, StripeId};
+use block::{ChunkIndex, Geometry, StripeId};
 use format::{ArrayConfig, GroupBits, PAGE_WORDS, StripeChunk};
 
 /// See [`Table::pages_at_once`]. The larger number takes 16 MiB.
@@ -61,9 +61,9 @@ impl Table {
         (start..end.min(self.stripe_count)).map(StripeId::new)
     }
 
-    /// The logical chunk of a column.
-    pub fn lcn_at(&self, stripe: StripeId, column: usize) -> Lcn {
-        self.geometry.lcn_at(stripe, column)
+    /// Of what shape the stripes are that it speaks of.
+    pub fn geometry(&self) -> Geometry {
+        self.geometry
     }
 
     /// The data stripes of which pages in memory speak, in order.
@@ -79,8 +79,8 @@ impl Table {
         self.stripes.entries()
     }
 
-    /// Pages that whoever replays or checks keeps in memory at once, unless they belong together: few compared
-    /// with those that there is room for, or so few that it does not matter.
+    /// Pages that a replay keeps in memory at once, unless one record needs more: few compared with those
+    /// that there is room for, or so few that it does not matter.
     pub fn pages_at_once(&self) -> usize {
         (self.frames_max / 4).clamp(PAGES_AT_ONCE.start, PAGES_AT_ONCE.end)
     }

@@ -151,7 +151,7 @@ impl Eplog {
     ) -> Result<(), Contradiction> {
         let updated = columns.iter().enumerate().filter(|(_, column)| column.committed != SAME);
         for (column, &Updated { owner, .. }) in updated {
-            let (chunk, lcn) = (current(column), table.lcn_at(stripe, column));
+            let (chunk, lcn) = (current(column), table.geometry().lcn_at(stripe, column));
             let fits = match owner {
                 NO_OWNER => chunk.is_none(),
                 _ => self.log.has_newest(owner, lcn, chunk),

@@ -12,6 +12,7 @@ use super::{Contradiction, Located};
 use crate::plan::{Piece, Word};
 use crate::restart::Restart;
 use crate::store::Store;
+use crate::table::Table;
 use block::{ChunkAddr, ChunkIndex, Lcn, StripeId};
 use format::{ArrayConfig, Consistency, StripeChunk};
 
@@ -82,29 +83,46 @@ pub(super) fn locate(store: &Store, lcn: Lcn) -> Located {
 }
 
 /// Checks that the map, as loaded, is one that such a scheme makes. A dirty stripe has log chunks,
-/// which make up its parity with what is on the main devices or without.
+/// which make up its parity with what is on the main devices or without. Pages that are absent are looked at
+/// when they come ([`check_page`]).
 pub(super) fn check_map(store: &Store, is_dirty: impl Fn(StripeId) -> bool) -> Result<(), Contradiction> {
-    let is_sound = |stripe: StripeId| {
-        let (dirty, data) = (is_dirty(stripe), has_data(store, stripe));
-        let parity = is_written(store, stripe, store.config.geometry.data_count());
-        is_placed(store, stripe) && (parity || dirty || !data) && (data || !dirty)
+    let check = |stripe| {
+        check_stripe(&store.table, stripe, is_dirty(stripe), |column| store.table.column(stripe, column))
     };
-    let unsound = if store.table.is_paged() {
-        // Pages that are not in memory are looked at when they come.
-        store.table.stripes_in_memory().find(|&stripe| !is_sound(stripe))
+    if store.table.is_paged() {
+        store.table.stripes_in_memory().try_for_each(check)
     } else {
-        (0..store.config.stripe_count).map(StripeId::new).find(|&stripe| !is_sound(stripe))
-    };
-    unsound.map_or(Ok(()), |stripe| Err(Contradiction::Stripe { what: "the map", stripe }))
+        (0..store.config.stripe_count).map(StripeId::new).try_for_each(check)
+    }
 }
 
-/// Whether everything of a stripe is in its place, and all parities are there or none.
-fn is_placed(store: &Store, stripe: StripeId) -> bool {
-    let geometry = store.config.geometry;
-    let (k, n) = (geometry.data_count(), geometry.device_count());
-    let ok = |chunk: ChunkIndex| chunk.is_none() || chunk == chunk_of(stripe);
-    (0..n).all(|column| ok(store.table.column(stripe, column).chunk))
-        && (k..n).all(|column| is_written(store, stripe, column) == is_written(store, stripe, k))
+/// The same of a page, which has these words.
+pub(super) fn check_page(
+    table: &Table,
+    (page, words): (usize, &[u32]),
+    is_dirty: impl Fn(StripeId) -> bool,
+) -> Result<(), Contradiction> {
+    table.stripes_on(page).try_for_each(|stripe| {
+        check_stripe(table, stripe, is_dirty(stripe), |column| table.column_on(words, stripe, column))
+    })
+}
+
+/// The same of a stripe: everything is in its place, and all parities are there or none.
+fn check_stripe(
+    table: &Table,
+    stripe: StripeId,
+    is_dirty: bool,
+    version: impl Fn(usize) -> StripeChunk,
+) -> Result<(), Contradiction> {
+    let (k, n) = (table.geometry().data_count(), table.geometry().device_count());
+    let is_written = |column: usize| !version(column).chunk.is_none();
+    let is_placed = (0..n).all(|column| !is_written(column) || version(column).chunk == chunk_of(stripe));
+    let (has_data, has_parity) = ((0..k).any(is_written), is_written(k));
+    let is_sound = is_placed
+        && (k..n).all(|column| is_written(column) == has_parity)
+        && (has_parity || is_dirty || !has_data)
+        && (has_data || !is_dirty);
+    if is_sound { Ok(()) } else { Err(Contradiction::Stripe { what: "the map", stripe }) }
 }
 
 /// Whether any data column of a stripe was written.

@@ -275,6 +275,10 @@ impl Scheme for ParityLog {
         check_map(store, |stripe| self.deltas.is_dirty(stripe))
     }
 
+    fn check_page(&self, table: &Table, page: usize, words: &[u32]) -> Result<(), Contradiction> {
+        in_place::check_page(table, (page, words), |stripe| self.deltas.is_dirty(stripe))
+    }
+
     fn commits(&self) -> Option<&dyn Commits> {
         Some(self)
     }

@@ -25,6 +25,7 @@ use crate::plan::{Codeword, Plan, Word};
 use crate::restart::{AssembleError, RecoveryReport, Restart};
 use crate::saved::SavedPages;
 use crate::store::Store;
+use crate::table::Table;
 use block::{DeviceSet, Lcn, Pool, Seq, StripeId};
 use format::{ListItem, RecordRef};
 
@@ -93,6 +94,10 @@ impl Scheme for Raid {
             return Err(Contradiction::Other("the payload ring has less than a chunk"));
         }
         check_map(store, |_| false)
+    }
+
+    fn check_page(&self, table: &Table, page: usize, words: &[u32]) -> Result<(), Contradiction> {
+        in_place::check_page(table, (page, words), |_| false)
     }
 
     fn in_place(&mut self) -> Option<&mut dyn InPlace> {
