@@ -7,8 +7,7 @@ use crate::engine::EngineOptions;
 use crate::image;
 use crate::restart::AssembleError;
 use crate::scheme;
-use crate::space::word_count;
-use crate::table::Table;
+use crate::table::{Table, word_count};
 use format::ArrayConfig;
 
 /// Bytes of memory of an array all of which is written, by what they are for.

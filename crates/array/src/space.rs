@@ -13,8 +13,7 @@
 //! Where chunks come free one by one (log stripes), the bits are pages of the table, behind those of the
 //! stripes (`table/space.rs`), and some may not be in memory: nothing is allocated there before they are.
 
-use crate::store::Store;
-use crate::table::Table;
+use crate::table::{Table, WORD_CHUNKS, bit_of, word_count};
 use block::{ChunkAddr, ChunkIndex, DevIndex};
 
 /// Who asks for a chunk.
@@ -41,18 +40,10 @@ impl RowLease {
     }
 }
 
-/// Chunks of a word of bits.
-pub const WORD_CHUNKS: u32 = u32::BITS;
-
-/// Words that hold a bit for each of so many chunks, and for index 0, which is none.
-pub const fn word_count(chunk_count: u32) -> u32 {
-    chunk_count / WORD_CHUNKS + 1
-}
-
-/// The word of a chunk, and its bit there.
+/// A number of a word, to look it up by.
 #[inline]
-pub fn bit_of(chunk: ChunkIndex) -> (u32, u32) {
-    (chunk.get() / WORD_CHUNKS, 1 << (chunk.get() % WORD_CHUNKS))
+fn index(word: u32) -> usize {
+    word as usize
 }
 
 /// The bits of word `word` that are among the chunks `first..end`.
@@ -76,16 +67,16 @@ pub struct ChunkBits {
 impl ChunkBits {
     /// None of so many chunks is in use.
     pub fn new(chunk_count: u32) -> Self {
-        Self { words: vec![0; word_count(chunk_count) as usize], chunk_count, used_count: 0 }
+        Self { words: vec![0; index(word_count(chunk_count))], chunk_count, used_count: 0 }
     }
 
     /// Marks a chunk as in use; `false` if it already was (or is no chunk of the device).
     pub fn claim(&mut self, chunk: ChunkIndex) -> bool {
         let (word, bit) = bit_of(chunk);
-        if chunk.is_none() || chunk.get() > self.chunk_count || self.words[word as usize] & bit != 0 {
+        if chunk.is_none() || chunk.get() > self.chunk_count || self.words[index(word)] & bit != 0 {
             return false;
         }
-        self.words[word as usize] |= bit;
+        self.words[index(word)] |= bit;
         self.used_count += 1;
         true
     }
@@ -93,7 +84,7 @@ impl ChunkBits {
     /// Whether a chunk is in use.
     pub fn is_used(&self, chunk: ChunkIndex) -> bool {
         let (word, bit) = bit_of(chunk);
-        self.words.get(word as usize).is_none_or(|word| word & bit != 0)
+        self.words.get(index(word)).is_none_or(|word| word & bit != 0)
     }
 
     /// Chunks that are not.
@@ -126,7 +117,7 @@ impl Space {
     /// All `chunk_count` chunks free, their bits in memory; `set_aside` of them only for
     /// [`Demand::Reclaim`].
     pub fn new(chunk_count: u32, set_aside: u32) -> Self {
-        Self::with(Bits::Own(vec![0; word_count(chunk_count) as usize]), chunk_count, set_aside)
+        Self::with(Bits::Own(vec![0; index(word_count(chunk_count))]), chunk_count, set_aside)
     }
 
     /// The same of main device `dev`, their bits in the table.
@@ -153,7 +144,7 @@ impl Space {
     fn word(&self, table: &Table, word: u32) -> Option<u32> {
         let bits = match &self.bits {
             Bits::None => return Some(u32::MAX),
-            Bits::Own(words) => words.get(word as usize).copied().unwrap_or(u32::MAX),
+            Bits::Own(words) => words.get(index(word)).copied().unwrap_or(u32::MAX),
             Bits::Table(dev) => table.space_word(*dev, word)?,
         };
         if word > 0 && word < self.chunk_count / WORD_CHUNKS {
@@ -167,7 +158,7 @@ impl Space {
     fn set_bits(&mut self, table: &mut Table, word: u32, bits: u32) {
         match &mut self.bits {
             Bits::None => {}
-            Bits::Own(words) => words[word as usize] |= bits,
+            Bits::Own(words) => words[index(word)] |= bits,
             Bits::Table(dev) => *table.space_word_mut(*dev, word) |= bits,
         }
         self.free_count -= bits.count_ones();
@@ -178,7 +169,7 @@ impl Space {
     fn clear_bits(&mut self, table: &mut Table, word: u32, bits: u32) {
         match &mut self.bits {
             Bits::None => {}
-            Bits::Own(words) => words[word as usize] &= !bits,
+            Bits::Own(words) => words[index(word)] &= !bits,
             Bits::Table(dev) => *table.space_word_mut(*dev, word) &= !bits,
         }
         self.free_count += bits.count_ones();
@@ -346,7 +337,7 @@ impl Space {
     /// Bytes of memory besides the table.
     pub fn memory_bytes(&self) -> u64 {
         match &self.bits {
-            Bits::Own(words) => words.len() as u64 * 4,
+            Bits::Own(words) => size_of_val(words.as_slice()) as u64,
             Bits::None | Bits::Table(_) => 0,
         }
     }
@@ -426,8 +417,12 @@ impl Leases {
     }
 
     /// Frees what was leased since `mark`; the scheme is told about rows.
-    pub fn give_back(&mut self, mark: LeaseMark, store: &mut Store, mut row_returned: impl FnMut(u32)) {
-        let Store { spaces, table, .. } = store;
+    pub fn give_back(
+        &mut self,
+        mark: LeaseMark,
+        (spaces, table): (&mut [Space], &mut Table),
+        mut row_returned: impl FnMut(u32),
+    ) {
         for addr in self.chunks.drain(mark.chunks..) {
             spaces[addr.dev.index()].release(table, addr.chunk);
         }
@@ -445,8 +440,8 @@ impl Leases {
     }
 
     /// The plan is given up: frees all of it.
-    pub fn give_all_back(&mut self, store: &mut Store, row_returned: impl FnMut(u32)) {
-        self.give_back(LeaseMark { chunks: 0, rows: 0 }, store, row_returned);
+    pub fn give_all_back(&mut self, of: (&mut [Space], &mut Table), row_returned: impl FnMut(u32)) {
+        self.give_back(LeaseMark { chunks: 0, rows: 0 }, of, row_returned);
     }
 }
 

@@ -213,17 +213,16 @@ impl Store {
         let Self { spaces, table, taken, .. } = &*self;
         let of_dev = |addr: &&ChunkAddr, dev: DevIndex| addr.dev == dev;
         for (dev, space) in (0..).map(DevIndex::new).zip(spaces).filter(|(_, space)| space.is_in_table()) {
-            let taken_count = taken.iter().filter(|addr| of_dev(addr, dev)).count();
-            let used_count = u64::from(space.chunk_count() - space.free_count()) - taken_count as u64;
-            let used_count = u32::try_from(used_count).expect("no more than there are chunks");
+            let taken_count = taken.iter().filter(|addr| of_dev(addr, dev)).map(|_| 1u32).sum::<u32>();
+            let used_count = space.chunk_count() - space.free_count() - taken_count;
             let mut freed: Vec<ChunkIndex> = table.later_chunks(dev).collect();
             freed.extend(absent.iter().filter(|addr| of_dev(addr, dev)).map(|addr| addr.chunk));
             ListItem::Space { dev, used_count, frontier: space.frontier(), freed }.encode(words);
         }
     }
 
-    /// Takes what a list says of the space; the pages of the table that are in memory are loaded already. What
-    /// that changes on them is in no checkpoint.
+    /// Takes what a list says of the space; the pages of the table that are in memory are loaded already.
+    /// What that changes on them is in no checkpoint.
     pub fn load_space(&mut self, items: &[ListItem]) -> Result<(), Contradiction> {
         let Self { spaces, table, .. } = self;
         let mut missing = spaces.iter().filter(|space| space.is_in_table()).count();

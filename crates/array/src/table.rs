@@ -24,7 +24,7 @@ mod frames;
 mod paging;
 mod space;
 
-pub use space::later_max;
+pub use space::{WORD_CHUNKS, bit_of, later_max, word_count};
 
 use crate::planted::{Planted, planted};
 use crate::slots::{self, SlotState, Slots};

@@ -445,7 +445,7 @@ impl Core {
             return job.plan.leases.keep();
         }
         let mut collects = scheme.collects_mut();
-        job.plan.leases.give_all_back(store, |row| {
+        job.plan.leases.give_all_back((&mut store.spaces, &mut store.table), |row| {
             collects.as_mut().expect("only such schemes take rows").row_returned(row);
         });
     }

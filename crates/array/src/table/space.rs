@@ -9,10 +9,23 @@
 
 use super::{Table, WORDS, WordAt};
 use crate::planted::{Planted, planted};
-use crate::space::{WORD_CHUNKS, bit_of, word_count};
 use block::{ChunkAddr, ChunkIndex, DevIndex};
 use format::ArrayConfig;
 use std::collections::BTreeMap;
+
+/// Chunks of a word of bits.
+pub const WORD_CHUNKS: u32 = u32::BITS;
+
+/// Words that hold a bit for each of so many chunks, and for index 0, which is none.
+pub const fn word_count(chunk_count: u32) -> u32 {
+    chunk_count / WORD_CHUNKS + 1
+}
+
+/// The word of a chunk, and its bit there.
+#[inline]
+pub fn bit_of(chunk: ChunkIndex) -> (u32, u32) {
+    (chunk.get() / WORD_CHUNKS, 1 << (chunk.get() % WORD_CHUNKS))
+}
 
 /// Where the bits are, and which of them wait for their page.
 pub(super) struct SpacePages {
@@ -21,7 +34,7 @@ pub(super) struct SpacePages {
     words_per_page: u32,
     windows: usize,
     /// Words of bits that are to be cleared, by page: the word and the bits.
-    later: BTreeMap<usize, Vec<(u32, u32)>>,
+    later: BTreeMap<usize, Vec<(usize, u32)>>,
     /// How many bits.
     later_count: u64,
 }
@@ -79,10 +92,11 @@ impl SpacePages {
     }
 
     /// The chunk of the first bit of a word of a page.
-    fn first_chunk(&self, page: usize, word: u32) -> ChunkAddr {
+    fn first_chunk(&self, page: usize, word: usize) -> ChunkAddr {
         let (page, dev) = ((page - self.first_page) / self.devices, (page - self.first_page) % self.devices);
-        let word = page as u32 * self.words_per_page + word;
-        ChunkAddr::new(DevIndex::new(dev as u16), ChunkIndex::new(word * WORD_CHUNKS))
+        let word = page * self.words_per_page as usize + word;
+        let chunk = u32::try_from(word).expect("a word of a device") * WORD_CHUNKS;
+        ChunkAddr::new(DevIndex::new(dev as u16), ChunkIndex::new(chunk))
     }
 }
 
@@ -129,7 +143,7 @@ impl Table {
     pub fn clear_later(&mut self, dev: DevIndex, word: u32, bits: u32) {
         let at = self.space.at(dev, word);
         self.space.later_count += u64::from(bits.count_ones());
-        self.space.later.entry(at.page).or_default().push((at.word as u32, bits));
+        self.space.later.entry(at.page).or_default().push((at.word, bits));
     }
 
     /// How many bits wait for their pages.
@@ -165,7 +179,7 @@ impl Table {
         for (word, bits) in words {
             self.space.later_count -= u64::from(bits.count_ones());
             if !planted(Planted::ForgetFreed) {
-                let at = WordAt { page, word: word as usize };
+                let at = WordAt { page, word };
                 self.group_mut(at)[at.word] &= !bits;
             }
         }

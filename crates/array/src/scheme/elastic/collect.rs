@@ -302,7 +302,8 @@ impl Elastic {
             }
         }
         if !enough {
-            plan.leases.give_back(before, store, |row| self.units.row_returned(row));
+            plan.leases
+                .give_back(before, (&mut store.spaces, &mut store.table), |row| self.units.row_returned(row));
         }
         self.collector.stripes = stripes;
         enough

@@ -365,7 +365,8 @@ fn a_unit_that_was_left_alone_is_collected_when_something_of_it_was_overwritten(
 impl Bench {
     fn undo(&mut self, mut plan: Plan) {
         let units = &mut self.scheme.units;
-        plan.leases.give_all_back(&mut self.store, |row| units.row_returned(row));
+        plan.leases
+            .give_all_back((&mut self.store.spaces, &mut self.store.table), |row| units.row_returned(row));
         self.scheme.step_lost(&plan);
         plan.owned.drain(..).for_each(|slot| self.pool.free(slot));
     }

@@ -208,7 +208,9 @@ fn alloc_parity(store: &mut Store, stripe: StripeId, plan: &mut Plan) -> Option<
             continue;
         }
         let Some(lease) = store.alloc(dev, Demand::Reclaim) else {
-            plan.leases.give_back(before, store, |_| unreachable!("a stripe takes chunks, not rows"));
+            plan.leases.give_back(before, (&mut store.spaces, &mut store.table), |_| {
+                unreachable!("a stripe takes chunks, not rows")
+            });
             return None;
         };
         *chunk = plan.leases.hold(dev, lease);
