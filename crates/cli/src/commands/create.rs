@@ -178,7 +178,7 @@ fn first_that_fits(
     }
 }
 
-/// The layout with such chunks, and what it takes of memory if its table of chunks takes so many bytes at most.
+/// The layout with such chunks, and the memory it takes if its table of chunks takes so many bytes at most.
 fn plan_with(
     arguments: &Arguments,
     chunk_bytes: u64,
