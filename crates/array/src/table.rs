@@ -275,11 +275,16 @@ impl Table {
         }
         self.changed.set(index);
         self.unsaved_count += usize::from(self.unsaved.add(index));
-        if !self.has_frame(index) {
-            self.assert_unwritten(index);
-            self.frames.insert(index, &ZEROS);
+        match self.frames.frame_of(index) {
+            Some(frame) => self.frames.in_frame(frame),
+            None => self.first_frame(index),
         }
-        self.frames.get_mut(index).expect("it has a frame now")
+    }
+
+    #[cold]
+    fn first_frame(&mut self, index: usize) -> &mut TablePage {
+        self.assert_unwritten(index);
+        self.frames.insert(index, &ZEROS)
     }
 
     #[cold]

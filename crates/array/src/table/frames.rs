@@ -74,11 +74,18 @@ impl Frames {
     /// Bytes that a group takes.
     pub const GROUP_BYTES: u64 = size_of::<Group>() as u64;
 
+    /// The frame that holds a page.
     #[inline]
-    fn frame_of(&self, page: usize) -> Option<usize> {
+    pub fn frame_of(&self, page: usize) -> Option<usize> {
         let group = self.group_of[page / GROUP].checked_sub(1)?;
         let frame = self.groups[place(group)][page % GROUP].checked_sub(1)?;
         Some(place(frame))
+    }
+
+    /// What is in a frame.
+    #[inline]
+    pub fn in_frame(&mut self, frame: usize) -> &mut TablePage {
+        &mut self.pages[frame]
     }
 
     #[inline]
