@@ -1,3 +1,5 @@
+//! Tests of free space: bits in memory and bits in the table.
+
 use super::*;
 use block::Geometry;
 use format::{ArrayConfig, CodeKind, Consistency, LayoutKind, SchemeKind};
