@@ -164,6 +164,7 @@ impl<D: DeviceSet> Array<D> {
 
     /// The same with a clock, in the engine's time: members that do not answer are given up as ever.
     pub fn stop_by(&mut self, clock: &mut dyn FnMut() -> u64) -> Result<(), EngineError> {
+        self.engine.prepare_stop();
         self.settle_by(clock);
         self.run_by(clock, |engine, tag| engine.flush(tag))?;
         self.run_by(clock, |engine, tag| engine.write_checkpoint(tag, format::CheckpointKind::Incremental))?;

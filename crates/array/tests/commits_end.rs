@@ -92,3 +92,34 @@ fn under_updates_that_use_up_all_space_with_a_commit_due_every_few_writes() {
     options.commit.every_requests = Some(10);
     commits_end(&options);
 }
+
+#[test]
+fn a_run_that_nobody_waits_for_does_not_hold_up_a_stop() {
+    const UPDATES: u64 = 300;
+    let mut options = EngineOptions { unit_stripes: 1, ..options() };
+    options.commit.every_requests = Some(UPDATES);
+    let mut array = full(&options);
+    let mut updates = 0;
+    for _ in 0..2 {
+        array.run(|engine, tag| engine.commit(tag)).unwrap();
+        // Until a run begins, the second time with as many stripes to commit.
+        let runs = array.engine().stats().commits;
+        while array.engine().stats().commits == runs {
+            write(&mut array, updates * 3 * CHUNK, &[200; CHUNK as usize], Durability::Volatile).unwrap();
+            updates += 1;
+        }
+    }
+    let dirty = |array: &Array<MemorySet>| {
+        array.engine_ref().scheme().pressure(array.engine_ref().store()).dirty_stripes
+    };
+    array.stop().unwrap();
+    let left = dirty(&array);
+    assert!(left > UPDATES / 2, "{left} of {UPDATES} stripes wait for their commit");
+    let (mut array, report) = assemble(array.into_devices(), MEMBERS, options);
+    assert!(report.was_clean && dirty(&array) == left);
+    for update in 0..updates {
+        assert_eq!(read(&mut array, update * 3 * CHUNK, CHUNK).unwrap(), [200; CHUNK as usize]);
+    }
+    array.run(|engine, tag| engine.commit(tag)).unwrap();
+    assert_eq!(dirty(&array), 0);
+}

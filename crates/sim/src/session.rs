@@ -503,6 +503,7 @@ impl<'a> Session<'a> {
     /// An orderly stop; `false` if power failed first.
     pub fn stop(&mut self) -> Result<bool, Violation> {
         self.machine.world.change().make_room();
+        self.array.engine().prepare_stop();
         self.control(Kind::Flush, |engine, tag| engine.flush(tag));
         if !self.drain()? {
             return Ok(false);

@@ -65,6 +65,12 @@ impl Engine {
         self.core.board.checkpoint.want(request, kind);
     }
 
+    /// The array is about to be stopped: commits that nobody waits for end with what is under way. What is
+    /// dirty then is committed after the next start.
+    pub fn prepare_stop(&mut self) {
+        self.core.end_commits();
+    }
+
     /// Writes superblocks that say the array was stopped in order; answered when they are durable. From now
     /// on nothing is begun that changes what the devices hold.
     pub fn publish_clean(&mut self, tag: u64) {

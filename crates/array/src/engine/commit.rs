@@ -35,6 +35,8 @@ pub(super) struct CommitBoard {
     pub run_again: bool,
     /// Writes wait for room that a run would make.
     for_room: bool,
+    /// The array is about to be stopped: what nobody waits for stays as it is.
+    ending: bool,
     /// Stripes that cannot be committed because what they need is lost.
     pub stuck: Vec<StripeId>,
 }
@@ -54,6 +56,12 @@ impl CommitBoard {
 impl Core {
     pub(super) fn note_request(&mut self) {
         self.board.last_request_ns = self.now_ns;
+    }
+
+    /// The array is about to be stopped. What is dirty is so in the checkpoint as well, and is committed after
+    /// the next start: a run that nobody waits for ends with what is under way.
+    pub(super) fn end_commits(&mut self) {
+        self.board.commit.ending = true;
     }
 
     pub(super) fn note_write_request(&mut self) {
@@ -133,12 +141,16 @@ impl Commits {
     /// So many writes have come that everything dirty is to be committed, and nobody waits for a run to end,
     /// which might never happen if every run were followed or prolonged by another.
     fn take_writes_due(&mut self, core: &mut Core) -> bool {
-        let somebody_waits = core.board.commit.run_again
+        !self.somebody_waits(core) && std::mem::take(&mut core.board.commit.writes_due)
+    }
+
+    /// Whether somebody waits for a run to end, or for the room that it makes.
+    fn somebody_waits(&self, core: &Core) -> bool {
+        core.board.commit.run_again
             || core.board.commit.for_room
             || !core.board.commit.waiting.is_empty()
             || !self.answering.is_empty()
-            || core.board.upkeep.awaits_commit;
-        !somebody_waits && std::mem::take(&mut core.board.commit.writes_due)
+            || core.board.upkeep.awaits_commit
     }
 
     /// Whoever has waited for a commit for too long is told why; the run goes on.
@@ -192,6 +204,10 @@ impl Commits {
     }
 
     fn start_run(&mut self, core: &mut Core) {
+        if core.board.commit.ending && !self.somebody_waits(core) {
+            core.board.commit.left = 0;
+            return;
+        }
         let writes_due = self.take_writes_due(core);
         if core.board.commit.is_running() {
             if writes_due {
@@ -372,7 +388,7 @@ impl Commits {
     fn wants_idle_run(&self, core: &Core) -> bool {
         let dirty = core.scheme.pressure(&core.store).dirty_stripes > core.board.commit.stuck.len() as u64;
         let tried = self.idle_at == Some(core.freed.room_made);
-        let wanted = (dirty && !tried) || core.cache.has_waiting();
+        let wanted = (dirty && !tried && !core.board.commit.ending) || core.cache.has_waiting();
         // What is on its way from the cache comes first; its end is an event, not a deadline.
         wanted && core.accepts_writes() && !core.board.commit.is_running() && !core.cache.is_busy()
     }
