@@ -161,6 +161,9 @@ pub struct Image {
     log_tail_block: u32,
 }
 
+/// A page that follows the header: what it is, which one of its kind, and its words.
+pub type BodyPage<'a> = (PageKind, usize, &'a [u32]);
+
 /// Bytes of memory of the largest checkpoint: pages that change before they are written are kept as they
 /// were, and the scheme's list.
 pub fn bytes_max(config: &ArrayConfig) -> u64 {
@@ -315,12 +318,29 @@ impl Image {
             self.encode_saved(store, unit, &stamp, out);
             return;
         }
-        let index = unit - self.saved.len();
         let mut patches = [0; PAGE_WORDS];
-        let (kind, page, words) = self.body_page(store, index, &mut patches);
-        let (dev, block) = (self.devices[copy], self.first_block + 1 + stored(index));
+        let page = self.body_page(store, unit, &mut patches);
+        self.encode_body(journal, (unit, copy), page, bodies, out);
+    }
+
+    /// The same of a unit that follows the header, which is this page.
+    pub fn encode_body(
+        &self,
+        journal: &Journal,
+        (unit, copy): (usize, usize),
+        (kind, page, words): BodyPage<'_>,
+        bodies: &mut [BodyCrc],
+        out: &mut [u8],
+    ) {
+        let (array, number) = (journal.array(), self.number);
+        let (dev, block) = (self.devices[copy], self.first_block + 1 + stored(unit - self.saved.len()));
         let stamp = PageStamp { array, dev, area: self.area, block, number, kind, index: stored(page) };
-        bodies[copy].push(encode_page(&stamp, words, out));
+        bodies[copy].push(encode_page(&stamp, words, &mut out[..META_BYTES]));
+    }
+
+    /// The units that go to the slots of their pages; those that follow the header come after them.
+    pub fn saved_units(&self) -> std::ops::Range<usize> {
+        0..self.saved.len()
     }
 
     /// Writes a page that goes to its slot.
@@ -337,14 +357,14 @@ impl Image {
         };
     }
 
-    /// What page `index` after the header is, which one of its kind, and its words; `patches` is room for
-    /// some.
-    fn body_page<'a>(
+    /// What unit `unit` is, which follows the header; `patches` is room for some.
+    pub fn body_page<'a>(
         &'a self,
         store: &'a Store,
-        index: usize,
+        unit: usize,
         patches: &'a mut [u32; PAGE_WORDS],
-    ) -> (PageKind, usize, &'a [u32]) {
+    ) -> BodyPage<'a> {
+        let index = unit - self.saved.len();
         match self.table.pages(index) {
             [] => {}
             &[page, ..] if index < self.table.whole.len() => {

@@ -18,7 +18,7 @@ mod secure;
 pub use membership::{Arrangement, arrange, arrange_any};
 
 use crate::health::Health;
-use crate::image::{CheckpointPlace, Image};
+use crate::image::{BodyPage, CheckpointPlace, Image};
 use crate::journal::Journal;
 use crate::older::{Contradiction, Inconsistency};
 use crate::restart::{AssembleError, RecoveryReport, Restart, flush_all, too_many_faults, write_or_fail};
@@ -27,7 +27,7 @@ use crate::slots::PageArea;
 use crate::store::Store;
 use crate::table::{Extent, Table};
 use block::{DevIndex, DeviceSet, Epoch, META_BYTES, Seq};
-use format::{BodyCrc, Superblock};
+use format::{BodyCrc, PAGE_WORDS, Superblock};
 
 /// Blocks of a checkpoint written at once.
 const WRITE_BLOCKS: usize = 256;
@@ -212,9 +212,32 @@ pub(crate) fn write_checkpoint(
 /// those.
 fn write_units(devices: &mut dyn DeviceSet, parts: &mut Parts, image: &Image) -> Vec<BodyCrc> {
     let mut bodies = vec![BodyCrc::new(); image.devices.len()];
-    let units = (0..image.unit_count())
+    let mut blocks = vec![0u8; WRITE_BLOCKS * META_BYTES];
+    write_slots(devices, parts, image, &mut blocks);
+    let behind = image.saved_units().end..image.unit_count();
+    let mut patches = vec![[0; PAGE_WORDS]; WRITE_BLOCKS];
+    for first in behind.clone().step_by(WRITE_BLOCKS) {
+        let units = first..behind.end.min(first + WRITE_BLOCKS);
+        // What all copies have in common is made once.
+        let room = units.clone().zip(&mut patches);
+        let pages: Vec<BodyPage<'_>> =
+            room.map(|(unit, patches)| image.body_page(&parts.store, unit, patches)).collect();
+        for copy in 0..image.devices.len() {
+            for ((unit, &page), block) in units.clone().zip(&pages).zip(blocks.chunks_exact_mut(META_BYTES)) {
+                image.encode_body(&parts.journal, (unit, copy), page, &mut bodies, block);
+            }
+            let (dev, offset) = image.target(&parts.store, first, copy);
+            write_or_fail(devices, &mut parts.health, dev, offset, &blocks[..units.len() * META_BYTES]);
+        }
+    }
+    bodies
+}
+
+/// Writes the pages of a checkpoint that go to their slots.
+fn write_slots(devices: &mut dyn DeviceSet, parts: &mut Parts, image: &Image, blocks: &mut [u8]) {
+    let units = image
+        .saved_units()
         .flat_map(|unit| (0..image.copies(&parts.store, unit)).map(move |copy| (unit, copy)));
-    // In order of address the pages behind a header come in their own order.
     let mut targets: Vec<_> =
         units.map(|(unit, copy)| (image.target(&parts.store, unit, copy), (unit, copy))).collect();
     targets.sort_unstable();
@@ -222,15 +245,13 @@ fn write_units(devices: &mut dyn DeviceSet, parts: &mut Parts, image: &Image) ->
         let ((one_dev, one_at), (dev, at)) = (one.0, other.0);
         one_dev == dev && one_at + META_BYTES as u64 == at
     };
-    let mut blocks = vec![0u8; WRITE_BLOCKS * META_BYTES];
     for run in targets.chunk_by(is_next).flat_map(|run| run.chunks(WRITE_BLOCKS)) {
         for (&(_, unit), block) in run.iter().zip(blocks.chunks_exact_mut(META_BYTES)) {
-            image.encode_unit((&parts.store, &parts.journal), unit, &mut bodies, block);
+            image.encode_unit((&parts.store, &parts.journal), unit, &mut [], block);
         }
         let (dev, offset) = run[0].0;
         write_or_fail(devices, &mut parts.health, dev, offset, &blocks[..run.len() * META_BYTES]);
     }
-    bodies
 }
 
 /// Gives every member the newest superblock. The two copies on a member are written in turn: whoever missed

@@ -142,12 +142,13 @@ struct Planned {
 fn plan(arguments: &Arguments) -> Result<Planned, Failure> {
     let sizes = sizes(arguments)?;
     if let Some(chunk_bytes) = arguments.chunk_size {
-        let planned = plan_with(arguments, chunk_bytes, sizes, arguments.memory.table_bytes())??;
+        let table_bytes = arguments.memory.table_bytes();
+        let planned = plan_with(arguments, chunk_bytes, sizes, table_bytes)??;
         let (found, limit) = (planned.need.total_bytes(), arguments.memory.bytes());
         if found <= limit {
             return Ok(planned);
         }
-        let advice = match first_that_fits(arguments, sizes, limit)? {
+        let advice = match first_that_fits(arguments, sizes, limit, table_bytes)? {
             Ok(planned) => {
                 format!("use --chunk-size {}KiB", planned.config.geometry.chunk_bytes() >> 10)
             }
@@ -155,20 +156,22 @@ fn plan(arguments: &Arguments) -> Result<Planned, Failure> {
         };
         return Err(too_much(arguments, &planned, &advice));
     }
-    first_that_fits(arguments, sizes, arguments.memory.bytes_if_chosen())?
+    first_that_fits(arguments, sizes, arguments.memory.bytes_if_chosen(), u64::MAX)?
         .map_err(|least| too_much(arguments, &least, "make several smaller arrays of it"))
 }
 
-/// The layout with the smallest chunks that takes at most `limit` bytes of memory; or that which takes least.
+/// The layout with the smallest chunks that takes at most `limit` bytes of memory, `table_bytes` at most of them
+/// for its table of chunks; or that which takes least.
 fn first_that_fits(
     arguments: &Arguments,
     sizes: (u64, u64),
     limit: u64,
+    table_bytes: u64,
 ) -> Result<Result<Planned, Planned>, Failure> {
     let mut chunk_bytes = *CHUNK_BYTES.start();
     loop {
         let is_last = chunk_bytes == *CHUNK_BYTES.end();
-        match plan_with(arguments, chunk_bytes, sizes, u64::MAX)? {
+        match plan_with(arguments, chunk_bytes, sizes, table_bytes)? {
             Ok(planned) if planned.need.total_bytes() <= limit => return Ok(Ok(planned)),
             Ok(planned) if is_last => return Ok(Err(planned)),
             Err(error @ CreateError::TooLarge { .. }) if is_last => return Err(error.into()),

@@ -88,8 +88,8 @@ fn an_array_that_no_memory_has_room_for_is_refused_before_anything_is_made() {
     let at = elastic.iter().position(|word| *word == "--scheme").unwrap();
     let refused = rig.run(&[&elastic[..at], &elastic[at + 1..]].concat());
     refused.refused(&["chunks of 16 KiB", "--memory allows 20 GiB", "use --chunk-size"]);
-    let tiny = [&LARGE[..], &["c", "d", "e", "f", "--memory", "100MiB", "--chunk-size", "4KiB"]].concat();
-    rig.run(&tiny).refused(&["chunks of 4 KiB", "--memory allows 100 MiB", "use --chunk-size"]);
+    let tiny = [&LARGE[..], &["c", "d", "e", "f", "--memory", "300MiB", "--chunk-size", "4KiB"]].concat();
+    rig.run(&tiny).refused(&["chunks of 4 KiB", "--memory allows 300 MiB", "use --chunk-size 8KiB"]);
     rig.run(&[&LARGE[..], &["c", "d", "e", "f", "--memory", "10MiB"]].concat()).refused(&[
         "chunks of 1 MiB",
         "--memory allows 10 MiB",
