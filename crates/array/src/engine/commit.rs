@@ -58,8 +58,8 @@ impl Core {
         self.board.last_request_ns = self.now_ns;
     }
 
-    /// The array is about to be stopped. What is dirty is so in the checkpoint as well, and is committed after
-    /// the next start: a run that nobody waits for ends with what is under way.
+    /// The array is about to be stopped. What is dirty is so in the checkpoint as well, and is committed
+    /// after the next start: a run that nobody waits for ends with what is under way.
     pub(super) fn end_commits(&mut self) {
         self.board.commit.ending = true;
     }

@@ -160,8 +160,8 @@ fn plan(arguments: &Arguments) -> Result<Planned, Failure> {
         .map_err(|least| too_much(arguments, &least, "make several smaller arrays of it"))
 }
 
-/// The layout with the smallest chunks that takes at most `limit` bytes of memory, `table_bytes` at most of them
-/// for its table of chunks; or that which takes least.
+/// The layout with the smallest chunks that takes at most `limit` bytes of memory, at most `table_bytes` of
+/// them for its table of chunks; or that which takes least.
 fn first_that_fits(
     arguments: &Arguments,
     sizes: (u64, u64),
