@@ -4,6 +4,11 @@
 //! As much is read as the code word has data; a piece that turns out bad is replaced by another one. A sum of
 //! several pieces is one: it is good if all of them are. The result is checked against the chunk's own
 //! checksum, and written back where the chunk was bad on a working device.
+//!
+//! Covers that lack buffers queue up. The first alone takes any, and those behind it hold none once their reads
+//! have ended: when a device fails in the middle of a unit, each of many covers would else hold some of what
+//! another one waits for. Jobs leave as many buffers as one cover needs. What has asked for all that it needs
+//! needs no further buffer, unless a piece is bad.
 
 use super::job::{Heal, Job, Judged, StepEnd};
 use super::read::ReadOp;
@@ -42,6 +47,15 @@ enum PartState {
 struct Part {
     pieces: Range<usize>,
     state: PartState,
+}
+
+/// How far a cover has asked for what it needs.
+enum Asked {
+    All,
+    /// Buffers ran out.
+    Some,
+    /// There is nothing more to ask for: it has ended, or its result is being written.
+    Ended,
 }
 
 /// A cover in flight.
@@ -128,23 +142,44 @@ impl Core {
         self.advance_cover(key);
     }
 
-    /// Tries again what lacked buffers.
+    /// Tries again what lacked buffers, the oldest first, as far as they go.
     pub(super) fn retry_stalled_covers(&mut self) {
-        for _ in 0..self.reads.stalled.len() {
-            if let Some(key) = self.reads.stalled.pop_front() {
-                self.reads.covers[key].stalled = false;
-                self.advance_cover(key);
+        while let Some(&first) = self.reads.stalled.front() {
+            self.advance_cover(first);
+            if self.reads.stalled.front() == Some(&first) {
+                return;
             }
         }
     }
 
-    /// Asks for what is still needed: the other pieces of sums that were begun, then further indices.
+    /// Whether a cover may take buffers: none that came before lacks any.
+    fn may_take(&self, key: Key<Cover>) -> bool {
+        self.reads.stalled.front().is_none_or(|&first| first == key)
+    }
+
+    /// Asks for what is still needed, or waits for buffers.
     fn advance_cover(&mut self, key: Key<Cover>) {
+        match self.ask_for_pieces(key) {
+            Asked::All => self.leave_queue(key),
+            Asked::Some => self.stall_cover(key),
+            Asked::Ended => {}
+        }
+    }
+
+    /// A cover lacks no buffers any more.
+    fn leave_queue(&mut self, key: Key<Cover>) {
+        if std::mem::take(&mut self.reads.covers[key].stalled) {
+            self.reads.stalled.retain(|&other| other != key);
+        }
+    }
+
+    /// The other pieces of sums that were begun, then further indices.
+    fn ask_for_pieces(&mut self, key: Key<Cover>) -> Asked {
         let index = self.reads.covers[key].want.target.index;
         let needed = self.reads.covers[key].word.data_count;
         for part in 0..self.reads.covers[key].parts.len() {
             if !self.ask_for_rest(key, part) {
-                return self.stall_cover(key);
+                return Asked::Some;
             }
         }
         loop {
@@ -152,13 +187,14 @@ impl Core {
             let good = cover.count(|state| matches!(state, PartState::Good(_)));
             let reading = cover.count(|state| matches!(state, PartState::Reading { .. }));
             if good == needed {
-                if cover.in_flight == 0 {
-                    self.rebuild_cover(key);
+                if cover.in_flight > 0 {
+                    return Asked::All;
                 }
-                return;
+                self.rebuild_cover(key);
+                return Asked::Ended;
             }
             if good + reading >= needed {
-                return;
+                return Asked::All;
             }
             let next = cover.parts.iter().position(|part| {
                 let pieces = &cover.word.pieces[part.pieces.clone()];
@@ -166,14 +202,15 @@ impl Core {
                     && pieces.iter().all(|piece| piece.index != index && self.health.is_readable(piece.addr))
             });
             let Some(next) = next else {
-                if cover.in_flight == 0 {
-                    self.end_cover(key, StepEnd::Lost);
+                if cover.in_flight > 0 {
+                    return Asked::All;
                 }
-                return;
+                self.end_cover(key, StepEnd::Lost);
+                return Asked::Ended;
             };
             self.reads.covers[key].parts[next].state = PartState::Reading { asked: 0, added: 0, sum: None };
             if !self.ask_for_rest(key, next) {
-                return self.stall_cover(key);
+                return Asked::Some;
             }
         }
     }
@@ -182,18 +219,34 @@ impl Core {
         if !std::mem::replace(&mut self.reads.covers[key].stalled, true) {
             self.reads.stalled.push_back(key);
         }
+        let may_keep = self.may_take(key);
+        let cover = &mut self.reads.covers[key];
+        if may_keep || cover.in_flight > 0 {
+            return;
+        }
+        for part in &mut cover.parts {
+            match part.state {
+                PartState::Good(slot) | PartState::Reading { sum: Some(slot), .. } => self.pool.free(slot),
+                PartState::Reading { sum: None, .. } => {}
+                PartState::Untried | PartState::Bad => continue,
+            }
+            part.state = PartState::Untried;
+        }
     }
 
-    /// Asks for pieces of an index that is being read: one at least is always under way, the others too if
-    /// buffers are plenty. `false` if there is no buffer for the one.
+    /// Asks for pieces of an index that is being read: of a sum two at least, as the buffer of the second is
+    /// that of each further one; the others too if buffers are plenty. `false` if there are none for these.
     fn ask_for_rest(&mut self, key: Key<Cover>, part: usize) -> bool {
         let pieces = self.reads.covers[key].parts[part].pieces.clone();
         while let PartState::Reading { asked, added, sum } = self.reads.covers[key].parts[part].state {
             let spare = self.pool.free_count() > self.store.slots_kept();
-            if asked == pieces.len() || (asked > added && !spare) {
+            let held = asked - added + usize::from(sum.is_some());
+            if asked == pieces.len() || (held > 1 && !spare) {
                 break;
             }
-            let Some(slot) = self.pool.alloc() else { return asked > added };
+            let may_take = self.may_take(key);
+            let slot = if may_take { self.pool.alloc() } else { None };
+            let Some(slot) = slot else { return held > 1 };
             self.reads.covers[key].parts[part].state = PartState::Reading { asked: asked + 1, added, sum };
             self.read_piece(key, pieces.start + asked, slot);
         }
@@ -241,14 +294,25 @@ impl Core {
             true => PartState::Good(total),
             false => PartState::Reading { asked, added: added + 1, sum: Some(total) },
         };
-        if total != slot {
-            super::compute::add(&mut self.pool, total, slot);
+        let (next, first) = (asked, part.pieces.start);
+        let goes_on = next < part.pieces.len();
+        if total == slot {
+            return;
+        }
+        if goes_on {
+            part.state = PartState::Reading { asked: asked + 1, added: added + 1, sum: Some(total) };
+        }
+        super::compute::add(&mut self.pool, total, slot);
+        if goes_on {
+            self.read_piece(key, first + next, slot);
+        } else {
             self.pool.free(slot);
         }
     }
 
     /// Enough pieces are at hand.
     fn rebuild_cover(&mut self, key: Key<Cover>) {
+        self.leave_queue(key);
         let cover = &self.reads.covers[key];
         let Want { target, out, heal, .. } = cover.want;
         let len = self.pool.slot_bytes();
@@ -308,10 +372,8 @@ impl Core {
             }
         }
         self.reads.tickets.finish(cover.ticket);
-        if std::mem::take(&mut cover.stalled) {
-            self.reads.stalled.retain(|&other| other != key);
-        }
         let parent = cover.want.parent;
+        self.leave_queue(key);
         self.reads.covers.release(key);
         self.stats.lost += u64::from(end == StepEnd::Lost);
         match parent {
