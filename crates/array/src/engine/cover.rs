@@ -5,10 +5,10 @@
 //! several pieces is one: it is good if all of them are. The result is checked against the chunk's own
 //! checksum, and written back where the chunk was bad on a working device.
 //!
-//! Covers that lack buffers queue up. The first alone takes any, and those behind it hold none once their reads
-//! have ended: when a device fails in the middle of a unit, each of many covers would else hold some of what
-//! another one waits for. Jobs leave as many buffers as one cover needs. What has asked for all that it needs
-//! needs no further buffer, unless a piece is bad.
+//! Covers that lack buffers queue up. The first alone takes any, and those behind it hold none once their
+//! reads have ended: when a device fails in the middle of a unit, each of many covers would else hold some of
+//! what another one waits for. Jobs leave as many buffers as one cover needs. What has asked for all that it
+//! needs needs no further buffer, unless a piece is bad.
 
 use super::job::{Heal, Job, Judged, StepEnd};
 use super::read::ReadOp;
