@@ -442,11 +442,20 @@ impl Activity for PageReader {
 }
 
 impl Marked for PageReader {
-    type Mark = [u64; 4];
+    type Mark = [u64; 5];
 
     fn mark(&self, core: &Core) -> Self::Mark {
         let pages = &core.reads.pages;
         let awaited = core.store.spaces.iter().filter(|space| space.awaited().is_some()).count();
-        [count(pages.waiting.len()), count(pages.faults.len()), count(pages.slots.len()), count(awaited)]
+        // The first may be had now that the checkpoint wants it, although as many wait as before.
+        let first = pages.waiting.front().map(|&key| &pages.faults[key]);
+        let first = first.map_or(0, |fault| 2 * count(fault.page) + u64::from(fault.for_checkpoint) + 1);
+        [
+            count(pages.waiting.len()),
+            count(pages.faults.len()),
+            count(pages.slots.len()),
+            count(awaited),
+            first,
+        ]
     }
 }
