@@ -6,9 +6,10 @@
 //! as it would for a stripe that somebody holds: locks are granted, and reads go on, when it has come.
 //!
 //! A page takes the place of one that nobody needs and that is in its slot as it is. If there is none, a
-//! checkpoint makes some; what nothing can make room for comes in all the same. A copy that is bad is
-//! counted, and the page written anew. A page none of whose copies is good is more than the array bears: it
-//! freezes.
+//! checkpoint makes some; what nothing can make room for, nor a whole checkpoint could, comes in all the same:
+//! writes that find no room change pages with each attempt, so there may always be a checkpoint to wait for.
+//! A copy that is bad is counted, and the page written anew. A page none of whose copies is good is more than
+//! the array bears: it freezes.
 
 use super::config::PAGE_READS_MAX;
 use super::lock::Mode;
@@ -38,6 +39,8 @@ struct Fault {
     reads: Vec<Key<ReadOp>>,
     /// The checkpoint under way waits for it.
     for_checkpoint: bool,
+    /// It waits for room until this checkpoint has ended; 0 = it has not waited yet.
+    waits_until: u64,
     /// The copy that is being read, and where to.
     copy: usize,
     slot: Option<Slot>,
@@ -217,7 +220,8 @@ impl Core {
         *by_page.entry(page).or_insert_with(|| {
             let key = faults.reuse(Fault::default);
             let fault = &mut faults[key];
-            (fault.page, fault.copy, fault.for_checkpoint, fault.was_bad) = (page, 0, false, false);
+            (fault.page, fault.copy, fault.waits_until) = (page, 0, 0);
+            (fault.for_checkpoint, fault.was_bad) = (false, false);
             waiting.push_back(key);
             key
         })
@@ -228,8 +232,14 @@ impl Core {
         if self.store.table.make_room() {
             return true;
         }
+        let (newest, ended) = (self.board.checkpoint.newest(), self.board.checkpoint.place.number);
+        let fault = &mut self.reads.pages.faults[key];
+        if fault.waits_until == 0 {
+            fault.waits_until = newest + 1;
+        }
         let must = self.board.frozen
-            || self.reads.pages.faults[key].for_checkpoint
+            || fault.for_checkpoint
+            || ended >= fault.waits_until
             || (!self.store.table.has_unsaved() && !self.board.checkpoint.is_busy());
         if !must && !self.board.checkpoint.is_busy() {
             self.board.checkpoint.request(Extent::Unsaved);
