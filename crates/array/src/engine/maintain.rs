@@ -43,9 +43,8 @@ pub struct Progress {
 enum Phase {
     /// The metadata is being looked at; a scrub goes on at code word `then`.
     Metadata { then: u64 },
-    /// Parity commit first; and what is being written now must be known, up to record `after`. It goes
-    /// on at code word `first`.
-    Commit { asked: bool, after: Seq, first: u64 },
+    /// Parity commit first. It goes on at code word `first`.
+    Commit { asked: bool, first: u64 },
     /// Code words in use are counted, then it goes on at `first`.
     Survey { survey: Survey, first: u64 },
     /// Code words from `next`, so many in all; behind the last one comes the first.
@@ -74,6 +73,8 @@ impl Phase {
 struct UpkeepRun {
     kind: WorkKind,
     phase: Phase,
+    /// The last record that was issued before it began, or began anew: what it speaks of is looked at, too.
+    after: Seq,
     units: usize,
     /// Stripes that were busy and are waited for.
     awaited: Vec<StripeId>,
@@ -84,6 +85,15 @@ struct UpkeepRun {
     /// Chunks healed before it began.
     healed_before: u64,
     answers: Vec<Key<Request>>,
+}
+
+impl UpkeepRun {
+    /// Whether all that was issued before it began is known, since it is found only when it is applied: a
+    /// replacement does not have it, and what a scrub is to look at may have been damaged meanwhile.
+    fn is_all_known(&self, core: &Core) -> bool {
+        // A failed array applies nothing more.
+        core.jobs.retired >= self.after || core.board.frozen || planted(Planted::RebuildBeforeKnown)
+    }
 }
 
 /// What is under way, for those who wait for its end, and what is wanted.
@@ -218,7 +228,7 @@ impl Maintenance {
                 if kind == WorkKind::Rebuild {
                     // What is ahead is rebuilt for both at once; only what lies behind is read once more.
                     let first = run.phase.position();
-                    run.phase = Phase::Commit { asked: false, after, first };
+                    (run.phase, run.after) = (Phase::Commit { asked: false, first }, after);
                 }
                 core.note_work_began(kind, request);
             }
@@ -234,7 +244,7 @@ impl Maintenance {
     fn begin_run(&mut self, core: &mut Core, kind: WorkKind, request: Option<Key<Request>>) {
         let after = Seq::new(core.journal.next_seq().get() - 1);
         let phase = match kind {
-            WorkKind::Rebuild => Phase::Commit { asked: false, after, first: 0 },
+            WorkKind::Rebuild => Phase::Commit { asked: false, first: 0 },
             WorkKind::Scrub => {
                 core.board.metadata.wanted = true;
                 Phase::Metadata { then: 0 }
@@ -245,6 +255,7 @@ impl Maintenance {
         self.run = Some(UpkeepRun {
             kind,
             phase,
+            after,
             units: 0,
             awaited: Vec::new(),
             again: VecDeque::new(),
@@ -265,7 +276,8 @@ impl Maintenance {
         self.last = found;
         self.run = Some(UpkeepRun {
             kind: WorkKind::Rebuild,
-            phase: Phase::Commit { asked: false, after, first: 0 },
+            phase: Phase::Commit { asked: false, first: 0 },
+            after,
             again: VecDeque::new(),
             progress: Progress { started_ns: core.now_ns, ..Progress::default() },
             report: MaintenanceReport { metadata_left: 0, metadata_repaired: 0, ..scrub.report },
@@ -303,22 +315,19 @@ impl Maintenance {
         loop {
             let Some(run) = &mut self.run else { return };
             match &mut run.phase {
-                Phase::Commit { asked, after, first } => {
-                    let (after, first) = (*after, *first);
+                Phase::Commit { asked, first } => {
+                    let first = *first;
                     if !std::mem::replace(asked, true) {
                         core.board.commit.run_again = true;
                         return;
                     }
-                    // What was issued before the replacement came is not on it, and is found only when it is
-                    // applied.
-                    let is_known = core.jobs.retired >= after || planted(Planted::RebuildBeforeKnown);
-                    if core.board.commit.is_open() || !is_known {
+                    if core.board.commit.is_open() || !run.is_all_known(core) {
                         return;
                     }
                     run.phase = Phase::Survey { survey: Survey::default(), first };
                 }
                 Phase::Survey { .. } => {
-                    if !self.survey(core) {
+                    if !run.is_all_known(core) || !self.survey(core) {
                         return;
                     }
                 }
