@@ -109,7 +109,8 @@ pub struct Space {
     free_count: u32,
     set_aside: u32,
     frontier: u32,
-    /// The word that is to be looked at next and is not in memory.
+    /// The word that was to be looked at next and was not in memory, until [`Space::await_no_more`]: what has
+    /// come must stay until whoever waits for the bits of several devices has those of all.
     awaited: Option<u32>,
 }
 
@@ -204,7 +205,7 @@ impl Space {
             found = Some((word, free.trailing_zeros()));
             true
         });
-        self.awaited = known.err();
+        self.awaited = known.err().or(self.awaited);
         let (word, bit) = found?;
         self.set_bits(table, word, 1 << bit);
         let index = word * WORD_CHUNKS + bit;
@@ -222,11 +223,11 @@ impl Space {
             left = left.saturating_sub(free.count_ones());
             left == 0
         });
-        self.awaited = known.err();
+        self.awaited = known.err().or(self.awaited);
         left == 0
     }
 
-    /// The word that the next allocation waits for, if it does.
+    /// The word that an allocation waits for, or waited for when it came, if any.
     pub fn awaited(&self) -> Option<u32> {
         self.awaited
     }

@@ -33,7 +33,7 @@ impl Table {
 
     /// Whether so much changed that a checkpoint is due: what is not in its slot cannot make room.
     pub fn is_mostly_unsaved(&self) -> bool {
-        self.is_paged() && self.unsaved_count > self.frames_max / 2 + self.space.windows()
+        self.is_paged() && self.unsaved_count > (self.frames_max + self.space.windows()) / 2
     }
 
     /// Whether pages are not in the slots that count, and will be once a checkpoint has ended.
