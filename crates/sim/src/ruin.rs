@@ -248,14 +248,15 @@ impl Machine {
         each.max_by_key(|superblock| (superblock.epoch, superblock.config_seq))
     }
 
-    /// The copies of a frame that says most of what is durable: one of them must be left, or nothing can
-    /// tell.
+    /// The copies of a frame that says most of what is durable, of those that are not lost anyway: one of them
+    /// must be left, or nothing can tell.
     fn witness(&self) -> Vec<Place> {
         let Some(newest) = self.newest_superblock() else { return Vec::new() };
         let world = self.world.look();
         let images: Vec<&Image> = (0..self.member_count()).map(|dev| world.disk(dev).durable()).collect();
         let mut frames: Vec<((Seq, Seq), Place)> = Vec::new();
-        for (dev, image) in (0u16..).zip(&images) {
+        let there = |&(dev, _): &(u16, &&Image)| !self.standing[usize::from(dev)].lost;
+        for (dev, image) in (0u16..).zip(&images).filter(there) {
             for at in self.targets(Harm::Frames, dev) {
                 if let Some(frame) = self.frame_at(&newest, dev, at, bytes_of(&image[at])) {
                     frames.push((frame, (dev, at)));
