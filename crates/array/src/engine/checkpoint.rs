@@ -4,6 +4,9 @@
 //! as they were (`table`), the scheme's list is copied at once. The header, written when everything it speaks
 //! of is durable, makes the checkpoint valid. Only then are the frames before it given up.
 //!
+//! A member that missed pages of it must not pass for a good one after a crash, since its slots hold what some
+//! other checkpoint wrote: headers are written only when the superblocks say who is out of service.
+//!
 //! What goes to the slots of pages (`slots`) goes to the members that a page has its copies on; what follows
 //! the header goes to the members that hold the checkpoint.
 
@@ -105,6 +108,8 @@ enum Stage {
     Settle {
         after: u64,
     },
+    /// Waiting until the superblocks name all members that are out of service.
+    Fence,
     /// Headers are being written.
     Headers,
     /// Waiting for a flush later than number `after`.
@@ -259,13 +264,19 @@ impl Checkpointer {
                 self.stage = Stage::Seal { after: core.board.flush.want_after() };
             }
             Stage::Headers => {}
-            Stage::Idle | Stage::Settle { .. } | Stage::Seal { .. } => {
+            Stage::Idle | Stage::Settle { .. } | Stage::Fence | Stage::Seal { .. } => {
                 unreachable!("no block is in flight then")
             }
         }
     }
 
+    /// Writes the headers if all members know who has missed pages, or else when they do.
     fn write_headers(&mut self, core: &mut Core) {
+        self.stage = Stage::Fence;
+        let is_known = core.board.members.published() == core.health.config_seq;
+        if !is_known && !core.board.frozen {
+            return;
+        }
         let Some(image) = self.image.take() else { return };
         self.stage = Stage::Headers;
         for (device, &dev) in image.devices.iter().enumerate() {
@@ -339,6 +350,7 @@ impl Activity for Checkpointer {
         match self.stage {
             Stage::Idle => self.start(core),
             Stage::Pages { .. } => self.write_pages(core),
+            Stage::Fence => self.write_headers(core),
             Stage::Settle { .. } | Stage::Headers | Stage::Seal { .. } => {}
         }
     }
@@ -348,6 +360,7 @@ impl Activity for Checkpointer {
         match self.stage {
             Stage::Idle => self.refuse(core),
             Stage::Pages { .. } => self.write_pages(core),
+            Stage::Fence => self.write_headers(core),
             Stage::Settle { .. } | Stage::Headers | Stage::Seal { .. } => {}
         }
     }
@@ -359,6 +372,7 @@ impl Activity for Checkpointer {
             Stage::Idle
             | Stage::Pages { .. }
             | Stage::Settle { .. }
+            | Stage::Fence
             | Stage::Headers
             | Stage::Seal { .. } => {}
         }
@@ -392,6 +406,7 @@ impl Marked for Checkpointer {
             Stage::Settle { .. } => (2, 0, 0),
             Stage::Headers => (3, 0, 0),
             Stage::Seal { .. } => (4, 0, 0),
+            Stage::Fence => (5, 0, 0),
         };
         let CheckpointBoard { wanted, waiting, through, .. } = &core.board.checkpoint;
         let (wanted, waiting) = (u64::from(wanted.is_some()), count(waiting.len()));

@@ -195,6 +195,11 @@ pub(crate) fn write_checkpoint(
     }
     parts.store.table.end_snapshot(image.number);
     flush_all(devices, &mut parts.health);
+    if parts.health.config_seq != parts.superblock.config_seq {
+        // Who missed pages must not pass for a good member after a crash: its slots hold other ones.
+        write_superblocks(devices, &mut parts.health, &parts.superblock)?;
+        parts.superblock.config_seq = parts.health.config_seq;
+    }
     let block = &mut [0u8; META_BYTES];
     for (&dev, body) in image.devices.iter().zip(&bodies) {
         image.encode_header(&parts.journal, dev, body, block);
