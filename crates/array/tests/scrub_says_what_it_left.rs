@@ -1,5 +1,5 @@
-//! A scrub that finds a bad chunk and has no room to write it anew does not say that all is well; nor does one
-//! that begins while chunks are being written before it has looked at them.
+//! A scrub that finds a bad chunk and has no room to write it anew does not say that all is well; nor does
+//! one that begins while chunks are being written before it has looked at them.
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
 mod common;

@@ -105,7 +105,8 @@ impl NullSet {
     fn keep(&mut self, dev: DevIndex, offset_bytes: u64, from: &[u8]) {
         let (blocks, _) = from.as_chunks::<META_BYTES>();
         for (index, block) in (0u64..).zip(blocks) {
-            self.kept.insert((dev, offset_bytes + index * BLOCK_BYTES), Box::new(*block));
+            let kept = self.kept.entry((dev, offset_bytes + index * BLOCK_BYTES));
+            **kept.or_insert_with(|| Box::new([0; META_BYTES])) = *block;
         }
     }
 

@@ -248,8 +248,8 @@ impl Machine {
         each.max_by_key(|superblock| (superblock.epoch, superblock.config_seq))
     }
 
-    /// The copies of a frame that says most of what is durable, of those that are not lost anyway: one of them
-    /// must be left, or nothing can tell.
+    /// The copies of a frame that says most of what is durable, of those that are not lost anyway: one of
+    /// them must be left, or nothing can tell.
     fn witness(&self) -> Vec<Place> {
         let Some(newest) = self.newest_superblock() else { return Vec::new() };
         let world = self.world.look();

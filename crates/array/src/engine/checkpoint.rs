@@ -4,8 +4,8 @@
 //! as they were (`table`), the scheme's list is copied at once. The header, written when everything it speaks
 //! of is durable, makes the checkpoint valid. Only then are the frames before it given up.
 //!
-//! A member that missed pages of it must not pass for a good one after a crash, since its slots hold what some
-//! other checkpoint wrote: headers are written only when the superblocks say who is out of service.
+//! A member that missed pages of it must not pass for a good one after a crash, since its slots hold what
+//! some other checkpoint wrote: headers are written only when the superblocks say who is out of service.
 //!
 //! What goes to the slots of pages (`slots`) goes to the members that a page has its copies on; what follows
 //! the header goes to the members that hold the checkpoint.

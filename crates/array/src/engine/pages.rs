@@ -6,8 +6,9 @@
 //! as it would for a stripe that somebody holds: locks are granted, and reads go on, when it has come.
 //!
 //! A page takes the place of one that nobody needs and that is in its slot as it is. If there is none, a
-//! checkpoint makes some; what nothing can make room for, nor a whole checkpoint could, comes in all the same:
-//! writes that find no room change pages with each attempt, so there may always be a checkpoint to wait for.
+//! checkpoint makes some; what nothing can make room for, nor a whole checkpoint could, comes in all the
+//! same: writes that find no room change pages with each attempt, so there may always be a checkpoint to wait
+//! for.
 //! A copy that is bad is counted, and the page written anew. A page none of whose copies is good is more than
 //! the array bears: it freezes.
 

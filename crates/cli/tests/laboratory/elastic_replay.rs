@@ -279,3 +279,33 @@ fn bench_measures_all_schemes_side_by_side() {
         (&(4 << 20).into(), &Value::Null)
     );
 }
+
+/// A volume whose table would not fit into this machine, 8 MiB of which are used: with room for few pages
+/// they are read again and again, with room for all none is.
+#[test]
+fn bench_uses_a_part_of_a_volume_of_any_size() {
+    let bench = |table_memory: &str| {
+        let output = elastripe(&[
+            "bench",
+            "--json",
+            "--device=null",
+            "--schemes=eplog",
+            "--workload=sustained",
+            "--volume-size=1TiB",
+            "--working-set=64MiB",
+            "--requests=20000",
+            "--table-memory",
+            table_memory,
+        ]);
+        assert!(output.status.success(), "{output:?}");
+        let json: Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!(json["config"]["working_set_bytes"], 64 << 20, "{json:#}");
+        json["results"][0].clone()
+    };
+    let (small, large) = (bench("1MiB"), bench("1GiB"));
+    let reads = |row: &Value| row["table_pages_read_per_request"].as_f64().unwrap();
+    assert!(reads(&small) > 0.1 && reads(&large) == 0.0, "{small:#} {large:#}");
+    let metadata = |row: &Value| row["metadata_bytes_per_user_byte"].as_f64().unwrap();
+    assert!(metadata(&small) > metadata(&large), "{small:#} {large:#}");
+    assert!(number(&large, "/memory/fixed_bytes") < 64 << 20, "{large:#}");
+}

@@ -54,9 +54,8 @@ pub struct Arguments {
     queue_depth: u32,
     #[command(flatten)]
     length: Length,
-    /// Bytes of the volume.
-    #[arg(long, value_parser = parse_size, default_value = "512MiB", value_name = "SIZE")]
-    volume_size: u64,
+    #[command(flatten)]
+    volume: Volume,
     /// Spare chunks on each device per stripe, in percent: how many updates fit between two commits, and
     /// how much garbage there may be with elastic and was.
     #[arg(long, default_value = "100", value_parser = clap::value_parser!(u64).range(10..=800), value_name = "PERCENT")]
@@ -97,6 +96,22 @@ struct Length {
     /// Slices that the time is cut into.
     #[arg(long, default_value = "5", value_parser = clap::value_parser!(u32).range(1..=1000))]
     rounds: u32,
+}
+
+/// How large the volume is, and how much of it is used, and of its table in memory.
+#[derive(Args, Clone, Debug)]
+struct Volume {
+    /// Bytes of the volume.
+    #[arg(long, value_parser = parse_size, default_value = "512MiB", value_name = "SIZE")]
+    volume_size: u64,
+    /// Bytes of the volume, from its start, that are filled and then used; the rest is never written.
+    /// Without it all of it, but not more than 16 GiB.
+    #[arg(long, value_parser = parse_size, value_name = "SIZE")]
+    working_set: Option<u64>,
+    /// Memory for the table of chunks; pages of it that have no room are read from the devices when they
+    /// are needed. Without it all of the table is in memory, as that of elastic and was is anyway.
+    #[arg(long, value_parser = parse_size, value_name = "SIZE")]
+    table_memory: Option<u64>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
@@ -172,9 +187,15 @@ impl Arguments {
         }
     }
 
-    fn stripe_count(&self, geometry: Geometry) -> u64 {
+    /// Stripes in so many bytes of the volume.
+    fn stripes_of(&self, bytes: u64, geometry: Geometry) -> u64 {
         let stripe_bytes = geometry.data_count() as u64 * self.chunk_size;
-        (self.volume_size / stripe_bytes).max(1)
+        (bytes / stripe_bytes).max(1)
+    }
+
+    /// Bytes of the volume that are used.
+    fn working_set(&self) -> u64 {
+        self.volume.working_set.unwrap_or(WORKING_SET_BYTES).min(self.volume.volume_size)
     }
 
     /// Spare chunks on each device.
@@ -189,7 +210,7 @@ impl Arguments {
                     "--device-size: found {device_size} bytes, expected at least {} for a volume of {} bytes at {}+{} and a tenth to \
                      spare",
                     least.saturating_mul(self.chunk_size),
-                    self.volume_size,
+                    self.volume.volume_size,
                     geometry.data_count(),
                     geometry.parity_count(),
                 ))
@@ -199,7 +220,7 @@ impl Arguments {
 
     fn rig(&self, scheme: SchemeKind, devices: DeviceKind, geometry: Geometry) -> Result<Rig, Failure> {
         let code = code_or_default(self.code, geometry.parity_count());
-        let stripe_count = self.stripe_count(geometry);
+        let stripe_count = self.stripes_of(self.volume.volume_size, geometry);
         Rig::new(&RigOptions {
             devices,
             kind: Kind {
@@ -211,7 +232,9 @@ impl Arguments {
                 unit_rows: self.unit.rows(),
             },
             stripe_count,
+            used_count: self.stripes_of(self.working_set(), geometry),
             spare_chunks: self.spare_chunks(geometry, stripe_count)?,
+            table_bytes: self.volume.table_memory,
             depth: self.queue_depth as usize,
             seed: self.seed,
             rewrites: self.rewrites,
@@ -221,6 +244,9 @@ impl Arguments {
         })
     }
 }
+
+/// A volume is used up to here, if nobody says how much of it.
+const WORKING_SET_BYTES: u64 = 16 << 30;
 
 /// Runs `bench`.
 pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {

@@ -11,7 +11,7 @@ use crate::terms::Terms;
 use format::SchemeKind;
 use hdrhistogram::Histogram;
 use node::output;
-use node::units::show_count;
+use node::units::{show_count, show_size};
 use serde_json::{Value, json};
 
 /// A percentile in microseconds.
@@ -101,6 +101,24 @@ fn written(workload: Workload, m: &Measured) -> Option<[f64; 4]> {
     })
 }
 
+/// What pages of the table cost, where some of them are not in memory.
+fn pages_line(workload: Workload, m: &Measured) -> Option<String> {
+    let reads = pages_per_request(m)?;
+    let written = written(workload, m).map_or_else(String::new, |_| {
+        let bytes = m.slices.metadata_bytes / m.count;
+        format!("; {bytes} bytes of metadata written to SSDs for each")
+    });
+    Some(format!(
+        "table and free space in {}: {reads:.3} pages read for each request{written}",
+        show_size(m.memory.fixed_bytes)
+    ))
+}
+
+/// Pages of the table that were read for each request; `None` if all of them are in memory.
+fn pages_per_request(m: &Measured) -> Option<f64> {
+    (m.is_paged && m.count > 0).then(|| m.slices.pages_read as f64 / m.count as f64)
+}
+
 /// What differs between the schemes beside their speed.
 pub fn terms(arguments: &Arguments) -> Option<String> {
     let mut terms = Terms::default();
@@ -143,6 +161,9 @@ pub fn print(workload: Workload, devices: DeviceKind, measured: &[Measured]) {
             ));
         }
         if let Some(line) = written_line(workload, m) {
+            output::line(format_args!("{indent}{line}"));
+        }
+        if let Some(line) = pages_line(workload, m) {
             output::line(format_args!("{indent}{line}"));
         }
         if let Some(line) = gc_line(workload, m) {
@@ -219,6 +240,7 @@ pub fn to_json(arguments: &Arguments, results: &[(Workload, DeviceKind, Vec<Meas
                 "ssd_bytes_per_user_byte": written.map(|[_, ssd, ..]| ssd),
                 "metadata_bytes_per_user_byte": written.map(|[_, _, metadata, _]| metadata),
                 "log_bytes_per_user_byte": written.map(|[.., log]| log),
+                "table_pages_read_per_request": pages_per_request(m),
                 "gc": gc_json(&m.slices.gc),
                 "stripes": { "full": m.slices.full_stripes, "short": m.slices.short_stripes },
                 "placement": m.placement,
@@ -239,7 +261,9 @@ pub fn to_json(arguments: &Arguments, results: &[(Workload, DeviceKind, Vec<Meas
             "geometry": arguments.geometry.to_string(),
             "chunk_bytes": arguments.chunk_size,
             "queue_depth": arguments.queue_depth,
-            "volume_bytes": arguments.volume_size,
+            "volume_bytes": arguments.volume.volume_size,
+            "working_set_bytes": arguments.working_set(),
+            "table_memory_bytes": arguments.volume.table_memory,
             "spare_percent": arguments.device_size.is_none().then_some(arguments.spare),
             "device_bytes": arguments.device_size,
             "code": code_or_default(arguments.code, arguments.geometry.parity_count).to_string(),

@@ -127,6 +127,8 @@ pub struct Slice {
     pub metadata_bytes: u64,
     /// Bytes written to log devices.
     pub log_bytes: u64,
+    /// Pages of the table that were read because they were not in memory.
+    pub pages_read: u64,
 }
 
 impl Slice {
@@ -146,6 +148,7 @@ impl Slice {
         self.ssd_bytes += other.ssd_bytes;
         self.metadata_bytes += other.metadata_bytes;
         self.log_bytes += other.log_bytes;
+        self.pages_read += other.pages_read;
     }
 }
 
@@ -166,6 +169,10 @@ pub struct RigOptions {
     pub kind: Kind,
     /// Stripes of the volume.
     pub stripe_count: u64,
+    /// Those of them, the first, that are filled and then used.
+    pub used_count: u64,
+    /// Memory for the table of chunks at most; `None` is all of it.
+    pub table_bytes: Option<u64>,
     /// Spare chunks on each device.
     pub spare_chunks: u64,
     /// Requests in flight.
@@ -207,12 +214,13 @@ pub struct Rig {
 }
 
 impl Rig {
-    /// Makes the array and writes its volume once.
+    /// Makes the array and writes what is used of its volume once.
     pub fn new(options: &RigOptions) -> Result<Self, Failure> {
         let geometry = options.kind.geometry;
         let (k, n) = (geometry.data_count() as u64, geometry.device_count() as u64);
         let chunk_bytes = geometry.chunk_bytes() as u64;
         let (stripe_count, spare_chunks) = (options.stripe_count, options.spare_chunks);
+        let used_count = options.used_count;
         // Every update could be a log stripe of its own; frames of the journal come on top.
         let log_blocks =
             (spare_chunks.saturating_mul(n)).max(1024).saturating_mul(chunk_bytes / 4096 * 5 / 4 + 1);
@@ -230,6 +238,7 @@ impl Rig {
         }
         engine = options.rewrites.apply(options.elastic.apply(engine, options.seed));
         engine.commit.idle_ns = None;
+        engine.table_bytes = options.table_bytes.unwrap_or(u64::MAX);
         engine.pool_bytes = engine.pool_bytes.max(4 * options.depth as u64 * k * chunk_bytes);
         // Devices in memory are made resident, all of them.
         let device_bytes = match options.devices {
@@ -256,14 +265,14 @@ impl Rig {
             idle: (0..options.depth).collect(),
             done: Vec::new(),
             random,
-            stripe_count,
+            stripe_count: used_count,
             data_count: k,
             chunk_bytes,
             serial: 1000,
             options: engine.scheme,
             writes_zeros: options.devices == DeviceKind::Null,
             aged: !options.kind.scheme.is_elastic(),
-            burst_requests: burst_requests(&sized.config, &engine.scheme, stripe_count, spare_chunks).max(1),
+            burst_requests: burst_requests(&sized.config, &engine.scheme, used_count, spare_chunks).max(1),
         };
         rig.touch(
             (0..geometry.device_count() + usize::from(sized.config.log_count))
@@ -318,6 +327,11 @@ impl Rig {
     /// What an elastic scheme runs with; null for others.
     pub fn placement(&self) -> Value {
         json!(placement_info(&self.options, &self.array.engine_ref().store().config))
+    }
+
+    /// Whether pages of the table may be absent from memory.
+    pub fn is_paged(&self) -> bool {
+        self.array.engine_ref().store().table.is_paged()
     }
 
     /// Memory of the maps.
@@ -560,6 +574,7 @@ impl Rig {
         slice.gc = gc_since(gc_after, gc);
         slice.full_stripes = stats_after.full_stripes - stats.full_stripes;
         slice.short_stripes = stats_after.short_stripes - stats.short_stripes;
+        slice.pages_read = stats_after.pages_read - stats.pages_read;
         slice.absorbed_chunks = stats_after.cache_absorbed - stats.cache_absorbed;
         let written_after = self.written();
         slice.ssd_bytes = written_after.ssd - written.ssd;

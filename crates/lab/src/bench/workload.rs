@@ -110,6 +110,8 @@ pub struct Measured {
     pub placement: Value,
     /// Memory of the maps at the end.
     pub memory: Memory,
+    /// Whether pages of the table may be absent from it.
+    pub is_paged: bool,
 }
 
 impl Measured {
@@ -129,6 +131,7 @@ impl Measured {
             slices: Slice::default(),
             placement: rig.placement(),
             memory: rig.memory(),
+            is_paged: rig.is_paged(),
         }
     }
 
