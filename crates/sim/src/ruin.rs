@@ -88,10 +88,10 @@ impl Machine {
         }
         self.keep_who_knows(&mut lost);
         // After an orderly stop the superblocks tell as much as the last frame does: one of the two is
-        // spared.
+        // spared. Those that only name what was flushed last tell more.
         let stopped = self.newest_superblock().is_some_and(|newest| newest.clean);
-        let told = stopped || self.is_confirmed();
-        let spared = if told && self.rng.chance(2, 3) { Spared::Superblocks } else { Spared::Witness };
+        let told = if stopped { self.rng.chance(2, 3) } else { self.is_confirmed() };
+        let spared = if told { Spared::Superblocks } else { Spared::Witness };
         self.say(|| format!("beyond the promise: devices {lost:?} are lost, {spared:?} spared"));
         if spared == Spared::Superblocks && self.rng.chance(1, 2) {
             // Nothing but them is left to tell.
