@@ -7,9 +7,13 @@ check_C1() {
   run 0 create --scheme raid --parity 2 --data big0 big1 big2 big3 big4 big5
   says "memory"
   run 0 status big0 big1 big2 big3 big4 big5
+  # Small chunks fit, too: the table of chunks takes no more than it is given.
+  run 0 create --scheme raid --parity 2 --data s0 s1 s2 s3 s4 s5 --file-size 4TiB --chunk-size 4KiB --memory 1GiB
+  says "memory"
+  run 0 status s0 s1 s2 s3 s4 s5
   # What cannot be served is refused before anything is made.
-  run x create --scheme raid --parity 2 --data x0 x1 x2 x3 x4 x5 --file-size 4TiB --chunk-size 4KiB
-  says "chunk-size|memory"
+  run x create --scheme raid --parity 2 --data x0 x1 x2 x3 x4 x5 --file-size 4TiB --chunk-size 4KiB --memory 32MiB
+  says "--memory"
   [ ! -e x0 ] || fail "a refused create has left x0"
 }
 
