@@ -53,7 +53,8 @@ pub const RESERVE_CHUNKS_MIN: u32 = 4 * SET_ASIDE_CHUNKS;
 /// Why an array cannot be created.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum CreateError {
-    /// Schemes with a log need one log device per parity and can use more, others take none.
+    /// Schemes with a log need one log device per parity and can use more, elastic ones can do with and without,
+    /// others take none.
     #[error("scheme {scheme}: {found} log devices given, expected {expected}")]
     LogCount {
         /// The scheme.
@@ -125,12 +126,18 @@ pub fn plan_config(
 ) -> Result<ArrayConfig, CreateError> {
     let geometry = options.geometry;
     let (k, m) = (geometry.data_count(), geometry.parity_count());
-    let has_log = options.scheme.has_log();
-    let expected = if has_log { m..=usize::from(LOG_COUNT_MAX) } else { 0..=0 };
-    if !expected.contains(&log_count) {
-        let expected = match has_log {
-            true => format!("{m} (one per parity) to {LOG_COUNT_MAX}"),
-            false => "0".to_owned(),
+    let scheme = options.scheme;
+    let may_have = m..=usize::from(LOG_COUNT_MAX);
+    let fits = match log_count {
+        0 => !scheme.has_log(),
+        _ => scheme.takes_log() && may_have.contains(&log_count),
+    };
+    if !fits {
+        let some = format!("{m} (one per parity) to {LOG_COUNT_MAX}");
+        let expected = match (scheme.has_log(), scheme.takes_log()) {
+            (true, _) => some,
+            (false, true) => format!("0, or {some}"),
+            (false, false) => "0".to_owned(),
         };
         return Err(CreateError::LogCount { scheme: options.scheme, expected, found: log_count });
     }
@@ -150,7 +157,7 @@ pub fn plan_config(
     {
         return Err(CreateError::UnitRows { found });
     }
-    let log_blocks = if has_log { log_blocks(geometry, log_bytes)? } else { 0 };
+    let log_blocks = if log_count > 0 { log_blocks(geometry, log_bytes)? } else { 0 };
     let chunk = geometry.chunk_bytes() as u64;
     let chunks_max = if options.scheme.is_elastic() { (1 << 32) / k as u64 - 1 } else { 1 << 31 };
     if main_bytes / chunk > chunks_max {

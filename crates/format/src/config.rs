@@ -18,7 +18,7 @@
 //! The order is that of EPLOG, section 3.5 (superblock, full-checkpoint area of two sub-areas, incremental
 //! area), with the journal and payload rings behind it.
 
-use crate::scheme::{WITH_LOG, WITHOUT_LOG};
+use crate::scheme::{LogContent, WITH_ANY_LOG, WITH_LOG, WITHOUT_LOG};
 use crate::{CodeKind, Consistency, FormatError, LayoutKind, SchemeKind};
 use block::{ChunkIndex, DevIndex, Geometry, META_BYTES};
 
@@ -239,9 +239,12 @@ impl ArrayConfig {
             }
             CodeKind::Cauchy => {} // any k + m <= 255, which Geometry ensures
         }
-        let (fits, expected) = match self.scheme.has_log() {
-            false => (log_count == 0, WITHOUT_LOG),
-            true => ((1..=LOG_COUNT_MAX).contains(&self.log_count), WITH_LOG),
+        let (fits, expected) = match self.scheme.facts().log {
+            LogContent::Nothing => (log_count == 0, WITHOUT_LOG),
+            LogContent::OpenStripes => (self.log_count <= LOG_COUNT_MAX, WITH_ANY_LOG),
+            LogContent::LogStripes | LogContent::Deltas => {
+                ((1..=LOG_COUNT_MAX).contains(&self.log_count), WITH_LOG)
+            }
         };
         rule(fits, "number of log devices", log_count, expected)?;
         rule(self.stripe_count >= 1, "number of stripes", self.stripe_count, "at least 1")?;

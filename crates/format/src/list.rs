@@ -12,10 +12,11 @@ const DIRTY_STRIPE: u32 = 1;
 const LOG_STRIPE: u32 = 2;
 const DELTA: u32 = 3;
 const SPACE: u32 = 4;
+const OPEN_STRIPE: u32 = 5;
 
 pub(crate) const ITEM_KINDS: CodeTable = CodeTable {
     title: "list item kind",
-    rows: &[(1, "dirty stripe"), (2, "log stripe"), (3, "delta"), (4, "space")],
+    rows: &[(1, "dirty stripe"), (2, "log stripe"), (3, "delta"), (4, "space"), (5, "open stripe")],
 };
 
 /// Word by word, what the items are.
@@ -63,7 +64,19 @@ pub(crate) const ITEM_TABLES: &[(&str, &[(&str, &str)])] = &[
             ("4 ...", "one word each: chunks that are free, although their bits in the page area are set"),
         ],
     ),
+    (
+        "list item: open stripe",
+        &[
+            ("0", "5 << 24"),
+            ("1, 2", "sequence number of its newest record, low word first"),
+            ("3", "row"),
+            ("4", "first block of the parity so far, on every log device"),
+        ],
+    ),
 ];
+
+/// Words of an open stripe in the list.
+pub const OPEN_STRIPE_ITEM_WORDS: usize = 5;
 
 /// Words of a delta in the list, with `log_count` log devices.
 pub const fn delta_item_words(log_count: usize) -> usize {
@@ -117,6 +130,15 @@ pub enum ListItem {
         /// Chunks that are free, although their bits in the page area are set.
         freed: Vec<ChunkIndex>,
     },
+    /// An elastic stripe whose parity is in the log. Its checksums are those of the row.
+    OpenStripe {
+        /// Sequence number of its newest record.
+        seq: Seq,
+        /// The row.
+        row: u32,
+        /// First 4 KiB block of the parity so far, on every log device.
+        log_block: ChunkIndex,
+    },
 }
 
 impl ListItem {
@@ -136,6 +158,9 @@ impl ListItem {
             Self::LogStripe { first_seq, members, .. } => {
                 check_counter("sequence number of a log stripe in a checkpoint list", first_seq.get())?;
                 members.iter().try_for_each(|(m, _)| below("logical chunk of a checkpoint list", m.lcn.get()))
+            }
+            Self::OpenStripe { seq, .. } => {
+                check_counter("sequence number of an open stripe in a checkpoint list", seq.get())
             }
             Self::Space { .. } => Ok(()),
         }
@@ -178,6 +203,11 @@ impl ListItem {
                 let count = u32::try_from(freed.len()).expect("a device has fewer chunks than 2^32");
                 words.extend([SPACE << 24 | u32::from(dev.get()), *used_count, *frontier, count]);
                 words.extend(freed.iter().map(|chunk| chunk.get()));
+            }
+            Self::OpenStripe { seq, row, log_block } => {
+                words.push(OPEN_STRIPE << 24);
+                words.extend(split(seq.get()));
+                words.extend([*row, log_block.get()]);
             }
         }
     }
@@ -264,11 +294,16 @@ impl<'a> Reader<'a> {
                 let freed = self.take(count)?.iter().map(|&chunk| ChunkIndex::new(chunk)).collect();
                 ListItem::Space { dev, used_count, frontier, freed }
             }
+            OPEN_STRIPE if count == 0 && log_count == 0 => ListItem::OpenStripe {
+                seq: Seq::new(self.take_u64()?),
+                row: self.take_u32()?,
+                log_block: ChunkIndex::new(self.take_u32()?),
+            },
             found => {
                 return Err(FormatError::Malformed {
                     what: "kind of an item of a checkpoint list",
                     found: u64::from(found),
-                    expected: "1 to 4",
+                    expected: "1 to 5",
                 });
             }
         };

@@ -32,7 +32,7 @@ pub enum NewVersions {
     Rows,
 }
 
-/// What is on the log devices, of which there is one for each parity.
+/// What is on the log devices, of which there is one for each parity at least.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum LogContent {
     /// There are none.
@@ -42,6 +42,8 @@ pub enum LogContent {
     LogStripes,
     /// Changes of the parity of data stripes.
     Deltas,
+    /// Parity of stripes that are not full yet, if there are log devices: the scheme does without.
+    OpenStripes,
 }
 
 /// Where acknowledged writes may wait for others to be written with.
@@ -83,8 +85,8 @@ impl SchemeKind {
             Self::Raid => row(New::InPlace, Log::Nothing, Waiting::Nowhere),
             Self::Eplog => row(New::SameDevice, Log::LogStripes, Waiting::Cache),
             Self::ParityLog => row(New::InPlace, Log::Deltas, Waiting::Nowhere),
-            Self::Elastic => row(New::Rows, Log::Nothing, Waiting::Stripe),
-            Self::Was => row(New::Rows, Log::Nothing, Waiting::Unit),
+            Self::Elastic => row(New::Rows, Log::OpenStripes, Waiting::Stripe),
+            Self::Was => row(New::Rows, Log::OpenStripes, Waiting::Unit),
         }
     }
 
@@ -103,6 +105,12 @@ impl SchemeKind {
     /// Whether the scheme needs a log device for each parity.
     #[inline]
     pub fn has_log(self) -> bool {
+        matches!(self.facts().log, LogContent::LogStripes | LogContent::Deltas)
+    }
+
+    /// Whether the scheme makes use of log devices if it has them.
+    #[inline]
+    pub fn takes_log(self) -> bool {
         self.facts().log != LogContent::Nothing
     }
 
@@ -119,7 +127,8 @@ impl SchemeKind {
 }
 
 /// What [`crate::ArrayConfig::validate`] expects of the number of log devices.
-pub(crate) const WITHOUT_LOG: &str = "0 with the schemes raid, elastic and was";
+pub(crate) const WITHOUT_LOG: &str = "0 with the scheme raid";
+pub(crate) const WITH_ANY_LOG: &str = "0 to 255 with the schemes elastic and was";
 pub(crate) const WITH_LOG: &str = "1 to 255 with the schemes eplog and parity-log";
 
 #[cfg(test)]

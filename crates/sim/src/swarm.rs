@@ -390,8 +390,10 @@ fn draw_config(rng: &mut Rng, scheme: Option<SchemeKind>) -> ArrayConfig {
         unit_rows: Some(rng.pick(&[2, 3, 4, 8])),
     };
     // Worlds stay what they were before more log devices than parities were drawn, in a third of them.
-    let more = rng.clone().fork().pick(&[0, 0, 0, 0, 1, 2]);
-    let logs = if scheme.has_log() { m + more } else { 0 };
+    let mut own = rng.clone().fork();
+    let more = own.pick(&[0, 0, 0, 0, 1, 2]);
+    let has_logs = scheme.has_log() || (scheme.takes_log() && own.chance(1, 2));
+    let logs = if has_logs { m + more } else { 0 };
     // Creation reserves 128 chunks at least; a few more become stripes.
     let few = rng.pick(&[4, 8, 16, 32, 64]);
     // Four of ten of those whose table need not be in memory as a whole have one of several pages.

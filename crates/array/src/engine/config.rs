@@ -1,6 +1,6 @@
 //! Options of a running engine.
 
-use crate::scheme::SchemeOptions;
+use crate::scheme::{SchemeOptions, open_stripe_slots};
 use crate::table::Table;
 use block::Geometry;
 use format::ArrayConfig;
@@ -163,7 +163,8 @@ impl EngineOptions {
             .saturating_add(self.scheme.waiting_chunks(config).saturating_mul(classes));
         // As much again for what is on its way from the cache to the devices.
         let wanted = wanted.max(4 * self.reserved_slots(geometry)).saturating_add(cached.saturating_mul(2));
-        wanted.saturating_add(WALKERS_MAX).saturating_add(self.page_slots(config))
+        let open = open_stripe_slots(config);
+        wanted.saturating_add(WALKERS_MAX + open).saturating_add(self.page_slots(config))
     }
 
     /// Bytes that the table takes at most. Devices that only count do not give it back.

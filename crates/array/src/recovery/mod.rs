@@ -137,7 +137,8 @@ fn settle_space(scheme: &dyn Scheme, store: &mut Store) -> Result<(), Contradict
 fn check_shape(devices: &dyn DeviceSet, arrangement: &Arrangement) -> Result<(), AssembleError> {
     let config = &arrangement.newest.config;
     let (n, m) = (config.geometry.device_count(), config.geometry.parity_count());
-    let (found, expected) = (usize::from(config.log_count), if config.scheme.has_log() { m } else { 0 });
+    let found = usize::from(config.log_count);
+    let expected = if config.scheme.has_log() || found > 0 { m } else { 0 };
     if found < expected {
         return Err(AssembleError::LogDevices { found, expected });
     }

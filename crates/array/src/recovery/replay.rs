@@ -238,7 +238,9 @@ impl Replay<'_> {
     fn address(&self, NewChunk { home, chunk, .. }: NewChunk) -> ChunkAddr {
         let dev = match home {
             Home::OfChunk(lcn) => self.store.layout.device_of(lcn),
-            Home::OfColumn(stripe, column) => self.store.layout.device(stripe, column),
+            Home::OfColumn(stripe, column) | Home::InTakenRow(stripe, column) => {
+                self.store.layout.device(stripe, column)
+            }
             Home::OfLog(row) => self.store.log_device(row),
         };
         ChunkAddr::new(dev, chunk)
@@ -248,7 +250,7 @@ impl Replay<'_> {
     fn taken_chunks(&self, record: RecordRef<'_>) -> Vec<ChunkAddr> {
         let mut chunks = Vec::new();
         record.new_chunks(&self.store.config.geometry, |new| match new.home {
-            Home::OfLog(_) => {}
+            Home::OfLog(_) | Home::InTakenRow(..) => {}
             Home::OfChunk(_) | Home::OfColumn(..) => chunks.push(self.address(new)),
         });
         chunks.retain(|addr| !addr.chunk.is_none());

@@ -14,10 +14,12 @@ pub mod parity_log;
 pub mod raid;
 mod roles;
 
+pub use elastic::open_stripe_slots;
 pub use options::{GROUP_BYTES_MAX, P_WAIT_NS_DEFAULT, Rewrites, SchemeOptions};
 pub use parity_log::full_blocks_min;
 pub use roles::{
-    Classes, CollectOutcome, Collects, CommitOutcome, Commits, GcStats, InPlace, InPlaceProgress, Pressure,
+    Classes, CollectOutcome, Collects, CommitOutcome, Commits, GcStats, InPlace, InPlaceProgress, Logs,
+    Pressure,
 };
 
 use crate::health::Health;
@@ -213,6 +215,11 @@ pub trait Scheme: Send {
         None
     }
 
+    /// The scheme as one that keeps chunks on log devices, if it does.
+    fn logs(&self) -> Option<&dyn Logs> {
+        None
+    }
+
     /// The scheme as one that collects garbage, if it does.
     fn collects(&self) -> Option<&dyn Collects> {
         None
@@ -263,14 +270,14 @@ impl dyn Scheme + '_ {
         }
     }
 
-    /// See [`Commits::log_tail`]: the log is empty.
+    /// See [`Logs::log_tail`]: the log is empty.
     pub fn log_tail(&self, store: &Store) -> u64 {
-        self.commits().map_or(store.log.head(), |commits| commits.log_tail(store))
+        self.logs().map_or(store.log.head(), |logs| logs.log_tail(store))
     }
 
-    /// See [`Commits::newest_log_block`]: there is none.
+    /// See [`Logs::newest_log_block`]: there is none.
     pub fn newest_log_block(&self) -> Option<ChunkIndex> {
-        self.commits().and_then(Commits::newest_log_block)
+        self.logs().and_then(Logs::newest_log_block)
     }
 
     /// See [`Collects::can_gain_room`]: nothing is collected.

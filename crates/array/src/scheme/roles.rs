@@ -128,8 +128,11 @@ pub trait Commits {
 
     /// Live log stripes, for scrub and rebuild.
     fn log_words(&self, _out: &mut Vec<Word>) {}
+}
 
-    /// The oldest log position that is still needed.
+/// Chunks are kept on the log devices.
+pub trait Logs {
+    /// The oldest log position that is still needed; the log's head if none is.
     fn log_tail(&self, store: &Store) -> u64;
 
     /// First block of the newest log chunk that is still needed.

@@ -12,6 +12,8 @@ pub enum Home {
     OfChunk(Lcn),
     /// That of a column of a stripe: data, then parity.
     OfColumn(StripeId, usize),
+    /// The same, in a row that an earlier record has taken on all devices.
+    InTakenRow(StripeId, usize),
     /// The log device of a parity.
     OfLog(usize),
 }
@@ -122,7 +124,7 @@ pub(super) trait RecordKind<'a>: Copy {
     fn stripes(self, geometry: &Geometry, mut visit: impl FnMut(StripeId)) {
         self.new_chunks(geometry, |new| match new.home {
             Home::OfChunk(lcn) => visit(geometry.stripe_of(lcn)),
-            Home::OfColumn(stripe, _) => visit(stripe),
+            Home::OfColumn(stripe, _) | Home::InTakenRow(stripe, _) => visit(stripe),
             Home::OfLog(_) => {}
         });
         self.overwrites().into_iter().for_each(&mut visit);

@@ -20,6 +20,7 @@ mod in_place;
 mod items;
 mod kind;
 mod log_stripe;
+mod open_stripe;
 mod pieces;
 mod zero;
 
@@ -32,6 +33,7 @@ pub use in_place::InPlace;
 pub use items::{ElasticMember, InPlacePiece, Item, List, LogMember, StripeChunk};
 pub use kind::{CodeIndex, Evidence, Home, NewChunk, Part, Tally};
 pub use log_stripe::LogStripe;
+pub use open_stripe::OpenStripe;
 pub use zero::Zero;
 
 use crate::layout::Layout;
@@ -100,9 +102,10 @@ records! {
     InPlace,
     Delta,
     Elastic,
+    OpenStripe,
 }
 
-const _: () = assert!(RECORD_KINDS.rows.len() == 7, "an error message below says 1 to 7");
+const _: () = assert!(RECORD_KINDS.rows.len() == 8, "an error message below says 1 to 8");
 
 impl<'a> RecordRef<'a> {
     /// What its kind is called.
@@ -136,7 +139,7 @@ impl<'a> RecordRef<'a> {
     #[inline]
     pub fn log_block(self) -> Option<ChunkIndex> {
         let field = with_kind!(self.bytes()[0], Kind => Kind::LOG_BLOCK, else None)?;
-        Some(ChunkIndex::new(field.get_u32(self.bytes())))
+        Some(ChunkIndex::new(field.get_u32(self.bytes()))).filter(|block| !block.is_none())
     }
 
     /// Logical chunks that read as zeros from now on: the first, and how many.
@@ -217,7 +220,7 @@ impl RecordBuf {
             with_kind!(code, Kind => Kind::walk(&mut cursor), else Err(FormatError::Malformed {
                 what: "record kind",
                 found: code.into(),
-                expected: "1 to 7",
+                expected: "1 to 8",
             }))?;
             records.append_record(&rest[..rest.len() - cursor.rest().len()]);
         }

@@ -74,17 +74,20 @@ impl ArrayChoices {
 
     /// Refuses a number of log devices that does not fit the scheme.
     pub fn check_logs(&self, scheme: SchemeKind) -> Result<(), Failure> {
-        let needed = log_count(scheme, self.geometry.parity_count);
-        match self.log_devices {
-            Some(given) if given < needed || (needed == 0 && given > 0) => {
-                let or_more = if needed > 0 { " or more" } else { "" };
-                Err(Failure::new(format!(
-                    "--log-devices {given}: scheme {scheme} with {} parities takes {needed}{or_more}",
-                    self.geometry.parity_count
-                )))
-            }
-            Some(_) | None => Ok(()),
-        }
+        let parities = self.geometry.parity_count;
+        let (needs, takes) = (scheme.has_log(), scheme.takes_log());
+        let expected = match self.log_devices {
+            Some(given) if takes && given >= parities => return Ok(()),
+            Some(0) if !needs => return Ok(()),
+            None => return Ok(()),
+            Some(_) if needs => format!("{parities} or more"),
+            Some(_) if takes => format!("0, or {parities} or more"),
+            Some(_) => "0".to_owned(),
+        };
+        Err(Failure::new(format!(
+            "--log-devices {}: scheme {scheme} with {parities} parities takes {expected}",
+            self.log_devices.unwrap_or(0)
+        )))
     }
 
     /// The array, of chunks of this size.
@@ -103,7 +106,7 @@ impl ArrayChoices {
     /// Log devices of the array made.
     pub fn log_count(&self) -> usize {
         let needed = log_count(self.scheme, self.geometry.parity_count);
-        self.log_devices.filter(|_| needed > 0).unwrap_or(needed)
+        self.log_devices.filter(|_| self.scheme.takes_log()).unwrap_or(needed)
     }
 }
 

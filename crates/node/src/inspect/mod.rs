@@ -307,7 +307,7 @@ fn summarise(items: &[ListItem]) -> ListSummary {
     for item in items {
         match item {
             ListItem::DirtyStripe { .. } => summary.dirty_stripes += 1,
-            ListItem::LogStripe { .. } => summary.log_stripes += 1,
+            ListItem::LogStripe { .. } | ListItem::OpenStripe { .. } => summary.log_stripes += 1,
             ListItem::Delta { stripe, .. } => {
                 summary.deltas += 1;
                 summary.dirty_stripes += u64::from(changed.insert(*stripe));

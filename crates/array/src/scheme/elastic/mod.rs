@@ -19,6 +19,7 @@
 //! the newest version only if that is still where it was read, so collection needs no lock.
 
 mod collect;
+mod open;
 mod persist;
 mod rows;
 #[cfg(test)]
@@ -27,8 +28,8 @@ mod units;
 mod write;
 
 use super::{
-    ChunkWrite, Classes, CollectOutcome, Collects, Contradiction, GcStats, Located, Registration, Rejected,
-    Scheme, SchemeMemory, SchemeOptions,
+    ChunkWrite, Classes, CollectOutcome, Collects, Contradiction, GcStats, Located, Logs, Registration,
+    Rejected, Scheme, SchemeMemory, SchemeOptions,
 };
 use crate::health::Health;
 use crate::plan::{Codeword, Piece, Plan, Word};
@@ -38,6 +39,8 @@ use crate::store::{ChunkRun, Store};
 use block::{ChunkAddr, ChunkIndex, DevIndex, Lba, Lcn, Pool, Seq};
 use collect::Collector;
 use format::{ArrayConfig, ListItem, RecordRef, record};
+use open::OpenStripes;
+pub use open::slots_max as open_stripe_slots;
 use placement::{Placement, Sequence, SequenceDetector, SingleGroup, UserWrite};
 use rows::{RowWord, Rows};
 use units::Units;
@@ -45,14 +48,15 @@ use units::Units;
 pub(super) const REGISTRATION: Registration = Registration {
     new: |store| Box::new(Elastic::new(store)),
     memory_max,
-    list_words_live: |_| 0,
-    list_words_max: |_| 0,
+    list_words_live: open::list_words_max,
+    list_words_max: open::list_words_max,
 };
 
 /// The scheme's state besides the table.
 pub struct Elastic {
     rows: Rows,
     units: Units,
+    open: OpenStripes,
     placement: Box<dyn Placement>,
     /// Whether the policy asks for times.
     needs_times: bool,
@@ -76,6 +80,7 @@ impl Elastic {
         Self {
             rows: Rows::new(store),
             units: Units::new(store),
+            open: OpenStripes::default(),
             placement: Box::new(SingleGroup),
             needs_times: false,
             collector: Collector::default(),
@@ -132,15 +137,18 @@ impl Elastic {
                 // Overwritten or discarded since it was read: this copy was never the newest version.
                 continue;
             }
-            // The new place counts before the old one ceases to: a unit that holds both must not
-            // pass for empty.
-            self.units.add_valid(unit);
-            self.invalidate(store, member.lcn);
-            let place = self.rows.place_at(row, column);
-            self.rows.own(place, member.lcn);
-            store.table.set_place(member.lcn, place);
+            self.settle_member(store, unit, self.rows.place_at(row, column), member.lcn);
         }
         self.free_if_empty(store, unit);
+    }
+
+    /// The newest version of `lcn` is at a place of the unit.
+    fn settle_member(&mut self, store: &mut Store, unit: u32, place: u32, lcn: Lcn) {
+        // The new place counts before the old one ceases to: a unit that holds both must not pass for empty.
+        self.units.add_valid(unit);
+        self.invalidate(store, lcn);
+        self.rows.own(place, lcn);
+        store.table.set_place(lcn, place);
     }
 
     fn apply_zero(&mut self, store: &mut Store, first: Lcn, count: u64) {
@@ -167,17 +175,24 @@ impl Scheme for Elastic {
         out.clear();
         let Word::Row(row) = word else { return };
         // Also of a row that is free but not used again: who reads from it still needs its cover.
-        let width = RowWord::read(store, row).width();
+        let word = RowWord::read(store, row);
+        let width = word.width();
         if width == 0 {
             return;
         }
+        let block = if word.is_open() { self.open.block(row) } else { ChunkIndex::NONE };
         let (k, m) = (store.config.geometry.data_count(), store.config.geometry.parity_count());
-        let mut push = |index: usize, column: usize| {
-            let addr = rows::address(store, row, column);
+        let mut push = |index: usize, addr: ChunkAddr, column: usize| {
             out.pieces.push(Piece { index, addr, crc: store.table.row_crc(row, column) });
         };
-        (0..width).for_each(|column| push(column, column));
-        (0..m).for_each(|parity| push(store.code.width_max() + parity, k + parity));
+        (0..width).for_each(|column| push(column, rows::address(store, row, column), column));
+        for parity in 0..m {
+            let addr = match block.is_none() {
+                true => rows::address(store, row, k + parity),
+                false => ChunkAddr::new(store.log_device(parity), block),
+            };
+            push(store.code.width_max() + parity, addr, k + parity);
+        }
         out.data_count = width;
     }
 
@@ -200,22 +215,24 @@ impl Scheme for Elastic {
     fn plan_writes(
         &mut self,
         store: &mut Store,
-        _health: &Health,
+        health: &Health,
         pool: &mut Pool,
         writes: &mut Vec<ChunkWrite>,
         refused: &mut Vec<ChunkWrite>,
         plan: &mut Plan,
     ) {
-        self.plan_batch(store, pool, writes, refused, plan);
+        let may_open = self.may_open(store, |row| health.is_writable(store.log_device(row)));
+        self.plan_batch(store, pool, writes, refused, (plan, may_open));
     }
 
     #[expect(clippy::wildcard_enum_match_arm, reason = "records of whatever other schemes there are")]
-    fn apply(&mut self, store: &mut Store, _seq: Seq, record: RecordRef<'_>) -> Result<(), Rejected> {
+    fn apply(&mut self, store: &mut Store, seq: Seq, record: RecordRef<'_>) -> Result<(), Rejected> {
         if !self.accepts(store, record) {
             return Err(Rejected);
         }
         match record {
             RecordRef::Elastic(record) => self.apply_stripe(store, record),
+            RecordRef::OpenStripe(record) => self.apply_open(store, seq, record),
             RecordRef::Zero(record) => self.apply_zero(store, record.first(), record.count()),
             _ => return Err(Rejected),
         }
@@ -232,9 +249,14 @@ impl Scheme for Elastic {
                         && record.members().iter().all(|member| member.from <= places)
                         && !RowWord::read(store, record.row()).is_live()
                 }
+                RecordRef::OpenStripe(record) => self.accepts_open(store, record),
                 RecordRef::Zero(_) => true,
                 _ => false,
             }
+    }
+
+    fn save(&self, _store: &Store, words: &mut Vec<u32>) {
+        self.open.save(words);
     }
 
     fn configure(&mut self, store: &Store, options: &SchemeOptions) {
@@ -255,11 +277,8 @@ impl Scheme for Elastic {
     }
 
     fn load(&mut self, store: &mut Store, items: &[ListItem]) -> Result<(), Contradiction> {
-        if items.is_empty() {
-            self.load_table(store)
-        } else {
-            Err(Contradiction::Other("its list is not empty"))
-        }
+        self.open.load(store, items, self.units.row_count())?;
+        self.load_table(store)
     }
 
     fn claim_space(&self, store: &Store, claimed: &mut [ChunkBits]) -> Result<(), Contradiction> {
@@ -274,6 +293,10 @@ impl Scheme for Elastic {
         Some(self)
     }
 
+    fn logs(&self) -> Option<&dyn Logs> {
+        Some(self)
+    }
+
     fn classes(&self) -> Option<&dyn Classes> {
         Some(self)
     }
@@ -285,18 +308,21 @@ impl Scheme for Elastic {
 
 impl Collects for Elastic {
     fn wants_collection(&self) -> bool {
-        self.collector.is_busy() || self.units.wants_collection()
+        self.collector.is_busy() || self.open.wants_closing() || self.units.wants_collection()
     }
 
     fn plan_collect(&mut self, store: &mut Store, pool: &mut Pool, plan: &mut Plan) -> CollectOutcome {
-        self.plan_move(store, pool, plan)
+        let closing = self.plan_closing(store, pool, plan);
+        closing.unwrap_or_else(|| self.plan_move(store, pool, plan))
     }
 
     fn step_lost(&mut self, plan: &Plan) {
+        self.closing_lost(plan);
         self.move_lost(plan);
     }
 
     fn row_returned(&mut self, row: u32) {
+        self.open.forget(row);
         self.units.row_returned(row);
     }
 
@@ -324,6 +350,16 @@ impl Collects for Elastic {
 
     fn gc_stats(&self) -> GcStats {
         self.collector.stats()
+    }
+}
+
+impl Logs for Elastic {
+    fn log_tail(&self, store: &Store) -> u64 {
+        self.open.oldest_position(&store.log)
+    }
+
+    fn newest_log_block(&self) -> Option<ChunkIndex> {
+        self.open.newest_block()
     }
 }
 

@@ -17,7 +17,7 @@ impl Elastic {
             if word.is_damaged() || word.width() > k || usize::from(word.class()) >= CLASSES_MAX {
                 return Err(Contradiction::Row(row));
             }
-            if word.is_live() {
+            if word.is_live() && !word.is_open() {
                 self.units.note_row(row, word.class());
             }
         }

@@ -5,9 +5,10 @@ use block::{ChunkAddr, ChunkIndex, Lcn, StripeId};
 use format::ArrayConfig;
 
 const FREED: u32 = 1 << 31;
+const OPEN: u32 = 1 << 30;
 
-/// What the table says of a row: nothing; a stripe of so many data chunks, of a class; or one whose unit is
-/// free since.
+/// What the table says of a row: nothing; a stripe of so many data chunks, of a class, which may be open; or one
+/// whose unit is free since.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct RowWord(u32);
 
@@ -30,13 +31,23 @@ impl RowWord {
         Self(self.0 | FREED)
     }
 
+    /// The same, its parity in the log.
+    pub fn open(self) -> Self {
+        Self(self.0 | OPEN)
+    }
+
+    /// Whether its parity is in the log.
+    pub fn is_open(self) -> bool {
+        self.is_live() && self.0 & OPEN != 0
+    }
+
     pub fn is_live(self) -> bool {
         self.0 != 0 && self.0 & FREED == 0
     }
 
     /// Whether no scheme writes such a word.
     pub fn is_damaged(self) -> bool {
-        self.0 != 0 && (self.width() == 0 || self.0 & !(FREED | 0xffff) != 0)
+        self.0 != 0 && (self.width() == 0 || self.0 & !(FREED | OPEN | 0xffff) != 0)
     }
 
     /// Data chunks, those of a freed row too; 0 if it was never written.

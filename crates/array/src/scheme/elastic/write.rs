@@ -36,7 +36,7 @@ impl Elastic {
         pool: &mut Pool,
         writes: &mut Vec<ChunkWrite>,
         refused: &mut Vec<ChunkWrite>,
-        plan: &mut Plan,
+        (plan, may_open): (&mut Plan, bool),
     ) {
         let mut scratch = std::mem::take(&mut self.scratch);
         scratch.planned.clear();
@@ -44,18 +44,8 @@ impl Elastic {
         for class in 0..self.units.class_count() {
             scratch.chosen.clear();
             scratch.chosen.extend((0..writes.len()).filter(|&i| usize::from(writes[i].class) == class));
-            for chunk in scratch.chosen.chunks(store.config.geometry.data_count()) {
-                let members = chunk.iter().map(|&i| Chunk {
-                    lcn: writes[i].lcn,
-                    slot: writes[i].slot,
-                    from: 0,
-                    crc: None,
-                });
-                if !self.plan_user_stripe(store, pool, class, members, plan) {
-                    break;
-                }
-                chunk.iter().for_each(|&i| scratch.planned[i] = true);
-            }
+            let planned = self.plan_class(store, pool, class, writes, (plan, may_open), &scratch.chosen);
+            scratch.chosen[..planned].iter().for_each(|&i| scratch.planned[i] = true);
         }
         let mut planned = scratch.planned.iter();
         writes.retain(|write| {
@@ -66,6 +56,36 @@ impl Elastic {
             is_planned
         });
         self.scratch = scratch;
+    }
+
+    /// Plans what a batch has of a class, in order; returns how many writes have room.
+    fn plan_class(
+        &mut self,
+        store: &mut Store,
+        pool: &mut Pool,
+        class: usize,
+        writes: &[ChunkWrite],
+        (plan, may_open): (&mut Plan, bool),
+        chosen: &[usize],
+    ) -> usize {
+        let chunk = |&i: &usize| Chunk { lcn: writes[i].lcn, slot: writes[i].slot, from: 0, crc: None };
+        let k = store.config.geometry.data_count();
+        let mut at = 0;
+        if may_open && !chosen.is_empty() {
+            at = self.plan_growth(store, class, chosen.iter().map(chunk), plan);
+        }
+        while at < chosen.len() {
+            let members = chosen[at..].iter().take(k);
+            let count = members.len();
+            let opened = may_open
+                && count < k
+                && self.plan_opening(store, pool, class, members.clone().map(chunk), plan);
+            if !opened && !self.plan_user_stripe(store, pool, class, members.map(chunk), plan) {
+                break;
+            }
+            at += count;
+        }
+        at
     }
 
     /// `false` if there is no row or no buffer for it now.
@@ -82,10 +102,7 @@ impl Elastic {
         }
         let Some(lease) = self.units.take_row(store, class, self.now, true) else { return false };
         let row = plan.leases.hold_row(lease);
-        if self.needs_times {
-            let unit = self.units.of_row(row);
-            (0..members.len()).for_each(|_| self.units.note_time(unit, self.now));
-        }
+        self.note_times(row, members.len());
         plan_stripe(store, pool, row, class, members, plan);
         true
     }

@@ -20,8 +20,8 @@ mod write;
 
 use super::log_room::{LOW_SPACE_DIVISOR, is_log_low};
 use super::{
-    ChunkWrite, CommitOutcome, Commits, Contradiction, Located, Pressure, Registration, Rejected, Rewrites,
-    Scheme, SchemeMemory, SchemeOptions,
+    ChunkWrite, CommitOutcome, Commits, Contradiction, Located, Logs, Pressure, Registration, Rejected,
+    Rewrites, Scheme, SchemeMemory, SchemeOptions,
 };
 use crate::health::Health;
 use crate::plan::{Codeword, Piece, Plan, Word};
@@ -459,6 +459,10 @@ impl Scheme for Eplog {
         self.claim_all(store, claimed)
     }
 
+    fn logs(&self) -> Option<&dyn Logs> {
+        Some(self)
+    }
+
     fn commits(&self) -> Option<&dyn Commits> {
         Some(self)
     }
@@ -530,7 +534,9 @@ impl Commits for Eplog {
     fn log_words(&self, out: &mut Vec<Word>) {
         out.extend(self.log.live_ids().map(Word::Log));
     }
+}
 
+impl Logs for Eplog {
     fn log_tail(&self, store: &Store) -> u64 {
         self.log.oldest_position(&store.log)
     }

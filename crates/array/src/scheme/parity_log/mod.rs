@@ -25,7 +25,7 @@ use super::in_place::{
 };
 use super::log_room::is_log_low;
 use super::{
-    ChunkWrite, CommitOutcome, Commits, Contradiction, InPlace, InPlaceProgress, Located, Pressure,
+    ChunkWrite, CommitOutcome, Commits, Contradiction, InPlace, InPlaceProgress, Located, Logs, Pressure,
     Registration, Rejected, Scheme, SchemeMemory,
 };
 use crate::health::Health;
@@ -279,6 +279,10 @@ impl Scheme for ParityLog {
         in_place::check_page(table, (page, words), |stripe| self.deltas.is_dirty(stripe))
     }
 
+    fn logs(&self) -> Option<&dyn Logs> {
+        Some(self)
+    }
+
     fn commits(&self) -> Option<&dyn Commits> {
         Some(self)
     }
@@ -353,7 +357,9 @@ impl Commits for ParityLog {
         }
         dirty
     }
+}
 
+impl Logs for ParityLog {
     fn log_tail(&self, store: &Store) -> u64 {
         self.deltas.oldest_position(&store.log)
     }
