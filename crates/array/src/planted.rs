@@ -96,6 +96,14 @@ planted!(
     MoveOverNewer,
     /// A unit is free although one of its chunks is valid.
     FreeUnitEarly,
+    /// The parity of an open stripe that grows covers only what is added.
+    GrowthForgetsBefore,
+    /// The log's tail passes the parity of open stripes.
+    TrimOpenParity,
+    /// The row of an open stripe counts as written: its unit may be collected and freed.
+    OpenRowAsWritten,
+    /// Chunks are added to an open stripe to which others are being added.
+    GrowWhileBusy,
     /// A unit that garbage collection freed is discarded before the record that freed it is durable.
     TrimUnitEarly,
     /// Rebuild does not wait for stripes that were written before the replacement came and are not known yet.

@@ -71,6 +71,7 @@ fn record() -> impl Strategy<Value = RecordBuf> {
             }
         ),
         elastic(),
+        open_stripe(),
     ]
 }
 
@@ -94,6 +95,18 @@ fn elastic() -> impl Strategy<Value = RecordBuf> {
     (any::<u32>(), any::<u8>(), vec(member, 0..=255), vec(any::<u32>(), 0..10)).prop_map(
         |(row, class, members, parity_crcs)| {
             one(|records| write::elastic(records, (row, class), &members, &parity_crcs))
+        },
+    )
+}
+
+fn open_stripe() -> impl Strategy<Value = RecordBuf> {
+    let member = (any::<u32>(), any::<u32>());
+    let member = member.prop_map(|(lcn, crc)| ElasticMember { lcn: Lcn::new(lcn.into()), from: 0, crc });
+    let log = (chunk(), vec(any::<u32>(), 0..10));
+    (any::<u32>(), any::<u8>(), log, vec(any::<u32>(), 0..=100), vec(member, 0..=100)).prop_map(
+        |(row, class, (block, parities), before, members)| {
+            let log = (block, parities.as_slice());
+            one(|records| write::open_stripe(records, (row, class), log, &before, &members))
         },
     )
 }
@@ -267,6 +280,11 @@ fn list_item() -> impl Strategy<Value = ListItem> {
         ),
         (stripe(), chunk(), vec(any::<u32>(), 0..5))
             .prop_map(|(stripe, log_block, log_crcs)| ListItem::Delta { stripe, log_block, log_crcs }),
+        (seq(), any::<u32>(), chunk()).prop_map(|(seq, row, log_block)| ListItem::OpenStripe {
+            seq,
+            row,
+            log_block
+        }),
     ]
 }
 

@@ -30,6 +30,10 @@ fn worlds_for(bug: Planted) -> Pinned {
         Planted::ShortStripeAsWide
         | Planted::MoveOverNewer
         | Planted::FreeUnitEarly
+        | Planted::GrowthForgetsBefore
+        | Planted::TrimOpenParity
+        | Planted::OpenRowAsWritten
+        | Planted::GrowWhileBusy
         | Planted::TrimUnitEarly
         | Planted::RebuildBeforeKnown
         | Planted::FrameOverItself

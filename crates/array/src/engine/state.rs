@@ -121,7 +121,8 @@ impl Core {
 
     pub fn push_chunk_op(&mut self, tag: Tag, kind: OpKind, stream: Stream, addr: ChunkAddr, slot: Slot) {
         let (offset_bytes, length_bytes) = (self.store.offset_of(addr), self.pool.slot_bytes() as u64);
-        let class = if kind == OpKind::Write { self.scheme.class_at(addr) } else { 0 };
+        let has_class = kind == OpKind::Write && !self.store.is_log(addr.dev);
+        let class = if has_class { self.scheme.class_at(addr) } else { 0 };
         let (dev, slot) = (tag.dev, Some(slot));
         self.issue(tag, DeviceOp { tag: 0, dev, kind, stream, class, offset_bytes, length_bytes, slot });
     }

@@ -135,6 +135,7 @@ fn good_configurations_pass() {
     for scheme in [SchemeKind::Elastic, SchemeKind::Was] {
         assert_eq!(ArrayConfig { scheme, ..elastic() }.validate(), Ok(()));
         assert_eq!(ArrayConfig { scheme, code: CodeKind::Rdp, ..elastic() }.validate(), Ok(()));
+        assert_eq!(ArrayConfig { scheme, log_count: 2, log_blocks: 9, ..elastic() }.validate(), Ok(()));
     }
 }
 
@@ -161,7 +162,8 @@ fn contradictions_of_units_are_refused_by_name() {
         assert_eq!(refused(ArrayConfig { unit_rows: 0, ..config }), (units, 0));
         assert_eq!(refused(ArrayConfig { unit_rows: 1, ..config }), (units, 1));
         assert_eq!(refused(ArrayConfig { unit_rows: 65_537, ..config }), (units, 65_537));
-        assert_eq!(refused(ArrayConfig { log_count: 2, ..config }), ("number of log devices", 2));
+        assert_eq!(refused(ArrayConfig { log_count: 2, ..config }), ("blocks in the log region", 0));
+        assert_eq!(refused(ArrayConfig { log_count: 256, ..config }), ("number of log devices", 256));
         assert_eq!(refused(ArrayConfig { payload_blocks: 1, ..config }), ("blocks in the payload ring", 1));
         assert_eq!(refused(ArrayConfig { stripe_count: 127, ..config }), ("number of stripes", 127));
         assert_eq!(refused(ArrayConfig { unit_rows: 72, ..config }), ("number of stripes", 126));

@@ -1,7 +1,7 @@
 //! Tests of frames and the records in them.
 
 use super::*;
-use crate::record::{Commit, Delta, Elastic, FullStripe, InPlace, LogStripe, Zero};
+use crate::record::{Commit, Delta, Elastic, FullStripe, InPlace, LogStripe, OpenStripe, Zero};
 use crate::{ElasticMember, InPlacePiece, LogMember, StripeChunk};
 use block::{ChunkIndex, Lcn, StripeId};
 
@@ -80,6 +80,15 @@ fn elastic(records: &mut RecordBuf, members: usize, parities: usize) {
     });
 }
 
+fn open_stripe(records: &mut RecordBuf, before: u8, members: usize, parities: usize) {
+    let before = (0..before).map(|_| 25);
+    let at = OpenStripe::begin(records, (u32::MAX, 26), ChunkIndex::new(27), before, parities);
+    (0..parities).for_each(|row| records.set_crc(at.at(row), 28));
+    (0..members).for_each(|_| {
+        OpenStripe::push(records, ElasticMember { lcn: Lcn::new(u32::MAX.into()), from: 0, crc: 29 });
+    });
+}
+
 fn zero(first: u64) -> RecordBuf {
     let mut records = RecordBuf::default();
     Zero::push(&mut records, Lcn::new(first), 1);
@@ -97,6 +106,7 @@ fn one_of_each() -> RecordBuf {
     in_place(&mut records, 1);
     delta(&mut records, 1, 1);
     elastic(&mut records, 1, 2);
+    open_stripe(&mut records, 2, 1, 2);
     records
 }
 

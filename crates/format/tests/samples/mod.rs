@@ -103,6 +103,7 @@ pub fn all() -> Vec<Sample> {
     samples.push(frame("frame", 6, 300, &records()));
     samples.push(frame("frame-delta", 1, 63, &deltas()));
     samples.push(frame("frame-elastic", 3, 17, &elastic_stripes()));
+    samples.push(frame("frame-open-stripe", 2, 18, &open_stripes()));
     samples.push(frame("frame-empty", 0, 2, &RecordBuf::default()));
     // States of pages: slot 0 and slot 1, each with the stamp of a checkpoint, and one never written.
     let states = [0x0100_aa2a];
@@ -117,6 +118,7 @@ pub fn all() -> Vec<Sample> {
         CheckpointHeader { config_seq: 12, block: 56, ..incremental() },
     ));
     samples.extend([root, list]);
+    samples.push(page("page-list-open-stripe", PageKind::List, 5, &open_stripe_words()).0);
     samples.push(page("page-list-delta", PageKind::List, 3, &delta_words()).0);
     samples.push(page("page-patches", PageKind::Patches, 4, &patch_words()).0);
     samples
@@ -239,6 +241,21 @@ pub fn elastic_stripes() -> RecordBuf {
     records
 }
 
+/// A stripe that is opened, grows, and is closed.
+pub fn open_stripes() -> RecordBuf {
+    let member = |lcn, crc| ElasticMember { lcn: Lcn::new(lcn), from: 0, crc };
+    let mut records = RecordBuf::default();
+    let parities = [0xeeee_0005, 0xeeee_0006];
+    let mut open = |block, before: &[u32], members: &[ElasticMember]| {
+        let log = (ChunkIndex::new(block), parities.as_slice());
+        write::open_stripe(&mut records, (12_478, 3), log, before, members);
+    };
+    open(77, &[], &[member(39_998, 1)]);
+    open(78, &[1], &[member(5, 2), member(6, 3)]);
+    open(0, &[1, 2, 3], &[]);
+    records
+}
+
 /// Both kinds of delta records.
 pub fn deltas() -> RecordBuf {
     let piece = |column| InPlacePiece { column, crc: 11 + u32::from(column), payload_block: 1 };
@@ -330,6 +347,13 @@ fn list_words() -> Vec<u32> {
         ],
     }
     .encode(&mut words);
+    words
+}
+
+fn open_stripe_words() -> Vec<u32> {
+    let mut words = Vec::new();
+    let item = ListItem::OpenStripe { seq: Seq::new(9001), row: 12_478, log_block: ChunkIndex::new(78) };
+    item.encode(&mut words);
     words
 }
 

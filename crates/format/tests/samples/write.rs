@@ -1,7 +1,7 @@
 //! Writing a whole record at once.
 
 use block::{ChunkIndex, StripeId};
-use format::record::{Commit, CrcOffsets, Delta, Elastic, FullStripe, InPlace, LogStripe};
+use format::record::{Commit, CrcOffsets, Delta, Elastic, FullStripe, InPlace, LogStripe, OpenStripe};
 use format::{ElasticMember, InPlacePiece, LogMember, RecordBuf, StripeChunk};
 
 fn set_crcs(records: &mut RecordBuf, at: CrcOffsets, crcs: &[u32]) {
@@ -70,4 +70,19 @@ pub fn elastic(
         let at = Elastic::push_parity(records);
         records.set_crc(at, crc);
     }
+}
+
+pub fn open_stripe(
+    records: &mut RecordBuf,
+    (row, class): (u32, u8),
+    (log_block, parity_crcs): (ChunkIndex, &[u32]),
+    before_crcs: &[u32],
+    members: &[ElasticMember],
+) {
+    let before = before_crcs.iter().copied();
+    let at = OpenStripe::begin(records, (row, class), log_block, before, parity_crcs.len());
+    for &member in members {
+        OpenStripe::push(records, member);
+    }
+    set_crcs(records, at, parity_crcs);
 }

@@ -16,6 +16,7 @@ use super::Elastic;
 use super::rows::{self, RowWord};
 use super::write::Chunk;
 use crate::plan::{Compute, CrcAt, Piece, Plan, PlanWrite, Word};
+use crate::planted::{Planted, planted};
 use crate::scheme::log_room::{LOG_SET_ASIDE_BLOCKS, is_log_low};
 use crate::scheme::{CollectOutcome, Contradiction};
 use crate::store::{LogRing, Store};
@@ -24,6 +25,9 @@ use format::{ArrayConfig, CLASSES_MAX, ElasticMember, ListItem, OPEN_STRIPE_ITEM
 
 /// Open stripes at most: more than one of a class where its last one is being written to.
 const OPEN_MAX: usize = CLASSES_MAX + 2;
+/// The same after a crash: what was closed shortly before may be open, and what was opened instead, too. Nobody
+/// was told of either, so what is more than that is dropped.
+const LISTED_MAX: usize = 2 * OPEN_MAX;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum State {
@@ -56,7 +60,7 @@ pub struct OpenStripes {
 
 /// Words of the list of a checkpoint that open stripes take at most.
 pub fn list_words_max(config: &ArrayConfig) -> u64 {
-    if config.log_count == 0 { 0 } else { (OPEN_MAX * OPEN_STRIPE_ITEM_WORDS) as u64 }
+    if config.log_count == 0 { 0 } else { (LISTED_MAX * OPEN_STRIPE_ITEM_WORDS) as u64 }
 }
 
 /// Buffers that open stripes hold at most.
@@ -72,6 +76,9 @@ impl OpenStripes {
 
     /// The oldest log position that is needed; the head if none is.
     pub fn oldest_position(&self, log: &LogRing) -> u64 {
+        if planted(Planted::TrimOpenParity) {
+            return log.head();
+        }
         let known = self.list.iter().filter(|open| !open.block.is_none());
         known.map(|open| log.position_of(open.block)).min().unwrap_or(log.head())
     }
@@ -97,7 +104,8 @@ impl OpenStripes {
     /// A stripe of the class to which chunks can be added.
     fn to_grow(&self, class: usize) -> Option<usize> {
         let fits = |open: &OpenStripe| usize::from(open.class) == class && !open.parities.is_empty();
-        self.list.iter().position(|open| open.state == State::Idle && !open.closing && fits(open))
+        let may = |open: &OpenStripe| open.state == State::Idle || planted(Planted::GrowWhileBusy);
+        self.list.iter().position(|open| may(open) && !open.block.is_none() && !open.closing && fits(open))
     }
 
     /// Stripes whose parity lies before a position of the log are to be closed.
@@ -158,7 +166,7 @@ impl OpenStripes {
             };
             let is_row = row < row_count && RowWord::read(store, row).is_open();
             let is_block = (1..=store.config.log_blocks).contains(&log_block.get());
-            if !is_row || !is_block || self.list.len() == OPEN_MAX || !self.block(row).is_none() {
+            if !is_row || !is_block || self.list.len() == LISTED_MAX || !self.block(row).is_none() {
                 return Err(Contradiction::Row(row));
             }
             self.list.push(OpenStripe::bare(row, RowWord::read(store, row).class(), seq, log_block));
@@ -215,6 +223,9 @@ impl Elastic {
         let grown = Grown { row, class, width, block };
         let from = plan.slots.len();
         grown.plan_record(store, members.take(count), parities.start, plan);
+        if planted(Planted::GrowthForgetsBefore) {
+            plan.computes.extend(plan.slots[parities.clone()].iter().map(|&slot| Compute::Clear(slot)));
+        }
         for nth in 0..count {
             let (column, new, parities) = (width + nth, Some(plan.slots[from + nth]), parities.clone());
             plan.computes.push(Compute::Delta { column, old: None, new, parities });
@@ -234,7 +245,7 @@ impl Elastic {
         plan: &mut Plan,
     ) -> bool {
         let (m, keep) = (store.config.geometry.parity_count(), store.slots_kept_by_writes());
-        if self.open.list.len() == OPEN_MAX || !has_log_room(store) {
+        if self.open.list.len() >= OPEN_MAX || !has_log_room(store) {
             return false;
         }
         let Some(parities) = self.open.take_parities(pool, m, keep) else { return false };
@@ -324,7 +335,11 @@ impl Elastic {
         }
         self.open.applied(row, class, seq, block);
         let unit = self.units.of_row(row);
-        if block.is_none() {
+        let counts = match planted(Planted::OpenRowAsWritten) {
+            true => before == 0,
+            false => block.is_none(),
+        };
+        if counts {
             self.units.wrote(unit, class);
         }
         for (column, member) in (before..).zip(record.members().iter()) {
@@ -342,7 +357,7 @@ impl Elastic {
         let word = RowWord::read(store, record.row());
         let before = record.before_crcs();
         if before.is_empty() {
-            return !word.is_live();
+            return !word.is_live() && self.open.list.len() < LISTED_MAX;
         }
         word.is_open()
             && (word.width(), word.class()) == (before.len(), record.class())
