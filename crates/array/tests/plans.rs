@@ -32,8 +32,11 @@ impl Bench {
     }
 
     fn with_units(kind: SchemeKind, stripes: [u64; 2], unit_rows: u32) -> Self {
+        Self::with_logs(kind, stripes, unit_rows, usize::from(kind.has_log()))
+    }
+
+    fn with_logs(kind: SchemeKind, stripes: [u64; 2], unit_rows: u32, logs: usize) -> Self {
         let options = CreateOptions { unit_rows: Some(unit_rows), ..create_options(kind, K as usize, 1) };
-        let logs = usize::from(kind.has_log());
         let config =
             plan_config(&options, if unit_rows < 64 { 3 << 20 } else { 16 << 20 }, 8 << 20, logs).unwrap();
         let store = Store::new(config).unwrap();
@@ -171,6 +174,13 @@ fn was_figure_2_costs_one_full_stripe_and_no_reads() {
             (0, 3, 1)
         );
     }
+}
+
+/// L-09, L-11: one chunk after the other of a stripe, each durable before the next one comes.
+#[test]
+fn synchronous_chunks_fill_an_open_stripe() {
+    let mut bench = Bench::with_logs(SchemeKind::Elastic, [0, 1], 64, 1);
+    same("elastic open stripe", &[1, 2, 4].map(|lcn| bench.write(&[lcn])).concat());
 }
 
 #[test]

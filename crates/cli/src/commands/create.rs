@@ -39,16 +39,16 @@ pub struct Arguments {
     /// apart from the others. By default `eplog` if log devices are named, else `raid`.
     #[arg(long, value_parser = scheme_names())]
     scheme: Option<SchemeKind>,
-    /// Devices the array can lose without losing data; with `eplog` and `parity-log` also the least number
-    /// of log devices.
+    /// Devices the array can lose without losing data; also the least number of log devices, where there are
+    /// any.
     #[arg(long, value_name = "M")]
     parity: usize,
     /// The devices that hold data and parity: block devices or files.
     #[arg(long, num_args = 1.., required = true, value_name = "PATH")]
     data: Vec<PathBuf>,
-    /// The log devices (schemes `eplog` and `parity-log`): hard disks or small SSDs, one for each parity or
-    /// more. Those beyond that relieve the data devices of the journal: with one more, a synchronous write of
-    /// a chunk is one block on one data device, not two.
+    /// The log devices (schemes `eplog` and `parity-log`; `elastic` and `was` can do with and without): hard
+    /// disks or small SSDs, one for each parity or more. Those beyond that relieve the data devices of the
+    /// journal: with one more, a synchronous write of a chunk is one block on one data device, not two.
     #[arg(long, num_args = 1.., value_name = "PATH")]
     log: Vec<PathBuf>,
     /// Unit of placement on one device; by default 4KiB, on large devices as much more as keeps what the

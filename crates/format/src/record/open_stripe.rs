@@ -178,7 +178,11 @@ impl<'a> RecordKind<'a> for OpenStripe<'a> {
     fn summary(self) -> String {
         let lcns: Vec<u64> = self.members().iter().map(|member| member.lcn.get()).collect();
         let closed = if self.log_block().is_none() { ", closed" } else { "" };
-        format!("open stripe {} has {}, and chunks {lcns:?}{closed}", self.row(), self.before_crcs().len())
+        format!(
+            "open stripe {} from column {} on: chunks {lcns:?}{closed}",
+            self.row(),
+            self.before_crcs().len()
+        )
     }
 
     fn text(self) -> String {
