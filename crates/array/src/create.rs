@@ -53,8 +53,8 @@ pub const RESERVE_CHUNKS_MIN: u32 = 4 * SET_ASIDE_CHUNKS;
 /// Why an array cannot be created.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum CreateError {
-    /// Schemes with a log need one log device per parity and can use more, elastic ones can do with and without,
-    /// others take none.
+    /// Schemes with a log need one log device per parity and can use more, elastic ones can do with and
+    /// without, others take none.
     #[error("scheme {scheme}: {found} log devices given, expected {expected}")]
     LogCount {
         /// The scheme.

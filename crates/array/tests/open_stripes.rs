@@ -1,5 +1,5 @@
-//! Elastic stripes that are durable before they are full, with log devices: what a synchronous chunk costs the
-//! SSDs, and that it is there after a power cut without any m members.
+//! Elastic stripes that are durable before they are full, with log devices: what a synchronous chunk costs
+//! the SSDs, and that it is there after a power cut without any m members.
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
 mod common;

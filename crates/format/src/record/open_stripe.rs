@@ -1,5 +1,5 @@
-//! An elastic stripe has grown: chunks were added behind those that it had, and the parity of all of them is in
-//! the log, or, if the stripe is closed by it, in its row.
+//! An elastic stripe has grown: chunks were added behind those that it had, and the parity of all of them is
+//! in the log, or, if the stripe is closed by it, in its row.
 
 use super::buf::{CrcOffset, CrcOffsets, RecordBuf};
 use super::items::{ElasticMember, List, crc_item, elastic_member};
@@ -26,9 +26,9 @@ layout!(
 pub struct OpenStripe<'a>(pub(super) &'a [u8]);
 
 impl<'a> OpenStripe<'a> {
-    /// Begins such a record of a stripe that has chunks with these checksums; those that are added follow with
-    /// [`OpenStripe::push`]. No log block means that the stripe is closed. Returns where the checksums of the
-    /// parities are.
+    /// Begins such a record of a stripe that has chunks with these checksums; those that are added follow
+    /// with [`OpenStripe::push`]. No log block means that the stripe is closed. Returns where the checksums of
+    /// the parities are.
     #[inline]
     pub fn begin(
         records: &mut RecordBuf,
@@ -170,7 +170,7 @@ impl<'a> RecordKind<'a> for OpenStripe<'a> {
             short_stripes: u64::from(is_closed && !is_full),
             full_stripes: u64::from(is_closed && is_full),
             log_stripes: u64::from(!is_closed),
-            log_members: if is_closed { 0 } else { self.members().len() as u64 },
+            log_members: if is_closed { 0 } else { open_stripe::MEMBER_COUNT.get_u8(self.0).into() },
             ..Tally::default()
         }
     }

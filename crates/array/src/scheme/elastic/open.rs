@@ -2,8 +2,8 @@
 //! the row has so far to the log devices (L-09, L-11). When the row is full its parity is written beside its
 //! data, and what is in the log is dead.
 //!
-//! Without log devices, or without room in the log, the rest of a class becomes a short stripe instead: a row and
-//! m parities on the main devices for it alone.
+//! Without log devices, or without room in the log, the rest of a class becomes a short stripe instead: a row
+//! and m parities on the main devices for it alone.
 //!
 //! | an open stripe | is |
 //! |---|---|
@@ -25,8 +25,8 @@ use format::{ArrayConfig, CLASSES_MAX, ElasticMember, ListItem, OPEN_STRIPE_ITEM
 
 /// Open stripes at most: more than one of a class where its last one is being written to.
 const OPEN_MAX: usize = CLASSES_MAX + 2;
-/// The same after a crash: what was closed shortly before may be open, and what was opened instead, too. Nobody
-/// was told of either, so what is more than that is dropped.
+/// The same after a crash: what was closed shortly before may be open, and what was opened instead, too.
+/// Nobody was told of either, so what is more than that is dropped.
 const LISTED_MAX: usize = 2 * OPEN_MAX;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -60,7 +60,8 @@ pub struct OpenStripes {
 
 /// Words of the list of a checkpoint that open stripes take at most.
 pub fn list_words_max(config: &ArrayConfig) -> u64 {
-    if config.log_count == 0 { 0 } else { (LISTED_MAX * OPEN_STRIPE_ITEM_WORDS) as u64 }
+    let listed = if config.log_count == 0 { 0 } else { LISTED_MAX };
+    u64::try_from(listed * OPEN_STRIPE_ITEM_WORDS).unwrap_or(u64::MAX)
 }
 
 /// Buffers that open stripes hold at most.
@@ -253,7 +254,8 @@ impl Elastic {
             self.open.spare.push(parities);
             return false;
         };
-        let (row, class, count) = (plan.leases.hold_row(lease), class as u8, members.len());
+        let class = u8::try_from(class).expect("there are few classes");
+        let (row, count) = (plan.leases.hold_row(lease), members.len());
         let block = log_block(store, false).expect("the log has room");
         let outputs = plan.slots.len()..plan.slots.len() + m;
         plan.slots.extend_from_slice(&parities);
@@ -414,7 +416,8 @@ fn has_log_room(store: &Store) -> bool {
     store.log.room() >= u64::from(2 * store.chunk_blocks()) + LOG_SET_ASIDE_BLOCKS
 }
 
-/// Room in the log for the parity of a stripe, which needs none if the stripe is full; `None` if there is none.
+/// Room in the log for the parity of a stripe, which needs none if the stripe is full; `None` if there is no
+/// room.
 fn log_block(store: &mut Store, is_full: bool) -> Option<ChunkIndex> {
     if is_full {
         return Some(ChunkIndex::NONE);

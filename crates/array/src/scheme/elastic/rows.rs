@@ -7,8 +7,8 @@ use format::ArrayConfig;
 const FREED: u32 = 1 << 31;
 const OPEN: u32 = 1 << 30;
 
-/// What the table says of a row: nothing; a stripe of so many data chunks, of a class, which may be open; or one
-/// whose unit is free since.
+/// What the table says of a row: nothing; a stripe of so many data chunks, of a class, which may be open; or
+/// one whose unit is free since.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct RowWord(u32);
 

@@ -4,7 +4,7 @@ use super::Eplog;
 use crate::create::{CreateOptions, plan_config};
 use crate::health::Health;
 use crate::plan::Plan;
-use crate::scheme::{ChunkWrite, CommitOutcome, Commits, Origin, Rewrites, Scheme, SchemeOptions};
+use crate::scheme::{ChunkWrite, CommitOutcome, Commits, Logs as _, Origin, Rewrites, Scheme, SchemeOptions};
 use crate::store::Store;
 use crate::table::Extent;
 use block::{ChunkIndex, Geometry, Lcn, Pool, Seq, StripeId};

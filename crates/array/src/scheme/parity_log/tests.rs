@@ -5,7 +5,7 @@ use crate::create::{CreateOptions, plan_config};
 use crate::fault::FailCause;
 use crate::health::Health;
 use crate::plan::{Codeword, Plan, Word};
-use crate::scheme::{ChunkWrite, CommitOutcome, Commits, Origin, Scheme};
+use crate::scheme::{ChunkWrite, CommitOutcome, Commits, Logs as _, Origin, Scheme};
 use crate::store::Store;
 use block::{ChunkIndex, DevIndex, Geometry, Lcn, Pool, Seq, StripeId};
 use format::record::{Delta, Zero};
@@ -379,7 +379,10 @@ fn what_is_saved_loads_in_the_order_of_the_log() {
         .iter()
         .map(|item| match item {
             ListItem::Delta { stripe, .. } => stripe.get(),
-            ListItem::DirtyStripe { .. } | ListItem::LogStripe { .. } | ListItem::Space { .. } => u64::MAX,
+            ListItem::DirtyStripe { .. }
+            | ListItem::LogStripe { .. }
+            | ListItem::Space { .. }
+            | ListItem::OpenStripe { .. } => u64::MAX,
         })
         .collect();
     assert_eq!(stripes, [0, 2, 0, 2]);
