@@ -50,8 +50,11 @@ impl Sample {
     fn make(seed: u64, scheme: SchemeKind, k: usize, m: usize, left: Left) -> Self {
         let mut options = create_options(scheme, k, m);
         options.consistency = Consistency::Journal;
-        let count = k + m + if scheme.has_log() { m } else { 0 };
-        let (mut array, _) = assemble(fresh(&options, MAIN_MIB, LOG_MIB), count, self::options());
+        options.unit_rows = scheme.is_elastic().then_some(8);
+        // Whatever can make use of log devices has some.
+        let logs = if scheme.takes_log() { m } else { 0 };
+        let (count, devices) = (k + m + logs, fresh_with_logs(&options, MAIN_MIB, LOG_MIB, logs));
+        let (mut array, _) = assemble(devices, count, self::options());
         let mut content = vec![0u8; array.engine().volume_bytes() as usize];
         let mut rng = SplitMix::new(seed);
         let mut older = Vec::new();
@@ -224,12 +227,13 @@ fn seeds(count: u64) -> std::ops::Range<u64> {
 /// Shapes that the seeds go through.
 fn sample_of(seed: u64) -> Sample {
     let left = if seed.is_multiple_of(2) { Left::Running } else { Left::Stopped };
-    match seed / 2 % 5 {
+    match seed / 2 % 6 {
         0 => Sample::make(seed, SchemeKind::Eplog, 3, 2, left),
         1 => Sample::make(seed, SchemeKind::Eplog, 3, 1, left),
         2 => Sample::make(seed, SchemeKind::Raid, 3, 2, left),
         3 => Sample::make(seed, SchemeKind::ParityLog, 3, 2, left),
-        _ => Sample::make(seed, SchemeKind::Eplog, 2, 3, left),
+        4 => Sample::make(seed, SchemeKind::Eplog, 2, 3, left),
+        _ => Sample::make(seed, SchemeKind::Elastic, 3, 2, left),
     }
 }
 

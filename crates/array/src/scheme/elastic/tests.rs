@@ -5,12 +5,14 @@ use super::rows::RowWord;
 use crate::create::{CreateOptions, plan_config};
 use crate::health::Health;
 use crate::plan::{Codeword, Plan, Word};
-use crate::scheme::{ChunkWrite, Classes, CollectOutcome, Collects, Located, Origin, Scheme, SchemeOptions};
+use crate::scheme::{
+    ChunkWrite, Classes, CollectOutcome, Collects, Located, Logs as _, Origin, Scheme, SchemeOptions,
+};
 use crate::store::Store;
-use block::{Geometry, Lba, Lcn, Pool, Seq};
+use block::{ChunkIndex, Geometry, Lba, Lcn, Pool, Seq};
 use format::{
-    CodeKind, Consistency, ElasticMember, LayoutKind, MemberEntry, MemberState, RecordBuf, RecordRef,
-    SchemeKind, UNITS_SPARE, record,
+    CodeKind, Consistency, ElasticMember, LayoutKind, ListItem, MemberEntry, MemberState, RecordBuf,
+    RecordRef, SchemeKind, UNITS_SPARE, record,
 };
 use placement::{Class, GcGroup, GcThreshold, GcWrite, PlacementKind, Tuning};
 
@@ -27,6 +29,17 @@ impl Bench {
     /// An array with as few units as garbage collection can do with; column c of row r is on device (r + c)
     /// mod n.
     fn new(k: usize, m: usize, unit_rows: u32, stripes: u32, options: &SchemeOptions) -> Self {
+        Self::with_logs(0, (k, m), unit_rows, stripes, options)
+    }
+
+    /// The same with so many log devices.
+    fn with_logs(
+        logs: usize,
+        (k, m): (usize, usize),
+        unit_rows: u32,
+        stripes: u32,
+        options: &SchemeOptions,
+    ) -> Self {
         let create = CreateOptions {
             scheme: SchemeKind::Elastic,
             code: if m == 1 { CodeKind::Xor } else { CodeKind::Cauchy },
@@ -36,11 +49,11 @@ impl Bench {
             reserve_permille: 0,
             unit_rows: Some(unit_rows),
         };
-        let mut config = plan_config(&create, 16 << 20, 0, 0).expect("fits");
+        let mut config = plan_config(&create, 16 << 20, 4 << 20, logs).expect("fits");
         let units = stripes.div_ceil(unit_rows - 1) + UNITS_SPARE as u32;
         (config.chunks_per_device, config.stripe_count) = (units * unit_rows, stripes.into());
         config.validate().expect("as few units as there must be");
-        let entries = vec![MemberEntry { serial: 1, state: MemberState::Healthy }; k + m];
+        let entries = vec![MemberEntry { serial: 1, state: MemberState::Healthy }; k + m + logs];
         let store = Store::new(config).expect("valid");
         let mut scheme = Elastic::new(&store);
         scheme.configure(&store, options);
@@ -564,6 +577,80 @@ fn records_that_do_not_fit_are_refused() {
     assert!(!accepts(1, 0, &[member(8, 0)], 1), "past the end of the volume");
     assert!(!accepts(1, 0, &[member(2, 89)], 1), "moved from nowhere");
     assert!(accepts(1, 7, &[member(2, 88)], 1));
+}
+
+/// An array with log devices whose row 0 is open and has one chunk.
+fn with_an_open_stripe() -> Bench {
+    let mut bench = Bench::with_logs(1, (2, 1), 2, 4, &SchemeOptions::default());
+    bench.write(&[0]);
+    bench
+}
+
+#[test]
+fn records_of_open_stripes_that_do_not_fit_are_refused() {
+    let mut bench = with_an_open_stripe();
+    let crc = bench.store.table.row_crc(0, 0);
+    let mut accepts = |row, block, before: &[u32], lcns: &[u64], parities: usize| {
+        let mut records = RecordBuf::default();
+        let (block, before) = (ChunkIndex::new(block), before.iter().copied());
+        record::OpenStripe::begin(&mut records, (row, 0), block, before, parities);
+        for &lcn in lcns {
+            record::OpenStripe::push(&mut records, ElasticMember { lcn: Lcn::new(lcn), from: 0, crc: 1 });
+        }
+        let record = records.get(0);
+        let accepted = bench.scheme.accepts(&bench.store, record);
+        assert_eq!(bench.scheme.apply(&mut bench.store, Seq::new(2), record).is_ok(), accepted);
+        accepted
+    };
+    assert!(!accepts(0, 2, &[], &[2], 1), "the row is in use");
+    assert!(!accepts(1, 2, &[crc], &[2], 1), "the row was not begun");
+    assert!(!accepts(0, 2, &[crc ^ 1], &[2], 1), "another chunk");
+    assert!(!accepts(0, 2, &[crc, crc], &[], 1), "wider than it is");
+    assert!(!accepts(0, 2, &[crc], &[2, 3], 1), "too wide");
+    assert!(!accepts(0, u32::MAX, &[crc], &[2], 1), "past the end of the log");
+    assert!(!accepts(44, 2, &[], &[2], 1), "no such row");
+    assert!(!accepts(1, 2, &[], &[], 1), "no data");
+    assert!(!accepts(1, 2, &[], &[2], 2), "too many parities");
+    assert!(!accepts(1, 2, &[], &[8], 1), "past the end of the volume");
+    assert!(accepts(0, 2, &[crc], &[], 1), "its parity has moved");
+    assert!(accepts(0, 0, &[crc], &[], 1), "closed as it is");
+    assert!(!accepts(0, 2, &[crc], &[2], 1), "closed already");
+}
+
+#[test]
+fn a_list_of_open_stripes_that_contradicts_the_table_is_refused() {
+    let item = |row, block| ListItem::OpenStripe { seq: Seq::new(1), row, log_block: ChunkIndex::new(block) };
+    let loads = |items: &[ListItem]| {
+        let mut bench = with_an_open_stripe();
+        Elastic::new(&bench.store).load(&mut bench.store, items).is_ok()
+    };
+    assert!(loads(&[item(0, 1)]));
+    assert!(!loads(&[]), "the row says that it is open");
+    assert!(!loads(&[item(0, 1), item(0, 1)]), "twice");
+    assert!(!loads(&[item(1, 1)]), "another row");
+    assert!(!loads(&[item(u32::MAX, 1)]), "no such row");
+    assert!(!loads(&[item(0, 0)]), "no block");
+    assert!(!loads(&[item(0, u32::MAX)]), "past the end of the log");
+}
+
+#[test]
+fn what_was_saved_of_open_stripes_is_loaded() {
+    let mut bench = with_an_open_stripe();
+    let (mut words, mut before, mut after) = (Vec::new(), Codeword::default(), Codeword::default());
+    bench.scheme.save(&bench.store, &mut words);
+    let items = format::decode_list(&words).expect("as encoded");
+    let mut loaded = Elastic::new(&bench.store);
+    loaded.load(&mut bench.store, &items).expect("as saved");
+    bench.scheme.codeword(&bench.store, Word::Row(0), &mut before);
+    loaded.codeword(&bench.store, Word::Row(0), &mut after);
+    assert_eq!(before.pieces, after.pieces);
+    let log = bench.store.log_device(0);
+    assert!(before.pieces.iter().any(|piece| piece.addr.dev == log), "its parity is in the log");
+    assert_eq!(loaded.newest_log_block(), bench.scheme.newest_log_block());
+    // It is not in buffers, so it is closed: its data is read.
+    let mut plan = Plan::default();
+    assert_eq!(loaded.plan_collect(&mut bench.store, &mut bench.pool, &mut plan), CollectOutcome::Planned);
+    assert_eq!((plan.reads.len(), plan.writes.len()), (1, 1));
 }
 
 /// L-15: map, checksums and owners of an array as it is created.
