@@ -250,7 +250,8 @@ fn refuse_meaningless(arguments: &Arguments, scheme: SchemeKind) -> Result<(), F
         )),
         (in_place && arguments.reserve.is_some())
             .then_some(("--reserve", "updates data in place and keeps no space for new versions")),
-        (!scheme.takes_log() && arguments.log_size.is_some()).then_some(("--log-size", "has no log devices")),
+        (!scheme.has_log() && arguments.log.is_empty() && arguments.log_size.is_some())
+            .then_some(("--log-size", "has no log devices")),
     ];
     match why.into_iter().flatten().next() {
         Some((option, why)) => Err(Failure::new(format!("{option}: scheme {scheme} {why}; leave it out"))),

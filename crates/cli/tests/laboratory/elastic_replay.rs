@@ -209,7 +209,7 @@ fn options_of_other_schemes_are_refused() {
     run("was", &["--cache-slots", "1"], "--group-chunks");
     run("elastic", &["--hotness", "hca"], "--hotness hca: scheme elastic is to place chunks by single");
     run("was", &["--placement", "sepbit", "--gc-group", "own"], "classes of its own");
-    run("was", &["--log-devices", "2"], "takes 0");
+    run("was", &["--log-devices", "1"], "takes 0, or 2 or more");
     run("was", &["--p-wait", "soon"], "200ms");
     run("was", &["--gc-threshold", "0"], "1 to 99");
     let nbd = ["replay", "--trace", &trace, "--nbd", "unix:/nowhere", "--gc", "greedy"];

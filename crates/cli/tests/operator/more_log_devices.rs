@@ -7,10 +7,11 @@ use serde_json::Value;
 
 const ALL: [&str; 7] = ["d0", "d1", "d2", "d3", "l0", "l1", "l2"];
 
-fn rig() -> Rig {
+fn rig(scheme: &str) -> Rig {
     let rig = Rig::new();
-    let data = ["create", "--parity", "2", "--file-size", "32MiB", "--data", "d0", "d1", "d2", "d3"];
-    let made = rig.run(&[&data[..], &["--log", "l0", "l1", "l2", "--json"]].concat()).ok().json();
+    let create = ["create", "--scheme", scheme, "--parity", "2", "--file-size", "32MiB"];
+    let members = ["--data", "d0", "d1", "d2", "d3", "--log", "l0", "l1", "l2", "--json"];
+    let made = rig.run(&[&create[..], &members].concat()).ok().json();
     assert_eq!(made["log_count"], 3, "{made}");
     rig
 }
@@ -26,8 +27,10 @@ fn what_was_durable_survives_the_loss_of_any_two_members_with_the_server() {
     if !has("qemu-io") {
         return;
     }
-    for lost in [["l0", "l1"], ["l1", "l2"], ["d0", "l2"], ["d1", "d3"]] {
-        let rig = rig();
+    let lost = [["l0", "l1"], ["l1", "l2"], ["d0", "l2"], ["d1", "d3"]];
+    let cases = ["eplog", "elastic"].into_iter().flat_map(|scheme| lost.map(|lost| (scheme, lost)));
+    for (scheme, lost) in cases {
+        let rig = rig(scheme);
         let server = rig.serve(&ALL, &["--sync", "always"]);
         let writes: Vec<String> = (0..40).map(|i| format!("write -P {} {}k 4k", i + 1, i * 4)).collect();
         rig.qemu_io(&writes.iter().map(String::as_str).collect::<Vec<_>>()).ok();
@@ -45,7 +48,7 @@ fn what_was_durable_survives_the_loss_of_any_two_members_with_the_server() {
 
 #[test]
 fn such_a_log_device_is_replaced_like_any_other() {
-    let rig = rig();
+    let rig = rig("eplog");
     rig.on("fail", &ALL, &["--device", "log2"]).ok();
     let replace = ["--device", "log2", "--with", "new", "--file-size", "32MiB"];
     rig.on("replace", &ALL, &replace).ok();
