@@ -12,6 +12,7 @@ use lab::options::cache::CacheSizes;
 use lab::options::discards::Discards;
 use lab::options::placement::ElasticChoices;
 use lab::options::rewrites::RewriteChoice;
+use node::driver::DriverOptions;
 use node::logbook::{self, Level, LogTime, log, log_as};
 use node::memory::{available_bytes, show_need};
 use node::open::{Assembled, Force, Incomplete, describe, lock, member_name};
@@ -186,7 +187,7 @@ pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     let options = engine_options(arguments);
     let need = arguments.memory.limit.check(&locked.superblock().config, &options)?;
     let endpoints = Endpoints::open(&locked, &arguments.nbd)?;
-    let assembled = locked.assemble(options, arguments.batches.driver())?;
+    let assembled = locked.assemble(options, DriverOptions::default())?;
     warn_of_memory(&need);
     let talk = Talk::of(arguments);
     print_start(&assembled, talk);

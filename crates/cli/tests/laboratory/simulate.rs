@@ -303,3 +303,27 @@ fn nonsense_is_refused_with_a_line_that_names_it() {
     let (_folder, large) = written("0,0,W,0,4096\n1,0,W,1000000000000,4096\n");
     refused(&["simulate", "--trace", &large, "--scheme", "raid"], "SSDs of");
 }
+
+/// Experiment 5 of the EPLOG paper: batches and prefetch make a rebuild faster.
+#[test]
+fn lost_ssds_are_rebuilt_in_batches_and_with_prefetch() {
+    let (_folder, trace) = skewed();
+    let rebuilt = |more: &[&str]| {
+        let common = ["--trace", &trace, "--ssd", "was-ssd", "--ssd-size", "32MiB", "--fill", "--compact"];
+        let json = simulate(&[&common[..], &["--rewrites", "log", "--rebuild", "2"], more].concat());
+        let (bytes, rate) = (number(&json, "/rebuild/bytes"), float(&json, "/rebuild/bytes_per_s"));
+        // 16 MiB on six data SSDs; those that are lost hold a quarter of the data and parity.
+        let stripes = (16u64 << 20).div_ceil(6 * 4096);
+        assert_eq!(bytes, 2 * stripes * 4096, "{json:#}");
+        assert!(number(&json, "/rebuild/bytes_read") >= 6 * stripes * 4096, "{json:#}");
+        assert_eq!(float(&json, "/rebuild_bytes_per_s"), rate);
+        rate
+    };
+    let singly = rebuilt(&["--batch", "1", "--prefetch", "1"]);
+    let batched = rebuilt(&["--batch", "100", "--prefetch", "1"]);
+    let ahead = rebuilt(&["--batch", "100", "--prefetch", "4"]);
+    assert!(batched > 2.0 * singly, "{batched} and {singly} bytes a second");
+    assert!(ahead > 1.2 * batched, "{ahead} and {batched} bytes a second");
+    let common = ["simulate", "--trace", &trace, "--ssd", "was-ssd"];
+    refused(&[&common[..], &["--rebuild", "3"]].concat(), "--rebuild: found 3, expected at most the 2 SSDs");
+}

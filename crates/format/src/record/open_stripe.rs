@@ -27,8 +27,8 @@ pub struct OpenStripe<'a>(pub(super) &'a [u8]);
 
 impl<'a> OpenStripe<'a> {
     /// Begins such a record of a stripe that has chunks with these checksums; those that are added follow
-    /// with [`OpenStripe::push`]. No log block means that the stripe is closed. Returns where the checksums of
-    /// the parities are.
+    /// with [`OpenStripe::push`]. No log block means that the stripe is closed. Returns where the checksums
+    /// of the parities are.
     #[inline]
     pub fn begin(
         records: &mut RecordBuf,

@@ -1,10 +1,9 @@
-//! Options of rebuild, scrub and parity commit: how much they read at once, and how.
+//! Options of rebuild, scrub and parity commit: how much they read at once.
 
 use crate::failure::Failure;
 use array::EngineOptions;
 use clap::Args;
 use format::SchemeKind;
-use node::driver::DriverOptions;
 
 /// Refuses an option of parity commit, `given` with its value, for a scheme that has nothing to commit.
 pub fn check_commits(given: Option<String>, scheme: SchemeKind) -> Result<(), Failure> {
@@ -16,7 +15,7 @@ pub fn check_commits(given: Option<String>, scheme: SchemeKind) -> Result<(), Fa
     }
 }
 
-/// Sizes of background work (EPLOG, section 3.4: batches, merged operations, prefetch; ).
+/// Sizes of background work (EPLOG, section 3.4: batches and prefetch; ).
 #[derive(Args, Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Batches {
     /// Stripes that rebuild, scrub and commit take at once.
@@ -25,10 +24,6 @@ pub struct Batches {
     /// Batches under way: while one is written, this many less one are being read. 1 = no prefetch.
     #[arg(long, default_value = "2", value_parser = clap::value_parser!(u32).range(1..=64), value_name = "BATCHES")]
     pub prefetch: u32,
-    /// Leave the operations of a batch in the order of its stripes, and carry each out by itself, instead
-    /// of merging neighbours on a device into one.
-    #[arg(long)]
-    pub no_merge: bool,
 }
 
 impl Batches {
@@ -37,13 +32,7 @@ impl Batches {
         EngineOptions {
             unit_stripes: self.batch as usize,
             units_in_flight: self.prefetch as usize,
-            sort_units: !self.no_merge,
             ..options
         }
-    }
-
-    /// The driver's part.
-    pub fn driver(self) -> DriverOptions {
-        DriverOptions { merge: !self.no_merge, ..DriverOptions::default() }
     }
 }

@@ -6,7 +6,7 @@ use flash::Counters;
 use serde_json::Value;
 
 /// Their names, in the order of the columns. Those of devices are of the SSDs while the trace ran.
-pub const NAMES: [&str; 36] = [
+pub const NAMES: [&str; 37] = [
     "requests",
     "user_chunks_written",
     "ssd_chunks_written",
@@ -43,6 +43,7 @@ pub const NAMES: [&str; 36] = [
     "latency_us_max",
     "stripes_committed",
     "gc_chunks_rewritten",
+    "rebuild_bytes_per_s",
 ];
 
 /// One run's, in the order of [`NAMES`].
@@ -173,6 +174,7 @@ impl Outcome {
             done.latency.max() as f64 / 1e3,
             counted.map_or(0.0, |counted| counted.stats.stripes_committed as f64),
             counted.map_or(0.0, |counted| counted.gc.chunks_rewritten as f64),
+            self.rebuilt.map_or(0.0, |rebuilt| rebuilt.bytes_per_s() as f64),
         ])
     }
 }

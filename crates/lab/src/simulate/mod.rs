@@ -8,6 +8,7 @@ mod figures;
 mod grid;
 mod outcome;
 mod picture;
+mod rebuild;
 mod report;
 mod rig;
 mod store;
@@ -30,6 +31,7 @@ use format::SchemeKind;
 use node::output;
 use node::units::parse_size;
 use placement::{HotnessKind, PlacementKind};
+use rebuild::Recovery;
 use std::path::PathBuf;
 
 /// Buffers for requests: so many that none waits for one. Nobody touches their content, so they take no
@@ -78,6 +80,8 @@ pub struct Arguments {
     /// Same seed, same result.
     #[arg(long, default_value = "1", value_name = "N")]
     seed: u64,
+    #[command(flatten)]
+    recovery: Recovery,
     /// Recount the SSDs' pages and erases at the end: laws of conservation.
     #[arg(long)]
     check: bool,
@@ -236,7 +240,7 @@ impl Arguments {
         } else {
             ElasticChoices::default()
         };
-        self.array.rewrites.apply(elastic.apply(options, self.seed))
+        self.recovery.batches.apply(self.array.rewrites.apply(elastic.apply(options, self.seed)))
     }
 
     /// The SSDs.

@@ -1,5 +1,6 @@
 //! What a run came to.
 
+use super::rebuild::Rebuilt;
 use crate::drive::phase::Phase;
 use flash::{Counters, WearSpread};
 use format::SchemeKind;
@@ -50,6 +51,8 @@ pub struct Outcome {
     pub fill: Option<Stretch>,
     /// The trace.
     pub run: Stretch,
+    /// The rebuild after it, if there was one.
+    pub rebuilt: Option<Rebuilt>,
     /// Memory of the array's maps at the end.
     pub memory: Memory,
     /// Processor time of the trace.

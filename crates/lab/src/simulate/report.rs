@@ -2,6 +2,7 @@
 
 use super::figures::{NAMES, number};
 use super::outcome::{DeviceFigures, Outcome, Stretch};
+use super::rebuild::Rebuilt;
 use crate::provenance;
 use crate::subject::gc::gc_json;
 use comfy_table::{CellAlignment, Table, presets};
@@ -28,6 +29,7 @@ impl Outcome {
         map.append(&mut self.stretch_json(&self.run));
         let fill = self.fill.as_ref().map(|fill| Value::Object(self.stretch_json(fill)));
         map.insert("fill".to_owned(), fill.into());
+        map.insert("rebuild".to_owned(), self.rebuilt.map(Rebuilt::to_json).into());
         map.insert("memory".to_owned(), json!(self.memory));
         let cpu = json!({ "seconds": self.cpu_seconds, "user_chunks_written_per_cpu_second": self.rate() });
         map.insert("cpu".to_owned(), cpu);
@@ -156,6 +158,7 @@ impl Outcome {
             get("erases_min"),
             get("erases_max"),
         ));
+        text.push_str(&self.rebuilt.map_or(String::new(), |rebuilt| rebuilt.line()));
         text.push_str(&self.device_table());
         text.push_str(&format!(
             "\ncpu        {:.2} s, {} chunks of users per CPU second\n",

@@ -42,6 +42,7 @@ fn cpu_seconds() -> f64 {
 
 /// Runs what the arguments say.
 pub fn simulate(arguments: &Arguments, loaded: &Loaded, shown: Shown) -> Result<Outcome, Failure> {
+    arguments.recovery.check(arguments.array.geometry.parity_count)?;
     let (ssd, start_ns) = prefilled(arguments)?;
     let sized = sized(arguments, loaded, &ssd)?;
     let set = devices(arguments, &sized, ssd.clone(), start_ns)?;
@@ -73,6 +74,7 @@ pub fn simulate(arguments: &Arguments, loaded: &Loaded, shown: Shown) -> Result<
     drop(progress);
     let cpu_seconds = cpu_seconds() - cpu;
     let run = Marks::of(&target).since(&before).stretch(phase);
+    let rebuilt = arguments.recovery.run(&mut target)?;
     if arguments.check {
         check(&target)?;
     }
@@ -90,6 +92,7 @@ pub fn simulate(arguments: &Arguments, loaded: &Loaded, shown: Shown) -> Result<
         stress_ratio: arguments.streaming.stress_ratio,
         fill,
         run,
+        rebuilt,
         memory: status::memory(target.array().engine_ref()),
         cpu_seconds,
     })

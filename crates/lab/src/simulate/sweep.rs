@@ -126,6 +126,7 @@ fn key(arguments: &Arguments, loaded: &Loaded) -> String {
         speed,
         buffers,
         seed,
+        recovery,
         check: _,
         cells: _,
         plot: _,
@@ -150,7 +151,7 @@ fn key(arguments: &Arguments, loaded: &Loaded) -> String {
     let text = format!(
         "{} {:016x} {} {geometry} {scheme} {code:?} {consistency:?} {log_devices:?} {device_size:?} {chunk_size} {ssd} {ssd_size:?} \
          {ssd_gc:?} {log_device} {untimed} {streams:?} {stream_limit:?} {parity_classes:?} {slc_cap:?} {stress_ratio} {prefill} \
-         {utilization} {fill} {} {timed} {speed} {commit_every:?} {sync} {rewrites:?} {buffers:?} {cache:?} {elastic:?} {unit:?} {seed}",
+         {utilization} {fill} {} {timed} {speed} {commit_every:?} {sync} {rewrites:?} {buffers:?} {cache:?} {elastic:?} {unit:?} {seed} {recovery:?}",
         provenance::build(),
         loaded.hash(),
         trace.sectors,

@@ -67,6 +67,11 @@ impl<D: DeviceSet> ArrayTarget<D> {
         &self.array
     }
 
+    /// The array, to be run on by itself.
+    pub fn array_mut(&mut self) -> &mut Array<Counting<D>> {
+        &mut self.array
+    }
+
     /// How long to wait for devices at most: not past the time at which the engine has something to do.
     fn wait_until_due(&self, wait_ns: u64) -> u64 {
         let engine = self.array.engine_ref();

@@ -1,0 +1,149 @@
+//! SSDs that are lost at the end of a run and rebuilt, in virtual time (X-09, EPLOG, experiment 5).
+//!
+//! As in the paper parity is committed before, and what is rebuilt goes to the same SSDs.
+
+use crate::failure::Failure;
+use crate::options::batches::Batches;
+use crate::simulated::SimulatedSet;
+use crate::subject::array::ArrayTarget;
+use crate::subject::target::Target as _;
+use block::{DevIndex, DeviceSet as _, Stream};
+use clap::Args;
+use node::units::show_size;
+use serde_json::{Value, json};
+use std::time::Duration;
+
+/// Longer than anything takes: time passes to the next completion.
+const WAIT_NS: u64 = 1_000_000_000;
+/// Marks what the rebuilt members are.
+const FIRST_SERIAL: u32 = 1 << 30;
+
+/// Which SSDs are lost, and how they are rebuilt.
+#[derive(Args, Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Recovery {
+    /// At the end, after a parity commit, lose so many of the SSDs and rebuild them (at most as many as there
+    /// are parities).
+    #[arg(long, default_value = "0", value_name = "SSDS")]
+    pub rebuild: usize,
+    #[command(flatten)]
+    pub batches: Batches,
+}
+
+/// What a rebuild came to.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Rebuilt {
+    /// SSDs that were lost.
+    pub ssds: usize,
+    /// Bytes of chunks written to them.
+    pub bytes: u64,
+    /// Bytes read from the others.
+    pub bytes_read: u64,
+    /// How long it took.
+    pub virtual_ns: u64,
+}
+
+impl Rebuilt {
+    /// Recovered bytes per second, as the paper counts them.
+    pub fn bytes_per_s(&self) -> u64 {
+        let per_s = u128::from(self.bytes) * 1_000_000_000 / u128::from(self.virtual_ns.max(1));
+        u64::try_from(per_s).unwrap_or(u64::MAX)
+    }
+
+    /// Virtual seconds that it took.
+    pub fn seconds(&self) -> f64 {
+        Duration::from_nanos(self.virtual_ns).as_secs_f64()
+    }
+
+    /// A line for people.
+    pub fn line(&self) -> String {
+        format!(
+            "rebuild    {} of {} SSDs in {:.3} virtual s: {}/s; {} read\n",
+            show_size(self.bytes),
+            self.ssds,
+            self.seconds(),
+            show_size(self.bytes_per_s()),
+            show_size(self.bytes_read),
+        )
+    }
+
+    /// As JSON; `docs/simulate.md` lists the keys.
+    pub fn to_json(self) -> Value {
+        json!({
+            "ssds": self.ssds,
+            "bytes": self.bytes,
+            "bytes_read": self.bytes_read,
+            "virtual_seconds": self.seconds(),
+            "bytes_per_s": self.bytes_per_s(),
+        })
+    }
+}
+
+impl Recovery {
+    /// Refuses more than the code makes up for.
+    pub fn check(&self, parity_count: usize) -> Result<(), Failure> {
+        if self.rebuild <= parity_count {
+            return Ok(());
+        }
+        Err(Failure::new(format!(
+            "--rebuild: found {}, expected at most the {parity_count} SSDs that the array can lose",
+            self.rebuild
+        )))
+    }
+
+    /// Loses the first SSDs and rebuilds them.
+    pub fn run(&self, target: &mut ArrayTarget<SimulatedSet>) -> Result<Option<Rebuilt>, Failure> {
+        if self.rebuild == 0 {
+            return Ok(None);
+        }
+        target.commit()?;
+        let lost: Vec<DevIndex> = (0u16..).map(DevIndex::new).take(self.rebuild).collect();
+        for &dev in &lost {
+            target.array_mut().engine().fail_device(dev);
+        }
+        target.settle()?;
+        let (before, begun_ns) = (transferred(target, &lost), target.clock_ns().unwrap_or(0));
+        rebuild_all(target, &lost)?;
+        let (after, ended_ns) = (transferred(target, &lost), target.clock_ns().unwrap_or(0));
+        Ok(Some(Rebuilt {
+            ssds: self.rebuild,
+            bytes: after.0 - before.0,
+            bytes_read: after.1 - before.1,
+            virtual_ns: ended_ns - begun_ns,
+        }))
+    }
+}
+
+/// Bytes of chunks written to the lost SSDs, and read from all members.
+fn transferred(target: &ArrayTarget<SimulatedSet>, lost: &[DevIndex]) -> (u64, u64) {
+    let devices = target.array().devices_ref();
+    let chunks = |dev: &DevIndex| {
+        let written = devices.device(*dev).write_bytes;
+        written[Stream::Data.index()] + written[Stream::Parity.index()]
+    };
+    (lost.iter().map(chunks).sum(), devices.total().read_bytes_all())
+}
+
+fn rebuild_all(target: &mut ArrayTarget<SimulatedSet>, lost: &[DevIndex]) -> Result<(), Failure> {
+    let mut open = Vec::new();
+    for (&dev, serial) in lost.iter().zip(FIRST_SERIAL..) {
+        let tag = target.array_mut().own_tag();
+        target.array_mut().engine().rebuild(tag, dev, serial);
+        open.push(tag);
+    }
+    let mut answers = Vec::new();
+    while !open.is_empty() {
+        let now_ns = target.clock_ns().unwrap_or(0);
+        let array = target.array_mut();
+        array.engine().set_now(now_ns);
+        let progress = array.turn();
+        array.take_answers(&mut answers);
+        for done in answers.drain(..) {
+            done.result?;
+            open.retain(|&tag| tag != done.tag);
+        }
+        if !progress {
+            array.devices().wait(WAIT_NS);
+        }
+    }
+    Ok(())
+}
