@@ -67,9 +67,16 @@ fn reads_back(array: &mut Array<MemorySet>, expected: &[u8]) {
 
 #[test]
 fn sequential_rewrites_of_whole_stripes_cost_no_log_chunk_and_no_commit() {
-    let mut array = array(4, 1, with(Rewrites::Replace));
+    for rewrites in [Rewrites::Auto, Rewrites::Replace] {
+        sequential_rewrites_cost_no_log_chunk(rewrites);
+    }
+}
+
+fn sequential_rewrites_cost_no_log_chunk(rewrites: Rewrites) {
+    let mut array = array(4, 1, with(rewrites));
     let len = length(&mut array, 1 << 20);
     let stripes = len / (4 * CHUNK);
+    assert!(stripes > 1024, "more than are remembered: {stripes}");
     let mut last = Vec::new();
     for pass in 0..4 {
         last = content(pass, len);
@@ -120,8 +127,14 @@ fn stripes_that_requests_of_one_turn_share_are_written_whole() {
 
 #[test]
 fn replaced_stripes_survive_a_restart_and_the_loss_of_m_members() {
+    for rewrites in [Rewrites::Auto, Rewrites::Replace] {
+        rewritten_stripes_survive(with(rewrites));
+    }
+}
+
+fn rewritten_stripes_survive(options: EngineOptions) {
     let (k, m) = (6, 2);
-    let mut array = array(k, m, with(Rewrites::Replace));
+    let mut array = array(k, m, options);
     let len = length(&mut array, 6 * (256 << 10)).min(12 << 20);
     let mut expected = content(1, len);
     write_through(&mut array, &expected, 1 << 20, 2);
@@ -143,7 +156,7 @@ fn replaced_stripes_survive_a_restart_and_the_loss_of_m_members() {
     array.run(|e, tag| e.flush(tag)).unwrap();
     array.settle();
     // As after a power cut: nothing was stopped in order.
-    let (mut again, report) = assemble(array.into_devices(), k + 2 * m, with(Rewrites::Replace));
+    let (mut again, report) = assemble(array.into_devices(), k + 2 * m, options);
     assert_eq!((report.was_clean, report.dropped), (false, 0));
     assert!(report.replayed > 0);
     reads_back(&mut again, &expected);
@@ -165,4 +178,23 @@ fn replaced_stripes_survive_a_restart_and_the_loss_of_m_members() {
     }
     reads_back(&mut again, &expected);
     assert_eq!(again.engine().stats().lost, 0);
+}
+
+/// What is rewritten again and again, a redo log say, costs the SSDs its parity once, at the commit.
+#[test]
+fn what_is_rewritten_again_and_again_is_logged_from_the_second_time_on() {
+    let mut array = array(4, 1, with(Rewrites::Auto));
+    let (stripes, len) = (64, 64 * 4 * CHUNK);
+    let mut last = Vec::new();
+    for pass in 0..6 {
+        last = content(pass, len);
+        write_through(&mut array, &last, 1 << 20, 1);
+    }
+    let stats = array.engine().stats();
+    assert_eq!((stats.full_stripes, stats.replaced_stripes), (2 * stripes, stripes));
+    assert_eq!(stats.log_members, 4 * 4 * stripes);
+    reads_back(&mut array, &last);
+    array.run(|e, tag| e.commit(tag)).unwrap();
+    assert_eq!(array.engine().stats().stripes_committed, stripes);
+    reads_back(&mut array, &last);
 }

@@ -210,7 +210,7 @@ impl Swarm {
         // Drawn in this order, on which published seeds depend.
         let mut options = draw_options(rng, &config);
         // Worlds stay what they were before this was drawn. Most replace stripes that are written again.
-        let picked = rng.clone().fork().pick(&[Rewrites::Replace, Rewrites::Replace, Rewrites::Log]);
+        let picked = rng.clone().fork().pick(&[Rewrites::Auto, Rewrites::Replace, Rewrites::Log]);
         options.scheme.rewrites = picked;
         let pace = draw_pace(rng, &config);
         let depth = rng.pick(&[1, 2, 4, 8, 16, 32]);

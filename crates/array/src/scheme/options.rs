@@ -14,9 +14,12 @@ pub const GROUP_BYTES_MAX: u64 = 16 << 20;
 /// What becomes of a stripe written before that is written again as a whole (scheme eplog).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Rewrites {
+    /// It is replaced, or logged where that costs the SSDs less: a stripe that was rewritten a short while ago,
+    /// and a dirty one that is rewritten by itself, not as one of many in a row.
+    #[default]
+    Auto,
     /// It goes out of place to the main array with its new parity, like a new one: neither log chunks nor
     /// a parity commit.
-    #[default]
     Replace,
     /// It is logged like every other update (EPLOG, section 3.2: only a *new* full stripe goes to the main
     /// array): the accounting of the paper.
@@ -25,11 +28,12 @@ pub enum Rewrites {
 
 impl Rewrites {
     /// Every one, with its name on command lines and in results.
-    pub const ALL: [Self; 2] = [Self::Replace, Self::Log];
+    pub const ALL: [Self; 3] = [Self::Auto, Self::Replace, Self::Log];
 
     /// Its name.
     pub fn name(self) -> &'static str {
         match self {
+            Self::Auto => "auto",
             Self::Replace => "replace",
             Self::Log => "log",
         }

@@ -77,9 +77,9 @@ fn only_eplog_has_two_ways_to_write_a_stripe_again() {
         }
     }
     let simulate = ["simulate", "--ssd=was-ssd", "--trace=t.csv"];
-    rig.run(&[&simulate[..], &["--rewrites=never"]].concat()).refused(&["never", "replace or log"]);
+    rig.run(&[&simulate[..], &["--rewrites=never"]].concat()).refused(&["never", "auto, replace or log"]);
     let ran = |more: &[&str]| rig.run(&[&simulate[..], &["--json"], more].concat()).ok().json();
-    assert_eq!(ran(&[])["config"]["rewrites"], "replace");
+    assert_eq!(ran(&[])["config"]["rewrites"], "auto");
     assert_eq!(ran(&["--rewrites=log"])["config"]["rewrites"], "log");
     assert_eq!(ran(&["--scheme=raid"])["config"]["rewrites"], Value::Null);
     // Beside one that logs it is left out where it means nothing.

@@ -8,16 +8,17 @@ use format::SchemeKind;
 /// What the operator chose, if anything.
 #[derive(Args, Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct RewriteChoice {
-    /// What becomes of a stripe written before that is written again as a whole: `replace` (default) puts it
-    /// out of place on the data devices with its new parity, without log chunks or a later commit; `log` logs
-    /// it like every other update, which is how the EPLOG paper counts (scheme eplog).
-    #[arg(long, value_parser = parse_rewrites, value_name = "replace|log")]
+    /// What becomes of a stripe written before that is written again as a whole: `replace` puts it out of
+    /// place on the data devices with its new parity, without log chunks or a later commit; `log` logs it like
+    /// every other update, which is how the EPLOG paper counts; `auto` (default) replaces it, or logs it where
+    /// that costs the data devices less (scheme eplog).
+    #[arg(long, value_parser = parse_rewrites, value_name = "auto|replace|log")]
     rewrites: Option<Rewrites>,
 }
 
 fn parse_rewrites(text: &str) -> Result<Rewrites, String> {
     let named = Rewrites::ALL.into_iter().find(|rewrites| rewrites.name() == text);
-    named.ok_or_else(|| format!("found {text:?}, expected replace or log"))
+    named.ok_or_else(|| format!("found {text:?}, expected auto, replace or log"))
 }
 
 impl RewriteChoice {

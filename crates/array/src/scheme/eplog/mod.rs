@@ -13,6 +13,7 @@
 mod bits;
 mod commit;
 mod dirty;
+mod hot;
 mod list_room;
 mod log_table;
 mod persist;
@@ -33,6 +34,7 @@ use block::{ChunkAddr, ChunkIndex, Lcn, META_BYTES, Pool, Seq, StripeId};
 use dirty::{DirtyStripes, NO_OWNER, Updated};
 use format::record::LogStripe;
 use format::{ArrayConfig, ListItem, LogMember, MemberFate, RecordRef, StripeChunk};
+use hot::HotStripes;
 use list_room::{ListRoom, ListSize};
 use log_table::LogTable;
 
@@ -47,6 +49,8 @@ pub struct Eplog {
     list: ListRoom,
     scratch: write::Scratch,
     rewrites: Rewrites,
+    /// Stripes replaced as a whole a short while ago.
+    hot: HotStripes,
     /// Newest version of each column and what is known of it, while a stripe is replaced.
     before: Vec<(ChunkIndex, Option<Updated>)>,
     /// The newest versions of the columns, while a commit is applied.
@@ -131,6 +135,7 @@ impl Eplog {
             list: ListRoom::new(&store.config),
             scratch: write::Scratch::default(),
             rewrites: Rewrites::default(),
+            hot: HotStripes::new(),
             before: Vec::new(),
             data: Vec::new(),
         }

@@ -37,7 +37,8 @@ impl Bench {
         let config = plan_config(&options, 16 << 20, 8 << 20, m).expect("fits");
         let entries = vec![MemberEntry { serial: 1, state: MemberState::Healthy }; k + 2 * m];
         let store = Store::new(config).expect("valid");
-        let scheme = Eplog::new(&store);
+        let mut scheme = Eplog::new(&store);
+        scheme.configure(&store, &SchemeOptions { rewrites: Rewrites::Replace, ..SchemeOptions::default() });
         let health = Health::new(&config, &entries, 1);
         let mut bench = Self { store, scheme, health, pool: Pool::new(CHUNK as usize, 2048) };
         for stripe in 0..filled {
@@ -46,11 +47,10 @@ impl Bench {
         bench
     }
 
-    /// The same with whole stripes logged that are written again.
-    fn logging(k: usize, m: usize, filled: u64) -> Self {
+    /// The same with another choice of what becomes of whole stripes that are written again.
+    fn with(rewrites: Rewrites, k: usize, m: usize, filled: u64) -> Self {
         let mut bench = Self::new(k, m, filled);
-        let options = SchemeOptions { rewrites: Rewrites::Log, ..SchemeOptions::default() };
-        bench.scheme.configure(&bench.store, &options);
+        bench.scheme.configure(&bench.store, &SchemeOptions { rewrites, ..SchemeOptions::default() });
         bench
     }
 
@@ -178,7 +178,7 @@ fn updates_of_distinct_ssds_share_a_log_stripe_and_those_of_one_ssd_do_not() {
 #[test]
 fn a_whole_stripe_written_again_is_a_log_stripe_if_rewrites_are_logged() {
     same(
-        &Bench::logging(4, 1, 2).write(&[4, 5, 6, 7]),
+        &Bench::with(Rewrites::Log, 4, 1, 2).write(&[4, 5, 6, 7]),
         "encode columns [0, 1, 2, 3] into 1
          write data ssd1:3
          write data ssd2:3
@@ -187,6 +187,27 @@ fn a_whole_stripe_written_again_is_a_log_stripe_if_rewrites_are_logged() {
          write log log0:1
          record log stripe of chunks [4, 5, 6, 7]",
     );
+}
+
+#[test]
+fn a_dirty_stripe_rewritten_by_itself_is_logged_and_the_next_ones_in_the_row_are_replaced() {
+    let mut bench = Bench::with(Rewrites::Auto, 4, 1, 4);
+    for stripe in 0..4 {
+        bench.write(&[4 * stripe]);
+    }
+    let logged = |text: &str| text.contains("record log stripe");
+    for stripe in 1..4 {
+        let text = bench.write(&[4 * stripe, 4 * stripe + 1, 4 * stripe + 2, 4 * stripe + 3]);
+        assert_eq!((logged(&text), bench.is_dirty(stripe)), (stripe == 1, stripe == 1), "{text}");
+    }
+}
+
+#[test]
+fn a_clean_stripe_rewritten_again_soon_is_logged() {
+    let mut bench = Bench::with(Rewrites::Auto, 4, 1, 2);
+    for round in 0..4 {
+        assert_eq!(bench.write(&[4, 5, 6, 7]).contains("record log stripe"), round > 0, "{round}");
+    }
 }
 
 #[test]

@@ -1,15 +1,15 @@
 //! The write path: full stripes to the main array, everything else into log stripes (EPLOG, section 3.2).
 //!
 //! A stripe is full if one batch has a write for each of its columns, in whatever order. A stripe written
-//! before is replaced as a whole if it may be ([`Rewrites`]): that takes k + m chunks until its old ones are
-//! released, against k data and m log chunks now and m parity chunks at the commit. Nothing of the stripe is
+//! before is replaced as a whole, unless it may not or is better logged ([`Rewrites`]): that takes k + m chunks
+//! until its old ones are released, against k data and m log chunks now and m parity chunks at the commit. Nothing of the stripe is
 //! read and nothing of its state is looked at, so older writes to it may be on their way: their records come
 //! before this one, and records are applied in order.
 
 use super::Eplog;
 use crate::plan::{Compute, CrcAt, Plan, PlanWrite};
 use crate::planted::{Planted, planted};
-use crate::scheme::log_room::LOG_SET_ASIDE_BLOCKS;
+use crate::scheme::log_room::{LOG_SET_ASIDE_BLOCKS, is_log_low};
 use crate::scheme::{ChunkWrite, Rewrites};
 use crate::space::Demand;
 use crate::store::Store;
@@ -75,7 +75,7 @@ impl Eplog {
 
     /// Plans the full stripes among `writes` that have space, and notes which writes those were.
     fn plan_full_stripes(
-        &self,
+        &mut self,
         store: &mut Store,
         pool: &mut Pool,
         writes: &[ChunkWrite],
@@ -89,20 +89,30 @@ impl Eplog {
         if !may_make_a_stripe(&geometry, writes) {
             return;
         }
+        // What is hot is logged, unless that could not be done or would make a commit due.
+        let may_log = !is_log_low(store) && !self.list.is_low(self.list_size());
         let Scratch { by_stripe, planned, columns, .. } = scratch;
         sort_by_stripe(&geometry, writes, by_stripe);
         for group in by_stripe.chunk_by(|one, other| one.0 == other.0) {
             let stripe = group[0].0;
             // Full stripes are recorded before log stripes: behind a write that is logged, none may follow.
             for (nth, run) in group.chunks_exact(k).enumerate() {
-                let may = match self.rewrites {
-                    Rewrites::Replace => true,
-                    Rewrites::Log => nth == 0 && self.is_unwritten(store, stripe),
-                };
-                let whole = may
-                    && fill_columns(&geometry, writes, run, columns)
+                if !fill_columns(&geometry, writes, run, columns) {
+                    break;
+                }
+                let is_new = nth == 0 && self.is_unwritten(store, stripe);
+                let logged = !is_new
+                    && match self.rewrites {
+                        Rewrites::Auto => may_log && self.hot.is_better_logged(stripe, &self.dirty),
+                        Rewrites::Replace => false,
+                        Rewrites::Log => true,
+                    };
+                let whole = !logged
                     && pool.free_count() >= m + store.slots_kept()
                     && (0..k + m).all(|c| store.has_ready(store.layout.device(stripe, c), 1));
+                if !is_new && (whole || logged) {
+                    self.hot.note(stripe);
+                }
                 if !whole {
                     break;
                 }
