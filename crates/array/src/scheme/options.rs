@@ -14,8 +14,8 @@ pub const GROUP_BYTES_MAX: u64 = 16 << 20;
 /// What becomes of a stripe written before that is written again as a whole (scheme eplog).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Rewrites {
-    /// It is replaced, or logged where that costs the SSDs less: a stripe that was rewritten a short while ago,
-    /// and a dirty one that is rewritten by itself, not as one of many in a row.
+    /// It is replaced, or logged where that costs the SSDs less: a stripe that was rewritten a short while
+    /// ago, and a dirty one that is rewritten by itself, not as one of many in a row.
     #[default]
     Auto,
     /// It goes out of place to the main array with its new parity, like a new one: neither log chunks nor

@@ -9,9 +9,9 @@ use format::SchemeKind;
 #[derive(Args, Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct RewriteChoice {
     /// What becomes of a stripe written before that is written again as a whole: `replace` puts it out of
-    /// place on the data devices with its new parity, without log chunks or a later commit; `log` logs it like
-    /// every other update, which is how the EPLOG paper counts; `auto` (default) replaces it, or logs it where
-    /// that costs the data devices less (scheme eplog).
+    /// place on the data devices with its new parity, without log chunks or a later commit; `log` logs it
+    /// like every other update, which is how the EPLOG paper counts; `auto` (default) replaces it, or logs it
+    /// where that costs the data devices less (scheme eplog).
     #[arg(long, value_parser = parse_rewrites, value_name = "auto|replace|log")]
     rewrites: Option<Rewrites>,
 }

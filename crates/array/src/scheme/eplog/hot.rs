@@ -1,5 +1,5 @@
-//! Which stripes were rewritten as a whole a short while ago, so that rewrites are logged where that costs the
-//! SSDs less.
+//! Which stripes were rewritten as a whole a short while ago, so that rewrites are logged where that costs
+//! the SSDs less.
 //!
 //! A stripe written again as a whole costs its SSDs m chunks of parity each time it is replaced; logged it
 //! costs them those once, at the next commit, however often it was rewritten before. If the stripe is dirty
@@ -14,7 +14,7 @@ use super::dirty::DirtyStripes;
 use block::StripeId;
 
 /// Stripes that are remembered at most, each at the place that its number says.
-const ENTRIES: usize = 1024;
+const ENTRIES: u64 = 1024;
 /// So many whole stripes later a stripe is not hot any more. Fewer than are remembered, so that a sequential
 /// rewrite finds none of its stripes again unless it begins anew after less than that.
 const WINDOW: u32 = 1000;
@@ -38,7 +38,7 @@ pub(super) struct HotStripes {
 impl HotStripes {
     /// Nothing was written yet.
     pub(super) fn new() -> Self {
-        Self { entries: vec![Entry { stripe: 0, at: 0 }; ENTRIES].into(), written: 0 }
+        Self { entries: (0..ENTRIES).map(|_| Entry { stripe: 0, at: 0 }).collect(), written: 0 }
     }
 
     /// Whether a rewrite of a whole stripe costs the SSDs less if it is logged: the stripe is hot, or it is
@@ -75,7 +75,7 @@ impl HotStripes {
 }
 
 fn place(stripe: StripeId) -> usize {
-    usize::try_from(stripe.get() % ENTRIES as u64).expect("less than the number of entries")
+    usize::try_from(stripe.get() % ENTRIES).expect("less than the number of entries")
 }
 
 #[cfg(test)]

@@ -1,9 +1,9 @@
 //! The write path: full stripes to the main array, everything else into log stripes (EPLOG, section 3.2).
 //!
 //! A stripe is full if one batch has a write for each of its columns, in whatever order. A stripe written
-//! before is replaced as a whole, unless it may not or is better logged ([`Rewrites`]): that takes k + m chunks
-//! until its old ones are released, against k data and m log chunks now and m parity chunks at the commit. Nothing of the stripe is
-//! read and nothing of its state is looked at, so older writes to it may be on their way: their records come
+//! before is replaced as a whole, unless it may not or is better logged ([`Rewrites`]): that takes k + m
+//! chunks until its old ones are released, against k data and m log chunks now and m parity chunks at the
+//! commit. Nothing of the stripe is read, so older writes to it may be on their way: their records come
 //! before this one, and records are applied in order.
 
 use super::Eplog;
