@@ -299,6 +299,7 @@ pub fn create(devices: &mut dyn DeviceSet, config: ArrayConfig, array: &NewArray
         scrub: ScrubRecord::default(),
         faults: FaultRecord::default(),
         lost_chunks: 0,
+        rebuilt: 0,
     };
     let mut parts = Parts {
         scheme: scheme::new(&store),

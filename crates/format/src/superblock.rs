@@ -77,7 +77,8 @@ layout!(
         SINCE: MEMBERS_END + 12, 4, "since when these three count, in seconds since 1970-01-01 UTC; 0 = since creation";
         LOST_CHUNKS: MEMBERS_END + 16, 8, "chunks of the volume known to be lost, or 1 if only known that some are";
         PAGE_BLOCKS: MEMBERS_END + 24, 4, "blocks in the page area";
-        ZERO_4: MEMBERS_END + 28, CRC_OFFSET - MEMBERS_END - 28, "zero";
+        REBUILT: MEMBERS_END + 28, 8, "while this device is being rebuilt: code words from the first on that it holds; 0 = none";
+        ZERO_4: MEMBERS_END + 36, CRC_OFFSET - MEMBERS_END - 36, "zero";
         CRC: CRC_OFFSET, 4, "CRC-32C of bytes 0..4092";
     }
 );
@@ -144,6 +145,9 @@ pub struct Superblock {
     /// How many chunks of the volume were known to be lost when this was written, or 1 if it was only known
     /// that some are.
     pub lost_chunks: u64,
+    /// While this very device is being rebuilt: it holds what it should of so many code words from the first
+    /// on, in the order in which a rebuild looks at them. 0 = a rebuild begins with the first.
+    pub rebuilt: u64,
 }
 
 /// What the last scrub found, for whoever asks later.
@@ -193,6 +197,7 @@ impl Superblock {
         check_counter("epoch of the superblock", self.epoch.get())?;
         check_counter("checkpoint number of the superblock", self.checkpoint)?;
         check_counter("last durable record of the superblock", self.durable_through.get())?;
+        check_counter("rebuilt code words of the superblock", self.rebuilt)?;
         let main_count = self.config.geometry.device_count();
         let spare_start = main_count + usize::from(self.config.log_count);
         let (members, dev) = (self.members.len(), self.dev.index());
@@ -240,6 +245,7 @@ impl Superblock {
         self.scrub.encode(out);
         self.faults.encode(out);
         fields::LOST_CHUNKS.put_u64(out, self.lost_chunks);
+        fields::REBUILT.put_u64(out, self.rebuilt);
         encode_config(&self.config, out);
         fields::MEMBER_COUNT.put_u16(out, u16::try_from(self.members.len()).expect("checked: at most 600"));
         let table = &mut out[fields::MEMBERS.offset..fields::MEMBERS.end()];
@@ -294,6 +300,7 @@ impl Superblock {
             scrub: ScrubRecord::decode(bytes),
             faults: FaultRecord::decode(bytes),
             lost_chunks: fields::LOST_CHUNKS.get_u64(bytes),
+            rebuilt: fields::REBUILT.get_u64(bytes),
         };
         superblock.check()?;
         Ok(superblock)

@@ -160,7 +160,7 @@ fn config() -> impl Strategy<Value = ArrayConfig> {
 fn superblock() -> impl Strategy<Value = Superblock> {
     let entry =
         (any::<u32>(), select(MemberState::ALL)).prop_map(|(serial, state)| MemberEntry { serial, state });
-    let newest = (0..COUNTER_LIMIT, seq());
+    let newest = (0..COUNTER_LIMIT, seq(), 0..COUNTER_LIMIT);
     let numbers = (any::<u32>(), 0..COUNTER_LIMIT, epoch(), any::<u64>(), any::<bool>(), newest);
     let cursors = (any::<u64>(), any::<u64>(), any::<u64>(), (any::<(u64, u64, u64)>(), any::<[u32; 8]>()));
     (
@@ -173,7 +173,7 @@ fn superblock() -> impl Strategy<Value = Superblock> {
         cursors,
     )
         .prop_map(|(config, array, name, members, place, numbers, cursors)| {
-            let (serial, config_seq, epoch, nonce, clean, (checkpoint, durable_through)) = numbers;
+            let (serial, config_seq, epoch, nonce, clean, (checkpoint, durable_through, rebuilt)) = numbers;
             let (
                 created_unix_s,
                 scrub_cursor,
@@ -217,6 +217,7 @@ fn superblock() -> impl Strategy<Value = Superblock> {
                 },
                 faults: FaultRecord { wrong, repaired, unread, since_unix_s },
                 lost_chunks,
+                rebuilt,
             }
         })
 }

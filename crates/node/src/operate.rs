@@ -440,7 +440,7 @@ fn write_spare(lock: &mut Members, path: &Path, mut superblock: Superblock) -> R
     superblock.role = Role::Spare;
     superblock.serial = 0;
     superblock.clean = true;
-    superblock.faults = FaultRecord::default();
+    (superblock.faults, superblock.rebuilt) = (FaultRecord::default(), 0);
     let own = DevIndex::new(0);
     let at = |fault| Refusal::Fault { path: path.to_owned(), fault };
     for (copy, offset) in SUPERBLOCK_OFFSETS.into_iter().enumerate() {

@@ -46,6 +46,7 @@ fn superblock() -> Superblock {
         },
         faults: FaultRecord { wrong: 19, repaired: 20, unread: 21, since_unix_s: 22 },
         lost_chunks: 23,
+        rebuilt: 24,
     }
 }
 

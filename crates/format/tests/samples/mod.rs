@@ -180,6 +180,7 @@ fn eplog() -> Superblock {
         },
         faults: FaultRecord::default(),
         lost_chunks: 0,
+        rebuilt: 0,
     }
 }
 
