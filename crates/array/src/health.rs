@@ -35,6 +35,8 @@ pub struct Member {
     pub failed: Option<FailCause>,
     /// While rebuilding: which chunks hold what they should (a bit each).
     fresh: Vec<u64>,
+    /// While rebuilding: code words, from the first on, of which it durably holds its part.
+    rebuilt: u64,
 }
 
 /// What the array as a whole can do.
@@ -75,6 +77,7 @@ impl Health {
                 last_fault: None,
                 failed: None,
                 fresh: Vec::new(),
+                rebuilt: 0,
             })
             .collect();
         let mut health = Self {
@@ -106,6 +109,39 @@ impl Health {
             member.counted_since_unix_s = faults.since_unix_s;
         }
         self
+    }
+
+    /// With how far the rebuilds of members were when the array was last in service, as their own superblocks
+    /// say.
+    pub fn resuming(mut self, rebuilt: &[u64]) -> Self {
+        for (member, &rebuilt) in self.members.iter_mut().zip(rebuilt).take(self.main_count) {
+            if member.state == MemberState::Rebuilding {
+                member.rebuilt = rebuilt;
+            }
+        }
+        self
+    }
+
+    /// Rebuilds begin with the first code word after all; `false` if they would have.
+    pub fn forget_rebuilt(&mut self) -> bool {
+        let any = self.members.iter().any(|member| member.rebuilt > 0);
+        self.members.iter_mut().for_each(|member| member.rebuilt = 0);
+        any
+    }
+
+    /// Of so many code words, from the first on, a member being rebuilt durably holds its part.
+    pub fn rebuilt(&self, dev: DevIndex) -> u64 {
+        self.members[dev.index()].rebuilt
+    }
+
+    /// A member being rebuilt durably holds its part of all code words before `end`.
+    pub fn note_rebuilt(&mut self, dev: DevIndex, end: u64) {
+        self.members[dev.index()].rebuilt = end;
+    }
+
+    /// Whether a member being rebuilt held its part of a code word when that was last noted.
+    pub fn holds_word(&self, index: u64) -> bool {
+        self.missing > 0 && self.members.iter().any(|member| member.rebuilt > index)
     }
 
     /// What a member's superblock is to remember of its errors.
@@ -200,6 +236,9 @@ impl Health {
         member.state = MemberState::Failed;
         member.failed = Some(cause);
         member.fresh = Vec::new();
+        if !planted(Planted::ReplacementGoesOn) {
+            member.rebuilt = 0;
+        }
         self.count_missing();
         self.config_seq += 1;
         true
@@ -225,7 +264,7 @@ impl Health {
     pub fn finish_rebuild(&mut self, dev: DevIndex) {
         let member = &mut self.members[dev.index()];
         member.state = MemberState::Healthy;
-        member.fresh = Vec::new();
+        (member.fresh, member.rebuilt) = (Vec::new(), 0);
         self.count_missing();
         self.config_seq += 1;
     }

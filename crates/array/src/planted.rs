@@ -197,6 +197,10 @@ planted!(
     PatchForgetsGroup,
     /// A page that was kept as it was is patched by what changed on it since.
     KeptChangesMove,
+    /// Superblocks say how far a rebuild is before that is durable.
+    PositionBeforeFlush,
+    /// What takes the place of a member that failed while it was rebuilt goes on where that one was.
+    ReplacementGoesOn,
     /// The writes that make up a stripe are taken for its columns in the order in which they came.
     ColumnsAsTheyCome,
 );

@@ -123,6 +123,7 @@ pub fn explore(
                     sums.total.crashes += outcome.crashes;
                     sums.total.requests += outcome.requests;
                     sums.total.replaced += outcome.replaced;
+                    sums.total.kept += outcome.kept;
                     sums.total.pages_read += outcome.pages_read;
                     sums.total.replayed += outcome.replayed;
                     sums.total.dropped += outcome.dropped;

@@ -9,7 +9,7 @@
 //! |---|---|
 //! | volatile cache | a write that completed is visible, but durable only when a flush that was submitted later completes |
 //! | reordering | operations under way end in any order; a device may be slower than the others |
-//! | power cut | at the start or end of any operation, also during assembly: of every write that no flush covers, completed or not, each 512-byte sector arrives or not, in any order among overlapping writes |
+//! | power cut | at the start or end of any operation, also during assembly: of every write that no flush covers, completed or not, each 512-byte sector arrives or not, in any order among overlapping writes; some worlds cut rebuilds again and again |
 //! | discard | what was discarded reads as something else from then on; volatile and reordered like a write |
 //! | EIO | a read, write or flush fails, and does nothing |
 //! | no room | some writes to any device find no room and do nothing, for a while, also during assembly |

@@ -37,6 +37,8 @@ pub struct Outcome {
     pub ruined: u64,
     /// Arrays that were refused because of it.
     pub refused: u64,
+    /// Code words that a rebuild found done by one before a restart.
+    pub kept: u64,
     /// Devices that a scrub or the patrol made whole.
     pub healed: u64,
 }

@@ -71,6 +71,14 @@ impl Machine {
         }
     }
 
+    /// Power fails so many operations from now on, whatever was planned of it for the session. Where parts
+    /// are left out it is planned already.
+    pub fn plan_cut_anew(&mut self, events: u64) {
+        if matches!(self.course.mode, Mode::Drawn | Mode::Noted(_)) {
+            self.plan_cut(events, None);
+        }
+    }
+
     /// Power fails after so many operations of a session, or devices stop answering. Where parts are left out
     /// that is no number of operations since the session began, but since the part in which it happened
     /// began.

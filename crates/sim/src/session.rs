@@ -107,6 +107,8 @@ pub(crate) struct Session<'a> {
     turns: u64,
     /// Steps of maintenance that were done when something came of a turn last.
     steps: u64,
+    /// Code words that the rebuild under way found done.
+    kept: u64,
     spins: u64,
     idle_turns: u64,
     /// Nothing is under way and no deadline ahead: only a request changes that.
@@ -131,6 +133,7 @@ impl<'a> Session<'a> {
             next_tag: 1,
             turns: 0,
             steps: 0,
+            kept: 0,
             spins: 0,
             idle_turns: 0,
             asleep: false,
@@ -223,6 +226,7 @@ impl<'a> Session<'a> {
             let dev = devs.next_back().unwrap_or(0);
             self.machine.say(|| "resume rebuild".into());
             self.control(Kind::Rebuild { dev }, |engine, tag| engine.resume_rebuild(tag));
+            self.cut_rebuild();
         }
     }
 
@@ -285,7 +289,10 @@ impl<'a> Session<'a> {
         self.turns += 1;
         let eventful = !answers.is_empty() || self.machine.world.look().events() != events;
         self.spins = if eventful { 0 } else { self.spins + 1 };
-        let steps = self.array.engine_ref().maintenance().map_or(0, |(_, progress, _)| progress.done);
+        let progress = self.array.engine_ref().maintenance().map(|(_, progress, _)| progress);
+        let (steps, kept) = progress.map_or((0, 0), |progress| (progress.done, progress.kept));
+        self.machine.outcome.kept += kept.saturating_sub(self.kept);
+        self.kept = kept;
         if !answers.is_empty() || steps != self.steps {
             (self.turns, self.steps) = (0, steps);
         }

@@ -255,6 +255,8 @@ impl Swarm {
         let mut aside = rng.clone();
         let swarm =
             if pinned.rot || (faults && aside.chance(1, 10)) { swarm.rotting(&mut aside) } else { swarm };
+        let mends = aside.chance(1, 6) && !swarm.rotting && swarm.crashes && !swarm.blackouts;
+        let swarm = if mends { swarm.mending(&mut aside) } else { swarm };
         let drawn = match rng.below(12) {
             0 => Some(Scarce::Space),
             1 => Some(Scarce::Stripes),
@@ -282,6 +284,17 @@ impl Swarm {
         let interval_ns = rng.pick(&[20_000, 200_000]);
         let patrol = PatrolPolicy { interval_ns, bytes_per_s: rng.pick(&[1 << 30, 1 << 40]) };
         self.options.patrol = rng.pick(&[None, Some(patrol)]);
+        self
+    }
+
+    /// The same with members that fail and are replaced over and over, and restarts in the middle of their
+    /// rebuilds.
+    fn mending(mut self, rng: &mut Rng) -> Self {
+        self.mix = Mix { fail: rng.pick(&[20, 60]), replace: 200, trap: rng.pick(&[0, 5]), ..self.mix };
+        (self.requests, self.sessions) = (rng.pick(&[60, 120]), 4);
+        (self.odds.crash, self.odds.loss) = (rng.pick(&[300, 1000]), rng.pick(&[0, 0, 200]));
+        self.options.unit_stripes = rng.pick(&[1, 1, 3]);
+        self.options.rebuild_save_bytes = rng.pick(&[1, 1, 1 << 15]);
         self
     }
 
@@ -494,6 +507,7 @@ fn draw_options(rng: &mut Rng, config: &ArrayConfig) -> EngineOptions {
         unit_stripes: rng.pick(&[1, 2, 7, 100]),
         units_in_flight: rng.pick(&[1, 2, 4]),
         rebuild_bytes_per_s: aside.pick(&[None, None, None, Some(16 << 20)]),
+        rebuild_save_bytes: later.pick(&[1, 1, 1 << 15, u64::MAX]),
         sort_units: rng.chance(1, 2),
         scheme: draw_scheme_options(rng),
         discard: DiscardPolicy {

@@ -37,6 +37,7 @@ fn worlds_for(bug: Planted) -> Pinned {
         | Planted::TrimUnitEarly
         | Planted::RebuildBeforeKnown
         | Planted::FrameOverItself
+        | Planted::PositionBeforeFlush
         | Planted::PatrolSkipsJournal => SchemeKind::Elastic,
         Planted::DurableBeforeFence => SchemeKind::Was,
         _ => SchemeKind::Eplog,

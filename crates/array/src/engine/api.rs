@@ -1,8 +1,8 @@
 //! What drivers, front ends and operators ask of the engine; the turn itself is in the module above.
 
 use super::{
-    Done, Engine, EngineOptions, EngineStats, Event, Losses, MaintenanceReport, MemberTrouble, Progress,
-    WorkKind,
+    Core, Done, Engine, EngineOptions, EngineStats, Event, Losses, MaintenanceReport, MemberTrouble,
+    Progress, WorkKind,
 };
 use crate::fault::FailCause;
 use crate::health::Health;
@@ -11,7 +11,7 @@ use crate::journal::Journal;
 use crate::scheme::Scheme;
 use crate::store::Store;
 use block::{DevIndex, DeviceOp, Durability, Pool, Seq, Slot, StripeId};
-use format::{CheckpointKind, ScrubRecord, Superblock};
+use format::{CheckpointKind, MemberState, ScrubRecord, Superblock};
 
 /// Requests. Each has a tag of the caller's, and one [`Done`] with that tag is its answer.
 impl Engine {
@@ -272,6 +272,17 @@ impl Engine {
     /// What maintenance is under way, and how far it is.
     pub fn maintenance(&self) -> Option<(WorkKind, Progress, MaintenanceReport)> {
         self.activities.maintenance.under_way(&self.core)
+    }
+
+    /// Of so many percent of the code words every member being rebuilt is known to hold its part: a rebuild
+    /// goes on there after a restart.
+    pub fn rebuilt_percent(&self) -> u64 {
+        let Core { health, store, scheme, .. } = &self.core;
+        let members = (0u16..).map(DevIndex::new).zip(health.members());
+        let rebuilding = members.filter(|(_, member)| member.state == MemberState::Rebuilding);
+        let least = rebuilding.map(|(dev, _)| health.rebuilt(dev)).min().unwrap_or(0);
+        let percent = u128::from(least) * 100 / u128::from(scheme.word_count(store).max(1));
+        u64::try_from(percent.min(100)).unwrap_or(100)
     }
 
     /// What the last rebuild or scrub found.

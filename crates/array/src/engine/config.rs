@@ -101,6 +101,9 @@ pub struct EngineOptions {
     /// Rebuild and scrub look at most at this many bytes a second of each main device; `None` is as fast as
     /// possible.
     pub rebuild_bytes_per_s: Option<u64>,
+    /// After so many bytes written to replacements the superblocks are told how far a rebuild is: after a
+    /// restart it goes on there.
+    pub rebuild_save_bytes: u64,
     /// Whether the reads of a unit of background work, and the writes of rebuild and scrub, are put in device
     /// order, so that drivers merge neighbours.
     pub sort_units: bool,
@@ -138,6 +141,7 @@ impl Default for EngineOptions {
             unit_stripes: 100,
             units_in_flight: 2,
             rebuild_bytes_per_s: None,
+            rebuild_save_bytes: 1 << 30,
             sort_units: true,
             checkpoint_blocks: 64,
             discard: DiscardPolicy::default(),

@@ -6,6 +6,7 @@
 //! and heals what is bad.
 
 mod pace;
+mod resume;
 mod units;
 mod walk;
 
@@ -21,9 +22,12 @@ use block::slab::Key;
 use block::{DevIndex, Seq, StripeId};
 use format::MemberState;
 use pace::Pace;
+use resume::SavePoint;
 use std::collections::VecDeque;
 use walk::Survey;
 
+/// Code words of which nothing has to be done that are passed over in one turn.
+const PASSED_MAX: u64 = 1 << 12;
 /// How often rate-limited maintenance looks whether it may go on.
 const PACE_NS: u64 = 5_000_000;
 
@@ -36,6 +40,8 @@ pub struct Progress {
     pub total: u64,
     /// Bytes written to replacements.
     pub rebuilt_bytes: u64,
+    /// Stripes of which a replacement had held its part before a restart.
+    pub kept: u64,
     /// When it began, in the engine's time.
     pub started_ns: u64,
 }
@@ -82,6 +88,8 @@ struct UpkeepRun {
     again: VecDeque<Word>,
     progress: Progress,
     report: MaintenanceReport,
+    /// How much of a rebuild need not be done again after a restart.
+    save: SavePoint,
     /// Chunks healed before it began.
     healed_before: u64,
     answers: Vec<Key<Request>>,
@@ -138,6 +146,8 @@ pub(super) struct Maintenance {
     last: MaintenanceReport,
     pace: Pace,
     word: Codeword,
+    /// Code words looked at in this turn of which nothing had to be done.
+    passed: u64,
 }
 
 impl Maintenance {
@@ -184,12 +194,15 @@ impl Maintenance {
     }
 
     /// Gives up what maintenance is under way, before a stop: no unit is started any more, and whoever waits
-    /// for the end is told. A rebuild starts again at the next assembly; the superblocks remember how far a
-    /// scrub was.
+    /// for the end is told. The superblocks remember how far it was.
     pub fn halt(&mut self, core: &mut Core) {
         core.board.halted = true;
+        self.save_before_stop(core);
         let Some(run) = &mut self.run else { return };
         let answers = std::mem::take(&mut run.answers);
+        if !run.again.is_empty() {
+            run.save.note_hole();
+        }
         let again = std::mem::take(&mut run.again);
         let again = again.iter().filter_map(|word| match word {
             Word::Stripe(stripe) => Some(stripe.get()),
@@ -229,6 +242,7 @@ impl Maintenance {
                     // What is ahead is rebuilt for both at once; only what lies behind is read once more.
                     let first = run.phase.position();
                     (run.phase, run.after) = (Phase::Commit { asked: false, first }, after);
+                    run.save.forsake();
                 }
                 core.note_work_began(kind, request);
             }
@@ -261,6 +275,7 @@ impl Maintenance {
             again: VecDeque::new(),
             progress: Progress { total, started_ns: core.now_ns, ..Progress::default() },
             report: MaintenanceReport::default(),
+            save: SavePoint::new(core.now_ns),
             healed_before: core.stats.healed,
             answers: request.into_iter().collect(),
         });
@@ -282,6 +297,7 @@ impl Maintenance {
             progress: Progress { started_ns: core.now_ns, ..Progress::default() },
             report: MaintenanceReport { metadata_left: 0, metadata_repaired: 0, ..scrub.report },
             answers: request.into_iter().collect(),
+            save: SavePoint::new(core.now_ns),
             units: scrub.units,
             awaited: scrub.awaited,
             healed_before: scrub.healed_before,
@@ -312,7 +328,9 @@ impl Maintenance {
 
     /// Moves the run on as far as it goes now.
     fn carry_on(&mut self, core: &mut Core) {
+        self.passed = 0;
         loop {
+            self.save_on(core);
             let Some(run) = &mut self.run else { return };
             match &mut run.phase {
                 Phase::Commit { asked, first } => {
@@ -334,6 +352,7 @@ impl Maintenance {
                 Phase::Metadata { .. } => return,
                 Phase::Stripes { .. } | Phase::Words { .. } | Phase::Settle { .. } | Phase::Seal { .. } => {
                     let full = run.units >= core.options.units_in_flight || core.board.losses.is_behind();
+                    let full = full || self.passed >= PASSED_MAX || run.is_draining();
                     if full || !self.rate_allows(core) || !self.start_unit(core) {
                         return self.finish_phase(core);
                     }
@@ -368,6 +387,8 @@ impl Maintenance {
         }
         match &run.phase {
             Phase::Stripes { left: 0, .. } => {
+                self.flush_position(core);
+                let run = self.run_mut();
                 let mut words = Vec::new();
                 core.scheme.log_words(&mut words);
                 if planted(Planted::RebuildSkipsLog) && run.kind == WorkKind::Rebuild {
@@ -466,7 +487,7 @@ impl Activity for Maintenance {
             self.start_run(core, WorkKind::Rebuild, None);
         }
         if core.board.halted {
-            return;
+            return self.save_on(core);
         }
         self.end_if_sealed(core);
         if !self.give_up_scrub(core) {
@@ -489,6 +510,7 @@ impl Activity for Maintenance {
 
     fn flushed(&mut self, core: &mut Core, number: u64) {
         self.end_if_sealed(core);
+        self.position_flushed(core, number);
         match &mut self.run {
             Some(UpkeepRun { phase: Phase::Settle { after }, .. }) if number <= *after => {}
             Some(run @ UpkeepRun { kind: WorkKind::Rebuild, phase: Phase::Settle { .. }, .. })
@@ -541,6 +563,7 @@ impl Marked for Maintenance {
         };
         let queues = [run.units, run.awaited.len(), run.again.len(), run.answers.len()];
         let [units, awaited, again, answers] = queues.map(count);
-        [phase, at, run.progress.done, units, awaited, again, answers, self.pace.mark() + 4 * wanted]
+        let rest = self.pace.mark() + 4 * wanted + 8 * run.save.mark();
+        [phase, at, run.progress.done, units, awaited, again, answers, rest]
     }
 }

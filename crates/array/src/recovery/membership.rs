@@ -19,6 +19,9 @@ pub struct Arrangement {
     pub lagging: Vec<DevIndex>,
     /// What each member's own superblock remembers of its errors.
     pub faults: Vec<FaultRecord>,
+    /// How far each member being rebuilt was, by its own superblock if that is the newest: an older copy of a
+    /// member says so, too, but lacks what was written since.
+    pub rebuilt: Vec<u64>,
     /// The members' states, absent ones marked as failed.
     pub members: Vec<MemberEntry>,
     /// Whether an array is assembled of which that may corrupt data; refused unless the operator asks for it.
@@ -63,7 +66,7 @@ pub fn arrange_any(found: &[Superblock]) -> Result<Arrangement, AssembleError> {
     let mut members = newest.members.clone();
     members.truncate(count);
     let mut places: Vec<Option<usize>> = vec![None; count];
-    let mut faults = vec![FaultRecord::default(); count];
+    let (mut faults, mut rebuilt) = (vec![FaultRecord::default(); count], vec![0; count]);
     let (mut stale, mut lagging) = (Vec::new(), Vec::new());
     for (index, superblock) in found.iter().enumerate() {
         let dev = superblock.dev.index();
@@ -83,6 +86,8 @@ pub fn arrange_any(found: &[Superblock]) -> Result<Arrangement, AssembleError> {
             faults[dev] = superblock.faults;
             if (superblock.epoch, superblock.config_seq) != (newest.epoch, newest.config_seq) {
                 lagging.push(superblock.dev);
+            } else {
+                rebuilt[dev] = superblock.rebuilt;
             }
         }
     }
@@ -97,6 +102,7 @@ pub fn arrange_any(found: &[Superblock]) -> Result<Arrangement, AssembleError> {
         stale,
         lagging,
         faults,
+        rebuilt,
         members,
         dirty_degraded: DirtyDegraded::Refuse,
         older_state: OlderState::Refuse,

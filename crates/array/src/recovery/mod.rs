@@ -65,7 +65,8 @@ fn assemble_on(
 ) -> Result<(Parts, RecoveryReport), AssembleError> {
     let newest = &arrangement.newest;
     let health = Health::new(&newest.config, &arrangement.members, newest.config_seq);
-    let mut health = health.remembering(&arrangement.faults);
+    let rebuilt = if newest.config.scheme.is_in_place() { &[] } else { arrangement.rebuilt.as_slice() };
+    let mut health = health.remembering(&arrangement.faults).resuming(rebuilt);
     check_shape(devices, arrangement)?;
     let mut store = Store::new(newest.config)?;
     store.table.set_bytes_max(&newest.config, table_bytes);
@@ -84,6 +85,12 @@ fn assemble_on(
     if arrangement.members[..] != newest.members[..arrangement.members.len()] {
         // Before anything else changes: a member that is missing now must not pass for a good one after a
         // crash.
+        health.config_seq += 1;
+        write_superblocks(devices, &mut health, newest)?;
+        published = health.config_seq;
+    }
+    // What an older state says was written elsewhere than what was rebuilt.
+    if lost.is_some() && health.forget_rebuilt() {
         health.config_seq += 1;
         write_superblocks(devices, &mut health, newest)?;
         published = health.config_seq;
@@ -266,8 +273,8 @@ fn complete_superblocks(devices: &mut dyn DeviceSet, health: &mut Health, arrang
     let newest = &arrangement.newest;
     for &dev in &arrangement.lagging {
         let serial = newest.members[dev.index()].serial;
-        let faults = arrangement.faults[dev.index()];
-        let own = Superblock { dev, role: role_of(newest, dev), serial, faults, ..newest.clone() };
+        let (faults, rebuilt) = (arrangement.faults[dev.index()], arrangement.rebuilt[dev.index()]);
+        let own = Superblock { dev, role: role_of(newest, dev), serial, faults, rebuilt, ..newest.clone() };
         let copy = (own.config_seq % 2) as usize;
         let mut block = [0u8; META_BYTES];
         own.encode(copy, &mut block);
@@ -312,6 +319,7 @@ pub(crate) fn superblock_of(template: &Superblock, health: &Health, dev: DevInde
         config_seq: health.config_seq,
         serial: members[dev.index()].serial,
         faults: health.fault_record(dev),
+        rebuilt: health.rebuilt(dev),
         members,
         ..template.clone()
     }

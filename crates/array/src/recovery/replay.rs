@@ -301,8 +301,11 @@ impl Replay<'_> {
             Evidence::EachChunk => {
                 let (pieces, _) = self.pieces_of(record);
                 let mut buffer = self.buffer();
+                // What a rebuild is to go on with must be there as on any other member: nobody will write it.
                 pieces.iter().all(|piece| {
-                    !self.health.is_readable(piece.addr) || self.read(piece.addr, piece.crc, &mut buffer)
+                    let asked =
+                        self.health.is_readable(piece.addr) || self.health.rebuilt(piece.addr.dev) > 0;
+                    !asked || self.read(piece.addr, piece.crc, &mut buffer)
                 })
             }
             Evidence::Overwritten => {

@@ -203,7 +203,18 @@ impl Session<'_> {
             let serial = self.machine.serial;
             self.machine.say(|| format!("replace device {dev}, serial {serial}"));
             self.control(Kind::Rebuild { dev }, |engine, tag| engine.rebuild(tag, index, serial));
+            self.cut_rebuild();
             return;
+        }
+    }
+
+    /// Often power fails in the middle of a rebuild: after the restart it goes on.
+    pub(super) fn cut_rebuild(&mut self) {
+        let machine = &mut *self.machine;
+        let (cut, events) = (machine.rng.chance(1, 2), machine.rng.within(20, 800));
+        if cut && machine.swarm.crashes && !machine.world.look().has_blackout() {
+            machine.say(|| format!("power will fail {events} operations into the rebuild"));
+            machine.plan_cut_anew(events);
         }
     }
 

@@ -30,6 +30,11 @@ impl Pace {
         *self = Self { since_ns: now_ns, since_done: done, ..Self::default() };
     }
 
+    /// So many stripes were looked at that nothing had to be done of.
+    pub(super) fn pass(&mut self, count: u64) {
+        self.since_done += count;
+    }
+
     /// What decides how maintenance goes on.
     pub(super) fn mark(&self) -> u64 {
         u64::from(self.paused) | u64::from(self.stopping) << 1

@@ -20,7 +20,7 @@ impl Core {
     }
 
     /// Whether a piece is to be on a replacement and is not there yet.
-    fn lacks(&self, piece: &Piece) -> bool {
+    pub(super) fn lacks(&self, piece: &Piece) -> bool {
         self.health.is_rebuilding(piece.addr.dev) && !self.health.is_readable(piece.addr)
     }
 
@@ -95,6 +95,7 @@ impl Maintenance {
                 Some(Word::Stripe(stripe)) if !self.plan_stripe_unit(core, kind, stripe, &mut plan) => break,
                 Some(Word::Stripe(_)) => {}
                 Some(word @ (Word::Log(_) | Word::Row(_))) => {
+                    self.take_over(core, kind, word);
                     self.plan_word_unit(core, kind, word, &mut plan)
                 }
                 None => break,
@@ -105,7 +106,12 @@ impl Maintenance {
             }
         }
         self.run_mut().progress.done += looked_at;
-        self.start_planned_unit(core, key, plan) || looked_at > 0
+        let started = self.start_planned_unit(core, key, plan);
+        if !started {
+            self.passed += looked_at;
+            self.pace.pass(looked_at);
+        }
+        started || looked_at > 0
     }
 
     /// Whether a stripe waits for its page. The next ones most likely lack the same: they come together, when
@@ -157,6 +163,7 @@ impl Maintenance {
 
     fn plan_locked_stripe(&mut self, core: &mut Core, kind: WorkKind, stripe: StripeId, plan: &mut Plan) {
         let (reads, writes) = (plan.reads.len(), plan.writes.len());
+        self.take_over(core, kind, Word::Stripe(stripe));
         if !self.plan_settling(core, kind, stripe, plan) {
             self.plan_word_unit(core, kind, Word::Stripe(stripe), plan);
         }
@@ -173,6 +180,12 @@ impl Maintenance {
         } else {
             plan.stripes.push(stripe);
         }
+    }
+
+    /// What a restart left of a rebuild is not rebuilt.
+    fn take_over(&mut self, core: &mut Core, kind: WorkKind, word: Word) {
+        let took = kind == WorkKind::Rebuild && core.take_over(word, &mut self.word);
+        self.run_mut().progress.kept += u64::from(took);
     }
 
     /// A dirty stripe whose parity is in sums is committed on the way, by scrub, and by rebuild if it lacks
@@ -331,6 +344,7 @@ impl Maintenance {
     /// Too much of a code word is lost.
     fn note_lost_word(&mut self, core: &mut Core, word: Word) {
         let is_needed = core.suspect_word(word);
+        self.run_mut().save.note_hole();
         self.run_mut().report.lost += u64::from(is_needed);
     }
 }

@@ -45,6 +45,7 @@ impl Maintenance {
         let ahead = if run.kind == WorkKind::Rebuild { used } else { used - before };
         run.progress.total = run.progress.done + ahead;
         run.phase = Phase::Stripes { next: first, left };
+        run.save.walk_from(first);
         true
     }
 
@@ -68,6 +69,9 @@ impl Maintenance {
                         return None;
                     }
                     let index = if *next < count { *next } else { 0 };
+                    if index == 0 {
+                        run.save.walk_from(0);
+                    }
                     (*next, *left) = (index + 1, *left - 1);
                     match core.scheme.word_at(&core.store, index) {
                         // Whoever holds a stripe may be about to use it.
