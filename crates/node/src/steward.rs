@@ -312,7 +312,9 @@ impl Steward {
                 }
                 Event::HeldUp { dev, why } => self.trouble.note(dev, why, true),
                 Event::HoldUpEnded { dev, why } => self.trouble.note(dev, why, false),
-                Event::WorkBegan { kind, resumed } => log(describe_begin(kind, resumed)),
+                Event::WorkBegan { kind, resumed } => {
+                    log(&describe_begin(kind, resumed, running.engine_ref().rebuilt_percent()));
+                }
                 Event::WorkEnded { kind, found, seconds } => {
                     let text = describe_end(kind, &found, seconds);
                     if found.errors_left() > 0 {
@@ -396,13 +398,13 @@ impl Steward {
     }
 }
 
-/// That work on the whole array begins.
-fn describe_begin(kind: WorkKind, resumed: bool) -> &'static str {
+/// That work on the whole array begins; of so many percent of it a rebuild finds its part done.
+fn describe_begin(kind: WorkKind, resumed: bool, percent: u64) -> String {
     match (kind, resumed) {
-        (WorkKind::Scrub, false) => "scrub begins",
-        (WorkKind::Scrub, true) => "scrub goes on where it was interrupted",
-        (WorkKind::Rebuild, false) => "rebuild begins",
-        (WorkKind::Rebuild, true) => "rebuild goes on after the restart",
+        (WorkKind::Scrub, false) => "scrub begins".to_owned(),
+        (WorkKind::Scrub, true) => "scrub goes on where it was interrupted".to_owned(),
+        (WorkKind::Rebuild, false) => "rebuild begins".to_owned(),
+        (WorkKind::Rebuild, true) => format!("rebuild goes on after the restart, at {percent} %"),
     }
 }
 

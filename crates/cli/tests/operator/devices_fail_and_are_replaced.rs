@@ -2,7 +2,7 @@
 //! is there throughout.
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
-use crate::common::{MEMBERS, Rig, device, has, qemu_script, scribble};
+use crate::common::{MEMBERS, Rig, device, has, qemu_script, scribble, until};
 
 const CHECK: [&str; 4] = ["read -P 1 0 4M", "read -P 2 4M 64k", "read -P 3 8M 512k", "read -P 0 16M 1M"];
 
@@ -135,6 +135,9 @@ fn a_rebuild_goes_on_after_a_stop_and_after_a_crash() {
     rig.on("replace", &["d0"], &["--device", "data0", "--with", "n0", "--file-size", "32MiB"]).ok();
     assert_eq!(device(&rig.status(&["d1"]), "data0")["state"], "rebuilding");
     check(&rig);
+    rig.on("rate", &["d1"], &["--rate", "1MiB/s"]).ok();
+    until("a part is rebuilt", || rig.status(&["d1"])["work"]["done"].as_u64().unwrap() > 200);
+    rig.on("rate", &["d1"], &["--rate", "1KiB/s"]).ok();
     server.stop().ok();
     let now = ["n0", "d1", "d2", "d3", "l0", "l1"];
     assert_eq!(device(&rig.status(&now), "data0")["state"], "rebuilding");
@@ -148,6 +151,9 @@ fn a_rebuild_goes_on_after_a_stop_and_after_a_crash() {
     }
     let ran = server.stop().ok();
     assert!(ran.err.contains("data0 is rebuilt"), "{ran:?}");
+    // Nothing was rebuilt between stop and crash, so it is as far as the stop said.
+    let from = ran.err.split("goes on after the restart, at ").nth(1).and_then(|rest| rest.split(' ').next());
+    assert!(from.and_then(|percent| percent.parse().ok()).is_some_and(|percent: u64| percent > 0), "{ran:?}");
     rig.serve_run(&now, &qemu_script(&CHECK), &[]).ok();
 }
 

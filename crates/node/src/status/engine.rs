@@ -292,7 +292,9 @@ pub fn work(engine: &Engine, now_ns: u64) -> Option<Work> {
     let elapsed_ns = u128::from(now_ns.saturating_sub(progress.started_ns).max(1));
     let per_s =
         |count: u64| u64::try_from(u128::from(count) * 1_000_000_000 / elapsed_ns).unwrap_or(u64::MAX);
-    let stripes_per_s = per_s(progress.done);
+    // What was done before a restart says nothing of how fast the work is.
+    let done = progress.done.saturating_sub(progress.kept);
+    let stripes_per_s = per_s(done);
     let left = progress.total.saturating_sub(progress.done);
     let members = (0u16..).zip(engine.health().members());
     let rebuilding = members.filter(|(_, member)| member.state == MemberState::Rebuilding);
@@ -302,8 +304,8 @@ pub fn work(engine: &Engine, now_ns: u64) -> Option<Work> {
         devices: if kind == WorkKind::Rebuild { names.collect() } else { Vec::new() },
         done: progress.done.min(progress.total),
         total: progress.total,
-        bytes_per_s: per_s(progress.done.saturating_mul(stripe_bytes)),
-        device_bytes_per_s: per_s(progress.done.saturating_mul(config.geometry.chunk_bytes() as u64)),
+        bytes_per_s: per_s(done.saturating_mul(stripe_bytes)),
+        device_bytes_per_s: per_s(done.saturating_mul(config.geometry.chunk_bytes() as u64)),
         limit_bytes_per_s: engine.rebuild_rate(),
         paused: engine.is_scrub_paused(),
         held_up_by: (0u16..)
