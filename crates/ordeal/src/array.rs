@@ -25,7 +25,13 @@ pub struct Harm {
     /// A replacement is in its place, of which it is not known whether it was rebuilt: a kill came in
     /// between. If the array says so, that is believed, and put to the test by the next harm.
     pub replaced: bool,
+    /// What took its place was harmed since: a rebuild that goes on after a restart does not write anew what
+    /// it had written before.
+    pub since: bool,
 }
+
+/// Something on it is not what it was.
+const HURT: Harm = Harm { gone: false, out: false, records: true, replaced: false, since: false };
 
 /// How long things may take.
 #[derive(Clone, Copy, Debug)]
@@ -183,10 +189,13 @@ impl Array {
             out: false,
             records: false,
             replaced: false,
+            since: false,
         });
         before.gone |= harm.gone;
         before.out |= harm.out;
         before.records |= harm.records;
+        // That it is out of service, `status` says of it while it is being rebuilt.
+        before.since |= before.replaced && (harm.records || !harm.out);
         self.beyond |= self.harmed.len() > self.shape.parity_count;
     }
 
@@ -225,7 +234,11 @@ impl Array {
                 return lie(format!("status says healthy although {} is {said}", member.name));
             }
             if harm.as_ref().is_some_and(|harm| harm.replaced) && state == "healthy" {
-                self.harmed.remove(&index);
+                // It is a member like others now.
+                match harm.is_some_and(|harm| harm.since) {
+                    true => drop(self.harmed.insert(index, HURT)),
+                    false => drop(self.harmed.remove(&index)),
+                }
                 continue;
             }
             if harm.as_ref().is_some_and(|harm| harm.out || harm.gone) && state == "healthy" {
@@ -239,7 +252,10 @@ impl Array {
                     let what = format!("{} is {said} although nobody touched it", member.name);
                     return Err(Verdict::new(Check::Lost, what));
                 }
-                self.harm(index, Harm { gone: false, out: true, records: false, replaced: false });
+                self.harm(
+                    index,
+                    Harm { gone: false, out: true, records: false, replaced: false, since: false },
+                );
             }
         }
         Ok(value)

@@ -157,11 +157,13 @@ impl Round {
         let name = self.array.members[index].name.clone();
         let mut args = vec!["fail".to_owned(), self.array.any_path(), "--device".to_owned(), name];
         args.extend(self.array.binary.fail_yes.map(str::to_owned));
-        self.array.harm(index, Harm { gone: false, out: false, records: true, replaced: false });
+        self.array
+            .harm(index, Harm { gone: false, out: false, records: true, replaced: false, since: false });
         let ran = self.array.run(args, self.array.patience.request)?;
         let there = self.array.path(index).metadata().is_ok_and(|data| data.len() >= self.array.file_bytes);
         if ran.code == 0 {
-            self.array.harm(index, Harm { gone: false, out: true, records: true, replaced: false });
+            self.array
+                .harm(index, Harm { gone: false, out: true, records: true, replaced: false, since: false });
         } else if there && !self.array.beyond && !ran.reason().contains("already") {
             return Err(Verdict::new(Check::NeedlessRefusal, format!("fail: {}", ran.reason())));
         }
@@ -319,7 +321,7 @@ impl Round {
 
     /// A replacement has a superblock; whether it counts, the superblocks of the others say.
     fn displace(&mut self, index: usize, new: String) {
-        let harm = Harm { gone: false, out: true, records: true, replaced: true };
+        let harm = Harm { gone: false, out: true, records: true, replaced: true, since: false };
         let old = std::mem::replace(&mut self.array.members[index].file, new);
         let was_gone = self.array.harmed.get(&index).is_some_and(|harm| harm.gone);
         if !was_gone && members::has_superblock(&self.array.dir.join(&old)) {
@@ -380,8 +382,10 @@ impl Round {
                 for index in 0..=bears {
                     fs::remove_file(self.array.path(index))?;
                     if index > 0 {
-                        self.array
-                            .harm(index, Harm { gone: true, out: false, records: true, replaced: false });
+                        self.array.harm(
+                            index,
+                            Harm { gone: true, out: false, records: true, replaced: false, since: false },
+                        );
                     }
                 }
             }
@@ -437,7 +441,7 @@ impl Round {
         if !whole {
             fs::remove_file(away)?;
         }
-        self.array.harm(index, Harm { gone: true, out: false, records: true, replaced: false });
+        self.array.harm(index, Harm { gone: true, out: false, records: true, replaced: false, since: false });
         self.array.tell(format!("{} is gone", self.array.members[index].name));
         Ok(())
     }

@@ -417,5 +417,5 @@ fn join(lanes: Vec<JoinHandle<()>>) {
 
 /// Harm that leaves the file where it is.
 pub(crate) fn scratch(records: bool) -> Harm {
-    Harm { gone: false, out: false, records, replaced: false }
+    Harm { gone: false, out: false, records, replaced: false, since: false }
 }
