@@ -13,15 +13,22 @@ use super::Work;
 use crate::hash::StripeMap;
 use crate::scheme::ChunkWrite;
 use block::StripeId;
+use block::slab::{Key, Slab};
 use std::collections::VecDeque;
+use std::collections::hash_map::Entry;
 
-#[derive(Default)]
+/// Who waits for a stripe, the first one first.
+type Waiters = VecDeque<Pending>;
+
+/// Hardly ever does anybody wait, so that is kept elsewhere: every chunk write makes a lock and drops it.
+#[derive(Clone, Copy, Default)]
 struct Lock {
     shared: u32,
     exclusive: bool,
     /// Its page is not in memory yet.
     lacks_page: bool,
-    waiters: VecDeque<Pending>,
+    /// `None`: nobody waits.
+    waiters: Option<Key<Waiters>>,
 }
 
 /// How a stripe is wanted.
@@ -60,19 +67,16 @@ impl Pending {
 #[derive(Default)]
 pub(super) struct Locks {
     stripes: StripeMap<Lock>,
-    spare: Vec<Lock>,
+    waiters: Slab<Waiters>,
 }
 
 impl Locks {
     /// Grants the lock now, or not at all.
+    #[inline]
     pub(super) fn try_lock(&mut self, stripe: StripeId, mode: Mode) -> bool {
-        let spare = &mut self.spare;
-        let lock = self.stripes.entry(stripe.get()).or_insert_with(|| spare.pop().unwrap_or_default());
-        let free = lock.waiters.is_empty() && lock.grant(mode);
-        if !free && lock.is_idle() {
-            self.stripes.remove(&stripe.get());
-        }
-        free
+        let lock = self.stripes.entry(stripe.get()).or_default();
+        // A lock that was just made grants everything.
+        lock.waiters.is_none() && lock.grant(mode)
     }
 
     /// Whether anybody holds a stripe.
@@ -82,8 +86,7 @@ impl Locks {
 
     /// Nobody gets a stripe that nobody holds before [`Locks::page_came`].
     pub(super) fn await_page(&mut self, stripe: StripeId) {
-        let spare = &mut self.spare;
-        let lock = self.stripes.entry(stripe.get()).or_insert_with(|| spare.pop().unwrap_or_default());
+        let lock = self.stripes.entry(stripe.get()).or_default();
         debug_assert!(lock.is_idle(), "whoever holds a stripe has its page");
         lock.lacks_page = true;
     }
@@ -91,24 +94,33 @@ impl Locks {
     /// The page of a stripe is in memory: waiters that may run now are moved to `granted`. `true` if there
     /// was nobody.
     pub(super) fn page_came(&mut self, stripe: StripeId, granted: &mut VecDeque<Pending>) -> bool {
-        let lock = self.stripes.get_mut(&stripe.get()).expect("a stripe that lacks its page is in the table");
-        lock.lacks_page = false;
-        self.pass_on(stripe, granted)
+        let Entry::Occupied(mut lock) = self.stripes.entry(stripe.get()) else {
+            unreachable!("a stripe that lacks its page is in the table")
+        };
+        lock.get_mut().lacks_page = false;
+        pass_on(lock.get_mut(), &mut self.waiters, granted);
+        let is_idle = lock.get().is_idle();
+        if is_idle {
+            lock.remove();
+        }
+        is_idle
     }
 
     /// Queues work that [`Locks::try_lock`] did not grant.
     pub(super) fn wait(&mut self, stripe: StripeId, pending: Pending) {
-        self.stripes
-            .get_mut(&stripe.get())
-            .expect("a lock that was refused is held")
-            .waiters
-            .push_back(pending);
+        let lock = self.stripes.get_mut(&stripe.get()).expect("a lock that was refused is held");
+        let waiters = *lock.waiters.get_or_insert_with(|| self.waiters.reuse(Waiters::new));
+        self.waiters[waiters].push_back(pending);
     }
 
     /// Takes work out of the queue for a stripe that somebody holds.
     pub(super) fn forget(&mut self, stripe: StripeId, unwanted: impl Fn(&Pending) -> bool) {
-        if let Some(lock) = self.stripes.get_mut(&stripe.get()) {
-            lock.waiters.retain(|pending| !unwanted(pending));
+        let Some(lock) = self.stripes.get_mut(&stripe.get()) else { return };
+        let Some(waiters) = lock.waiters else { return };
+        self.waiters[waiters].retain(|pending| !unwanted(pending));
+        if self.waiters[waiters].is_empty() {
+            lock.waiters = None;
+            self.waiters.release(waiters);
         }
     }
 
@@ -119,39 +131,50 @@ impl Locks {
 
     /// Gives a lock back; waiters that may run now, their locks granted, are moved to `granted`. `true` if
     /// nobody has the stripe any more.
+    #[inline]
     pub(super) fn unlock(&mut self, stripe: StripeId, mode: Mode, granted: &mut VecDeque<Pending>) -> bool {
-        let lock = self.stripes.get_mut(&stripe.get()).expect("a held lock is in the table");
+        let Entry::Occupied(mut entry) = self.stripes.entry(stripe.get()) else {
+            unreachable!("a held lock is in the table")
+        };
+        let lock = entry.get_mut();
         match mode {
             Mode::Shared => lock.shared = lock.shared.checked_sub(1).expect("sharers are counted"),
             Mode::Exclusive => assert!(std::mem::replace(&mut lock.exclusive, false), "held exclusively"),
             Mode::Joined => unreachable!("the first of a unit gives the lock back"),
         }
-        self.pass_on(stripe, granted)
-    }
-
-    /// Grants a stripe to those who may have it next; `true` if there is nobody.
-    fn pass_on(&mut self, stripe: StripeId, granted: &mut VecDeque<Pending>) -> bool {
-        let lock = self.stripes.get_mut(&stripe.get()).expect("a held lock is in the table");
-        while let Some(next) = lock.waiters.front() {
-            let mode = next.mode;
-            if !lock.grant(mode) {
-                break;
-            }
-            granted.extend(lock.waiters.pop_front());
-            while lock.waiters.front().is_some_and(|next| next.mode == Mode::Joined) {
-                granted.extend(lock.waiters.pop_front());
-            }
+        if lock.waiters.is_some() {
+            pass_on(lock, &mut self.waiters, granted);
         }
         let is_idle = lock.is_idle();
         if is_idle {
-            let lock = self.stripes.remove(&stripe.get()).expect("just looked up");
-            self.spare.push(lock);
+            entry.remove();
         }
         is_idle
     }
 }
 
+/// Grants a stripe to those who may have it next.
+#[cold]
+fn pass_on(lock: &mut Lock, queues: &mut Slab<Waiters>, granted: &mut VecDeque<Pending>) {
+    let Some(key) = lock.waiters else { return };
+    let waiters = &mut queues[key];
+    while let Some(next) = waiters.front() {
+        if !lock.grant(next.mode) {
+            break;
+        }
+        granted.extend(waiters.pop_front());
+        while waiters.front().is_some_and(|next| next.mode == Mode::Joined) {
+            granted.extend(waiters.pop_front());
+        }
+    }
+    if waiters.is_empty() {
+        lock.waiters = None;
+        queues.release(key);
+    }
+}
+
 impl Lock {
+    #[inline]
     fn grant(&mut self, mode: Mode) -> bool {
         match mode {
             Mode::Shared | Mode::Exclusive if self.lacks_page => return false,
@@ -163,7 +186,8 @@ impl Lock {
         true
     }
 
+    #[inline]
     fn is_idle(&self) -> bool {
-        self.shared == 0 && !self.exclusive && !self.lacks_page && self.waiters.is_empty()
+        self.shared == 0 && !self.exclusive && !self.lacks_page && self.waiters.is_none()
     }
 }
