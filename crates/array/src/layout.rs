@@ -3,7 +3,7 @@
 //! A column never leaves its device: updates go to another chunk of the same SSD (EPLOG, section 3.2), so
 //! this map is a pure function of the stripe number.
 
-use block::{DevIndex, Geometry, Lcn, StripeId};
+use block::{DevIndex, Divisor, Geometry, Lcn, StripeId};
 use format::LayoutKind;
 
 /// Widest array for which [`LayoutKind::Spread`] is tabulated: its period is lcm(1..=n), 2,520 stripes for
@@ -13,10 +13,10 @@ pub const SPREAD_DEVICES_MAX: usize = 10;
 /// The column-to-device map of an array.
 pub struct Layout {
     geometry: Geometry,
-    period: u64,
-    /// `period` rows of n devices: k data columns, then m parity columns.
+    by_period: Divisor,
+    /// As many rows as the period has, of n devices: k data columns, then m parity columns.
     devices: Vec<u8>,
-    /// `period` rows of n columns: the column that each device holds.
+    /// As many rows of n columns: the column that each device holds.
     columns: Vec<u8>,
 }
 
@@ -38,22 +38,25 @@ impl Layout {
             }
             devices.extend(row);
         }
-        Self { geometry, period, devices, columns }
+        Self { geometry, by_period: Divisor::new(period), devices, columns }
     }
 
     /// The device of column `column` of `stripe`: data columns 0..k, then parity columns k..n.
+    #[inline]
     pub fn device(&self, stripe: StripeId, column: usize) -> DevIndex {
-        let row = (stripe.get() % self.period) as usize * self.geometry.device_count();
+        let row = self.by_period.remainder(stripe.get()) as usize * self.geometry.device_count();
         DevIndex::new(u16::from(self.devices[row + column]))
     }
 
     /// The column of `stripe` that a main device holds.
+    #[inline]
     pub fn column_on(&self, stripe: StripeId, dev: DevIndex) -> usize {
-        let row = (stripe.get() % self.period) as usize * self.geometry.device_count();
+        let row = self.by_period.remainder(stripe.get()) as usize * self.geometry.device_count();
         usize::from(self.columns[row + dev.index()])
     }
 
     /// The device that holds every version of a logical chunk.
+    #[inline]
     pub fn device_of(&self, lcn: Lcn) -> DevIndex {
         self.device(self.geometry.stripe_of(lcn), self.geometry.column_of(lcn))
     }
@@ -97,7 +100,7 @@ mod tests {
             let layout = Layout::new(kind, geometry);
             let n = k + m;
             let mut parity_load = vec![0u64; n];
-            for s in (0..layout.period).map(StripeId::new) {
+            for s in (0..layout.by_period.get()).map(StripeId::new) {
                 let mut seen = vec![false; n];
                 for column in 0..n {
                     let dev = layout.device(s, column);

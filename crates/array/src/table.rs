@@ -28,7 +28,7 @@ pub use space::{WORD_CHUNKS, bit_of, later_max, word_count};
 
 use crate::planted::{Planted, planted};
 use crate::slots::{self, SlotState, Slots};
-use block::{ChunkIndex, Geometry, Lcn, StripeId};
+use block::{ChunkIndex, Divisor, Geometry, Lcn, StripeId};
 use format::{ArrayConfig, GroupBits, PAGE_WORDS, Patch, StripeChunk};
 use frames::{Frames, GROUP_PAGES, PageWords, TablePage};
 use space::SpacePages;
@@ -39,20 +39,17 @@ use std::collections::BTreeMap;
 struct Section {
     first_page: usize,
     entry_words: usize,
-    per_page: usize,
-    /// 2^64 / `per_page`, rounded up: a multiplication is several times as fast as a division.
-    reciprocal: u128,
+    by_per_page: Divisor,
 }
 
 impl Section {
     fn new(first_page: usize, entry_words: usize) -> Self {
-        let per_page = PAGE_WORDS / entry_words;
-        Self { first_page, entry_words, per_page, reciprocal: (1u128 << 64).div_ceil(per_page as u128) }
+        Self { first_page, entry_words, by_per_page: Divisor::new((PAGE_WORDS / entry_words) as u64) }
     }
 
     /// Entries of a page.
     fn entries(self) -> u64 {
-        self.per_page as u64
+        self.by_per_page.get()
     }
 
     /// Pages that so many entries take.
@@ -60,11 +57,14 @@ impl Section {
         entries.div_ceil(self.entries())
     }
 
-    /// The first word of an entry. Exact for numbers below 2^54: the reciprocal is less than 1 too large.
+    /// The first word of an entry.
     #[inline]
-    fn at(self, index: usize) -> WordAt {
-        let page = ((index as u128 * self.reciprocal) >> 64) as usize;
-        WordAt { page: self.first_page + page, word: (index - page * self.per_page) * self.entry_words }
+    fn at(self, index: u64) -> WordAt {
+        let page = self.by_per_page.quotient(index) as usize;
+        WordAt {
+            page: self.first_page + page,
+            word: self.by_per_page.remainder(index) as usize * self.entry_words,
+        }
     }
 }
 
@@ -318,7 +318,7 @@ impl Table {
 
     #[inline]
     fn column_word(&self, stripe: StripeId, column: usize) -> WordAt {
-        self.stripes.at(stripe.get() as usize).behind(column * COLUMN_WORDS)
+        self.stripes.at(stripe.get()).behind(column * COLUMN_WORDS)
     }
 
     /// The newest chunk of a column of a stripe, data or parity.
@@ -374,7 +374,7 @@ impl Table {
 
     #[inline]
     fn row_word(&self, row: u32) -> WordAt {
-        self.stripes.at(row as usize)
+        self.stripes.at(row.into())
     }
 
     /// What a row of elastic stripes holds; the scheme knows what the word means.
@@ -643,7 +643,7 @@ fn fixed_bytes(pages: u64) -> u64 {
 
 /// Whether every chunk that a page of data stripes names exists.
 fn are_sane(stripes: Section, chunks: u32, words: &[u32]) -> bool {
-    let entries = &words[..stripes.per_page * stripes.entry_words];
+    let entries = &words[..PAGE_WORDS / stripes.entry_words * stripes.entry_words];
     entries.chunks_exact(COLUMN_WORDS).all(|column| column[0] <= chunks)
 }
 
@@ -667,7 +667,7 @@ mod tests {
             for index in near.iter().flat_map(|&index| index..index + 2 * per_page + 2) {
                 let (page, entry) = (7 + index / per_page, index % per_page);
                 let expected = WordAt { page, word: entry * entry_words };
-                assert_eq!(section.at(index), expected, "{index}");
+                assert_eq!(section.at(index as u64), expected, "{index}");
             }
         }
     }

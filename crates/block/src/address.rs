@@ -1,5 +1,6 @@
 //! Addresses and identifiers, each a newtype of its own, and the geometry that relates them.
 
+use crate::Divisor;
 use std::fmt;
 
 macro_rules! number {
@@ -122,6 +123,7 @@ pub struct Geometry {
     data_count: u16,
     parity_count: u16,
     chunk_bytes: u32,
+    by_data_count: Divisor,
 }
 
 /// Why a geometry was refused.
@@ -172,25 +174,30 @@ impl Geometry {
             parity_count: u16::try_from(parity_count).map_err(|_| columns)?,
             chunk_bytes: u32::try_from(chunk_bytes)
                 .map_err(|_| GeometryError::ChunkSize { bytes: chunk_bytes })?,
+            by_data_count: Divisor::new(u64::try_from(data_count).map_err(|_| columns)?),
         })
     }
 
     /// k: data columns of a data stripe.
+    #[inline]
     pub const fn data_count(&self) -> usize {
         self.data_count as usize
     }
 
     /// m: parity columns of a data stripe, and log devices that complete protection needs.
+    #[inline]
     pub const fn parity_count(&self) -> usize {
         self.parity_count as usize
     }
 
     /// n = k + m: devices of the main array.
+    #[inline]
     pub const fn device_count(&self) -> usize {
         self.data_count as usize + self.parity_count as usize
     }
 
     /// Bytes in a chunk.
+    #[inline]
     pub const fn chunk_bytes(&self) -> usize {
         self.chunk_bytes as usize
     }
@@ -206,16 +213,19 @@ impl Geometry {
     }
 
     /// The data stripe that a logical chunk belongs to.
-    pub const fn stripe_of(&self, lcn: Lcn) -> StripeId {
-        StripeId(lcn.0 / self.data_count as u64)
+    #[inline]
+    pub fn stripe_of(&self, lcn: Lcn) -> StripeId {
+        StripeId(self.by_data_count.quotient(lcn.0))
     }
 
     /// The data column of a logical chunk within its stripe, 0..k.
-    pub const fn column_of(&self, lcn: Lcn) -> usize {
-        (lcn.0 % self.data_count as u64) as usize
+    #[inline]
+    pub fn column_of(&self, lcn: Lcn) -> usize {
+        self.by_data_count.remainder(lcn.0) as usize
     }
 
     /// The logical chunk in data column `column` of `stripe`.
+    #[inline]
     pub const fn lcn_at(&self, stripe: StripeId, column: usize) -> Lcn {
         Lcn(stripe.0 * self.data_count as u64 + column as u64)
     }

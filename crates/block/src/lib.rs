@@ -22,12 +22,14 @@
 
 mod address;
 mod device;
+mod divisor;
 mod pool;
 mod random;
 pub mod slab;
 
 pub use address::{ChunkAddr, ChunkIndex, DevIndex, Epoch, Geometry, GeometryError, Lba, Lcn, Seq, StripeId};
 pub use device::{Completion, DeviceOp, DeviceSet, Durability, IoFault, OpKind, ReadNow, Stream};
+pub use divisor::Divisor;
 pub use pool::{Pool, Slot};
 pub use random::{Random, SplitMix, XoshiroPlusPlus, XoshiroStarStar, mix};
 

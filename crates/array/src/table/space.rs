@@ -9,7 +9,7 @@
 
 use super::{Table, WORDS, WordAt};
 use crate::planted::{Planted, planted};
-use block::{ChunkAddr, ChunkIndex, DevIndex};
+use block::{ChunkAddr, ChunkIndex, DevIndex, Divisor};
 use format::ArrayConfig;
 use std::collections::BTreeMap;
 
@@ -31,7 +31,7 @@ pub fn bit_of(chunk: ChunkIndex) -> (u32, u32) {
 pub(super) struct SpacePages {
     pub first_page: usize,
     devices: usize,
-    words_per_page: u32,
+    by_words_per_page: Divisor,
     windows: usize,
     /// Words of bits that are to be cleared, by page: the word and the bits.
     later: BTreeMap<usize, Vec<(usize, u32)>>,
@@ -73,8 +73,8 @@ impl SpacePages {
     pub fn new(config: &ArrayConfig, first_page: usize) -> Self {
         let devices = config.geometry.device_count();
         let windows = if page_count(config) == 0 { 0 } else { 2 * devices };
-        let words_per_page = words_per_page(config);
-        Self { first_page, devices, words_per_page, windows, later: BTreeMap::new(), later_count: 0 }
+        let by_words_per_page = Divisor::new(words_per_page(config).into());
+        Self { first_page, devices, by_words_per_page, windows, later: BTreeMap::new(), later_count: 0 }
     }
 
     /// Pages that are in memory at all times: those in which each device allocates.
@@ -84,17 +84,15 @@ impl SpacePages {
 
     #[inline]
     fn at(&self, dev: DevIndex, word: u32) -> WordAt {
-        // A division by a constant is a multiplication.
-        let page =
-            if self.words_per_page == PAGE_WORDS { word / PAGE_WORDS } else { word / self.words_per_page };
-        let word = word - page * self.words_per_page;
-        WordAt { page: self.first_page + page as usize * self.devices + dev.index(), word: word as usize }
+        let page = self.by_words_per_page.quotient(word.into()) as usize;
+        let word = self.by_words_per_page.remainder(word.into()) as usize;
+        WordAt { page: self.first_page + page * self.devices + dev.index(), word }
     }
 
     /// The chunk of the first bit of a word of a page.
     fn first_chunk(&self, page: usize, word: usize) -> ChunkAddr {
         let (page, dev) = ((page - self.first_page) / self.devices, (page - self.first_page) % self.devices);
-        let word = page * self.words_per_page as usize + word;
+        let word = page * self.by_words_per_page.get() as usize + word;
         let chunk = u32::try_from(word).expect("a word of a device") * WORD_CHUNKS;
         ChunkAddr::new(DevIndex::new(dev as u16), ChunkIndex::new(chunk))
     }
@@ -113,7 +111,9 @@ impl Table {
 
     /// The first word of the page behind that of a word of a device's bits.
     pub fn next_space_page(&self, word: u32) -> u32 {
-        (word / self.space.words_per_page + 1) * self.space.words_per_page
+        let words = self.space.by_words_per_page;
+        let page = words.quotient(word.into()) + 1;
+        u32::try_from(page * words.get()).expect("a device has far fewer words than 2^32")
     }
 
     /// The page of the bit of a chunk.
