@@ -33,6 +33,8 @@ pub struct Store {
     pub taken: Vec<ChunkAddr>,
     /// Chunks of the volume that are known to be lost.
     pub lost: LostChunks,
+    /// Where chunks begin on a main device.
+    data_start: u64,
 }
 
 /// Chunks that lie next to each other on one device.
@@ -83,6 +85,7 @@ impl Store {
             freed: Vec::new(),
             taken: Vec::new(),
             lost: LostChunks::default(),
+            data_start: config.data_start(),
             config,
         })
     }
@@ -114,11 +117,12 @@ impl Store {
     }
 
     /// Byte offset of a chunk (main device) or block (log device).
+    #[inline]
     pub fn offset_of(&self, addr: ChunkAddr) -> u64 {
         if self.is_log(addr.dev) {
             self.config.log_offset(addr.chunk)
         } else {
-            self.config.chunk_offset(addr.chunk)
+            self.config.chunk_offset_from(self.data_start, addr.chunk)
         }
     }
 

@@ -116,12 +116,18 @@ impl ArrayConfig {
 
     /// Byte offset of a chunk, 1..=`chunks_per_device`, on a main device.
     pub fn chunk_offset(&self, chunk: ChunkIndex) -> u64 {
+        self.chunk_offset_from(self.data_start(), chunk)
+    }
+
+    /// The same for whoever knows [`ArrayConfig::data_start`], which takes a division.
+    #[inline]
+    pub fn chunk_offset_from(&self, data_start: u64, chunk: ChunkIndex) -> u64 {
         assert!(
             (1..=self.chunks_per_device).contains(&chunk.get()),
             "chunk {chunk} of a device with 1..={}",
             self.chunks_per_device
         );
-        self.data_start() + u64::from(chunk.get() - 1) * self.chunk_bytes()
+        data_start + u64::from(chunk.get() - 1) * self.chunk_bytes()
     }
 
     /// Byte offset of a 4 KiB block, 1..=`log_blocks`, of the log region on a log device.
