@@ -20,6 +20,18 @@ pub struct Layout {
     columns: Vec<u8>,
 }
 
+/// The devices of the columns of a stripe, data, then parity.
+#[derive(Clone, Copy)]
+pub struct Devices<'a>(&'a [u8]);
+
+impl Devices<'_> {
+    /// That of one column.
+    #[inline]
+    pub fn get(&self, column: usize) -> DevIndex {
+        DevIndex::new(u16::from(self.0[column]))
+    }
+}
+
 impl Layout {
     /// Builds the map. `Spread` falls back to `Rotate` above `SPREAD_DEVICES_MAX` devices.
     pub fn new(kind: LayoutKind, geometry: Geometry) -> Self {
@@ -46,6 +58,14 @@ impl Layout {
     pub fn device(&self, stripe: StripeId, column: usize) -> DevIndex {
         let row = self.by_period.remainder(stripe.get()) as usize * self.geometry.device_count();
         DevIndex::new(u16::from(self.devices[row + column]))
+    }
+
+    /// The devices of all columns of `stripe`.
+    #[inline]
+    pub fn devices(&self, stripe: StripeId) -> Devices<'_> {
+        let n = self.geometry.device_count();
+        let row = self.by_period.remainder(stripe.get()) as usize * n;
+        Devices(&self.devices[row..row + n])
     }
 
     /// The column of `stripe` that a main device holds.

@@ -6,13 +6,16 @@
 //! What cannot be read counts as what is read to decode it.
 
 use super::Eplog;
-use super::dirty::Updated;
+use super::dirty::{SAME, Updated};
+use super::log_table::LogTable;
 use crate::health::Health;
+use crate::layout::Devices;
 use crate::plan::{Compute, CrcAt, Piece, Plan, PlanWrite, Word};
 use crate::planted::{Planted, planted};
-use crate::scheme::{CommitOutcome, Located, Scheme};
+use crate::scheme::CommitOutcome;
 use crate::space::Demand;
 use crate::store::Store;
+use crate::table::Columns;
 use block::{ChunkAddr, ChunkIndex, Pool, Slot, Stream, StripeId};
 use format::StripeChunk;
 use format::record::Commit;
@@ -52,19 +55,29 @@ impl Eplog {
             }
             return CommitOutcome::Planned;
         }
-        let Some(parity) = alloc_parity(store, stripe, plan) else { return CommitOutcome::NoSpace };
-        let way = self.cheaper_way(store, health, stripe);
+        if !self.alloc_parity(store, stripe, plan) {
+            return CommitOutcome::NoSpace;
+        }
+        let store = &*store;
+        let dirty = Dirty {
+            stripe,
+            columns: store.table.columns(stripe),
+            known: self.dirty.columns(stripe).expect("a dirty stripe has columns"),
+            devices: store.layout.devices(stripe),
+            log: &self.log,
+        };
+        let way = dirty.cheaper_way(store, health);
         let outputs = match way {
-            Way::Encode => self.plan_encode(store, pool, stripe, plan),
-            Way::Delta => self.plan_delta(store, health, pool, stripe, plan),
+            Way::Encode => dirty.plan_encode(store, pool, plan),
+            Way::Delta => dirty.plan_delta(store, health, pool, plan),
         };
         Commit::begin(&mut plan.records, stripe);
         for column in 0..k {
-            Commit::push_data(&mut plan.records, store.table.column(stripe, column).chunk);
+            Commit::push_data(&mut plan.records, dirty.columns.get(column).chunk);
         }
-        for (row, &chunk) in parity.iter().enumerate().take(m) {
+        for (row, &chunk) in self.parity.iter().enumerate() {
             let crc = Commit::push_parity(&mut plan.records, StripeChunk { chunk, crc: 0 });
-            let before = parity_of(store, stripe, row);
+            let before = dirty.parity(store, row);
             let crc_at = match way {
                 Way::Delta if !health.is_writable(before.addr.dev) => {
                     CrcAt::Change { at: crc, old: before.crc }
@@ -77,24 +90,76 @@ impl Eplog {
         CommitOutcome::Planned
     }
 
-    /// The way that reads less. The newest versions of updated columns are read in either.
-    fn cheaper_way(&self, store: &Store, health: &Health, stripe: StripeId) -> Way {
+    /// Puts one chunk per parity row into `self.parity`; `false` if there is no room for all of them, and none
+    /// is taken.
+    fn alloc_parity(&mut self, store: &mut Store, stripe: StripeId, plan: &mut Plan) -> bool {
         let geometry = store.config.geometry;
-        if store.table.parity(stripe, 0).chunk.is_none() {
+        let (k, m) = (geometry.data_count(), geometry.parity_count());
+        let before = plan.leases.mark();
+        self.parity.clear();
+        for row in 0..m {
+            if planted(Planted::CommitInPlace) {
+                let old = store.table.parity(stripe, row).chunk;
+                if !old.is_none() {
+                    self.parity.push(old);
+                    continue;
+                }
+            }
+            let dev = store.layout.device(stripe, k + row);
+            let Some(lease) = store.alloc(dev, Demand::Reclaim) else {
+                plan.leases.give_back(before, (&mut store.spaces, &mut store.table), |_| {
+                    unreachable!("a stripe takes chunks, not rows")
+                });
+                return false;
+            };
+            self.parity.push(plan.leases.hold(dev, lease));
+        }
+        true
+    }
+}
+
+/// A dirty stripe: everything that is known of it, looked up once.
+struct Dirty<'a> {
+    stripe: StripeId,
+    /// The newest versions.
+    columns: Columns<'a>,
+    /// What is known of the data columns.
+    known: &'a [Updated],
+    devices: Devices<'a>,
+    log: &'a LogTable,
+}
+
+impl Dirty<'_> {
+    /// What is known of a data column if it was updated since the last commit.
+    fn updated(&self, column: usize) -> Option<Updated> {
+        Some(self.known[column]).filter(|updated| updated.committed != SAME)
+    }
+
+    /// The parity, as it is committed.
+    fn parity(&self, store: &Store, row: usize) -> Piece {
+        let column = self.known.len() + row;
+        let (dev, StripeChunk { chunk, crc }) = (self.devices.get(column), self.columns.get(column));
+        Piece { index: store.code.width_max() + row, addr: ChunkAddr::new(dev, chunk), crc }
+    }
+
+    /// The way that reads less. The newest versions of updated columns are read in either.
+    fn cheaper_way(&self, store: &Store, health: &Health) -> Way {
+        if self.parity(store, 0).addr.chunk.is_none() {
             return Way::Encode;
         }
         let (mut encode, mut delta, mut data_count) = (Needed::default(), Needed::default(), 0);
-        for column in 0..geometry.data_count() {
-            let (version, way) = match self.dirty.updated(stripe, column) {
-                None => (store.table.column(stripe, column), &mut encode),
+        for column in 0..self.known.len() {
+            let (version, way) = match self.updated(column) {
+                None => (self.columns.get(column), &mut encode),
                 Some(updated) => (updated.committed, &mut delta),
             };
             if !version.chunk.is_none() {
                 data_count += 1;
-                way.count(health, ChunkAddr::new(store.layout.device(stripe, column), version.chunk));
+                way.count(health, ChunkAddr::new(self.devices.get(column), version.chunk));
             }
         }
-        for addr in (0..geometry.parity_count()).map(|row| parity_of(store, stripe, row).addr) {
+        for row in 0..store.config.geometry.parity_count() {
+            let addr = self.parity(store, row).addr;
             if health.is_writable(addr.dev) {
                 delta.count(health, addr);
             }
@@ -103,36 +168,27 @@ impl Eplog {
     }
 
     /// Reads all columns and encodes them; returns where in `plan.slots` the parities are.
-    fn plan_encode(&self, store: &Store, pool: &mut Pool, stripe: StripeId, plan: &mut Plan) -> usize {
-        let geometry = store.config.geometry;
+    fn plan_encode(&self, store: &Store, pool: &mut Pool, plan: &mut Plan) -> usize {
         let (inputs, columns) = (plan.slots.len(), plan.columns.len());
-        for column in 0..geometry.data_count() {
-            if let Some(slot) = self.read_current(store, pool, stripe, column, plan) {
+        for column in 0..self.known.len() {
+            if let Some(slot) = self.read_newest(store, pool, column, plan) {
                 plan.columns.push(column);
                 plan.slots.push(slot);
             }
         }
-        plan.encode(pool, columns, inputs, geometry.parity_count())
+        plan.encode(pool, columns, inputs, store.config.geometry.parity_count())
     }
 
     /// Reads the old parity and both versions of the updated columns; returns where in `plan.slots` the
     /// parities are. Of a parity whose device is out of service only the change is computed: nothing is
     /// written there, and its new checksum follows from the old one.
-    fn plan_delta(
-        &self,
-        store: &Store,
-        health: &Health,
-        pool: &mut Pool,
-        stripe: StripeId,
-        plan: &mut Plan,
-    ) -> usize {
-        let geometry = store.config.geometry;
-        let (k, m) = (geometry.data_count(), geometry.parity_count());
+    fn plan_delta(&self, store: &Store, health: &Health, pool: &mut Pool, plan: &mut Plan) -> usize {
+        let m = store.config.geometry.parity_count();
         let outputs = plan.slots.len();
         for row in 0..m {
-            let piece = parity_of(store, stripe, row);
+            let piece = self.parity(store, row);
             let slot = if health.is_writable(piece.addr.dev) {
-                plan.read_piece(store, pool, Word::Stripe(stripe), &piece)
+                plan.read_piece(store, pool, Word::Stripe(self.stripe), &piece)
             } else {
                 let slot = plan.own_slot(pool);
                 plan.computes.push(Compute::Clear(slot));
@@ -140,32 +196,34 @@ impl Eplog {
             };
             plan.slots.push(slot);
         }
-        for column in 0..k {
-            let Some(Updated { committed: old, .. }) = self.dirty.updated(stripe, column) else { continue };
+        for column in 0..self.known.len() {
+            let Some(Updated { committed: old, .. }) = self.updated(column) else { continue };
             let old = (!old.chunk.is_none()).then(|| {
-                let addr = ChunkAddr::new(store.layout.device(stripe, column), old.chunk);
+                let addr = ChunkAddr::new(self.devices.get(column), old.chunk);
                 let piece = Piece { index: column, addr, crc: old.crc };
-                plan.read_piece(store, pool, Word::Stripe(stripe), &piece)
+                plan.read_piece(store, pool, Word::Stripe(self.stripe), &piece)
             });
-            let new = self.read_current(store, pool, stripe, column, plan);
+            let new = self.read_newest(store, pool, column, plan);
             plan.computes.push(Compute::Delta { column, old, new, parities: outputs..outputs + m });
         }
         outputs
     }
 
     /// Reads the newest version of a column, unless it is zeros.
-    fn read_current(
-        &self,
-        store: &Store,
-        pool: &mut Pool,
-        stripe: StripeId,
-        column: usize,
-        plan: &mut Plan,
-    ) -> Option<Slot> {
-        match self.locate(store, store.config.geometry.lcn_at(stripe, column)) {
-            Located::Zero => None,
-            Located::At { piece, word } => Some(plan.read_piece(store, pool, word, &piece)),
+    fn read_newest(&self, store: &Store, pool: &mut Pool, column: usize, plan: &mut Plan) -> Option<Slot> {
+        let StripeChunk { chunk, crc } = self.columns.get(column);
+        if chunk.is_none() {
+            return None;
         }
+        let (index, word) = match self.updated(column) {
+            None => (column, Word::Stripe(self.stripe)),
+            Some(Updated { owner, .. }) => {
+                let (id, index) = self.log.member_at(owner);
+                (index, Word::Log(id))
+            }
+        };
+        let piece = Piece { index, addr: ChunkAddr::new(self.devices.get(column), chunk), crc };
+        Some(plan.read_piece(store, pool, word, &piece))
     }
 }
 
@@ -186,34 +244,4 @@ impl Needed {
     fn reads(&self, data_count: usize) -> usize {
         if self.missing == 0 { self.readable } else { self.readable.max(data_count) }
     }
-}
-
-/// The parity of a stripe, as it is committed.
-fn parity_of(store: &Store, stripe: StripeId, row: usize) -> Piece {
-    let dev = store.layout.device(stripe, store.config.geometry.data_count() + row);
-    let StripeChunk { chunk, crc } = store.table.parity(stripe, row);
-    Piece { index: store.code.width_max() + row, addr: ChunkAddr::new(dev, chunk), crc }
-}
-
-/// One chunk per parity row, or none at all.
-fn alloc_parity(store: &mut Store, stripe: StripeId, plan: &mut Plan) -> Option<[ChunkIndex; 255]> {
-    let geometry = store.config.geometry;
-    let (k, m) = (geometry.data_count(), geometry.parity_count());
-    let (mut chunks, before) = ([ChunkIndex::NONE; 255], plan.leases.mark());
-    for (row, chunk) in chunks.iter_mut().enumerate().take(m) {
-        let dev = store.layout.device(stripe, k + row);
-        let old = store.table.parity(stripe, row).chunk;
-        if planted(Planted::CommitInPlace) && !old.is_none() {
-            *chunk = old;
-            continue;
-        }
-        let Some(lease) = store.alloc(dev, Demand::Reclaim) else {
-            plan.leases.give_back(before, (&mut store.spaces, &mut store.table), |_| {
-                unreachable!("a stripe takes chunks, not rows")
-            });
-            return None;
-        };
-        *chunk = plan.leases.hold(dev, lease);
-    }
-    Some(chunks)
 }

@@ -7,6 +7,7 @@ use crate::scheme::SchemeMemory;
 use crate::scheme::dirty_queue::DirtyQueue;
 use block::{ChunkIndex, StripeId};
 use format::StripeChunk;
+use std::collections::hash_map::Entry;
 
 /// Bytes of an entry of the map from dirty stripes to their places.
 const PLACE_BYTES: u64 = 16;
@@ -20,11 +21,11 @@ pub const SAME: StripeChunk = StripeChunk { chunk: ChunkIndex::new(u32::MAX), cr
 pub struct Updated {
     /// The version that the stripe's parity covers (`NONE`: the column was zeros).
     pub committed: StripeChunk,
-    /// The log stripe that the newest version is a member of; [`NO_OWNER`] if the column is zeros now.
+    /// Where the newest version is among the members of log stripes; [`NO_OWNER`] if the column is zeros now.
     pub owner: u32,
 }
 
-/// What no log stripe has for a number.
+/// What is no place of a member.
 pub const NO_OWNER: u32 = u32::MAX;
 
 const UNCHANGED: Updated = Updated { committed: SAME, owner: NO_OWNER };
@@ -94,8 +95,24 @@ impl DirtyStripes {
 
     /// A column is updated, and the newest version has an owner. The version before was `old`: if the parity
     /// covers that, it is the committed one from now on and the stripe dirty; otherwise returns who owned it.
+    #[inline]
     pub fn update(&mut self, stripe: StripeId, column: usize, old: StripeChunk, owner: u32) -> Option<u32> {
-        let place = self.place_of(stripe).unwrap_or_else(|| self.insert(stripe));
+        let place = match self.place.entry(stripe.get()) {
+            Entry::Occupied(place) => *place.get() as usize,
+            Entry::Vacant(vacant) => {
+                let place = match self.free.pop() {
+                    Some(place) => place,
+                    None => {
+                        self.stripes.push(stripe);
+                        self.columns.resize(self.columns.len() + self.data_count, UNCHANGED);
+                        u32::try_from(self.stripes.len() - 1).expect("fewer dirty stripes than chunk indices")
+                    }
+                };
+                vacant.insert(place);
+                self.begin(stripe, place as usize);
+                place as usize
+            }
+        };
         let updated = &mut self.columns[place * self.data_count + column];
         if updated.committed == SAME {
             *updated = Updated { committed: old, owner };
@@ -117,24 +134,15 @@ impl DirtyStripes {
         self.columns.reserve(stripes * self.data_count);
     }
 
-    fn insert(&mut self, stripe: StripeId) -> usize {
-        let place = match self.free.pop() {
-            Some(place) => place,
-            None => {
-                self.stripes.push(stripe);
-                self.columns.resize(self.columns.len() + self.data_count, UNCHANGED);
-                u32::try_from(self.stripes.len() - 1).expect("fewer dirty stripes than chunk indices")
-            }
-        };
-        self.stripes[place as usize] = stripe;
-        self.columns[place as usize * self.data_count..][..self.data_count].fill(UNCHANGED);
+    /// A stripe became dirty and was given a place.
+    fn begin(&mut self, stripe: StripeId, place: usize) {
+        self.stripes[place] = stripe;
+        self.columns[place * self.data_count..][..self.data_count].fill(UNCHANGED);
         self.bits.set(stripe);
-        self.place.insert(stripe.get(), place);
         self.count += 1;
         self.queue.push(stripe);
         let bits = &self.bits;
         self.queue.tidy(self.count, |stripe| bits.has(stripe));
-        place as usize
     }
 
     /// The stripe's parity is up to date.

@@ -6,9 +6,10 @@
 use crate::hash::StripeMap;
 use crate::scheme::SchemeMemory;
 use crate::store::LogRing;
-use block::{ChunkAddr, ChunkIndex, Lcn, Seq};
-use format::{LogMember, MemberFate};
+use block::{ChunkAddr, ChunkIndex, Divisor, Lcn, Seq};
+use format::{LCN_LIMIT, LogMember, MemberFate};
 use std::collections::VecDeque;
+use std::collections::hash_map::Entry as MapEntry;
 
 #[derive(Clone, Copy, Default)]
 struct Entry {
@@ -18,6 +19,67 @@ struct Entry {
     live: u16,
 }
 
+/// A member and what became of it.
+#[derive(Clone, Copy)]
+struct Member {
+    /// Above [`LCN_LIMIT`] is the fate.
+    lcn_and_fate: u64,
+    chunk: ChunkIndex,
+    crc: u32,
+}
+
+const _: () = assert!(size_of::<Member>() == 16, "a log stripe is spread over as few lines of the cache");
+
+/// Where the fate is, above the number of the chunk.
+const FATE_SHIFT: u32 = LCN_LIMIT.trailing_zeros();
+
+impl Member {
+    const NONE: Self =
+        Self { lcn_and_fate: fate_bits(MemberFate::Superseded), chunk: ChunkIndex::NONE, crc: 0 };
+
+    #[inline]
+    fn new(LogMember { lcn, chunk, crc }: LogMember, fate: MemberFate) -> Self {
+        debug_assert!(lcn.get() < LCN_LIMIT, "{lcn} is none of a record");
+        Self { lcn_and_fate: lcn.get() | fate_bits(fate), chunk, crc }
+    }
+
+    #[inline]
+    fn lcn(self) -> Lcn {
+        Lcn::new(self.lcn_and_fate & (LCN_LIMIT - 1))
+    }
+
+    #[inline]
+    fn fate(self) -> MemberFate {
+        match self.lcn_and_fate >> FATE_SHIFT {
+            0 => MemberFate::Newest,
+            1 => MemberFate::Covered,
+            _ => MemberFate::Superseded,
+        }
+    }
+
+    #[inline]
+    fn set_fate(&mut self, fate: MemberFate) {
+        self.lcn_and_fate = self.lcn().get() | fate_bits(fate);
+    }
+
+    fn is(self, lcn: Lcn, chunk: ChunkIndex, fate: MemberFate) -> bool {
+        self.lcn() == lcn && self.chunk == chunk && self.fate() == fate
+    }
+}
+
+const fn fate_bits(fate: MemberFate) -> u64 {
+    let fate: u64 = match fate {
+        MemberFate::Newest => 0,
+        MemberFate::Covered => 1,
+        MemberFate::Superseded => 2,
+    };
+    fate << FATE_SHIFT
+}
+
+/// Places of members that may live, or that a list may ask for: what a journal adds to a list stays far below
+/// 2^32, which is [`super::dirty::NO_OWNER`].
+pub const PLACES_MAX: u64 = 1 << 31;
+
 /// Bytes of an entry of the map from covered versions to their log stripes.
 const OWNER_BYTES: u64 = 17;
 
@@ -26,15 +88,22 @@ fn key(addr: ChunkAddr) -> u64 {
     u64::from(addr.chunk.get()) << 16 | u64::from(addr.dev.get())
 }
 
+/// A place as it is kept elsewhere.
+#[inline]
+fn place(at: usize) -> u32 {
+    u32::try_from(at).expect("log stripes are bounded by their places")
+}
+
 /// See the module's documentation.
 pub struct LogTable {
     width_max: usize,
+    by_width: Divisor,
     parity_count: usize,
-    /// The log stripe that a version is a member of which a parity covers.
+    /// The place of a version as a member that a parity covers.
     covered: StripeMap<u32>,
     entries: Vec<Entry>,
-    /// `width_max` per entry.
-    members: Vec<(LogMember, MemberFate)>,
+    /// `width_max` per entry. A *place* is a number of one of them.
+    members: Vec<Member>,
     /// m per entry.
     crcs: Vec<u32>,
     free: Vec<u32>,
@@ -50,6 +119,7 @@ impl LogTable {
     pub fn new(width_max: usize, parity_count: usize, stripes_max: usize) -> Self {
         Self {
             width_max,
+            by_width: Divisor::new(width_max as u64),
             parity_count,
             covered: StripeMap::default(),
             entries: Vec::with_capacity(stripes_max),
@@ -66,7 +136,7 @@ impl LogTable {
     /// these may be twice as large as what is in it.
     pub fn bytes_for(width_max: u64, parity_count: u64, stripes: u64, covered: u64) -> SchemeMemory {
         let entry = (size_of::<Entry>() + size_of::<(Seq, u32)>()) as u64;
-        let of_members = width_max * size_of::<(LogMember, MemberFate)>() as u64;
+        let of_members = width_max * size_of::<Member>() as u64;
         SchemeMemory {
             fixed_bytes: 0,
             dynamic_bytes: stripes * (entry + of_members + parity_count * 4) + covered * 2 * OWNER_BYTES,
@@ -79,9 +149,7 @@ impl LogTable {
         let id = self.free.pop().unwrap_or_else(|| {
             let id = u32::try_from(self.entries.len()).expect("fewer log stripes than log blocks");
             self.entries.push(Entry::default());
-            let none =
-                (LogMember { lcn: Lcn::new(0), chunk: ChunkIndex::NONE, crc: 0 }, MemberFate::Superseded);
-            self.members.resize(self.members.len() + self.width_max, none);
+            self.members.resize(self.members.len() + self.width_max, Member::NONE);
             self.crcs.resize(self.crcs.len() + self.parity_count, 0);
             id
         });
@@ -93,28 +161,53 @@ impl LogTable {
         id
     }
 
-    /// Adds a member at `addr`; `false` if it is covered and another log stripe says that of its chunk, too.
-    pub fn push_member(&mut self, id: u32, member: LogMember, addr: ChunkAddr, fate: MemberFate) -> bool {
-        let entry = &mut self.entries[id as usize];
-        let at = id as usize * self.width_max + usize::from(entry.members);
-        self.members[at] = (member, fate);
-        entry.members += 1;
-        self.member_total += 1;
-        entry.live += u16::from(fate == MemberFate::Newest);
-        fate != MemberFate::Covered || self.covered.insert(key(addr), id).is_none()
+    /// Adds the newest version of a chunk as a member.
+    #[inline]
+    pub fn push_newest(&mut self, id: u32, member: LogMember) {
+        self.push(id, Member::new(member, MemberFate::Newest));
+        self.entries[id as usize].live += 1;
     }
 
-    /// What was the newest version of its chunk is something else now; returns its log stripe if nothing is
-    /// the newest version in that any more.
-    pub fn leave(&mut self, id: u32, addr: ChunkAddr, lcn: Lcn, fate: MemberFate) -> Option<u32> {
-        self.settle(id, lcn, addr, fate);
+    /// Adds a member at `addr`; `false` if it is covered and another log stripe says that of its chunk, too.
+    pub fn push_member(&mut self, id: u32, member: LogMember, addr: ChunkAddr, fate: MemberFate) -> bool {
+        if fate == MemberFate::Newest {
+            self.push_newest(id, member);
+            return true;
+        }
+        let at = self.push(id, Member::new(member, fate));
+        fate != MemberFate::Covered || self.covered.insert(key(addr), place(at)).is_none()
+    }
+
+    #[inline]
+    fn push(&mut self, id: u32, member: Member) -> usize {
+        let entry = &mut self.entries[id as usize];
+        let at = id as usize * self.width_max + usize::from(entry.members);
+        self.members[at] = member;
+        entry.members += 1;
+        self.member_total += 1;
+        at
+    }
+
+    /// Whether there are no more places.
+    pub fn is_full(&self) -> bool {
+        self.free.is_empty() && (self.entries.len() as u64 + 1) * self.by_width.get() > PLACES_MAX
+    }
+
+    /// What was the newest version of its chunk, at `addr`, is something else now; returns its log stripe if
+    /// nothing is the newest version in that any more.
+    #[inline]
+    pub fn leave(&mut self, place: u32, addr: ChunkAddr, fate: MemberFate) -> Option<u32> {
+        let member = &mut self.members[place as usize];
+        debug_assert!(member.chunk == addr.chunk && member.fate() == MemberFate::Newest);
+        member.set_fate(fate);
+        let (id, _) = self.member_at(place);
         let entry = &mut self.entries[id as usize];
         entry.live = entry.live.checked_sub(1).expect("live members are counted");
         if entry.live == 0 {
             return Some(id);
         }
         if fate == MemberFate::Covered {
-            self.covered.insert(key(addr), id);
+            self.covered.insert(key(addr), place);
         }
         None
     }
@@ -122,36 +215,45 @@ impl LogTable {
     /// No parity covers a version any more; `false` if no log stripe needs it, either. Which members are
     /// covered may be what a list said that nothing could be compared with.
     pub fn uncover(&mut self, addr: ChunkAddr, lcn: Lcn) -> bool {
-        let id = self.covered.get(&key(addr)).copied();
-        let Some(at) = id.and_then(|id| self.find(id, lcn, addr.chunk, MemberFate::Covered)) else {
+        let MapEntry::Occupied(covered) = self.covered.entry(key(addr)) else { return false };
+        let member = &mut self.members[*covered.get() as usize];
+        if !member.is(lcn, addr.chunk, MemberFate::Covered) {
             return false;
-        };
-        self.covered.remove(&key(addr));
-        self.members[at].1 = MemberFate::Superseded;
+        }
+        member.set_fate(MemberFate::Superseded);
+        covered.remove();
         true
     }
 
-    /// Where in `members` a version is, as a member of that fate.
-    fn find(&self, id: u32, lcn: Lcn, chunk: ChunkIndex, fate: MemberFate) -> Option<usize> {
-        let first = self.place(id, 0);
-        let members = self.members[first..][..self.member_count(id)].iter();
-        let mut at = (first..).zip(members);
-        at.find(|(_, (m, known))| m.lcn == lcn && m.chunk == chunk && *known == fate).map(|(at, _)| at)
+    /// Whether the member at a place is a version that is the newest one of its chunk.
+    pub fn has_newest(&self, place: u32, lcn: Lcn, chunk: ChunkIndex) -> bool {
+        self.members[place as usize].is(lcn, chunk, MemberFate::Newest)
     }
 
-    /// Whether a log stripe has a version as the newest one of its chunk.
-    pub fn has_newest(&self, id: u32, lcn: Lcn, chunk: ChunkIndex) -> bool {
-        self.find(id, lcn, chunk, MemberFate::Newest).is_some()
+    /// Looks at the member at a place, and at its log stripe. What comes out means nothing.
+    #[inline]
+    pub fn foresee(&self, place: u32) -> u32 {
+        let (id, _) = self.member_at(place);
+        self.members[place as usize].crc ^ u32::from(self.entries[id as usize].live)
     }
 
-    fn place(&self, id: u32, index: usize) -> usize {
+    /// The place of a member.
+    #[inline]
+    pub fn place(&self, id: u32, index: usize) -> u32 {
+        place(self.at(id, index))
+    }
+
+    /// The log stripe of the member at a place, and which of its members that is.
+    #[inline]
+    pub fn member_at(&self, place: u32) -> (u32, usize) {
+        let id = self.by_width.quotient(place.into());
+        let index = self.by_width.remainder(place.into());
+        (u32::try_from(id).expect("not more than places"), usize::try_from(index).expect("a member"))
+    }
+
+    #[inline]
+    fn at(&self, id: u32, index: usize) -> usize {
         id as usize * self.width_max + index
-    }
-
-    fn settle(&mut self, id: u32, lcn: Lcn, addr: ChunkAddr, fate: MemberFate) {
-        let index = self.index_of(id, lcn, addr.chunk);
-        let at = self.place(id, index);
-        self.members[at].1 = fate;
     }
 
     /// Live members.
@@ -159,10 +261,13 @@ impl LogTable {
         self.entries[id as usize].live
     }
 
-    /// A covered version is no member of a log stripe any more.
-    pub fn disown(&mut self, id: u32, addr: ChunkAddr) {
-        if self.covered.get(&key(addr)) == Some(&id) {
-            self.covered.remove(&key(addr));
+    /// A covered version at `addr` is no member of a log stripe any more.
+    pub fn disown(&mut self, id: u32, index: usize, addr: ChunkAddr) {
+        let place = self.place(id, index);
+        if let MapEntry::Occupied(covered) = self.covered.entry(key(addr))
+            && *covered.get() == place
+        {
+            covered.remove();
         }
     }
 
@@ -188,21 +293,13 @@ impl LogTable {
 
     /// One member (its `crc` is what was recorded).
     pub fn member(&self, id: u32, index: usize) -> LogMember {
-        self.members[self.place(id, index)].0
+        let member = self.members[self.at(id, index)];
+        LogMember { lcn: member.lcn(), chunk: member.chunk, crc: member.crc }
     }
 
     /// What a member is to its data stripe.
     pub fn fate(&self, id: u32, index: usize) -> MemberFate {
-        self.members[self.place(id, index)].1
-    }
-
-    /// Which member a version of a chunk is.
-    pub fn index_of(&self, id: u32, lcn: Lcn, chunk: ChunkIndex) -> usize {
-        let members = &self.members[self.place(id, 0)..][..self.member_count(id)];
-        members
-            .iter()
-            .position(|(m, _)| m.lcn == lcn && m.chunk == chunk)
-            .expect("the owner lists its members")
+        self.members[self.at(id, index)].fate()
     }
 
     /// Checksums of the log chunks.
@@ -255,7 +352,7 @@ impl LogTable {
 
     /// Bytes that grow with what is uncommitted.
     pub fn dynamic_bytes(&self) -> u64 {
-        (self.members.len() * size_of::<(LogMember, MemberFate)>()
+        (self.members.len() * size_of::<Member>()
             + self.crcs.len() * 4
             + self.entries.len() * size_of::<Entry>()
             + self.order.len() * size_of::<(Seq, u32)>()) as u64

@@ -31,7 +31,7 @@ use crate::space::ChunkBits;
 use crate::store::{Store, code_width};
 use crate::table::Table;
 use block::{ChunkAddr, ChunkIndex, Lcn, META_BYTES, Pool, Seq, StripeId};
-use dirty::{DirtyStripes, NO_OWNER, Updated};
+use dirty::{DirtyStripes, NO_OWNER, SAME, Updated};
 use format::record::LogStripe;
 use format::{ArrayConfig, ListItem, LogMember, MemberFate, RecordRef, StripeChunk};
 use hot::HotStripes;
@@ -53,8 +53,10 @@ pub struct Eplog {
     hot: HotStripes,
     /// Newest version of each column and what is known of it, while a stripe is replaced.
     before: Vec<(ChunkIndex, Option<Updated>)>,
-    /// The newest versions of the columns, while a commit is applied.
-    data: Vec<StripeChunk>,
+    /// What replaces them.
+    versions: Vec<StripeChunk>,
+    /// Where the new parity goes, while a commit is planned.
+    parity: Vec<ChunkIndex>,
 }
 
 /// Data and parity columns of a stripe.
@@ -78,7 +80,8 @@ fn log_width(config: &ArrayConfig) -> u64 {
 fn log_stripes_max(config: &ArrayConfig) -> u64 {
     let chunk_blocks = (config.geometry.chunk_bytes() / META_BYTES) as u64;
     let listed = list_room::area_words(config) / (LOG_STRIPE_WORDS + columns(config).1);
-    (u64::from(config.log_blocks) / chunk_blocks).min(spare_chunks(config)).min(listed)
+    let placed = log_table::PLACES_MAX / log_width(config);
+    (u64::from(config.log_blocks) / chunk_blocks).min(spare_chunks(config)).min(listed).min(placed)
 }
 
 /// Room for every spare chunk as a log stripe of its own in a stripe of its own. Stripes never written, wide
@@ -137,7 +140,8 @@ impl Eplog {
             rewrites: Rewrites::default(),
             hot: HotStripes::new(),
             before: Vec::new(),
-            data: Vec::new(),
+            versions: Vec::new(),
+            parity: Vec::new(),
         }
     }
 
@@ -147,26 +151,25 @@ impl Eplog {
         updated.map_or_else(|| store.table.column(stripe, column), |updated| updated.committed)
     }
 
-    /// `version`, a member of `owner`, becomes the newest of `lcn`; what it supersedes is kept, or freed when
+    /// `version`, the member at `owner`, becomes the newest of `lcn`; what it supersedes is kept, or freed when
     /// nothing names it.
     fn supersede(&mut self, store: &mut Store, lcn: Lcn, version: StripeChunk, owner: u32) {
         let geometry = store.config.geometry;
         let (stripe, column) = (geometry.stripe_of(lcn), geometry.column_of(lcn));
-        let old = store.table.column(stripe, column);
-        store.table.set_column(stripe, column, version);
-        if let Some(id) = self.dirty.update(stripe, column, old, owner) {
+        let old = store.table.replace_column(stripe, column, version);
+        if let Some(place) = self.dirty.update(stripe, column, old, owner) {
             let addr = ChunkAddr::new(store.layout.device(stripe, column), old.chunk);
-            self.drop_live(store, id, addr, lcn, MemberFate::Superseded);
+            self.drop_live(store, place, addr, MemberFate::Superseded);
             if planted(Planted::FreeSupersededEarly) {
                 store.free(addr.dev, addr.chunk);
             }
         }
     }
 
-    /// A log stripe's member stops being the newest uncommitted version of its chunk.
-    fn drop_live(&mut self, store: &mut Store, id: u32, addr: ChunkAddr, lcn: Lcn, fate: MemberFate) {
-        if id != NO_OWNER
-            && let Some(id) = self.log.leave(id, addr, lcn, fate)
+    /// A log stripe's member, at `addr`, stops being the newest uncommitted version of its chunk.
+    fn drop_live(&mut self, store: &mut Store, place: u32, addr: ChunkAddr, fate: MemberFate) {
+        if place != NO_OWNER
+            && let Some(id) = self.log.leave(place, addr, fate)
         {
             self.release_log_stripe(store, id);
         }
@@ -180,7 +183,7 @@ impl Eplog {
             match self.log.fate(id, i) {
                 MemberFate::Superseded if planted(Planted::FreeSupersededEarly) => {}
                 MemberFate::Superseded => store.free(addr.dev, addr.chunk),
-                MemberFate::Covered => self.log.disown(id, addr),
+                MemberFate::Covered => self.log.disown(id, i, addr),
                 MemberFate::Newest => {
                     unreachable!("a log stripe is released when nothing is the newest version in it")
                 }
@@ -189,53 +192,49 @@ impl Eplog {
         self.log.release(id);
     }
 
-    /// The stripe's parity now covers `data`: what a commit and a full stripe have in common. Nothing is
-    /// asked of the state before: columns and parity may be there or not, and updates that were not committed
-    /// are dropped with the log stripes that nothing else needs.
-    fn replace_stripe(
-        &mut self,
-        store: &mut Store,
-        stripe: StripeId,
-        data: impl Iterator<Item = StripeChunk> + Clone,
-        parity: impl Iterator<Item = StripeChunk>,
-    ) {
+    /// The stripe's parity now covers its data: what a commit and a full stripe have in common. The versions of
+    /// all columns, data and parity, are in `self.versions`. Nothing is asked of the state before: columns and
+    /// parity may be there or not, and updates that were not committed are dropped with the log stripes that
+    /// nothing else needs.
+    fn replace_stripe(&mut self, store: &mut Store, stripe: StripeId) {
         let geometry = store.config.geometry;
-        let mut before = std::mem::take(&mut self.before);
+        let (k, n) = (geometry.data_count(), geometry.device_count());
+        let (mut before, versions) = (std::mem::take(&mut self.before), std::mem::take(&mut self.versions));
+        assert_eq!(versions.len(), n, "each column has a version");
         before.clear();
-        before
-            .extend((0..geometry.data_count()).map(|column| {
-                (store.table.column(stripe, column).chunk, self.dirty.updated(stripe, column))
-            }));
+        let columns = store.table.columns(stripe);
+        let known = self.dirty.columns(stripe).unwrap_or_default();
+        before.extend((0..n).map(|column| {
+            let updated = known.get(column).copied().filter(|updated| updated.committed != SAME);
+            (columns.get(column).chunk, updated)
+        }));
         self.dirty.clean(stripe);
-        for (column, version) in data.clone().enumerate() {
-            store.table.set_column(stripe, column, version);
-        }
+        let mut columns = store.table.columns_mut(stripe);
+        versions.iter().enumerate().for_each(|(column, &version)| columns.set(column, version));
         // What a log stripe still owns is freed when that is released; look before releasing any.
-        for (column, (version, &(current, updated))) in data.zip(&before).enumerate() {
-            let (dev, lcn) = (store.layout.device(stripe, column), geometry.lcn_at(stripe, column));
-            if let Some(Updated { committed, .. }) = updated {
-                self.free_unless_owned(store, ChunkAddr::new(dev, committed.chunk), lcn);
-            } else if current != version.chunk {
-                self.free_unless_owned(store, ChunkAddr::new(dev, current), lcn);
-            }
+        for (column, (version, &(current, updated))) in versions[..k].iter().zip(&before).enumerate() {
+            let freed = match updated {
+                Some(Updated { committed, .. }) => committed.chunk,
+                None if current != version.chunk => current,
+                None => continue,
+            };
+            let addr = ChunkAddr::new(store.layout.device(stripe, column), freed);
+            self.free_unless_owned(store, addr, geometry.lcn_at(stripe, column));
         }
-        for (column, &(current, updated)) in before.iter().enumerate() {
+        for (column, &(current, updated)) in before[..k].iter().enumerate() {
             if let Some(Updated { owner, .. }) = updated {
                 let addr = ChunkAddr::new(store.layout.device(stripe, column), current);
-                let covered = store.table.column(stripe, column).chunk == current;
+                let covered = versions[column].chunk == current;
                 let fate = if covered { MemberFate::Covered } else { MemberFate::Superseded };
-                self.drop_live(store, owner, addr, geometry.lcn_at(stripe, column), fate);
+                self.drop_live(store, owner, addr, fate);
             }
         }
-        self.before = before;
-        for (row, version) in parity.enumerate() {
-            let dev = store.layout.device(stripe, geometry.data_count() + row);
-            let old = store.table.parity(stripe, row).chunk;
+        for (column, (version, &(old, _))) in versions.iter().zip(&before).enumerate().skip(k) {
             if !(planted(Planted::CommitInPlace) && old == version.chunk) {
-                store.free(dev, old);
+                store.free(store.layout.device(stripe, column), old);
             }
-            store.table.set_parity(stripe, row, version);
         }
+        (self.before, self.versions) = (before, versions);
     }
 
     /// No parity covers a version any more.
@@ -249,13 +248,10 @@ impl Eplog {
     fn apply_log_stripe(&mut self, store: &mut Store, seq: Seq, record: LogStripe<'_>) {
         self.list.keep_promise(self.list.growth(1, record.members().len()));
         let id = self.log.insert(seq, record.log_block(), record.log_crcs().iter());
-        for member in record.members().iter() {
-            let addr = ChunkAddr::new(store.layout.device_of(member.lcn), member.chunk);
-            self.log.push_member(id, member, addr, MemberFate::Newest);
-        }
+        record.members().iter().for_each(|member| self.log.push_newest(id, member));
         // Two passes: superseding a member must not release the stripe that is just being built.
-        for member in record.members().iter() {
-            self.supersede(store, member.lcn, StripeChunk { chunk: member.chunk, crc: member.crc }, id);
+        for (owner, member) in (self.log.place(id, 0)..).zip(record.members().iter()) {
+            self.supersede(store, member.lcn, StripeChunk { chunk: member.chunk, crc: member.crc }, owner);
         }
     }
 
@@ -274,16 +270,16 @@ impl Eplog {
             let last = geometry.column_of(lcn) + 1 == geometry.data_count() || lcn.get() + 1 == end;
             if last && self.dirty.is_dirty(stripe) && self.is_all_zero(store, stripe) {
                 // No data is left in the stripe: it needs no parity, and so no commit.
-                let zeros = |count| std::iter::repeat_n(StripeChunk::NONE, count);
-                let (data, parity) = (zeros(geometry.data_count()), zeros(geometry.parity_count()));
-                self.replace_stripe(store, stripe, data, parity);
+                self.versions.clear();
+                self.versions.resize(geometry.device_count(), StripeChunk::NONE);
+                self.replace_stripe(store, stripe);
             }
         }
     }
 
     fn is_all_zero(&self, store: &Store, stripe: StripeId) -> bool {
-        (0..store.config.geometry.data_count())
-            .all(|column| store.table.column(stripe, column).chunk.is_none())
+        let columns = store.table.columns(stripe);
+        (0..store.config.geometry.data_count()).all(|column| columns.get(column).chunk.is_none())
     }
 
     /// What the list of a checkpoint would take now.
@@ -321,8 +317,9 @@ impl Scheme for Eplog {
         match self.dirty.updated(stripe, column) {
             None => Located::At { piece: Piece { index: column, addr, crc }, word: Word::Stripe(stripe) },
             Some(Updated { owner, .. }) => {
-                let index = self.log.index_of(owner, lcn, chunk);
-                Located::At { piece: Piece { index, addr, crc }, word: Word::Log(owner) }
+                let (id, index) = self.log.member_at(owner);
+                debug_assert!(self.log.has_newest(owner, lcn, chunk), "the owner lists its members");
+                Located::At { piece: Piece { index, addr, crc }, word: Word::Log(id) }
             }
         }
     }
@@ -402,19 +399,18 @@ impl Scheme for Eplog {
         if !self.accepts(store, record) {
             return Err(Rejected);
         }
-        let k = store.config.geometry.data_count();
+        self.versions.clear();
         match record {
             RecordRef::LogStripe(record) => self.apply_log_stripe(store, seq, record),
             RecordRef::FullStripe(record) => {
-                let versions = record.chunks().iter();
-                self.replace_stripe(store, record.stripe(), versions.clone().take(k), versions.skip(k));
+                self.versions.extend(record.chunks().iter());
+                self.replace_stripe(store, record.stripe());
             }
             RecordRef::Commit(record) => {
-                let mut data = std::mem::take(&mut self.data);
-                data.clear();
-                data.extend((0..k).map(|column| store.table.column(record.stripe(), column)));
-                self.replace_stripe(store, record.stripe(), data.iter().copied(), record.parity().iter());
-                self.data = data;
+                let columns = store.table.columns(record.stripe());
+                let data = (0..store.config.geometry.data_count()).map(|column| columns.get(column));
+                self.versions.extend(data.chain(record.parity().iter()));
+                self.replace_stripe(store, record.stripe());
             }
             RecordRef::Zero(record) => self.apply_zero(store, record.first(), record.count()),
             _ => return Err(Rejected),
@@ -428,8 +424,8 @@ impl Scheme for Eplog {
             && match record {
                 RecordRef::LogStripe(record) => record.members().len() <= store.code.width_max(),
                 RecordRef::Commit(record) => {
-                    let current = |column| store.table.column(record.stripe(), column).chunk;
-                    record.data().iter().enumerate().all(|(column, chunk)| current(column) == chunk)
+                    let columns = store.table.columns(record.stripe());
+                    record.data().iter().enumerate().all(|(column, chunk)| columns.get(column).chunk == chunk)
                 }
                 RecordRef::FullStripe(_) | RecordRef::Zero(_) => true,
                 _ => false,

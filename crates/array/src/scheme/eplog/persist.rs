@@ -73,7 +73,7 @@ impl Eplog {
             members.iter().for_each(|&(member, _)| {
                 LogStripe::push(&mut record, member);
             });
-            if !self.accepts(store, record.get(0)) {
+            if !self.accepts(store, record.get(0)) || self.log.is_full() {
                 return Err(Contradiction::LogStripe(*first_seq));
             }
             let id = self.log.insert(*first_seq, *log_block, log_crcs.iter().copied());
@@ -89,6 +89,7 @@ impl Eplog {
     /// Adds a member with the fate that the list gives it; `false` if that cannot be. What the table says is
     /// compared as far as it is in memory; the rest when its page comes ([`Scheme::check_page`]).
     fn load_member(&mut self, store: &Store, id: u32, member: LogMember, fate: MemberFate) -> bool {
+        let owner = self.log.place(id, self.log.member_count(id));
         let geometry = store.config.geometry;
         let (stripe, column) = (geometry.stripe_of(member.lcn), geometry.column_of(member.lcn));
         let table = &store.table;
@@ -99,7 +100,7 @@ impl Eplog {
         let is_committed = updated.as_ref().map(|updated| updated.committed.chunk == member.chunk);
         let fits = match (fate, updated) {
             (MemberFate::Newest, Some(updated)) => {
-                let is_free = std::mem::replace(&mut updated.owner, id) == NO_OWNER;
+                let is_free = std::mem::replace(&mut updated.owner, owner) == NO_OWNER;
                 is_free && may_be_current && is_committed == Some(false)
             }
             (MemberFate::Newest, None) => false,
