@@ -213,6 +213,31 @@ impl Space {
         Some(ChunkLease(ChunkIndex::new(index)))
     }
 
+    /// Takes the next `count` free chunks after the frontier, which [`Space::has_ready`] has promised to users:
+    /// the same as so many [`Space::alloc`], word by word.
+    pub fn alloc_ready(&mut self, table: &mut Table, count: u32, out: &mut Vec<Option<ChunkLease>>) {
+        let words = word_count(self.chunk_count);
+        let (mut word, mut among) = (self.frontier / WORD_CHUNKS, u32::MAX << (self.frontier % WORD_CHUNKS));
+        let mut left = count;
+        while left > 0 {
+            let mut free = !self.word(table, word).expect("promised: it is known which are free") & among;
+            let mut taken = 0;
+            while free != 0 && left > 0 {
+                let bit = free.trailing_zeros();
+                let index = word * WORD_CHUNKS + bit;
+                out.push(Some(ChunkLease(ChunkIndex::new(index))));
+                self.frontier = if index >= self.chunk_count { 0 } else { index + 1 };
+                taken |= 1 << bit;
+                free &= free - 1;
+                left -= 1;
+            }
+            if taken != 0 {
+                self.set_bits(table, word, taken);
+            }
+            (word, among) = (if word + 1 == words { 0 } else { word + 1 }, u32::MAX);
+        }
+    }
+
     /// Whether user writes may take so many chunks, and it is known which.
     pub fn has_ready(&mut self, table: &Table, count: u32) -> bool {
         if self.free_for_users() < count || !table.is_paged() {

@@ -167,6 +167,11 @@ impl Store {
         self.spaces[dev.index()].alloc(&mut self.table, demand)
     }
 
+    /// Takes so many chunks of a device that [`Store::has_ready`] has promised.
+    pub fn alloc_ready(&mut self, dev: DevIndex, count: u32, out: &mut Vec<Option<ChunkLease>>) {
+        self.spaces[dev.index()].alloc_ready(&mut self.table, count, out);
+    }
+
     /// Makes chunks free again.
     pub fn release_run(&mut self, run: ChunkRun) {
         self.spaces[run.first.dev.index()].release_run(&mut self.table, run.first.chunk, run.end());

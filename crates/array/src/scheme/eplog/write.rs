@@ -11,11 +11,12 @@ use crate::plan::{Compute, CrcAt, Plan, PlanWrite};
 use crate::planted::{Planted, planted};
 use crate::scheme::log_room::{LOG_SET_ASIDE_BLOCKS, is_log_low};
 use crate::scheme::{ChunkWrite, Rewrites};
-use crate::space::Demand;
+use crate::space::{ChunkLease, Demand};
 use crate::store::Store;
 use block::{ChunkAddr, DevIndex, Geometry, Pool, Slot, Stream, StripeId};
 use format::record::{FullStripe, LogStripe};
 use format::{LogMember, StripeChunk};
+use std::ops::Range;
 
 /// Reused between batches.
 #[derive(Default)]
@@ -28,8 +29,14 @@ pub struct Scratch {
     columns: Vec<Option<Slot>>,
     /// The other writes.
     partial: Vec<ChunkWrite>,
+    /// The device of each of them.
+    devices: Vec<DevIndex>,
     /// Writes aimed at each device in this batch.
     per_device: Vec<u32>,
+    /// Chunks taken of each device, as many, the devices one after the other.
+    chunks: Vec<Option<ChunkLease>>,
+    /// Where those of each device begin.
+    chunks_from: Vec<usize>,
     /// Which log stripe each of `partial` joins.
     group: Vec<u32>,
     /// The same writes, sorted by group.
@@ -64,7 +71,8 @@ impl Eplog {
             && scratch.have_room(store);
         if fits {
             scratch.group_first_fit(store);
-            self.plan_log_stripes(store, pool, &scratch, plan);
+            scratch.take_chunks(store);
+            self.plan_log_stripes(store, pool, &mut scratch, plan);
         } else {
             refused.extend_from_slice(&scratch.partial);
             let mut planned = scratch.planned.iter();
@@ -122,7 +130,13 @@ impl Eplog {
         }
     }
 
-    fn plan_log_stripes(&mut self, store: &mut Store, pool: &mut Pool, scratch: &Scratch, plan: &mut Plan) {
+    fn plan_log_stripes(
+        &mut self,
+        store: &mut Store,
+        pool: &mut Pool,
+        scratch: &mut Scratch,
+        plan: &mut Plan,
+    ) {
         let width = store.code.width_max();
         let mut at = 0;
         while at < scratch.order.len() {
@@ -134,12 +148,7 @@ impl Eplog {
                 .count()
                 + at;
             self.list.promise(self.list.growth(1, end - at));
-            plan_log_stripe(
-                store,
-                pool,
-                scratch.order[at..end].iter().map(|&i| scratch.partial[i as usize]),
-                plan,
-            );
+            plan_log_stripe(store, pool, (scratch, at..end), plan);
             at = end;
         }
     }
@@ -148,12 +157,12 @@ impl Eplog {
 /// Whether one stripe can have as many of the writes as it has columns. A no is certain; a yes is not, and
 /// costs sorting them.
 fn may_make_a_stripe(geometry: &Geometry, writes: &[ChunkWrite]) -> bool {
-    let (k, mut counts) = (geometry.data_count(), [0usize; 128]);
+    let (k, mut counts) = (geometry.data_count(), [0u16; 128]);
     writes.len() >= k
         && writes.iter().any(|write| {
             let count = &mut counts[geometry.stripe_of(write.lcn).get() as usize % 128];
-            *count += 1;
-            *count >= k
+            *count = count.saturating_add(1);
+            usize::from(*count) >= k
         })
 }
 
@@ -192,11 +201,32 @@ impl Scratch {
         self.per_device.clear();
         self.per_device.resize(store.main_count(), 0);
         self.group.clear();
+        self.devices.clear();
         for write in &self.partial {
-            let count = &mut self.per_device[store.layout.device_of(write.lcn).index()];
+            let dev = store.layout.device_of(write.lcn);
+            let count = &mut self.per_device[dev.index()];
+            self.devices.push(dev);
             self.group.push(*count);
             *count += 1;
         }
+    }
+
+    /// Takes the chunks of all writes, device by device; there is room. The j-th of a device are for log
+    /// stripe j.
+    fn take_chunks(&mut self, store: &mut Store) {
+        self.chunks.clear();
+        self.chunks_from.clear();
+        for (dev, &count) in (0..).map(DevIndex::new).zip(&self.per_device) {
+            self.chunks_from.push(self.chunks.len());
+            store.alloc_ready(dev, count, &mut self.chunks);
+        }
+    }
+
+    /// The device of a write, and the chunk there that is its own.
+    fn take_chunk(&mut self, write: usize) -> (DevIndex, ChunkLease) {
+        let dev = self.devices[write];
+        let at = self.chunks_from[dev.index()] + self.group[write] as usize;
+        (dev, self.chunks[at].take().expect("as many chunks are taken as there are writes"))
     }
 
     /// Whether every device has room for what is aimed at it.
@@ -264,30 +294,27 @@ fn plan_full_stripe(
     }
 }
 
+/// Plans the log stripe of some of the writes, by their places in [`Scratch::order`].
 fn plan_log_stripe(
     store: &mut Store,
     pool: &mut Pool,
-    writes: impl Iterator<Item = ChunkWrite>,
+    (scratch, members): (&mut Scratch, Range<usize>),
     plan: &mut Plan,
 ) {
     let m = store.config.geometry.parity_count();
     let (_, block) = store.log.append(store.chunk_blocks()).expect("checked: the log has room");
     let crcs = LogStripe::begin(&mut plan.records, block, m);
     let (inputs, columns) = (plan.slots.len(), plan.columns.len());
-    for (index, write) in writes.enumerate() {
-        let dev = store.layout.device_of(write.lcn);
-        let lease = store.alloc(dev, Demand::User).expect("checked: the device has space");
+    for (index, at) in members.enumerate() {
+        let write = scratch.order[at] as usize;
+        let (dev, lease) = scratch.take_chunk(write);
+        let ChunkWrite { lcn, slot, .. } = scratch.partial[write];
         let chunk = plan.leases.hold(dev, lease);
-        let crc = LogStripe::push(&mut plan.records, LogMember { lcn: write.lcn, chunk, crc: 0 });
-        plan.slots.push(write.slot);
+        let crc = LogStripe::push(&mut plan.records, LogMember { lcn, chunk, crc: 0 });
+        plan.slots.push(slot);
         plan.columns.push(index);
         let addr = ChunkAddr::new(dev, chunk);
-        plan.writes.push(PlanWrite {
-            addr,
-            slot: write.slot,
-            stream: Stream::Data,
-            crc_at: CrcAt::Record(crc),
-        });
+        plan.writes.push(PlanWrite { addr, slot, stream: Stream::Data, crc_at: CrcAt::Record(crc) });
     }
     let (inputs, columns) = (inputs..plan.slots.len(), columns..plan.columns.len());
     let outputs = plan.slots.len()..plan.slots.len() + m;
