@@ -49,6 +49,7 @@ impl Pool {
     }
 
     /// Takes a slot; its content is whatever was there before. `None` when all are taken.
+    #[inline]
     pub fn alloc(&mut self) -> Option<Slot> {
         let slot = self.free.pop()?;
         self.taken[slot as usize] = true;
@@ -56,6 +57,7 @@ impl Pool {
     }
 
     /// Gives a slot back.
+    #[inline]
     pub fn free(&mut self, slot: Slot) {
         let taken = &mut self.taken[slot.index()];
         assert!(*taken, "slot {slot:?} was freed twice");
@@ -64,6 +66,7 @@ impl Pool {
     }
 
     /// How many slots can still be taken.
+    #[inline]
     pub fn free_count(&self) -> usize {
         self.free.len()
     }
@@ -74,22 +77,26 @@ impl Pool {
     }
 
     /// Bytes in a slot.
+    #[inline]
     pub fn slot_bytes(&self) -> usize {
         self.slot_bytes
     }
 
     /// Where a slot starts within [`Pool::region`], in bytes.
+    #[inline]
     pub fn offset(&self, slot: Slot) -> usize {
         self.pieces[slot.index()] as usize * self.slot_bytes
     }
 
     /// The content of a slot.
+    #[inline]
     pub fn bytes(&self, slot: Slot) -> &[u8] {
         let start = self.base + self.offset(slot);
         &self.memory[start..start + self.slot_bytes]
     }
 
     /// The content of a slot, to be changed.
+    #[inline]
     pub fn bytes_mut(&mut self, slot: Slot) -> &mut [u8] {
         let start = self.base + self.offset(slot);
         &mut self.memory[start..start + self.slot_bytes]
@@ -101,6 +108,7 @@ impl Pool {
     }
 
     /// All slots as one contiguous region, for codes that read some slots and write others.
+    #[inline]
     pub fn region_mut(&mut self) -> &mut [u8] {
         &mut self.memory[self.base..self.base + self.slot_bytes * self.slot_count]
     }

@@ -73,13 +73,25 @@ impl<T> Default for Slab<T> {
 
 impl<T> Slab<T> {
     /// Takes a place for `entry`.
+    #[inline]
     pub fn insert(&mut self, entry: T) -> Key<T> {
+        self.insert_with(|_| entry)
+    }
+
+    /// Takes a place for an entry that knows its own key.
+    #[inline]
+    pub fn insert_with(&mut self, make: impl FnOnce(Key<T>) -> T) -> Key<T> {
         match self.free.pop() {
             Some(index) => {
-                self.places[index as usize] = Place { entry, used: true };
-                Key::from_index(index)
+                let key = Key::from_index(index);
+                let place = &mut self.places[index as usize];
+                (place.entry, place.used) = (make(key), true);
+                key
             }
-            None => self.append(entry),
+            None => {
+                let index = u32::try_from(self.places.len()).expect("work in flight is bounded");
+                self.append(make(Key::from_index(index)))
+            }
         }
     }
 
@@ -95,6 +107,7 @@ impl<T> Slab<T> {
         }
     }
 
+    #[cold]
     fn append(&mut self, entry: T) -> Key<T> {
         let index = u32::try_from(self.places.len()).expect("work in flight is bounded");
         self.places.push(Place { entry, used: true });
@@ -102,6 +115,7 @@ impl<T> Slab<T> {
     }
 
     /// Gives a place back.
+    #[inline]
     pub fn release(&mut self, key: Key<T>) {
         let used = &mut self.places[key.index as usize].used;
         assert!(std::mem::replace(used, false), "a place is given back once");
@@ -141,12 +155,14 @@ impl<T: Copy> Slab<T> {
 impl<T> Index<Key<T>> for Slab<T> {
     type Output = T;
 
+    #[inline]
     fn index(&self, key: Key<T>) -> &T {
         &self.places[key.index as usize].entry
     }
 }
 
 impl<T> IndexMut<Key<T>> for Slab<T> {
+    #[inline]
     fn index_mut(&mut self, key: Key<T>) -> &mut T {
         &mut self.places[key.index as usize].entry
     }

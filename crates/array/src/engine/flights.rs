@@ -118,25 +118,36 @@ impl Flights {
         self.now_ns = self.now_ns.max(now_ns);
     }
 
-    /// A new operation; its place is the tag that the driver knows it by.
+    /// A new operation; its place is the tag that the driver knows it by. Fields are copied one by one: what was
+    /// just written in parts is slow to be read as a whole.
+    #[inline(always)]
     pub(super) fn begin(&mut self, tag: Tag, op: DeviceOp) -> DeviceOp {
+        let DeviceOp { tag: _, dev, kind, stream, class, offset_bytes, length_bytes, slot } = op;
         let (since_ns, since_awake_ns) = (self.now_ns, self.awake_ns);
-        let key =
-            self.table.insert(Flight { tag, op, since_ns, since_awake_ns, lacked_room: false, asked: true });
+        let tagged = |key: Key<Flight>| {
+            let tag = u64::from(key.index());
+            DeviceOp { tag, dev, kind, stream, class, offset_bytes, length_bytes, slot }
+        };
+        let key = self.table.insert_with(|key| {
+            let op = tagged(key);
+            Flight { tag, op, since_ns, since_awake_ns, lacked_room: false, asked: true }
+        });
         self.members[tag.dev.index()].in_flight += 1;
-        let tag = u64::from(key.index());
-        self.table[key].op.tag = tag;
-        DeviceOp { tag, ..op }
+        tagged(key)
     }
 
-    /// An operation ended; which it was.
-    fn end(&mut self, key: Key<Flight>) -> Flight {
-        let flight = self.table.remove(key);
-        let member = &mut self.members[flight.tag.dev.index()];
+    /// An operation ended; what it was for, and whether it lacked room.
+    #[inline]
+    fn end(&mut self, key: Key<Flight>) -> (Tag, bool) {
+        let Flight { tag, lacked_room, .. } = self.table[key];
+        self.table.release(key);
+        let member = &mut self.members[tag.dev.index()];
         member.in_flight -= 1;
-        member.lacking -= u32::from(flight.lacked_room);
-        self.lacking -= u32::from(flight.lacked_room);
-        flight
+        if lacked_room {
+            member.lacking -= 1;
+            self.lacking -= 1;
+        }
+        (tag, lacked_room)
     }
 
     fn flight(&mut self, key: Key<Flight>) -> &mut Flight {
@@ -212,7 +223,7 @@ impl Flights {
     /// The operation with that tag has ended; what it was for.
     #[cfg(test)]
     pub(super) fn end_of(&mut self, tag: u64) -> Tag {
-        self.end(key_of(tag)).tag
+        self.end(key_of(tag)).0
     }
 
     /// Whether anything is under way.
@@ -241,17 +252,18 @@ impl Engine {
             }
             return;
         }
-        let flight = self.core.end_flight(key);
         if let Err(fault) = completion.result {
-            self.core.note_fault(&flight.op, fault);
+            let op = self.core.ops.flights.flight(key).op;
+            self.core.note_fault(&op, fault);
         }
-        self.ended(flight.tag, completion.result);
+        let tag = self.core.end_flight(key);
+        self.ended(tag, completion.result);
     }
 
     /// Ends what was given up, asks again what found no room, and looks for members that do not answer.
     pub(super) fn watch_members(&mut self) {
         while let Some(key) = self.core.ops.flights.lost.pop() {
-            let tag = self.core.end_flight(key).tag;
+            let tag = self.core.end_flight(key);
             self.ended(tag, Err(IoFault::Gone));
         }
         let Ops { flights, list, .. } = &mut self.core.ops;
@@ -262,13 +274,13 @@ impl Engine {
 
 impl Core {
     /// An operation is under way no more, nor is room lacking for it.
-    fn end_flight(&mut self, key: Key<Flight>) -> Flight {
-        let flight = self.ops.flights.end(key);
-        let dev = flight.tag.dev;
-        if flight.lacked_room && self.ops.flights.members[dev.index()].lacking == 0 {
-            self.answers.events.push(Event::HoldUpEnded { dev, why: HoldUp::LacksRoom });
+    #[inline]
+    fn end_flight(&mut self, key: Key<Flight>) -> Tag {
+        let (tag, lacked_room) = self.ops.flights.end(key);
+        if lacked_room && self.ops.flights.members[tag.dev.index()].lacking == 0 {
+            self.answers.events.push(Event::HoldUpEnded { dev: tag.dev, why: HoldUp::LacksRoom });
         }
-        flight
+        tag
     }
 
     /// A device did not carry out an operation. Not worth noting: what is said for a member out of service,
@@ -282,6 +294,7 @@ impl Core {
     }
 
     /// Hands an operation to the driver, unless nothing is written any more.
+    #[inline(always)]
     pub(super) fn issue(&mut self, tag: Tag, op: DeviceOp) {
         let op = self.ops.flights.begin(tag, op);
         self.ops.issued += 1;

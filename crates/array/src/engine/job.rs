@@ -260,23 +260,24 @@ impl Core {
 
     /// Starts a job's writes.
     pub(super) fn issue_writes(&mut self, key: Key<Job>) {
-        self.jobs.table[key].stage = Stage::Writing;
-        self.jobs.table[key].unwritten = self.board.frozen;
+        let job = &mut self.jobs.table[key];
+        job.stage = Stage::Writing;
+        job.unwritten = self.board.frozen;
+        let writes = std::mem::take(&mut job.plan.writes);
         let mut outstanding = 0;
         let staged =
             self.jobs.journaling == Journaling::BeforeWrites && !planted(Planted::OverwriteBeforeLog);
-        for step in 0..self.jobs.table[key].plan.writes.len() {
-            let write = self.jobs.table[key].plan.writes[step];
+        for (step, write) in (0..).zip(&writes) {
             let written = staged && self.store.is_log(write.addr.dev);
             let known = matches!(write.crc_at, CrcAt::Change { .. });
             if self.health.is_writable(write.addr.dev) && !written && !known {
                 outstanding += 1;
-                let purpose = Purpose::JobWrite { job: key, step: step as u32 };
-                let tag = Tag { purpose, dev: write.addr.dev };
+                let tag = Tag { purpose: Purpose::JobWrite { job: key, step }, dev: write.addr.dev };
                 self.push_chunk_op(tag, OpKind::Write, write.stream, write.addr, write.slot);
             }
         }
-        self.jobs.table[key].outstanding = outstanding;
+        let job = &mut self.jobs.table[key];
+        (job.plan.writes, job.outstanding) = (writes, outstanding);
         if outstanding == 0 {
             self.writes_done(key);
         }

@@ -99,8 +99,8 @@ impl Core {
                 self.finish_read(key, None);
             }
             Located::At { piece, word } => {
-                self.reads.table[key].at = Some((piece, word));
-                self.reads.table[key].ticket = Some(self.reads.tickets.issue());
+                let read = &mut self.reads.table[key];
+                (read.at, read.ticket) = (Some((piece, word)), Some(self.reads.tickets.issue()));
                 if self.health.is_readable(piece.addr) {
                     let tag = Tag { purpose: Purpose::Read { read: key }, dev: piece.addr.dev };
                     self.push_chunk_op(tag, OpKind::Read, Stream::Data, piece.addr, slot);
@@ -136,12 +136,16 @@ impl Core {
 
     /// The chunk is in its slot, or lost.
     pub(super) fn finish_read(&mut self, key: Key<ReadOp>, error: Option<EngineError>) {
-        if let Some(ticket) = self.reads.table[key].ticket.take() {
+        let ReadOp { lcn, slot, wanted, ref at, page, ticket } = self.reads.table[key];
+        let addr = at.as_ref().map(|(piece, _)| piece.addr);
+        self.reads.table.release(key);
+        if let Some(ticket) = ticket {
             self.reads.tickets.finish(ticket);
         }
-        let ReadOp { lcn, slot, wanted, at, page, .. } = self.reads.table.remove(key);
-        self.note_read(lcn, at.map(|(piece, _)| piece.addr), error.is_none());
-        page.into_iter().for_each(|page| self.store.table.unpin(page));
+        self.note_read(lcn, addr, error.is_none());
+        if let Some(page) = page {
+            self.store.table.unpin(page);
+        }
         match wanted {
             Wanted::Request { request, locked } => {
                 if locked {
