@@ -86,8 +86,8 @@ impl WordAt {
 pub const WORDS: u64 = PAGE_WORDS as u64;
 const PAGE_BYTES: u64 = size_of::<TablePage>() as u64;
 
-/// So many pages the caches of a processor may hold, beside everything else: 8 MiB.
-const NEAR_PAGES: usize = 2048;
+/// So many pages, 32 MiB, the caches of a processor may hold; looking ahead costs more than it gains there.
+const NEAR_PAGES: usize = 8192;
 
 /// A chunk that a stripe names, with its column: data, then parity.
 pub type NamedChunk = (StripeId, usize, ChunkIndex);

@@ -271,6 +271,11 @@ impl Commits {
             return false;
         }
         self.leave_absent(core);
+        if core.store.table.is_far()
+            && let Some(commits) = core.scheme.commits()
+        {
+            commits.foresee_commits(&core.store, &self.candidates);
+        }
         let key = core.take_job(JobOwner::Commits);
         let (mut full, mut reads, mut missing) = (false, 0, 0);
         for &stripe in &self.candidates {

@@ -175,6 +175,10 @@ pub trait Scheme: Send {
     /// The only lasting mutation. `seq` is the record's place in history.
     fn apply(&mut self, store: &mut Store, seq: Seq, record: RecordRef<'_>) -> Result<(), Rejected>;
 
+    /// A record is about to be applied, and others with it: looks at what that will need, if it lies far away
+    /// in memory, so that it comes side by side. Changes nothing.
+    fn foresee(&self, _store: &Store, _record: RecordRef<'_>) {}
+
     /// Whether [`Scheme::apply`] would accept the record.
     fn accepts(&self, store: &Store, record: RecordRef<'_>) -> bool;
 

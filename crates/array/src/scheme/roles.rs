@@ -97,6 +97,10 @@ pub trait Commits {
         true
     }
 
+    /// Commits of some stripes are about to be planned: looks at what that will need, as
+    /// [`Scheme::foresee`](super::Scheme::foresee) does.
+    fn foresee_commits(&self, _store: &Store, _stripes: &[StripeId]) {}
+
     /// Extends a plan by the parity commit of one stripe, which the caller holds exclusively.
     fn plan_commit(
         &mut self,

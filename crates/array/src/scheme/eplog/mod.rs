@@ -298,6 +298,14 @@ impl Eplog {
         self.list.size(u64::from(becomes_dirty), 0, 0)
     }
 
+    /// Looks at what is known of a column. What comes out means nothing.
+    fn foresee_column(&self, stripe: StripeId, column: usize) -> u32 {
+        match self.dirty.updated(stripe, column) {
+            Some(Updated { owner, .. }) if owner != NO_OWNER => self.log.foresee(owner),
+            Some(_) | None => 0,
+        }
+    }
+
     fn is_unwritten(&self, store: &Store, stripe: StripeId) -> bool {
         !self.dirty.is_dirty(stripe)
             && store.table.parity(stripe, 0).chunk.is_none()
@@ -419,6 +427,26 @@ impl Scheme for Eplog {
     }
 
     #[expect(clippy::wildcard_enum_match_arm, reason = "records of whatever other schemes there are")]
+    fn foresee(&self, store: &Store, record: RecordRef<'_>) {
+        let geometry = store.config.geometry;
+        let mut seen = 0;
+        match record {
+            RecordRef::LogStripe(record) => {
+                for LogMember { lcn, .. } in record.members().iter() {
+                    let (stripe, column) = (geometry.stripe_of(lcn), geometry.column_of(lcn));
+                    seen ^= store.table.foresee(stripe, column) ^ self.foresee_column(stripe, column);
+                }
+            }
+            RecordRef::Commit(record) => {
+                let stripe = record.stripe();
+                seen ^= store.table.foresee(stripe, 0) ^ self.foresee_column(stripe, 0);
+            }
+            _ => {}
+        }
+        std::hint::black_box(seen);
+    }
+
+    #[expect(clippy::wildcard_enum_match_arm, reason = "records of whatever other schemes there are")]
     fn accepts(&self, store: &Store, record: RecordRef<'_>) -> bool {
         record.fits(&store.config)
             && match record {
@@ -519,6 +547,13 @@ impl Commits for Eplog {
             self.list.promise(growth);
         }
         has_room
+    }
+
+    fn foresee_commits(&self, store: &Store, stripes: &[StripeId]) {
+        let k = store.config.geometry.data_count();
+        let ends = |stripe| store.table.foresee(stripe, 0) ^ store.table.foresee(stripe, k);
+        let each = stripes.iter().map(|&stripe| ends(stripe) ^ self.foresee_column(stripe, 0));
+        std::hint::black_box(each.fold(0, |seen, one| seen ^ one));
     }
 
     fn plan_commit(
