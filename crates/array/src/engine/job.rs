@@ -232,7 +232,7 @@ impl Core {
 
     /// Decodes what could not be read, then computes what the plan says.
     fn compute(&mut self, key: Key<Job>) -> Judged {
-        let Jobs { table, computer, .. } = &mut self.jobs;
+        let Jobs { table, computer, sums, .. } = &mut self.jobs;
         let plan = &table[key].plan;
         computer.decode(plan, &mut self.pool, &self.store.code);
         let pool = &self.pool;
@@ -242,6 +242,7 @@ impl Core {
             return Judged::Bad;
         }
         computer.run(plan, &mut self.pool, &self.store.code);
+        sums.follow(plan, &self.pool, self.set_aside.zero_slot);
         self.check_results(key)
     }
 
@@ -302,25 +303,21 @@ impl Core {
 
     /// Notes the checksums of what is about to be written, and judges what is known already.
     fn check_results(&mut self, key: Key<Job>) -> Judged {
-        let Job { plan: Plan { writes, records, compares, .. }, mismatches, .. } = &mut self.jobs.table[key];
+        let Self { jobs: Jobs { table, sums, .. }, pool, .. } = self;
+        let Job { plan: Plan { writes, records, compares, .. }, mismatches, .. } = &mut table[key];
         let mut judged = Judged::Good;
         for write in writes {
             match write.crc_at {
                 CrcAt::Nowhere => {}
-                CrcAt::Known(crc) if chunk_checksum(self.pool.bytes(write.slot)) == crc => {}
+                CrcAt::Known(crc) if chunk_checksum(pool.bytes(write.slot)) == crc => {}
                 CrcAt::Known(_) => judged = Judged::Bad,
-                CrcAt::Record(at) => records.set_crc(at, chunk_checksum(self.pool.bytes(write.slot))),
-                CrcAt::Change { at, old } => {
-                    // Checksums are linear: that of a sum follows from those of its parts and of zeros.
-                    let [change, zeros] = [write.slot, self.set_aside.zero_slot]
-                        .map(|slot| chunk_checksum(self.pool.bytes(slot)));
-                    records.set_crc(at, old ^ change ^ zeros);
-                }
-                CrcAt::Piece(at) => records.set_crc(at.crc(), chunk_checksum(self.pool.bytes(write.slot))),
+                CrcAt::Record(at) => records.set_crc(at, sums.checksum(write.slot, pool)),
+                CrcAt::Change { at, old } => records.set_crc(at, old ^ sums.change(write.slot, pool)),
+                CrcAt::Piece(at) => records.set_crc(at.crc(), sums.checksum(write.slot, pool)),
             }
         }
         for &(one, other) in &*compares {
-            *mismatches += u64::from(self.pool.bytes(one) != self.pool.bytes(other));
+            *mismatches += u64::from(pool.bytes(one) != pool.bytes(other));
         }
         judged
     }

@@ -130,6 +130,7 @@ mod share;
 mod state;
 mod stats;
 mod stop;
+mod sums;
 #[cfg(test)]
 mod tests;
 mod tickets;
@@ -384,6 +385,7 @@ struct Jobs {
     /// Where log chunks were appended whose records are not applied yet.
     appending: BTreeSet<u64>,
     computer: compute::Computer,
+    sums: sums::Sums,
     sharing: share::Sharing,
     journaling: Journaling,
     /// For a look at a code word.

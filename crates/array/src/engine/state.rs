@@ -16,6 +16,7 @@ use super::payload::PayloadRings;
 use super::quarantine::Quarantine;
 use super::request::Done;
 use super::share::Sharing;
+use super::sums::Sums;
 use super::trim::stretch_chunks;
 use super::{
     Answers, Core, EngineError, EngineOptions, EngineStats, Event, Jobs, Ops, Reads, SetAside, Tag,
@@ -219,6 +220,7 @@ impl Jobs {
             retired,
             appending: BTreeSet::new(),
             computer: Computer::default(),
+            sums: Sums::default(),
             sharing: Sharing::default(),
             journaling,
             scratch: Codeword::default(),
