@@ -23,6 +23,9 @@ pub(super) struct Sharing {
     /// What the plan reads, and into which slot.
     slots: StripeMap<Slot>,
     missing: Vec<PlanRead>,
+    /// Where each read of a plan lies, and which it is.
+    order: Vec<(u64, u32)>,
+    sorted: Vec<PlanRead>,
     word: Codeword,
     /// Pieces to decode from.
     chosen: Vec<Piece>,
@@ -51,7 +54,7 @@ impl Core {
             sharing.share(plan, &mut Place { scheme, store, health, pool: &mut self.pool });
         }
         if self.options.sort_units {
-            plan.reads.sort_unstable_by_key(|read| read.addr);
+            sharing.sort(&mut plan.reads);
         }
     }
 
@@ -74,6 +77,16 @@ impl Core {
 }
 
 impl Sharing {
+    /// Sorts reads by their addresses: what is moved about is their numbers, and they once.
+    fn sort(&mut self, reads: &mut Vec<PlanRead>) {
+        self.order.clear();
+        self.order.extend(reads.iter().map(|read| key_of(read.addr)).zip(0..));
+        self.order.sort_unstable();
+        self.sorted.clear();
+        self.sorted.extend(self.order.iter().map(|&(_, read)| reads[read as usize]));
+        std::mem::swap(&mut self.sorted, reads);
+    }
+
     fn share(&mut self, plan: &mut Plan, place: &mut Place<'_>) {
         self.missing.clear();
         let health = place.health;
