@@ -132,6 +132,15 @@ impl Table {
         }
     }
 
+    /// Looks at the word of a chunk's bit as [`Table::foresee`] looks at columns.
+    pub fn foresee_bits(&self, addr: ChunkAddr) -> u32 {
+        if self.space.windows == 0 {
+            return 0;
+        }
+        let at = self.space.at(addr.dev, bit_of(addr.chunk).0);
+        self.frames.get(at.page).map_or(0, |page| page.words[at.word])
+    }
+
     /// The same, to be changed; its page is not absent.
     #[inline]
     pub fn space_word_mut(&mut self, dev: DevIndex, word: u32) -> &mut u32 {
