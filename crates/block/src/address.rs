@@ -203,8 +203,10 @@ impl Geometry {
     }
 
     /// The chunk that holds the byte at `offset_bytes` of the volume.
+    #[inline]
     pub const fn lcn_of_offset(&self, offset_bytes: u64) -> Lcn {
-        Lcn(offset_bytes / self.chunk_bytes as u64)
+        // A power of two: no division.
+        Lcn(offset_bytes >> self.chunk_bytes.trailing_zeros())
     }
 
     /// The chunk that holds a sector of the volume.

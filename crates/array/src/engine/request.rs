@@ -169,9 +169,10 @@ impl Core {
         offset: u64,
         length: u64,
     ) -> impl Iterator<Item = (Lcn, u32, u32)> + use<> {
-        let chunk = self.store.config.geometry.chunk_bytes() as u64;
-        let end = offset + length;
-        (offset / chunk..end.div_ceil(chunk)).map(move |lcn| {
+        let geometry = self.store.config.geometry;
+        let (chunk, end) = (geometry.chunk_bytes() as u64, offset + length);
+        let behind = geometry.lcn_of_offset(end + (chunk - 1));
+        (geometry.lcn_of_offset(offset).get()..behind.get()).map(move |lcn| {
             let start = lcn * chunk;
             let from = offset.saturating_sub(start).min(chunk) as u32;
             let to = (end - start).min(chunk) as u32;
@@ -204,9 +205,12 @@ impl Core {
         }
         let request = self.open(tag, slots.len(), durable);
         self.note_write_request();
-        self.scheme.begin_write(Lba::new(offset_bytes / SECTOR_BYTES), length_bytes / SECTOR_BYTES);
+        let has_classes = self.has_classes();
+        if has_classes {
+            self.scheme.begin_write(Lba::new(offset_bytes / SECTOR_BYTES), length_bytes / SECTOR_BYTES);
+        }
         for ((lcn, from, to), &slot) in self.chunks_of(offset_bytes, length_bytes).zip(slots) {
-            let class = self.scheme.class_of_write(&self.store, lcn);
+            let class = if has_classes { self.scheme.class_of_write(&self.store, lcn) } else { 0 };
             self.queue_write(ChunkWrite {
                 origin: Origin::Request(request.index()),
                 lcn,

@@ -120,10 +120,17 @@ impl Core {
         self.issue(tag, DeviceOp { tag: 0, dev, kind, stream, class: 0, offset_bytes, length_bytes, slot });
     }
 
+    /// Whether the scheme may keep classes of chunks apart: others are not asked for each chunk.
+    #[inline]
+    pub fn has_classes(&self) -> bool {
+        self.store.config.scheme.is_elastic()
+    }
+
+    #[inline]
     pub fn push_chunk_op(&mut self, tag: Tag, kind: OpKind, stream: Stream, addr: ChunkAddr, slot: Slot) {
         let (offset_bytes, length_bytes) = (self.store.offset_of(addr), self.pool.slot_bytes() as u64);
-        let has_class = kind == OpKind::Write && !self.store.is_log(addr.dev);
-        let class = if has_class { self.scheme.class_at(addr) } else { 0 };
+        let in_class = kind == OpKind::Write && self.has_classes() && !self.store.is_log(addr.dev);
+        let class = if in_class { self.scheme.class_at(addr) } else { 0 };
         let (dev, slot) = (tag.dev, Some(slot));
         self.issue(tag, DeviceOp { tag: 0, dev, kind, stream, class, offset_bytes, length_bytes, slot });
     }
