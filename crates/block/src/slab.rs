@@ -97,6 +97,7 @@ impl<T> Slab<T> {
 
     /// Takes a place whose entry is what its last user left; `fresh` makes one if all places are in use. The
     /// caller resets it.
+    #[inline]
     pub fn reuse(&mut self, fresh: impl FnOnce() -> T) -> Key<T> {
         match self.free.pop() {
             Some(index) => {

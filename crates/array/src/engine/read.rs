@@ -83,8 +83,15 @@ impl Core {
     }
 
     /// A read not issued yet.
+    #[inline]
     pub(super) fn take_read(&mut self, lcn: Lcn, slot: Slot, wanted: Wanted) -> Key<ReadOp> {
-        self.reads.table.insert(ReadOp { lcn, slot, wanted, at: None, ticket: None, page: None })
+        let fresh = || ReadOp { lcn, slot, wanted, at: None, ticket: None, page: None };
+        let key = self.reads.table.reuse(fresh);
+        // Field by field: what is none is not copied.
+        let read = &mut self.reads.table[key];
+        (read.lcn, read.slot, read.wanted) = (lcn, slot, wanted);
+        (read.at, read.ticket, read.page) = (None, None, None);
+        key
     }
 
     /// Reads the newest version of the chunk.

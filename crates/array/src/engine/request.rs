@@ -122,6 +122,7 @@ pub struct Done {
 }
 
 /// A request in flight.
+#[derive(Default)]
 pub struct Request {
     pub(super) tag: u64,
     /// Chunks still to be done.
@@ -181,8 +182,12 @@ impl Core {
     }
 
     fn open(&mut self, tag: u64, remaining: usize, durable: bool) -> Key<Request> {
-        let since_ns = self.now_ns;
-        self.requests.insert(Request { tag, remaining: remaining as u32, error: None, durable, since_ns })
+        // Field by field: an error that is none is not copied.
+        let key = self.requests.reuse(Request::default);
+        let request = &mut self.requests[key];
+        (request.tag, request.remaining, request.durable) = (tag, remaining as u32, durable);
+        (request.error, request.since_ns) = (None, self.now_ns);
+        key
     }
 
     /// Writes `length_bytes` at `offset_bytes`. `slots` holds one slot per chunk touched, the payload at the
@@ -293,27 +298,40 @@ impl Core {
     }
 
     /// One chunk of a request is done.
+    #[inline]
     pub(super) fn chunk_done(&mut self, key: Key<Request>, error: Option<EngineError>) {
         let request = &mut self.requests[key];
         request.remaining -= 1;
-        request.error = request.error.or(error);
+        if error.is_some() && request.error.is_none() {
+            request.error = error;
+        }
         if request.remaining > 0 {
             return;
         }
-        match (request.error, request.durable) {
+        let durable = request.durable;
+        match request.error {
             // Payload and record were durable before anything was written in place.
-            (None, true) if self.jobs.journaling == Journaling::BeforeWrites => self.close(key, Ok(())),
-            (None, true) if !planted(Planted::AnswerBeforeFlush) => self.board.flush.want(key),
-            (None, _) => self.close(key, Ok(())),
-            (Some(error), _) => self.close(key, Err(error)),
+            None if durable && self.jobs.journaling == Journaling::BeforeWrites => self.close(key, Ok(())),
+            None if durable && !planted(Planted::AnswerBeforeFlush) => self.board.flush.want(key),
+            None => self.close(key, Ok(())),
+            Some(error) => self.close(key, Err(error)),
         }
     }
 
     /// Answers a request.
+    #[inline]
     pub(super) fn close(&mut self, key: Key<Request>, result: Result<(), EngineError>) {
         let tag = self.requests[key].tag;
         self.requests.release(key);
-        self.finish(Done { tag, result });
+        match result {
+            Ok(()) => self.finish(Done { tag, result: Ok(()) }),
+            Err(error) => self.finish_failed(tag, error),
+        }
+    }
+
+    #[cold]
+    fn finish_failed(&mut self, tag: u64, error: EngineError) {
+        self.finish(Done { tag, result: Err(error) });
     }
 
     /// Whether a request has waited for room for longer than clients are to wait.

@@ -191,6 +191,7 @@ impl Core {
         }
     }
 
+    #[inline]
     pub fn finish(&mut self, done: Done) {
         self.stats.requests += 1;
         if self.answers.fence > 0 && !planted(Planted::AnswerBeforeFence) {

@@ -300,6 +300,7 @@ impl Core {
     }
 
     /// Queues a chunk write of a request.
+    #[inline]
     pub(super) fn queue_write(&mut self, write: ChunkWrite) {
         let before = self.queue.pending.back().and_then(Pending::write);
         let mode = self.mode_of(before, &write);
