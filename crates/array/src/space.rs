@@ -213,8 +213,8 @@ impl Space {
         Some(ChunkLease(ChunkIndex::new(index)))
     }
 
-    /// Takes the next `count` free chunks after the frontier, which [`Space::has_ready`] has promised to users:
-    /// the same as so many [`Space::alloc`], word by word.
+    /// Takes the next `count` free chunks after the frontier, which [`Space::has_ready`] has promised to
+    /// users: the same as so many [`Space::alloc`], word by word.
     pub fn alloc_ready(&mut self, table: &mut Table, count: u32, out: &mut Vec<Option<ChunkLease>>) {
         let words = word_count(self.chunk_count);
         let (mut word, mut among) = (self.frontier / WORD_CHUNKS, u32::MAX << (self.frontier % WORD_CHUNKS));

@@ -20,10 +20,12 @@
 //! checkpoint. A checkpoint is the state at one instant, but nothing is copied then: its pages are marked,
 //! and one that is to change before it was written is kept as it was ([`Table::take_snapshot`]).
 
+mod columns;
 mod frames;
 mod paging;
 mod space;
 
+pub use columns::Columns;
 pub use space::{WORD_CHUNKS, bit_of, later_max, word_count};
 
 use crate::planted::{Planted, planted};
@@ -86,9 +88,6 @@ impl WordAt {
 pub const WORDS: u64 = PAGE_WORDS as u64;
 const PAGE_BYTES: u64 = size_of::<TablePage>() as u64;
 
-/// So many pages, 32 MiB, the caches of a processor may hold; looking ahead costs more than it gains there.
-const NEAR_PAGES: usize = 8192;
-
 /// A chunk that a stripe names, with its column: data, then parity.
 pub type NamedChunk = (StripeId, usize, ChunkIndex);
 
@@ -147,35 +146,6 @@ impl PageBits {
 
     fn memory_bytes(&self) -> u64 {
         self.0.len() as u64 * 8
-    }
-}
-
-/// The newest versions of all columns of a stripe, data, then parity.
-#[derive(Clone, Copy)]
-pub struct Columns<'a>(&'a [u32]);
-
-impl Columns<'_> {
-    /// One of them.
-    #[inline]
-    pub fn get(&self, column: usize) -> StripeChunk {
-        let word = column * COLUMN_WORDS;
-        StripeChunk { chunk: ChunkIndex::new(self.0[word]), crc: self.0[word + 1] }
-    }
-}
-
-/// The same, to be changed.
-pub struct ColumnsMut<'a> {
-    page: &'a mut TablePage,
-    word: usize,
-}
-
-impl ColumnsMut<'_> {
-    /// Points a column at its newest chunk.
-    #[inline]
-    pub fn set(&mut self, column: usize, version: StripeChunk) {
-        let word = self.word + column * COLUMN_WORDS;
-        self.page.changed.set_word(word);
-        (self.page.words[word], self.page.words[word + 1]) = (version.chunk.get(), version.crc);
     }
 }
 
@@ -367,44 +337,6 @@ impl Table {
         let at = self.column_word(stripe, column);
         let (page, word) = (self.group_mut(at), at.word);
         (page[word], page[word + 1]) = (version.chunk.get(), version.crc);
-    }
-
-    /// Points a column of a stripe at its newest chunk; returns the one before.
-    #[inline]
-    pub fn replace_column(&mut self, stripe: StripeId, column: usize, version: StripeChunk) -> StripeChunk {
-        let at = self.column_word(stripe, column);
-        let (page, word) = (self.group_mut(at), at.word);
-        let before = StripeChunk { chunk: ChunkIndex::new(page[word]), crc: page[word + 1] };
-        (page[word], page[word + 1]) = (version.chunk.get(), version.crc);
-        before
-    }
-
-    /// Whether there is so much of it in memory that the processor keeps hardly any of it at hand: who is about
-    /// to look into many pages looks at all of them first ([`Table::foresee`]).
-    pub fn is_far(&self) -> bool {
-        self.frames.len() > NEAR_PAGES
-    }
-
-    /// Looks at a column of a stripe that is soon to be looked at or changed, and at what goes with it. What
-    /// comes out means nothing; but looks that do not need each other wait for memory side by side.
-    #[inline]
-    pub fn foresee(&self, stripe: StripeId, column: usize) -> u32 {
-        let WordAt { page, word } = self.column_word(stripe, column);
-        self.frames.get(page).map_or(0, |page| page.words[word] ^ u32::from(page.changed.has_word(word)))
-    }
-
-    /// All columns of a stripe, data and parity, to be looked at.
-    #[inline]
-    pub fn columns(&self, stripe: StripeId) -> Columns<'_> {
-        let WordAt { page, word } = self.column_word(stripe, 0);
-        Columns(&self.page(page)[word..word + self.stripes.entry_words])
-    }
-
-    /// The same, to be changed.
-    #[inline]
-    pub fn columns_mut(&mut self, stripe: StripeId) -> ColumnsMut<'_> {
-        let WordAt { page, word } = self.column_word(stripe, 0);
-        ColumnsMut { page: self.page_mut(page), word }
     }
 
     /// The newest version of a logical chunk, `NONE` if it reads as zeros.

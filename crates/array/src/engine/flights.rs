@@ -118,8 +118,8 @@ impl Flights {
         self.now_ns = self.now_ns.max(now_ns);
     }
 
-    /// A new operation; its place is the tag that the driver knows it by. Fields are copied one by one: what was
-    /// just written in parts is slow to be read as a whole.
+    /// A new operation; its place is the tag that the driver knows it by. Fields are copied one by one: what
+    /// was just written in parts is slow to be read as a whole.
     #[inline(always)]
     pub(super) fn begin(&mut self, tag: Tag, op: DeviceOp) -> DeviceOp {
         let DeviceOp { tag: _, dev, kind, stream, class, offset_bytes, length_bytes, slot } = op;

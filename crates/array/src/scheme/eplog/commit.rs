@@ -90,8 +90,8 @@ impl Eplog {
         CommitOutcome::Planned
     }
 
-    /// Puts one chunk per parity row into `self.parity`; `false` if there is no room for all of them, and none
-    /// is taken.
+    /// Puts one chunk per parity row into `self.parity`; `false` if there is no room for all of them: then
+    /// none is taken.
     fn alloc_parity(&mut self, store: &mut Store, stripe: StripeId, plan: &mut Plan) -> bool {
         let geometry = store.config.geometry;
         let (k, m) = (geometry.data_count(), geometry.parity_count());

@@ -88,6 +88,12 @@ fn key(addr: ChunkAddr) -> u64 {
     u64::from(addr.chunk.get()) << 16 | u64::from(addr.dev.get())
 }
 
+/// The number of a log stripe, or a place, to look something up by.
+#[inline]
+fn index(number: u32) -> usize {
+    number as usize
+}
+
 /// A place as it is kept elsewhere.
 #[inline]
 fn place(at: usize) -> u32 {
@@ -153,8 +159,8 @@ impl LogTable {
             self.crcs.resize(self.crcs.len() + self.parity_count, 0);
             id
         });
-        self.entries[id as usize] = Entry { seq, block, members: 0, live: 0 };
-        let own = &mut self.crcs[id as usize * self.parity_count..][..self.parity_count];
+        self.entries[index(id)] = Entry { seq, block, members: 0, live: 0 };
+        let own = &mut self.crcs[index(id) * self.parity_count..][..self.parity_count];
         own.iter_mut().zip(crcs).for_each(|(own, crc)| *own = crc);
         self.order.push_back((seq, id));
         self.live_count += 1;
@@ -165,7 +171,7 @@ impl LogTable {
     #[inline]
     pub fn push_newest(&mut self, id: u32, member: LogMember) {
         self.push(id, Member::new(member, MemberFate::Newest));
-        self.entries[id as usize].live += 1;
+        self.entries[index(id)].live += 1;
     }
 
     /// Adds a member at `addr`; `false` if it is covered and another log stripe says that of its chunk, too.
@@ -180,8 +186,8 @@ impl LogTable {
 
     #[inline]
     fn push(&mut self, id: u32, member: Member) -> usize {
-        let entry = &mut self.entries[id as usize];
-        let at = id as usize * self.width_max + usize::from(entry.members);
+        let entry = &mut self.entries[index(id)];
+        let at = index(id) * self.width_max + usize::from(entry.members);
         self.members[at] = member;
         entry.members += 1;
         self.member_total += 1;
@@ -197,11 +203,11 @@ impl LogTable {
     /// nothing is the newest version in that any more.
     #[inline]
     pub fn leave(&mut self, place: u32, addr: ChunkAddr, fate: MemberFate) -> Option<u32> {
-        let member = &mut self.members[place as usize];
+        let member = &mut self.members[index(place)];
         debug_assert!(member.chunk == addr.chunk && member.fate() == MemberFate::Newest);
         member.set_fate(fate);
         let (id, _) = self.member_at(place);
-        let entry = &mut self.entries[id as usize];
+        let entry = &mut self.entries[index(id)];
         entry.live = entry.live.checked_sub(1).expect("live members are counted");
         if entry.live == 0 {
             return Some(id);
@@ -216,7 +222,7 @@ impl LogTable {
     /// covered may be what a list said that nothing could be compared with.
     pub fn uncover(&mut self, addr: ChunkAddr, lcn: Lcn) -> bool {
         let MapEntry::Occupied(covered) = self.covered.entry(key(addr)) else { return false };
-        let member = &mut self.members[*covered.get() as usize];
+        let member = &mut self.members[index(*covered.get())];
         if !member.is(lcn, addr.chunk, MemberFate::Covered) {
             return false;
         }
@@ -227,14 +233,14 @@ impl LogTable {
 
     /// Whether the member at a place is a version that is the newest one of its chunk.
     pub fn has_newest(&self, place: u32, lcn: Lcn, chunk: ChunkIndex) -> bool {
-        self.members[place as usize].is(lcn, chunk, MemberFate::Newest)
+        self.members[index(place)].is(lcn, chunk, MemberFate::Newest)
     }
 
     /// Looks at the member at a place, and at its log stripe. What comes out means nothing.
     #[inline]
     pub fn foresee(&self, place: u32) -> u32 {
         let (id, _) = self.member_at(place);
-        self.members[place as usize].crc ^ u32::from(self.entries[id as usize].live)
+        self.members[index(place)].crc ^ u32::from(self.entries[index(id)].live)
     }
 
     /// The place of a member.
@@ -252,13 +258,13 @@ impl LogTable {
     }
 
     #[inline]
-    fn at(&self, id: u32, index: usize) -> usize {
-        id as usize * self.width_max + index
+    fn at(&self, id: u32, nth: usize) -> usize {
+        index(id) * self.width_max + nth
     }
 
     /// Live members.
     pub fn live_members(&self, id: u32) -> u16 {
-        self.entries[id as usize].live
+        self.entries[index(id)].live
     }
 
     /// A covered version at `addr` is no member of a log stripe any more.
@@ -273,12 +279,12 @@ impl LogTable {
 
     /// Ends a log stripe whose members were disowned.
     pub fn release(&mut self, id: u32) {
-        let members = std::mem::take(&mut self.entries[id as usize].members);
+        let members = std::mem::take(&mut self.entries[index(id)].members);
         self.member_total -= u64::from(members);
         self.free.push(id);
         self.live_count -= 1;
         while let Some(&(seq, id)) = self.order.front() {
-            let entry = &self.entries[id as usize];
+            let entry = &self.entries[index(id)];
             if entry.seq == seq && entry.members > 0 {
                 break;
             }
@@ -288,7 +294,7 @@ impl LogTable {
 
     /// Members, live or not.
     pub fn member_count(&self, id: u32) -> usize {
-        usize::from(self.entries[id as usize].members)
+        usize::from(self.entries[index(id)].members)
     }
 
     /// One member (its `crc` is what was recorded).
@@ -304,24 +310,24 @@ impl LogTable {
 
     /// Checksums of the log chunks.
     pub fn crcs(&self, id: u32) -> &[u32] {
-        &self.crcs[id as usize * self.parity_count..][..self.parity_count]
+        &self.crcs[index(id) * self.parity_count..][..self.parity_count]
     }
 
     /// First block of the log chunks.
     pub fn block(&self, id: u32) -> ChunkIndex {
-        self.entries[id as usize].block
+        self.entries[index(id)].block
     }
 
     /// The record that made the log stripe.
     pub fn seq(&self, id: u32) -> Seq {
-        self.entries[id as usize].seq
+        self.entries[index(id)].seq
     }
 
     /// Live log stripes, in log order.
     pub fn live_ids(&self) -> impl Iterator<Item = u32> {
         self.order
             .iter()
-            .filter(|&&(seq, id)| self.entries[id as usize].seq == seq && self.member_count(id) > 0)
+            .filter(|&&(seq, id)| self.entries[index(id)].seq == seq && self.member_count(id) > 0)
             .map(|&(_, id)| id)
     }
 

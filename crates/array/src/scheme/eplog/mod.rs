@@ -151,8 +151,8 @@ impl Eplog {
         updated.map_or_else(|| store.table.column(stripe, column), |updated| updated.committed)
     }
 
-    /// `version`, the member at `owner`, becomes the newest of `lcn`; what it supersedes is kept, or freed when
-    /// nothing names it.
+    /// `version`, the member at `owner`, becomes the newest of `lcn`; what it supersedes is kept, or freed
+    /// when nothing names it.
     fn supersede(&mut self, store: &mut Store, lcn: Lcn, version: StripeChunk, owner: u32) {
         let geometry = store.config.geometry;
         let (stripe, column) = (geometry.stripe_of(lcn), geometry.column_of(lcn));
@@ -192,10 +192,10 @@ impl Eplog {
         self.log.release(id);
     }
 
-    /// The stripe's parity now covers its data: what a commit and a full stripe have in common. The versions of
-    /// all columns, data and parity, are in `self.versions`. Nothing is asked of the state before: columns and
-    /// parity may be there or not, and updates that were not committed are dropped with the log stripes that
-    /// nothing else needs.
+    /// The stripe's parity now covers its data: what a commit and a full stripe have in common. The versions
+    /// of all columns, data and parity, are in `self.versions`. Nothing is asked of the state before: columns
+    /// and parity may be there or not, and updates that were not committed are dropped with the log stripes
+    /// that nothing else needs.
     fn replace_stripe(&mut self, store: &mut Store, stripe: StripeId) {
         let geometry = store.config.geometry;
         let (k, n) = (geometry.data_count(), geometry.device_count());
