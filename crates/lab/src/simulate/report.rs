@@ -8,6 +8,7 @@ use crate::subject::gc::gc_json;
 use comfy_table::{CellAlignment, Table, presets};
 use node::units::{show_count, show_size};
 use serde_json::{Map, Value, json};
+use std::time::Duration;
 
 impl Outcome {
     /// Chunk writes of users per CPU second, devices included.
@@ -112,7 +113,7 @@ impl Outcome {
             text.push_str(&format!(
                 "fill       {} in {:.3} virtual s\n",
                 show_size(fill.phase.outcome.bytes_written),
-                fill.virtual_ns as f64 / 1e9
+                Duration::from_nanos(fill.virtual_ns).as_secs_f64()
             ));
         }
         text.push_str(&format!(
