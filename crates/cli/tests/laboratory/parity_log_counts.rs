@@ -65,7 +65,7 @@ fn parity_log_writes_the_same_data_as_eplog_and_pays_with_reads_and_log_chunks()
     assert_eq!(total(&logged, "data_chunks_written"), chunks);
     assert_eq!(total(&eplog, "parity_chunks_written"), 0);
     // Whole stripes that are replaced have their parity at once, and no log chunk; the others are logged.
-    let replaced = run("eplog", &[]);
+    let replaced = run("eplog", &["--rewrites", "replace"]);
     assert_eq!(replaced["config"]["rewrites"], "replace");
     assert_eq!(total(&replaced, "data_chunks_written"), chunks);
     assert_eq!(total(&replaced, "parity_chunks_written"), M * expected.whole_stripes);
