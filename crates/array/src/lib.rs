@@ -107,7 +107,7 @@ pub use restart::{AssembleError, DirtyDegraded, RecoveryReport};
 pub use runner::Array;
 pub use scheme::{
     ChunkWrite, Classes, CollectOutcome, Collects, CommitOutcome, Commits, GROUP_BYTES_MAX, GcStats, InPlace,
-    Located, Origin, P_WAIT_NS_DEFAULT, Pressure, Rewrites, Scheme, SchemeMemory, SchemeOptions,
+    Located, Logs, Origin, P_WAIT_NS_DEFAULT, Pressure, Rewrites, Scheme, SchemeMemory, SchemeOptions,
     full_blocks_min, new as new_scheme,
 };
 pub use store::Store;
