@@ -45,6 +45,8 @@ struct Fault {
     /// The copy that is being read, and where to.
     copy: usize,
     slot: Option<Slot>,
+    /// The block of it that is being read.
+    block: u32,
     /// A copy was not what it should be.
     was_bad: bool,
 }
@@ -256,7 +258,8 @@ impl Core {
         let next = copies.find(|&copy| self.holds_pages(area.place(page, copy, slot_number).0));
         let Some(copy) = next else { return self.page_lost(key, slot) };
         let (dev, block) = area.place(page, copy, slot_number);
-        (self.reads.pages.faults[key].copy, self.reads.pages.faults[key].slot) = (copy, Some(slot));
+        let fault = &mut self.reads.pages.faults[key];
+        (fault.copy, fault.slot, fault.block) = (copy, Some(slot), block);
         let tag = Tag { purpose: Purpose::TablePage { page, slot }, dev };
         let offset = self.store.config.page_offset(block);
         self.push_op(tag, OpKind::Read, Stream::Metadata, offset, META_BYTES as u64, Some(slot));
@@ -272,6 +275,9 @@ impl Core {
     pub(super) fn page_read(&mut self, dev: DevIndex, page: usize, slot: Slot, result: Result<(), IoFault>) {
         let key = self.reads.pages.by_page[&page];
         self.stats.pages_read += 1;
+        if self.is_other_slot(key) {
+            return self.read_copy(key, slot);
+        }
         match self.judge_page(dev, key, slot, result) {
             Some(found) => {
                 self.store.table.bring(page, &found.words);
@@ -286,6 +292,14 @@ impl Core {
                 self.read_copy(key, slot);
             }
         }
+    }
+
+    /// Whether a checkpoint that has ended meanwhile left the page in another slot than the one that was
+    /// read: what was read says nothing about the copy.
+    fn is_other_slot(&self, key: Key<Fault>) -> bool {
+        let Fault { page, copy, block, .. } = self.reads.pages.faults[key];
+        let (_, counts) = self.store.table.slots().area().place(page, copy, self.slot_to_read(page));
+        counts != block
     }
 
     /// The copy, if it is one; counts what is bad.
