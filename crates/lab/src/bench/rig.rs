@@ -9,6 +9,7 @@ use crate::options::cache::CacheSizes;
 use crate::options::discards::Discards;
 use crate::options::placement::ElasticChoices;
 use crate::options::rewrites::RewriteChoice;
+use crate::subject::array::{WAIT_NS, rebuild_members};
 use crate::subject::build::{DeviceKind, Kind, LocalArray, LocalSet, Room, build, size};
 use crate::subject::fit;
 use crate::subject::gc::gc_since;
@@ -25,8 +26,6 @@ use std::time::Instant;
 
 /// Longer latencies count as this: an hour.
 const LATENCY_NS_MAX: u64 = 3_600_000_000_000;
-/// How long one wait for devices lasts at most.
-const WAIT_NS: u64 = 10_000_000;
 
 /// How often a volume is overwritten before garbage collection is measured.
 pub const AGE_PASSES: u64 = 2;
@@ -34,6 +33,10 @@ pub const AGE_PASSES: u64 = 2;
 /// A fresh histogram of nanoseconds.
 pub fn latency_histogram() -> Histogram<u64> {
     Histogram::new_with_bounds(1, LATENCY_NS_MAX, 3).expect("these bounds are valid")
+}
+
+fn since_ns(origin: Instant) -> u64 {
+    origin.elapsed().as_nanos() as u64
 }
 
 /// Processor time of this thread so far.
@@ -316,7 +319,7 @@ impl Rig {
     }
 
     fn now_ns(&self) -> u64 {
-        self.origin.elapsed().as_nanos() as u64
+        since_ns(self.origin)
     }
 
     /// Whether the scheme collects garbage.
@@ -467,26 +470,9 @@ impl Rig {
         self.touch(devices.clone().into_iter());
         let before: Vec<_> = devices.iter().map(|&dev| self.array.devices_ref().device(dev)).collect();
         let (start, cpu_start) = (self.now_ns(), cpu_ns());
-        let mut open = Vec::new();
-        for &dev in &devices {
-            let tag = self.array.own_tag();
-            self.serial += 1;
-            self.array.engine().rebuild(tag, dev, self.serial);
-            open.push(tag);
-        }
-        while !open.is_empty() {
-            let progress = self.array.turn();
-            let now = self.now_ns();
-            self.array.engine().set_now(now);
-            self.array.take_answers(&mut self.done);
-            for done in self.done.drain(..) {
-                done.result?;
-                open.retain(|&tag| tag != done.tag);
-            }
-            if !progress {
-                self.array.devices().wait(WAIT_NS);
-            }
-        }
+        let (first_serial, origin) = (self.serial + 1, self.origin);
+        rebuild_members(&mut self.array, &devices, first_serial, |_| since_ns(origin))?;
+        self.serial += u32::try_from(count).unwrap_or(u32::MAX);
         let (ns, cpu_ns) = (self.now_ns() - start, cpu_ns() - cpu_start);
         let written = devices.iter().zip(before).map(|(&dev, before)| {
             let bytes = self.array.devices_ref().device(dev).since(&before).write_bytes;

@@ -7,14 +7,12 @@ use crate::options::batches::Batches;
 use crate::simulated::SimulatedSet;
 use crate::subject::array::ArrayTarget;
 use crate::subject::target::Target as _;
-use block::{DevIndex, DeviceSet as _, Stream};
+use block::{DevIndex, Stream};
 use clap::Args;
 use node::units::show_size;
 use serde_json::{Value, json};
 use std::time::Duration;
 
-/// Longer than anything takes: time passes to the next completion.
-const WAIT_NS: u64 = 1_000_000_000;
 /// Marks what the rebuilt members are.
 const FIRST_SERIAL: u32 = 1 << 30;
 
@@ -102,7 +100,7 @@ impl Recovery {
         }
         target.settle()?;
         let (before, begun_ns) = (transferred(target, &lost), target.clock_ns().unwrap_or(0));
-        rebuild_all(target, &lost)?;
+        target.rebuild(&lost, FIRST_SERIAL)?;
         let (after, ended_ns) = (transferred(target, &lost), target.clock_ns().unwrap_or(0));
         Ok(Some(Rebuilt {
             ssds: self.rebuild,
@@ -121,29 +119,4 @@ fn transferred(target: &ArrayTarget<SimulatedSet>, lost: &[DevIndex]) -> (u64, u
         written[Stream::Data.index()] + written[Stream::Parity.index()]
     };
     (lost.iter().map(chunks).sum(), devices.total().read_bytes_all())
-}
-
-fn rebuild_all(target: &mut ArrayTarget<SimulatedSet>, lost: &[DevIndex]) -> Result<(), Failure> {
-    let mut open = Vec::new();
-    for (&dev, serial) in lost.iter().zip(FIRST_SERIAL..) {
-        let tag = target.array_mut().own_tag();
-        target.array_mut().engine().rebuild(tag, dev, serial);
-        open.push(tag);
-    }
-    let mut answers = Vec::new();
-    while !open.is_empty() {
-        let now_ns = target.clock_ns().unwrap_or(0);
-        let array = target.array_mut();
-        array.engine().set_now(now_ns);
-        let progress = array.turn();
-        array.take_answers(&mut answers);
-        for done in answers.drain(..) {
-            done.result?;
-            open.retain(|&tag| tag != done.tag);
-        }
-        if !progress {
-            array.devices().wait(WAIT_NS);
-        }
-    }
-    Ok(())
 }

@@ -9,6 +9,9 @@ use device::Counting;
 use format::{ArrayConfig, CheckpointKind};
 use node::status::{self, Memory};
 
+/// How long to wait for devices before the clock is read again; a completion ends the wait.
+pub const WAIT_NS: u64 = 10_000_000;
+
 /// What the payload of unverified writes is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Payload {
@@ -72,6 +75,14 @@ impl<D: DeviceSet> ArrayTarget<D> {
         &mut self.array
     }
 
+    /// Rebuilds lost members, in the time of the devices.
+    pub fn rebuild(&mut self, lost: &[DevIndex], first_serial: u32) -> Result<(), Failure> {
+        let clock = self.clock;
+        rebuild_members(&mut self.array, lost, first_serial, |array| {
+            clock.map_or(0, |clock| clock(array.devices_ref().inner()))
+        })
+    }
+
     /// How long to wait for devices at most: not past the time at which the engine has something to do.
     fn wait_until_due(&self, wait_ns: u64) -> u64 {
         let engine = self.array.engine_ref();
@@ -89,6 +100,36 @@ impl<D: DeviceSet> ArrayTarget<D> {
         // At most the slots of a part, which fit memory.
         self.array.engine().take_slots(count as usize, &mut place.slots)
     }
+}
+
+/// Rebuilds lost members side by side, with serials from `first_serial` on; `clock` tells the time.
+pub fn rebuild_members<D: DeviceSet>(
+    array: &mut Array<D>,
+    lost: &[DevIndex],
+    first_serial: u32,
+    clock: impl Fn(&Array<D>) -> u64,
+) -> Result<(), Failure> {
+    let mut open = Vec::new();
+    for (&dev, serial) in lost.iter().zip(first_serial..) {
+        let tag = array.own_tag();
+        array.engine().rebuild(tag, dev, serial);
+        open.push(tag);
+    }
+    let mut answers = Vec::new();
+    while !open.is_empty() {
+        let now_ns = clock(array);
+        array.engine().set_now(now_ns);
+        let progress = array.turn();
+        array.take_answers(&mut answers);
+        for done in answers.drain(..) {
+            done.result?;
+            open.retain(|&tag| tag != done.tag);
+        }
+        if !progress {
+            array.devices().wait(WAIT_NS);
+        }
+    }
+    Ok(())
 }
 
 /// The spans of a range in its chunks: index of the chunk, first and last byte within it, offset in the
