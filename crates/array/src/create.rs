@@ -127,12 +127,7 @@ pub fn plan_config(
     let geometry = options.geometry;
     let (k, m) = (geometry.data_count(), geometry.parity_count());
     let scheme = options.scheme;
-    let may_have = m..=usize::from(LOG_COUNT_MAX);
-    let fits = match log_count {
-        0 => !scheme.has_log(),
-        _ => scheme.takes_log() && may_have.contains(&log_count),
-    };
-    if !fits {
+    if !scheme.fits_log_count(log_count, m) || log_count > usize::from(LOG_COUNT_MAX) {
         let some = format!("{m} (one per parity) to {LOG_COUNT_MAX}");
         let expected = match (scheme.has_log(), scheme.takes_log()) {
             (true, _) => some,

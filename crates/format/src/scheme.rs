@@ -114,6 +114,14 @@ impl SchemeKind {
         self.facts().log != LogContent::Nothing
     }
 
+    /// Whether an array with so many parities can do with so many log devices.
+    pub fn fits_log_count(self, found: usize, parity_count: usize) -> bool {
+        match found {
+            0 => !self.has_log(),
+            _ => self.takes_log() && found >= parity_count,
+        }
+    }
+
     /// Whether what goes to the log devices is log stripes.
     #[inline]
     pub fn has_log_stripes(self) -> bool {

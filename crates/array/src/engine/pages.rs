@@ -310,9 +310,8 @@ impl Core {
         slot: Slot,
         result: Result<(), IoFault>,
     ) -> Option<Page> {
-        let Fault { page, copy, .. } = self.reads.pages.faults[key];
+        let Fault { page, block, .. } = self.reads.pages.faults[key];
         let slots = self.store.table.slots();
-        let (_, block) = slots.area().place(page, copy, self.slot_to_read(page));
         let array = self.journal.array();
         let expect = PageExpect { array, dev, area: PAGE_AREA, block, number: None };
         let is_it = |found: &Page| {

@@ -75,18 +75,16 @@ impl ArrayChoices {
     /// Refuses a number of log devices that does not fit the scheme.
     pub fn check_logs(&self, scheme: SchemeKind) -> Result<(), Failure> {
         let parities = self.geometry.parity_count;
-        let (needs, takes) = (scheme.has_log(), scheme.takes_log());
-        let expected = match self.log_devices {
-            Some(given) if takes && given >= parities => return Ok(()),
-            Some(0) if !needs => return Ok(()),
-            None => return Ok(()),
-            Some(_) if needs => format!("{parities} or more"),
-            Some(_) if takes => format!("0, or {parities} or more"),
-            Some(_) => "0".to_owned(),
+        let Some(given) = self.log_devices.filter(|&given| !scheme.fits_log_count(given, parities)) else {
+            return Ok(());
+        };
+        let expected = match (scheme.has_log(), scheme.takes_log()) {
+            (true, _) => format!("{parities} or more"),
+            (false, true) => format!("0, or {parities} or more"),
+            (false, false) => "0".to_owned(),
         };
         Err(Failure::new(format!(
-            "--log-devices {}: scheme {scheme} with {parities} parities takes {expected}",
-            self.log_devices.unwrap_or(0)
+            "--log-devices {given}: scheme {scheme} with {parities} parities takes {expected}"
         )))
     }
 

@@ -187,10 +187,7 @@ impl Scheme for Elastic {
         };
         (0..width).for_each(|column| push(column, rows::address(store, row, column), column));
         for parity in 0..m {
-            let addr = match block.is_none() {
-                true => rows::address(store, row, k + parity),
-                false => ChunkAddr::new(store.log_device(parity), block),
-            };
+            let addr = rows::parity_address(store, row, block, parity);
             push(store.code.width_max() + parity, addr, k + parity);
         }
         out.data_count = width;

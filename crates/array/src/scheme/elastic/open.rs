@@ -17,10 +17,10 @@ use super::rows::{self, RowWord};
 use super::write::Chunk;
 use crate::plan::{Compute, CrcAt, Piece, Plan, PlanWrite, Word};
 use crate::planted::{Planted, planted};
-use crate::scheme::log_room::{LOG_SET_ASIDE_BLOCKS, is_log_low};
+use crate::scheme::log_room::{has_room_for, is_log_low};
 use crate::scheme::{CollectOutcome, Contradiction};
 use crate::store::{LogRing, Store};
-use block::{ChunkAddr, ChunkIndex, Pool, Seq, Slot, Stream};
+use block::{ChunkIndex, Pool, Seq, Slot, Stream};
 use format::{ArrayConfig, CLASSES_MAX, ElasticMember, ListItem, OPEN_STRIPE_ITEM_WORDS, RecordRef, record};
 
 /// Open stripes at most: more than one of a class where its last one is being written to.
@@ -246,7 +246,7 @@ impl Elastic {
         plan: &mut Plan,
     ) -> bool {
         let (m, keep) = (store.config.geometry.parity_count(), store.slots_kept_by_writes());
-        if self.open.list.len() >= OPEN_MAX || !has_log_room(store) {
+        if self.open.list.len() >= OPEN_MAX || !has_room_for(store, 1) {
             return false;
         }
         let Some(parities) = self.open.take_parities(pool, m, keep) else { return false };
@@ -272,13 +272,6 @@ impl Elastic {
         self.open.list.push(new);
         self.note_times(row, count);
         true
-    }
-
-    pub(super) fn note_times(&mut self, row: u32, count: usize) {
-        if self.needs_times {
-            let unit = self.units.of_row(row);
-            (0..count).for_each(|_| self.units.note_time(unit, self.now));
-        }
     }
 
     /// Closes a stripe that is not to grow: its parity goes to its row. `None` if none is.
@@ -388,8 +381,7 @@ impl Grown {
         plan: &mut Plan,
     ) {
         let &Self { row, class, width, block } = self;
-        let geometry = store.config.geometry;
-        let (k, m) = (geometry.data_count(), geometry.parity_count());
+        let m = store.config.geometry.parity_count();
         let before = (0..width).map(|column| store.table.row_crc(row, column));
         let crcs = record::OpenStripe::begin(&mut plan.records, (row, class), block, before, m);
         for (column, Chunk { lcn, slot, .. }) in (width..).zip(members) {
@@ -401,19 +393,11 @@ impl Grown {
         }
         for parity in 0..m {
             let (slot, crc_at) = (plan.slots[parities + parity], CrcAt::Record(crcs.at(parity)));
-            let (addr, stream) = match block.is_none() {
-                true => (rows::address(store, row, k + parity), Stream::Parity),
-                false => (ChunkAddr::new(store.log_device(parity), block), Stream::Log),
-            };
+            let addr = rows::parity_address(store, row, block, parity);
+            let stream = store.stream_of(store.code.width_max() + parity, addr.dev);
             plan.writes.push(PlanWrite { addr, slot, stream, crc_at });
         }
     }
-}
-
-/// Whether the log has room for the parity of an open stripe.
-fn has_log_room(store: &Store) -> bool {
-    // What is skipped at the end of the ring is less than a log chunk.
-    store.log.room() >= u64::from(2 * store.chunk_blocks()) + LOG_SET_ASIDE_BLOCKS
 }
 
 /// Room in the log for the parity of a stripe, which needs none if the stripe is full; `None` if there is no
@@ -423,5 +407,5 @@ fn log_block(store: &mut Store, is_full: bool) -> Option<ChunkIndex> {
         return Some(ChunkIndex::NONE);
     }
     let blocks = store.chunk_blocks();
-    has_log_room(store).then(|| store.log.append(blocks)).flatten().map(|(_, block)| block)
+    has_room_for(store, 1).then(|| store.log.append(blocks)).flatten().map(|(_, block)| block)
 }

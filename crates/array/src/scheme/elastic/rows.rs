@@ -65,6 +65,14 @@ pub fn address(store: &Store, row: u32, column: usize) -> ChunkAddr {
     ChunkAddr::new(store.layout.device(StripeId::new(row.into()), column), ChunkIndex::new(row + 1))
 }
 
+/// Where a parity of a row is whose parities are at `block` of the log; if that is none, in the row.
+pub fn parity_address(store: &Store, row: u32, block: ChunkIndex, parity: usize) -> ChunkAddr {
+    match block.is_none() {
+        true => address(store, row, store.config.geometry.data_count() + parity),
+        false => ChunkAddr::new(store.log_device(parity), block),
+    }
+}
+
 /// See the module's documentation. A *place* is row x k + column + 1.
 pub struct Rows {
     data_count: u32,

@@ -106,6 +106,14 @@ impl Elastic {
         plan_stripe(store, pool, row, class, members, plan);
         true
     }
+
+    /// Users write so many chunks of a row now.
+    pub(super) fn note_times(&mut self, row: u32, count: usize) {
+        if self.needs_times {
+            let unit = self.units.of_row(row);
+            (0..count).for_each(|_| self.units.note_time(unit, self.now));
+        }
+    }
 }
 
 /// Extends a plan by one stripe, whose chunks are at hand or will be when the plan's reads have ended.

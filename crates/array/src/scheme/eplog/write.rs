@@ -9,7 +9,7 @@
 use super::Eplog;
 use crate::plan::{Compute, CrcAt, Plan, PlanWrite};
 use crate::planted::{Planted, planted};
-use crate::scheme::log_room::{LOG_SET_ASIDE_BLOCKS, is_log_low};
+use crate::scheme::log_room::{has_room_for, is_log_low};
 use crate::scheme::{ChunkWrite, Rewrites};
 use crate::space::{ChunkLease, Demand};
 use crate::store::Store;
@@ -62,10 +62,10 @@ impl Eplog {
         // Worst case first: nothing is taken back once planned.
         let groups = scratch.per_device.iter().copied().max().unwrap_or(0);
         let m = store.config.geometry.parity_count();
-        let log_need = u64::from(groups + 1) * u64::from(store.chunk_blocks()) + LOG_SET_ASIDE_BLOCKS;
+        let has_log = has_room_for(store, groups);
         let (members, groups) = (scratch.partial.len(), groups as usize);
         let log_stripes = groups + members / store.code.width_max();
-        let fits = store.log.room() >= log_need
+        let fits = has_log
             && self.list.has(self.list_size(), self.list.growth(log_stripes, members))
             && pool.free_count() >= groups * m + store.slots_kept()
             && scratch.have_room(store);
