@@ -4,6 +4,7 @@
 //! where the file system refuses) and locked: `flock` keeps other processes of ours out, O_EXCL on a block
 //! device keeps mounts and md out.
 
+mod direct;
 mod error;
 mod facts;
 mod open;
@@ -11,6 +12,7 @@ mod place;
 mod probe;
 mod signature;
 
+pub(crate) use direct::RUN_MAX;
 pub use error::OpenError;
 pub use facts::{Identity, identity};
 pub use open::{Access, DirectIo, Note, OpenOptions};
@@ -54,6 +56,7 @@ pub struct Member {
     direct_io: bool,
     is_allocated: bool,
     may_block: bool,
+    in_memory: bool,
     /// As it was opened: a device that does not answer is not asked again.
     identity: Identity,
 }
@@ -92,6 +95,11 @@ impl Member {
     /// Whoever starts a transfer may have to wait for another process or machine.
     pub(crate) fn may_block(&self) -> bool {
         self.may_block
+    }
+
+    /// A file of a file system in memory: transfers never wait.
+    pub(crate) fn in_memory(&self) -> bool {
+        self.in_memory
     }
 
     pub(crate) fn file(&self) -> &File {

@@ -2,13 +2,14 @@
 //!
 //! - One ring per set, with registered files and registered buffers; entered at most once per
 //!   `submit` and `poll`.
-//! - Neighbours in a batch (same member and kind, adjacent offsets, next to each other) become one transfer;
-//!   each operation still gets its own completion. When a merged read fails, its operations are read again
-//!   one by one, so that only the bad ones fail. A failed write fails all it was merged with: the device is
-//!   lost anyway.
+//! - Neighbours in a batch (same member and kind, adjacent offsets, nothing of that member's between them)
+//!   become one transfer; each operation still gets its own completion. When a merged read fails, its
+//!   operations are read again one by one, so that only the bad ones fail. A failed write fails all it was
+//!   merged with: the device is lost anyway.
 //! - At most [`UringOptions::queue_depth`] transfers are in flight; what is beyond waits in a queue
 //!   of the set.
 //! - A transfer that ends early is continued; one that makes no progress ends with [`IoFault::Short`].
+//! - Files in memory are read and written where they are asked for, past the ring (`member/direct.rs`).
 //! - A write for which there is no room (ENOSPC, EDQUOT) ends with [`IoFault::NoSpace`].
 //!
 //! # Threads
@@ -36,7 +37,7 @@ mod tests;
 
 pub use options::{RingError, UringOptions};
 
-use crate::member::{Kind, Member, Members, Note, OpenError, fault_of_errno};
+use crate::member::{Kind, Member, Members, Note, OpenError, RUN_MAX, fault_of_errno};
 use crate::operation::{in_range, on_grid};
 use block::{Completion, DevIndex, DeviceOp, DeviceSet, IoFault, OpKind, Pool, ReadNow};
 use buffers::Buffers;
@@ -80,6 +81,8 @@ struct State {
     cannot_discard: bool,
     /// Transfers are started by a worker of the kernel's, not by the set's thread.
     by_worker: bool,
+    /// Transfers are done at once, past the ring.
+    in_memory: bool,
 }
 
 impl State {
@@ -90,6 +93,7 @@ impl State {
             failed: false,
             cannot_discard: member.is_some_and(Member::is_allocated),
             by_worker: member.is_some_and(Member::may_block),
+            in_memory: member.is_some_and(Member::in_memory),
         }
     }
 }
@@ -108,6 +112,8 @@ pub struct UringSet {
     in_kernel: usize,
     buffers: ManuallyDrop<Buffers>,
     queued: VecDeque<Queued>,
+    /// Room to sort a batch in.
+    order: Vec<(DevIndex, u32)>,
     merge: bool,
     ready: Vec<Completion>,
     wake: Option<OwnedFd>,
@@ -165,6 +171,7 @@ impl UringSet {
             in_kernel: 0,
             buffers: ManuallyDrop::new(buffers),
             queued: VecDeque::new(),
+            order: Vec::new(),
             merge: options.merge,
             ready: Vec::new(),
             wake: None,
@@ -291,12 +298,28 @@ impl UringSet {
         (nothing || op.kind == OpKind::Discard && state.cannot_discard).then_some(Ok(()))
     }
 
+    /// Appends a batch, member by member: stripes that lie side by side are neighbours on each of their
+    /// members, not in the batch.
+    fn enqueue(&mut self, ops: &[DeviceOp]) {
+        let Self { order, queued, merge, .. } = self;
+        order.clear();
+        order.extend(ops.iter().zip(0u32..).map(|(op, index)| (op.dev, index)));
+        if *merge {
+            order.sort_unstable();
+        }
+        queued.extend(order.iter().map(|&(_, index)| Queued { op: ops[index as usize], alone: !*merge }));
+    }
+
     /// Moves waiting operations into the ring while there is room.
-    fn pump(&mut self, pool: &Pool) {
+    fn pump(&mut self, pool: &mut Pool) {
         while let Some(&Queued { op, alone }) = self.queued.front() {
             if let Some(result) = self.immediate(&op) {
                 self.queued.pop_front();
                 self.ready.push(Completion { tag: op.tag, result });
+                continue;
+            }
+            if self.states[op.dev.index()].in_memory {
+                self.carry_out(pool, op, alone);
                 continue;
             }
             if self.buffers.free_count() == 0 {
@@ -319,6 +342,25 @@ impl UringSet {
                 self.queued.pop_front();
             }
             self.issue(index);
+        }
+    }
+
+    /// Carries out the operation that waits longest, on a member in memory, and the writes that continue it.
+    fn carry_out(&mut self, pool: &mut Pool, first: DeviceOp, alone: bool) {
+        let mut end = first.offset_bytes;
+        let size_bytes = self.members.size_bytes(first.dev);
+        let run =
+            self.queued.iter().take(if alone { 1 } else { RUN_MAX }).take_while(|Queued { op, .. }| {
+                let continues = (op.kind, op.dev, op.offset_bytes) == (OpKind::Write, first.dev, end);
+                end += op.length_bytes;
+                continues && in_range(op, size_bytes)
+            });
+        let count = run.count().max(1);
+        let ops = self.queued.iter().take(count).map(|queued| queued.op);
+        let written = count > 1 && self.members.write_run(pool, ops);
+        for Queued { op, .. } in self.queued.drain(..count) {
+            let result = if written { Ok(()) } else { self.members.carry_out(pool, &op) };
+            self.ready.push(Completion { tag: op.tag, result });
         }
     }
 
@@ -513,7 +555,7 @@ impl Drop for UringSet {
 impl DeviceSet for UringSet {
     fn submit(&mut self, pool: &mut Pool, ops: &[DeviceOp]) {
         self.buffers.check(pool);
-        self.queued.extend(ops.iter().map(|&op| Queued { op, alone: !self.merge }));
+        self.enqueue(ops);
         self.pump(pool);
         self.enter();
         if !self.ready.is_empty() {

@@ -11,7 +11,7 @@ use array::{
     arrange_any,
 };
 use block::{DevIndex, META_BYTES};
-use device::{Access, DirectIo, Members, Membership as _, Note, OpenError, OpenOptions, probe};
+use device::{Access, DirectIo, Kind, Members, Membership as _, Note, OpenError, OpenOptions, probe};
 use format::{
     ArrayConfig, FormatError, MemberState, Role, SUPERBLOCK_OFFSETS, Superblock, looks_like_member,
 };
@@ -431,6 +431,12 @@ impl Locked {
     /// The superblock that counts.
     pub fn superblock(&self) -> &Superblock {
         self.found.superblock()
+    }
+
+    /// Whether members are files.
+    pub fn has_files(&self) -> bool {
+        let devs = (0..self.members.count()).filter_map(|index| u16::try_from(index).ok()).map(DevIndex::new);
+        devs.filter_map(|dev| self.members.get(dev)).any(|member| member.kind() == Kind::File)
     }
 
     /// Assembles the array.

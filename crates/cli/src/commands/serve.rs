@@ -119,8 +119,9 @@ struct Background {
     #[arg(long, value_parser = parse_duration_or_off, default_value = "1h", value_name = "TIME")]
     patrol: MaybeDuration,
     /// What of the space that the array has freed is discarded on its members: `none`; `large`: what clients
-    /// discarded, and units that garbage collection freed; `all`: old versions and dead log space, too.
-    #[arg(long, value_enum, default_value = "all", value_name = "WHAT")]
+    /// discarded, and units that garbage collection freed; `all`: old versions and dead log space, too;
+    /// `auto`: `all`, or `large` if a member is a file.
+    #[arg(long, value_enum, default_value = "auto", value_name = "WHAT")]
     discard: Discards,
 }
 
@@ -184,7 +185,7 @@ pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     arguments.elastic.check(scheme)?;
     arguments.commits.rewrites.check_any(&[scheme])?;
     check_commits(arguments.commits.commit_every.map(|writes| format!("--commit-every {writes}")), scheme)?;
-    let options = engine_options(arguments);
+    let options = engine_options(arguments, locked.has_files());
     let need = arguments.memory.limit.check(&locked.superblock().config, &options)?;
     let endpoints = Endpoints::open(&locked, &arguments.nbd)?;
     let assembled = locked.assemble(options, DriverOptions::default())?;
@@ -219,10 +220,11 @@ fn table_bytes(memory: &MemoryShares) -> u64 {
     memory.table_memory.unwrap_or_else(|| memory.limit.table_bytes())
 }
 
-fn engine_options(arguments: &Arguments) -> EngineOptions {
+fn engine_options(arguments: &Arguments, on_files: bool) -> EngineOptions {
     let nanoseconds = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
     let idle_ns = arguments.commits.commit_idle.map(nanoseconds);
-    let options = arguments.background.discard.apply(arguments.batches.apply(EngineOptions::default()));
+    let discard = arguments.background.discard.settled(on_files);
+    let options = discard.apply(arguments.batches.apply(EngineOptions::default()));
     let options = arguments.commits.rewrites.apply(options);
     let options = arguments.elastic.apply(options, SchemeOptions::default().tuning.seed);
     arguments.cache.apply(EngineOptions {

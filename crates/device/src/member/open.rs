@@ -84,6 +84,14 @@ fn is_remote(file_system: &rustix::fs::StatFs) -> bool {
     u64::try_from(file_system.f_type).is_ok_and(|kind| REMOTE.contains(&kind))
 }
 
+/// File systems that keep files in memory: tmpfs, ramfs. Transfers never wait there, but io_uring hands
+/// each to another thread, which costs more than the transfer.
+const IN_MEMORY: [u64; 2] = [0x0102_1994, 0x8584_58f6];
+
+fn is_in_memory(file_system: &rustix::fs::StatFs) -> bool {
+    u64::try_from(file_system.f_type).is_ok_and(|kind| IN_MEMORY.contains(&kind))
+}
+
 /// What `stat` counts a file's room in.
 const ST_BLOCK_BYTES: u64 = 512;
 
@@ -143,7 +151,9 @@ impl Member {
         let metadata = file.metadata().map_err(OpenError::io(path))?;
         let used_bytes = metadata.blocks() * ST_BLOCK_BYTES;
         let is_allocated = kind == Kind::File && used_bytes >= size_bytes;
-        let may_block = kind == Kind::File && is_remote(&rustix::fs::fstatfs(&file).map_err(error)?);
+        let file_system = rustix::fs::fstatfs(&file).map_err(error)?;
+        let may_block = kind == Kind::File && is_remote(&file_system);
+        let in_memory = kind == Kind::File && is_in_memory(&file_system);
         Ok(Self {
             file,
             path: path.to_owned(),
@@ -153,6 +163,7 @@ impl Member {
             direct_io,
             is_allocated,
             may_block,
+            in_memory,
             identity: Identity::of(&metadata, kind),
         })
     }

@@ -4,7 +4,7 @@
 
 use super::*;
 use crate::Membership as _;
-use crate::member::{Existing, OpenOptions, create_file};
+use crate::member::{Access, Existing, OpenOptions, create_file};
 use block::Stream;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
@@ -17,12 +17,19 @@ struct Bench {
 }
 
 fn bench(queue_depth: u32) -> Bench {
+    bench_of(1, queue_depth, Access::Exclusive)
+}
+
+fn bench_of(members: usize, queue_depth: u32, access: Access) -> Bench {
     let directory = tempfile::tempdir().unwrap();
-    let path = directory.path().join("member");
-    create_file(&path, 1 << 20, Existing::Refuse).unwrap();
-    let members = Members::open(&[Some(path)], OpenOptions::default()).unwrap();
-    let set =
-        UringSet::start(members, 4096, UringOptions { queue_depth, ..UringOptions::default() }).unwrap();
+    let paths = (0..members).map(|index| directory.path().join(format!("member{index}"))).map(Some);
+    let paths: Vec<_> = paths.collect();
+    paths.iter().flatten().for_each(|path| create_file(path, 1 << 20, Existing::Refuse).unwrap());
+    let members = Members::open(&paths, OpenOptions { access, ..OpenOptions::default() }).unwrap();
+    let options = UringOptions { queue_depth, ..UringOptions::default() };
+    let mut set = UringSet::start(members, 4096, options).unwrap();
+    // Wherever temporary files are on this machine.
+    set.states.iter_mut().for_each(|state| state.in_memory = false);
     Bench { set, pool: Pool::new(4096, 256), _directory: directory }
 }
 
@@ -97,6 +104,50 @@ fn neighbours_are_merged_and_others_are_not() {
 }
 
 #[test]
+fn neighbours_on_a_member_are_merged_wherever_they_are_in_the_batch() {
+    let mut bench = bench_of(3, 128, Access::Exclusive);
+    let mut ops = bench.ops(OpKind::Write, (0..12).map(|i| i / 3));
+    for (op, tag) in ops.iter_mut().zip(0u16..) {
+        (op.tag, op.dev) = (tag.into(), DevIndex::new(tag % 3));
+    }
+    assert_eq!(bench.submit(&ops), 3);
+    assert_eq!(bench.results(12).len(), 12);
+}
+
+#[test]
+fn members_in_memory_need_no_ring() {
+    let mut bench = bench_of(2, 4, Access::Exclusive);
+    bench.set.states.iter_mut().for_each(|state| state.in_memory = true);
+    let mut ops = bench.ops(OpKind::Write, (0..160).map(|i| i / 2));
+    for (op, tag) in ops.iter_mut().zip(0u16..) {
+        (op.tag, op.dev) = (tag.into(), DevIndex::new(tag % 2));
+        bench.pool.bytes_mut(op.slot.unwrap()).fill(tag as u8);
+    }
+    assert_eq!(bench.submit(&ops), 0);
+    assert_eq!((bench.set.in_kernel, bench.set.pending_count()), (0, 0));
+    assert!(bench.results(160).iter().all(|(_, result)| result.is_ok()));
+    let reads: Vec<_> = ops.iter().map(|op| DeviceOp { kind: OpKind::Read, ..*op }).collect();
+    ops.iter().for_each(|op| bench.pool.bytes_mut(op.slot.unwrap()).fill(255));
+    let discard =
+        DeviceOp { kind: OpKind::Discard, slot: None, tag: 200, offset_bytes: 100 * BLOCK, ..ops[0] };
+    let flush = DeviceOp { kind: OpKind::Flush, slot: None, tag: 201, length_bytes: 0, ..ops[0] };
+    bench.submit(&[&reads[..], &[discard, flush]].concat());
+    assert!(bench.results(162).iter().all(|(_, result)| result.is_ok()));
+    let right = |op: &DeviceOp| bench.pool.bytes(op.slot.unwrap()).iter().all(|&byte| byte == op.tag as u8);
+    assert!(ops.iter().all(right));
+}
+
+#[test]
+fn a_run_that_cannot_be_written_fails_one_by_one() {
+    let mut bench = bench_of(1, 4, Access::ReadOnly);
+    bench.set.states[0].in_memory = true;
+    let ops = bench.ops(OpKind::Write, 0..3);
+    bench.submit(&ops);
+    let fault = Err(IoFault::Device { errno: libc::EBADF });
+    assert_eq!(bench.results(3), [(0, fault), (1, fault), (2, fault)]);
+}
+
+#[test]
 fn the_queue_depth_bounds_what_is_in_flight() {
     let mut bench = bench(3);
     let ops = bench.ops(OpKind::Write, (0..20).map(|i| i * 2));
@@ -113,7 +164,7 @@ fn a_merged_read_that_fails_is_read_one_by_one() {
     assert_eq!(bench.submit(&ops), 1);
     bench.pretend(-libc::EIO);
     assert!(bench.set.ready.is_empty());
-    bench.set.pump(&bench.pool);
+    bench.set.pump(&mut bench.pool);
     assert_eq!(bench.set.table.in_flight(), 4);
     bench.set.enter();
     bench.pretend(-libc::EIO);
