@@ -5,7 +5,7 @@
 //! of memory). Discards of less than 1 MiB are ignored, larger ones give the pages back and read as zeros.
 
 use crate::mapping::{Mapping, fetch_ahead, stream_copy, stream_end};
-use crate::operation::{assert_grid, in_range, on_grid, range_fits, transfer_slot};
+use crate::operation::{assert_grid, in_range, on_grid, range_fits, transfer_place};
 use block::{Completion, DevIndex, DeviceOp, DeviceSet, IoFault, OpKind, Pool};
 
 /// Below this a discard costs more (system call, later page faults) than the memory is worth.
@@ -113,11 +113,11 @@ impl MemorySet {
         let (start, length) = (op.offset_bytes as usize, op.length_bytes as usize);
         match op.kind {
             OpKind::Read => {
-                let slot = transfer_slot(op, pool.slot_bytes());
+                let (slot, _) = transfer_place(op, pool.slot_bytes());
                 pool.bytes_mut(slot)[..length].copy_from_slice(&mapping.bytes()[start..start + length]);
             }
             OpKind::Write => {
-                let slot = transfer_slot(op, pool.slot_bytes());
+                let (slot, _) = transfer_place(op, pool.slot_bytes());
                 stream_copy(&mut mapping.bytes_mut()[start..start + length], &pool.bytes(slot)[..length]);
             }
             OpKind::Flush => {}

@@ -5,7 +5,7 @@
 //! [`Stream::Metadata`] are kept in a sparse map and read back, so that an array can be created and assembled
 //! on null members.
 
-use crate::operation::{assert_grid, in_range, on_grid, range_fits, transfer_slot};
+use crate::operation::{assert_grid, in_range, on_grid, range_fits, transfer_place};
 use block::{Completion, DevIndex, DeviceOp, DeviceSet, IoFault, META_BYTES, OpKind, Pool, Stream};
 use std::collections::HashMap;
 
@@ -78,8 +78,7 @@ impl NullSet {
         let kept = self.options.keep_metadata && op.stream == Stream::Metadata;
         match op.kind {
             OpKind::Read | OpKind::Write => {
-                let slot = transfer_slot(op, pool.slot_bytes());
-                let length = op.length_bytes as usize; // at most a slot
+                let (slot, length) = transfer_place(op, pool.slot_bytes());
                 if op.kind == OpKind::Write {
                     if kept {
                         self.keep(op.dev, op.offset_bytes, &pool.bytes(slot)[..length]);

@@ -4,8 +4,8 @@ use block::{DeviceOp, META_BYTES, OpKind, Slot};
 
 const GRID_BYTES: u64 = META_BYTES as u64;
 
-/// The slot of a read or write; panics where the caller broke the contract of [`DeviceOp`].
-pub(crate) fn transfer_slot(op: &DeviceOp, slot_bytes: usize) -> Slot {
+/// The slot of a read or write, and how many of its bytes; panics where the caller broke the contract of [`DeviceOp`].
+pub(crate) fn transfer_place(op: &DeviceOp, slot_bytes: usize) -> (Slot, usize) {
     assert!(
         op.length_bytes <= slot_bytes as u64 && on_grid(op),
         "{:?} of {} bytes at {} of {:?}: expected multiples of 4096 and at most a slot of {slot_bytes} bytes",
@@ -14,7 +14,8 @@ pub(crate) fn transfer_slot(op: &DeviceOp, slot_bytes: usize) -> Slot {
         op.offset_bytes,
         op.dev
     );
-    op.slot.expect("reads and writes name a slot")
+    // At most a slot.
+    (op.slot.expect("reads and writes name a slot"), op.length_bytes as usize)
 }
 
 /// Whether offset and length are multiples of 4096.

@@ -4,7 +4,7 @@
 //! threads for a copy of 4 KiB.
 
 use super::{Member, Members, fault_of};
-use crate::operation::transfer_slot;
+use crate::operation::transfer_place;
 use block::{DeviceOp, IoFault, OpKind, Pool};
 use rustix::fs::FallocateFlags;
 use std::io::{self, IoSlice};
@@ -17,10 +17,10 @@ impl Members {
     /// Carries out an operation, from or to its slot.
     pub(crate) fn carry_out(&self, pool: &mut Pool, op: &DeviceOp) -> Result<(), IoFault> {
         let Some(member) = self.get(op.dev) else { return Err(IoFault::Gone) };
-        let (file, length) = (&member.file, op.length_bytes as usize);
+        let file = &member.file;
         match op.kind {
             OpKind::Read => {
-                let slot = transfer_slot(op, pool.slot_bytes());
+                let (slot, length) = transfer_place(op, pool.slot_bytes());
                 let done = file.read_exact_at(&mut pool.bytes_mut(slot)[..length], op.offset_bytes);
                 done.map_err(|error| fault_of(&error))
             }
@@ -34,16 +34,16 @@ impl Members {
         }
     }
 
-    /// Carries out writes of one member that continue each other, at most [`RUN_MAX`], in one call; whether it
-    /// wrote them all. If not, nothing is lost: each is to be carried out alone.
+    /// Carries out writes of one member that continue each other, at most [`RUN_MAX`], in one call; whether
+    /// it wrote them all. If not, nothing is lost: each is to be carried out alone.
     pub(crate) fn write_run(&self, pool: &Pool, ops: impl Iterator<Item = DeviceOp>) -> bool {
         let mut pieces = [IoSlice::new(&[]); RUN_MAX];
         let (mut count, mut bytes, mut at) = (0, 0, None);
         for (op, piece) in ops.zip(&mut pieces) {
-            let slot = transfer_slot(&op, pool.slot_bytes());
-            *piece = IoSlice::new(&pool.bytes(slot)[..op.length_bytes as usize]);
+            let (slot, length) = transfer_place(&op, pool.slot_bytes());
+            *piece = IoSlice::new(&pool.bytes(slot)[..length]);
             at.get_or_insert((op.dev, op.offset_bytes));
-            (count, bytes) = (count + 1, bytes + op.length_bytes as usize);
+            (count, bytes) = (count + 1, bytes + length);
         }
         let Some((dev, offset_bytes)) = at else { return true };
         let Some(member) = self.get(dev) else { return false };
@@ -52,11 +52,12 @@ impl Members {
     }
 
     fn write_alone(&self, pool: &Pool, member: &Member, op: &DeviceOp) -> Result<(), IoFault> {
-        let slot = transfer_slot(op, pool.slot_bytes());
-        let bytes = &pool.bytes(slot)[..op.length_bytes as usize];
-        member.file.write_all_at(bytes, op.offset_bytes).map_err(|error| match error.raw_os_error() {
-            Some(errno) => self.fault_of_write(op.dev, errno),
-            None => fault_of(&error),
+        let (slot, length) = transfer_place(op, pool.slot_bytes());
+        member.file.write_all_at(&pool.bytes(slot)[..length], op.offset_bytes).map_err(|error| {
+            match error.raw_os_error() {
+                Some(errno) => self.fault_of_write(op.dev, errno),
+                None => fault_of(&error),
+            }
         })
     }
 }

@@ -1,7 +1,7 @@
 //! What is in flight: each request is one ring entry and stands for one or several merged operations.
 
 use super::buffers::{Buffer, Buffers};
-use crate::operation::transfer_slot;
+use crate::operation::transfer_place;
 use block::{DevIndex, DeviceOp, OpKind, Pool, Slot};
 use io_uring::{opcode, squeue, types};
 use std::collections::HashSet;
@@ -59,10 +59,10 @@ impl Request {
     pub(super) fn add(&mut self, op: DeviceOp, pool: &Pool, buffers: &mut Buffers) {
         let part = match op.kind {
             OpKind::Read | OpKind::Write => {
-                let slot = transfer_slot(&op, buffers.slot_bytes());
+                let (slot, length) = transfer_place(&op, buffers.slot_bytes());
                 let buffer = buffers.acquire(pool, slot).expect("the caller saw a free buffer");
                 if op.kind == OpKind::Write {
-                    buffers.fill(buffer, pool, slot, op.length_bytes as usize);
+                    buffers.fill(buffer, pool, slot, length);
                 }
                 Part { op, slot: Some(slot), buffer: Some(buffer) }
             }

@@ -119,9 +119,9 @@ fn members_in_memory_need_no_ring() {
     let mut bench = bench_of(2, 4, Access::Exclusive);
     bench.set.states.iter_mut().for_each(|state| state.in_memory = true);
     let mut ops = bench.ops(OpKind::Write, (0..160).map(|i| i / 2));
-    for (op, tag) in ops.iter_mut().zip(0u16..) {
-        (op.tag, op.dev) = (tag.into(), DevIndex::new(tag % 2));
-        bench.pool.bytes_mut(op.slot.unwrap()).fill(tag as u8);
+    for (op, tag) in ops.iter_mut().zip(0u8..) {
+        (op.tag, op.dev) = (tag.into(), DevIndex::new(u16::from(tag % 2)));
+        bench.pool.bytes_mut(op.slot.unwrap()).fill(tag);
     }
     assert_eq!(bench.submit(&ops), 0);
     assert_eq!((bench.set.in_kernel, bench.set.pending_count()), (0, 0));
@@ -133,8 +133,8 @@ fn members_in_memory_need_no_ring() {
     let flush = DeviceOp { kind: OpKind::Flush, slot: None, tag: 201, length_bytes: 0, ..ops[0] };
     bench.submit(&[&reads[..], &[discard, flush]].concat());
     assert!(bench.results(162).iter().all(|(_, result)| result.is_ok()));
-    let right = |op: &DeviceOp| bench.pool.bytes(op.slot.unwrap()).iter().all(|&byte| byte == op.tag as u8);
-    assert!(ops.iter().all(right));
+    let right = |(op, tag): (&DeviceOp, u8)| *bench.pool.bytes(op.slot.unwrap()) == [tag; 4096];
+    assert!(ops.iter().zip(0..).all(right));
 }
 
 #[test]
