@@ -319,3 +319,36 @@ fn only_stripes_that_hold_the_tail_of_the_log_are_committed_when_it_is_full() {
     assert!((1..=LAPS).contains(&runs), "{runs} runs");
     assert!(used < blocks / 8 * 7, "{used} of {blocks} blocks");
 }
+
+/// Chunks run short: the stripes whose commit frees most of them are committed, and those with one old
+/// version wait. Requirement L-04.
+#[test]
+fn stripes_that_free_most_are_committed_when_chunks_are_short() {
+    let (k, m) = (4u64, 2);
+    let mut array = recorded(SchemeKind::Eplog, k as usize, m, options());
+    let store = array.engine().store();
+    let spare = store.config.chunks_per_device * 6 - store.config.stripe_count as u32 * 6;
+    let (stripes, mut slots) = (store.config.stripe_count, Vec::new());
+    assert!(array.engine().take_slots(1, &mut slots));
+    let write = |array: &mut Recorded, stripe: u64, column: u64| {
+        let offset = (stripe * k + column) * CHUNK;
+        array.run(|e, tag| e.write(tag, offset, CHUNK, &slots, Durability::Durable)).unwrap();
+    };
+    (0..stripes).for_each(|stripe| (0..k).for_each(|column| write(&mut array, stripe, column)));
+    array.run(|e, tag| e.commit(tag)).unwrap();
+    array.settle();
+    let before = array.engine().stats();
+    // As many old versions in stripes that have one as in stripes that have four.
+    let narrow = u64::from(spare) / 4;
+    (0..narrow).for_each(|stripe| write(&mut array, stripe, 0));
+    let mut wide = 0;
+    while array.engine().stats().commits == before.commits {
+        (0..k).for_each(|column| write(&mut array, narrow + wide, column));
+        wide += 1;
+    }
+    array.settle();
+    let committed = array.engine().stats().stripes_committed - before.stripes_committed;
+    println!("{spare} spare chunks; {narrow} stripes with one old version, {wide} with {k}; {committed} committed");
+    assert!((1..=wide).contains(&committed), "{committed} of {wide}");
+    assert_eq!(array.run(|e, tag| e.scrub(tag, 0)), Ok(()));
+}

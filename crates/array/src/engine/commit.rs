@@ -6,7 +6,8 @@ use super::request::{After, Request};
 use super::wake::{Marked, count};
 use super::{Activity, Core, Deadline, EngineError, JobOwner, Work};
 use crate::planted::{Planted, planted};
-use crate::scheme::CommitOutcome;
+use crate::scheme::{CommitOutcome, Commits as CommitRole};
+use crate::store::Store;
 use crate::table::Extent;
 use block::StripeId;
 use block::slab::Key;
@@ -178,19 +179,12 @@ impl Commits {
         }
         let log = &core.store.log;
         let before = log.head().saturating_sub(u64::from(log.block_count() / 2));
-        self.candidates.clear();
-        let Core { scheme, store, board, .. } = &mut *core;
-        let Some(commits) = scheme.commits_mut() else { return };
-        commits.log_holders(store, before, &mut self.candidates);
         if planted(Planted::LogTailPassedOver) {
             return;
         }
-        self.candidates.retain(|stripe| !board.commit.stuck.contains(stripe));
-        if !self.candidates.is_empty() {
-            commits.put_first(&self.candidates);
-            board.commit.left = count(self.candidates.len());
-            core.stats.commits += 1;
-            core.stats.log_commits += 1;
+        let began = self.start_run_of(core, |commits, store, out| commits.log_holders(store, before, out));
+        core.stats.log_commits += u64::from(began);
+        if began {
             return;
         }
         if !for_room || core.log_tail_waits() {
@@ -199,6 +193,32 @@ impl Commits {
         if core.log_needs_checkpoint() {
             core.board.checkpoint.request(Extent::Changes);
         } else {
+            self.extend_run(core);
+        }
+    }
+
+    /// Begins a run over some of the dirty stripes, before all others; `false` if there are none of them.
+    fn start_run_of(
+        &mut self,
+        core: &mut Core,
+        choose: impl FnOnce(&dyn CommitRole, &Store, &mut Vec<StripeId>),
+    ) -> bool {
+        let Self { candidates, .. } = self;
+        let Core { scheme, store, board, stats, .. } = core;
+        let Some(commits) = scheme.commits_mut() else { return false };
+        candidates.clear();
+        choose(commits, store, candidates);
+        candidates.retain(|stripe| !board.commit.stuck.contains(stripe));
+        commits.put_first(candidates);
+        board.commit.left = count(candidates.len());
+        stats.commits += u64::from(!candidates.is_empty());
+        !candidates.is_empty()
+    }
+
+    /// Chunks are short: stripes that give most of them back for what they cost; if there are none, all.
+    fn start_space_run(&mut self, core: &mut Core) {
+        let began = self.start_run_of(core, |commits, store, out| commits.space_holders(store, out));
+        if !began {
             self.extend_run(core);
         }
     }
@@ -241,7 +261,10 @@ impl Commits {
             self.idle_at = Some(core.freed.room_made);
         }
         self.answering.append(&mut core.board.commit.waiting);
-        self.extend_run(core);
+        match all {
+            true => self.extend_run(core),
+            false => self.start_space_run(core),
+        }
     }
 
     /// Whoever waits for the run under way is told when it has ended.

@@ -196,6 +196,24 @@ impl DirtyStripes {
         each.take(usize::try_from(self.count).unwrap_or(usize::MAX))
     }
 
+    /// Those with the most updated columns, oldest first, which have half of all updated columns: a commit
+    /// costs hardly more where it frees the committed versions of many columns than where it frees one.
+    pub fn most_updated(&self, out: &mut Vec<StripeId>) {
+        let updated = |columns: &[Updated]| columns.iter().filter(|column| column.committed != SAME).count();
+        let mut stripes = vec![0; self.data_count + 1];
+        self.entries().for_each(|(_, columns)| stripes[updated(columns)] += 1);
+        let all: usize = stripes.iter().enumerate().map(|(count, stripes)| count * stripes).sum();
+        let (mut least, mut held) = (self.data_count, 0);
+        while least > 1 {
+            held += least * stripes[least];
+            if 2 * held >= all {
+                break;
+            }
+            least -= 1;
+        }
+        out.extend(self.entries().filter(|(_, columns)| updated(columns) >= least).map(|(stripe, _)| stripe));
+    }
+
     /// Bytes per stripe of the array.
     pub fn fixed_bytes(&self) -> u64 {
         self.bits.fixed_bytes()

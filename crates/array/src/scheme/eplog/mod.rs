@@ -536,6 +536,10 @@ impl Commits for Eplog {
         out.dedup();
     }
 
+    fn space_holders(&self, _store: &Store, out: &mut Vec<StripeId>) {
+        self.dirty.most_updated(out);
+    }
+
     fn put_first(&mut self, stripes: &[StripeId]) {
         self.dirty.put_first(stripes);
     }
