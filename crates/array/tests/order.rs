@@ -281,7 +281,7 @@ fn a_rebuild_of_two_devices_writes_runs_to_each() {
 #[test]
 fn a_commit_comes_after_every_so_many_writes_at_any_depth() {
     for depth in [1, 7, 32] {
-        let commit = CommitPolicy { every_requests: Some(100), idle_ns: None };
+        let commit = CommitPolicy { every_requests: Some(100), idle_ns: None, bytes_per_s: None };
         let mut array = recorded(SchemeKind::Eplog, 4, 2, EngineOptions { commit, ..options() });
         write_many(&mut array, &mut SplitMix::new(1), 2000, depth);
         array.settle();
@@ -348,7 +348,40 @@ fn stripes_that_free_most_are_committed_when_chunks_are_short() {
     }
     array.settle();
     let committed = array.engine().stats().stripes_committed - before.stripes_committed;
-    println!("{spare} spare chunks; {narrow} stripes with one old version, {wide} with {k}; {committed} committed");
+    println!(
+        "{spare} spare chunks; {narrow} stripes with one old version, {wide} with {k}; {committed} committed"
+    );
     assert!((1..=wide).contains(&committed), "{committed} of {wide}");
     assert_eq!(array.run(|e, tag| e.scrub(tag, 0)), Ok(()));
+}
+
+/// A limit on commits holds up what nobody waits for, and nothing else. Requirement L-04.
+#[test]
+fn commits_that_nobody_waits_for_keep_to_their_limit() {
+    const STRIPES: u64 = 300;
+    const MS: u64 = 1_000_000;
+    // A chunk of each device in a millisecond.
+    let rate = CHUNK * 1000;
+    let commit = CommitPolicy { every_requests: None, idle_ns: Some(MS), bytes_per_s: Some(rate) };
+    let mut array =
+        recorded(SchemeKind::Eplog, 4, 2, EngineOptions { commit, unit_stripes: 10, ..options() });
+    let mut slots = Vec::new();
+    assert!(array.engine().take_slots(1, &mut slots));
+    (0..STRIPES).for_each(|stripe| {
+        array.run(|e, tag| e.write(tag, stripe * 4 * CHUNK, CHUNK, &slots, Durability::Volatile)).unwrap();
+    });
+    array.settle();
+    let committed = |array: &mut Recorded| array.engine().stats().stripes_committed;
+    assert_eq!(committed(&mut array), 0);
+    for now_ms in 1..=100 {
+        array.engine().set_now(now_ms * MS);
+        array.settle();
+        let (least, most) = (now_ms.saturating_sub(11), now_ms + 10);
+        let found = committed(&mut array);
+        assert!((least..=most).contains(&found), "{found} stripes after {now_ms} ms");
+    }
+    let due = array.engine().next_deadline_ns();
+    assert!(due.is_some_and(|at| (100 * MS..112 * MS).contains(&at)), "{due:?}");
+    array.run(|e, tag| e.commit(tag)).unwrap();
+    assert_eq!(committed(&mut array), STRIPES, "whoever asks is not held up");
 }

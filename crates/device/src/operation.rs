@@ -4,7 +4,8 @@ use block::{DeviceOp, META_BYTES, OpKind, Slot};
 
 const GRID_BYTES: u64 = META_BYTES as u64;
 
-/// The slot of a read or write, and how many of its bytes; panics where the caller broke the contract of [`DeviceOp`].
+/// The slot of a read or write, and how many of its bytes; panics where the caller broke the contract of
+/// [`DeviceOp`].
 pub(crate) fn transfer_place(op: &DeviceOp, slot_bytes: usize) -> (Slot, usize) {
     assert!(
         op.length_bytes <= slot_bytes as u64 && on_grid(op),

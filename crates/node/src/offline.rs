@@ -44,7 +44,7 @@ impl Offline {
         rebuild_bytes_per_s: Option<u64>,
         check: impl FnOnce(&View) -> Result<(), Error>,
     ) -> Result<Self, Error> {
-        let commit = CommitPolicy { every_requests: None, idle_ns: None };
+        let commit = CommitPolicy { every_requests: None, idle_ns: None, bytes_per_s: None };
         let options = EngineOptions {
             commit,
             rebuild_bytes_per_s,

@@ -158,7 +158,7 @@ impl Script {
         Swarm {
             config,
             options: EngineOptions {
-                commit: CommitPolicy { every_requests: None, idle_ns: None },
+                commit: CommitPolicy { every_requests: None, idle_ns: None, bytes_per_s: None },
                 pool_bytes: 0,
                 // Chunks that come alone are written alone, and garbage is collected as soon as may be.
                 scheme: SchemeOptions {

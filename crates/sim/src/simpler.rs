@@ -48,7 +48,7 @@ fn lower<T: PartialOrd>(value: &mut T, to: T) -> bool {
 }
 
 fn forget_commits(swarm: &mut Swarm, _: u64) -> bool {
-    let none = CommitPolicy { every_requests: None, idle_ns: None };
+    let none = CommitPolicy { every_requests: None, idle_ns: None, bytes_per_s: None };
     let before = std::mem::replace(&mut swarm.options.commit, none);
     before.every_requests.is_some() || before.idle_ns.is_some()
 }

@@ -484,14 +484,16 @@ pub fn is_resync(config: &ArrayConfig) -> bool {
 }
 
 fn draw_options(rng: &mut Rng, config: &ArrayConfig) -> EngineOptions {
-    let commit = CommitPolicy {
+    let mut commit = CommitPolicy {
         every_requests: rng.pick(&[None, None, Some(5), Some(20), Some(100)]),
         idle_ns: rng.pick(&[None, None, Some(20_000), Some(1_000_000)]),
+        bytes_per_s: None,
     };
     let cached = rng.chance(1, 3);
     // Worlds stay what they were before these were drawn.
     let mut aside = rng.clone();
     let mut later = rng.clone().fork();
+    commit.bytes_per_s = later.clone().fork().pick(&[None, None, None, Some(10_000_000), Some(200_000_000)]);
     let old_space = DiscardPolicy {
         old_bytes: later.pick(&[None, Some(0), Some(1 << 15)]),
         log_bytes: later.pick(&[None, Some(0), Some(1 << 16)]),

@@ -136,9 +136,29 @@ pub(super) struct Commits {
     /// be dirty.
     idle_at: Option<u64>,
     candidates: Vec<StripeId>,
+    /// Before this nothing is committed that nobody waits for.
+    next_ns: u64,
 }
 
 impl Commits {
+    /// Whether the limit on commits holds the run up.
+    fn is_held_up(&self, core: &Core) -> bool {
+        core.board.commit.left > 0
+            && core.options.commit.bytes_per_s.is_some()
+            && core.now_ns < self.next_ns
+            && !self.somebody_waits(core)
+    }
+
+    /// So many stripes are committed now, and count against the limit unless somebody waits.
+    fn note_committed(&mut self, core: &Core, stripes: usize) {
+        let Some(rate) = core.options.commit.bytes_per_s.filter(|_| !self.somebody_waits(core)) else {
+            return;
+        };
+        let bytes = u128::from(count(stripes)) * u128::from(count(core.store.config.geometry.chunk_bytes()));
+        let ns = u64::try_from(bytes * 1_000_000_000 / u128::from(rate.max(1))).unwrap_or(u64::MAX);
+        self.next_ns = self.next_ns.max(core.now_ns).saturating_add(ns);
+    }
+
     /// So many writes have come that everything dirty is to be committed, and nobody waits for a run to end,
     /// which might never happen if every run were followed or prolonged by another.
     fn take_writes_due(&mut self, core: &mut Core) -> bool {
@@ -320,6 +340,7 @@ impl Commits {
         }
         self.singly = self.singly.saturating_sub(self.candidates.len() as u64);
         core.board.commit.units += 1;
+        self.note_committed(core, core.jobs.table[key].plan.stripes.len());
         self.start_job(core, key);
         true
     }
@@ -462,6 +483,7 @@ impl Activity for Commits {
             && core.board.commit.units < core.options.units_in_flight
             && core.accepts_writes()
             && core.may_record()
+            && !self.is_held_up(core)
             && self.start_unit(core)
         {}
         self.answer_ended_run(core);
@@ -480,6 +502,9 @@ impl Activity for Commits {
     }
 
     fn deadline(&self, core: &Core) -> Option<Deadline> {
+        if self.is_held_up(core) {
+            return Some(Deadline::Room(self.next_ns));
+        }
         let idle = core.options.commit.idle_ns.filter(|_| self.wants_idle_run(core));
         let idle = idle.filter(|_| !planted(Planted::SleepPastIdle));
         idle.map(|ns| Deadline::Room(core.board.last_request_ns.saturating_add(ns)))
@@ -491,7 +516,8 @@ impl Activity for Commits {
 
     fn left_undone(&self, core: &Core) -> Option<&'static str> {
         let board = &core.board.commit;
-        if board.is_open() || !board.waiting.is_empty() || !self.answering.is_empty() {
+        let is_open = board.is_open() && !self.is_held_up(core);
+        if is_open || !board.waiting.is_empty() || !self.answering.is_empty() {
             return Some("a parity commit");
         }
         (board.writes_due && !core.board.upkeep.awaits_commit).then_some("a parity commit that is due")

@@ -12,6 +12,9 @@ pub struct CommitPolicy {
     pub every_requests: Option<u64>,
     /// After this long without a request (C-01, A-05).
     pub idle_ns: Option<u64>,
+    /// How much of each main device runs commit in a second that nobody waits for (L-04). Whoever asks for a
+    /// commit, or needs the room that it makes, is not held up.
+    pub bytes_per_s: Option<u64>,
 }
 
 /// When an acknowledged write is durable.
@@ -131,7 +134,7 @@ pub struct EngineOptions {
 impl Default for EngineOptions {
     fn default() -> Self {
         Self {
-            commit: CommitPolicy { every_requests: None, idle_ns: Some(1_000_000_000) },
+            commit: CommitPolicy { every_requests: None, idle_ns: Some(1_000_000_000), bytes_per_s: None },
             sync: SyncPolicy::OnFlush,
             pool_bytes: 64 << 20,
             table_bytes: u64::MAX,

@@ -134,6 +134,9 @@ struct CommitChoices {
     /// Parity commit after this long without a request, or `off`.
     #[arg(long, value_parser = parse_duration_or_off, default_value = "1s", value_name = "TIME")]
     commit_idle: MaybeDuration,
+    /// Limit of parity commit while nobody waits for it: how much of each data device per second, or `off`.
+    #[arg(long, value_parser = parse_rate_or_off, default_value = "off", value_name = "RATE")]
+    commit_rate: MaybeRate,
     #[command(flatten)]
     rewrites: RewriteChoice,
 }
@@ -228,7 +231,11 @@ fn engine_options(arguments: &Arguments, on_files: bool) -> EngineOptions {
     let options = arguments.commits.rewrites.apply(options);
     let options = arguments.elastic.apply(options, SchemeOptions::default().tuning.seed);
     arguments.cache.apply(EngineOptions {
-        commit: CommitPolicy { every_requests: arguments.commits.commit_every, idle_ns },
+        commit: CommitPolicy {
+            every_requests: arguments.commits.commit_every,
+            idle_ns,
+            bytes_per_s: arguments.commits.commit_rate,
+        },
         sync: match arguments.sync {
             Sync::Always => SyncPolicy::Always,
             Sync::Flush => SyncPolicy::OnFlush,
