@@ -38,7 +38,7 @@ pub use options::{RingError, UringOptions};
 
 use crate::member::{Kind, Member, Members, Note, OpenError, fault_of_errno};
 use crate::operation::{in_range, on_grid};
-use block::{Completion, DevIndex, DeviceOp, DeviceSet, IoFault, OpKind, Pool, ReadNow};
+use block::{Completion, DevIndex, DeviceOp, DeviceSet, FlushNow, IoFault, OpKind, Pool, ReadNow, WriteNow};
 use buffers::Buffers;
 use io_uring::{IoUring, squeue, types};
 use request::Table;
@@ -563,23 +563,61 @@ impl DeviceSet for UringSet {
     }
 
     fn read_all_now(&mut self, reads: &mut [ReadNow<'_>]) {
-        reads.sort_unstable_by_key(|read| self.present(read.dev).is_err());
-        let there = reads.partition_point(|read| self.present(read.dev).is_ok());
-        let (there, gone) = reads.split_at_mut(there);
-        gone.iter_mut().for_each(|read| read.result = Err(IoFault::Gone));
+        let there = self.present_first(reads);
         self.members.read_all_now(there);
+    }
+
+    fn read_all_beside(&mut self, reads: &mut [ReadNow<'_>], work: &mut dyn FnMut()) {
+        let there = self.present_first(reads);
+        self.members.read_all_beside(there, work);
     }
 
     fn write_now(&mut self, dev: DevIndex, offset_bytes: u64, from: &[u8]) -> Result<(), IoFault> {
         self.present(dev)?.write_now(dev, offset_bytes, from)
     }
 
+    fn write_all_now(&mut self, writes: &mut [WriteNow<'_>]) {
+        let there = self.writable_first(writes);
+        self.members.write_all_now(there);
+    }
+
+    fn write_all_beside(&mut self, writes: &mut [WriteNow<'_>], work: &mut dyn FnMut()) {
+        let there = self.writable_first(writes);
+        self.members.write_all_beside(there, work);
+    }
+
     fn flush_now(&mut self, dev: DevIndex) -> Result<(), IoFault> {
         self.present(dev)?.flush_now(dev)
+    }
+
+    fn flush_all_now(&mut self, flushes: &mut [FlushNow]) {
+        flushes.sort_unstable_by_key(|flush| self.present(flush.dev).is_err());
+        let there = flushes.partition_point(|flush| self.present(flush.dev).is_ok());
+        let (there, gone) = flushes.split_at_mut(there);
+        gone.iter_mut().for_each(|flush| flush.result = Err(IoFault::Gone));
+        self.members.flush_all_now(there);
     }
 }
 
 impl UringSet {
+    /// The reads of members that are there; the others have ended.
+    fn present_first<'a, 'b>(&mut self, reads: &'a mut [ReadNow<'b>]) -> &'a mut [ReadNow<'b>] {
+        reads.sort_unstable_by_key(|read| self.present(read.dev).is_err());
+        let there = reads.partition_point(|read| self.present(read.dev).is_ok());
+        let (there, gone) = reads.split_at_mut(there);
+        gone.iter_mut().for_each(|read| read.result = Err(IoFault::Gone));
+        there
+    }
+
+    /// The same of writes.
+    fn writable_first<'a, 'b>(&mut self, writes: &'a mut [WriteNow<'b>]) -> &'a mut [WriteNow<'b>] {
+        writes.sort_unstable_by_key(|write| self.present(write.dev).is_err());
+        let there = writes.partition_point(|write| self.present(write.dev).is_ok());
+        let (there, gone) = writes.split_at_mut(there);
+        gone.iter_mut().for_each(|write| write.result = Err(IoFault::Gone));
+        there
+    }
+
     fn present(&mut self, dev: DevIndex) -> Result<&mut Members, IoFault> {
         match self.states.get(dev.index()) {
             Some(State { failed: false, .. }) => Ok(&mut self.members),
