@@ -4,7 +4,7 @@
 use crate::fault::{AssemblyFaults, FailCause, OpFault};
 use crate::health::{Health, Member};
 use crate::older::{Inconsistency, StateLost};
-use block::{DevIndex, DeviceSet, OpKind};
+use block::{DevIndex, DeviceSet, FlushNow, OpKind, WriteNow};
 use erasure::CodeError;
 use format::{ArrayUuid, MemberState};
 
@@ -203,11 +203,33 @@ pub(crate) fn too_many_faults(health: &Health) -> AssembleError {
     AssembleError::TooManyFaults(AssemblyFaults((0u16..).zip(health.members()).filter_map(of).collect()))
 }
 
+/// Many writes during assembly, side by side, and `work` beside them; a fault takes the device out of
+/// service.
+pub(crate) fn write_all_or_fail(
+    devices: &mut dyn DeviceSet,
+    health: &mut Health,
+    mut writes: Vec<WriteNow<'_>>,
+    work: &mut dyn FnMut(),
+) {
+    writes.retain(|write| health.is_writable(write.dev));
+    devices.write_all_beside(&mut writes, work);
+    for write in writes {
+        if let Err(fault) = write.result
+            && health.is_writable(write.dev)
+        {
+            let (offset, length) = (write.offset_bytes, write.length_bytes());
+            let fault = OpFault::at_assembly(OpKind::Write, offset, length, fault);
+            fail_at_assembly(health, write.dev, fault);
+        }
+    }
+}
+
 /// Makes everything written during assembly durable; a fault takes the device out of service.
 pub(crate) fn flush_all(devices: &mut dyn DeviceSet, health: &mut Health) {
-    let members: Vec<DevIndex> = health.writable().collect();
-    for dev in members {
-        if let Err(fault) = devices.flush_now(dev) {
+    let mut flushes: Vec<FlushNow> = health.writable().map(|dev| FlushNow { dev, result: Ok(()) }).collect();
+    devices.flush_all_now(&mut flushes);
+    for FlushNow { dev, result } in flushes {
+        if let Err(fault) = result {
             fail_at_assembly(health, dev, OpFault::at_assembly(OpKind::Flush, 0, 0, fault));
         }
     }

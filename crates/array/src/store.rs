@@ -8,7 +8,7 @@ use crate::space::{ChunkBits, ChunkLease, Demand, Space};
 use crate::table::{Table, later_max};
 use block::{ChunkAddr, ChunkIndex, DevIndex, Geometry, META_BYTES, Stream};
 use erasure::{Code, CodeError};
-use format::{ArrayConfig, CLASSES_MAX, CodeKind, ListItem};
+use format::{ArrayConfig, CLASSES_MAX, CodeKind, ItemRef, List, ListItem};
 
 /// Chunks per device that only parity commit and rebuild may take, so that they can always make space.
 pub const SET_ASIDE_CHUNKS: u32 = 32;
@@ -232,21 +232,21 @@ impl Store {
 
     /// Takes what a list says of the space; the pages of the table that are in memory are loaded already.
     /// What that changes on them is in no checkpoint.
-    pub fn load_space(&mut self, items: &[ListItem]) -> Result<(), Contradiction> {
+    pub fn load_space(&mut self, list: List<'_>) -> Result<(), Contradiction> {
         let Self { spaces, table, .. } = self;
         let mut missing = spaces.iter().filter(|space| space.is_in_table()).count();
-        for item in items {
-            let ListItem::Space { dev, used_count, frontier, freed } = item else { continue };
+        for item in list.items() {
+            let ItemRef::Space { dev, used_count, frontier, freed } = item else { continue };
             let space = spaces.get_mut(dev.index()).filter(|space| space.is_in_table());
             let Some(space) = space else { return Err(Contradiction::Other("the space of a device")) };
-            for &chunk in freed {
+            for chunk in freed.iter().copied().map(ChunkIndex::new) {
                 // A bit that is clear, or that of no chunk, was freed before.
                 let is_chunk = !chunk.is_none() && chunk.get() <= space.chunk_count();
                 if is_chunk && space.is_used(table, chunk) {
                     space.release(table, chunk);
                 }
             }
-            if !space.load(*used_count, *frontier) {
+            if !space.load(used_count, frontier) {
                 return Err(Contradiction::Other("the number of chunks in use"));
             }
             missing = missing.wrapping_sub(1);

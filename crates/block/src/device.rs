@@ -143,6 +143,35 @@ impl ReadNow<'_> {
     }
 }
 
+/// One of many synchronous writes.
+#[derive(Debug)]
+pub struct WriteNow<'a> {
+    /// The member.
+    pub dev: DevIndex,
+    /// Where on the member, a multiple of 4096.
+    pub offset_bytes: u64,
+    /// What; its length is a multiple of 4096.
+    pub from: &'a [u8],
+    /// How it ended.
+    pub result: Result<(), IoFault>,
+}
+
+impl WriteNow<'_> {
+    /// How much.
+    pub fn length_bytes(&self) -> u64 {
+        self.from.len() as u64
+    }
+}
+
+/// One of many synchronous flushes.
+#[derive(Debug)]
+pub struct FlushNow {
+    /// The member.
+    pub dev: DevIndex,
+    /// How it ended.
+    pub result: Result<(), IoFault>,
+}
+
 /// A set of member devices, addressed by index.
 ///
 /// Between `submit` and the completion of an operation nobody else touches its slot. Operations of one batch
@@ -180,9 +209,37 @@ pub trait DeviceSet {
         }
     }
 
+    /// The same, and `work`, which the caller's thread does: beside the reads if the driver can, else behind
+    /// them.
+    fn read_all_beside(&mut self, reads: &mut [ReadNow<'_>], work: &mut dyn FnMut()) {
+        self.read_all_now(reads);
+        work();
+    }
+
     /// Writes synchronously; volatile until [`DeviceSet::flush_now`].
     fn write_now(&mut self, dev: DevIndex, offset_bytes: u64, from: &[u8]) -> Result<(), IoFault>;
 
+    /// Carries out all of `writes`, none of which lies over another, side by side if the driver can, and says
+    /// of each how it ended.
+    fn write_all_now(&mut self, writes: &mut [WriteNow<'_>]) {
+        for write in writes {
+            write.result = self.write_now(write.dev, write.offset_bytes, write.from);
+        }
+    }
+
+    /// The same, and `work`, as for [`DeviceSet::read_all_beside`].
+    fn write_all_beside(&mut self, writes: &mut [WriteNow<'_>], work: &mut dyn FnMut()) {
+        self.write_all_now(writes);
+        work();
+    }
+
     /// Makes everything written so far to the member durable.
     fn flush_now(&mut self, dev: DevIndex) -> Result<(), IoFault>;
+
+    /// The same for several members, side by side if the driver can; says of each how it ended.
+    fn flush_all_now(&mut self, flushes: &mut [FlushNow]) {
+        for flush in flushes {
+            flush.result = self.flush_now(flush.dev);
+        }
+    }
 }

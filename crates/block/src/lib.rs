@@ -28,7 +28,9 @@ mod random;
 pub mod slab;
 
 pub use address::{ChunkAddr, ChunkIndex, DevIndex, Epoch, Geometry, GeometryError, Lba, Lcn, Seq, StripeId};
-pub use device::{Completion, DeviceOp, DeviceSet, Durability, IoFault, OpKind, ReadNow, Stream};
+pub use device::{
+    Completion, DeviceOp, DeviceSet, Durability, FlushNow, IoFault, OpKind, ReadNow, Stream, WriteNow,
+};
 pub use divisor::Divisor;
 pub use pool::{Pool, Slot};
 pub use random::{Random, SplitMix, XoshiroPlusPlus, XoshiroStarStar, mix};

@@ -5,7 +5,9 @@
 
 use crate::member::{Member, Members, Note, OpenError};
 use crate::membership::Membership;
-use block::{Completion, DevIndex, DeviceOp, DeviceSet, IoFault, OpKind, Pool, ReadNow, Stream};
+use block::{
+    Completion, DevIndex, DeviceOp, DeviceSet, FlushNow, IoFault, OpKind, Pool, ReadNow, Stream, WriteNow,
+};
 use std::io;
 use std::ops::AddAssign;
 use std::os::fd::BorrowedFd;
@@ -223,7 +225,7 @@ impl<D: DeviceSet> DeviceSet for Counting<D> {
     }
 
     fn read_all_now(&mut self, reads: &mut [ReadNow<'_>]) {
-        reads.iter().for_each(|read| self.count_now(read.dev, OpKind::Read, read.into.len() as u64));
+        reads.iter().for_each(|read| self.count_now(read.dev, OpKind::Read, read.length_bytes()));
         self.inner.read_all_now(reads);
     }
 
@@ -232,9 +234,29 @@ impl<D: DeviceSet> DeviceSet for Counting<D> {
         self.inner.write_now(dev, offset_bytes, from)
     }
 
+    fn read_all_beside(&mut self, reads: &mut [ReadNow<'_>], work: &mut dyn FnMut()) {
+        reads.iter().for_each(|read| self.count_now(read.dev, OpKind::Read, read.length_bytes()));
+        self.inner.read_all_beside(reads, work);
+    }
+
+    fn write_all_now(&mut self, writes: &mut [WriteNow<'_>]) {
+        writes.iter().for_each(|write| self.count_now(write.dev, OpKind::Write, write.length_bytes()));
+        self.inner.write_all_now(writes);
+    }
+
+    fn write_all_beside(&mut self, writes: &mut [WriteNow<'_>], work: &mut dyn FnMut()) {
+        writes.iter().for_each(|write| self.count_now(write.dev, OpKind::Write, write.length_bytes()));
+        self.inner.write_all_beside(writes, work);
+    }
+
     fn flush_now(&mut self, dev: DevIndex) -> Result<(), IoFault> {
         self.count_now(dev, OpKind::Flush, 0);
         self.inner.flush_now(dev)
+    }
+
+    fn flush_all_now(&mut self, flushes: &mut [FlushNow]) {
+        flushes.iter().for_each(|flush| self.count_now(flush.dev, OpKind::Flush, 0));
+        self.inner.flush_all_now(flushes);
     }
 }
 

@@ -20,7 +20,7 @@ pub use place::Whereabouts;
 pub use probe::{Existing, Probe, allocate_file, create_file, probe};
 
 use crate::operation::{assert_grid, range_fits};
-use block::{DevIndex, IoFault, Pool, ReadNow};
+use block::{DevIndex, FlushNow, IoFault, Pool, ReadNow, WriteNow};
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
@@ -30,8 +30,11 @@ use std::sync::Mutex;
 /// Threads that read from one member at most: an SSD answers several requests in hardly more time than one.
 const MEMBER_THREADS: usize = 4;
 
-/// Reads that are worth a thread of their own: it takes as long to start as one of them.
-const THREAD_READS_MIN: usize = 64;
+/// Bytes that are worth a thread of their own: it takes as long to start as the reading of a few blocks.
+const THREAD_BYTES_MIN: usize = 256 << 10;
+
+/// What O_DIRECT asks of addresses in memory, everywhere.
+const ALIGNMENT: usize = 4096;
 
 /// Synchronous I/O goes through an aligned buffer of this size, which O_DIRECT asks for.
 const BOUNCE_BYTES: usize = 1 << 20;
@@ -208,34 +211,33 @@ impl Members {
     /// Reads many places side by side: a thread for each member, some where there is much to read, neighbours
     /// in one transfer. Afterwards they are in order of members and places.
     pub fn read_all_now(&self, reads: &mut [ReadNow<'_>]) {
+        self.read_all_and(reads, None);
+    }
+
+    /// The same, while the caller's thread does `work`.
+    pub fn read_all_beside(&self, reads: &mut [ReadNow<'_>], work: &mut dyn FnMut()) {
+        self.read_all_and(reads, Some(work));
+    }
+
+    fn read_all_and(&self, reads: &mut [ReadNow<'_>], work: Option<&mut dyn FnMut()>) {
         reads.sort_unstable_by_key(|read| (read.dev, read.offset_bytes));
         let of_members = reads.chunk_by_mut(|one, next| one.dev == next.dev);
-        let groups: Vec<_> = of_members
+        let groups = of_members
             .flat_map(|reads| {
-                let of_thread = reads.len().div_ceil(MEMBER_THREADS).max(THREAD_READS_MIN);
+                let length = reads.iter().map(|read| read.into.len()).max().unwrap_or(0);
+                let worth_it = (THREAD_BYTES_MIN / length.max(1)).max(1);
+                let of_thread = reads.len().div_ceil(MEMBER_THREADS).max(worth_it);
                 reads.chunks_mut(of_thread)
             })
             .collect();
-        let helpers = groups.len().saturating_sub(1);
-        let groups = Mutex::new(groups);
-        let work = || {
+        let read = |of_member: &mut [ReadNow<'_>]| {
             let mut bounce = Pool::new(BOUNCE_BYTES / MEMBER_THREADS, 1);
-            while let Some(of_member) = groups.lock().ok().and_then(|mut groups| groups.pop()) {
-                match self.get(of_member[0].dev) {
-                    Some(member) => read_in_order(member, of_member, bounce.region_mut()),
-                    None => of_member.iter_mut().for_each(|read| read.result = Err(IoFault::Gone)),
-                }
+            match self.get(of_member[0].dev) {
+                Some(member) => read_in_order(member, of_member, bounce.region_mut()),
+                None => of_member.iter_mut().for_each(|read| read.result = Err(IoFault::Gone)),
             }
         };
-        std::thread::scope(|scope| {
-            for _ in 0..helpers {
-                // Without another thread it takes longer.
-                if std::thread::Builder::new().spawn_scoped(scope, work).is_err() {
-                    break;
-                }
-            }
-            work();
-        });
+        side_by_side(groups, &read, work);
     }
 
     /// Writes synchronously; volatile until [`Members::flush_now`].
@@ -243,22 +245,56 @@ impl Members {
         self.check(dev, offset_bytes, from.len())?;
         let Self { list, bounce, .. } = self;
         let member = list.get(dev.index()).and_then(Option::as_ref).ok_or(IoFault::Gone)?;
-        let mut at = offset_bytes;
-        for part in from.chunks(BOUNCE_BYTES) {
-            let bounce = &mut bounce.region_mut()[..part.len()];
-            bounce.copy_from_slice(part);
-            if let Err(error) = member.file.write_all_at(bounce, at) {
-                let errno = error.raw_os_error();
-                return Err(errno.map_or_else(|| fault_of(&error), |errno| self.fault_of_write(dev, errno)));
+        let result = write_through(member, offset_bytes, from, bounce.region_mut());
+        result.map_err(|error| self.fault_of_failed_write(dev, &error))
+    }
+
+    /// Writes many places side by side, a thread for each member.
+    pub fn write_all_now(&self, writes: &mut [WriteNow<'_>]) {
+        self.write_all_and(writes, None);
+    }
+
+    /// The same, while the caller's thread does `work`.
+    pub fn write_all_beside(&self, writes: &mut [WriteNow<'_>], work: &mut dyn FnMut()) {
+        self.write_all_and(writes, Some(work));
+    }
+
+    fn write_all_and(&self, writes: &mut [WriteNow<'_>], work: Option<&mut dyn FnMut()>) {
+        writes.sort_unstable_by_key(|write| (write.dev, write.offset_bytes));
+        let groups = writes.chunk_by_mut(|one, next| one.dev == next.dev).collect();
+        let write = |of_member: &mut [WriteNow<'_>]| {
+            let mut bounce = Pool::new(BOUNCE_BYTES / MEMBER_THREADS, 1);
+            for write in of_member {
+                write.result = self.write_with(write, bounce.region_mut());
             }
-            at += part.len() as u64;
-        }
-        Ok(())
+        };
+        side_by_side(groups, &write, work);
+    }
+
+    fn write_with(&self, write: &WriteNow<'_>, bounce: &mut [u8]) -> Result<(), IoFault> {
+        let &WriteNow { dev, offset_bytes, from, .. } = write;
+        self.check(dev, offset_bytes, from.len())?;
+        let member = self.get(dev).ok_or(IoFault::Gone)?;
+        let result = write_through(member, offset_bytes, from, bounce);
+        result.map_err(|error| self.fault_of_failed_write(dev, &error))
+    }
+
+    fn fault_of_failed_write(&self, dev: DevIndex, error: &io::Error) -> IoFault {
+        error.raw_os_error().map_or_else(|| fault_of(error), |errno| self.fault_of_write(dev, errno))
     }
 
     /// Makes everything written so far to the member durable.
-    pub fn flush_now(&mut self, dev: DevIndex) -> Result<(), IoFault> {
+    pub fn flush_now(&self, dev: DevIndex) -> Result<(), IoFault> {
         self.get(dev).ok_or(IoFault::Gone)?.file.sync_data().map_err(|error| fault_of(&error))
+    }
+
+    /// The same for several members, side by side.
+    pub fn flush_all_now(&self, flushes: &mut [FlushNow]) {
+        let groups = flushes.chunks_mut(1).collect();
+        let flush = |flushes: &mut [FlushNow]| {
+            flushes.iter_mut().for_each(|flush| flush.result = self.flush_now(flush.dev));
+        };
+        side_by_side(groups, &flush, None);
     }
 
     fn check(&self, dev: DevIndex, offset_bytes: u64, length: usize) -> Result<(), IoFault> {
@@ -266,6 +302,50 @@ impl Members {
         let member = self.get(dev).ok_or(IoFault::Gone)?;
         if range_fits(offset_bytes, length as u64, member.size_bytes) { Ok(()) } else { Err(IoFault::Short) }
     }
+}
+
+/// Does `each` for every group, a thread for each; the caller's is one of them, but for the work that it has
+/// to do first.
+fn side_by_side<T: Send>(
+    groups: Vec<&mut [T]>,
+    each: &(dyn Fn(&mut [T]) + Sync),
+    work: Option<&mut dyn FnMut()>,
+) {
+    let helpers = groups.len().saturating_sub(usize::from(work.is_none()));
+    let groups = Mutex::new(groups);
+    let next = || groups.lock().ok().and_then(|mut groups| groups.pop());
+    let help = || {
+        while let Some(group) = next() {
+            each(group);
+        }
+    };
+    std::thread::scope(|scope| {
+        for _ in 0..helpers {
+            // Without another thread it takes longer.
+            if std::thread::Builder::new().spawn_scoped(scope, help).is_err() {
+                break;
+            }
+        }
+        if let Some(work) = work {
+            work();
+        }
+        help();
+    });
+}
+
+/// Writes by way of an aligned buffer, unless what is written is aligned itself.
+fn write_through(member: &Member, offset_bytes: u64, from: &[u8], bounce: &mut [u8]) -> io::Result<()> {
+    if from.as_ptr().align_offset(ALIGNMENT) == 0 {
+        return member.file.write_all_at(from, offset_bytes);
+    }
+    let mut at = offset_bytes;
+    for part in from.chunks(bounce.len()) {
+        let bounce = &mut bounce[..part.len()];
+        bounce.copy_from_slice(part);
+        member.file.write_all_at(bounce, at)?;
+        at += part.len() as u64;
+    }
+    Ok(())
 }
 
 /// Reads places of one member, in order.
@@ -315,6 +395,9 @@ fn read_alone(member: &Member, read: &mut ReadNow<'_>, bounce: &mut [u8]) -> Res
         return Err(IoFault::Short);
     }
     let mut at = read.offset_bytes;
+    if read.into.as_ptr().align_offset(ALIGNMENT) == 0 {
+        return member.file.read_exact_at(read.into, at).map_err(|error| fault_of(&error));
+    }
     for part in read.into.chunks_mut(bounce.len()) {
         let bounce = &mut bounce[..part.len()];
         member.file.read_exact_at(bounce, at).map_err(|error| fault_of(&error))?;

@@ -32,6 +32,7 @@ mod buffers;
 mod membership;
 mod options;
 mod request;
+mod ring;
 #[cfg(test)]
 mod tests;
 
@@ -39,15 +40,16 @@ pub use options::{RingError, UringOptions};
 
 use crate::member::{Kind, Member, Members, Note, OpenError, RUN_MAX, fault_of_errno};
 use crate::operation::{in_range, on_grid};
-use block::{Completion, DevIndex, DeviceOp, DeviceSet, IoFault, OpKind, Pool, ReadNow};
+use block::{Completion, DevIndex, DeviceOp, DeviceSet, FlushNow, IoFault, OpKind, Pool, ReadNow, WriteNow};
 use buffers::Buffers;
 use io_uring::{IoUring, squeue, types};
 use request::Table;
+use ring::{build_ring, is_transient, registered_fd, set_workers};
 use std::collections::VecDeque;
 use std::io;
 use std::marker::PhantomData;
 use std::mem::ManuallyDrop;
-use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::os::fd::{OwnedFd, RawFd};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -60,8 +62,6 @@ const QUEUE_DEPTH_MAX: u32 = 32768;
 /// How often a transfer is repeated that the kernel did not carry out for want of memory or because
 /// of a signal.
 const RETRY_COUNT_MAX: u32 = 16;
-/// Workers of the kernel that transfers of a set may keep busy; few of them run at a time.
-const WORKERS: usize = 64;
 /// How long dropping a set waits for requests that were given up. Their memory is left to the kernel then.
 const GIVEN_UP_WAIT: Duration = Duration::from_millis(200);
 /// Progress must be whole sectors for O_DIRECT to go on from there.
@@ -605,68 +605,65 @@ impl DeviceSet for UringSet {
     }
 
     fn read_all_now(&mut self, reads: &mut [ReadNow<'_>]) {
-        reads.sort_unstable_by_key(|read| self.present(read.dev).is_err());
-        let there = reads.partition_point(|read| self.present(read.dev).is_ok());
-        let (there, gone) = reads.split_at_mut(there);
-        gone.iter_mut().for_each(|read| read.result = Err(IoFault::Gone));
+        let there = self.present_first(reads);
         self.members.read_all_now(there);
+    }
+
+    fn read_all_beside(&mut self, reads: &mut [ReadNow<'_>], work: &mut dyn FnMut()) {
+        let there = self.present_first(reads);
+        self.members.read_all_beside(there, work);
     }
 
     fn write_now(&mut self, dev: DevIndex, offset_bytes: u64, from: &[u8]) -> Result<(), IoFault> {
         self.present(dev)?.write_now(dev, offset_bytes, from)
     }
 
+    fn write_all_now(&mut self, writes: &mut [WriteNow<'_>]) {
+        let there = self.writable_first(writes);
+        self.members.write_all_now(there);
+    }
+
+    fn write_all_beside(&mut self, writes: &mut [WriteNow<'_>], work: &mut dyn FnMut()) {
+        let there = self.writable_first(writes);
+        self.members.write_all_beside(there, work);
+    }
+
     fn flush_now(&mut self, dev: DevIndex) -> Result<(), IoFault> {
         self.present(dev)?.flush_now(dev)
+    }
+
+    fn flush_all_now(&mut self, flushes: &mut [FlushNow]) {
+        flushes.sort_unstable_by_key(|flush| self.present(flush.dev).is_err());
+        let there = flushes.partition_point(|flush| self.present(flush.dev).is_ok());
+        let (there, gone) = flushes.split_at_mut(there);
+        gone.iter_mut().for_each(|flush| flush.result = Err(IoFault::Gone));
+        self.members.flush_all_now(there);
     }
 }
 
 impl UringSet {
+    /// The reads of members that are there; the others have ended.
+    fn present_first<'a, 'b>(&mut self, reads: &'a mut [ReadNow<'b>]) -> &'a mut [ReadNow<'b>] {
+        reads.sort_unstable_by_key(|read| self.present(read.dev).is_err());
+        let there = reads.partition_point(|read| self.present(read.dev).is_ok());
+        let (there, gone) = reads.split_at_mut(there);
+        gone.iter_mut().for_each(|read| read.result = Err(IoFault::Gone));
+        there
+    }
+
+    /// The same of writes.
+    fn writable_first<'a, 'b>(&mut self, writes: &'a mut [WriteNow<'b>]) -> &'a mut [WriteNow<'b>] {
+        writes.sort_unstable_by_key(|write| self.present(write.dev).is_err());
+        let there = writes.partition_point(|write| self.present(write.dev).is_ok());
+        let (there, gone) = writes.split_at_mut(there);
+        gone.iter_mut().for_each(|write| write.result = Err(IoFault::Gone));
+        there
+    }
+
     fn present(&mut self, dev: DevIndex) -> Result<&mut Members, IoFault> {
         match self.states.get(dev.index()) {
             Some(State { failed: false, .. }) => Ok(&mut self.members),
             Some(_) | None => Err(IoFault::Gone),
         }
     }
-}
-
-/// Whether entering the ring is worth another try.
-fn is_transient(error: &io::Error) -> bool {
-    matches!(error.raw_os_error(), Some(libc::EINTR | libc::EAGAIN | libc::EBUSY | libc::ENOMEM))
-}
-
-/// Transfers that cannot be started at once (files on most file systems, flushes) each take a worker of the
-/// kernel's, and keep it while their device does not answer: the other devices' must not wait for that.
-/// `stuck` are lost for good.
-fn set_workers(ring: &IoUring, stuck: usize) {
-    let wanted = u32::try_from(WORKERS + stuck).unwrap_or(u32::MAX);
-    // Kernels before 5.15 know no limit to be set.
-    let _ = ring.submitter().register_iowq_max_workers(&mut [wanted, 0]);
-}
-
-/// The best ring this kernel gives.
-fn build_ring(depth: u32, notes: &mut Vec<Note>) -> Result<IoUring, RingError> {
-    let modern = IoUring::builder()
-        .setup_single_issuer()
-        .setup_defer_taskrun()
-        .setup_coop_taskrun()
-        .setup_taskrun_flag()
-        .setup_submit_all()
-        .build(depth);
-    let ring = match modern {
-        Ok(ring) => ring,
-        Err(error) if error.raw_os_error() == Some(libc::EINVAL) => {
-            notes.push(Note::RingWithoutDeferredWork);
-            let cooperative = IoUring::builder().setup_coop_taskrun().setup_taskrun_flag().build(depth);
-            cooperative.or_else(|_| IoUring::new(depth)).map_err(RingError::Unavailable)?
-        }
-        Err(error) => return Err(RingError::Unavailable(error)),
-    };
-    if ring.params().is_feature_ext_arg() { Ok(ring) } else { Err(RingError::TooOld) }
-}
-
-/// The file descriptor to register for a member; -1 stands for an empty place.
-fn registered_fd(members: &Members, index: usize) -> RawFd {
-    let dev = u16::try_from(index).ok().map(DevIndex::new);
-    dev.and_then(|dev| members.get(dev)).map_or(-1, |member| member.file().as_raw_fd())
 }

@@ -284,8 +284,9 @@ pub fn encode_page(stamp: &PageStamp, words: &[u32], out: &mut [u8]) -> u32 {
     page::AREA.put_u8(out, stamp.area);
     out[page::ZERO_1.offset..page::ZERO_1.end()].fill(0);
     let (used, unused) = out[page::WORDS.offset..CRC_OFFSET].split_at_mut(words.len() * 4);
-    for (out, word) in used.chunks_exact_mut(4).zip(words) {
-        out.copy_from_slice(&word.to_le_bytes());
+    let (used, _) = used.as_chunks_mut();
+    for (out, word) in used.iter_mut().zip(words) {
+        *out = word.to_le_bytes();
     }
     unused.fill(0);
     PAGE.finish(out)
@@ -314,10 +315,7 @@ pub fn decode_page(bytes: &[u8], expect: &PageExpect) -> Result<Page, FormatErro
         number,
         kind: PageKind::from_code(page::KIND.get_u8(bytes))?,
         index: page::INDEX.get_u32(bytes),
-        words: used
-            .chunks_exact(4)
-            .map(|word| u32::from_le_bytes(word.try_into().expect("chunks of 4 bytes")))
-            .collect(),
+        words: used.as_chunks().0.iter().map(|&word| u32::from_le_bytes(word)).collect(),
         crc,
     })
 }

@@ -46,7 +46,10 @@ pub use config::{
 pub use crc::{chunk_checksum, crc32c};
 pub use error::FormatError;
 pub use frame::{FRAME_RECORD_BYTES, Frame, FrameBuilder, FrameExpect, FrameStamp, decode_frame};
-pub use list::{ListItem, OPEN_STRIPE_ITEM_WORDS, decode_list, delta_item_words};
+pub use list::{
+    ItemRef, List, ListItem, Members, OPEN_STRIPE_ITEM_WORDS, Versions, decode_list, delta_item_words,
+    push_dirty_stripe, push_log_stripe,
+};
 pub use names::{CheckpointKind, CodeKind, Consistency, LayoutKind, MemberFate, MemberState, PageKind, Role};
 pub use parse::ParseError;
 pub use patch::{GROUP_WORDS, GroupBits, PAGE_GROUPS, Patch, decode_patches};

@@ -144,24 +144,13 @@ pub enum ListItem {
 impl ListItem {
     /// Checks what a reader will check of the numbers.
     fn check(&self) -> Result<(), FormatError> {
-        let below = |what: &'static str, found: u64| {
-            if found < LCN_LIMIT {
-                Ok(())
-            } else {
-                Err(FormatError::Malformed { what, found, expected: "a number below 2^48" })
-            }
-        };
         match self {
-            Self::DirtyStripe { stripe, .. } | Self::Delta { stripe, .. } => {
-                below("stripe of a checkpoint list", stripe.get())
-            }
+            Self::DirtyStripe { stripe, .. } | Self::Delta { stripe, .. } => check_stripe(*stripe),
             Self::LogStripe { first_seq, members, .. } => {
-                check_counter("sequence number of a log stripe in a checkpoint list", first_seq.get())?;
-                members.iter().try_for_each(|(m, _)| below("logical chunk of a checkpoint list", m.lcn.get()))
+                check_log_stripe(*first_seq)?;
+                members.iter().try_for_each(|(member, _)| check_member(member))
             }
-            Self::OpenStripe { seq, .. } => {
-                check_counter("sequence number of an open stripe in a checkpoint list", seq.get())
-            }
+            Self::OpenStripe { seq, .. } => check_open_stripe(*seq),
             Self::Space { .. } => Ok(()),
         }
     }
@@ -169,28 +158,13 @@ impl ListItem {
     /// Appends the item's words. At most 65535 columns or members and 255 log devices, stripe and logical
     /// chunk numbers below [`LCN_LIMIT`]; more is a bug.
     pub fn encode(&self, words: &mut Vec<u32>) {
-        if let Err(error) = self.check() {
-            panic!("a list item that cannot be read back must not be written: {error}");
-        }
+        assert_readable(self.check());
         match self {
             Self::DirtyStripe { stripe, committed } => {
-                let count = u16::try_from(committed.len()).expect("a stripe has at most 255 columns");
-                words.push(DIRTY_STRIPE << 24 | u32::from(count));
-                words.extend(split(stripe.get()));
-                words.extend(committed.iter().flat_map(|version| [version.chunk.get(), version.crc]));
+                push_dirty_stripe(words, *stripe, committed.iter().copied());
             }
             Self::LogStripe { first_seq, log_block, log_crcs, members } => {
-                let log_count = u8::try_from(log_crcs.len()).expect("there are at most 255 log devices");
-                let count = u16::try_from(members.len()).expect("a log stripe comes from one frame");
-                words.push(LOG_STRIPE << 24 | u32::from(log_count) << 16 | u32::from(count));
-                words.extend(split(first_seq.get()));
-                words.push(log_block.get());
-                words.extend_from_slice(log_crcs);
-                for (member, fate) in members {
-                    let [low, high] = split(member.lcn.get());
-                    let high = high | u32::from(fate.code()) << FATE_SHIFT;
-                    words.extend([low, high, member.chunk.get(), member.crc]);
-                }
+                push_log_stripe(words, (*first_seq, *log_block), log_crcs, members.iter().copied());
             }
             Self::Delta { stripe, log_block, log_crcs } => {
                 let log_count = u8::try_from(log_crcs.len()).expect("there are at most 255 log devices");
@@ -213,16 +187,230 @@ impl ListItem {
     }
 }
 
-/// Reads all items of a list: the words of its pages, in order.
-pub fn decode_list(words: &[u32]) -> Result<Vec<ListItem>, FormatError> {
-    let mut reader = Reader { words };
-    let mut items = Vec::new();
-    while !reader.words.is_empty() {
-        items.push(reader.item()?);
-    }
-    Ok(items)
+/// Appends the words of [`ListItem::DirtyStripe`], of which there are many.
+pub fn push_dirty_stripe(
+    words: &mut Vec<u32>,
+    stripe: StripeId,
+    committed: impl ExactSizeIterator<Item = StripeChunk>,
+) {
+    assert_readable(check_stripe(stripe));
+    let count = u16::try_from(committed.len()).expect("a stripe has at most 255 columns");
+    let [low, high] = split(stripe.get());
+    words.extend([DIRTY_STRIPE << 24 | u32::from(count), low, high]);
+    words.reserve(committed.len() * COLUMN_WORDS);
+    committed.for_each(|version| words.extend([version.chunk.get(), version.crc]));
 }
 
+/// Appends the words of [`ListItem::LogStripe`], of which there are many; `place` is the sequence number of
+/// its record, and its first block on every log device.
+pub fn push_log_stripe(
+    words: &mut Vec<u32>,
+    place: (Seq, ChunkIndex),
+    log_crcs: &[u32],
+    members: impl ExactSizeIterator<Item = (LogMember, MemberFate)>,
+) {
+    let (first_seq, log_block) = place;
+    assert_readable(check_log_stripe(first_seq));
+    let log_count = u8::try_from(log_crcs.len()).expect("there are at most 255 log devices");
+    let count = u16::try_from(members.len()).expect("a log stripe comes from one frame");
+    let [low, high] = split(first_seq.get());
+    words.extend([LOG_STRIPE << 24 | u32::from(log_count) << 16 | u32::from(count), low, high]);
+    words.push(log_block.get());
+    words.extend_from_slice(log_crcs);
+    words.reserve(members.len() * MEMBER_WORDS);
+    for (member, fate) in members {
+        assert_readable(check_member(&member));
+        let [low, high] = split(member.lcn.get());
+        let high = high | u32::from(fate.code()) << FATE_SHIFT;
+        words.extend([low, high, member.chunk.get(), member.crc]);
+    }
+}
+
+fn assert_readable(checked: Result<(), FormatError>) {
+    if let Err(error) = checked {
+        panic!("a list item that cannot be read back must not be written: {error}");
+    }
+}
+
+fn check_stripe(stripe: StripeId) -> Result<(), FormatError> {
+    check_below("stripe of a checkpoint list", stripe.get())
+}
+
+fn check_log_stripe(first_seq: Seq) -> Result<(), FormatError> {
+    check_counter("sequence number of a log stripe in a checkpoint list", first_seq.get())
+}
+
+fn check_open_stripe(seq: Seq) -> Result<(), FormatError> {
+    check_counter("sequence number of an open stripe in a checkpoint list", seq.get())
+}
+
+fn check_member(member: &LogMember) -> Result<(), FormatError> {
+    check_below("logical chunk of a checkpoint list", member.lcn.get())
+}
+
+fn check_below(what: &'static str, found: u64) -> Result<(), FormatError> {
+    if found < LCN_LIMIT {
+        Ok(())
+    } else {
+        Err(FormatError::Malformed { what, found, expected: "a number below 2^48" })
+    }
+}
+
+/// The words of a list that can be read, all of it.
+#[derive(Clone, Copy, Debug)]
+pub struct List<'a>(&'a [u32]);
+
+/// A [`ListItem`] as it lies in its list.
+#[derive(Clone, Copy, Debug)]
+pub enum ItemRef<'a> {
+    /// See [`ListItem::DirtyStripe`].
+    DirtyStripe {
+        /// The stripe.
+        stripe: StripeId,
+        /// What the parity covers.
+        committed: Versions<'a>,
+    },
+    /// See [`ListItem::LogStripe`].
+    LogStripe {
+        /// Sequence number of its record.
+        first_seq: Seq,
+        /// First block of the log chunk.
+        log_block: ChunkIndex,
+        /// Checksum of the log chunk on each log device.
+        log_crcs: &'a [u32],
+        /// The data chunks.
+        members: Members<'a>,
+    },
+    /// See [`ListItem::Delta`].
+    Delta {
+        /// The stripe.
+        stripe: StripeId,
+        /// First block of the log chunk.
+        log_block: ChunkIndex,
+        /// Checksum of the log chunk on each log device.
+        log_crcs: &'a [u32],
+    },
+    /// See [`ListItem::Space`].
+    Space {
+        /// The device.
+        dev: DevIndex,
+        /// Chunks of it that are in use.
+        used_count: u32,
+        /// Where the search for a free one goes on.
+        frontier: u32,
+        /// Chunks that are free, one word each.
+        freed: &'a [u32],
+    },
+    /// See [`ListItem::OpenStripe`].
+    OpenStripe {
+        /// Sequence number of its newest record.
+        seq: Seq,
+        /// The row.
+        row: u32,
+        /// First block of the parity so far.
+        log_block: ChunkIndex,
+    },
+}
+
+/// Versions of columns, as they lie in a list.
+#[derive(Clone, Copy, Debug)]
+pub struct Versions<'a>(&'a [u32]);
+
+impl<'a> Versions<'a> {
+    /// One for each column.
+    pub fn iter(self) -> impl ExactSizeIterator<Item = StripeChunk> + Clone + use<'a> {
+        let version = |words: &[u32]| StripeChunk { chunk: ChunkIndex::new(words[0]), crc: words[1] };
+        self.0.chunks_exact(COLUMN_WORDS).map(version)
+    }
+}
+
+/// Members of a log stripe, as they lie in a list.
+#[derive(Clone, Copy, Debug)]
+pub struct Members<'a>(&'a [u32]);
+
+impl<'a> Members<'a> {
+    /// Each with its fate.
+    pub fn iter(self) -> impl ExactSizeIterator<Item = (LogMember, MemberFate)> + Clone + use<'a> {
+        self.0.chunks_exact(MEMBER_WORDS).map(|words| member(words).expect("looked at when it was read"))
+    }
+}
+
+impl<'a> List<'a> {
+    /// Looks at all items of a list: the words of its pages, in order.
+    pub fn read(words: &'a [u32]) -> Result<Self, FormatError> {
+        let mut reader = Reader { words };
+        while !reader.words.is_empty() {
+            reader.item()?.check()?;
+        }
+        Ok(Self(words))
+    }
+
+    /// Whether it has no item.
+    pub fn is_empty(self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Its items, in order.
+    pub fn items(self) -> impl Iterator<Item = ItemRef<'a>> + Clone + use<'a> {
+        let mut reader = Reader { words: self.0 };
+        std::iter::from_fn(move || {
+            let is_left = !reader.words.is_empty();
+            is_left.then(|| reader.item().expect("looked at when it was read"))
+        })
+    }
+}
+
+impl ItemRef<'_> {
+    /// Checks what [`ListItem::encode`] checks.
+    fn check(&self) -> Result<(), FormatError> {
+        match *self {
+            Self::DirtyStripe { stripe, .. } | Self::Delta { stripe, .. } => check_stripe(stripe),
+            Self::LogStripe { first_seq, members, .. } => {
+                let mut members = members.0.chunks_exact(MEMBER_WORDS).map(member);
+                members.try_for_each(|read| read.map(|_| ()))?;
+                check_log_stripe(first_seq)?;
+                self.check_members()
+            }
+            Self::OpenStripe { seq, .. } => check_open_stripe(seq),
+            Self::Space { .. } => Ok(()),
+        }
+    }
+
+    fn check_members(&self) -> Result<(), FormatError> {
+        let &Self::LogStripe { members, .. } = self else { return Ok(()) };
+        members.iter().try_for_each(|(member, _)| check_member(&member))
+    }
+
+    /// The same as a value of its own.
+    fn to_item(self) -> ListItem {
+        match self {
+            Self::DirtyStripe { stripe, committed } => {
+                ListItem::DirtyStripe { stripe, committed: committed.iter().collect() }
+            }
+            Self::LogStripe { first_seq, log_block, log_crcs, members } => ListItem::LogStripe {
+                first_seq,
+                log_block,
+                log_crcs: log_crcs.to_vec(),
+                members: members.iter().collect(),
+            },
+            Self::Delta { stripe, log_block, log_crcs } => {
+                ListItem::Delta { stripe, log_block, log_crcs: log_crcs.to_vec() }
+            }
+            Self::Space { dev, used_count, frontier, freed } => {
+                let freed = freed.iter().map(|&chunk| ChunkIndex::new(chunk)).collect();
+                ListItem::Space { dev, used_count, frontier, freed }
+            }
+            Self::OpenStripe { seq, row, log_block } => ListItem::OpenStripe { seq, row, log_block },
+        }
+    }
+}
+
+/// Reads all items of a list: the words of its pages, in order.
+pub fn decode_list(words: &[u32]) -> Result<Vec<ListItem>, FormatError> {
+    Ok(List::read(words)?.items().map(ItemRef::to_item).collect())
+}
+
+#[derive(Clone)]
 struct Reader<'a> {
     words: &'a [u32],
 }
@@ -246,69 +434,45 @@ impl<'a> Reader<'a> {
         Ok(join(self.take(2)?))
     }
 
-    fn item(&mut self) -> Result<ListItem, FormatError> {
+    fn item(&mut self) -> Result<ItemRef<'a>, FormatError> {
         let [counts_low, counts_high, log_count, kind] = self.take_u32()?.to_le_bytes();
         let count = usize::from(u16::from_le_bytes([counts_low, counts_high]));
-        let item = match u32::from(kind) {
-            DIRTY_STRIPE if log_count == 0 => ListItem::DirtyStripe {
+        let refused = |what: &'static str, found: u64, expected: &'static str| {
+            Err(FormatError::Malformed { what, found, expected })
+        };
+        Ok(match u32::from(kind) {
+            DIRTY_STRIPE if log_count == 0 => ItemRef::DirtyStripe {
                 stripe: StripeId::new(self.take_u64()?),
-                committed: self
-                    .take(count * COLUMN_WORDS)?
-                    .chunks_exact(COLUMN_WORDS)
-                    .map(|version| StripeChunk { chunk: ChunkIndex::new(version[0]), crc: version[1] })
-                    .collect(),
+                committed: Versions(self.take(count * COLUMN_WORDS)?),
             },
             DIRTY_STRIPE => {
-                return Err(FormatError::Malformed {
-                    what: "log devices of a dirty stripe in a checkpoint list",
-                    found: u64::from(log_count),
-                    expected: "0",
-                });
+                return refused("log devices of a dirty stripe in a checkpoint list", log_count.into(), "0");
             }
-            LOG_STRIPE => ListItem::LogStripe {
+            LOG_STRIPE => ItemRef::LogStripe {
                 first_seq: Seq::new(self.take_u64()?),
                 log_block: ChunkIndex::new(self.take_u32()?),
-                log_crcs: self.take(log_count.into())?.to_vec(),
-                members: self
-                    .take(count * MEMBER_WORDS)?
-                    .chunks_exact(MEMBER_WORDS)
-                    .map(member)
-                    .collect::<Result<_, _>>()?,
+                log_crcs: self.take(log_count.into())?,
+                members: Members(self.take(count * MEMBER_WORDS)?),
             },
-            DELTA if count == 0 => ListItem::Delta {
+            DELTA if count == 0 => ItemRef::Delta {
                 stripe: StripeId::new(self.take_u64()?),
                 log_block: ChunkIndex::new(self.take_u32()?),
-                log_crcs: self.take(log_count.into())?.to_vec(),
+                log_crcs: self.take(log_count.into())?,
             },
-            DELTA => {
-                return Err(FormatError::Malformed {
-                    what: "members of a delta in a checkpoint list",
-                    found: count as u64,
-                    expected: "0",
-                });
-            }
+            DELTA => return refused("members of a delta in a checkpoint list", count as u64, "0"),
             SPACE if log_count == 0 => {
                 let dev = DevIndex::new(u16::from_le_bytes([counts_low, counts_high]));
                 let (used_count, frontier) = (self.take_u32()?, self.take_u32()?);
                 let count = usize::try_from(self.take_u32()?).unwrap_or(usize::MAX);
-                let freed = self.take(count)?.iter().map(|&chunk| ChunkIndex::new(chunk)).collect();
-                ListItem::Space { dev, used_count, frontier, freed }
+                ItemRef::Space { dev, used_count, frontier, freed: self.take(count)? }
             }
-            OPEN_STRIPE if count == 0 && log_count == 0 => ListItem::OpenStripe {
+            OPEN_STRIPE if count == 0 && log_count == 0 => ItemRef::OpenStripe {
                 seq: Seq::new(self.take_u64()?),
                 row: self.take_u32()?,
                 log_block: ChunkIndex::new(self.take_u32()?),
             },
-            found => {
-                return Err(FormatError::Malformed {
-                    what: "kind of an item of a checkpoint list",
-                    found: u64::from(found),
-                    expected: "1 to 5",
-                });
-            }
-        };
-        item.check()?;
-        Ok(item)
+            found => return refused("kind of an item of a checkpoint list", found.into(), "1 to 5"),
+        })
     }
 }
 

@@ -61,8 +61,15 @@ impl GroupBits {
     /// The groups that changed, in order.
     pub fn groups(&self) -> impl Iterator<Item = usize> {
         (0..).zip(self.0).flat_map(|(word, bits): (usize, u32)| {
-            (0..32).filter(move |bit| bits >> bit & 1 == 1).map(move |bit| word * 32 + bit)
+            let without_first = |bits: &u32| Some(bits & bits.wrapping_sub(1));
+            let left = std::iter::successors(Some(bits), without_first).take_while(|&bits| bits != 0);
+            left.map(move |bits| word * 32 + index(bits.trailing_zeros()))
         })
+    }
+
+    /// How many changed.
+    fn count(&self) -> usize {
+        index(self.0.iter().map(|bits| bits.count_ones()).sum())
     }
 
     /// The same without the last one.
@@ -76,7 +83,7 @@ impl GroupBits {
     /// Words of a patch of these groups.
     pub fn patch_words(&self) -> usize {
         let bit_words = self.0.iter().filter(|&&bits| bits != 0).count();
-        HEAD_WORDS + bit_words + self.groups().count() * GROUP_WORDS
+        HEAD_WORDS + bit_words + self.count() * GROUP_WORDS
     }
 
     /// Writes the patch of a page to the beginning of `out`, which has room for it.
@@ -111,6 +118,11 @@ impl Patch<'_> {
     }
 }
 
+/// A number of a group.
+fn index(group: u32) -> usize {
+    usize::try_from(group).expect("a page has few groups")
+}
+
 /// Reads the patches of a page of a checkpoint.
 pub fn decode_patches(mut words: &[u32]) -> Result<Vec<Patch<'_>>, FormatError> {
     let mut patches = Vec::new();
@@ -136,7 +148,7 @@ pub fn decode_patches(mut words: &[u32]) -> Result<Vec<Patch<'_>>, FormatError> 
             let what = "groups of a patch";
             return Err(FormatError::Malformed { what, found, expected: "bits of groups 0 to 499, not 0" });
         }
-        let count = groups.groups().count() * GROUP_WORDS;
+        let count = groups.count() * GROUP_WORDS;
         patches.push(Patch { index, groups, words: take(&mut words, count)? });
     }
     Ok(patches)

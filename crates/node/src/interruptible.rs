@@ -2,7 +2,7 @@
 //! next one.
 
 use crate::interrupt::Interrupt;
-use block::{Completion, DevIndex, DeviceOp, DeviceSet, IoFault, Pool, ReadNow};
+use block::{Completion, DevIndex, DeviceOp, DeviceSet, FlushNow, IoFault, Pool, ReadNow, WriteNow};
 
 /// See the module's documentation.
 pub struct Interruptible<'a, D> {
@@ -53,7 +53,30 @@ impl<D: DeviceSet> DeviceSet for Interruptible<'_, D> {
         self.inner.write_now(dev, offset_bytes, from)
     }
 
+    fn read_all_beside(&mut self, reads: &mut [ReadNow<'_>], work: &mut dyn FnMut()) {
+        self.inner.read_all_beside(reads, work);
+    }
+
+    fn write_all_now(&mut self, writes: &mut [WriteNow<'_>]) {
+        if self.interrupt.signal().is_some() {
+            return writes.iter_mut().for_each(|write| write.result = Err(IoFault::Gone));
+        }
+        self.inner.write_all_now(writes);
+    }
+
+    fn write_all_beside(&mut self, writes: &mut [WriteNow<'_>], work: &mut dyn FnMut()) {
+        if self.interrupt.signal().is_some() {
+            writes.iter_mut().for_each(|write| write.result = Err(IoFault::Gone));
+            return work();
+        }
+        self.inner.write_all_beside(writes, work);
+    }
+
     fn flush_now(&mut self, dev: DevIndex) -> Result<(), IoFault> {
         self.inner.flush_now(dev)
+    }
+
+    fn flush_all_now(&mut self, flushes: &mut [FlushNow]) {
+        self.inner.flush_all_now(flushes);
     }
 }

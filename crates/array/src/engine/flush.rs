@@ -15,7 +15,7 @@ use block::{DevIndex, IoFault, META_BYTES, OpKind, Seq, Slot, Stream};
 use std::collections::VecDeque;
 
 /// Records that may be not yet durable before a flush starts by itself: bounds what recovery must verify.
-const UNFLUSHED_RECORDS_MAX: u64 = 16 * 1024;
+const UNFLUSHED_RECORDS_MAX: u64 = 2 * 1024;
 
 /// What is known durable, who wants more to be, and the frames that say so.
 pub(super) struct FlushBoard {

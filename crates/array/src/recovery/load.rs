@@ -2,21 +2,21 @@
 
 use crate::health::Health;
 use crate::image::CheckpointPlace;
-use crate::older::Inconsistency;
+use crate::older::{Contradiction, Inconsistency};
 use crate::restart::{AssembleError, is_present};
 use crate::saved::SavedPages;
 use crate::scheme::Scheme;
 use crate::store::Store;
 use crate::table::{Table, WORDS};
-use block::{DevIndex, DeviceSet, Epoch, META_BYTES, ReadNow, Seq};
+use block::{DevIndex, DeviceSet, Epoch, META_BYTES, Pool, ReadNow, Seq};
 use format::{
-    ArrayConfig, ArrayUuid, BlockExpect, CheckpointHeader, CheckpointKind, GroupBits, INCREMENTAL_AREA,
-    PAGE_WORDS, Page, PageExpect, PageKind, Patch, Superblock, decode_checkpoint_header, decode_list,
-    decode_page, decode_patches,
+    ArrayConfig, ArrayUuid, BlockExpect, CheckpointHeader, CheckpointKind, GroupBits, INCREMENTAL_AREA, List,
+    PAGE_WORDS, Page, PageExpect, PageKind, Patch, Superblock, decode_checkpoint_header, decode_page,
+    decode_patches,
 };
 
 /// Blocks read at once.
-const READ_BLOCKS: usize = 256;
+const READ_BLOCKS: usize = 512;
 
 /// Whether two headers are of one checkpoint.
 fn is_copy(one: &CheckpointHeader, other: &CheckpointHeader) -> bool {
@@ -52,16 +52,18 @@ struct Source<'a> {
     pageless: Vec<CheckpointHeader>,
     /// The full checkpoint that incremental ones are loaded on.
     base: u64,
+    /// Where stretches are read to.
+    room: Option<Pool>,
 }
 
-/// Loads the newest full checkpoint and the incremental ones that build on it into `store` and `scheme`.
+/// Loads the table of the newest full checkpoint and of the incremental ones that build on it into `store`;
+/// the other value is the newest one's list, for [`take_list`].
 pub(super) fn load(
     devices: &mut dyn DeviceSet,
     health: &Health,
     superblock: &Superblock,
     store: &mut Store,
-    scheme: &mut dyn Scheme,
-) -> Result<Loaded, AssembleError> {
+) -> Result<(Loaded, Vec<u32>), AssembleError> {
     let present: Vec<DevIndex> =
         (0..store.main_count() as u16).map(DevIndex::new).filter(|&dev| is_present(health, dev)).collect();
     let complete = present.iter().copied().filter(|&dev| !health.is_rebuilding(dev)).collect();
@@ -75,6 +77,7 @@ pub(super) fn load(
         assembly,
         pageless: Vec::new(),
         base: 0,
+        room: None,
     };
     let mut fulls: Vec<CheckpointHeader> = Vec::new();
     for area in 0..2 {
@@ -94,15 +97,7 @@ pub(super) fn load(
         }
         store.table.clear_unsaved();
         let (newest, next, list) = source.load_incrementals(header, list, store, &mut devices);
-        let checkpoint = newest.number;
-        if !store.table.is_sane(&store.config) {
-            return Err(Inconsistency::Table { checkpoint }.into());
-        }
-        let items = decode_list(&list).map_err(|cause| Inconsistency::List { checkpoint, cause })?;
         let saved = source.saved(header.number);
-        scheme.load(store, &items).map_err(|cause| Inconsistency::State { checkpoint, cause })?;
-        store.table.clear_changed();
-        store.load_space(&items).map_err(|cause| Inconsistency::State { checkpoint, cause })?;
         let place = CheckpointPlace {
             number: newest.number,
             base: header.number,
@@ -115,9 +110,38 @@ pub(super) fn load(
         let same = source.pageless.iter().filter(|seen| (seen.epoch, seen.nonce) == (epoch, nonce));
         let seen_through = same.map(|seen| seen.through).max().unwrap_or(through);
         let (log_head, config_seq) = (newest.log_head, newest.config_seq);
-        return Ok(Loaded { place, saved, through, epoch, nonce, log_head, seen_through, config_seq });
+        let loaded = Loaded { place, saved, through, epoch, nonce, log_head, seen_through, config_seq };
+        return Ok((loaded, list));
     }
     Err(AssembleError::NoCheckpoint)
+}
+
+/// Takes the words of a loaded checkpoint's list, and compares them with its table.
+pub(super) fn take_list(
+    list: &[u32],
+    checkpoint: u64,
+    store: &mut Store,
+    scheme: &mut dyn Scheme,
+) -> Result<(), Inconsistency> {
+    if !store.table.is_sane(&store.config) {
+        return Err(Inconsistency::Table { checkpoint });
+    }
+    let list = List::read(list).map_err(|cause| Inconsistency::List { checkpoint, cause })?;
+    scheme.load(store, list).map_err(|cause| Inconsistency::State { checkpoint, cause })?;
+    store.table.clear_changed();
+    store.load_space(list).map_err(|cause| Inconsistency::State { checkpoint, cause })?;
+    settle_space(scheme, store).map_err(|cause| Inconsistency::State { checkpoint, cause })
+}
+
+/// Finds out, or makes sure of, which chunks are in use. Where the table is not in memory as a whole that is
+/// not looked at: whoever wants to know has the array checked.
+fn settle_space(scheme: &dyn Scheme, store: &mut Store) -> Result<(), Contradiction> {
+    if store.table.is_paged() {
+        return Ok(());
+    }
+    let mut claimed = store.nothing_claimed();
+    scheme.claim_space(store, &mut claimed)?;
+    store.adopt(claimed)
 }
 
 /// Patches of pages of the table, of which each exists: what these blocks of a checkpoint change. `None` if
@@ -293,7 +317,9 @@ impl Source<'_> {
     ) -> Vec<Option<Page>> {
         let left = copies.first().map_or(0, |header| header.page_count - first) as usize;
         let count = left.min(READ_BLOCKS * copies.len());
-        let mut bytes = vec![0u8; count * META_BYTES];
+        let is_enough = |room: &Pool| room.slot_count() >= count;
+        let mut room = self.room.take().filter(is_enough).unwrap_or_else(|| Pool::new(META_BYTES, count));
+        let bytes = &mut room.region_mut()[..count * META_BYTES];
         let places: Vec<_> = copies.iter().zip((first..).step_by(READ_BLOCKS)).collect();
         let mut reads: Vec<ReadNow<'_>> =
             (bytes.chunks_mut(READ_BLOCKS * META_BYTES).zip(&places).enumerate())
@@ -312,6 +338,7 @@ impl Source<'_> {
                 devices.retain(|&dev| dev != copy.dev);
             }
         }
+        self.room = Some(room);
         whole
     }
 

@@ -20,17 +20,19 @@ pub use membership::{Arrangement, arrange, arrange_any};
 use crate::health::Health;
 use crate::image::{BodyPage, CheckpointPlace, Image};
 use crate::journal::Journal;
-use crate::older::{Contradiction, Inconsistency};
-use crate::restart::{AssembleError, RecoveryReport, Restart, flush_all, too_many_faults, write_or_fail};
+use crate::restart::{
+    AssembleError, RecoveryReport, Restart, flush_all, too_many_faults, write_all_or_fail, write_or_fail,
+};
 use crate::scheme::{self, Scheme};
 use crate::slots::PageArea;
 use crate::store::Store;
 use crate::table::{Extent, Table};
-use block::{DevIndex, DeviceSet, Epoch, META_BYTES, Seq};
+use block::{DevIndex, DeviceSet, Epoch, META_BYTES, Pool, Seq, WriteNow};
 use format::{BodyCrc, PAGE_WORDS, Superblock};
+use std::ops::Range;
 
 /// Blocks of a checkpoint written at once.
-const WRITE_BLOCKS: usize = 256;
+const WRITE_BLOCKS: usize = 512;
 
 /// What an engine is made of.
 pub(crate) struct Parts {
@@ -71,10 +73,12 @@ fn assemble_on(
     let mut store = Store::new(newest.config)?;
     store.table.set_bytes_max(&newest.config, table_bytes);
     let mut scheme = scheme::new(&store);
-    let loaded = load::load(devices, &health, newest, &mut store, &mut *scheme)?;
-    let checkpoint = loaded.place.number;
-    settle_space(&*scheme, &mut store).map_err(|cause| Inconsistency::State { checkpoint, cause })?;
-    let found = scan::scan(devices, &health, &store, newest.array, &loaded);
+    let (loaded, list) = load::load(devices, &health, newest, &mut store)?;
+    let mut taken = Ok(());
+    let mut take_list = || taken = load::take_list(&list, loaded.place.number, &mut store, &mut *scheme);
+    let found = scan::scan(devices, &health, newest.config, newest.array, &loaded, &mut take_list);
+    drop(list);
+    taken?;
     let proof::Proven { flushed, lost } = proof::prove(arrangement, &health, &loaded, &found)?;
     // What an older state says of the chunks is not what they are.
     let was_clean = newest.clean && lost.is_none();
@@ -126,17 +130,6 @@ fn assemble_on(
     }
     parts.superblock.config_seq = parts.health.config_seq;
     Ok((parts, report))
-}
-
-/// Finds out, or makes sure of, which chunks are in use. Where the table is not in memory as a whole that is
-/// not looked at: whoever wants to know has the array checked.
-fn settle_space(scheme: &dyn Scheme, store: &mut Store) -> Result<(), Contradiction> {
-    if store.table.is_paged() {
-        return Ok(());
-    }
-    let mut claimed = store.nothing_claimed();
-    scheme.claim_space(store, &mut claimed)?;
-    store.adopt(claimed)
 }
 
 /// Before anything is laid out in memory: the members are as large as the superblock says, and the scheme has
@@ -221,27 +214,46 @@ pub(crate) fn write_checkpoint(
     Ok(())
 }
 
-/// Writes everything of a checkpoint but its headers, neighbours in one transfer; returns the checksums for
-/// those.
+/// Writes everything of a checkpoint but its headers, neighbours in one transfer and copies side by side, the
+/// next blocks being encoded meanwhile; returns the checksums for those.
 fn write_units(devices: &mut dyn DeviceSet, parts: &mut Parts, image: &Image) -> Vec<BodyCrc> {
-    let mut bodies = vec![BodyCrc::new(); image.devices.len()];
-    let mut blocks = vec![0u8; WRITE_BLOCKS * META_BYTES];
-    write_slots(devices, parts, image, &mut blocks);
-    let behind = image.saved_units().end..image.unit_count();
-    let mut patches = vec![[0; PAGE_WORDS]; WRITE_BLOCKS];
-    for first in behind.clone().step_by(WRITE_BLOCKS) {
-        let units = first..behind.end.min(first + WRITE_BLOCKS);
+    let copies = image.devices.len();
+    let mut bodies = vec![BodyCrc::new(); copies];
+    let at_once = image.unit_count().clamp(1, WRITE_BLOCKS);
+    let mut room = Pool::new(at_once * META_BYTES * copies.max(1), 2);
+    write_slots(devices, parts, image, room.region_mut());
+    let mut patches = vec![[0; PAGE_WORDS]; at_once];
+    let (mut now, mut later) = room.region_mut().split_at_mut(at_once * META_BYTES * copies.max(1));
+    let mut left = image.saved_units().end..image.unit_count();
+    let take = |left: &mut Range<usize>| {
+        let units = left.start..left.end.min(left.start + at_once);
+        left.start = units.end;
+        units
+    };
+    let Parts { store, journal, health, .. } = parts;
+    let mut encode = |units: Range<usize>, blocks: &mut [u8]| {
         // What all copies have in common is made once.
         let room = units.clone().zip(&mut patches);
         let pages: Vec<BodyPage<'_>> =
-            room.map(|(unit, patches)| image.body_page(&parts.store, unit, patches)).collect();
-        for copy in 0..image.devices.len() {
+            room.map(|(unit, patches)| image.body_page(store, unit, patches)).collect();
+        for (copy, blocks) in blocks.chunks_exact_mut(at_once * META_BYTES).take(copies).enumerate() {
             for ((unit, &page), block) in units.clone().zip(&pages).zip(blocks.chunks_exact_mut(META_BYTES)) {
-                image.encode_body(&parts.journal, (unit, copy), page, &mut bodies, block);
+                image.encode_body(journal, (unit, copy), page, &mut bodies, block);
             }
-            let (dev, offset) = image.target(&parts.store, first, copy);
-            write_or_fail(devices, &mut parts.health, dev, offset, &blocks[..units.len() * META_BYTES]);
         }
+    };
+    let mut units = take(&mut left);
+    encode(units.clone(), now);
+    while !units.is_empty() {
+        let next = take(&mut left);
+        let copy_of = |(copy, blocks): (usize, _)| {
+            let (dev, offset_bytes) = image.target(store, units.start, copy);
+            let blocks: &[u8] = blocks;
+            WriteNow { dev, offset_bytes, from: &blocks[..units.len() * META_BYTES], result: Ok(()) }
+        };
+        let writes = now.chunks_exact(at_once * META_BYTES).take(copies).enumerate().map(copy_of).collect();
+        write_all_or_fail(devices, health, writes, &mut || encode(next.clone(), later));
+        (now, later, units) = (later, now, next);
     }
     bodies
 }
@@ -258,7 +270,8 @@ fn write_slots(devices: &mut dyn DeviceSet, parts: &mut Parts, image: &Image, bl
         let ((one_dev, one_at), (dev, at)) = (one.0, other.0);
         one_dev == dev && one_at + META_BYTES as u64 == at
     };
-    for run in targets.chunk_by(is_next).flat_map(|run| run.chunks(WRITE_BLOCKS)) {
+    let at_once = blocks.len() / META_BYTES;
+    for run in targets.chunk_by(is_next).flat_map(|run| run.chunks(at_once)) {
         for (&(_, unit), block) in run.iter().zip(blocks.chunks_exact_mut(META_BYTES)) {
             image.encode_unit((&parts.store, &parts.journal), unit, &mut [], block);
         }
@@ -294,12 +307,16 @@ pub(crate) fn write_superblocks(
 ) -> Result<(), AssembleError> {
     loop {
         let written = health.config_seq;
-        for dev in health.writable().collect::<Vec<DevIndex>>() {
-            let copy = (written % 2) as usize;
-            let mut block = [0u8; META_BYTES];
-            superblock_of(template, health, dev).encode(copy, &mut block);
-            write_or_fail(devices, health, dev, format::SUPERBLOCK_OFFSETS[copy], &block);
+        let copy = (written % 2) as usize;
+        let members: Vec<DevIndex> = health.writable().collect();
+        let mut blocks = vec![[0u8; META_BYTES]; members.len()];
+        let mut writes = Vec::with_capacity(members.len());
+        for (&dev, block) in members.iter().zip(&mut blocks) {
+            superblock_of(template, health, dev).encode(copy, block);
+            let offset_bytes = format::SUPERBLOCK_OFFSETS[copy];
+            writes.push(WriteNow { dev, offset_bytes, from: block, result: Ok(()) });
         }
+        write_all_or_fail(devices, health, writes, &mut || {});
         flush_all(devices, health);
         if health.missing_count() > template.config.geometry.parity_count() {
             return Err(too_many_faults(health));

@@ -5,7 +5,7 @@
 //! moment, and assembly ends with an error that names the member. Recovery may be cut short anywhere, so the
 //! next attempt does all of it again.
 
-use block::{Completion, DevIndex, DeviceOp, DeviceSet, IoFault, Pool, ReadNow};
+use block::{Completion, DevIndex, DeviceOp, DeviceSet, FlushNow, IoFault, Pool, ReadNow, WriteNow};
 
 /// See the module's documentation.
 pub(super) struct WatchRoom<'a> {
@@ -66,7 +66,39 @@ impl DeviceSet for WatchRoom<'_> {
         result
     }
 
+    fn read_all_beside(&mut self, reads: &mut [ReadNow<'_>], work: &mut dyn FnMut()) {
+        self.devices.read_all_beside(reads, work);
+    }
+
+    /// Those that are on their way with the first that lacks room may be carried out, as if power had failed
+    /// while they were in caches.
+    fn write_all_now(&mut self, writes: &mut [WriteNow<'_>]) {
+        self.write_all_beside(writes, &mut || {});
+    }
+
+    fn write_all_beside(&mut self, writes: &mut [WriteNow<'_>], work: &mut dyn FnMut()) {
+        if self.full.is_none() {
+            self.devices.write_all_beside(writes, work);
+            let lacking = writes.iter_mut().filter(|write| write.result == Err(IoFault::NoSpace));
+            for write in lacking {
+                self.full.get_or_insert(write.dev);
+                write.result = Ok(());
+            }
+        } else {
+            writes.iter_mut().for_each(|write| write.result = Ok(()));
+            work();
+        }
+    }
+
     fn flush_now(&mut self, dev: DevIndex) -> Result<(), IoFault> {
         if self.full.is_some() { Ok(()) } else { self.devices.flush_now(dev) }
+    }
+
+    fn flush_all_now(&mut self, flushes: &mut [FlushNow]) {
+        if self.full.is_some() {
+            flushes.iter_mut().for_each(|flush| flush.result = Ok(()));
+        } else {
+            self.devices.flush_all_now(flushes);
+        }
     }
 }

@@ -31,7 +31,7 @@ use crate::space::ChunkBits;
 use crate::store::Store;
 use crate::table::Table;
 use block::{ChunkAddr, ChunkIndex, DeviceSet, Lba, Lcn, Pool, Seq, Slot, StripeId};
-use format::{ArrayConfig, Consistency, ListItem, RecordRef, SchemeKind};
+use format::{ArrayConfig, Consistency, List, RecordRef, SchemeKind};
 
 /// One chunk to be written. Schemes with `WriteLock::Shared` get whole chunks: the engine has
 /// filled in the rest from the old version. Those with `WriteLock::Exclusive` get it as the request
@@ -182,13 +182,13 @@ pub trait Scheme: Send {
     /// Whether [`Scheme::apply`] would accept the record.
     fn accepts(&self, store: &Store, record: RecordRef<'_>) -> bool;
 
-    /// What a checkpoint must hold besides the table: appends [`ListItem`]s as words. Everything
+    /// What a checkpoint must hold besides the table: appends [`format::ListItem`]s as words. Everything
     /// else stands still meanwhile.
     fn save(&self, _store: &Store, _words: &mut Vec<u32>) {}
 
     /// Loads the items that [`Scheme::save`] gave. The table is already loaded, but for the pages of it that
     /// are absent: [`Scheme::check_page`] looks at them.
-    fn load(&mut self, store: &mut Store, items: &[ListItem]) -> Result<(), Contradiction>;
+    fn load(&mut self, store: &mut Store, list: List<'_>) -> Result<(), Contradiction>;
 
     /// Whether an absent page that comes into memory, and has these words, fits what else is known.
     fn check_page(&self, _table: &Table, _page: usize, _words: &[u32]) -> Result<(), Contradiction> {

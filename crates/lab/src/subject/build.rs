@@ -7,7 +7,10 @@ use crate::failure::Failure;
 use array::{
     Array, CreateError, CreateOptions, EngineOptions, NewArray, arrange, create, plan_config, unit_rows_for,
 };
-use block::{Completion, DevIndex, DeviceOp, DeviceSet, Geometry, IoFault, META_BYTES, Pool, ReadNow};
+use block::{
+    Completion, DevIndex, DeviceOp, DeviceSet, FlushNow, Geometry, IoFault, META_BYTES, Pool, ReadNow,
+    WriteNow,
+};
 use clap::ValueEnum;
 use device::{Counting, MemoryError, MemorySet, NullOptions, NullSet};
 use format::{
@@ -319,8 +322,24 @@ impl DeviceSet for LocalSet {
         each!(self, set => set.write_now(dev, offset_bytes, from))
     }
 
+    fn read_all_beside(&mut self, reads: &mut [ReadNow<'_>], work: &mut dyn FnMut()) {
+        each!(self, set => set.read_all_beside(reads, work))
+    }
+
+    fn write_all_now(&mut self, writes: &mut [WriteNow<'_>]) {
+        each!(self, set => set.write_all_now(writes))
+    }
+
+    fn write_all_beside(&mut self, writes: &mut [WriteNow<'_>], work: &mut dyn FnMut()) {
+        each!(self, set => set.write_all_beside(writes, work))
+    }
+
     fn flush_now(&mut self, dev: DevIndex) -> Result<(), IoFault> {
         each!(self, set => set.flush_now(dev))
+    }
+
+    fn flush_all_now(&mut self, flushes: &mut [FlushNow]) {
+        each!(self, set => set.flush_all_now(flushes))
     }
 }
 

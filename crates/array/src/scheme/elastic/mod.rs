@@ -38,7 +38,7 @@ use crate::space::ChunkBits;
 use crate::store::{ChunkRun, Store};
 use block::{ChunkAddr, ChunkIndex, DevIndex, Lba, Lcn, Pool, Seq};
 use collect::Collector;
-use format::{ArrayConfig, ListItem, RecordRef, record};
+use format::{ArrayConfig, List, RecordRef, record};
 use open::OpenStripes;
 pub use open::slots_max as open_stripe_slots;
 use placement::{Placement, Sequence, SequenceDetector, SingleGroup, UserWrite};
@@ -273,8 +273,8 @@ impl Scheme for Elastic {
         }
     }
 
-    fn load(&mut self, store: &mut Store, items: &[ListItem]) -> Result<(), Contradiction> {
-        self.open.load(store, items, self.units.row_count())?;
+    fn load(&mut self, store: &mut Store, list: List<'_>) -> Result<(), Contradiction> {
+        self.open.load(store, list, self.units.row_count())?;
         self.load_table(store)
     }
 

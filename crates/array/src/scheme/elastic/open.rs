@@ -21,7 +21,10 @@ use crate::scheme::log_room::{has_room_for, is_log_low};
 use crate::scheme::{CollectOutcome, Contradiction};
 use crate::store::{LogRing, Store};
 use block::{ChunkIndex, Pool, Seq, Slot, Stream};
-use format::{ArrayConfig, CLASSES_MAX, ElasticMember, ListItem, OPEN_STRIPE_ITEM_WORDS, RecordRef, record};
+use format::{
+    ArrayConfig, CLASSES_MAX, ElasticMember, ItemRef, List, ListItem, OPEN_STRIPE_ITEM_WORDS, RecordRef,
+    record,
+};
 
 /// Open stripes at most: more than one of a class where its last one is being written to.
 const OPEN_MAX: usize = CLASSES_MAX + 2;
@@ -160,9 +163,9 @@ impl OpenStripes {
     }
 
     /// Loads what [`OpenStripes::save`] gave, over a table that is loaded already.
-    pub fn load(&mut self, store: &Store, items: &[ListItem], row_count: u32) -> Result<(), Contradiction> {
-        for item in items {
-            let &ListItem::OpenStripe { seq, row, log_block } = item else {
+    pub fn load(&mut self, store: &Store, list: List<'_>, row_count: u32) -> Result<(), Contradiction> {
+        for item in list.items() {
+            let ItemRef::OpenStripe { seq, row, log_block } = item else {
                 return Err(Contradiction::Other("its list has items of other schemes"));
             };
             let is_row = row < row_count && RowWord::read(store, row).is_open();

@@ -519,7 +519,7 @@ fn the_table_says_everything() {
         assert!(again.table.load_page(page, bench.store.table.page(page)));
     }
     let mut scheme = Elastic::new(&again);
-    scheme.load(&mut again, &[]).expect("it is sound");
+    load(&mut scheme, &mut again, &[]).expect("it is sound");
     let mut claimed = again.nothing_claimed();
     scheme.claim_space(&again, &mut claimed).expect("no row twice");
     again.adopt(claimed).expect("they are in memory");
@@ -537,7 +537,7 @@ fn a_table_that_contradicts_itself_is_refused() {
         let mut bench = Bench::new(2, 1, 2, 4, &SchemeOptions::default());
         bench.write(&[0, 1, 2]);
         damage(&mut bench.store);
-        Elastic::new(&bench.store).load(&mut bench.store, &[]).is_ok()
+        load(&mut Elastic::new(&bench.store), &mut bench.store, &[]).is_ok()
     };
     assert!(loads(&|_| {}));
     assert!(!loads(&|store| store.table.set_place(Lcn::new(3), 1)), "two chunks at one place");
@@ -617,12 +617,19 @@ fn records_of_open_stripes_that_do_not_fit_are_refused() {
     assert!(!accepts(0, 2, &[crc], &[2], 1), "closed already");
 }
 
+/// Loads a list of these items.
+fn load(scheme: &mut Elastic, store: &mut Store, items: &[ListItem]) -> Result<(), crate::Contradiction> {
+    let mut words = Vec::new();
+    items.iter().for_each(|item| item.encode(&mut words));
+    scheme.load(store, format::List::read(&words).expect("as encoded"))
+}
+
 #[test]
 fn a_list_of_open_stripes_that_contradicts_the_table_is_refused() {
     let item = |row, block| ListItem::OpenStripe { seq: Seq::new(1), row, log_block: ChunkIndex::new(block) };
     let loads = |items: &[ListItem]| {
         let mut bench = with_an_open_stripe();
-        Elastic::new(&bench.store).load(&mut bench.store, items).is_ok()
+        load(&mut Elastic::new(&bench.store), &mut bench.store, items).is_ok()
     };
     assert!(loads(&[item(0, 1)]));
     assert!(!loads(&[]), "the row says that it is open");
@@ -640,7 +647,7 @@ fn what_was_saved_of_open_stripes_is_loaded() {
     bench.scheme.save(&bench.store, &mut words);
     let items = format::decode_list(&words).expect("as encoded");
     let mut loaded = Elastic::new(&bench.store);
-    loaded.load(&mut bench.store, &items).expect("as saved");
+    load(&mut loaded, &mut bench.store, &items).expect("as saved");
     bench.scheme.codeword(&bench.store, Word::Row(0), &mut before);
     loaded.codeword(&bench.store, Word::Row(0), &mut after);
     assert_eq!(before.pieces, after.pieces);

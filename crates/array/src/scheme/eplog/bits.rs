@@ -1,6 +1,7 @@
 //! A bit per stripe, hardly any of which is set.
 
 use block::StripeId;
+use std::ops::Range;
 
 /// Words of a leaf.
 const WORDS: usize = 8;
@@ -55,6 +56,30 @@ impl StripeBits {
         let (leaf, word, bit) = at(stripe);
         let leaf = index(self.leaf_of[leaf]);
         leaf > 0 && self.leaves[leaf - 1].bits[word] & bit != 0
+    }
+
+    /// The stripes of a stretch whose bits are set, in order.
+    pub fn set_in(&self, stripes: Range<u64>) -> impl Iterator<Item = StripeId> {
+        let Range { mut start, end } = stripes;
+        std::iter::from_fn(move || {
+            while start < end.min(self.stripe_count) {
+                let (stretch, word, bit) = at(StripeId::new(start));
+                let word = match index(self.leaf_of[stretch]) {
+                    0 => {
+                        start = (start / LEAF_STRIPES + 1) * LEAF_STRIPES;
+                        continue;
+                    }
+                    leaf => self.leaves[leaf - 1].bits[word],
+                };
+                let left = word & !(bit - 1);
+                let next = start / 64 * 64 + u64::from(left.trailing_zeros());
+                start = next + u64::from(left != 0);
+                if left != 0 {
+                    return (next < end).then_some(StripeId::new(next));
+                }
+            }
+            None
+        })
     }
 
     /// Sets the bit of a stripe.
@@ -135,7 +160,13 @@ mod tests {
             }
             bits.clear(StripeId::new((stripe + 1) % count));
             expected.remove(&((stripe + 1) % count));
+            if round % 100 == 0 {
+                let stretch = stripe..(stripe + round % 1000).min(count);
+                let found: Vec<u64> = bits.set_in(stretch.clone()).map(StripeId::get).collect();
+                assert_eq!(found, expected.range(stretch).copied().collect::<Vec<u64>>());
+            }
         }
+        assert_eq!(bits.set_in(0..u64::MAX).count(), expected.len());
         for stripe in 0..count {
             assert_eq!(bits.has(StripeId::new(stripe)), expected.contains(&stripe), "{stripe}");
         }

@@ -8,6 +8,7 @@ use crate::scheme::dirty_queue::DirtyQueue;
 use block::{ChunkIndex, StripeId};
 use format::StripeChunk;
 use std::collections::hash_map::Entry;
+use std::ops::Range;
 
 /// Bytes of an entry of the map from dirty stripes to their places.
 const PLACE_BYTES: u64 = 16;
@@ -28,7 +29,16 @@ pub struct Updated {
 /// What is no place of a member.
 pub const NO_OWNER: u32 = u32::MAX;
 
+/// In place of the stripe where there is none.
+const NO_STRIPE: StripeId = StripeId::new(u64::MAX);
+
 const UNCHANGED: Updated = Updated { committed: SAME, owner: NO_OWNER };
+
+/// A place, to look something up by.
+#[inline]
+fn index(place: u32) -> usize {
+    place as usize
+}
 
 /// See the module's documentation.
 pub struct DirtyStripes {
@@ -37,6 +47,7 @@ pub struct DirtyStripes {
     bits: StripeBits,
     /// Where in `stripes` a dirty stripe is.
     place: StripeMap<u32>,
+    /// By place; [`NO_STRIPE`] at those that are free.
     stripes: Vec<StripeId>,
     /// k entries per place.
     columns: Vec<Updated>,
@@ -76,7 +87,18 @@ impl DirtyStripes {
         if !self.is_dirty(stripe) {
             return None;
         }
-        self.place.get(&stripe.get()).map(|&place| place as usize)
+        self.place.get(&stripe.get()).map(|&place| index(place))
+    }
+
+    /// The same for stripes that are nearly always dirty, and mostly in the order of their places: `guess` is
+    /// where the next one is looked for first.
+    fn place_from(&self, guess: &mut usize, stripe: StripeId) -> Option<usize> {
+        let place = match self.stripes.get(*guess) {
+            Some(&there) if there == stripe => *guess,
+            Some(_) | None => index(*self.place.get(&stripe.get())?),
+        };
+        *guess = place + 1;
+        Some(place)
     }
 
     fn entry(&self, stripe: StripeId, column: usize) -> Option<usize> {
@@ -98,7 +120,7 @@ impl DirtyStripes {
     #[inline]
     pub fn update(&mut self, stripe: StripeId, column: usize, old: StripeChunk, owner: u32) -> Option<u32> {
         let place = match self.place.entry(stripe.get()) {
-            Entry::Occupied(place) => *place.get() as usize,
+            Entry::Occupied(place) => index(*place.get()),
             Entry::Vacant(vacant) => {
                 let place = match self.free.pop() {
                     Some(place) => place,
@@ -109,8 +131,9 @@ impl DirtyStripes {
                     }
                 };
                 vacant.insert(place);
-                self.begin(stripe, place as usize);
-                place as usize
+                let place = index(place);
+                self.begin(stripe, place);
+                place
             }
         };
         let updated = &mut self.columns[place * self.data_count + column];
@@ -121,9 +144,15 @@ impl DirtyStripes {
         Some(std::mem::replace(&mut updated.owner, owner))
     }
 
-    /// The same, to say at assembly whose the newest version is.
-    pub fn updated_mut(&mut self, stripe: StripeId, column: usize) -> Option<&mut Updated> {
-        let at = self.entry(stripe, column)?;
+    /// The same, to say at assembly whose the newest version is. `guess` says where the stripe may be; begin
+    /// with 0.
+    pub fn updated_mut(
+        &mut self,
+        guess: &mut usize,
+        stripe: StripeId,
+        column: usize,
+    ) -> Option<&mut Updated> {
+        let at = self.place_from(guess, stripe)? * self.data_count + column;
         Some(&mut self.columns[at]).filter(|updated| updated.committed != SAME)
     }
 
@@ -149,6 +178,7 @@ impl DirtyStripes {
     pub fn clean(&mut self, stripe: StripeId) {
         if let Some(place) = self.place.remove(&stripe.get()) {
             self.bits.clear(stripe);
+            self.stripes[index(place)] = NO_STRIPE;
             self.free.push(place);
             self.count -= 1;
         }
@@ -157,6 +187,11 @@ impl DirtyStripes {
     /// Whether the stripe's parity is out of date.
     pub fn is_dirty(&self, stripe: StripeId) -> bool {
         self.bits.has(stripe)
+    }
+
+    /// The dirty stripes of a stretch, in order.
+    pub fn dirty_in(&self, stripes: Range<u64>) -> impl Iterator<Item = StripeId> {
+        self.bits.set_in(stripes)
     }
 
     /// How many stripes are dirty.
@@ -183,11 +218,11 @@ impl DirtyStripes {
     /// All dirty stripes, oldest first, with what is known of their columns (committed [`SAME`]: not
     /// updated).
     pub fn entries(&self) -> impl Iterator<Item = (StripeId, &[Updated])> {
-        let mut seen = vec![false; self.stripes.len()];
-        let all = self.queue.iter().chain(self.stripes.iter().copied());
-        let each = all.filter_map(move |stripe| {
-            let place = self.place_of(stripe)?;
-            if self.stripes[place] != stripe || std::mem::replace(&mut seen[place], true) {
+        let (mut seen, mut guess) = (vec![false; self.stripes.len()], 0);
+        let there = self.stripes.iter().copied().filter(|&stripe| stripe != NO_STRIPE);
+        let each = self.queue.iter().chain(there).filter_map(move |stripe| {
+            let place = self.place_from(&mut guess, stripe)?;
+            if std::mem::replace(&mut seen[place], true) {
                 return None;
             }
             Some((stripe, &self.columns[place * self.data_count..][..self.data_count]))

@@ -33,7 +33,7 @@ use crate::table::Table;
 use block::{ChunkAddr, ChunkIndex, Lcn, META_BYTES, Pool, Seq, StripeId};
 use dirty::{DirtyStripes, NO_OWNER, SAME, Updated};
 use format::record::LogStripe;
-use format::{ArrayConfig, ListItem, LogMember, MemberFate, RecordRef, StripeChunk};
+use format::{ArrayConfig, List, LogMember, MemberFate, RecordRef, StripeChunk};
 use hot::HotStripes;
 use list_room::{ListRoom, ListSize};
 use log_table::LogTable;
@@ -476,8 +476,8 @@ impl Scheme for Eplog {
         self.save_items(words);
     }
 
-    fn load(&mut self, store: &mut Store, items: &[ListItem]) -> Result<(), Contradiction> {
-        self.load_items(store, items)
+    fn load(&mut self, store: &mut Store, list: List<'_>) -> Result<(), Contradiction> {
+        self.load_items(store, list)
     }
 
     fn check_page(&self, table: &Table, page: usize, words: &[u32]) -> Result<(), Contradiction> {

@@ -9,27 +9,21 @@ use crate::store::Store;
 use crate::table::Table;
 use block::{ChunkAddr, ChunkIndex, StripeId};
 use format::record::LogStripe;
-use format::{ListItem, LogMember, MemberFate, RecordBuf};
+use format::{
+    ItemRef, List, LogMember, MemberFate, RecordBuf, StripeChunk, push_dirty_stripe, push_log_stripe,
+};
 
 impl Eplog {
     /// Dirty stripes with their committed versions, oldest first, then live log stripes in log order.
     pub(super) fn save_items(&self, words: &mut Vec<u32>) {
         words.reserve_exact(usize::try_from(self.list_size().words).expect("the list fits memory"));
         for (stripe, columns) in self.dirty.entries() {
-            ListItem::DirtyStripe {
-                stripe,
-                committed: columns.iter().map(|column| column.committed).collect(),
-            }
-            .encode(words);
+            push_dirty_stripe(words, stripe, columns.iter().map(|column| column.committed));
         }
         for id in self.log.live_ids() {
-            let item = ListItem::LogStripe {
-                first_seq: self.log.seq(id),
-                log_block: self.log.block(id),
-                log_crcs: self.log.crcs(id).to_vec(),
-                members: (0..self.log.member_count(id)).map(|i| self.saved_member(id, i)).collect(),
-            };
-            item.encode(words);
+            let members = (0..self.log.member_count(id)).map(|i| self.saved_member(id, i));
+            let place = (self.log.seq(id), self.log.block(id));
+            push_log_stripe(words, place, self.log.crcs(id), members);
         }
     }
 
@@ -45,50 +39,57 @@ impl Eplog {
     }
 
     /// Loads saved items over a loaded table, of which pages may be absent.
-    pub(super) fn load_items(&mut self, store: &mut Store, items: &[ListItem]) -> Result<(), Contradiction> {
+    pub(super) fn load_items(&mut self, store: &mut Store, list: List<'_>) -> Result<(), Contradiction> {
         let geometry = store.config.geometry;
-        let is_dirty_stripe = |item: &&ListItem| matches!(item, ListItem::DirtyStripe { .. });
-        self.dirty.reserve(items.iter().filter(is_dirty_stripe).count());
-        for item in items {
-            if let ListItem::DirtyStripe { stripe, committed } = item {
-                let known =
-                    committed.iter().all(|&c| c == SAME || c.chunk.get() <= store.config.chunks_per_device);
+        let is_dirty_stripe = |item: &ItemRef<'_>| matches!(item, ItemRef::DirtyStripe { .. });
+        self.dirty.reserve(list.items().filter(is_dirty_stripe).count());
+        for item in list.items() {
+            if let ItemRef::DirtyStripe { stripe, committed } = item {
+                let mut versions = committed.iter();
+                let is_one = |c: StripeChunk| c == SAME || c.chunk.get() <= store.config.chunks_per_device;
                 if stripe.get() >= store.config.stripe_count
-                    || committed.len() != geometry.data_count()
-                    || !known
+                    || versions.len() != geometry.data_count()
+                    || !versions.all(is_one)
                 {
-                    return Err(Contradiction::Stripe { what: "the list item", stripe: *stripe });
+                    return Err(Contradiction::Stripe { what: "the list item", stripe });
                 }
-                let old = committed.iter().enumerate().filter(|&(_, &version)| version != SAME);
-                old.for_each(|(column, &version)| {
-                    self.dirty.update(*stripe, column, version, NO_OWNER);
+                let old = committed.iter().enumerate().filter(|&(_, version)| version != SAME);
+                old.for_each(|(column, version)| {
+                    self.dirty.update(stripe, column, version, NO_OWNER);
                 });
             }
         }
-        let mut record = RecordBuf::default();
-        for item in items {
-            let ListItem::LogStripe { first_seq, log_block, log_crcs, members } = item else { continue };
+        let (mut record, mut guess) = (RecordBuf::default(), 0);
+        for item in list.items() {
+            let ItemRef::LogStripe { first_seq, log_block, log_crcs, members } = item else { continue };
             record.clear();
-            LogStripe::begin(&mut record, *log_block, log_crcs.len());
-            members.iter().for_each(|&(member, _)| {
+            LogStripe::begin(&mut record, log_block, log_crcs.len());
+            members.iter().for_each(|(member, _)| {
                 LogStripe::push(&mut record, member);
             });
             if !self.accepts(store, record.get(0)) || self.log.is_full() {
-                return Err(Contradiction::LogStripe(*first_seq));
+                return Err(Contradiction::LogStripe(first_seq));
             }
-            let id = self.log.insert(*first_seq, *log_block, log_crcs.iter().copied());
+            let id = self.log.insert(first_seq, log_block, log_crcs.iter().copied());
             let mut each = members.iter();
-            let fits = each.all(|&(member, fate)| self.load_member(store, id, member, fate));
+            let fits = each.all(|(member, fate)| self.load_member(store, (id, &mut guess), member, fate));
             if !fits || self.log.live_members(id) == 0 {
-                return Err(Contradiction::LogStripe(*first_seq));
+                return Err(Contradiction::LogStripe(first_seq));
             }
         }
         self.check_owners(&store.table)
     }
 
     /// Adds a member with the fate that the list gives it; `false` if that cannot be. What the table says is
-    /// compared as far as it is in memory; the rest when its page comes ([`Scheme::check_page`]).
-    fn load_member(&mut self, store: &Store, id: u32, member: LogMember, fate: MemberFate) -> bool {
+    /// compared as far as it is in memory; the rest when its page comes ([`Scheme::check_page`]). `guess`
+    /// says where its stripe may be among the dirty ones.
+    fn load_member(
+        &mut self,
+        store: &Store,
+        (id, guess): (u32, &mut usize),
+        member: LogMember,
+        fate: MemberFate,
+    ) -> bool {
         let owner = self.log.place(id, self.log.member_count(id));
         let geometry = store.config.geometry;
         let (stripe, column) = (geometry.stripe_of(member.lcn), geometry.column_of(member.lcn));
@@ -96,7 +97,7 @@ impl Eplog {
         let current = (!table.lacks(stripe)).then(|| table.column(stripe, column).chunk);
         let may_be_current = current.is_none_or(|chunk| chunk == member.chunk);
         let may_be_old = current != Some(member.chunk);
-        let updated = self.dirty.updated_mut(stripe, column);
+        let updated = self.dirty.updated_mut(guess, stripe, column);
         let is_committed = updated.as_ref().map(|updated| updated.committed.chunk == member.chunk);
         let fits = match (fate, updated) {
             (MemberFate::Newest, Some(updated)) => {
@@ -133,7 +134,7 @@ impl Eplog {
         page: usize,
         words: &[u32],
     ) -> Result<(), Contradiction> {
-        for stripe in table.stripes_on(page) {
+        for stripe in self.dirty.dirty_in(table.stripes_of(page)) {
             if let Some(columns) = self.dirty.columns(stripe) {
                 let current = |column| table.column_on(words, stripe, column).chunk;
                 self.check_stripe(table, stripe, columns, current)?;

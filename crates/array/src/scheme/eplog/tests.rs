@@ -487,6 +487,13 @@ fn absent(store: &mut Store) {
     assert!(store.table.is_absent(0));
 }
 
+/// Loads a list of these items.
+fn load(scheme: &mut Eplog, store: &mut Store, items: &[ListItem]) -> Result<(), crate::Contradiction> {
+    let mut words = Vec::new();
+    items.iter().for_each(|item| item.encode(&mut words));
+    scheme.load(store, format::List::read(&words).expect("as encoded"))
+}
+
 /// Whether a start refuses a list over the table of [`fates`]: at once, or when the page comes and what it
 /// names is compared with what is in use.
 fn is_refused(items: &[ListItem], page: Page) -> bool {
@@ -496,7 +503,7 @@ fn is_refused(items: &[ListItem], page: Page) -> bool {
         absent(&mut store);
     }
     let mut scheme = Eplog::new(&store);
-    if scheme.load(&mut store, items).is_err() || scheme.check_page(&store.table, 0, &words).is_err() {
+    if load(&mut scheme, &mut store, items).is_err() || scheme.check_page(&store.table, 0, &words).is_err() {
         return true;
     }
     store.table.bring(0, &words);
@@ -558,7 +565,7 @@ fn a_chunk_that_a_list_calls_a_covered_version_of_another_is_freed_with_its_own(
     }
     absent(&mut bench.store);
     bench.scheme = Eplog::new(&bench.store);
-    bench.scheme.load(&mut bench.store, &items).expect("its page is absent");
+    load(&mut bench.scheme, &mut bench.store, &items).expect("its page is absent");
     bench.scheme.check_page(&bench.store.table, 0, &page).expect("of dirty stripes it fits");
     bench.store.table.bring(0, &page);
     let before = bench.free();

@@ -39,7 +39,7 @@ use crate::table::{Table, WORDS};
 use block::{ChunkAddr, ChunkIndex, DeviceSet, Lcn, Pool, Seq, StripeId};
 use deltas::Deltas;
 use format::record::Delta;
-use format::{ArrayConfig, ListItem, RecordRef, StripeChunk, delta_item_words};
+use format::{ArrayConfig, ItemRef, List, ListItem, RecordRef, StripeChunk, delta_item_words};
 use std::collections::HashSet;
 
 pub(super) const REGISTRATION: Registration = Registration {
@@ -252,25 +252,25 @@ impl Scheme for ParityLog {
         }
     }
 
-    fn load(&mut self, store: &mut Store, items: &[ListItem]) -> Result<(), Contradiction> {
+    fn load(&mut self, store: &mut Store, list: List<'_>) -> Result<(), Contradiction> {
         if !has_payload_ring(store)
             || self.deltas_max < store.config.stripe_count.min(log_chunks(&store.config))
         {
             return Err(Contradiction::Other("the payload ring or the checkpoint areas are too small"));
         }
         let mut blocks = HashSet::new();
-        for item in items {
-            let ListItem::Delta { stripe, log_block, log_crcs } = item else {
+        for item in list.items() {
+            let ItemRef::Delta { stripe, log_block, log_crcs } = item else {
                 return Err(Contradiction::Other("its list holds an item of another scheme"));
             };
-            if !self.accepts_log_chunk(store, *stripe, *log_block, log_crcs)
-                || self.deltas.count_of(*stripe) >= STRIPE_DELTAS_MAX
+            if !self.accepts_log_chunk(store, stripe, log_block, log_crcs)
+                || self.deltas.count_of(stripe) >= STRIPE_DELTAS_MAX
                 || self.deltas.count() >= self.deltas_max
-                || !blocks.insert(*log_block)
+                || !blocks.insert(log_block)
             {
-                return Err(Contradiction::Stripe { what: "a log chunk", stripe: *stripe });
+                return Err(Contradiction::Stripe { what: "a log chunk", stripe });
             }
-            self.deltas.push(&store.log, *stripe, *log_block, log_crcs.iter().copied());
+            self.deltas.push(&store.log, stripe, log_block, log_crcs.iter().copied());
         }
         check_map(store, |stripe| self.deltas.is_dirty(stripe))
     }

@@ -365,6 +365,13 @@ fn a_full_log_is_refused_and_says_that_a_commit_helps() {
     assert!((writes.is_empty(), refused.len()) == (true, 1) && bench.scheme.commit_would_help());
 }
 
+/// Loads a list of these items.
+fn load(scheme: &mut ParityLog, store: &mut Store, items: &[ListItem]) -> Result<(), crate::Contradiction> {
+    let mut words = Vec::new();
+    items.iter().for_each(|item| item.encode(&mut words));
+    scheme.load(store, format::List::read(&words).expect("as encoded"))
+}
+
 #[test]
 fn what_is_saved_loads_in_the_order_of_the_log() {
     let mut bench = Bench::new(4, 2, 10);
@@ -387,7 +394,7 @@ fn what_is_saved_loads_in_the_order_of_the_log() {
         .collect();
     assert_eq!(stripes, [0, 2, 0, 2]);
     let mut loaded = ParityLog::new(&bench.store);
-    loaded.load(&mut bench.store, &items).expect("as saved");
+    load(&mut loaded, &mut bench.store, &items).expect("as saved");
     let (before, mut after) = (bench.codeword(2), Codeword::default());
     loaded.codeword(&bench.store, Word::Stripe(StripeId::new(2)), &mut after);
     assert_eq!(before.pieces, after.pieces);
@@ -396,13 +403,13 @@ fn what_is_saved_loads_in_the_order_of_the_log() {
 
     let twice = [items.clone(), items[..1].to_vec()].concat();
     assert!(
-        ParityLog::new(&bench.store).load(&mut bench.store, &twice).is_err(),
+        load(&mut ParityLog::new(&bench.store), &mut bench.store, &twice).is_err(),
         "one place, two log chunks"
     );
     let foreign =
         ListItem::Delta { stripe: StripeId::new(20), log_block: ChunkIndex::new(9), log_crcs: vec![1, 2] };
     assert!(
-        ParityLog::new(&bench.store).load(&mut bench.store, &[foreign]).is_err(),
+        load(&mut ParityLog::new(&bench.store), &mut bench.store, &[foreign]).is_err(),
         "a log chunk of a stripe without data"
     );
 }

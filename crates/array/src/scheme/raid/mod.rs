@@ -27,7 +27,7 @@ use crate::saved::SavedPages;
 use crate::store::Store;
 use crate::table::Table;
 use block::{DeviceSet, Lcn, Pool, Seq, StripeId};
-use format::{ListItem, RecordRef};
+use format::{List, RecordRef};
 
 pub(super) const REGISTRATION: Registration = Registration {
     new: |_| Box::new(Raid::default()),
@@ -86,8 +86,8 @@ impl Scheme for Raid {
         matches!(record, RecordRef::InPlace(_)) && record.fits(&store.config)
     }
 
-    fn load(&mut self, store: &mut Store, items: &[ListItem]) -> Result<(), Contradiction> {
-        if !items.is_empty() {
+    fn load(&mut self, store: &mut Store, list: List<'_>) -> Result<(), Contradiction> {
+        if !list.is_empty() {
             return Err(Contradiction::Other("its list is not empty"));
         }
         if !has_payload_ring(store) {
