@@ -88,7 +88,7 @@ pub use create::{
     plan_config, unit_rows_for,
 };
 pub use engine::{
-    CommitPolicy, Content, DiscardPolicy, Done, Engine, EngineError, EngineOptions, EngineStats, Event,
+    CommitPolicy, Content, DiscardPolicy, Done, Engine, EngineError, EngineOptions, UNTORN_BYTES_DEFAULT, UNTORN_BYTES_MAX, EngineStats, Event,
     HoldUp, Losses, MaintenanceReport, MemberTrouble, PatrolPolicy, Progress, SyncPolicy, WorkKind,
     WorkOrigin,
 };

@@ -362,6 +362,12 @@ impl LogRing {
         if position < self.head { position } else { position - u64::from(self.block_count) }
     }
 
+    /// Whether so many log chunks can be promised room, and `keep` blocks besides.
+    pub fn has_room_for_chunks(&self, count: usize, keep: u64) -> bool {
+        let blocks = u64::from(self.chunk_blocks);
+        self.room() >= self.reserved + (count as u64 + 1) * blocks + keep
+    }
+
     /// Promises room to a log chunk, and leaves `keep` blocks besides; `None` if there is not as much.
     pub fn reserve_chunk(&mut self, keep: u64) -> Option<LogLease> {
         let blocks = u64::from(self.chunk_blocks);

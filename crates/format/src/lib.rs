@@ -45,7 +45,7 @@ pub use config::{
 };
 pub use crc::{chunk_checksum, crc32c};
 pub use error::FormatError;
-pub use frame::{FRAME_RECORD_BYTES, Frame, FrameBuilder, FrameExpect, FrameStamp, decode_frame};
+pub use frame::{Bond, FRAME_RECORD_BYTES, Frame, FrameBuilder, FrameExpect, FrameStamp, decode_frame};
 pub use list::{ListItem, OPEN_STRIPE_ITEM_WORDS, decode_list, delta_item_words};
 pub use names::{CheckpointKind, CodeKind, Consistency, LayoutKind, MemberFate, MemberState, PageKind, Role};
 pub use parse::ParseError;

@@ -52,6 +52,27 @@ pub struct Oracle {
     clock: u64,
 }
 
+/// What a request wrote or discarded.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Written {
+    /// Whether it was a discard.
+    pub zero: bool,
+    /// Its first sector.
+    pub first: u64,
+    /// How many.
+    pub count: u64,
+}
+
+/// Whether a sector has a version.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Survival {
+    Here,
+    /// It has an older one.
+    Not,
+    /// Another one may have replaced it.
+    Replaced,
+}
+
 /// A sector held what it must not.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Wrong {
@@ -286,27 +307,66 @@ impl Oracle {
         Ok(())
     }
 
-    /// After everything was anchored: a version of which one sector of a stripe certainly survived and
+    /// After everything was anchored: a version of which one sector of a block certainly survived and
     /// another certainly did not, with those sectors. Another version that was under way together with it
-    /// explains a sector, whatever it holds.
-    pub fn torn(&self, stripe_sectors: u64) -> Option<(Version, u64, u64)> {
-        (self.unsettled_from..self.facts.len()).find_map(|version| {
-            let fact = self.facts[version];
-            let mut stripe = (u64::MAX, None, None);
-            (fact.first..fact.first + fact.count).find_map(|lba| {
-                if stripe.0 != lba / stripe_sectors {
-                    stripe = (lba / stripe_sectors, None, None);
+    /// explains a sector, whatever it holds. `block_of` gives the block that a sector of a request is in, of
+    /// those that are there as a whole or not at all, and its first sector.
+    pub fn torn(&self, block_of: impl Fn(Written, u64) -> Option<u64>) -> Option<(Version, u64, u64)> {
+        self.unsettled().find_map(|(version, written)| {
+            let mut block = (u64::MAX, None, None);
+            (written.first..written.first + written.count).find_map(|lba| {
+                let first = block_of(written, lba)?;
+                if block.0 != first {
+                    block = (first, None, None);
                 }
-                let list = &self.sectors[lba as usize];
-                let is_older = |&v: &Version| self.facts[v as usize].settled < fact.submitted;
-                if list.iter().all(|&v| v as usize == version) {
-                    stripe.1 = Some(lba);
-                } else if list.iter().all(is_older) {
-                    stripe.2 = Some(lba);
+                match self.survival(version, lba) {
+                    Survival::Here => block.1 = Some(lba),
+                    Survival::Not => block.2 = Some(lba),
+                    Survival::Replaced => {}
                 }
-                Some((version as Version, stripe.1?, stripe.2?))
+                Some((version, block.1?, block.2?))
             })
         })
+    }
+
+    /// How many blocks of more than `chunk_sectors` the power cut could have torn, and of how many of them
+    /// something is there.
+    pub fn tearable(
+        &self,
+        chunk_sectors: u64,
+        block_of: impl Fn(Written, u64) -> Option<u64>,
+    ) -> (u64, u64) {
+        let mut counts = (0, 0);
+        for (version, written) in self.unsettled() {
+            let sectors = written.first..written.first + written.count;
+            let block = |lba: &u64| block_of(written, *lba);
+            for run in sectors.collect::<Vec<u64>>().chunk_by(|one, other| block(one) == block(other)) {
+                if block(&run[0]).is_some() && run.len() as u64 > chunk_sectors {
+                    counts.0 += 1;
+                    counts.1 += u64::from(run.iter().any(|&lba| self.survival(version, lba) == Survival::Here));
+                }
+            }
+        }
+        counts
+    }
+
+    /// Requests that were not answered, or not durable, before the last power cut.
+    fn unsettled(&self) -> impl Iterator<Item = (Version, Written)> {
+        let facts = self.facts.iter().enumerate().skip(self.unsettled_from);
+        facts.map(|(version, &Fact { zero, first, count, .. })| {
+            (version as Version, Written { zero, first, count })
+        })
+    }
+
+    fn survival(&self, version: Version, lba: u64) -> Survival {
+        let (list, submitted) = (&self.sectors[lba as usize], self.facts[version as usize].submitted);
+        if list.iter().all(|&v| v == version) {
+            Survival::Here
+        } else if list.iter().all(|&v| self.facts[v as usize].settled < submitted) {
+            Survival::Not
+        } else {
+            Survival::Replaced
+        }
     }
 
     /// Every sector that was anchored is durable: the restart made it so.

@@ -121,6 +121,8 @@ pub struct Odds {
     pub crash: u64,
     /// Power is cut again while the array is being assembled.
     pub recrash: u64,
+    /// A write of whole chunks is an aligned block of a power of two of them.
+    pub aligned: u64,
     /// A power cut takes devices with it.
     pub loss: u64,
     /// Nobody asks for anything until the engine has nothing to do any more.
@@ -222,7 +224,10 @@ impl Swarm {
         let hot = rng.pick(&[0, 500, 900]);
         let chunks_max = rng.pick(&[1, 2, 4, 12]);
         let tear = rng.pick(&crate::disk::TEARS);
+        // Worlds stay what they were before this was drawn.
+        let aligned = rng.clone().fork().pick(&[0, 300, 300, 800]);
         let odds = Odds {
+            aligned,
             durable,
             hot,
             crash: rng.pick(&[300, 700, 1000]),
@@ -521,6 +526,7 @@ fn draw_options(rng: &mut Rng, config: &ArrayConfig) -> EngineOptions {
         confirm_idle_ns: aside.pick(&[None, Some(20_000), Some(400_000)]),
         checkpoint_blocks: aside.pick(&[1, 3, 64]),
         table_bytes: aside.pick(&[u64::MAX, 0, 0, 9_000, 18_000]),
+        untorn_bytes: later.pick(&[64 << 10, 64 << 10, 64 << 10, 0, 16 << 10, 256 << 10, 1 << 20]),
         ..EngineOptions::default()
     }
 }

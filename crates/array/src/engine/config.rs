@@ -1,8 +1,8 @@
 //! Options of a running engine.
 
+use super::untorn::{self, UNTORN_BYTES_DEFAULT};
 use crate::scheme::{SchemeOptions, open_stripe_slots};
 use crate::table::Table;
-use block::Geometry;
 use format::ArrayConfig;
 
 /// When parity commit starts by itself (EPLOG, section 3.3; low space always starts it).
@@ -92,6 +92,10 @@ pub struct EngineOptions {
     pub cache_stripes: usize,
     /// Chunks that the cache holds for each device of chunks written before (E-25); 0 = none.
     pub cache_slots: usize,
+    /// Aligned blocks of so many bytes, and of smaller powers of two, are there after a power cut as a whole or
+    /// not at all if one request writes them; a chunk always is. Less if the array is too small for it, and none
+    /// without a journal ([`Engine::untorn_bytes`](super::Engine::untorn_bytes)).
+    pub untorn_bytes: u64,
     /// Chunk writes in one batch at most.
     pub batch_max: usize,
     /// Stripes in one commit, rebuild or scrub unit at most.
@@ -137,6 +141,7 @@ impl Default for EngineOptions {
             table_bytes: u64::MAX,
             cache_stripes: 0,
             cache_slots: 0,
+            untorn_bytes: UNTORN_BYTES_DEFAULT,
             batch_max: 256,
             unit_stripes: 100,
             units_in_flight: 2,
@@ -166,7 +171,7 @@ impl EngineOptions {
             .saturating_add(self.cache_slots.saturating_mul(geometry.device_count()))
             .saturating_add(self.scheme.waiting_chunks(config).saturating_mul(classes));
         // As much again for what is on its way from the cache to the devices.
-        let wanted = wanted.max(4 * self.reserved_slots(geometry)).saturating_add(cached.saturating_mul(2));
+        let wanted = wanted.max(4 * self.reserved_slots(config)).saturating_add(cached.saturating_mul(2));
         let open = open_stripe_slots(config);
         wanted.saturating_add(WALKERS_MAX + open).saturating_add(self.page_slots(config))
     }
@@ -188,8 +193,14 @@ impl EngineOptions {
 
     /// Slots that requests may not take: enough for one commit, one cover, and log chunks, and twice what a
     /// stripe of rebuild or scrub takes.
-    pub(crate) fn reserved_slots(&self, geometry: Geometry) -> usize {
+    pub(crate) fn reserved_slots(&self, config: &ArrayConfig) -> usize {
+        let geometry = config.geometry;
         let commit = 16 * geometry.device_count() + 64;
-        commit.max(2 * crate::store::unit_slots(geometry))
+        commit.max(2 * crate::store::unit_slots(geometry)) + self.bundle_slots(config)
+    }
+
+    /// Slots that the plan of a write takes that must not be torn: they are there whatever else is under way.
+    pub(crate) fn bundle_slots(&self, config: &ArrayConfig) -> usize {
+        untorn::slots_for(self, config)
     }
 }

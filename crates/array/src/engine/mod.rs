@@ -135,6 +135,7 @@ mod sums;
 mod tests;
 mod tickets;
 mod trim;
+mod untorn;
 mod wake;
 mod write;
 mod zero;
@@ -147,6 +148,8 @@ pub use maintain::Progress;
 pub use report::{MaintenanceReport, WorkKind};
 pub use request::{Done, EngineError};
 pub use stats::EngineStats;
+pub(crate) use untorn::stripes_touched;
+pub use untorn::{UNTORN_BYTES_DEFAULT, UNTORN_BYTES_MAX};
 
 use request::Request;
 use wake::Marked;
@@ -371,6 +374,12 @@ struct WriteQueue {
     refused: Vec<ChunkWrite>,
     /// What there was when writes found no room last.
     refusal: Option<write::RoomSeen>,
+    /// Bundles that wait for the one that collects stripes.
+    bundles: VecDeque<lock::Pending>,
+    /// A bundle holds stripes and waits for more.
+    is_collecting: bool,
+    /// Writes of up to 2^so many chunks are not torn.
+    untorn_order: u8,
 }
 
 /// Plans being carried out.

@@ -214,7 +214,10 @@ impl Core {
         if has_classes {
             self.scheme.begin_write(Lba::new(offset_bytes / SECTOR_BYTES), length_bytes / SECTOR_BYTES);
         }
+        let chunk = self.store.config.geometry.chunk_bytes() as u64;
+        let whole = offset_bytes.div_ceil(chunk)..(offset_bytes + length_bytes) / chunk;
         for ((lcn, from, to), &slot) in self.chunks_of(offset_bytes, length_bytes).zip(slots) {
+            let order = if slots.len() == 1 { 0 } else { self.order_of(lcn.get(), &whole, slots.len()) };
             let class = if has_classes { self.scheme.class_of_write(&self.store, lcn) } else { 0 };
             self.queue_write(ChunkWrite {
                 origin: Origin::Request(request.index()),
@@ -223,6 +226,7 @@ impl Core {
                 from,
                 to,
                 class,
+                order,
             });
         }
         self.stats.user_chunks_written += slots.len() as u64;

@@ -115,6 +115,9 @@ pub(super) trait RecordKind<'a>: Copy {
         None
     }
 
+    /// The chunks that a user has written, perhaps in part: then the rest is what they held before.
+    fn written(self, _geometry: &Geometry, _visit: impl FnMut(Lcn)) {}
+
     /// The stripe of which it overwrites chunks.
     fn overwrites(self) -> Option<StripeId> {
         None

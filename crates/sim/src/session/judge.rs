@@ -1,11 +1,12 @@
 //! Every answer judged.
 
 use super::{Kind, Request, Session};
-use crate::oracle::SECTOR;
+use crate::oracle::{SECTOR, Version, Written};
 use crate::violation;
 use crate::violation::Violation;
 use array::EngineError;
 use format::{Consistency, MemberState};
+use std::ops::Range;
 
 impl Session<'_> {
     pub(super) fn judge(
@@ -115,17 +116,48 @@ impl Session<'_> {
 
     /// In-place schemes with a journal change a stripe at once: what one request does to it, be it a write or
     /// a discard, is there after a power cut or is not.
-    pub(super) fn check_torn(&self) -> Result<(), Violation> {
+    fn check_torn_stripes(&self) -> Result<(), Violation> {
         let config = self.machine.swarm.config;
         if !config.scheme.is_in_place() || config.consistency != Consistency::Journal {
             return Ok(());
         }
-        let stripe = config.geometry.data_count() * config.geometry.chunk_bytes() / SECTOR;
-        match self.machine.oracle.torn(stripe as u64) {
-            None => Ok(()),
-            Some((version, is, is_not)) => Err(violation!(
-                "version {version} survived in sector {is} and not in sector {is_not} of the same stripe"
-            )),
-        }
+        let stripe = (config.geometry.data_count() * config.geometry.chunk_bytes() / SECTOR) as u64;
+        torn(self.machine.oracle.torn(|_, lba| Some(lba / stripe)), "stripe")
     }
+
+    /// Aligned blocks of a write are there as a whole or not at all, up to the size that the array tells.
+    /// Schemes that write in place promise it of requests that are such a block.
+    pub(super) fn check_torn(&mut self) -> Result<(), Violation> {
+        self.check_torn_stripes()?;
+        let config = self.machine.swarm.config;
+        let most = self.array.engine_ref().untorn_bytes() / SECTOR as u64;
+        let is_whole = config.scheme.is_in_place();
+        let block_of = |written: Written, lba: u64| match written {
+            Written { zero: true, .. } => None,
+            Written { first, count, .. } => block_of(first..first + count, lba, most, is_whole),
+        };
+        let chunk = (config.geometry.chunk_bytes() / SECTOR) as u64;
+        let (count, here) = self.machine.oracle.tearable(chunk, block_of);
+        self.machine.outcome.tearable += count;
+        self.machine.outcome.untorn += here;
+        torn(self.machine.oracle.torn(block_of), "block")
+    }
+}
+
+/// The first sector of the largest aligned block of a request that a sector lies in, if that is no larger than
+/// `most` sectors; with `is_whole`, if it is all of the request.
+fn block_of(sectors: Range<u64>, lba: u64, most: u64, is_whole: bool) -> Option<u64> {
+    let sizes = (0..u64::BITS).map(|order| 1u64 << order).take_while(|&size| size <= most);
+    let blocks = sizes.map(|size| lba / size * size..lba / size * size + size);
+    let inside = |block: &Range<u64>| block.start >= sectors.start && block.end <= sectors.end;
+    let largest = blocks.filter(inside).last()?;
+    (!is_whole || largest == sectors).then_some(largest.start)
+}
+
+fn torn(found: Option<(Version, u64, u64)>, what: &str) -> Result<(), Violation> {
+    found.map_or(Ok(()), |(version, is, is_not)| {
+        Err(violation!(
+            "version {version} survived in sector {is} and not in sector {is_not} of the same {what}"
+        ))
+    })
 }

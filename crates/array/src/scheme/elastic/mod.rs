@@ -239,6 +239,15 @@ impl Scheme for Elastic {
         Ok(())
     }
 
+    fn holds_bundle(&self, store: &Store, chunks: u64) -> bool {
+        let classes = self.units.class_count() as u64;
+        self.units.can_have_rows(chunks / store.config.geometry.data_count() as u64 + classes.min(chunks))
+    }
+
+    fn accepts_all(&self, records: &mut dyn Iterator<Item = RecordRef<'_>>) -> bool {
+        self.open.has_room_for(records.filter(|&record| open::opens_row(record)).count())
+    }
+
     #[expect(clippy::wildcard_enum_match_arm, reason = "records of whatever other schemes there are")]
     fn accepts(&self, store: &Store, record: RecordRef<'_>) -> bool {
         record.fits(&store.config)

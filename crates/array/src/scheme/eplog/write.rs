@@ -7,6 +7,8 @@
 //! before this one, and records are applied in order.
 
 use super::Eplog;
+use super::list_room::ListSize;
+use crate::engine::stripes_touched;
 use crate::plan::{Compute, CrcAt, Plan, PlanWrite};
 use crate::planted::{Planted, planted};
 use crate::scheme::log_room::{LOG_SET_ASIDE_BLOCKS, is_log_low};
@@ -56,17 +58,21 @@ impl Eplog {
         plan: &mut Plan,
     ) {
         let mut scratch = std::mem::take(&mut self.scratch);
+        if plan.untorn && !planted(Planted::PlanPartOfUntorn) && !self.have_room(store, pool, writes, &mut scratch) {
+            refused.append(writes);
+            self.scratch = scratch;
+            return;
+        }
         self.plan_full_stripes(store, pool, writes, plan, &mut scratch);
         scratch.collect_partial(writes);
         scratch.count_per_device(store);
         // Worst case first: nothing is taken back once planned.
         let groups = scratch.per_device.iter().copied().max().unwrap_or(0);
         let m = store.config.geometry.parity_count();
-        let log_need = u64::from(groups + 1) * u64::from(store.chunk_blocks()) + LOG_SET_ASIDE_BLOCKS;
+        let log_need = log_blocks_for(store, groups);
         let (members, groups) = (scratch.partial.len(), groups as usize);
-        let log_stripes = groups + members / store.code.width_max();
         let fits = store.log.room() >= log_need
-            && self.list.has(self.list_size(), self.list.growth(log_stripes, members))
+            && self.has_list_room(store, groups, members)
             && pool.free_count() >= groups * m + store.slots_kept()
             && scratch.have_room(store);
         if fits {
@@ -79,6 +85,51 @@ impl Eplog {
             writes.retain(|_| *planned.next().expect("each write of the batch has an entry"));
         }
         self.scratch = scratch;
+    }
+
+    /// Whether there is room for all of a batch, whichever of its writes become full stripes.
+    fn have_room(
+        &self,
+        store: &mut Store,
+        pool: &Pool,
+        writes: &[ChunkWrite],
+        scratch: &mut Scratch,
+    ) -> bool {
+        let geometry = store.config.geometry;
+        let (k, m) = (geometry.data_count(), geometry.parity_count());
+        scratch.planned.clear();
+        scratch.planned.resize(writes.len(), false);
+        scratch.collect_partial(writes);
+        scratch.count_per_device(store);
+        let most = scratch.per_device.iter().copied().max().unwrap_or(0);
+        let (groups, full) = (most as usize, writes.len() / k);
+        let parities = u32::try_from(full).unwrap_or(u32::MAX);
+        scratch.per_device.iter_mut().for_each(|count| *count = count.saturating_add(parities));
+        store.log.room() >= log_blocks_for(store, most)
+            && self.has_list_room(store, groups, writes.len())
+            && pool.free_count() >= (groups + full) * m + store.slots_kept()
+            && scratch.have_room(store)
+    }
+
+    fn has_list_room(&self, store: &Store, groups: usize, members: usize) -> bool {
+        let log_stripes = groups + members / store.code.width_max();
+        self.list.has(self.list_size(), self.list.growth(log_stripes, members))
+    }
+
+    /// Whether a bundle of so many chunks has room when everything is committed and released.
+    pub(super) fn has_room_for_bundle(&self, store: &Store, chunks: u64) -> bool {
+        let config = &store.config;
+        let stripes = stripes_touched(config.geometry, chunks);
+        let full = chunks / config.geometry.data_count() as u64;
+        let spare = u64::from(config.chunks_per_device).saturating_sub(config.stripe_count);
+        let (groups, members) = (usize::try_from(stripes), usize::try_from(chunks));
+        let (Ok(groups), Ok(members)) = (groups, members) else { return false };
+        let log_stripes = groups + members / store.code.width_max();
+        let log_need = log_blocks_for(store, u32::try_from(groups).unwrap_or(u32::MAX));
+        // Half of the log: frames lie there as well, and what is behind the last checkpoint.
+        spare >= stripes + full + u64::from(store.spaces[0].set_aside())
+            && u64::from(config.log_blocks) >= 2 * log_need
+            && self.list.has(ListSize::default(), self.list.growth(2 * log_stripes, 2 * members))
     }
 
     /// Plans the full stripes among `writes` that have space, and notes which writes those were.
@@ -152,6 +203,11 @@ impl Eplog {
             at = end;
         }
     }
+}
+
+/// Blocks of the log that as many log stripes need.
+fn log_blocks_for(store: &Store, log_stripes: u32) -> u64 {
+    u64::from(log_stripes + 1) * u64::from(store.chunk_blocks()) + LOG_SET_ASIDE_BLOCKS
 }
 
 /// Whether one stripe can have as many of the writes as it has columns. A no is certain; a yes is not, and

@@ -1,6 +1,7 @@
 //! The writes to one stripe, planned together; and how many of them go into one plan.
 
 use super::{addr_of, piece_of};
+use crate::engine::stripes_touched;
 use crate::plan::{Compute, CrcAt, Plan, PlanWrite, Word};
 use crate::scheme::ChunkWrite;
 use crate::store::Store;
@@ -113,6 +114,25 @@ impl Units {
             && self.stripes <= store.in_place_stripes_max();
         fits.then(|| Unit::new(store, stripe, &writes[..count]))
     }
+}
+
+/// How many units a batch is, if all of it may go into one plan.
+pub fn units_of_all(store: &Store, mut writes: &[ChunkWrite]) -> Option<usize> {
+    let (mut units, mut count) = (Units::default(), 0);
+    while !writes.is_empty() {
+        writes = &writes[units.next(store, writes)?.writes.len()..];
+        count += 1;
+    }
+    Some(count)
+}
+
+/// Whether one plan may write so many chunks that follow each other.
+pub fn holds_bundle(store: &Store, chunks: u64) -> bool {
+    let geometry = store.config.geometry;
+    let stripes = stripes_touched(geometry, chunks);
+    let pieces = chunks + stripes * geometry.parity_count() as u64;
+    let bytes = stripes * RECORD_HEAD_BYTES as u64 + pieces * RECORD_PIECE_BYTES as u64;
+    bytes <= RECORD_BYTES_MAX as u64 && stripes <= store.in_place_stripes_max()
 }
 
 /// Reads the present version of a column, data or parity.
