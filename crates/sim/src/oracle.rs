@@ -16,6 +16,7 @@
 
 use block::mix;
 use std::fmt;
+use std::ops::Range;
 
 /// Bytes in a sector.
 pub const SECTOR: usize = 512;
@@ -28,6 +29,7 @@ struct Fact {
     zero: bool,
     first: u64,
     count: u64,
+    untorn: u64,
     submitted: u64,
     answered: u64,
     /// When it was certainly over: answered, or read after the power cut that left it unanswered.
@@ -49,18 +51,20 @@ pub struct Oracle {
     unconfirmed: Vec<Version>,
     /// Versions from here on may be unsettled.
     unsettled_from: usize,
+    /// Sectors of the largest block that the array promises not to tear.
+    pub untorn: u64,
     clock: u64,
 }
 
 /// What a request wrote or discarded.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Written {
     /// Whether it was a discard.
     pub zero: bool,
-    /// Its first sector.
-    pub first: u64,
-    /// How many.
-    pub count: u64,
+    /// What it covers.
+    pub sectors: Range<u64>,
+    /// Sectors of the largest block that the array promised not to tear then.
+    pub untorn: u64,
 }
 
 /// Whether a sector has a version.
@@ -140,6 +144,7 @@ impl Oracle {
             zero: true,
             first: 0,
             count,
+            untorn: 0,
             submitted: 0,
             answered: 0,
             settled: 0,
@@ -153,6 +158,7 @@ impl Oracle {
             volatile: Vec::new(),
             unconfirmed: Vec::new(),
             unsettled_from: 1,
+            untorn: 0,
             clock: 1,
         }
     }
@@ -176,6 +182,7 @@ impl Oracle {
             zero,
             first,
             count,
+            untorn: self.untorn,
             submitted,
             answered: u64::MAX,
             settled: u64::MAX,
@@ -309,42 +316,31 @@ impl Oracle {
 
     /// After everything was anchored: a version of which one sector of a block certainly survived and
     /// another certainly did not, with those sectors. Another version that was under way together with it
-    /// explains a sector, whatever it holds. `block_of` gives the block that a sector of a request is in, of
-    /// those that are there as a whole or not at all, and its first sector.
-    pub fn torn(&self, block_of: impl Fn(Written, u64) -> Option<u64>) -> Option<(Version, u64, u64)> {
+    /// explains a sector, whatever it holds. `blocks_of` a request are there as a whole or not at all.
+    pub fn torn<Blocks: Iterator<Item = Range<u64>>>(
+        &self,
+        blocks_of: impl Fn(Written) -> Blocks,
+    ) -> Option<(Version, u64, u64)> {
         self.unsettled().find_map(|(version, written)| {
-            let mut block = (u64::MAX, None, None);
-            (written.first..written.first + written.count).find_map(|lba| {
-                let first = block_of(written, lba)?;
-                if block.0 != first {
-                    block = (first, None, None);
-                }
-                match self.survival(version, lba) {
-                    Survival::Here => block.1 = Some(lba),
-                    Survival::Not => block.2 = Some(lba),
-                    Survival::Replaced => {}
-                }
-                Some((version, block.1?, block.2?))
+            blocks_of(written).find_map(|block| {
+                let first = |survival| block.clone().find(|&lba| self.survival(version, lba) == survival);
+                Some((version, first(Survival::Here)?, first(Survival::Not)?))
             })
         })
     }
 
     /// How many blocks of more than `chunk_sectors` the power cut could have torn, and of how many of them
     /// something is there.
-    pub fn tearable(
+    pub fn tearable<Blocks: Iterator<Item = Range<u64>>>(
         &self,
         chunk_sectors: u64,
-        block_of: impl Fn(Written, u64) -> Option<u64>,
+        blocks_of: impl Fn(Written) -> Blocks,
     ) -> (u64, u64) {
         let mut counts = (0, 0);
         for (version, written) in self.unsettled() {
-            let sectors = written.first..written.first + written.count;
-            let block = |lba: &u64| block_of(written, *lba);
-            for run in sectors.collect::<Vec<u64>>().chunk_by(|one, other| block(one) == block(other)) {
-                if block(&run[0]).is_some() && run.len() as u64 > chunk_sectors {
-                    counts.0 += 1;
-                    counts.1 += u64::from(run.iter().any(|&lba| self.survival(version, lba) == Survival::Here));
-                }
+            for mut block in blocks_of(written).filter(|block| block.end - block.start > chunk_sectors) {
+                counts.0 += 1;
+                counts.1 += u64::from(block.any(|lba| self.survival(version, lba) == Survival::Here));
             }
         }
         counts
@@ -353,8 +349,8 @@ impl Oracle {
     /// Requests that were not answered, or not durable, before the last power cut.
     fn unsettled(&self) -> impl Iterator<Item = (Version, Written)> {
         let facts = self.facts.iter().enumerate().skip(self.unsettled_from);
-        facts.map(|(version, &Fact { zero, first, count, .. })| {
-            (version as Version, Written { zero, first, count })
+        facts.map(|(version, &Fact { zero, first, count, untorn, .. })| {
+            (version as Version, Written { zero, sectors: first..first + count, untorn })
         })
     }
 

@@ -126,6 +126,7 @@ pub(crate) struct Session<'a> {
 impl<'a> Session<'a> {
     pub fn new(machine: &'a mut Machine, array: Array<Shared>) -> Self {
         let log_order = LogOrder::new(array.engine_ref());
+        machine.oracle.untorn = array.engine_ref().untorn_bytes() / SECTOR as u64;
         Self {
             machine,
             array,

@@ -122,36 +122,43 @@ impl Session<'_> {
             return Ok(());
         }
         let stripe = (config.geometry.data_count() * config.geometry.chunk_bytes() / SECTOR) as u64;
-        torn(self.machine.oracle.torn(|_, lba| Some(lba / stripe)), "stripe")
+        torn(self.machine.oracle.torn(|written| stripes_of(written, stripe)), "stripe")
     }
 
-    /// Aligned blocks of a write are there as a whole or not at all, up to the size that the array tells.
+    /// Aligned blocks of a write are there as a whole or not at all, up to the size that the array told.
     /// Schemes that write in place promise it of requests that are such a block.
     pub(super) fn check_torn(&mut self) -> Result<(), Violation> {
         self.check_torn_stripes()?;
         let config = self.machine.swarm.config;
-        let most = self.array.engine_ref().untorn_bytes() / SECTOR as u64;
         let is_whole = config.scheme.is_in_place();
-        let block_of = |written: Written, lba: u64| match written {
-            Written { zero: true, .. } => None,
-            Written { first, count, .. } => block_of(first..first + count, lba, most, is_whole),
-        };
         let chunk = (config.geometry.chunk_bytes() / SECTOR) as u64;
-        let (count, here) = self.machine.oracle.tearable(chunk, block_of);
+        let (count, here) =
+            self.machine.oracle.tearable(chunk, |written| blocks_of(written, is_whole));
         self.machine.outcome.tearable += count;
         self.machine.outcome.untorn += here;
-        torn(self.machine.oracle.torn(block_of), "block")
+        torn(self.machine.oracle.torn(|written| blocks_of(written, is_whole)), "block")
     }
 }
 
-/// The first sector of the largest aligned block of a request that a sector lies in, if that is no larger than
-/// `most` sectors; with `is_whole`, if it is all of the request.
-fn block_of(sectors: Range<u64>, lba: u64, most: u64, is_whole: bool) -> Option<u64> {
-    let sizes = (0..u64::BITS).map(|order| 1u64 << order).take_while(|&size| size <= most);
-    let blocks = sizes.map(|size| lba / size * size..lba / size * size + size);
-    let inside = |block: &Range<u64>| block.start >= sectors.start && block.end <= sectors.end;
-    let largest = blocks.filter(inside).last()?;
-    (!is_whole || largest == sectors).then_some(largest.start)
+/// What a request covers of each stripe.
+fn stripes_of(written: Written, stripe: u64) -> impl Iterator<Item = Range<u64>> {
+    let Range { start, end } = written.sectors;
+    (start / stripe..end.div_ceil(stripe)).map(move |i| start.max(i * stripe)..end.min((i + 1) * stripe))
+}
+
+/// The largest aligned blocks of a write that are not larger than what was promised; with `is_whole`, all of it
+/// or nothing.
+fn blocks_of(written: Written, is_whole: bool) -> impl Iterator<Item = Range<u64>> {
+    let Written { zero, sectors, untorn } = written;
+    let all = sectors.end - sectors.start;
+    let mut at = if zero || untorn == 0 { sectors.end } else { sectors.start };
+    let blocks = std::iter::from_fn(move || {
+        let left = sectors.end.checked_sub(at).filter(|&left| left > 0)?;
+        let size = untorn.min(1 << left.ilog2()).min(1 << at.trailing_zeros().min(62));
+        at += size;
+        Some(at - size..at)
+    });
+    blocks.filter(move |block| !is_whole || block.end - block.start == all)
 }
 
 fn torn(found: Option<(Version, u64, u64)>, what: &str) -> Result<(), Violation> {
