@@ -88,9 +88,9 @@ pub use create::{
     plan_config, unit_rows_for,
 };
 pub use engine::{
-    CommitPolicy, Content, DiscardPolicy, Done, Engine, EngineError, EngineOptions, UNTORN_BYTES_DEFAULT, UNTORN_BYTES_MAX, EngineStats, Event,
-    HoldUp, Losses, MaintenanceReport, MemberTrouble, PatrolPolicy, Progress, SyncPolicy, WorkKind,
-    WorkOrigin,
+    CommitPolicy, Content, DiscardPolicy, Done, Engine, EngineError, EngineOptions, EngineStats, Event,
+    HoldUp, Losses, MaintenanceReport, MemberTrouble, PatrolPolicy, Progress, SyncPolicy,
+    UNTORN_BYTES_DEFAULT, UNTORN_BYTES_MAX, WorkKind, WorkOrigin,
 };
 pub use fault::{AssemblyFaults, FailCause, Finding, OpFault};
 pub use health::{ArrayState, Health, Member, MemberErrors};

@@ -19,8 +19,8 @@ use super::share::Sharing;
 use super::sums::Sums;
 use super::trim::stretch_chunks;
 use super::{
-    untorn, Answers, Core, EngineError, EngineOptions, EngineStats, Event, Jobs, Ops, Reads, SetAside, Tag,
-    WriteQueue,
+    Answers, Core, EngineError, EngineOptions, EngineStats, Event, Jobs, Ops, Reads, SetAside, Tag,
+    WriteQueue, untorn,
 };
 use crate::fault::FailCause;
 use crate::health::ArrayState;

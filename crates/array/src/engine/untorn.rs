@@ -35,7 +35,8 @@ pub(super) fn slots_for(options: &EngineOptions, config: &ArrayConfig) -> usize 
         return 0;
     }
     let per_stripe = geometry.device_count() + geometry.parity_count();
-    usize::try_from(stripes_touched(geometry, chunks)).map_or(0, |stripes| (stripes + CLASSES_MAX) * per_stripe)
+    usize::try_from(stripes_touched(geometry, chunks))
+        .map_or(0, |stripes| (stripes + CLASSES_MAX) * per_stripe)
 }
 
 /// Chunks of the largest bundle that the options ask for.
@@ -50,7 +51,9 @@ fn chunks_wanted(options: &EngineOptions, config: &ArrayConfig) -> u64 {
 pub(super) fn order_for(options: &EngineOptions, store: &Store, scheme: &dyn Scheme) -> u8 {
     let (wanted, geometry) = (chunks_wanted(options, &store.config), store.config.geometry);
     let orders = (0..=8u8).rev();
-    let fits = |chunks: u64| scheme.holds_bundle(store, chunks) && store.table.holds(stripes_touched(geometry, chunks));
+    let fits = |chunks: u64| {
+        scheme.holds_bundle(store, chunks) && store.table.holds(stripes_touched(geometry, chunks))
+    };
     let mut fitting = orders.filter(|&order| 1 << order <= wanted && (order == 0 || fits(1 << order)));
     fitting.next().unwrap_or(0)
 }

@@ -24,7 +24,9 @@ pub(super) struct RoomSeen {
 enum Room {
     Enough,
     /// Some of it was refused and waits again; whether less of it may have room.
-    Short { divisible: bool },
+    Short {
+        divisible: bool,
+    },
 }
 
 impl Engine {

@@ -145,7 +145,8 @@ mod tests {
     use device::MemorySet;
     use format::record::{InPlace, InPlacePiece, RecordBuf};
     use format::{
-        Bond, CodeKind, Consistency, FrameExpect, LayoutKind, MemberEntry, MemberState, SchemeKind, decode_frame,
+        Bond, CodeKind, Consistency, FrameExpect, LayoutKind, MemberEntry, MemberState, SchemeKind,
+        decode_frame,
     };
 
     const ARRAY: ArrayUuid = ArrayUuid::new([7; 16]);

@@ -4,6 +4,7 @@ use super::Exit;
 use crate::memory::MemoryLimit;
 use array::{
     CommitPolicy, EngineOptions, MemoryNeed, PatrolPolicy, RecoveryReport, SchemeOptions, SyncPolicy,
+    UNTORN_BYTES_DEFAULT, UNTORN_BYTES_MAX,
 };
 use clap::{Args, ValueEnum};
 use lab::failure::Failure;
@@ -55,6 +56,10 @@ pub struct Arguments {
     /// at once.
     #[arg(long, value_enum, default_value = "flush")]
     sync: Sync,
+    /// A write of up to this size, a power of two, aligned to its size, is after a power cut there as a whole
+    /// or not at all; not of arrays with --consistency resync.
+    #[arg(long, value_parser = parse_untorn_size, default_value = "64KiB", value_name = "SIZE")]
+    untorn_size: u64,
     #[command(flatten)]
     background: Background,
     /// A member that has not answered a request for this long is taken out of service, if the array can do
@@ -215,6 +220,19 @@ fn warn_of_memory(need: &MemoryNeed) {
     }
 }
 
+/// A power of two within the limits.
+fn parse_untorn_size(text: &str) -> Result<u64, String> {
+    let bytes = parse_size(text)?;
+    match (UNTORN_BYTES_DEFAULT..=UNTORN_BYTES_MAX).contains(&bytes) && bytes.is_power_of_two() {
+        true => Ok(bytes),
+        false => Err(format!(
+            "expected a power of two from {} to {}",
+            show_size(UNTORN_BYTES_DEFAULT),
+            show_size(UNTORN_BYTES_MAX)
+        )),
+    }
+}
+
 fn table_bytes(memory: &MemoryShares) -> u64 {
     memory.table_memory.unwrap_or_else(|| memory.limit.table_bytes())
 }
@@ -231,6 +249,7 @@ fn engine_options(arguments: &Arguments) -> EngineOptions {
             Sync::Always => SyncPolicy::Always,
             Sync::Flush => SyncPolicy::OnFlush,
         },
+        untorn_bytes: arguments.untorn_size,
         pool_bytes: arguments.memory.buffers,
         table_bytes: table_bytes(&arguments.memory),
         rebuild_bytes_per_s: arguments.background.rebuild_rate,

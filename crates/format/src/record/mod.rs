@@ -36,9 +36,9 @@ pub use log_stripe::LogStripe;
 pub use open_stripe::OpenStripe;
 pub use zero::Zero;
 
+use crate::frame::{BOND_BIT, Bond};
 use crate::layout::Layout;
 use crate::names::CodeTable;
-use crate::frame::{BOND_BIT, Bond};
 use crate::{ArrayConfig, FormatError};
 use block::{ChunkIndex, Geometry, Lcn, StripeId};
 use kind::{Cursor, RecordKind};

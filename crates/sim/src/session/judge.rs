@@ -132,8 +132,7 @@ impl Session<'_> {
         let config = self.machine.swarm.config;
         let is_whole = config.scheme.is_in_place();
         let chunk = (config.geometry.chunk_bytes() / SECTOR) as u64;
-        let (count, here) =
-            self.machine.oracle.tearable(chunk, |written| blocks_of(written, is_whole));
+        let (count, here) = self.machine.oracle.tearable(chunk, |written| blocks_of(written, is_whole));
         self.machine.outcome.tearable += count;
         self.machine.outcome.untorn += here;
         torn(self.machine.oracle.torn(|written| blocks_of(written, is_whole)), "block")

@@ -70,7 +70,15 @@ impl Core {
         let Entry { lcn, order, .. } = self.cache.entries[entry];
         let (mut order, origin) = (order, Origin::Entry(entry.index()));
         let bundle = |order| {
-            let write = ChunkWrite { origin, lcn, slot: self.cache.entries[entry].slot, from: 0, to: 0, class: 0, order };
+            let write = ChunkWrite {
+                origin,
+                lcn,
+                slot: self.cache.entries[entry].slot,
+                from: 0,
+                to: 0,
+                class: 0,
+                order,
+            };
             let (first, last) = write.bundle();
             first.get()..=last.get()
         };

@@ -58,7 +58,10 @@ impl Eplog {
         plan: &mut Plan,
     ) {
         let mut scratch = std::mem::take(&mut self.scratch);
-        if plan.untorn && !planted(Planted::PlanPartOfUntorn) && !self.have_room(store, pool, writes, &mut scratch) {
+        if plan.untorn
+            && !planted(Planted::PlanPartOfUntorn)
+            && !self.have_room(store, pool, writes, &mut scratch)
+        {
             refused.append(writes);
             self.scratch = scratch;
             return;

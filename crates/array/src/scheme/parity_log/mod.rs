@@ -244,7 +244,8 @@ impl Scheme for ParityLog {
                 RecordRef::InPlace(record) => -live(record.stripe()),
                 _ => 0,
             };
-            fits &= self.deltas.count().checked_add_signed(more).is_some_and(|count| count <= self.deltas_max);
+            fits &=
+                self.deltas.count().checked_add_signed(more).is_some_and(|count| count <= self.deltas_max);
         }
         fits
     }

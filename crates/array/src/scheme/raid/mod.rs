@@ -17,7 +17,7 @@ use super::in_place::{
     self, check_map, has_payload_ring, is_written, locate, piece_of, redo, resync, set_written, unit,
 };
 use super::{
-    ChunkWrite, Contradiction, InPlace, InPlaceProgress, RedoStep, Located, Registration, Rejected, Scheme,
+    ChunkWrite, Contradiction, InPlace, InPlaceProgress, Located, RedoStep, Registration, Rejected, Scheme,
     SchemeMemory,
 };
 use crate::health::Health;
