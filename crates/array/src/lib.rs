@@ -89,8 +89,8 @@ pub use create::{
 };
 pub use engine::{
     CommitPolicy, Content, DiscardPolicy, Done, Engine, EngineError, EngineOptions, EngineStats, Event,
-    HoldUp, Losses, MaintenanceReport, MemberTrouble, PatrolPolicy, Progress, SyncPolicy,
-    UNTORN_BYTES_DEFAULT, UNTORN_BYTES_MAX, WorkKind, WorkOrigin,
+    HoldUp, Losses, MaintenanceReport, MemberTrouble, PatrolPolicy, Progress, SyncPolicy, WorkKind,
+    WorkOrigin,
 };
 pub use fault::{AssemblyFaults, FailCause, Finding, OpFault};
 pub use health::{ArrayState, Health, Member, MemberErrors};
@@ -108,6 +108,6 @@ pub use runner::Array;
 pub use scheme::{
     ChunkWrite, Classes, CollectOutcome, Collects, CommitOutcome, Commits, GROUP_BYTES_MAX, GcStats, InPlace,
     Located, Logs, Origin, P_WAIT_NS_DEFAULT, Pressure, Rewrites, Scheme, SchemeMemory, SchemeOptions,
-    full_blocks_min, new as new_scheme,
+    UNTORN_BYTES_DEFAULT, UNTORN_BYTES_MAX, full_blocks_min, new as new_scheme,
 };
 pub use store::Store;

@@ -6,7 +6,7 @@
 //! data, and a user who wrote a block that looks like a frame does not know the nonce.
 
 use crate::layout::{BlockKind, CRC_OFFSET, check_counter, check_place, check_zero, layout};
-use crate::record::{RecordBuf, RecordRef};
+use crate::record::{BOND_BIT, Bond, RecordBuf, RecordRef};
 use crate::{ArrayUuid, COUNTER_LIMIT, FormatError};
 use block::{DevIndex, Epoch, META_BYTES, Seq};
 
@@ -35,20 +35,6 @@ layout!(
         CRC: CRC_OFFSET, 4, "CRC-32C of bytes 0..4092";
     }
 );
-
-/// Whether recovery takes a record together with the one that follows, be it in the same frame or in the next,
-/// or neither.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub enum Bond {
-    /// It stands for itself, or is the last of those that belong together.
-    #[default]
-    None,
-    /// The next one belongs to it.
-    Next,
-}
-
-/// Bit of a record's kind: the next record belongs to this one.
-pub(crate) const BOND_BIT: u8 = 0x80;
 
 /// What a frame carries besides its records.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

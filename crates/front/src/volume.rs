@@ -107,8 +107,8 @@ pub trait Volume {
     fn chunk_bytes(&self) -> usize;
 
     /// A write of up to so many bytes, a power of two, aligned to its size, is after a power cut there as a
-    /// whole or not at all; 0: not even a sector is. At most [`crate::Limits::piece_bytes_max`], so that such a
-    /// write is never cut into pieces.
+    /// whole or not at all; 0: not even a sector is. At most [`crate::Limits::piece_bytes_max`], so that such
+    /// a write is never cut into pieces.
     fn untorn_bytes(&self) -> u64;
 
     /// Whether writes are refused.

@@ -65,6 +65,7 @@ pub struct Written {
     pub sectors: Range<u64>,
     /// Sectors of the largest block that the array promised not to tear then.
     pub untorn: u64,
+    submitted: u64,
 }
 
 /// Whether a sector has a version.
@@ -322,8 +323,10 @@ impl Oracle {
         blocks_of: impl Fn(Written) -> Blocks,
     ) -> Option<(Version, u64, u64)> {
         self.unsettled().find_map(|(version, written)| {
+            let submitted = written.submitted;
             blocks_of(written).find_map(|block| {
-                let first = |survival| block.clone().find(|&lba| self.survival(version, lba) == survival);
+                let first =
+                    |survival| block.clone().find(|&lba| self.survival(version, submitted, lba) == survival);
                 Some((version, first(Survival::Here)?, first(Survival::Not)?))
             })
         })
@@ -338,9 +341,11 @@ impl Oracle {
     ) -> (u64, u64) {
         let mut counts = (0, 0);
         for (version, written) in self.unsettled() {
+            let submitted = written.submitted;
             for mut block in blocks_of(written).filter(|block| block.end - block.start > chunk_sectors) {
                 counts.0 += 1;
-                counts.1 += u64::from(block.any(|lba| self.survival(version, lba) == Survival::Here));
+                counts.1 +=
+                    u64::from(block.any(|lba| self.survival(version, submitted, lba) == Survival::Here));
             }
         }
         counts
@@ -348,14 +353,14 @@ impl Oracle {
 
     /// Requests that were not answered, or not durable, before the last power cut.
     fn unsettled(&self) -> impl Iterator<Item = (Version, Written)> {
-        let facts = self.facts.iter().enumerate().skip(self.unsettled_from);
-        facts.map(|(version, &Fact { zero, first, count, untorn, .. })| {
-            (version as Version, Written { zero, sectors: first..first + count, untorn })
+        let facts = (0..).zip(&self.facts).skip(self.unsettled_from);
+        facts.map(|(version, &Fact { zero, first, count, untorn, submitted, .. })| {
+            (version, Written { zero, sectors: first..first + count, untorn, submitted })
         })
     }
 
-    fn survival(&self, version: Version, lba: u64) -> Survival {
-        let (list, submitted) = (&self.sectors[lba as usize], self.facts[version as usize].submitted);
+    fn survival(&self, version: Version, submitted: u64, lba: u64) -> Survival {
+        let list = &self.sectors[lba as usize];
         if list.iter().all(|&v| v == version) {
             Survival::Here
         } else if list.iter().all(|&v| self.facts[v as usize].settled < submitted) {

@@ -466,7 +466,11 @@ pub fn draw_scheme_options(rng: &mut Rng) -> SchemeOptions {
     let hotness = rng.pick(&[HotnessKind::Glru, HotnessKind::Glru, HotnessKind::Hca]);
     let groups = rng.within(2, 4);
     let gc_group = rng.pick(&[GcGroup::Coldest, GcGroup::Own]);
+    // Worlds stay what they were before this was drawn.
+    let untorn_bytes =
+        rng.clone().fork().pick(&[64 << 10, 64 << 10, 64 << 10, 0, 16 << 10, 256 << 10, 1 << 20]);
     SchemeOptions {
+        untorn_bytes,
         rewrites: Rewrites::default(),
         placement,
         gc: rng.pick(&[VictimKind::Greedy, VictimKind::CostBenefit]),
@@ -526,7 +530,6 @@ fn draw_options(rng: &mut Rng, config: &ArrayConfig) -> EngineOptions {
         confirm_idle_ns: aside.pick(&[None, Some(20_000), Some(400_000)]),
         checkpoint_blocks: aside.pick(&[1, 3, 64]),
         table_bytes: aside.pick(&[u64::MAX, 0, 0, 9_000, 18_000]),
-        untorn_bytes: later.pick(&[64 << 10, 64 << 10, 64 << 10, 0, 16 << 10, 256 << 10, 1 << 20]),
         ..EngineOptions::default()
     }
 }

@@ -101,8 +101,8 @@ impl Engine {
 
 /// What it promises.
 impl Engine {
-    /// How large the aligned blocks are that a power cut never tears if one request writes them; 0 if there are
-    /// none.
+    /// How large the aligned blocks are that a power cut never tears if one request writes them; 0 if there
+    /// are none.
     pub fn untorn_bytes(&self) -> u64 {
         self.core.untorn_bytes()
     }

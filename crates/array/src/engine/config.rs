@@ -1,6 +1,5 @@
 //! Options of a running engine.
 
-use super::untorn::{self, UNTORN_BYTES_DEFAULT};
 use crate::scheme::{SchemeOptions, open_stripe_slots};
 use crate::table::Table;
 use format::ArrayConfig;
@@ -92,10 +91,6 @@ pub struct EngineOptions {
     pub cache_stripes: usize,
     /// Chunks that the cache holds for each device of chunks written before (E-25); 0 = none.
     pub cache_slots: usize,
-    /// Aligned blocks of so many bytes, and of smaller powers of two, are there after a power cut as a whole or
-    /// not at all if one request writes them; a chunk always is. Less if the array is too small for it, and none
-    /// without a journal ([`Engine::untorn_bytes`](super::Engine::untorn_bytes)).
-    pub untorn_bytes: u64,
     /// Chunk writes in one batch at most.
     pub batch_max: usize,
     /// Stripes in one commit, rebuild or scrub unit at most.
@@ -141,7 +136,6 @@ impl Default for EngineOptions {
             table_bytes: u64::MAX,
             cache_stripes: 0,
             cache_slots: 0,
-            untorn_bytes: UNTORN_BYTES_DEFAULT,
             batch_max: 256,
             unit_stripes: 100,
             units_in_flight: 2,
@@ -196,11 +190,6 @@ impl EngineOptions {
     pub(crate) fn reserved_slots(&self, config: &ArrayConfig) -> usize {
         let geometry = config.geometry;
         let commit = 16 * geometry.device_count() + 64;
-        commit.max(2 * crate::store::unit_slots(geometry)) + self.bundle_slots(config)
-    }
-
-    /// Slots that the plan of a write takes that must not be torn: they are there whatever else is under way.
-    pub(crate) fn bundle_slots(&self, config: &ArrayConfig) -> usize {
-        untorn::slots_for(self, config)
+        commit.max(2 * crate::store::unit_slots(geometry)) + self.scheme.bundle_slots(config)
     }
 }

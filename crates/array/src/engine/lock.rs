@@ -4,7 +4,8 @@
 //!
 //! Schemes that write in place change a stripe as a whole: all chunks of one request in one stripe are one
 //! unit. Its first chunk takes the lock for all, the others are [`Mode::Joined`] and stay right behind it in
-//! every queue. The same goes for the chunks of a write that must not be torn, whatever the scheme (`untorn.rs`).
+//! every queue. The same goes for the chunks of a write that must not be torn, whatever the scheme
+//! (`untorn.rs`).
 //!
 //! The page of the table that speaks of a stripe is in memory as long as anybody holds the stripe or waits
 //! for it. While it is being brought in, nobody gets the stripe: all wait for it as if somebody held it.

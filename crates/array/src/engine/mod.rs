@@ -148,8 +148,6 @@ pub use maintain::Progress;
 pub use report::{MaintenanceReport, WorkKind};
 pub use request::{Done, EngineError};
 pub use stats::EngineStats;
-pub(crate) use untorn::stripes_touched;
-pub use untorn::{UNTORN_BYTES_DEFAULT, UNTORN_BYTES_MAX};
 
 use request::Request;
 use wake::Marked;

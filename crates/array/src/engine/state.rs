@@ -72,7 +72,7 @@ impl Core {
             stats: EngineStats::default(),
         };
         core.prepare_pages();
-        core.queue.untorn_order = untorn::order_for(&core.options, &core.store, &*core.scheme);
+        core.queue.untorn_order = untorn::order_for(&core.options.scheme, &core.store, &*core.scheme);
         core
     }
 

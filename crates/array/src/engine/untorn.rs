@@ -1,55 +1,25 @@
-//! Writes that are never torn: aligned blocks of a request that are there after a power cut as a whole or not at
-//! all, although they take several chunks.
+//! Writes that are never torn: aligned blocks of a request that are there after a power cut as a whole or not
+//! at all, although they take several chunks.
 //!
-//! The chunks of such a block are a *bundle*. They follow each other in every queue, hold the stripes of all of
-//! them at once, and go into one batch. The plan of a batch with a bundle is made as a whole or not at all, so its
-//! records come one after the other; they are marked in the journal as belonging together, and recovery takes all
-//! of them or none. What is a single chunk, or a single record, needs none of this.
+//! The chunks of such a block are a *bundle*. They follow each other in every queue, hold the stripes of all
+//! of them at once, and go into one batch. The plan of a batch with a bundle is made as a whole or not at
+//! all, so its records come one after the other; they are marked in the journal as belonging together, and
+//! recovery takes all of them or none. What is a single chunk, or a single record, needs none of this.
 //!
-//! A bundle locks its stripes in their order. Only one at a time waits for a stripe with others locked; nobody else
-//! does, so it can be part of no circle. Bundles that find it waiting, and a stripe busy, hold nothing and wait for it.
+//! A bundle locks its stripes in their order. Only one at a time waits for a stripe with others locked;
+//! nobody else does, so it can be part of no circle. Bundles that find it waiting, and a stripe busy, hold
+//! nothing and wait for it.
 
 use super::lock::{Mode, Pending};
-use super::{Core, EngineOptions, Work};
-use crate::scheme::{self, ChunkWrite, Journaling, Scheme, WriteLock};
-use crate::store::Store;
-use block::{Geometry, StripeId};
-use format::{ArrayConfig, CLASSES_MAX};
-
-/// The size of a block that is not torn, if nothing else is asked for: the pages of all common databases, and the
-/// larger requests of file systems.
-pub const UNTORN_BYTES_DEFAULT: u64 = 64 << 10;
-/// It may be made as large as this: what front ends hand on as one request.
-pub const UNTORN_BYTES_MAX: u64 = 1 << 20;
-
-/// Stripes that so many chunks lie in at most.
-pub(crate) fn stripes_touched(geometry: Geometry, chunks: u64) -> u64 {
-    chunks.saturating_sub(1).div_ceil(geometry.data_count() as u64) + 1
-}
-
-/// Buffers that the plan of a bundle takes at most: in each of its stripes what is read, and two sets of parities.
-pub(super) fn slots_for(options: &EngineOptions, config: &ArrayConfig) -> usize {
-    let geometry = config.geometry;
-    let chunks = chunks_wanted(options, config);
-    if chunks < 2 {
-        return 0;
-    }
-    let per_stripe = geometry.device_count() + geometry.parity_count();
-    usize::try_from(stripes_touched(geometry, chunks))
-        .map_or(0, |stripes| (stripes + CLASSES_MAX) * per_stripe)
-}
-
-/// Chunks of the largest bundle that the options ask for.
-fn chunks_wanted(options: &EngineOptions, config: &ArrayConfig) -> u64 {
-    if scheme::journaling(config) == Journaling::Nothing {
-        return 0;
-    }
-    options.untorn_bytes.min(UNTORN_BYTES_MAX) / config.geometry.chunk_bytes() as u64
-}
+use super::wake::count;
+use super::{Core, Work};
+use crate::scheme::{self, ChunkWrite, Journaling, Scheme, SchemeOptions, WriteLock};
+use crate::store::{Store, stripes_touched};
+use block::StripeId;
 
 /// The largest bundle, as a power of two: what the options ask for, or less if the array is too small for it.
-pub(super) fn order_for(options: &EngineOptions, store: &Store, scheme: &dyn Scheme) -> u8 {
-    let (wanted, geometry) = (chunks_wanted(options, &store.config), store.config.geometry);
+pub(super) fn order_for(options: &SchemeOptions, store: &Store, scheme: &dyn Scheme) -> u8 {
+    let (wanted, geometry) = (options.bundle_chunks(&store.config), store.config.geometry);
     let orders = (0..=8u8).rev();
     let fits = |chunks: u64| {
         scheme.holds_bundle(store, chunks) && store.table.holds(stripes_touched(geometry, chunks))
@@ -64,14 +34,15 @@ impl Core {
         match self.jobs.journaling {
             Journaling::Nothing => 0,
             Journaling::WithWrites | Journaling::BeforeWrites => {
-                (self.store.config.geometry.chunk_bytes() as u64) << self.queue.untorn_order
+                count(self.store.config.geometry.chunk_bytes()) << self.queue.untorn_order
             }
         }
     }
 
     /// The order of the bundle that a chunk of a request is in, which touches so many chunks, some of them
-    /// whole: of the largest aligned block that the request covers. A request of a scheme that writes in place must be that block: its stripes are
-    /// locked exclusively, and the blocks of a larger one would wait for each other.
+    /// whole: of the largest aligned block that the request covers. A request of a scheme that writes in
+    /// place must be that block: its stripes are locked exclusively, and the blocks of a larger one would
+    /// wait for each other.
     pub(super) fn order_of(&self, lcn: u64, whole: &std::ops::Range<u64>, touched: usize) -> u8 {
         let mut orders = (1..=self.queue.untorn_order).rev();
         let is_shared = scheme::write_lock(&self.store.config) == WriteLock::Shared;
@@ -126,8 +97,9 @@ impl Core {
         }
     }
 
-    /// Locks the stripes of a bundle in their order, those aside that it was `granted`. If one is busy, it waits
-    /// there with what it holds, if no other bundle does so; else it holds nothing and waits for that one.
+    /// Locks the stripes of a bundle in their order, those aside that it was `granted`. If one is busy, it
+    /// waits there with what it holds, if no other bundle does so; else it holds nothing and waits for that
+    /// one.
     fn lock_bundle(&mut self, first: Pending, write: &ChunkWrite, granted: bool) -> bool {
         let stripes = self.stripes_of(write);
         let held = if granted { first.beyond + 1 } else { 0 };
@@ -158,8 +130,8 @@ impl Core {
         true
     }
 
-    /// A bundle, the first of which just left its queue, goes into the batch as a whole, or the cache, or waits
-    /// for a stripe. `false` if buffers ran out.
+    /// A bundle, the first of which just left its queue, goes into the batch as a whole, or the cache, or
+    /// waits for a stripe. `false` if buffers ran out.
     pub(super) fn gather_bundle(&mut self, first: Pending, granted: bool) -> bool {
         let Work::Write(write) = first.work else { unreachable!("only writes come in bundles") };
         if !self.lock_bundle(first, &write, granted) {

@@ -280,8 +280,9 @@ impl Replay<'_> {
         }
     }
 
-    /// Whether a record may have a part of what was dropped: who writes a chunk in part takes the rest from the
-    /// version before. Nobody was told that it is durable, since that is so of no record behind one that is not.
+    /// Whether a record may have a part of what was dropped: who writes a chunk in part takes the rest from
+    /// the version before. Nobody was told that it is durable, since that is so of no record behind one that
+    /// is not.
     fn builds_on_dropped(&self, record: RecordRef<'_>) -> bool {
         let mut builds = false;
         if !self.dropped.is_empty() && record.fits(&self.store.config) {

@@ -15,7 +15,9 @@ pub mod raid;
 mod roles;
 
 pub use elastic::open_stripe_slots;
-pub use options::{GROUP_BYTES_MAX, P_WAIT_NS_DEFAULT, Rewrites, SchemeOptions};
+pub use options::{
+    GROUP_BYTES_MAX, P_WAIT_NS_DEFAULT, Rewrites, SchemeOptions, UNTORN_BYTES_DEFAULT, UNTORN_BYTES_MAX,
+};
 pub use parity_log::full_blocks_min;
 pub use roles::{
     Classes, CollectOutcome, Collects, CommitOutcome, Commits, GcStats, InPlace, InPlaceProgress, Logs,
@@ -206,8 +208,8 @@ pub trait Scheme: Send {
     /// Whether [`Scheme::apply`] would accept the record.
     fn accepts(&self, store: &Store, record: RecordRef<'_>) -> bool;
 
-    /// Whether records, of which it accepts each, fit one after the other. Each is for stripes, rows or chunks
-    /// of its own, so only what they take together can be too much.
+    /// Whether records, of which it accepts each, fit one after the other. Each is for stripes, rows or
+    /// chunks of its own, so only what they take together can be too much.
     fn accepts_all(&self, _records: &mut dyn Iterator<Item = RecordRef<'_>>) -> bool {
         true
     }

@@ -85,7 +85,8 @@ impl Table {
         (self.frames_max / 4).clamp(PAGES_AT_ONCE.start, PAGES_AT_ONCE.end)
     }
 
-    /// Whether the pages of so many stripes that follow each other, and another one, can be in memory together.
+    /// Whether the pages of so many stripes that follow each other, and another one, can be in memory
+    /// together.
     pub fn holds(&self, stripes: u64) -> bool {
         let pages = stripes.div_ceil(self.stripes_per_page()) + 2;
         let room = self.frames_max.saturating_sub(self.space.windows());

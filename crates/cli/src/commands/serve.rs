@@ -241,7 +241,8 @@ fn engine_options(arguments: &Arguments) -> EngineOptions {
     let nanoseconds = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
     let idle_ns = arguments.commits.commit_idle.map(nanoseconds);
     let options = arguments.background.discard.apply(arguments.batches.apply(EngineOptions::default()));
-    let options = arguments.commits.rewrites.apply(options);
+    let scheme = SchemeOptions { untorn_bytes: arguments.untorn_size, ..options.scheme };
+    let options = arguments.commits.rewrites.apply(EngineOptions { scheme, ..options });
     let options = arguments.elastic.apply(options, SchemeOptions::default().tuning.seed);
     arguments.cache.apply(EngineOptions {
         commit: CommitPolicy { every_requests: arguments.commits.commit_every, idle_ns },
@@ -249,7 +250,6 @@ fn engine_options(arguments: &Arguments) -> EngineOptions {
             Sync::Always => SyncPolicy::Always,
             Sync::Flush => SyncPolicy::OnFlush,
         },
-        untorn_bytes: arguments.untorn_size,
         pool_bytes: arguments.memory.buffers,
         table_bytes: table_bytes(&arguments.memory),
         rebuild_bytes_per_s: arguments.background.rebuild_rate,

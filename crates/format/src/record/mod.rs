@@ -31,12 +31,12 @@ pub use elastic::Elastic;
 pub use full_stripe::FullStripe;
 pub use in_place::InPlace;
 pub use items::{ElasticMember, InPlacePiece, Item, List, LogMember, StripeChunk};
-pub use kind::{CodeIndex, Evidence, Home, NewChunk, Part, Tally};
+pub(crate) use kind::BOND_BIT;
+pub use kind::{Bond, CodeIndex, Evidence, Home, NewChunk, Part, Tally};
 pub use log_stripe::LogStripe;
 pub use open_stripe::OpenStripe;
 pub use zero::Zero;
 
-use crate::frame::{BOND_BIT, Bond};
 use crate::layout::Layout;
 use crate::names::CodeTable;
 use crate::{ArrayConfig, FormatError};

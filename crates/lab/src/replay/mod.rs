@@ -176,7 +176,7 @@ fn engine_options(arguments: &Arguments) -> EngineOptions {
     // The papers count without discards of what is written again.
     let mut options = Discards::Large.apply(EngineOptions::default());
     // Nor do they keep the chunks of a request together.
-    options.untorn_bytes = 0;
+    options.scheme.untorn_bytes = 0;
     options.commit.idle_ns = None;
     options.commit.every_requests = None;
     if arguments.array.sync {

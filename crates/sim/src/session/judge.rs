@@ -131,7 +131,7 @@ impl Session<'_> {
         self.check_torn_stripes()?;
         let config = self.machine.swarm.config;
         let is_whole = config.scheme.is_in_place();
-        let chunk = (config.geometry.chunk_bytes() / SECTOR) as u64;
+        let chunk = u64::try_from(config.geometry.chunk_bytes() / SECTOR).unwrap_or(u64::MAX);
         let (count, here) = self.machine.oracle.tearable(chunk, |written| blocks_of(written, is_whole));
         self.machine.outcome.tearable += count;
         self.machine.outcome.untorn += here;
@@ -145,8 +145,8 @@ fn stripes_of(written: Written, stripe: u64) -> impl Iterator<Item = Range<u64>>
     (start / stripe..end.div_ceil(stripe)).map(move |i| start.max(i * stripe)..end.min((i + 1) * stripe))
 }
 
-/// The largest aligned blocks of a write that are not larger than what was promised; with `is_whole`, all of it
-/// or nothing.
+/// The largest aligned blocks of a write that are not larger than what was promised; with `is_whole`, all of
+/// it or nothing.
 fn blocks_of(written: Written, is_whole: bool) -> impl Iterator<Item = Range<u64>> {
     let Written { zero, sectors, untorn } = written;
     let all = sectors.end - sectors.start;

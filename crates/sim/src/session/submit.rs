@@ -117,13 +117,12 @@ impl Session<'_> {
 
     /// An aligned block of at least two chunks, most of them of those that are never torn.
     fn draw_block(&mut self) -> (u64, u64) {
-        let engine = self.array.engine_ref();
-        let chunk = self.machine.swarm.config.geometry.chunk_bytes() as u64;
-        let (untorn, most) = (engine.untorn_bytes() / chunk, engine.slots_per_request_max() as u64 / 2);
-        let most = untorn.clamp(2, most.max(2));
+        let (chunk, _) = self.unit_sectors(Unit::Chunk);
+        let slots = u64::try_from(self.array.engine_ref().slots_per_request_max()).unwrap_or(u64::MAX);
+        let most = (self.machine.oracle.untorn / chunk).clamp(2, (slots / 2).max(2));
         let sectors = self.machine.oracle.sector_count() as u64;
         let chunks = 1 << self.machine.rng.within(1, u64::from(most.ilog2()));
-        let size = chunks * chunk / SECTOR as u64;
+        let size = chunks * chunk;
         let (first, _) = self.draw_aligned(size, size);
         if first + size > sectors { (first, sectors - first) } else { (first, size) }
     }

@@ -1,9 +1,9 @@
 //! Bundles in the cache: chunks of a write that must not be torn leave it together.
 //!
-//! An entry knows the largest aligned block that a request wrote it as part of. Such blocks either contain each
-//! other or have nothing in common, so whatever waits of the largest one leaves with any part of it. Once it has
-//! left, only a newer version of all of it, or of a smaller block in it, may take its place; a request for a
-//! larger block waits until what left is planned.
+//! An entry knows the largest aligned block that a request wrote it as part of. Such blocks either contain
+//! each other or have nothing in common, so whatever waits of the largest one leaves with any part of it.
+//! Once it has left, only a newer version of all of it, or of a smaller block in it, may take its place; a
+//! request for a larger block waits until what left is planned.
 
 use super::{Cache, Entry, State};
 use crate::engine::Core;
@@ -23,7 +23,7 @@ impl Cache {
 impl Core {
     /// Buffers that are left when a write is copied or completed.
     pub(in crate::engine) fn slots_kept_by_copies(&self) -> usize {
-        self.store.slots_kept_by_copies() + self.options.bundle_slots(&self.store.config)
+        self.store.slots_kept_by_copies() + self.options.scheme.bundle_slots(&self.store.config)
     }
 
     /// Whether a bundle whose stripes are locked can come into the cache now: there are buffers, and it comes

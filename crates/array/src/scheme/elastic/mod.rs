@@ -240,8 +240,10 @@ impl Scheme for Elastic {
     }
 
     fn holds_bundle(&self, store: &Store, chunks: u64) -> bool {
-        let classes = self.units.class_count() as u64;
-        self.units.can_have_rows(chunks / store.config.geometry.data_count() as u64 + classes.min(chunks))
+        usize::try_from(chunks).is_ok_and(|chunks| {
+            let classes = self.units.class_count().min(chunks);
+            self.units.can_have_rows(chunks / store.config.geometry.data_count() + classes)
+        })
     }
 
     fn accepts_all(&self, records: &mut dyn Iterator<Item = RecordRef<'_>>) -> bool {

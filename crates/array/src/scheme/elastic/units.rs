@@ -213,7 +213,7 @@ impl Units {
     pub fn wants_collection(&self) -> bool {
         let total = self.units.len() as u64;
         let coming = self.free.len() as u32 + self.pending + self.moving;
-        if coming as usize <= self.kept() + self.wanted.saturating_sub(1) {
+        if coming < (self.kept() + self.wanted.max(1)) as u32 {
             return true;
         }
         self.threshold.exceeded(total - u64::from(coming), total) && coming <= self.spare / 2
@@ -257,12 +257,13 @@ impl Units {
     /// collected that they may.
     pub fn have_rows(&mut self, store: &Store, wanted: &[usize]) -> bool {
         self.wanted = 0;
+        let unit_rows = usize::try_from(self.unit_rows).unwrap_or(usize::MAX);
         let left_of = |unit: &u32| self.free_rows(store, *unit);
         let total: usize = wanted.iter().sum();
         if self.is_short() {
             let can_gain = self.can_gain();
             let has = !can_gain && self.partial.iter().map(left_of).sum::<usize>() >= total;
-            self.wanted = if can_gain { total.div_ceil(self.unit_rows as usize) + self.classes } else { 0 };
+            self.wanted = if can_gain { total.div_ceil(unit_rows) + self.classes } else { 0 };
             return has;
         }
         let (mut partial, mut units) = (self.partial.iter(), 0);
@@ -272,7 +273,7 @@ impl Units {
                 let Some(unit) = partial.next() else { break };
                 rows = rows.saturating_sub(left_of(unit));
             }
-            units += rows.div_ceil(self.unit_rows as usize);
+            units += rows.div_ceil(unit_rows);
         }
         let has = self.free.len() >= self.kept() + units;
         self.wanted = if has { 0 } else { units };
@@ -280,10 +281,10 @@ impl Units {
     }
 
     /// Whether users can take so many rows at once when all is collected. Where nothing may be gained by
-    /// collection although users are short of units, so many are partly written, with a row left at least, that
-    /// together with what is free and what is being filled they are more than [`UNITS_SPARE`].
-    pub fn can_have_rows(&self, rows: u64) -> bool {
-        rows <= UNITS_SPARE - 1 - 2 * self.classes as u64
+    /// collection although users are short of units, so many are partly written, with a row left at least,
+    /// that together with what is free and what is being filled they are more than [`UNITS_SPARE`].
+    pub fn can_have_rows(&self, rows: usize) -> bool {
+        u64::try_from(rows + 2 * self.classes).is_ok_and(|units| units < UNITS_SPARE)
     }
 
     fn free_rows(&self, store: &Store, unit: u32) -> usize {

@@ -8,13 +8,12 @@
 
 use super::Eplog;
 use super::list_room::ListSize;
-use crate::engine::stripes_touched;
 use crate::plan::{Compute, CrcAt, Plan, PlanWrite};
 use crate::planted::{Planted, planted};
 use crate::scheme::log_room::{LOG_SET_ASIDE_BLOCKS, is_log_low};
 use crate::scheme::{ChunkWrite, Rewrites};
 use crate::space::{ChunkLease, Demand};
-use crate::store::Store;
+use crate::store::{Store, stripes_touched};
 use block::{ChunkAddr, DevIndex, Geometry, Pool, Slot, Stream, StripeId};
 use format::record::{FullStripe, LogStripe};
 use format::{LogMember, StripeChunk};
@@ -105,9 +104,18 @@ impl Eplog {
         scratch.collect_partial(writes);
         scratch.count_per_device(store);
         let most = scratch.per_device.iter().copied().max().unwrap_or(0);
-        let (groups, full) = (most as usize, writes.len() / k);
-        let parities = u32::try_from(full).unwrap_or(u32::MAX);
-        scratch.per_device.iter_mut().for_each(|count| *count = count.saturating_add(parities));
+        let (groups, mut full) = (usize::try_from(most).unwrap_or(usize::MAX), 0);
+        if may_make_a_stripe(&geometry, writes) {
+            let Scratch { by_stripe, per_device, .. } = scratch;
+            sort_by_stripe(&geometry, writes, by_stripe);
+            for group in by_stripe.chunk_by(|one, other| one.0 == other.0) {
+                for _ in 0..group.len() / k {
+                    let parities = (k..k + m).map(|column| store.layout.device(group[0].0, column));
+                    parities.for_each(|dev| per_device[dev.index()] += 1);
+                    full += 1;
+                }
+            }
+        }
         store.log.room() >= log_blocks_for(store, most)
             && self.has_list_room(store, groups, writes.len())
             && pool.free_count() >= (groups + full) * m + store.slots_kept()
@@ -123,7 +131,7 @@ impl Eplog {
     pub(super) fn has_room_for_bundle(&self, store: &Store, chunks: u64) -> bool {
         let config = &store.config;
         let stripes = stripes_touched(config.geometry, chunks);
-        let full = chunks / config.geometry.data_count() as u64;
+        let full = u64::try_from(config.geometry.data_count()).map_or(0, |k| chunks / k);
         let spare = u64::from(config.chunks_per_device).saturating_sub(config.stripe_count);
         let (groups, members) = (usize::try_from(stripes), usize::try_from(chunks));
         let (Ok(groups), Ok(members)) = (groups, members) else { return false };

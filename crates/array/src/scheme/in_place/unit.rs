@@ -1,10 +1,9 @@
 //! The writes to one stripe, planned together; and how many of them go into one plan.
 
 use super::{addr_of, piece_of};
-use crate::engine::stripes_touched;
 use crate::plan::{Compute, CrcAt, Plan, PlanWrite, Word};
 use crate::scheme::ChunkWrite;
-use crate::store::Store;
+use crate::store::{Store, stripes_touched};
 use block::{Pool, Slot, Stream, StripeId};
 use format::record::{CrcOffsets, Delta, InPlace, PieceOffset};
 use format::{InPlacePiece, RecordBuf};
@@ -130,9 +129,12 @@ pub fn units_of_all(store: &Store, mut writes: &[ChunkWrite]) -> Option<usize> {
 pub fn holds_bundle(store: &Store, chunks: u64) -> bool {
     let geometry = store.config.geometry;
     let stripes = stripes_touched(geometry, chunks);
-    let pieces = chunks + stripes * geometry.parity_count() as u64;
-    let bytes = stripes * RECORD_HEAD_BYTES as u64 + pieces * RECORD_PIECE_BYTES as u64;
-    bytes <= RECORD_BYTES_MAX as u64 && stripes <= store.in_place_stripes_max()
+    let fits = |chunks: usize, stripes: usize| {
+        let pieces = chunks + stripes * geometry.parity_count();
+        stripes * RECORD_HEAD_BYTES + pieces * RECORD_PIECE_BYTES <= RECORD_BYTES_MAX
+    };
+    let counts = usize::try_from(chunks).ok().zip(usize::try_from(stripes).ok());
+    stripes <= store.in_place_stripes_max() && counts.is_some_and(|(chunks, stripes)| fits(chunks, stripes))
 }
 
 /// Reads the present version of a column, data or parity.

@@ -28,14 +28,13 @@ use super::{
     ChunkWrite, CommitOutcome, Commits, Contradiction, InPlace, InPlaceProgress, Located, Logs, Pressure,
     RedoStep, Registration, Rejected, Scheme, SchemeMemory,
 };
-use crate::engine::stripes_touched;
 use crate::health::Health;
 use crate::plan::{Codeword, Piece, Plan, Word};
 use crate::planted::{Planted, planted};
 use crate::restart::{AssembleError, RecoveryReport, Restart};
 use crate::saved::SavedPages;
 use crate::slots::root_pages;
-use crate::store::Store;
+use crate::store::{Store, stripes_touched};
 use crate::table::{Table, WORDS};
 use block::{ChunkAddr, ChunkIndex, DeviceSet, Lcn, Pool, Seq, StripeId};
 use deltas::Deltas;
