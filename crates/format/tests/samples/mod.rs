@@ -50,7 +50,9 @@ pub fn rewrite(place: Place, bytes: &[u8]) -> Result<Vec<u8>, FormatError> {
                 dev: frame.dev,
                 block: frame.block,
             };
-            build(&frame.records, frame.first_seq).seal_into(&stamp, &mut out);
+            let mut builder = FrameBuilder::new();
+            frame.numbered().for_each(|(seq, record, bond)| assert!(builder.try_push(seq, record, bond)));
+            builder.seal_into(&stamp, &mut out);
         }
         Place::Header { dev, area, block } => {
             let expect = BlockExpect { array: ARRAY, dev: DevIndex::new(dev), area, block };

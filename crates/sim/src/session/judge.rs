@@ -121,7 +121,8 @@ impl Session<'_> {
         if !config.scheme.is_in_place() || config.consistency != Consistency::Journal {
             return Ok(());
         }
-        let stripe = (config.geometry.data_count() * config.geometry.chunk_bytes() / SECTOR) as u64;
+        let sectors = config.geometry.data_count() * config.geometry.chunk_bytes() / SECTOR;
+        let stripe = u64::try_from(sectors).unwrap_or(u64::MAX);
         torn(self.machine.oracle.torn(|written| stripes_of(written, stripe)), "stripe")
     }
 
@@ -148,7 +149,7 @@ fn stripes_of(written: Written, stripe: u64) -> impl Iterator<Item = Range<u64>>
 /// The largest aligned blocks of a write that are not larger than what was promised; with `is_whole`, all of
 /// it or nothing.
 fn blocks_of(written: Written, is_whole: bool) -> impl Iterator<Item = Range<u64>> {
-    let Written { zero, sectors, untorn } = written;
+    let Written { zero, sectors, untorn, .. } = written;
     let all = sectors.end - sectors.start;
     let mut at = if zero || untorn == 0 { sectors.end } else { sectors.start };
     let blocks = std::iter::from_fn(move || {
