@@ -1,7 +1,7 @@
-//! A server that is killed in the middle of aligned writes of several chunks leaves each block as one of the writes
-//! made it: every sector says which one. What a power cut does to what devices cache is the simulator's affair;
-//! here it is the shipped binary, its front end and its recovery. `ELASTRIPE_TORN_ROUNDS` (2) says how often
-//! each scheme is killed.
+//! A server that is killed in the middle of aligned writes of several chunks leaves each block as one of the
+//! writes made it: every sector says which one. What a power cut does to what devices cache is the
+//! simulator's affair; here it is the shipped binary, its front end and its recovery.
+//! `ELASTRIPE_TORN_ROUNDS` (2) says how often each scheme is killed.
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
 use crate::common::nbd::{Command, Nbd};
@@ -26,7 +26,8 @@ struct Blocks {
 
 impl Blocks {
     fn below(&mut self, end: u64) -> u64 {
-        self.random = self.random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        self.random =
+            self.random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (self.random >> 33) % end
     }
 
