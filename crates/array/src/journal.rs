@@ -17,7 +17,7 @@ use crate::health::Health;
 use crate::planted::{Planted, planted};
 use crate::store::{LogRing, Store};
 use block::{ChunkIndex, DevIndex, Epoch, Seq};
-use format::{ArrayUuid, FrameBuilder, FrameStamp, RecordRef};
+use format::{ArrayUuid, Bond, FrameBuilder, FrameStamp, RecordRef};
 use ring::Ring;
 use std::collections::VecDeque;
 
@@ -193,14 +193,14 @@ impl Journal {
     }
 
     /// Adds a record; `None` if the frame is full and what it holds must be written first.
-    pub fn try_push(&mut self, record: RecordRef<'_>, log: &LogRing) -> Option<Seq> {
+    pub fn try_push(&mut self, record: RecordRef<'_>, bond: Bond, log: &LogRing) -> Option<Seq> {
         let seq = self.next_seq;
-        if !self.builder.try_push(seq, record) {
+        if !self.builder.try_push(seq, record, bond) {
             if self.has_records() {
                 return None;
             }
             self.begin_frame();
-            if !self.builder.try_push(seq, record) {
+            if !self.builder.try_push(seq, record, bond) {
                 return None;
             }
         }

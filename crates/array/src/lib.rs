@@ -108,6 +108,6 @@ pub use runner::Array;
 pub use scheme::{
     ChunkWrite, Classes, CollectOutcome, Collects, CommitOutcome, Commits, GROUP_BYTES_MAX, GcStats, InPlace,
     Located, Logs, Origin, P_WAIT_NS_DEFAULT, Pressure, Rewrites, Scheme, SchemeMemory, SchemeOptions,
-    full_blocks_min, new as new_scheme,
+    UNTORN_BYTES_DEFAULT, UNTORN_BYTES_MAX, full_blocks_min, new as new_scheme,
 };
 pub use store::Store;

@@ -220,6 +220,8 @@ pub struct Plan {
     pub writes: Vec<PlanWrite>,
     /// What the writes mean; applied when all of them have completed.
     pub records: RecordBuf,
+    /// Its writes are planned all or none, and its records are there after a crash all or none.
+    pub untorn: bool,
     /// Log chunks that have no place yet, in the order in which they get one; room for them is
     /// reserved in the log.
     pub appends: Vec<Append>,
@@ -250,6 +252,7 @@ impl Plan {
         self.computes.clear();
         self.writes.clear();
         self.records.clear();
+        self.untorn = false;
         self.appends.clear();
         assert!(self.leases.is_empty(), "a plan ended without a word about what it had taken");
         self.columns.clear();

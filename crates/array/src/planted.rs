@@ -203,6 +203,20 @@ planted!(
     ReplacementGoesOn,
     /// The writes that make up a stripe are taken for its columns in the order in which they came.
     ColumnsAsTheyCome,
+    /// The records of a write that must not be torn are not marked as belonging together.
+    RecordsUnbonded,
+    /// Recovery takes of records that belong together those that arrived.
+    TakeHalfOfBonded,
+    /// Recovery looks at each frame by itself: what belongs together ends with its frame.
+    BondsEndWithFrame,
+    /// Recovery carries each of the writes in place that belong together out as soon as it is found whole.
+    RedoOneByOne,
+    /// Recovery keeps a partial write of a chunk of which it dropped the version before.
+    KeepWhatBuildsOnDropped,
+    /// What the cache has of a write that must not be torn leaves it chunk by chunk.
+    CacheLeavesOneByOne,
+    /// The parts of a write that must not be torn are planned as each has room.
+    PlanPartOfUntorn,
 );
 
 #[cfg(feature = "planted-bugs")]

@@ -135,6 +135,11 @@ impl Space {
         Self { bits, chunk_count, free_count: chunk_count, set_aside, frontier: 1, awaited: None }
     }
 
+    /// Chunks that user writes leave.
+    pub fn set_aside(&self) -> u32 {
+        self.set_aside
+    }
+
     /// Whether the bits are in the table.
     pub fn is_in_table(&self) -> bool {
         matches!(self.bits, Bits::Table(_))

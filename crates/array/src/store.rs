@@ -65,6 +65,12 @@ pub fn code_width(config: &ArrayConfig) -> usize {
 /// Members of a log stripe at most: its record must fit a journal frame.
 pub const LOG_STRIPE_WIDTH_MAX: usize = 128;
 
+/// Stripes that so many chunks that follow each other lie in at most.
+pub fn stripes_touched(geometry: Geometry, chunks: u64) -> u64 {
+    let data_count = u64::try_from(geometry.data_count()).unwrap_or(u64::MAX);
+    chunks.saturating_sub(1).div_ceil(data_count) + 1
+}
+
 impl Store {
     /// An empty store.
     pub fn new(config: ArrayConfig) -> Result<Self, CodeError> {
@@ -360,6 +366,13 @@ impl LogRing {
     pub fn position_of(&self, block: ChunkIndex) -> u64 {
         let position = self.lap + u64::from(block.get() - 1);
         if position < self.head { position } else { position - u64::from(self.block_count) }
+    }
+
+    /// Whether so many log chunks can be promised room, and `keep` blocks besides.
+    pub fn has_room_for_chunks(&self, count: usize, keep: u64) -> bool {
+        let blocks = u64::from(self.chunk_blocks);
+        let chunks = u64::try_from(count).unwrap_or(u64::MAX);
+        self.room() >= chunks.saturating_add(1).saturating_mul(blocks).saturating_add(self.reserved + keep)
     }
 
     /// Promises room to a log chunk, and leaves `keep` blocks besides; `None` if there is not as much.

@@ -19,7 +19,7 @@ use common::*;
 use device::MemorySet;
 use format::record::LogStripe;
 use format::{
-    ArrayConfig, CheckpointKind, Consistency, FrameBuilder, FrameStamp, LOG_START_BYTES, LogMember,
+    ArrayConfig, Bond, CheckpointKind, Consistency, FrameBuilder, FrameStamp, LOG_START_BYTES, LogMember,
     RecordBuf, SchemeKind, Superblock, crc32c,
 };
 use std::collections::BTreeMap;
@@ -375,7 +375,7 @@ fn a_record_of_devices_that_do_not_exist_is_dropped() {
     LogStripe::begin(&mut records, ChunkIndex::new(1), 8);
     LogStripe::push(&mut records, LogMember { lcn: Lcn::new(0), chunk: ChunkIndex::new(1), crc: 1 });
     let mut builder = FrameBuilder::new();
-    assert!(builder.try_push(sample.next_seq, records.get(0)));
+    assert!(builder.try_push(sample.next_seq, records.get(0), Bond::None));
     let (dev, block) = (DevIndex::new(0), config.journal_blocks - 1);
     let stamp = FrameStamp {
         array: newest.array,

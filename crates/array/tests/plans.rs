@@ -65,6 +65,7 @@ impl Bench {
             from: 0,
             to: 4096,
             class: 0,
+            order: 0,
         };
         let mut writes: Vec<ChunkWrite> = lcns.iter().zip(&slots).map(write).collect();
         let (mut refused, mut plan) = (Vec::new(), Plan::default());

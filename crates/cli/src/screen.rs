@@ -17,6 +17,7 @@ pub fn render(status: &Status) -> String {
     rows.push(("served", served(status)));
     rows.push(("shape", shape(status)));
     rows.push(("volume", volume(status)));
+    rows.extend(status.engine.untorn_bytes.map(|bytes| ("untorn", untorn(bytes))));
     rows.extend(space(status).map(|space| ("space", space)));
     rows.extend(commit(status).map(|commit| ("commit", commit)));
     rows.extend(status.engine.placement.as_ref().map(|placement| ("groups", placement.line())));
@@ -276,6 +277,14 @@ fn volume(status: &Status) -> String {
         }
     };
     format!("{} ({} bytes){reserve}", show_size(status.shape.volume_bytes), status.shape.volume_bytes)
+}
+
+/// Which writes a power cut leaves whole.
+fn untorn(bytes: u64) -> String {
+    match bytes {
+        0 => "no: a power cut may tear any write".to_owned(),
+        bytes => format!("writes of up to {}, aligned to their size, a power of two", show_size(bytes)),
+    }
 }
 
 fn space(status: &Status) -> Option<String> {

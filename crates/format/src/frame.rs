@@ -6,7 +6,7 @@
 //! data, and a user who wrote a block that looks like a frame does not know the nonce.
 
 use crate::layout::{BlockKind, CRC_OFFSET, check_counter, check_place, check_zero, layout};
-use crate::record::{RecordBuf, RecordRef};
+use crate::record::{BOND_BIT, Bond, RecordBuf, RecordRef};
 use crate::{ArrayUuid, COUNTER_LIMIT, FormatError};
 use block::{DevIndex, Epoch, META_BYTES, Seq};
 
@@ -111,7 +111,7 @@ impl FrameBuilder {
     /// Appends a record; `false`, without effect, if there is no room. `seq` must follow that of
     /// the record before.
     #[inline]
-    pub fn try_push(&mut self, seq: Seq, record: RecordRef<'_>) -> bool {
+    pub fn try_push(&mut self, seq: Seq, record: RecordRef<'_>, bond: Bond) -> bool {
         assert!(
             self.is_empty() || seq == self.next_seq,
             "record {seq:?} after {} records that end before {:?}",
@@ -124,6 +124,9 @@ impl FrameBuilder {
             return false;
         }
         self.records[self.used..end].copy_from_slice(bytes);
+        if bond == Bond::Next {
+            self.records[self.used] |= BOND_BIT;
+        }
         if self.is_empty() {
             self.first_seq = seq;
         }
@@ -195,6 +198,16 @@ pub struct Frame {
     pub block: u32,
     /// The records, with sequence numbers from `first_seq`.
     pub records: RecordBuf,
+    /// For each of them whether the next one belongs to it.
+    pub bonds: Vec<Bond>,
+}
+
+impl Frame {
+    /// The records, each with its number and its bond.
+    pub fn numbered(&self) -> impl Iterator<Item = (Seq, RecordRef<'_>, Bond)> {
+        let numbers = (self.first_seq.get()..).map(Seq::new);
+        numbers.zip(self.records.iter()).zip(&self.bonds).map(|((seq, record), &bond)| (seq, record, bond))
+    }
 }
 
 /// Reads a frame. Any error means that the block is not the frame asked for: in a scan, the end of the
@@ -226,13 +239,15 @@ pub fn decode_frame(bytes: &[u8], expect: &FrameExpect) -> Result<Frame, FormatE
     let flushed_through = fields::FLUSHED_THROUGH.get_u64(bytes);
     check_counter("first sequence number of a journal frame", first_seq)?;
     check_counter("flushed sequence number of a journal frame", flushed_through)?;
+    let (records, bonds) = RecordBuf::decode(records, record_count)?;
     Ok(Frame {
         epoch,
         first_seq: Seq::new(first_seq),
         flushed_through: Seq::new(flushed_through),
         dev: expect.dev,
         block: expect.block,
-        records: RecordBuf::decode(records, record_count)?,
+        records,
+        bonds,
     })
 }
 

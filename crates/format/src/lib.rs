@@ -53,7 +53,7 @@ pub use list::{
 pub use names::{CheckpointKind, CodeKind, Consistency, LayoutKind, MemberFate, MemberState, PageKind, Role};
 pub use parse::ParseError;
 pub use patch::{GROUP_WORDS, GroupBits, PAGE_GROUPS, Patch, decode_patches};
-pub use record::{ElasticMember, InPlacePiece, LogMember, RecordBuf, RecordRef, StripeChunk};
+pub use record::{Bond, ElasticMember, InPlacePiece, LogMember, RecordBuf, RecordRef, StripeChunk};
 pub use scheme::{LogContent, NewVersions, SchemeFacts, SchemeKind, Waiting};
 pub use superblock::{
     FaultRecord, MEMBERS_MAX, MemberEntry, NAME_BYTES_MAX, SUPERBLOCK_OFFSETS, ScrubRecord, Superblock,

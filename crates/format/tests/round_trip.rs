@@ -6,7 +6,7 @@ mod samples;
 use block::{ChunkIndex, DevIndex, Epoch, Geometry, Lcn, Seq, StripeId};
 use format::record::Zero;
 use format::{
-    ArrayConfig, ArrayUuid, BlockExpect, COUNTER_LIMIT, CheckpointHeader, CheckpointKind, CodeKind,
+    ArrayConfig, ArrayUuid, BlockExpect, Bond, COUNTER_LIMIT, CheckpointHeader, CheckpointKind, CodeKind,
     Consistency, ElasticMember, FaultRecord, FrameBuilder, FrameExpect, FrameStamp, InPlacePiece, LCN_LIMIT,
     LayoutKind, ListItem, LogMember, MemberEntry, MemberFate, MemberState, PAGE_WORDS, PageExpect, PageKind,
     PageStamp, RecordBuf, Role, SchemeKind, ScrubRecord, StripeChunk, Superblock, UNIT_ROWS_MAX,
@@ -313,8 +313,8 @@ proptest! {
         let mut pushed = RecordBuf::default();
         for record in records {
             let record = record.get(0);
-            prop_assert!(FrameBuilder::new().try_push(next_seq, record));
-            if builder.try_push(next_seq, record) {
+            prop_assert!(FrameBuilder::new().try_push(next_seq, record, Bond::None));
+            if builder.try_push(next_seq, record, Bond::None) {
                 pushed.push(record);
                 next_seq = next_seq.next();
             }

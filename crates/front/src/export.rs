@@ -20,9 +20,14 @@ pub struct Export {
 impl Export {
     /// The export of a volume.
     pub fn new(name: &str, description: &str, volume: &dyn Volume) -> Self {
+        // No protocol has a word for it yet: what can be told, people are told.
+        let untorn = match volume.untorn_bytes() {
+            0 => String::new(),
+            bytes => format!("; writes of up to {} KiB, aligned to their size, are never torn", bytes / 1024),
+        };
         Self {
             name: name.to_owned(),
-            description: description.to_owned(),
+            description: format!("{description}{untorn}"),
             size_bytes: volume.size_bytes(),
             preferred_bytes: volume.chunk_bytes(),
             read_only: volume.read_only(),

@@ -119,6 +119,10 @@ impl Volume for MemoryVolume {
         self.pool.slot_bytes()
     }
 
+    fn untorn_bytes(&self) -> u64 {
+        0
+    }
+
     fn read_only(&self) -> bool {
         self.read_only
     }

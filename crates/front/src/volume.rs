@@ -106,6 +106,11 @@ pub trait Volume {
     /// Bytes in a chunk, the unit in which slots are counted; a power of two, at most the pool's slot size.
     fn chunk_bytes(&self) -> usize;
 
+    /// A write of up to so many bytes, a power of two, aligned to its size, is after a power cut there as a
+    /// whole or not at all; 0: not even a sector is. At most [`crate::Limits::piece_bytes_max`], so that such
+    /// a write is never cut into pieces.
+    fn untorn_bytes(&self) -> u64;
+
     /// Whether writes are refused.
     fn read_only(&self) -> bool;
 

@@ -82,6 +82,10 @@ impl Volume for Woken {
     fn chunk_bytes(&self) -> usize {
         self.memory.chunk_bytes()
     }
+    fn untorn_bytes(&self) -> u64 {
+        0
+    }
+
     fn read_only(&self) -> bool {
         false
     }
@@ -144,6 +148,10 @@ impl Volume for Slow {
     fn chunk_bytes(&self) -> usize {
         self.memory.chunk_bytes()
     }
+    fn untorn_bytes(&self) -> u64 {
+        0
+    }
+
     fn read_only(&self) -> bool {
         false
     }

@@ -223,6 +223,10 @@ impl<D: DeviceSet> Volume for ServedArray<D> {
         self.array.engine_ref().store().config.geometry.chunk_bytes()
     }
 
+    fn untorn_bytes(&self) -> u64 {
+        self.array.engine_ref().untorn_bytes()
+    }
+
     fn read_only(&self) -> bool {
         self.usage == Use::ReadOnly
     }

@@ -33,6 +33,8 @@ pub struct Failure {
 pub struct Exploration {
     /// Worlds run.
     pub worlds: u64,
+    /// Worlds in which a power cut might have torn an aligned block of several chunks.
+    pub tearing: u64,
     /// Sums over all worlds.
     pub total: Outcome,
     /// The first failure of each kind, by seed.
@@ -123,6 +125,9 @@ pub fn explore(
                     sums.total.crashes += outcome.crashes;
                     sums.total.requests += outcome.requests;
                     sums.total.replaced += outcome.replaced;
+                    sums.total.tearable += outcome.tearable;
+                    sums.total.untorn += outcome.untorn;
+                    sums.tearing += u64::from(outcome.tearable > 0);
                     sums.total.kept += outcome.kept;
                     sums.total.pages_read += outcome.pages_read;
                     sums.total.replayed += outcome.replayed;

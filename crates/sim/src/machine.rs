@@ -33,6 +33,10 @@ pub struct Outcome {
     pub replayed: u64,
     /// Records that recoveries dropped.
     pub dropped: u64,
+    /// Aligned blocks of several chunks that a power cut might have torn.
+    pub tearable: u64,
+    /// Those of them that were there afterwards.
+    pub untorn: u64,
     /// Arrays that started in spite of damage beyond what the code tolerates.
     pub ruined: u64,
     /// Arrays that were refused because of it.

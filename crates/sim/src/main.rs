@@ -193,7 +193,7 @@ fn main() -> ExitCode {
     let rate = seen.worlds as f64 / seen.seconds;
     say(format_args!(
         "{} worlds from seed {} in {:.1} s ({rate:.0} worlds/s): {} failed; {} requests, {} operations, {} power cuts, \
-         {} stripes replaced, {} kept by rebuilds, {} pages read again, {} records replayed, {} dropped, {} devices healed; beyond the promise {} started and {} were refused; state {:016x}",
+         {} blocks of several chunks that a cut might have torn in {} worlds ({} of them there), {} stripes replaced, {} kept by rebuilds, {} pages read again, {} records replayed, {} dropped, {} devices healed; beyond the promise {} started and {} were refused; state {:016x}",
         seen.worlds,
         args.from,
         seen.seconds,
@@ -201,6 +201,9 @@ fn main() -> ExitCode {
         seen.total.requests,
         seen.total.events,
         seen.total.crashes,
+        seen.total.tearable,
+        seen.tearing,
+        seen.total.untorn,
         seen.total.replaced,
         seen.total.kept,
         seen.total.pages_read,

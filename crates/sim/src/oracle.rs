@@ -16,6 +16,7 @@
 
 use block::mix;
 use std::fmt;
+use std::ops::Range;
 
 /// Bytes in a sector.
 pub const SECTOR: usize = 512;
@@ -28,6 +29,7 @@ struct Fact {
     zero: bool,
     first: u64,
     count: u64,
+    untorn: u64,
     submitted: u64,
     answered: u64,
     /// When it was certainly over: answered, or read after the power cut that left it unanswered.
@@ -49,7 +51,31 @@ pub struct Oracle {
     unconfirmed: Vec<Version>,
     /// Versions from here on may be unsettled.
     unsettled_from: usize,
+    /// Sectors of the largest block that the array promises not to tear.
+    pub untorn: u64,
     clock: u64,
+}
+
+/// What a request wrote or discarded.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Written {
+    /// Whether it was a discard.
+    pub zero: bool,
+    /// What it covers.
+    pub sectors: Range<u64>,
+    /// Sectors of the largest block that the array promised not to tear then.
+    pub untorn: u64,
+    submitted: u64,
+}
+
+/// Whether a sector has a version.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Survival {
+    Here,
+    /// It has an older one.
+    Not,
+    /// Another one may have replaced it.
+    Replaced,
 }
 
 /// A sector held what it must not.
@@ -119,6 +145,7 @@ impl Oracle {
             zero: true,
             first: 0,
             count,
+            untorn: 0,
             submitted: 0,
             answered: 0,
             settled: 0,
@@ -132,6 +159,7 @@ impl Oracle {
             volatile: Vec::new(),
             unconfirmed: Vec::new(),
             unsettled_from: 1,
+            untorn: 0,
             clock: 1,
         }
     }
@@ -155,6 +183,7 @@ impl Oracle {
             zero,
             first,
             count,
+            untorn: self.untorn,
             submitted,
             answered: u64::MAX,
             settled: u64::MAX,
@@ -286,27 +315,59 @@ impl Oracle {
         Ok(())
     }
 
-    /// After everything was anchored: a version of which one sector of a stripe certainly survived and
+    /// After everything was anchored: a version of which one sector of a block certainly survived and
     /// another certainly did not, with those sectors. Another version that was under way together with it
-    /// explains a sector, whatever it holds.
-    pub fn torn(&self, stripe_sectors: u64) -> Option<(Version, u64, u64)> {
-        (self.unsettled_from..self.facts.len()).find_map(|version| {
-            let fact = self.facts[version];
-            let mut stripe = (u64::MAX, None, None);
-            (fact.first..fact.first + fact.count).find_map(|lba| {
-                if stripe.0 != lba / stripe_sectors {
-                    stripe = (lba / stripe_sectors, None, None);
-                }
-                let list = &self.sectors[lba as usize];
-                let is_older = |&v: &Version| self.facts[v as usize].settled < fact.submitted;
-                if list.iter().all(|&v| v as usize == version) {
-                    stripe.1 = Some(lba);
-                } else if list.iter().all(is_older) {
-                    stripe.2 = Some(lba);
-                }
-                Some((version as Version, stripe.1?, stripe.2?))
+    /// explains a sector, whatever it holds. `blocks_of` a request are there as a whole or not at all.
+    pub fn torn<Blocks: Iterator<Item = Range<u64>>>(
+        &self,
+        blocks_of: impl Fn(Written) -> Blocks,
+    ) -> Option<(Version, u64, u64)> {
+        self.unsettled().find_map(|(version, written)| {
+            let submitted = written.submitted;
+            blocks_of(written).find_map(|block| {
+                let first =
+                    |survival| block.clone().find(|&lba| self.survival(version, submitted, lba) == survival);
+                Some((version, first(Survival::Here)?, first(Survival::Not)?))
             })
         })
+    }
+
+    /// How many blocks of more than `chunk_sectors` the power cut could have torn, and of how many of them
+    /// something is there.
+    pub fn tearable<Blocks: Iterator<Item = Range<u64>>>(
+        &self,
+        chunk_sectors: u64,
+        blocks_of: impl Fn(Written) -> Blocks,
+    ) -> (u64, u64) {
+        let mut counts = (0, 0);
+        for (version, written) in self.unsettled() {
+            let submitted = written.submitted;
+            for mut block in blocks_of(written).filter(|block| block.end - block.start > chunk_sectors) {
+                counts.0 += 1;
+                counts.1 +=
+                    u64::from(block.any(|lba| self.survival(version, submitted, lba) == Survival::Here));
+            }
+        }
+        counts
+    }
+
+    /// Requests that were not answered, or not durable, before the last power cut.
+    fn unsettled(&self) -> impl Iterator<Item = (Version, Written)> {
+        let facts = (0..).zip(&self.facts).skip(self.unsettled_from);
+        facts.map(|(version, &Fact { zero, first, count, untorn, submitted, .. })| {
+            (version, Written { zero, sectors: first..first + count, untorn, submitted })
+        })
+    }
+
+    fn survival(&self, version: Version, submitted: u64, lba: u64) -> Survival {
+        let list = &self.sectors[lba as usize];
+        if list.iter().all(|&v| v == version) {
+            Survival::Here
+        } else if list.iter().all(|&v| self.facts[v as usize].settled < submitted) {
+            Survival::Not
+        } else {
+            Survival::Replaced
+        }
     }
 
     /// Every sector that was anchored is durable: the restart made it so.

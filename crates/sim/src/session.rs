@@ -16,7 +16,7 @@ use crate::violation;
 use crate::violation::Violation;
 use crate::world::Shared;
 use array::{Array, Done};
-use block::{DevIndex, Random as _, Slot};
+use block::{DevIndex, Random as _, SECTOR_BYTES, Slot};
 use format::{CheckpointKind, MemberState};
 use log_order::LogOrder;
 use std::collections::{BTreeMap, BTreeSet};
@@ -126,6 +126,7 @@ pub(crate) struct Session<'a> {
 impl<'a> Session<'a> {
     pub fn new(machine: &'a mut Machine, array: Array<Shared>) -> Self {
         let log_order = LogOrder::new(array.engine_ref());
+        machine.oracle.untorn = array.engine_ref().untorn_bytes() / SECTOR_BYTES;
         Self {
             machine,
             array,

@@ -121,6 +121,8 @@ pub struct Odds {
     pub crash: u64,
     /// Power is cut again while the array is being assembled.
     pub recrash: u64,
+    /// A write of whole chunks is an aligned block of a power of two of them.
+    pub aligned: u64,
     /// A power cut takes devices with it.
     pub loss: u64,
     /// Nobody asks for anything until the engine has nothing to do any more.
@@ -222,7 +224,10 @@ impl Swarm {
         let hot = rng.pick(&[0, 500, 900]);
         let chunks_max = rng.pick(&[1, 2, 4, 12]);
         let tear = rng.pick(&crate::disk::TEARS);
+        // Worlds stay what they were before this was drawn.
+        let aligned = rng.clone().fork().pick(&[0, 300, 300, 800]);
         let odds = Odds {
+            aligned,
             durable,
             hot,
             crash: rng.pick(&[300, 700, 1000]),
@@ -461,7 +466,11 @@ pub fn draw_scheme_options(rng: &mut Rng) -> SchemeOptions {
     let hotness = rng.pick(&[HotnessKind::Glru, HotnessKind::Glru, HotnessKind::Hca]);
     let groups = rng.within(2, 4);
     let gc_group = rng.pick(&[GcGroup::Coldest, GcGroup::Own]);
+    // Worlds stay what they were before this was drawn.
+    let untorn_bytes =
+        rng.clone().fork().pick(&[64 << 10, 64 << 10, 64 << 10, 0, 16 << 10, 256 << 10, 1 << 20]);
     SchemeOptions {
+        untorn_bytes,
         rewrites: Rewrites::default(),
         placement,
         gc: rng.pick(&[VictimKind::Greedy, VictimKind::CostBenefit]),

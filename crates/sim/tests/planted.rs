@@ -18,6 +18,7 @@ const WORLDS_MAX: u64 = 40_000;
 fn worlds_for(bug: Planted) -> Pinned {
     let scheme = match bug {
         Planted::OverwriteUnflushed
+        | Planted::RedoOneByOne
         | Planted::CheckpointUnsealed
         | Planted::DiscardEdgesApart
         | Planted::ForgetStopCheckpoint
@@ -34,6 +35,7 @@ fn worlds_for(bug: Planted) -> Pinned {
         | Planted::TrimOpenParity
         | Planted::OpenRowAsWritten
         | Planted::GrowWhileBusy
+        | Planted::KeepWhatBuildsOnDropped
         | Planted::TrimUnitEarly
         | Planted::RebuildBeforeKnown
         | Planted::FrameOverItself

@@ -99,6 +99,15 @@ impl Engine {
     }
 }
 
+/// What it promises.
+impl Engine {
+    /// How large the aligned blocks are that a power cut never tears if one request writes them; 0 if there
+    /// are none.
+    pub fn untorn_bytes(&self) -> u64 {
+        self.core.untorn_bytes()
+    }
+}
+
 /// Orders that are carried out at once.
 impl Engine {
     /// The time as the driver loop sees it, in nanoseconds from any fixed point; never goes back.

@@ -23,6 +23,8 @@
 //! | planned | being written; a newer version is an entry of its own | its record retires |
 //! | discarded | a discard of it is under way | that retires |
 
+mod bundles;
+
 use super::job::Job;
 use super::lock::{Mode, Pending};
 use super::request::{After, Request};
@@ -52,6 +54,8 @@ pub(super) struct Entry {
     /// Which buffer it waits in: 0 = stripe buffer, then those of the devices; or the group of its class.
     buffer: usize,
     class: u8,
+    /// The largest block that a request wrote it as part of has 2^order chunks.
+    order: u8,
     /// Since when, in the engine's time.
     since_ns: u64,
     generation: u64,
@@ -62,7 +66,7 @@ pub(super) struct Entry {
 impl Entry {
     fn new(lcn: Lcn, slot: Slot) -> Self {
         let (state, requests) = (State::Waiting, Vec::new());
-        Self { lcn, slot, state, buffer: 0, class: 0, since_ns: 0, generation: 0, requests }
+        Self { lcn, slot, state, buffer: 0, class: 0, order: 0, since_ns: 0, generation: 0, requests }
     }
 }
 
@@ -194,10 +198,15 @@ impl Core {
     /// A whole chunk whose stripe is locked comes into the cache, and its request is answered unless it must
     /// be durable; `false` if there is no buffer for it now.
     pub(super) fn absorb(&mut self, write: ChunkWrite, mode: Mode) -> bool {
-        let Origin::Request(index) = write.origin else {
-            unreachable!("what the cache sends does not come back")
-        };
-        let request = Key::from_index(index);
+        let Some(entry) = self.place(&write) else { return false };
+        self.unlock(self.store.config.geometry.stripe_of(write.lcn), mode);
+        self.settle_absorbed(entry, &write);
+        self.make_room_in_cache();
+        true
+    }
+
+    /// Copies a whole chunk into its entry; `None` if it needs a new one and there is no buffer for that.
+    fn place(&mut self, write: &ChunkWrite) -> Option<Key<Entry>> {
         let newest = self.cache.newest.get(&write.lcn.get()).copied();
         let replaced =
             newest.filter(|&e| matches!(self.cache.entries[e].state, State::Waiting | State::Queued));
@@ -208,14 +217,22 @@ impl Core {
                 entry
             }
             None => {
-                let spare = self.pool.free_count() > self.store.slots_kept_by_copies();
-                let Some(slot) = spare.then(|| self.pool.alloc()).flatten() else { return false };
-                self.enter(&write, slot)
+                let spare = self.pool.free_count() > self.slots_kept_by_copies();
+                let slot = spare.then(|| self.pool.alloc()).flatten()?;
+                self.enter(write, slot)
             }
         };
         let slot = self.cache.entries[entry].slot;
         self.pool.swap(write.slot, slot);
-        self.unlock(self.store.config.geometry.stripe_of(write.lcn), mode);
+        Some(entry)
+    }
+
+    /// A chunk of a request is in the cache: that is answered, or what must be durable leaves.
+    fn settle_absorbed(&mut self, entry: Key<Entry>, write: &ChunkWrite) {
+        let Origin::Request(index) = write.origin else {
+            unreachable!("what the cache sends does not come back")
+        };
+        let request = Key::from_index(index);
         if self.requests[request].durable && !planted(Planted::CacheForgetsFua) {
             self.cache.entries[entry].requests.push(request);
             if self.cache.entries[entry].state == State::Waiting {
@@ -224,8 +241,6 @@ impl Core {
         } else {
             self.chunk_done(request, None);
         }
-        self.make_room_in_cache();
-        true
     }
 
     /// A new entry, in the buffer it belongs to.
@@ -235,7 +250,7 @@ impl Core {
         let key = self.cache.entries.reuse(|| Entry::new(lcn, slot));
         let entry = &mut self.cache.entries[key];
         (entry.lcn, entry.slot, entry.state) = (lcn, slot, State::Waiting);
-        (entry.buffer, entry.class, entry.since_ns) = (buffer, class, since_ns);
+        (entry.buffer, entry.class, entry.order, entry.since_ns) = (buffer, class, 0, since_ns);
         self.cache.newest.insert(lcn.get(), key);
         self.cache.buffers[buffer].push_back(key);
         key
@@ -265,13 +280,11 @@ impl Core {
 
     /// Sends an entry that waits to be written.
     fn leave(&mut self, entry: Key<Entry>) {
-        let lcn = self.cache.entries[entry].lcn;
-        self.cache.take_from_buffer(entry);
-        self.cache.send(entry, State::Queued);
-        let (slot, to) = (self.cache.entries[entry].slot, self.store.config.geometry.chunk_bytes() as u32);
-        let class = self.cache.entries[entry].class;
-        let write = ChunkWrite { origin: Origin::Entry(entry.index()), lcn, slot, from: 0, to, class };
-        self.queue.pending.push_back(Pending::of_write(write, Mode::Shared));
+        if self.cache.entries[entry].order > 0 && !planted(Planted::CacheLeavesOneByOne) {
+            self.leave_bundle(entry);
+        } else {
+            self.send_entry(entry, Mode::Shared);
+        }
     }
 
     /// Sends an entry that must be written at once; with it others that fit into its stripe, which must be
@@ -342,7 +355,10 @@ impl Core {
         for stripe in whole {
             let entries: Vec<Key<Entry>> = self.waiting_of(stripe).collect();
             for entry in entries {
-                self.leave(entry);
+                // It may have left with another one.
+                if self.cache.entries[entry].state == State::Waiting {
+                    self.leave(entry);
+                }
             }
         }
     }
@@ -487,6 +503,12 @@ impl Core {
                 State::Waiting => {
                     self.cache.take_from_buffer(entry);
                     self.cache.send(entry, State::Discarded);
+                }
+                // The rest of its block may wait for another stripe: it is written with zeros in this place.
+                State::Queued if self.cache.entries[entry].order > 0 => {
+                    let slot = self.cache.entries[entry].slot;
+                    self.pool.bytes_mut(slot).fill(0);
+                    continue;
                 }
                 State::Queued => {
                     self.cache.entries[entry].state = State::Discarded;

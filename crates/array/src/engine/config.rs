@@ -2,7 +2,6 @@
 
 use crate::scheme::{SchemeOptions, open_stripe_slots};
 use crate::table::Table;
-use block::Geometry;
 use format::ArrayConfig;
 
 /// When parity commit starts by itself (EPLOG, section 3.3; low space always starts it).
@@ -169,7 +168,7 @@ impl EngineOptions {
             .saturating_add(self.cache_slots.saturating_mul(geometry.device_count()))
             .saturating_add(self.scheme.waiting_chunks(config).saturating_mul(classes));
         // As much again for what is on its way from the cache to the devices.
-        let wanted = wanted.max(4 * self.reserved_slots(geometry)).saturating_add(cached.saturating_mul(2));
+        let wanted = wanted.max(4 * self.reserved_slots(config)).saturating_add(cached.saturating_mul(2));
         let open = open_stripe_slots(config);
         wanted.saturating_add(WALKERS_MAX + open).saturating_add(self.page_slots(config))
     }
@@ -191,8 +190,9 @@ impl EngineOptions {
 
     /// Slots that requests may not take: enough for one commit, one cover, and log chunks, and twice what a
     /// stripe of rebuild or scrub takes.
-    pub(crate) fn reserved_slots(&self, geometry: Geometry) -> usize {
+    pub(crate) fn reserved_slots(&self, config: &ArrayConfig) -> usize {
+        let geometry = config.geometry;
         let commit = 16 * geometry.device_count() + 64;
-        commit.max(2 * crate::store::unit_slots(geometry))
+        commit.max(2 * crate::store::unit_slots(geometry)) + self.scheme.bundle_slots(config)
     }
 }

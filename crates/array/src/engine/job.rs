@@ -12,7 +12,7 @@ use crate::scheme::{ChunkWrite, Journaling, Origin};
 use block::slab::Key;
 use block::{ChunkAddr, DevIndex, Geometry, IoFault, OpKind, Seq, Slot};
 use format::record::Zero;
-use format::{RecordBuf, RecordRef};
+use format::{Bond, RecordBuf, RecordRef};
 
 /// How far a job is.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
@@ -342,7 +342,10 @@ impl Core {
 
     /// `false` if the frame is full.
     fn try_record(&mut self, key: Key<Job>, index: usize) -> bool {
-        let record = self.jobs.table[key].plan.records.get(index);
+        let plan = &self.jobs.table[key].plan;
+        let record = plan.records.get(index);
+        let is_bonded = plan.untorn && index + 1 < plan.records.len() && !planted(Planted::RecordsUnbonded);
+        let bond = if is_bonded { Bond::Next } else { Bond::None };
         let mut nothing = RecordBuf::default();
         let record = match record.discarded() {
             Some((first, _)) if planted(Planted::ForgetDiscard) => {
@@ -351,7 +354,7 @@ impl Core {
             }
             Some(_) | None => record,
         };
-        self.journal.try_push(record, &self.store.log).is_some()
+        self.journal.try_push(record, bond, &self.store.log).is_some()
     }
 
     /// A write of a plan ended.
@@ -460,7 +463,7 @@ impl Core {
             let acks = &self.jobs.table[key].acks;
             let write = acks[index];
             let mode = self.mode_of(index.checked_sub(1).map(|before| &acks[before]), &write);
-            self.unlock(geometry.stripe_of(write.lcn), mode);
+            self.unlock_write(&write, mode);
             if lost {
                 self.suspect_word(Word::Stripe(geometry.stripe_of(write.lcn)));
             } else if refusal.is_none() {

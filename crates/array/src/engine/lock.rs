@@ -4,7 +4,8 @@
 //!
 //! Schemes that write in place change a stripe as a whole: all chunks of one request in one stripe are one
 //! unit. Its first chunk takes the lock for all, the others are [`Mode::Joined`] and stay right behind it in
-//! every queue.
+//! every queue. The same goes for the chunks of a write that must not be torn, whatever the scheme
+//! (`untorn.rs`).
 //!
 //! The page of the table that speaks of a stripe is in memory as long as anybody holds the stripe or waits
 //! for it. While it is being brought in, nobody gets the stripe: all wait for it as if somebody held it.
@@ -46,12 +47,21 @@ pub(super) enum Mode {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Pending {
     pub mode: Mode,
+    /// Of the first of a bundle: how many stripes behind the bundle's first one the stripe is that it waits
+    /// for, or was granted. It holds those before that.
+    pub beyond: u16,
     pub work: Work,
 }
 
 impl Pending {
     pub(super) fn of_write(write: ChunkWrite, mode: Mode) -> Self {
-        Self { mode, work: Work::Write(write) }
+        Self { mode, beyond: 0, work: Work::Write(write) }
+    }
+
+    /// Whether it is the first write of a bundle.
+    #[inline]
+    pub(super) fn leads_bundle(&self) -> bool {
+        matches!(self.work, Work::Write(write) if write.order > 0) && self.mode != Mode::Joined
     }
 
     /// The chunk write, if it is one.

@@ -135,6 +135,7 @@ mod sums;
 mod tests;
 mod tickets;
 mod trim;
+mod untorn;
 mod wake;
 mod write;
 mod zero;
@@ -371,6 +372,12 @@ struct WriteQueue {
     refused: Vec<ChunkWrite>,
     /// What there was when writes found no room last.
     refusal: Option<write::RoomSeen>,
+    /// Bundles that wait for the one that collects stripes.
+    bundles: VecDeque<lock::Pending>,
+    /// A bundle holds stripes and waits for more.
+    is_collecting: bool,
+    /// Writes of up to 2^so many chunks are not torn.
+    untorn_order: u8,
 }
 
 /// Plans being carried out.

@@ -1,5 +1,6 @@
 //! Requests: validation, splitting into chunks, and answers.
 
+use super::wake::count;
 use super::{Core, SyncPolicy};
 use crate::planted::{Planted, planted};
 use crate::scheme::{ChunkWrite, Journaling, Origin};
@@ -214,7 +215,10 @@ impl Core {
         if has_classes {
             self.scheme.begin_write(Lba::new(offset_bytes / SECTOR_BYTES), length_bytes / SECTOR_BYTES);
         }
+        let chunk = count(self.store.config.geometry.chunk_bytes());
+        let whole = offset_bytes.div_ceil(chunk)..(offset_bytes + length_bytes) / chunk;
         for ((lcn, from, to), &slot) in self.chunks_of(offset_bytes, length_bytes).zip(slots) {
+            let order = if slots.len() == 1 { 0 } else { self.order_of(lcn.get(), &whole, slots.len()) };
             let class = if has_classes { self.scheme.class_of_write(&self.store, lcn) } else { 0 };
             self.queue_write(ChunkWrite {
                 origin: Origin::Request(request.index()),
@@ -223,6 +227,7 @@ impl Core {
                 from,
                 to,
                 class,
+                order,
             });
         }
         self.stats.user_chunks_written += slots.len() as u64;

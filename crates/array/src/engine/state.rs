@@ -20,7 +20,7 @@ use super::sums::Sums;
 use super::trim::stretch_chunks;
 use super::{
     Answers, Core, EngineError, EngineOptions, EngineStats, Event, Jobs, Ops, Reads, SetAside, Tag,
-    WriteQueue,
+    WriteQueue, untorn,
 };
 use crate::fault::FailCause;
 use crate::health::ArrayState;
@@ -72,17 +72,18 @@ impl Core {
             stats: EngineStats::default(),
         };
         core.prepare_pages();
+        core.queue.untorn_order = untorn::order_for(&core.options.scheme, &core.store, &*core.scheme);
         core
     }
 
     /// Whether there are slots for a request; some are always left for the engine's own work.
     pub fn has_slots(&self, count: usize) -> bool {
-        self.pool.free_count() >= count + self.options.reserved_slots(self.store.config.geometry)
+        self.pool.free_count() >= count + self.options.reserved_slots(&self.store.config)
     }
 
     /// The most slots one request can ever get.
     pub fn slots_per_request_max(&self) -> usize {
-        let set_aside = self.options.reserved_slots(self.store.config.geometry)
+        let set_aside = self.options.reserved_slots(&self.store.config)
             + super::config::WALKERS_MAX
             + self.options.page_slots(&self.store.config);
         (self.pool.slot_count() - set_aside) / 2

@@ -23,8 +23,10 @@ pub(super) struct RoomSeen {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Room {
     Enough,
-    /// Some of it was refused and waits again.
-    Short,
+    /// Some of it was refused and waits again; whether less of it may have room.
+    Short {
+        divisible: bool,
+    },
 }
 
 impl Engine {
@@ -48,16 +50,16 @@ impl Engine {
             if self.core.queue.batch.is_empty() {
                 return;
             }
-            if self.core.start_batch() == Room::Enough {
+            let Room::Short { divisible } = self.core.start_batch() else {
                 limit = most;
                 continue;
-            }
+            };
             self.core.want_space();
             // A smaller batch may have room where a larger one had not. Parts of stripes would have to be
             // logged; before they are parted they wait for a flush, if that makes room.
             let parts = limit / 2 < self.core.store.config.geometry.data_count();
             let waits = parts && self.core.flush_would_free();
-            if limit == 1 || waits || self.core.scheme.takes_what_fits() {
+            if limit == 1 || waits || !divisible {
                 self.core.stats.refusals += 1;
                 self.core.queue.refusal = Some(self.core.room());
                 return self.start_others();
@@ -77,7 +79,7 @@ impl Engine {
             while self.core.queue.granted.front().is_some_and(|next| next.mode == Mode::Joined) {
                 unit.extend(self.core.queue.granted.pop_front());
             }
-            self.core.unlock(self.core.stripe_of(&first), first.mode);
+            self.core.unlock_granted(&first);
             unit.into_iter().rev().for_each(|pending| self.core.queue.pending.push_front(pending));
         }
     }
@@ -124,9 +126,19 @@ impl Engine {
         }
         while self.core.queue.batch.len() < limit || self.core.next_joins() || self.core.next_goes_on(limit) {
             let next = match self.core.queue.granted.pop_front() {
+                Some(pending) if pending.leads_bundle() => match self.core.gather_bundle(pending, true) {
+                    true => continue,
+                    false => return,
+                },
                 Some(pending) => pending,
                 None => {
                     let Some(pending) = self.core.queue.pending.pop_front() else { return };
+                    if pending.leads_bundle() {
+                        match self.core.gather_bundle(pending, false) {
+                            true => continue,
+                            false => return,
+                        }
+                    }
                     let stripe = self.core.stripe_of(&pending);
                     if pending.mode != Mode::Joined && !self.core.try_lock(stripe, pending.mode) {
                         self.core.wait_for(stripe, pending);
@@ -190,7 +202,7 @@ impl Engine {
                 Work::Maintain(stripe) => self.activities.maintenance.granted(&mut self.core, stripe),
                 Work::Write(write) => {
                     if locked {
-                        self.core.unlock(geometry.stripe_of(write.lcn), pending.mode);
+                        self.core.unlock_granted(&pending);
                     }
                     self.core.write_done(&write, self.core.refusal());
                 }
@@ -229,6 +241,7 @@ impl Core {
             self.unlock(geometry.stripe_of(write.lcn), Mode::Exclusive);
             self.write_done(&write, Some(error));
         }
+        self.retry_bundles();
         let refused = |pending: &Pending| pending.write().is_some_and(|write| !write.is_cached());
         let (refused, kept): (VecDeque<Pending>, VecDeque<Pending>) =
             std::mem::take(&mut self.queue.pending).into_iter().partition(refused);
@@ -245,6 +258,11 @@ impl Core {
         let key = self.take_job(JobOwner::Requests);
         let Self { store, scheme, health, pool, jobs, queue, .. } = self;
         let Job { plan, acks, .. } = &mut jobs.table[key];
+        plan.untorn = queue.batch.iter().any(|write| write.order > 0);
+        let divisible = match plan.untorn {
+            true => queue.batch.len() > 1 << queue.batch[0].order,
+            false => !scheme.takes_what_fits(),
+        };
         scheme.plan_writes(store, health, pool, &mut queue.batch, &mut queue.refused, plan);
         acks.extend_from_slice(&queue.batch);
         let (took, short) = (!queue.batch.is_empty(), !queue.refused.is_empty());
@@ -259,7 +277,7 @@ impl Core {
         } else {
             self.give_job(key);
         }
-        if short { Room::Short } else { Room::Enough }
+        if short { Room::Short { divisible } } else { Room::Enough }
     }
 
     fn may_start(&self) -> bool {
@@ -287,6 +305,7 @@ impl Core {
             && limit >= geometry.data_count()
             && self.cache.batch_multiple() == 1
             && next.write().is_some_and(|next| next.lcn.get() == last.lcn.get() + 1)
+            && self.queue.batch.len() < 2 * limit
             && geometry.column_of(last.lcn) + 1 < geometry.data_count()
     }
 
@@ -307,8 +326,13 @@ impl Core {
         self.queue.pending.push_back(Pending::of_write(write, mode));
     }
 
-    fn stripe_of(&self, pending: &Pending) -> StripeId {
+    /// The stripe that work waits for, or was granted.
+    pub(super) fn stripe_of(&self, pending: &Pending) -> StripeId {
         match pending.work {
+            Work::Write(write) if write.order > 0 => {
+                let first = self.store.config.geometry.stripe_of(write.bundle().0);
+                StripeId::new(first.get() + u64::from(pending.beyond))
+            }
             Work::Write(write) => self.store.config.geometry.stripe_of(write.lcn),
             Work::Read { stripe, .. } | Work::Zero { stripe, .. } => stripe,
             Work::Commit(stripe) | Work::Maintain(stripe) => stripe,
@@ -325,6 +349,10 @@ impl Core {
         let joins = |before: &ChunkWrite| {
             before.origin == write.origin && geometry.stripe_of(before.lcn) == geometry.stripe_of(write.lcn)
         };
+        if write.order > 0 && before.is_some_and(|before| write.is_bundled_with(before)) {
+            return Mode::Joined;
+        }
+        let joins = |before: &ChunkWrite| write.order == 0 && joins(before);
         match scheme::write_lock(&self.store.config) {
             WriteLock::Shared if self.is_whole(write) || planted(Planted::PartialUnlocked) => Mode::Shared,
             WriteLock::Exclusive if before.is_some_and(joins) => Mode::Joined,
@@ -334,7 +362,7 @@ impl Core {
 
     /// Buffers come back as what waits in the cache is written, before what could not be copied; `false`:
     /// nothing more can start now.
-    fn wait_for_buffers(&mut self) -> bool {
+    pub(super) fn wait_for_buffers(&mut self) -> bool {
         self.drain_cache();
         self.put_cached_first()
     }
@@ -365,7 +393,7 @@ impl Core {
             }
             Located::At { .. } => {
                 // A cover of this read needs buffers too.
-                let spare = self.pool.free_count() > self.store.slots_kept_by_copies();
+                let spare = self.pool.free_count() > self.slots_kept_by_copies();
                 let Some(base) = spare.then(|| self.pool.alloc()).flatten() else {
                     // Buffers come back as other work ends; until then the write keeps its place and its
                     // lock.
@@ -411,8 +439,7 @@ impl Core {
     fn put_back(&mut self) {
         while let Some(write) = self.queue.refused.pop() {
             let mode = self.mode_of(self.queue.refused.last(), &write);
-            let stripe = self.store.config.geometry.stripe_of(write.lcn);
-            self.unlock(stripe, mode);
+            self.unlock_write(&write, mode);
             self.queue.pending.push_front(Pending::of_write(write, mode));
         }
     }

@@ -53,6 +53,7 @@ impl Core {
                 from,
                 to,
                 class,
+                order: 0,
             });
             self.requests[request].remaining += 1;
         }
@@ -139,7 +140,7 @@ impl Zeros {
     fn queue_zero(&mut self, core: &mut Core, range: ZeroRange) {
         let stripe = core.store.config.geometry.stripe_of(Lcn::new(range.next));
         let work = Work::Zero { range: self.queued.insert(range), stripe };
-        core.locks.wait(stripe, Pending { mode: Mode::Exclusive, work });
+        core.locks.wait(stripe, Pending { mode: Mode::Exclusive, beyond: 0, work });
     }
 
     /// The stripe that a queued discard waited for is its own now.
@@ -198,7 +199,7 @@ fn write_zeros(core: &mut Core, mut range: ZeroRange) {
                 None => (core.set_aside.zero_slot, 0, geometry.chunk_bytes() as u32),
             };
             let origin = Origin::Request(range.request.index());
-            core.queue_write(ChunkWrite { origin, lcn, slot, from, to, class: 0 });
+            core.queue_write(ChunkWrite { origin, lcn, slot, from, to, class: 0, order: 0 });
             core.requests[range.request].remaining += 1;
         }
         range.next += 1;

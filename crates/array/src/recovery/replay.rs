@@ -11,13 +11,13 @@ use crate::plan::Piece;
 use crate::planted::{Planted, planted};
 use crate::restart::{AssembleError, RecoveryReport, flush_all, write_or_fail};
 use crate::saved::SavedPages;
-use crate::scheme::{InPlaceProgress, Scheme};
+use crate::scheme::{InPlaceProgress, RedoStep, Scheme};
 use crate::space::Space;
 use crate::store::Store;
-use block::{ChunkAddr, DeviceSet, Seq, StripeId};
+use block::{ChunkAddr, DeviceSet, Lcn, Seq, StripeId};
 use format::record::{CodeIndex, Evidence, Home, NewChunk};
-use format::{ArrayUuid, Frame, RecordRef};
-use std::collections::{BTreeMap, HashMap};
+use format::{ArrayUuid, Bond, Frame, RecordRef};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// Records whose pages are brought in together at most: enough to read side by side what they need.
 const RECORDS_AT_ONCE: usize = 1024;
@@ -42,26 +42,39 @@ struct Replay<'a> {
     /// The last record that writes to a stripe in place.
     in_place: HashMap<StripeId, Seq>,
     ahead: Ahead,
+    /// Chunks of which a version was dropped.
+    dropped: HashSet<Lcn>,
 }
 
-/// A record and its number.
-type Numbered<'a> = (Seq, RecordRef<'a>);
+/// A record, its number, and whether the next one belongs to it.
+type Numbered<'a> = (Seq, RecordRef<'a>, Bond);
 
 /// The records behind `through`, as far as they go without a gap.
 fn records_behind(frames: &BTreeMap<Seq, Frame>, through: Seq) -> Vec<Numbered<'_>> {
     let (mut records, mut next) = (Vec::new(), through.next());
     for frame in frames.values() {
-        for (seq, record) in (frame.first_seq.get()..).map(Seq::new).zip(frame.records.iter()) {
+        for (seq, record, bond) in frame.numbered() {
             if seq > next {
                 return records;
             }
             if seq == next {
-                records.push((seq, record));
+                records.push((seq, record, bond));
                 next = seq.next();
             }
         }
+        if planted(Planted::BondsEndWithFrame)
+            && let Some((_, _, bond)) = records.last_mut()
+        {
+            *bond = Bond::None;
+        }
     }
     records
+}
+
+/// The records that the first one belongs to, or all if their end is missing.
+fn first_bonded<'r, 'a>(records: &'r [Numbered<'a>]) -> &'r [Numbered<'a>] {
+    let end = records.iter().position(|&(_, _, bond)| bond == Bond::None);
+    &records[..end.map_or(records.len(), |last| last + 1)]
 }
 
 /// Replays the records behind the checkpoint as far as they go without a gap.
@@ -75,15 +88,16 @@ pub(super) fn replay(
     report: &mut RecoveryReport,
 ) -> Result<Replayed, AssembleError> {
     let frontiers = store.spaces.iter().map(Space::frontier).collect();
-    let (in_place, ahead) = (HashMap::new(), Ahead::new(store));
+    let (in_place, ahead, dropped) = (HashMap::new(), Ahead::new(store), HashSet::new());
     let (saved, checkpoint) = (&loaded.saved, loaded.place.number);
-    let mut replay = Replay { devices, health, store, report, saved, checkpoint, frontiers, in_place, ahead };
+    let mut replay =
+        Replay { devices, health, store, report, saved, checkpoint, frontiers, in_place, ahead, dropped };
     let Found { frames, mut copies, last_seq, .. } = found;
     frames.values().for_each(|frame| replay.note_in_place(frame));
     let source = Source { array, nonce: loaded.nonce, flushed };
     copies.secure(replay.devices, replay.health, replay.store, &frames, source);
     let records = records_behind(&frames, loaded.through);
-    let durable = records.partition_point(|&(seq, _)| seq <= flushed);
+    let durable = records.partition_point(|&(seq, ..)| seq <= flushed);
     let (durable, mut doubtful) = records.split_at(durable);
     replay.all(scheme, durable, true)?;
     while !doubtful.is_empty() {
@@ -93,7 +107,7 @@ pub(super) fn replay(
     }
     // What lies behind a gap, its frame on no member, is known durable only up to `flushed`: then
     // the operator was asked.
-    let next = records.last().map_or(loaded.through, |&(seq, _)| seq).next();
+    let next = records.last().map_or(loaded.through, |&(seq, ..)| seq).next();
     replay.report.dropped += (last_seq.get() + 1).saturating_sub(next.get().max(flushed.get() + 1));
     flush_all(replay.devices, replay.health);
     Ok(Replayed { last_seq: last_seq.max(flushed), frontiers: replay.frontiers })
@@ -105,12 +119,72 @@ fn misfit(occupied: Option<ChunkAddr>) -> Misfit {
 }
 
 impl Replay<'_> {
-    /// Applies records in order, the pages of many of which are brought in together.
+    /// Applies records in order, or drops those that are not known durable and did not arrive whole; what
+    /// belongs together is applied or dropped together.
     fn all(
         &mut self,
         scheme: &mut dyn Scheme,
         mut records: &[Numbered<'_>],
         durable: bool,
+    ) -> Result<(), AssembleError> {
+        if durable {
+            return self.each(scheme, records, |this, scheme, record| this.one(scheme, record, true));
+        }
+        while !records.is_empty() {
+            let single = records.iter().position(|&(_, _, bond)| bond == Bond::Next).unwrap_or(records.len());
+            let (singles, rest) = records.split_at(single);
+            self.each(scheme, singles, |this, scheme, record| this.one(scheme, record, false))?;
+            let bonded = first_bonded(rest);
+            if !bonded.is_empty() {
+                self.bonded(scheme, bonded)?;
+            }
+            records = &rest[bonded.len()..];
+        }
+        Ok(())
+    }
+
+    /// Applies records that belong together if all of them are there and arrived, else none.
+    fn bonded(&mut self, scheme: &mut dyn Scheme, records: &[Numbered<'_>]) -> Result<(), AssembleError> {
+        let is_complete = records.last().is_some_and(|&(_, _, bond)| bond == Bond::None);
+        let had_ended = records.iter().any(|&(seq, record, _)| self.has_ended(seq, record));
+        let progress = if had_ended { InPlaceProgress::Ended } else { InPlaceProgress::Unknown };
+        if planted(Planted::TakeHalfOfBonded) {
+            return self.each(scheme, records, |this, scheme, record| this.one(scheme, record, false));
+        }
+        let look = if planted(Planted::RedoOneByOne) { RedoStep::All } else { RedoStep::Look };
+        let mut whole = is_complete;
+        self.each(scheme, records, |this, scheme, (_, record, _)| {
+            this.report.verified += 1;
+            whole = whole
+                && this.occupied_chunk(record).is_none()
+                && !this.builds_on_dropped(record)
+                && scheme.accepts(this.store, record)
+                && this.arrived(scheme, record, (progress, look));
+            Ok(())
+        })?;
+        whole = whole && scheme.accepts_all(&mut records.iter().map(|&(_, record, _)| record));
+        for step in [RedoStep::Copies, RedoStep::All] {
+            self.each(scheme, records, |this, scheme, (_, record, _)| {
+                let overwrites = record.evidence() == Evidence::Overwritten;
+                whole = whole && (!overwrites || this.arrived(scheme, record, (progress, step)));
+                Ok(())
+            })?;
+        }
+        self.each(scheme, records, |this, scheme, (seq, record, _)| {
+            this.report.replayed += 1;
+            let applied = whole && this.occupied_chunk(record).is_none();
+            let applied = applied && scheme.apply(this.store, seq, record).is_ok();
+            this.settle(record, applied);
+            Ok(())
+        })
+    }
+
+    /// Does something for each of some records in order, the pages of many of which are brought in together.
+    fn each(
+        &mut self,
+        scheme: &mut dyn Scheme,
+        mut records: &[Numbered<'_>],
+        mut what: impl FnMut(&mut Self, &mut dyn Scheme, Numbered<'_>) -> Result<(), AssembleError>,
     ) -> Result<(), AssembleError> {
         while !records.is_empty() {
             let (pages, count) = self.pages_of_first(records);
@@ -121,8 +195,8 @@ impl Replay<'_> {
             let checkpoint = self.checkpoint;
             let checked: Result<(), _> = checked.try_for_each(|page| page);
             checked.map_err(|cause| Inconsistency::State { checkpoint, cause })?;
-            for &(seq, record) in now {
-                self.one(scheme, seq, record, durable)?;
+            for &record in now {
+                what(self, scheme, record)?;
             }
             SavedPages::let_go(&mut self.store.table, &pages);
             records = later;
@@ -139,7 +213,7 @@ impl Replay<'_> {
             return (pages, records.len());
         }
         let (mut count, mut stripes) = (0, Vec::new());
-        for (_, record) in records.iter().take(RECORDS_AT_ONCE) {
+        for (_, record, _) in records.iter().take(RECORDS_AT_ONCE) {
             // What does not fit the array at all is dropped unlooked at.
             if record.fits(config) {
                 record.stripes(&config.geometry, |stripe| stripes.push(stripe));
@@ -169,8 +243,7 @@ impl Replay<'_> {
     fn one(
         &mut self,
         scheme: &mut dyn Scheme,
-        seq: Seq,
-        record: RecordRef<'_>,
+        (seq, record, _): Numbered<'_>,
         durable: bool,
     ) -> Result<(), AssembleError> {
         self.report.replayed += 1;
@@ -178,24 +251,57 @@ impl Replay<'_> {
         let whole = occupied.is_none()
             && (durable || planted(Planted::ApplyUnverified) || {
                 self.report.verified += 1;
-                scheme.accepts(self.store, record) && self.arrived(scheme, seq, record)
+                let had_ended = self.has_ended(seq, record);
+                let progress = if had_ended { InPlaceProgress::Ended } else { InPlaceProgress::Unknown };
+                !self.builds_on_dropped(record)
+                    && scheme.accepts(self.store, record)
+                    && self.arrived(scheme, record, (progress, RedoStep::All))
             });
         let applied = whole && scheme.apply(self.store, seq, record).is_ok();
-        self.settle_space(record, applied);
-        if applied {
-            self.note_frontier(record);
-        } else if durable {
+        self.settle(record, applied);
+        if !applied && durable {
             return Err(Inconsistency::Record { seq, kind: record.name(), cause: misfit(occupied) }.into());
-        } else {
-            self.report.dropped += 1;
         }
         Ok(())
     }
 
-    /// Reads what will be asked of the first of these records; returns of how many, at least one.
+    /// A record was applied, or dropped.
+    fn settle(&mut self, record: RecordRef<'_>, applied: bool) {
+        self.settle_space(record, applied);
+        if applied {
+            return self.note_frontier(record);
+        }
+        self.report.dropped += 1;
+        let Self { store, dropped, .. } = self;
+        if record.fits(&store.config) {
+            record.written(&store.config.geometry, |lcn| {
+                dropped.insert(lcn);
+            });
+        }
+    }
+
+    /// Whether a record may have a part of what was dropped: who writes a chunk in part takes the rest from
+    /// the version before. Nobody was told that it is durable, since that is so of no record behind one that
+    /// is not.
+    fn builds_on_dropped(&self, record: RecordRef<'_>) -> bool {
+        let mut builds = false;
+        if !self.dropped.is_empty() && record.fits(&self.store.config) {
+            record.written(&self.store.config.geometry, |lcn| builds |= self.dropped.contains(&lcn));
+        }
+        builds && !planted(Planted::KeepWhatBuildsOnDropped)
+    }
+
+    /// Whether a later record writes to the same stripe in place: then this write had ended.
+    fn has_ended(&self, seq: Seq, record: RecordRef<'_>) -> bool {
+        let last = record.overwrites().and_then(|stripe| self.in_place.get(&stripe));
+        last.is_some_and(|&last| last > seq)
+    }
+
+    /// Reads what will be asked of the first of these records; returns of how many, at least one, and none
+    /// without what belongs to it.
     fn read_ahead(&mut self, records: &[Numbered<'_>]) -> usize {
         let (mut addrs, mut count) = (Vec::new(), 0);
-        for &(_, record) in records {
+        for &(_, record, _) in records {
             // What does not fit the array at all is dropped unlooked at.
             let evidence = if record.fits(&self.store.config) { record.evidence() } else { Evidence::Record };
             let looked_at = match evidence {
@@ -210,7 +316,7 @@ impl Replay<'_> {
             count += 1;
         }
         self.ahead.read(self.devices, self.store, &addrs);
-        count
+        count - 1 + first_bonded(&records[count - 1..]).len()
     }
 
     /// Whether an address that a record names is one, on a member that can be read.
@@ -226,7 +332,7 @@ impl Replay<'_> {
     }
 
     fn note_in_place(&mut self, frame: &Frame) {
-        for (seq, record) in (frame.first_seq.get()..).map(Seq::new).zip(frame.records.iter()) {
+        for (seq, record, _) in frame.numbered() {
             if let Some(stripe) = record.overwrites() {
                 let last = self.in_place.entry(stripe).or_insert(seq);
                 *last = seq.max(*last);
@@ -290,8 +396,14 @@ impl Replay<'_> {
         });
     }
 
-    /// Whether what a record speaks of is all there, or can be made whole from the rest, which is then done.
-    fn arrived(&mut self, scheme: &mut dyn Scheme, seq: Seq, record: RecordRef<'_>) -> bool {
+    /// Whether what a record speaks of is all there, or can be made whole from the rest, which is then done;
+    /// writes in place are carried out as far as `how` says.
+    fn arrived(
+        &mut self,
+        scheme: &mut dyn Scheme,
+        record: RecordRef<'_>,
+        how: (InPlaceProgress, RedoStep),
+    ) -> bool {
         match record.evidence() {
             Evidence::Record => true,
             Evidence::CodeWord => {
@@ -309,15 +421,12 @@ impl Replay<'_> {
                 })
             }
             Evidence::Overwritten => {
-                let last = record.overwrites().and_then(|stripe| self.in_place.get(&stripe));
-                let later = last.is_some_and(|&last| last > seq);
-                let progress = if later { InPlaceProgress::Ended } else { InPlaceProgress::Unknown };
                 self.ahead.forget_all();
                 let (devices, health) = (&mut *self.devices, &mut *self.health);
                 let healed = &mut self.report.healed;
                 scheme
                     .in_place()
-                    .is_some_and(|scheme| scheme.redo(self.store, devices, health, record, progress, healed))
+                    .is_some_and(|scheme| scheme.redo(self.store, devices, health, record, how, healed))
             }
         }
     }

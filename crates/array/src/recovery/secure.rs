@@ -97,8 +97,8 @@ impl Copies {
         wanted: usize,
     ) {
         let mut builder = FrameBuilder::new();
-        for (seq, record) in (frame.first_seq.get()..).map(Seq::new).zip(frame.records.iter()) {
-            if !builder.try_push(seq, record) {
+        for (seq, record, bond) in frame.numbered() {
+            if !builder.try_push(seq, record, bond) {
                 return; // Not reachable: the records come from a frame.
             }
         }
@@ -145,7 +145,8 @@ mod tests {
     use device::MemorySet;
     use format::record::{InPlace, InPlacePiece, RecordBuf};
     use format::{
-        CodeKind, Consistency, FrameExpect, LayoutKind, MemberEntry, MemberState, SchemeKind, decode_frame,
+        Bond, CodeKind, Consistency, FrameExpect, LayoutKind, MemberEntry, MemberState, SchemeKind,
+        decode_frame,
     };
 
     const ARRAY: ArrayUuid = ArrayUuid::new([7; 16]);
@@ -191,7 +192,7 @@ mod tests {
         InPlace::begin(&mut records, StripeId::new(0));
         InPlace::push(&mut records, InPlacePiece { column: 2, crc: 1, payload_block: 0 });
         let mut builder = FrameBuilder::new();
-        assert!(builder.try_push(Seq::new(5), records.get(0)));
+        assert!(builder.try_push(Seq::new(5), records.get(0), Bond::None));
 
         let mut copies = Copies::default();
         let through = Seq::new(4);

@@ -15,11 +15,13 @@ pub mod raid;
 mod roles;
 
 pub use elastic::open_stripe_slots;
-pub use options::{GROUP_BYTES_MAX, P_WAIT_NS_DEFAULT, Rewrites, SchemeOptions};
+pub use options::{
+    GROUP_BYTES_MAX, P_WAIT_NS_DEFAULT, Rewrites, SchemeOptions, UNTORN_BYTES_DEFAULT, UNTORN_BYTES_MAX,
+};
 pub use parity_log::full_blocks_min;
 pub use roles::{
     Classes, CollectOutcome, Collects, CommitOutcome, Commits, GcStats, InPlace, InPlaceProgress, Logs,
-    Pressure,
+    Pressure, RedoStep,
 };
 
 use crate::health::Health;
@@ -50,9 +52,28 @@ pub struct ChunkWrite {
     pub to: u32,
     /// The class of chunks that it is written together with, for schemes that have several.
     pub class: u8,
+    /// It is one of 2^order chunks, aligned to that, which are written all or none: its *bundle*; 0 if it
+    /// stands for itself. Those that are there of a bundle follow each other in every queue and in the batch.
+    pub order: u8,
 }
 
 impl ChunkWrite {
+    /// The first chunk of its bundle, and the last.
+    pub(crate) fn bundle(&self) -> (Lcn, Lcn) {
+        let first = self.lcn.get() >> self.order << self.order;
+        (Lcn::new(first), Lcn::new(first + (1 << self.order) - 1))
+    }
+
+    /// Whether it is of the same bundle as the write before it in a queue.
+    pub(crate) fn is_bundled_with(&self, before: &Self) -> bool {
+        let is_one = match (before.origin, self.origin) {
+            (Origin::Request(before), Origin::Request(own)) => before == own,
+            (Origin::Entry(_), Origin::Entry(_)) => true,
+            (Origin::Request(_), Origin::Entry(_)) | (Origin::Entry(_), Origin::Request(_)) => false,
+        };
+        self.order > 0 && self.order == before.order && is_one && self.bundle() == before.bundle()
+    }
+
     /// Whether it was acknowledged long ago and comes from the write cache.
     pub(crate) fn is_cached(&self) -> bool {
         match self.origin {
@@ -155,7 +176,8 @@ pub trait Scheme: Send {
         true
     }
 
-    /// Plans a batch of chunk writes as one unit. What has no space now is moved to `refused`, in order.
+    /// Plans a batch of chunk writes as one unit. What has no space now is moved to `refused`, in order; of a
+    /// plan that is `untorn` all or nothing.
     fn plan_writes(
         &mut self,
         store: &mut Store,
@@ -172,6 +194,10 @@ pub trait Scheme: Send {
         true
     }
 
+    /// Whether an array that is idle, whatever it holds, has room for an untorn plan of so many chunks that
+    /// follow each other.
+    fn holds_bundle(&self, store: &Store, chunks: u64) -> bool;
+
     /// The only lasting mutation. `seq` is the record's place in history.
     fn apply(&mut self, store: &mut Store, seq: Seq, record: RecordRef<'_>) -> Result<(), Rejected>;
 
@@ -181,6 +207,12 @@ pub trait Scheme: Send {
 
     /// Whether [`Scheme::apply`] would accept the record.
     fn accepts(&self, store: &Store, record: RecordRef<'_>) -> bool;
+
+    /// Whether records, of which it accepts each, fit one after the other. Each is for stripes, rows or
+    /// chunks of its own, so only what they take together can be too much.
+    fn accepts_all(&self, _records: &mut dyn Iterator<Item = RecordRef<'_>>) -> bool {
+        true
+    }
 
     /// What a checkpoint must hold besides the table: appends [`format::ListItem`]s as words. Everything
     /// else stands still meanwhile.

@@ -1,6 +1,7 @@
 //! Options of running schemes; those with nothing to choose have none.
 
-use format::{ArrayConfig, SchemeKind, Waiting};
+use crate::store::stripes_touched;
+use format::{ArrayConfig, CLASSES_MAX, Consistency, SchemeKind, Waiting};
 use placement::{GcThreshold, OptionError, Placement, PlacementKind, PlacementOptions, Tuning, VictimKind};
 
 /// How long a chunk waits at most for others to make a whole stripe, by default: eSAP's `P_wait` (W-39).
@@ -10,6 +11,12 @@ pub const P_WAIT_NS_DEFAULT: u64 = 200_000_000;
 /// devices and erase blocks of 128 pages, H-52). The units of large devices are larger, and every
 /// group waits in memory.
 pub const GROUP_BYTES_MAX: u64 = 16 << 20;
+
+/// The size of a block that is not torn, if nothing else is asked for: the pages of all common databases,
+/// and the larger requests of file systems.
+pub const UNTORN_BYTES_DEFAULT: u64 = 64 << 10;
+/// It may be made as large as this: what front ends hand on as one request.
+pub const UNTORN_BYTES_MAX: u64 = 1 << 20;
 
 /// What becomes of a stripe written before that is written again as a whole (scheme eplog).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -44,6 +51,10 @@ impl Rewrites {
 /// unlike lifetime, and when and what they collect. `None` is what the scheme of the array does by itself.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct SchemeOptions {
+    /// Aligned blocks of so many bytes, and of smaller powers of two, are there after a power cut as a whole
+    /// or not at all if one request writes them; a chunk always is. Less if the array is too small for it,
+    /// and none without a journal ([`Engine::untorn_bytes`](crate::Engine::untorn_bytes)).
+    pub untorn_bytes: u64,
     /// What becomes of whole stripes that are written again.
     pub rewrites: Rewrites,
     /// Which chunks are written together; `elastic`: all, `was`: those of one hotness.
@@ -65,6 +76,7 @@ pub struct SchemeOptions {
 impl Default for SchemeOptions {
     fn default() -> Self {
         Self {
+            untorn_bytes: UNTORN_BYTES_DEFAULT,
             rewrites: Rewrites::default(),
             placement: None,
             tuning: Tuning::default(),
@@ -121,6 +133,25 @@ impl SchemeOptions {
         self.group_chunks.map_or(own, |chunks| (chunks as usize).max(1))
     }
 
+    /// Chunks of the largest block that is not to be torn; 0 without a journal.
+    pub(crate) fn bundle_chunks(&self, config: &ArrayConfig) -> u64 {
+        let torn = config.scheme.is_in_place() && config.consistency == Consistency::Resync;
+        let bytes = if torn { 0 } else { self.untorn_bytes.min(UNTORN_BYTES_MAX) };
+        u64::try_from(config.geometry.chunk_bytes()).map_or(0, |chunk| bytes / chunk)
+    }
+
+    /// Buffers that the plan of such a block takes at most: in each of its stripes what is read, and two sets
+    /// of parities. They are there whatever else is under way.
+    pub(crate) fn bundle_slots(&self, config: &ArrayConfig) -> usize {
+        let (chunks, geometry) = (self.bundle_chunks(config), config.geometry);
+        if chunks < 2 {
+            return 0;
+        }
+        let per_stripe = geometry.device_count() + geometry.parity_count();
+        let stripes = usize::try_from(stripes_touched(geometry, chunks)).unwrap_or(usize::MAX);
+        stripes.saturating_add(CLASSES_MAX).saturating_mul(per_stripe)
+    }
+
     /// How long a chunk waits at most; `None` is until idle time.
     pub fn wait_ns(&self, scheme: SchemeKind) -> Option<u64> {
         let own = match scheme.facts().waiting {
@@ -136,7 +167,7 @@ mod tests {
     use super::*;
     use crate::create::{CreateOptions, plan_config};
     use block::Geometry;
-    use format::{CodeKind, Consistency, LayoutKind};
+    use format::{CodeKind, LayoutKind};
 
     fn config(k: usize, m: usize, unit_rows: Option<u32>, device_bytes: u64) -> ArrayConfig {
         let options = CreateOptions {

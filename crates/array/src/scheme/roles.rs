@@ -181,18 +181,30 @@ pub trait Collects {
     fn gc_stats(&self) -> GcStats;
 }
 
+/// How far a recorded write is carried out again. Of several that belong together each is looked at before
+/// anything of one is written, and the copies of all are complete before a stripe is touched.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum RedoStep {
+    /// It is looked at, nothing is written.
+    Look,
+    /// Its copies are completed and durable.
+    Copies,
+    /// All of it.
+    All,
+}
+
 /// Chunks are overwritten, so that a crash can tear a stripe apart; see [`format::Consistency`] for
 /// the two ways out.
 pub trait InPlace {
-    /// Carries a recorded write out again if it had ended or its payload had arrived whole; `false`
-    /// if not, and the stripe is as before.
+    /// Carries a recorded write out again if it had ended or its payload had arrived whole, as far as asked
+    /// for; `false` if not, and the stripe is as before.
     fn redo(
         &mut self,
         store: &Store,
         devices: &mut dyn DeviceSet,
         health: &mut Health,
         record: RecordRef<'_>,
-        progress: InPlaceProgress,
+        how: (InPlaceProgress, RedoStep),
         healed: &mut u64,
     ) -> bool;
 

@@ -85,6 +85,14 @@ impl Table {
         (self.frames_max / 4).clamp(PAGES_AT_ONCE.start, PAGES_AT_ONCE.end)
     }
 
+    /// Whether the pages of so many stripes that follow each other, and another one, can be in memory
+    /// together.
+    pub fn holds(&self, stripes: u64) -> bool {
+        let pages = stripes.div_ceil(self.stripes_per_page()) + 2;
+        let room = self.frames_max.saturating_sub(self.space.windows());
+        !self.is_paged() || usize::try_from(pages).is_ok_and(|pages| pages <= room)
+    }
+
     /// Makes room for another page in memory; `false` if none that is there may go.
     pub fn make_room(&mut self) -> bool {
         while self.frames.len() + self.coming + self.kept.len() >= self.frames_max {

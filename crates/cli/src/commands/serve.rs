@@ -4,6 +4,7 @@ use super::Exit;
 use crate::memory::MemoryLimit;
 use array::{
     CommitPolicy, EngineOptions, MemoryNeed, PatrolPolicy, RecoveryReport, SchemeOptions, SyncPolicy,
+    UNTORN_BYTES_DEFAULT, UNTORN_BYTES_MAX,
 };
 use clap::{Args, ValueEnum};
 use lab::failure::Failure;
@@ -55,6 +56,10 @@ pub struct Arguments {
     /// at once.
     #[arg(long, value_enum, default_value = "flush")]
     sync: Sync,
+    /// A write of up to this size, a power of two, aligned to its size, is after a power cut there as a whole
+    /// or not at all; not of arrays with --consistency resync.
+    #[arg(long, value_parser = parse_untorn_size, default_value = "64KiB", value_name = "SIZE")]
+    untorn_size: u64,
     #[command(flatten)]
     background: Background,
     /// A member that has not answered a request for this long is taken out of service, if the array can do
@@ -219,6 +224,19 @@ fn warn_of_memory(need: &MemoryNeed) {
     }
 }
 
+/// A power of two within the limits.
+fn parse_untorn_size(text: &str) -> Result<u64, String> {
+    let bytes = parse_size(text)?;
+    match (UNTORN_BYTES_DEFAULT..=UNTORN_BYTES_MAX).contains(&bytes) && bytes.is_power_of_two() {
+        true => Ok(bytes),
+        false => Err(format!(
+            "expected a power of two from {} to {}",
+            show_size(UNTORN_BYTES_DEFAULT),
+            show_size(UNTORN_BYTES_MAX)
+        )),
+    }
+}
+
 fn table_bytes(memory: &MemoryShares) -> u64 {
     memory.table_memory.unwrap_or_else(|| memory.limit.table_bytes())
 }
@@ -228,7 +246,8 @@ fn engine_options(arguments: &Arguments, on_files: bool) -> EngineOptions {
     let idle_ns = arguments.commits.commit_idle.map(nanoseconds);
     let discard = arguments.background.discard.settled(on_files);
     let options = discard.apply(arguments.batches.apply(EngineOptions::default()));
-    let options = arguments.commits.rewrites.apply(options);
+    let scheme = SchemeOptions { untorn_bytes: arguments.untorn_size, ..options.scheme };
+    let options = arguments.commits.rewrites.apply(EngineOptions { scheme, ..options });
     let options = arguments.elastic.apply(options, SchemeOptions::default().tuning.seed);
     arguments.cache.apply(EngineOptions {
         commit: CommitPolicy {

@@ -36,3 +36,4 @@ mod sweeps;
 mod words_that_operators_use;
 mod work_goes_on_when_nobody_asks;
 mod work_is_steered;
+mod writes_are_not_torn;

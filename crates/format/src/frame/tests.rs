@@ -113,7 +113,7 @@ fn one_of_each() -> RecordBuf {
 fn sealed(records: &RecordBuf) -> Vec<u8> {
     let mut builder = FrameBuilder::new();
     for (seq, record) in (100..).zip(records.iter()) {
-        assert!(builder.try_push(Seq::new(seq), record));
+        assert!(builder.try_push(Seq::new(seq), record, Bond::None));
     }
     let mut block = vec![0xaa; META_BYTES];
     builder.seal_into(&stamp(), &mut block);
@@ -141,13 +141,13 @@ fn the_builder_counts_and_clears() {
     let mut builder = FrameBuilder::new();
     assert!(builder.is_empty());
     assert_eq!((builder.first_seq(), builder.next_seq()), (None, None));
-    assert!(builder.try_push(Seq::new(4), zero(0).get(0)));
-    assert!(builder.try_push(Seq::new(5), zero(1).get(0)));
+    assert!(builder.try_push(Seq::new(4), zero(0).get(0), Bond::None));
+    assert!(builder.try_push(Seq::new(5), zero(1).get(0), Bond::None));
     assert_eq!(builder.record_count(), 2);
     assert_eq!((builder.first_seq(), builder.next_seq()), (Some(Seq::new(4)), Some(Seq::new(6))));
     builder.clear();
     assert!(builder.is_empty());
-    assert!(builder.try_push(Seq::new(77), zero(2).get(0)));
+    assert!(builder.try_push(Seq::new(77), zero(2).get(0), Bond::None));
     let mut block = [0xff; META_BYTES];
     builder.seal_into(&stamp(), &mut block);
     let frame = decode_frame(&block, &expect()).unwrap();
@@ -161,8 +161,8 @@ fn a_gap_in_the_sequence_is_a_bug() {
     let mut builder = FrameBuilder::new();
     let records = zero(0);
     let record = records.get(0);
-    assert!(builder.try_push(Seq::new(4), record));
-    builder.try_push(Seq::new(6), record);
+    assert!(builder.try_push(Seq::new(4), record, Bond::None));
+    builder.try_push(Seq::new(6), record, Bond::None);
 }
 
 #[test]
@@ -171,7 +171,7 @@ fn a_full_frame_refuses_without_effect() {
     let records = zero(0);
     let record = records.get(0);
     let mut seq = Seq::new(1);
-    while builder.try_push(seq, record) {
+    while builder.try_push(seq, record, Bond::None) {
         seq = seq.next();
     }
     assert_eq!(builder.record_count(), FRAME_RECORD_BYTES / 15);
@@ -196,7 +196,7 @@ fn the_largest_records_fit_into_one_frame() {
     elastic(&mut records, 1, 254);
     for record in records.iter() {
         let mut builder = FrameBuilder::new();
-        assert!(builder.try_push(Seq::new(1), record), "{record:?}");
+        assert!(builder.try_push(Seq::new(1), record, Bond::None), "{record:?}");
         let mut block = [0; META_BYTES];
         builder.seal_into(&stamp(), &mut block);
         assert_eq!(decode_frame(&block, &expect()).unwrap().records.get(0), record);
@@ -208,7 +208,7 @@ fn records_beyond_a_frame_do_not_fit() {
     let mut records = RecordBuf::default();
     let member = LogMember { lcn: Lcn::new(0), chunk: ChunkIndex::new(1), crc: 0 };
     log_stripe(&mut records, &[], &[member; 300]);
-    assert!(!FrameBuilder::new().try_push(Seq::new(1), records.get(0)));
+    assert!(!FrameBuilder::new().try_push(Seq::new(1), records.get(0), Bond::None));
 }
 
 #[test]
@@ -272,4 +272,19 @@ fn a_single_chunk_update_costs_at_most_37_bytes() {
     elastic(&mut records, 1, 2);
     elastic(&mut records, 6, 2);
     assert_eq!(records.iter().map(|record| record.bytes().len()).collect::<Vec<_>>(), [30, 28, 88]);
+}
+
+#[test]
+fn a_record_says_whether_the_next_one_belongs_to_it() {
+    let mut builder = FrameBuilder::new();
+    for (seq, bond) in [(4, Bond::None), (5, Bond::Next), (6, Bond::None)] {
+        assert!(builder.try_push(Seq::new(seq), zero(seq).get(0), bond));
+    }
+    let mut block = [0; META_BYTES];
+    builder.seal_into(&stamp(), &mut block);
+    let frame = decode_frame(&block, &expect()).unwrap();
+    assert_eq!(frame.bonds, [Bond::None, Bond::Next, Bond::None]);
+    for (seq, record, _) in frame.numbered() {
+        assert_eq!(record, zero(seq.get()).get(0), "a bond is no part of the record");
+    }
 }

@@ -5,7 +5,7 @@ use super::items::{ElasticMember, List, elastic_member};
 use super::kind::{CodeIndex, Cursor, Evidence, Home, NewChunk, Part, RecordKind, Tally, lcn_count};
 use crate::layout::{Layout, layout};
 use crate::{ArrayConfig, CLASSES_MAX, FormatError};
-use block::{ChunkIndex, Geometry, StripeId};
+use block::{ChunkIndex, Geometry, Lcn, StripeId};
 
 layout!(
     /// Head of an elastic-stripe record.
@@ -110,6 +110,11 @@ impl<'a> RecordKind<'a> for Elastic<'a> {
             };
             visit(NewChunk { home: Home::OfColumn(stripe, column), chunk, content });
         }
+    }
+
+    /// What was moved is what it was.
+    fn written(self, _geometry: &Geometry, visit: impl FnMut(Lcn)) {
+        self.members().iter().filter(|member| member.from == 0).map(|member| member.lcn).for_each(visit);
     }
 
     #[inline]

@@ -5,7 +5,7 @@ use super::items::{List, StripeChunk, chunk_item};
 use super::kind::{CodeIndex, Cursor, Evidence, Home, NewChunk, Part, RecordKind, Tally, is_chunk, spaced};
 use crate::layout::{Layout, layout};
 use crate::{ArrayConfig, FormatError};
-use block::{Geometry, StripeId};
+use block::{Geometry, Lcn, StripeId};
 
 layout!(
     /// Head of a full-stripe record.
@@ -77,6 +77,10 @@ impl<'a> RecordKind<'a> for FullStripe<'a> {
             let home = Home::OfColumn(self.stripe(), column);
             visit(NewChunk { home, chunk, content: Some((index, crc)) });
         }
+    }
+
+    fn written(self, geometry: &Geometry, visit: impl FnMut(Lcn)) {
+        (0..geometry.data_count()).map(|column| geometry.lcn_at(self.stripe(), column)).for_each(visit);
     }
 
     #[inline]

@@ -5,6 +5,20 @@ use crate::layout::{Field, Layout};
 use crate::{ArrayConfig, FormatError};
 use block::{ChunkIndex, Geometry, Lcn, StripeId};
 
+/// Whether recovery takes a record together with the one that follows, be it in the same frame or in the
+/// next, or neither.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub enum Bond {
+    /// It stands for itself, or is the last of those that belong together.
+    #[default]
+    None,
+    /// The next one belongs to it.
+    Next,
+}
+
+/// Bit of a record's kind: the next record belongs to this one.
+pub(crate) const BOND_BIT: u8 = 0x80;
+
 /// On which device a chunk is; the layout of the array knows.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Home {
@@ -114,6 +128,9 @@ pub(super) trait RecordKind<'a>: Copy {
     fn discarded(self) -> Option<(Lcn, u64)> {
         None
     }
+
+    /// The chunks that a user has written, perhaps in part: then the rest is what they held before.
+    fn written(self, _geometry: &Geometry, _visit: impl FnMut(Lcn)) {}
 
     /// The stripe of which it overwrites chunks.
     fn overwrites(self) -> Option<StripeId> {

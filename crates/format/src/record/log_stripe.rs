@@ -7,7 +7,7 @@ use super::kind::{
 };
 use crate::layout::{Field, Layout, layout};
 use crate::{ArrayConfig, FormatError};
-use block::{ChunkIndex, Geometry};
+use block::{ChunkIndex, Geometry, Lcn};
 
 layout!(
     /// Head of a log-stripe record.
@@ -99,6 +99,10 @@ impl<'a> RecordKind<'a> for LogStripe<'a> {
         for (row, crc) in self.log_crcs().iter().enumerate() {
             visit(NewChunk { home: Home::OfLog(row), chunk, content: Some((CodeIndex::Parity(row), crc)) });
         }
+    }
+
+    fn written(self, _geometry: &Geometry, visit: impl FnMut(Lcn)) {
+        self.members().iter().map(|member| member.lcn).for_each(visit);
     }
 
     #[inline]

@@ -31,7 +31,8 @@ pub use elastic::Elastic;
 pub use full_stripe::FullStripe;
 pub use in_place::InPlace;
 pub use items::{ElasticMember, InPlacePiece, Item, List, LogMember, StripeChunk};
-pub use kind::{CodeIndex, Evidence, Home, NewChunk, Part, Tally};
+pub(crate) use kind::BOND_BIT;
+pub use kind::{Bond, CodeIndex, Evidence, Home, NewChunk, Part, Tally};
 pub use log_stripe::LogStripe;
 pub use open_stripe::OpenStripe;
 pub use zero::Zero;
@@ -148,6 +149,12 @@ impl<'a> RecordRef<'a> {
         with_view!(self, view => view.discarded())
     }
 
+    /// The chunks that a user has written out of place, perhaps in part: then the rest is what they held
+    /// before.
+    pub fn written(self, geometry: &Geometry, visit: impl FnMut(Lcn)) {
+        with_view!(self, view => view.written(geometry, visit));
+    }
+
     /// The stripe of which it overwrites chunks.
     pub fn overwrites(self) -> Option<StripeId> {
         with_view!(self, view => view.overwrites())
@@ -210,22 +217,26 @@ impl RecordBuf {
         field.expect("such a record has log chunks").put_u32(bytes, block.get());
     }
 
-    /// Takes the records of a frame from its bytes; what it allocates is bounded by those.
-    pub(crate) fn decode(bytes: &[u8], record_count: u16) -> Result<Self, FormatError> {
-        let mut records = Self::default();
+    /// Takes the records of a frame from its bytes, and whether the next one belongs to each; what it
+    /// allocates is bounded by those.
+    pub(crate) fn decode(bytes: &[u8], record_count: u16) -> Result<(Self, Vec<Bond>), FormatError> {
+        let (mut records, mut bonds) = (Self::default(), Vec::new());
         let mut cursor = Cursor::new(bytes);
         for _ in 0..record_count {
             let rest = cursor.rest();
-            let code = rest.first().copied().unwrap_or(0);
+            let kind = rest.first().copied().unwrap_or(0);
+            let (code, bond) = (kind & !BOND_BIT, kind & BOND_BIT);
             with_kind!(code, Kind => Kind::walk(&mut cursor), else Err(FormatError::Malformed {
                 what: "record kind",
-                found: code.into(),
-                expected: "1 to 8",
+                found: kind.into(),
+                expected: "1 to 8, or 129 to 136",
             }))?;
             records.append_record(&rest[..rest.len() - cursor.rest().len()]);
+            records.record_mut(records.len() - 1)[0] = code;
+            bonds.push(if bond == 0 { Bond::None } else { Bond::Next });
         }
         match cursor.rest().len() {
-            0 => Ok(records),
+            0 => Ok((records, bonds)),
             left => Err(FormatError::Malformed {
                 what: "bytes behind the last record of a journal frame",
                 found: left as u64,

@@ -6,7 +6,7 @@ use super::items::{ElasticMember, List, crc_item, elastic_member};
 use super::kind::{CodeIndex, Cursor, Evidence, Home, NewChunk, Part, RecordKind, Tally, lcn_count};
 use crate::layout::{Field, Layout, layout};
 use crate::{ArrayConfig, CLASSES_MAX, FormatError};
-use block::{ChunkIndex, Geometry, StripeId};
+use block::{ChunkIndex, Geometry, Lcn, StripeId};
 
 layout!(
     /// Head of an open-stripe record.
@@ -161,6 +161,10 @@ impl<'a> RecordKind<'a> for OpenStripe<'a> {
             }
             visit(NewChunk { home: Home::OfLog(parity), chunk: block, content });
         }
+    }
+
+    fn written(self, _geometry: &Geometry, visit: impl FnMut(Lcn)) {
+        self.members().iter().map(|member| member.lcn).for_each(visit);
     }
 
     #[inline]

@@ -6,7 +6,7 @@ pub mod write;
 use block::{ChunkIndex, DevIndex, Epoch, Geometry, Lcn, Seq, StripeId};
 use format::record::Zero;
 use format::{
-    ArrayConfig, ArrayUuid, BlockExpect, CheckpointHeader, CheckpointKind, CodeKind, Consistency,
+    ArrayConfig, ArrayUuid, BlockExpect, Bond, CheckpointHeader, CheckpointKind, CodeKind, Consistency,
     ElasticMember, FaultRecord, FormatError, FrameBuilder, FrameExpect, FrameStamp, GroupBits, InPlacePiece,
     LayoutKind, ListItem, LogMember, MemberEntry, MemberFate, MemberState, PAGE_AREA, PAGE_WORDS, PageExpect,
     PageKind, PageStamp, RecordBuf, Role, SchemeKind, ScrubRecord, StripeChunk, Superblock, body_crc,
@@ -50,7 +50,9 @@ pub fn rewrite(place: Place, bytes: &[u8]) -> Result<Vec<u8>, FormatError> {
                 dev: frame.dev,
                 block: frame.block,
             };
-            build(&frame.records, frame.first_seq).seal_into(&stamp, &mut out);
+            let mut builder = FrameBuilder::new();
+            frame.numbered().for_each(|(seq, record, bond)| assert!(builder.try_push(seq, record, bond)));
+            builder.seal_into(&stamp, &mut out);
         }
         Place::Header { dev, area, block } => {
             let expect = BlockExpect { array: ARRAY, dev: DevIndex::new(dev), area, block };
@@ -87,7 +89,7 @@ pub fn build(records: &RecordBuf, first_seq: Seq) -> FrameBuilder {
     let mut builder = FrameBuilder::new();
     let mut seq = first_seq;
     for record in records.iter() {
-        assert!(builder.try_push(seq, record), "no room for {record:?}");
+        assert!(builder.try_push(seq, record, Bond::None), "no room for {record:?}");
         seq = seq.next();
     }
     builder

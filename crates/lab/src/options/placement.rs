@@ -162,6 +162,7 @@ impl ElasticChoices {
     pub fn apply(self, options: EngineOptions, seed: u64) -> EngineOptions {
         let own = options.scheme;
         let scheme = SchemeOptions {
+            untorn_bytes: own.untorn_bytes,
             rewrites: own.rewrites,
             placement: self.placement.or(own.placement),
             tuning: Tuning {

@@ -175,6 +175,8 @@ fn run_made(arguments: &Arguments, devices: DeviceKind) -> Result<Exit, Failure>
 fn engine_options(arguments: &Arguments) -> EngineOptions {
     // The papers count without discards of what is written again.
     let mut options = Discards::Large.apply(EngineOptions::default());
+    // Nor do they keep the chunks of a request together.
+    options.scheme.untorn_bytes = 0;
     options.commit.idle_ns = None;
     options.commit.every_requests = None;
     if arguments.array.sync {

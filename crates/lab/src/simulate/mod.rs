@@ -219,7 +219,9 @@ impl Arguments {
     fn engine_options(&self) -> EngineOptions {
         // The papers count without discards of what is written again.
         let options = Discards::Large.apply(EngineOptions::default());
+        // Nor do they keep the chunks of a request together.
         let mut options = EngineOptions { content: Content::Meaningless, ..options };
+        options.scheme.untorn_bytes = 0;
         if !self.array.scheme.is_elastic() {
             options.pool_bytes = POOL_BYTES;
             // A long request shall not be cut into several log stripes more than it must.

@@ -12,6 +12,9 @@ use serde::{Deserialize, Serialize};
 pub struct EngineStatus {
     /// Space.
     pub space: Option<Space>,
+    /// Bytes of the aligned blocks that a power cut never tears if one request writes them; 0 = none.
+    #[serde(default)]
+    pub untorn_bytes: Option<u64>,
     /// Parity commit.
     pub commit: Option<Commit>,
     /// What becomes of whole stripes that are written again, `replace` or `log`; only of eplog.
@@ -208,6 +211,7 @@ impl EngineStatus {
         let (number, full_number, written) = (place.number, place.base, engine.stats().checkpoints);
         Self {
             space: Some(space(engine)),
+            untorn_bytes: Some(engine.untorn_bytes()),
             commit: Some(commit(engine)),
             rewrites: rewrites_name(&engine.options().scheme, &engine.store().config).map(str::to_owned),
             placement: placement_info(&engine.options().scheme, &engine.store().config),

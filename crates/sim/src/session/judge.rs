@@ -1,11 +1,12 @@
 //! Every answer judged.
 
 use super::{Kind, Request, Session};
-use crate::oracle::SECTOR;
+use crate::oracle::{SECTOR, Version, Written};
 use crate::violation;
 use crate::violation::Violation;
 use array::EngineError;
 use format::{Consistency, MemberState};
+use std::ops::Range;
 
 impl Session<'_> {
     pub(super) fn judge(
@@ -115,17 +116,55 @@ impl Session<'_> {
 
     /// In-place schemes with a journal change a stripe at once: what one request does to it, be it a write or
     /// a discard, is there after a power cut or is not.
-    pub(super) fn check_torn(&self) -> Result<(), Violation> {
+    fn check_torn_stripes(&self) -> Result<(), Violation> {
         let config = self.machine.swarm.config;
         if !config.scheme.is_in_place() || config.consistency != Consistency::Journal {
             return Ok(());
         }
-        let stripe = config.geometry.data_count() * config.geometry.chunk_bytes() / SECTOR;
-        match self.machine.oracle.torn(stripe as u64) {
-            None => Ok(()),
-            Some((version, is, is_not)) => Err(violation!(
-                "version {version} survived in sector {is} and not in sector {is_not} of the same stripe"
-            )),
-        }
+        let sectors = config.geometry.data_count() * config.geometry.chunk_bytes() / SECTOR;
+        let stripe = u64::try_from(sectors).unwrap_or(u64::MAX);
+        torn(self.machine.oracle.torn(|written| stripes_of(written, stripe)), "stripe")
     }
+
+    /// Aligned blocks of a write are there as a whole or not at all, up to the size that the array told.
+    /// Schemes that write in place promise it of requests that are such a block.
+    pub(super) fn check_torn(&mut self) -> Result<(), Violation> {
+        self.check_torn_stripes()?;
+        let config = self.machine.swarm.config;
+        let is_whole = config.scheme.is_in_place();
+        let chunk = u64::try_from(config.geometry.chunk_bytes() / SECTOR).unwrap_or(u64::MAX);
+        let (count, here) = self.machine.oracle.tearable(chunk, |written| blocks_of(written, is_whole));
+        self.machine.outcome.tearable += count;
+        self.machine.outcome.untorn += here;
+        torn(self.machine.oracle.torn(|written| blocks_of(written, is_whole)), "block")
+    }
+}
+
+/// What a request covers of each stripe.
+fn stripes_of(written: Written, stripe: u64) -> impl Iterator<Item = Range<u64>> {
+    let Range { start, end } = written.sectors;
+    (start / stripe..end.div_ceil(stripe)).map(move |i| start.max(i * stripe)..end.min((i + 1) * stripe))
+}
+
+/// The largest aligned blocks of a write that are not larger than what was promised; with `is_whole`, all of
+/// it or nothing.
+fn blocks_of(written: Written, is_whole: bool) -> impl Iterator<Item = Range<u64>> {
+    let Written { zero, sectors, untorn, .. } = written;
+    let all = sectors.end - sectors.start;
+    let mut at = if zero || untorn == 0 { sectors.end } else { sectors.start };
+    let blocks = std::iter::from_fn(move || {
+        let left = sectors.end.checked_sub(at).filter(|&left| left > 0)?;
+        let size = untorn.min(1 << left.ilog2()).min(1 << at.trailing_zeros().min(62));
+        at += size;
+        Some(at - size..at)
+    });
+    blocks.filter(move |block| !is_whole || block.end - block.start == all)
+}
+
+fn torn(found: Option<(Version, u64, u64)>, what: &str) -> Result<(), Violation> {
+    found.map_or(Ok(()), |(version, is, is_not)| {
+        Err(violation!(
+            "version {version} survived in sector {is} and not in sector {is_not} of the same {what}"
+        ))
+    })
 }

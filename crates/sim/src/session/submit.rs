@@ -110,6 +110,23 @@ impl Session<'_> {
         self.draw_aligned(align, if unit == Unit::Stripe { align } else { most })
     }
 
+    fn draws_block(&mut self) -> bool {
+        let aligned = self.machine.swarm.odds.aligned;
+        aligned > 0 && self.machine.rng.chance(aligned, 1000)
+    }
+
+    /// An aligned block of at least two chunks, most of them of those that are never torn.
+    fn draw_block(&mut self) -> (u64, u64) {
+        let (chunk, _) = self.unit_sectors(Unit::Chunk);
+        let slots = u64::try_from(self.array.engine_ref().slots_per_request_max()).unwrap_or(u64::MAX);
+        let most = (self.machine.oracle.untorn / chunk).clamp(2, (slots / 2).max(2));
+        let sectors = self.machine.oracle.sector_count() as u64;
+        let chunks = 1 << self.machine.rng.within(1, u64::from(most.ilog2()));
+        let size = chunks * chunk;
+        let (first, _) = self.draw_aligned(size, size);
+        if first + size > sectors { (first, sectors - first) } else { (first, size) }
+    }
+
     /// Some sectors, more than a request with content may have.
     fn draw_long_range(&mut self, unit: Unit) -> (u64, u64) {
         let (align, most) = self.unit_sectors(unit);
@@ -137,6 +154,10 @@ impl Session<'_> {
             return true;
         }
         match chosen {
+            Chosen::Write(Unit::Chunk) if self.draws_block() => {
+                let (first, count) = self.draw_block();
+                return self.submit_write(first, count);
+            }
             Chosen::Write(unit) => {
                 let (first, count) = self.draw_range(unit);
                 return self.submit_write(first, count);

@@ -236,6 +236,17 @@ impl Scheme for Elastic {
         Ok(())
     }
 
+    fn holds_bundle(&self, store: &Store, chunks: u64) -> bool {
+        usize::try_from(chunks).is_ok_and(|chunks| {
+            let classes = self.units.class_count().min(chunks);
+            self.units.can_have_rows(chunks / store.config.geometry.data_count() + classes)
+        })
+    }
+
+    fn accepts_all(&self, records: &mut dyn Iterator<Item = RecordRef<'_>>) -> bool {
+        self.open.has_room_for(records.filter(|&record| open::opens_row(record)).count())
+    }
+
     #[expect(clippy::wildcard_enum_match_arm, reason = "records of whatever other schemes there are")]
     fn accepts(&self, store: &Store, record: RecordRef<'_>) -> bool {
         record.fits(&store.config)

@@ -137,6 +137,11 @@ impl OpenStripes {
         }
     }
 
+    /// Whether so many more may be opened by records that are replayed.
+    pub fn has_room_for(&self, opened: usize) -> bool {
+        self.list.len() + opened <= LISTED_MAX
+    }
+
     /// A row that was taken was not written.
     pub fn forget(&mut self, row: u32) {
         if let Some(at) = self.list.iter().position(|open| open.row == row) {
@@ -361,6 +366,11 @@ impl Elastic {
             && (word.width(), word.class()) == (before.len(), record.class())
             && before.iter().enumerate().all(|(at, crc)| store.table.row_crc(record.row(), at) == crc)
     }
+}
+
+/// Whether a record begins an open stripe.
+pub fn opens_row(record: RecordRef<'_>) -> bool {
+    matches!(record, RecordRef::OpenStripe(record) if record.before_crcs().is_empty())
 }
 
 /// A row as a plan leaves it.

@@ -78,6 +78,7 @@ impl Bench {
                 from: 0,
                 to: CHUNK,
                 class,
+                order: 0,
             });
         }
         let (mut plan, mut refused) = (Plan::default(), Vec::new());

@@ -9,7 +9,7 @@ use crate::planted::{Planted, planted};
 use crate::space::RowLease;
 use crate::store::Store;
 use block::{ChunkAddr, ChunkIndex, DevIndex};
-use format::ArrayConfig;
+use format::{ArrayConfig, UNITS_SPARE};
 use placement::{Class, GcThreshold, UnitId, UnitStamp, UnitState};
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -66,6 +66,8 @@ pub struct Units {
     /// Spare units: beyond what the volume needs.
     spare: u32,
     threshold: GcThreshold,
+    /// Units that a write which is planned as a whole lacks, all that it takes together.
+    wanted: usize,
     /// A unit may have come to qualify for collection since none did.
     may_qualify: bool,
 }
@@ -89,6 +91,7 @@ impl Units {
             moving: 0,
             spare: count.saturating_sub(u32::try_from(needed).unwrap_or(count)),
             threshold: GcThreshold::default(),
+            wanted: 0,
             may_qualify: true,
         }
     }
@@ -210,7 +213,7 @@ impl Units {
     pub fn wants_collection(&self) -> bool {
         let total = self.units.len() as u64;
         let coming = self.free.len() as u32 + self.pending + self.moving;
-        if coming <= self.kept() as u32 {
+        if coming < (self.kept() + self.wanted.max(1)) as u32 {
             return true;
         }
         self.threshold.exceeded(total - u64::from(coming), total) && coming <= self.spare / 2
@@ -228,7 +231,7 @@ impl Units {
 
     /// Whether units wait to be released and are needed: a flush would free them.
     pub fn wants_released(&self) -> bool {
-        let low = self.kept() + (self.spare as usize / 8).min(8);
+        let low = self.kept() + self.wanted + (self.spare as usize / 8).min(8);
         self.pending > 0 && self.free.len() <= low
     }
 
@@ -248,6 +251,45 @@ impl Units {
             self.moving -= 1;
             self.units[unit as usize].fate = Fate::Stuck;
         }
+    }
+
+    /// Whether users may take so many rows for each class, one class after the other. If not, so much is
+    /// collected that they may.
+    pub fn have_rows(&mut self, store: &Store, wanted: &[usize]) -> bool {
+        self.wanted = 0;
+        let unit_rows = usize::try_from(self.unit_rows).unwrap_or(usize::MAX);
+        let left_of = |unit: &u32| self.free_rows(store, *unit);
+        let total: usize = wanted.iter().sum();
+        if self.is_short() {
+            let can_gain = self.can_gain();
+            let has = !can_gain && self.partial.iter().map(left_of).sum::<usize>() >= total;
+            self.wanted = if can_gain { total.div_ceil(unit_rows) + self.classes } else { 0 };
+            return has;
+        }
+        let (mut partial, mut units) = (self.partial.iter(), 0);
+        for (class, &rows) in wanted.iter().enumerate().filter(|(_, rows)| **rows > 0) {
+            let mut rows = rows.saturating_sub(self.open[class].as_ref().map_or(0, left_of));
+            while rows > 0 {
+                let Some(unit) = partial.next() else { break };
+                rows = rows.saturating_sub(left_of(unit));
+            }
+            units += rows.div_ceil(unit_rows);
+        }
+        let has = self.free.len() >= self.kept() + units;
+        self.wanted = if has { 0 } else { units };
+        has
+    }
+
+    /// Whether users can take so many rows at once when all is collected. Where nothing may be gained by
+    /// collection although users are short of units, so many are partly written, with a row left at least,
+    /// that together with what is free and what is being filled they are more than [`UNITS_SPARE`].
+    pub fn can_have_rows(&self, rows: usize) -> bool {
+        u64::try_from(rows + 2 * self.classes).is_ok_and(|units| units < UNITS_SPARE)
+    }
+
+    fn free_rows(&self, store: &Store, unit: u32) -> usize {
+        let rows = self.rows_of(unit);
+        (rows.start + self.units[unit as usize].next..rows.end).filter(|&row| is_free(store, row)).count()
     }
 
     /// Takes the next row for a class; users get none when few units are left.

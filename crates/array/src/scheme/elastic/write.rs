@@ -3,10 +3,11 @@
 
 use super::{Elastic, rows};
 use crate::plan::{CrcAt, Plan, PlanWrite};
+use crate::planted::{Planted, planted};
 use crate::scheme::ChunkWrite;
 use crate::store::Store;
 use block::{Lcn, Pool, Slot, Stream};
-use format::{ElasticMember, record};
+use format::{CLASSES_MAX, ElasticMember, record};
 
 /// Reused between batches.
 #[derive(Default)]
@@ -38,6 +39,9 @@ impl Elastic {
         refused: &mut Vec<ChunkWrite>,
         (plan, may_open): (&mut Plan, bool),
     ) {
+        if plan.untorn && !planted(Planted::PlanPartOfUntorn) && !self.have_room(store, pool, writes) {
+            return refused.append(writes);
+        }
         let mut scratch = std::mem::take(&mut self.scratch);
         scratch.planned.clear();
         scratch.planned.resize(writes.len(), false);
@@ -56,6 +60,16 @@ impl Elastic {
             is_planned
         });
         self.scratch = scratch;
+    }
+
+    /// Whether there is room for all of a batch. If it lacks rows, collection is told.
+    fn have_room(&mut self, store: &Store, pool: &Pool, writes: &[ChunkWrite]) -> bool {
+        let geometry = store.config.geometry;
+        let mut rows = [0usize; CLASSES_MAX];
+        writes.iter().for_each(|write| rows[usize::from(write.class)] += 1);
+        rows.iter_mut().for_each(|chunks| *chunks = chunks.div_ceil(geometry.data_count()));
+        let slots = rows.iter().sum::<usize>() * geometry.parity_count();
+        pool.free_count() >= slots + store.slots_kept_by_writes() && self.units.have_rows(store, &rows)
     }
 
     /// Plans what a batch has of a class, in order; returns how many writes have room.

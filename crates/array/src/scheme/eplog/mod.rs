@@ -384,6 +384,10 @@ impl Scheme for Eplog {
         false
     }
 
+    fn holds_bundle(&self, store: &Store, chunks: u64) -> bool {
+        self.has_room_for_bundle(store, chunks)
+    }
+
     fn is_in_use(&self, store: &Store, stripe: StripeId) -> bool {
         let geometry = store.config.geometry;
         self.dirty.is_dirty(stripe)

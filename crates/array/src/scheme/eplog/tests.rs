@@ -72,7 +72,15 @@ impl Bench {
         for (&lcn, request) in lcns.iter().zip(0..) {
             let origin = Origin::Request(request);
             let slot = self.pool.alloc().expect("enough slots");
-            writes.push(ChunkWrite { origin, lcn: Lcn::new(lcn), slot, from: 0, to: CHUNK, class: 0 });
+            writes.push(ChunkWrite {
+                origin,
+                lcn: Lcn::new(lcn),
+                slot,
+                from: 0,
+                to: CHUNK,
+                class: 0,
+                order: 0,
+            });
         }
         let slots: Vec<_> = writes.iter().map(|write| write.slot).collect();
         let (mut plan, mut refused) = (Plan::default(), Vec::new());

@@ -7,12 +7,13 @@
 //! before this one, and records are applied in order.
 
 use super::Eplog;
+use super::list_room::ListSize;
 use crate::plan::{Compute, CrcAt, Plan, PlanWrite};
 use crate::planted::{Planted, planted};
-use crate::scheme::log_room::{has_room_for, is_log_low};
+use crate::scheme::log_room::{has_room_for, is_log_low, log_blocks_for};
 use crate::scheme::{ChunkWrite, Rewrites};
 use crate::space::{ChunkLease, Demand};
-use crate::store::Store;
+use crate::store::{Store, stripes_touched};
 use block::{ChunkAddr, DevIndex, Geometry, Pool, Slot, Stream, StripeId};
 use format::record::{FullStripe, LogStripe};
 use format::{LogMember, StripeChunk};
@@ -56,6 +57,14 @@ impl Eplog {
         plan: &mut Plan,
     ) {
         let mut scratch = std::mem::take(&mut self.scratch);
+        if plan.untorn
+            && !planted(Planted::PlanPartOfUntorn)
+            && !self.have_room(store, pool, writes, &mut scratch)
+        {
+            refused.append(writes);
+            self.scratch = scratch;
+            return;
+        }
         self.plan_full_stripes(store, pool, writes, plan, &mut scratch);
         scratch.collect_partial(writes);
         scratch.count_per_device(store);
@@ -64,9 +73,8 @@ impl Eplog {
         let m = store.config.geometry.parity_count();
         let has_log = has_room_for(store, groups);
         let (members, groups) = (scratch.partial.len(), groups as usize);
-        let log_stripes = groups + members / store.code.width_max();
         let fits = has_log
-            && self.list.has(self.list_size(), self.list.growth(log_stripes, members))
+            && self.has_list_room(store, groups, members)
             && pool.free_count() >= groups * m + store.slots_kept()
             && scratch.have_room(store);
         if fits {
@@ -79,6 +87,60 @@ impl Eplog {
             writes.retain(|_| *planned.next().expect("each write of the batch has an entry"));
         }
         self.scratch = scratch;
+    }
+
+    /// Whether there is room for all of a batch, whichever of its writes become full stripes.
+    fn have_room(
+        &self,
+        store: &mut Store,
+        pool: &Pool,
+        writes: &[ChunkWrite],
+        scratch: &mut Scratch,
+    ) -> bool {
+        let geometry = store.config.geometry;
+        let (k, m) = (geometry.data_count(), geometry.parity_count());
+        scratch.planned.clear();
+        scratch.planned.resize(writes.len(), false);
+        scratch.collect_partial(writes);
+        scratch.count_per_device(store);
+        let most = scratch.per_device.iter().copied().max().unwrap_or(0);
+        let (groups, mut full) = (usize::try_from(most).unwrap_or(usize::MAX), 0);
+        if may_make_a_stripe(&geometry, writes) {
+            let Scratch { by_stripe, per_device, .. } = scratch;
+            sort_by_stripe(&geometry, writes, by_stripe);
+            for group in by_stripe.chunk_by(|one, other| one.0 == other.0) {
+                for _ in 0..group.len() / k {
+                    let parities = (k..k + m).map(|column| store.layout.device(group[0].0, column));
+                    parities.for_each(|dev| per_device[dev.index()] += 1);
+                    full += 1;
+                }
+            }
+        }
+        has_room_for(store, most)
+            && self.has_list_room(store, groups, writes.len())
+            && pool.free_count() >= (groups + full) * m + store.slots_kept()
+            && scratch.have_room(store)
+    }
+
+    fn has_list_room(&self, store: &Store, groups: usize, members: usize) -> bool {
+        let log_stripes = groups + members / store.code.width_max();
+        self.list.has(self.list_size(), self.list.growth(log_stripes, members))
+    }
+
+    /// Whether a bundle of so many chunks has room when everything is committed and released.
+    pub(super) fn has_room_for_bundle(&self, store: &Store, chunks: u64) -> bool {
+        let config = &store.config;
+        let stripes = stripes_touched(config.geometry, chunks);
+        let full = u64::try_from(config.geometry.data_count()).map_or(0, |k| chunks / k);
+        let spare = u64::from(config.chunks_per_device).saturating_sub(config.stripe_count);
+        let (groups, members) = (usize::try_from(stripes), usize::try_from(chunks));
+        let (Ok(groups), Ok(members)) = (groups, members) else { return false };
+        let log_stripes = groups + members / store.code.width_max();
+        let log_need = log_blocks_for(store, u32::try_from(groups).unwrap_or(u32::MAX));
+        // Half of the log: frames lie there as well, and what is behind the last checkpoint.
+        spare >= stripes + full + u64::from(store.spaces[0].set_aside())
+            && u64::from(config.log_blocks) >= 2 * log_need
+            && self.list.has(ListSize::default(), self.list.growth(2 * log_stripes, 2 * members))
     }
 
     /// Plans the full stripes among `writes` that have space, and notes which writes those were.

@@ -19,7 +19,7 @@ use crate::checksum::chunk_checksum;
 use crate::health::Health;
 use crate::plan::Piece;
 use crate::restart::{flush_all, is_present, write_or_fail};
-use crate::scheme::InPlaceProgress;
+use crate::scheme::{InPlaceProgress, RedoStep};
 use crate::store::Store;
 use block::{ChunkAddr, ChunkIndex, DeviceSet, StripeId};
 use format::InPlacePiece;
@@ -81,11 +81,12 @@ struct Redo<'a> {
     columns: Vec<Column>,
 }
 
-/// Makes the stripe what the record says; `false` if that is impossible and the stripe stays as it is.
+/// Makes the stripe what the record says, or goes as far as asked for; `false` if that is impossible and the
+/// stripe stays as it is.
 pub fn redo(
     Members { store, devices, health }: Members<'_>,
     write: Write<'_>,
-    progress: InPlaceProgress,
+    (progress, step): (InPlaceProgress, RedoStep),
     healed: &mut u64,
 ) -> bool {
     let n = store.main_count();
@@ -103,7 +104,12 @@ pub fn redo(
         if !redo.rebuild(write) {
             return false;
         }
-        redo.complete_copies(write);
+        if step != RedoStep::Look {
+            redo.complete_copies(write);
+        }
+    }
+    if step != RedoStep::All {
+        return true;
     }
     for piece in write.pieces.iter() {
         *healed += u64::from(redo.put(piece));

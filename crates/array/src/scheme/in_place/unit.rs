@@ -3,7 +3,7 @@
 use super::{addr_of, piece_of};
 use crate::plan::{Compute, CrcAt, Plan, PlanWrite, Word};
 use crate::scheme::ChunkWrite;
-use crate::store::Store;
+use crate::store::{Store, stripes_touched};
 use block::{Pool, Slot, Stream, StripeId};
 use format::record::{CrcOffsets, Delta, InPlace, PieceOffset};
 use format::{InPlacePiece, RecordBuf};
@@ -113,6 +113,28 @@ impl Units {
             && self.stripes <= store.in_place_stripes_max();
         fits.then(|| Unit::new(store, stripe, &writes[..count]))
     }
+}
+
+/// How many units a batch is, if all of it may go into one plan.
+pub fn units_of_all(store: &Store, mut writes: &[ChunkWrite]) -> Option<usize> {
+    let (mut units, mut count) = (Units::default(), 0);
+    while !writes.is_empty() {
+        writes = &writes[units.next(store, writes)?.writes.len()..];
+        count += 1;
+    }
+    Some(count)
+}
+
+/// Whether one plan may write so many chunks that follow each other.
+pub fn holds_bundle(store: &Store, chunks: u64) -> bool {
+    let geometry = store.config.geometry;
+    let stripes = stripes_touched(geometry, chunks);
+    let fits = |chunks: usize, stripes: usize| {
+        let pieces = chunks + stripes * geometry.parity_count();
+        stripes * RECORD_HEAD_BYTES + pieces * RECORD_PIECE_BYTES <= RECORD_BYTES_MAX
+    };
+    let counts = usize::try_from(chunks).ok().zip(usize::try_from(stripes).ok());
+    stripes <= store.in_place_stripes_max() && counts.is_some_and(|(chunks, stripes)| fits(chunks, stripes))
 }
 
 /// Reads the present version of a column, data or parity.

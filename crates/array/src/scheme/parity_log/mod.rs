@@ -21,12 +21,12 @@ mod deltas;
 mod write;
 
 use super::in_place::{
-    self, check_map, has_payload_ring, is_written, locate, piece_of, redo, resync, set_written,
+    self, check_map, has_payload_ring, is_written, locate, piece_of, redo, resync, set_written, unit,
 };
-use super::log_room::is_log_low;
+use super::log_room::{LOG_SET_ASIDE_BLOCKS, is_log_low};
 use super::{
     ChunkWrite, CommitOutcome, Commits, Contradiction, InPlace, InPlaceProgress, Located, Logs, Pressure,
-    Registration, Rejected, Scheme, SchemeMemory,
+    RedoStep, Registration, Rejected, Scheme, SchemeMemory,
 };
 use crate::health::Health;
 use crate::plan::{Codeword, Piece, Plan, Word};
@@ -34,7 +34,7 @@ use crate::planted::{Planted, planted};
 use crate::restart::{AssembleError, RecoveryReport, Restart};
 use crate::saved::SavedPages;
 use crate::slots::root_pages;
-use crate::store::Store;
+use crate::store::{Store, stripes_touched};
 use crate::table::{Table, WORDS};
 use block::{ChunkAddr, ChunkIndex, DeviceSet, Lcn, Pool, Seq, StripeId};
 use deltas::Deltas;
@@ -226,6 +226,29 @@ impl Scheme for ParityLog {
         Ok(())
     }
 
+    fn holds_bundle(&self, store: &Store, chunks: u64) -> bool {
+        let log_chunks = stripes_touched(store.config.geometry, chunks) + 1;
+        let log_need = log_chunks * u64::from(store.chunk_blocks()) + LOG_SET_ASIDE_BLOCKS;
+        unit::holds_bundle(store, chunks) && u64::from(store.config.log_blocks) >= 2 * log_need
+    }
+
+    #[expect(clippy::wildcard_enum_match_arm, reason = "records of whatever other schemes there are")]
+    fn accepts_all(&self, records: &mut dyn Iterator<Item = RecordRef<'_>>) -> bool {
+        let (mut more, mut fits) = (0i64, true);
+        for record in records {
+            let live = |stripe| i64::try_from(self.deltas.count_of(stripe)).unwrap_or(i64::MAX);
+            more += match record {
+                RecordRef::Delta(record) if record.whole() => 1 - live(record.stripe()),
+                RecordRef::Delta(_) => 1,
+                RecordRef::InPlace(record) => -live(record.stripe()),
+                _ => 0,
+            };
+            fits &=
+                self.deltas.count().checked_add_signed(more).is_some_and(|count| count <= self.deltas_max);
+        }
+        fits
+    }
+
     #[expect(clippy::wildcard_enum_match_arm, reason = "records of whatever other schemes there are")]
     fn accepts(&self, store: &Store, record: RecordRef<'_>) -> bool {
         record.fits(&store.config)
@@ -377,14 +400,14 @@ impl InPlace for ParityLog {
         devices: &mut dyn DeviceSet,
         health: &mut Health,
         record: RecordRef<'_>,
-        progress: InPlaceProgress,
+        how: (InPlaceProgress, RedoStep),
         healed: &mut u64,
     ) -> bool {
         let members = redo::Members { store, devices, health };
         match record {
             RecordRef::InPlace(record) => {
                 let write = redo::Write { stripe: record.stripe(), pieces: record.pieces(), log: None };
-                redo::redo(members, write, progress, healed)
+                redo::redo(members, write, how, healed)
             }
             RecordRef::Delta(record) => {
                 let (stripe, mut rest) = (record.stripe(), Vec::new());
@@ -397,7 +420,7 @@ impl InPlace for ParityLog {
                     crcs,
                     rest: &rest,
                 });
-                redo::redo(members, redo::Write { stripe, pieces: record.pieces(), log }, progress, healed)
+                redo::redo(members, redo::Write { stripe, pieces: record.pieces(), log }, how, healed)
             }
             _ => false,
         }

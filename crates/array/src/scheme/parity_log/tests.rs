@@ -65,6 +65,7 @@ impl Bench {
                 from,
                 to,
                 class: 0,
+                order: 0,
             });
         }
         let (mut plan, mut refused) = (Plan::default(), Vec::new());
@@ -357,8 +358,15 @@ fn a_full_log_is_refused_and_says_that_a_commit_helps() {
     let mut bench = Bench::new(2, 1, 0);
     while bench.store.log.reserve_chunk(64).is_some() {}
     let slot = bench.pool.alloc().expect("enough slots");
-    let write =
-        ChunkWrite { origin: Origin::Request(0), lcn: Lcn::new(0), slot, from: 0, to: CHUNK, class: 0 };
+    let write = ChunkWrite {
+        origin: Origin::Request(0),
+        lcn: Lcn::new(0),
+        slot,
+        from: 0,
+        to: CHUNK,
+        class: 0,
+        order: 0,
+    };
     let (mut writes, mut refused, mut plan) = (vec![write], Vec::new(), Plan::default());
     let (store, pool) = (&mut bench.store, &mut bench.pool);
     bench.scheme.plan_writes(store, &bench.health, pool, &mut writes, &mut refused, &mut plan);

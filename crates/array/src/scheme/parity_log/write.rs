@@ -14,8 +14,9 @@
 
 use super::ParityLog;
 use crate::plan::{Compute, Plan};
+use crate::planted::{Planted, planted};
 use crate::scheme::ChunkWrite;
-use crate::scheme::in_place::unit::{Unit, Units, encode, read};
+use crate::scheme::in_place::unit::{Unit, Units, encode, read, units_of_all};
 use crate::scheme::in_place::{has_data, is_written};
 use crate::scheme::log_room::LOG_SET_ASIDE_BLOCKS;
 use crate::store::{LogLease, Store};
@@ -41,8 +42,17 @@ impl ParityLog {
         // At most k old versions, and the parities.
         let needed = store.slots_kept() + store.main_count();
         let (mut planned, mut units) = (0, Units::default());
-        let mut old = std::mem::take(&mut self.scratch.old);
         self.log_full = false;
+        if plan.untorn && !planted(Planted::PlanPartOfUntorn) {
+            let count = units_of_all(store, writes);
+            let has_slots = |count| pool.free_count() >= store.slots_kept() + count * store.main_count();
+            let has_log = |count| store.log.has_room_for_chunks(count, LOG_SET_ASIDE_BLOCKS);
+            self.log_full = count.is_some_and(|count| !has_log(count));
+            if self.log_full || !count.is_some_and(has_slots) {
+                return refused.append(writes);
+            }
+        }
+        let mut old = std::mem::take(&mut self.scratch.old);
         while let Some(unit) = units.next(store, &writes[planned..]) {
             if pool.free_count() < needed {
                 break;

@@ -14,10 +14,10 @@
 mod write;
 
 use super::in_place::{
-    self, check_map, has_payload_ring, is_written, locate, piece_of, redo, resync, set_written,
+    self, check_map, has_payload_ring, is_written, locate, piece_of, redo, resync, set_written, unit,
 };
 use super::{
-    ChunkWrite, Contradiction, InPlace, InPlaceProgress, Located, Registration, Rejected, Scheme,
+    ChunkWrite, Contradiction, InPlace, InPlaceProgress, Located, RedoStep, Registration, Rejected, Scheme,
     SchemeMemory,
 };
 use crate::health::Health;
@@ -82,6 +82,10 @@ impl Scheme for Raid {
         Ok(())
     }
 
+    fn holds_bundle(&self, store: &Store, chunks: u64) -> bool {
+        unit::holds_bundle(store, chunks)
+    }
+
     fn accepts(&self, store: &Store, record: RecordRef<'_>) -> bool {
         matches!(record, RecordRef::InPlace(_)) && record.fits(&store.config)
     }
@@ -112,12 +116,12 @@ impl InPlace for Raid {
         devices: &mut dyn DeviceSet,
         health: &mut Health,
         record: RecordRef<'_>,
-        progress: InPlaceProgress,
+        how: (InPlaceProgress, RedoStep),
         healed: &mut u64,
     ) -> bool {
         let RecordRef::InPlace(record) = record else { return false };
         let write = redo::Write { stripe: record.stripe(), pieces: record.pieces(), log: None };
-        redo::redo(redo::Members { store, devices, health }, write, progress, healed)
+        redo::redo(redo::Members { store, devices, health }, write, how, healed)
     }
 
     fn resync(

@@ -66,6 +66,7 @@ impl Bench {
                     from,
                     to,
                     class: 0,
+                    order: 0,
                 });
             }
         }

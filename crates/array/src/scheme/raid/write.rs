@@ -11,8 +11,9 @@
 use super::Raid;
 use crate::health::Health;
 use crate::plan::{Compute, Plan};
+use crate::planted::{Planted, planted};
 use crate::scheme::ChunkWrite;
-use crate::scheme::in_place::unit::{Unit, Units, encode, read};
+use crate::scheme::in_place::unit::{Unit, Units, encode, read, units_of_all};
 use crate::scheme::in_place::{addr_of, is_written};
 use crate::store::Store;
 use block::{Pool, Slot};
@@ -44,6 +45,13 @@ impl Raid {
     ) {
         let needed = store.slots_kept() + store.main_count();
         let (mut planned, mut units) = (0, Units::default());
+        if plan.untorn && !planted(Planted::PlanPartOfUntorn) {
+            let count = units_of_all(store, writes);
+            let fits = |count| pool.free_count() >= store.slots_kept() + count * store.main_count();
+            if !count.is_some_and(fits) {
+                return refused.append(writes);
+            }
+        }
         // Either way reads at most k chunks besides the parities.
         while let Some(unit) = units.next(store, &writes[planned..]) {
             if pool.free_count() < needed {

@@ -52,6 +52,10 @@ impl Volume for LateVolume {
     fn chunk_bytes(&self) -> usize {
         self.memory.chunk_bytes()
     }
+    fn untorn_bytes(&self) -> u64 {
+        0
+    }
+
     fn read_only(&self) -> bool {
         self.memory.read_only()
     }
