@@ -1,6 +1,5 @@
 //! Requests: validation, splitting into chunks, and answers.
 
-use super::wake::count;
 use super::{Core, SyncPolicy};
 use crate::planted::{Planted, planted};
 use crate::scheme::{ChunkWrite, Journaling, Origin};
@@ -215,10 +214,13 @@ impl Core {
         if has_classes {
             self.scheme.begin_write(Lba::new(offset_bytes / SECTOR_BYTES), length_bytes / SECTOR_BYTES);
         }
-        let chunk = count(self.store.config.geometry.chunk_bytes());
-        let whole = offset_bytes.div_ceil(chunk)..(offset_bytes + length_bytes) / chunk;
+        // Where a block ends, all chunks of which have that order: looked for once in each.
+        let (mut order, mut block_end) = (0, if slots.len() > 1 { 0 } else { u64::MAX });
         for ((lcn, from, to), &slot) in self.chunks_of(offset_bytes, length_bytes).zip(slots) {
-            let order = if slots.len() == 1 { 0 } else { self.order_of(lcn.get(), &whole, slots.len()) };
+            if lcn.get() >= block_end {
+                order = self.order_of(lcn.get(), (offset_bytes, length_bytes), slots.len());
+                block_end = ((lcn.get() >> order) + 1) << order;
+            }
             let class = if has_classes { self.scheme.class_of_write(&self.store, lcn) } else { 0 };
             self.queue_write(ChunkWrite {
                 origin: Origin::Request(request.index()),

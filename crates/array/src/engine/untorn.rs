@@ -43,7 +43,11 @@ impl Core {
     /// whole: of the largest aligned block that the request covers. A request of a scheme that writes in
     /// place must be that block: its stripes are locked exclusively, and the blocks of a larger one would
     /// wait for each other.
-    pub(super) fn order_of(&self, lcn: u64, whole: &std::ops::Range<u64>, touched: usize) -> u8 {
+    pub(super) fn order_of(&self, lcn: u64, (offset, length): (u64, u64), touched: usize) -> u8 {
+        let geometry = self.store.config.geometry;
+        let last = count(geometry.chunk_bytes()) - 1;
+        let whole =
+            geometry.lcn_of_offset(offset + last).get()..geometry.lcn_of_offset(offset + length).get();
         let mut orders = (1..=self.queue.untorn_order).rev();
         let is_shared = scheme::write_lock(&self.store.config) == WriteLock::Shared;
         let fits = |order: u8| {
@@ -51,7 +55,7 @@ impl Core {
             let block = first..first + (1 << order);
             match is_shared {
                 true => block.start >= whole.start && block.end <= whole.end,
-                false => block == *whole && 1 << order == touched,
+                false => block == whole && 1 << order == touched,
             }
         };
         orders.find(|&order| fits(order)).unwrap_or(0)

@@ -99,6 +99,9 @@ impl Eplog {
     ) -> bool {
         let geometry = store.config.geometry;
         let (k, m) = (geometry.data_count(), geometry.parity_count());
+        if self.have_plenty(store, pool, writes.len()) {
+            return true;
+        }
         scratch.planned.clear();
         scratch.planned.resize(writes.len(), false);
         scratch.collect_partial(writes);
@@ -120,6 +123,15 @@ impl Eplog {
             && self.has_list_room(store, groups, writes.len())
             && pool.free_count() >= (groups + full) * m + store.slots_kept()
             && scratch.have_room(store)
+    }
+
+    /// Whether there is room for so many writes wherever they go, without a look at them.
+    fn have_plenty(&self, store: &mut Store, pool: &Pool, count: usize) -> bool {
+        let Ok(chunks) = u32::try_from(count) else { return false };
+        store.log.room() >= log_blocks_for(store, chunks)
+            && self.has_list_room(store, count, count)
+            && pool.free_count() >= 2 * count * store.config.geometry.parity_count() + store.slots_kept()
+            && (0..).map(DevIndex::new).take(store.main_count()).all(|dev| store.has_ready(dev, 2 * chunks))
     }
 
     fn has_list_room(&self, store: &Store, groups: usize, members: usize) -> bool {
