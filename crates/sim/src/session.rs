@@ -480,8 +480,8 @@ impl<'a> Session<'a> {
         }
         self.machine.say(|| "at rest".into());
         let brought = self.array.bring_all_pages();
-        if self.crashed() {
-            return Ok(()); // Power failed while pages were read.
+        if self.crashed() || (brought.is_err() && self.machine.world.look().is_blacked_out()) {
+            return Ok(()); // Power failed, or devices stopped answering, while pages were read.
         }
         brought.map_err(|e| violation!("a page is nowhere: {e}"))?;
         let spared = |dev: u16| self.machine.suspects.contains(&dev);
