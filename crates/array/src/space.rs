@@ -210,7 +210,7 @@ impl Space {
             found = Some((word, free.trailing_zeros()));
             true
         });
-        self.awaited = known.err().or(self.awaited);
+        self.wait_for(known.err(), None);
         let (word, bit) = found?;
         self.set_bits(table, word, 1 << bit);
         let index = word * WORD_CHUNKS + bit;
@@ -248,13 +248,26 @@ impl Space {
         if self.free_for_users() < count || !table.is_paged() {
             return self.free_for_users() >= count;
         }
-        let mut left = count;
-        let known = self.next_free(table, |_, free| {
+        let (mut left, mut first) = (count, None);
+        let known = self.next_free(table, |word, free| {
+            first.get_or_insert(word);
             left = left.saturating_sub(free.count_ones());
             left == 0
         });
-        self.awaited = known.err().or(self.awaited);
+        self.wait_for(known.err(), first);
         left == 0
+    }
+
+    /// An allocation waits for a word that is not in memory, if that is given. It goes on at the `first` word
+    /// where it found something, or at that one: else it would need all words in between at once, full as
+    /// they are, and where pages leave memory as others come it might find no end.
+    fn wait_for(&mut self, absent: Option<u32>, first: Option<u32>) {
+        let Some(absent) = absent else { return };
+        self.awaited = Some(absent);
+        let next = first.unwrap_or(absent);
+        if next != self.frontier / WORD_CHUNKS {
+            self.frontier = next * WORD_CHUNKS;
+        }
     }
 
     /// The word that an allocation waits for, or waited for when it came, if any.

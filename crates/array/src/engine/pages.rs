@@ -21,6 +21,7 @@ use crate::hash::PageMap;
 use crate::planted::{Planted, planted};
 use crate::restart::AssembleError;
 use crate::saved::SavedPages;
+use crate::store::stripes_touched;
 use crate::table::{Extent, later_max, word_count};
 use block::slab::{Key, Slab};
 use block::{DevIndex, DeviceSet, IoFault, Lcn, META_BYTES, OpKind, Slot, Stream, StripeId};
@@ -186,9 +187,9 @@ impl Core {
         });
     }
 
-    /// Asks for the page that the next allocation on a device waits for. When it is there it stays, with the
-    /// one before, until the next but one; and whoever found no room tries again.
-    fn want_awaited_page(&mut self, dev: DevIndex, window: &mut [Option<usize>; 2]) {
+    /// Asks for the page that the next allocation on a device waits for. When it is there it stays, with
+    /// those before, until as many have come as one plan may need; and whoever found no room tries again.
+    fn want_awaited_page(&mut self, dev: DevIndex, window: &mut VecDeque<usize>) {
         let Some(word) = self.store.spaces[dev.index()].awaited() else { return };
         let page = self.store.table.space_page(dev, word);
         if self.store.table.is_absent(page) {
@@ -197,15 +198,25 @@ impl Core {
         }
         self.store.spaces[dev.index()].await_no_more();
         self.note_room();
-        if !window.contains(&Some(page)) {
+        if !window.contains(&page) {
             self.store.table.pin(page);
-            let [oldest, newer] = std::mem::replace(window, [window[1], Some(page)]);
-            debug_assert_eq!(newer, window[0]);
-            if let Some(oldest) = oldest {
+            window.push_back(page);
+            if window.len() > self.space_pages_of_plan()
+                && let Some(oldest) = window.pop_front()
+            {
                 self.store.table.unpin(oldest);
             }
             self.read_behind(dev, word);
         }
+    }
+
+    /// Pages of bits of one device that a plan may need at once: a bundle has room as a whole or not at all,
+    /// and each of its chunks may be the only free one of its page. All else may do with less.
+    fn space_pages_of_plan(&self) -> usize {
+        let (chunks, geometry) = (1 << self.queue.untorn_order, self.store.config.geometry);
+        let full = chunks / count(geometry.data_count()).max(1);
+        let of_device = stripes_touched(geometry, chunks) + full;
+        usize::try_from(of_device).unwrap_or(usize::MAX).max(2)
     }
 
     /// Asks for the page of bits behind the one of a word, where allocation goes on later.
@@ -391,8 +402,8 @@ impl Core {
 /// Has pages read that are wanted.
 #[derive(Default)]
 pub(super) struct PageReader {
-    /// Of each main device, the pages of bits in which chunks are allocated, the newer one last.
-    windows: Vec<[Option<usize>; 2]>,
+    /// Of each main device, the pages of bits in which chunks are allocated, the newest one last.
+    windows: Vec<VecDeque<usize>>,
     /// Where those are looked for that bits wait for.
     later_from: usize,
 }
@@ -404,7 +415,7 @@ impl PageReader {
         if !core.store.config.scheme.has_log_stripes() {
             return;
         }
-        self.windows.resize(core.store.main_count(), [None; 2]);
+        self.windows.resize_with(core.store.main_count(), VecDeque::new);
         for (dev, window) in (0..).map(DevIndex::new).zip(&mut self.windows) {
             core.want_awaited_page(dev, window);
         }

@@ -249,7 +249,10 @@ fn bench_measures_all_schemes_side_by_side() {
         if is_elastic && row["workload"] == "seqwrite" {
             // The last ones were answered and not yet recorded.
             let (full, count) = (number(row, "/stripes/full"), number(row, "/count"));
-            assert!(full <= count && count - full < 100 && number(row, "/stripes/short") == 0, "{row:#}");
+            assert!(full <= count && count - full < 100, "{row:#}");
+            // A write that must not be torn is planned at once, of whatever classes its chunks are.
+            let short = number(row, "/stripes/short");
+            assert!(if scheme == "was" { short * 100 < full } else { short == 0 }, "{row:#}");
         }
     }
     let none = ["bench", "--schemes", "raid,eplog"];
