@@ -14,6 +14,8 @@ use std::ops::Range;
 const PLACE_BYTES: u64 = 16;
 const UPDATED_BYTES: u64 = size_of::<Updated>() as u64;
 const STRIPE_BYTES: u64 = size_of::<StripeId>() as u64;
+/// Dirty stripes among which is chosen what to commit first.
+const CHOICE_MAX: usize = 1 << 15;
 /// As a committed version: the column was not updated since the last commit.
 pub const SAME: StripeChunk = StripeChunk { chunk: ChunkIndex::new(u32::MAX), crc: 0 };
 
@@ -231,12 +233,13 @@ impl DirtyStripes {
         each.take(usize::try_from(self.count).unwrap_or(usize::MAX))
     }
 
-    /// Those with the most updated columns, oldest first, which have half of all updated columns: a commit
-    /// costs hardly more where it frees the committed versions of many columns than where it frees one.
+    /// Of the oldest ones those with the most updated columns, which have half of their updated columns: a
+    /// commit costs hardly more where it frees the committed versions of many columns than where it frees
+    /// one. Not all are looked at, since nothing else happens meanwhile.
     pub fn most_updated(&self, out: &mut Vec<StripeId>) {
         let updated = |columns: &[Updated]| columns.iter().filter(|column| column.committed != SAME).count();
         let mut stripes = vec![0; self.data_count + 1];
-        self.entries().for_each(|(_, columns)| stripes[updated(columns)] += 1);
+        self.entries().take(CHOICE_MAX).for_each(|(_, columns)| stripes[updated(columns)] += 1);
         let all: usize = stripes.iter().enumerate().map(|(count, stripes)| count * stripes).sum();
         let (mut least, mut held) = (self.data_count, 0);
         while least > 1 {
@@ -246,7 +249,8 @@ impl DirtyStripes {
             }
             least -= 1;
         }
-        out.extend(self.entries().filter(|(_, columns)| updated(columns) >= least).map(|(stripe, _)| stripe));
+        let oldest = self.entries().take(CHOICE_MAX);
+        out.extend(oldest.filter(|(_, columns)| updated(columns) >= least).map(|(stripe, _)| stripe));
     }
 
     /// Bytes per stripe of the array.
