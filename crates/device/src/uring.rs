@@ -605,12 +605,12 @@ impl DeviceSet for UringSet {
     }
 
     fn read_all_now(&mut self, reads: &mut [ReadNow<'_>]) {
-        let there = self.present_first(reads);
+        let there = self.readable(reads);
         self.members.read_all_now(there);
     }
 
     fn read_all_beside(&mut self, reads: &mut [ReadNow<'_>], work: &mut dyn FnMut()) {
-        let there = self.present_first(reads);
+        let there = self.readable(reads);
         self.members.read_all_beside(there, work);
     }
 
@@ -619,12 +619,12 @@ impl DeviceSet for UringSet {
     }
 
     fn write_all_now(&mut self, writes: &mut [WriteNow<'_>]) {
-        let there = self.writable_first(writes);
+        let there = self.writable(writes);
         self.members.write_all_now(there);
     }
 
     fn write_all_beside(&mut self, writes: &mut [WriteNow<'_>], work: &mut dyn FnMut()) {
-        let there = self.writable_first(writes);
+        let there = self.writable(writes);
         self.members.write_all_beside(there, work);
     }
 
@@ -633,31 +633,33 @@ impl DeviceSet for UringSet {
     }
 
     fn flush_all_now(&mut self, flushes: &mut [FlushNow]) {
-        flushes.sort_unstable_by_key(|flush| self.present(flush.dev).is_err());
-        let there = flushes.partition_point(|flush| self.present(flush.dev).is_ok());
-        let (there, gone) = flushes.split_at_mut(there);
-        gone.iter_mut().for_each(|flush| flush.result = Err(IoFault::Gone));
+        let gone = |flush: &mut FlushNow| flush.result = Err(IoFault::Gone);
+        let there = self.present_first(flushes, |flush| flush.dev, gone);
         self.members.flush_all_now(there);
     }
 }
 
 impl UringSet {
-    /// The reads of members that are there; the others have ended.
-    fn present_first<'a, 'b>(&mut self, reads: &'a mut [ReadNow<'b>]) -> &'a mut [ReadNow<'b>] {
-        reads.sort_unstable_by_key(|read| self.present(read.dev).is_err());
-        let there = reads.partition_point(|read| self.present(read.dev).is_ok());
-        let (there, gone) = reads.split_at_mut(there);
-        gone.iter_mut().for_each(|read| read.result = Err(IoFault::Gone));
+    /// Those of members that are there, of all that are `of` some member; the others are `gone`.
+    fn present_first<'a, T>(
+        &mut self,
+        all: &'a mut [T],
+        of: impl Fn(&T) -> DevIndex,
+        gone: impl Fn(&mut T),
+    ) -> &'a mut [T] {
+        all.sort_unstable_by_key(|one| self.present(of(one)).is_err());
+        let there = all.partition_point(|one| self.present(of(one)).is_ok());
+        let (there, absent) = all.split_at_mut(there);
+        absent.iter_mut().for_each(gone);
         there
     }
 
-    /// The same of writes.
-    fn writable_first<'a, 'b>(&mut self, writes: &'a mut [WriteNow<'b>]) -> &'a mut [WriteNow<'b>] {
-        writes.sort_unstable_by_key(|write| self.present(write.dev).is_err());
-        let there = writes.partition_point(|write| self.present(write.dev).is_ok());
-        let (there, gone) = writes.split_at_mut(there);
-        gone.iter_mut().for_each(|write| write.result = Err(IoFault::Gone));
-        there
+    fn readable<'a, 'b>(&mut self, reads: &'a mut [ReadNow<'b>]) -> &'a mut [ReadNow<'b>] {
+        self.present_first(reads, |read| read.dev, |read| read.result = Err(IoFault::Gone))
+    }
+
+    fn writable<'a, 'b>(&mut self, writes: &'a mut [WriteNow<'b>]) -> &'a mut [WriteNow<'b>] {
+        self.present_first(writes, |write| write.dev, |write| write.result = Err(IoFault::Gone))
     }
 
     fn present(&mut self, dev: DevIndex) -> Result<&mut Members, IoFault> {

@@ -447,7 +447,7 @@ impl Commits {
 /// parity.
 fn take_into_unit(core: &mut Core, key: Key<Job>, stripe: StripeId) -> bool {
     if !core.try_lock(stripe, Mode::Exclusive) {
-        core.locks.wait(stripe, Pending { mode: Mode::Exclusive, beyond: 0, work: Work::Commit(stripe) });
+        core.locks.wait(stripe, Pending::new(Mode::Exclusive, Work::Commit(stripe)));
         core.board.commit.awaited += 1;
         core.board.commit.left -= 1;
         return true;

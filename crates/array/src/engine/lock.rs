@@ -54,8 +54,12 @@ pub(super) struct Pending {
 }
 
 impl Pending {
+    pub(super) fn new(mode: Mode, work: Work) -> Self {
+        Self { mode, beyond: 0, work }
+    }
+
     pub(super) fn of_write(write: ChunkWrite, mode: Mode) -> Self {
-        Self { mode, beyond: 0, work: Work::Write(write) }
+        Self::new(mode, Work::Write(write))
     }
 
     /// Whether it is the first write of a bundle.

@@ -144,7 +144,7 @@ impl Core {
         let stripe = self.store.config.geometry.stripe_of(lcn);
         if locked && !self.try_lock(stripe, Mode::Shared) {
             let work = Work::Read { read: key, stripe };
-            return self.locks.wait(stripe, Pending { mode: Mode::Shared, beyond: 0, work });
+            return self.locks.wait(stripe, Pending::new(Mode::Shared, work));
         }
         if locked { self.issue_read(key) } else { self.issue_unlocked_read(key) }
     }

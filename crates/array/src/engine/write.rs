@@ -346,13 +346,14 @@ impl Core {
     /// The lock that a write takes or holds, `before` being the write before it in its queue or batch.
     pub(super) fn mode_of(&self, before: Option<&ChunkWrite>, write: &ChunkWrite) -> Mode {
         let geometry = self.store.config.geometry;
-        let joins = |before: &ChunkWrite| {
-            before.origin == write.origin && geometry.stripe_of(before.lcn) == geometry.stripe_of(write.lcn)
-        };
-        if write.order > 0 && before.is_some_and(|before| write.is_bundled_with(before)) {
+        if before.is_some_and(|before| write.is_bundled_with(before)) {
             return Mode::Joined;
         }
-        let joins = |before: &ChunkWrite| write.order == 0 && joins(before);
+        let joins = |before: &ChunkWrite| {
+            write.order == 0
+                && before.origin == write.origin
+                && geometry.stripe_of(before.lcn) == geometry.stripe_of(write.lcn)
+        };
         match scheme::write_lock(&self.store.config) {
             WriteLock::Shared if self.is_whole(write) || planted(Planted::PartialUnlocked) => Mode::Shared,
             WriteLock::Exclusive if before.is_some_and(joins) => Mode::Joined,

@@ -140,7 +140,7 @@ impl Zeros {
     fn queue_zero(&mut self, core: &mut Core, range: ZeroRange) {
         let stripe = core.store.config.geometry.stripe_of(Lcn::new(range.next));
         let work = Work::Zero { range: self.queued.insert(range), stripe };
-        core.locks.wait(stripe, Pending { mode: Mode::Exclusive, beyond: 0, work });
+        core.locks.wait(stripe, Pending::new(Mode::Exclusive, work));
     }
 
     /// The stripe that a queued discard waited for is its own now.

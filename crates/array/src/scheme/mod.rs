@@ -57,11 +57,16 @@ pub struct ChunkWrite {
     pub order: u8,
 }
 
+/// The first and the last chunk of the bundle of 2^order chunks that a chunk is in.
+pub(crate) fn bundle_of(lcn: Lcn, order: u8) -> (Lcn, Lcn) {
+    let first = lcn.get() >> order << order;
+    (Lcn::new(first), Lcn::new(first + (1 << order) - 1))
+}
+
 impl ChunkWrite {
     /// The first chunk of its bundle, and the last.
     pub(crate) fn bundle(&self) -> (Lcn, Lcn) {
-        let first = self.lcn.get() >> self.order << self.order;
-        (Lcn::new(first), Lcn::new(first + (1 << self.order) - 1))
+        bundle_of(self.lcn, self.order)
     }
 
     /// Whether it is of the same bundle as the write before it in a queue.

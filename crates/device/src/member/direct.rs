@@ -53,11 +53,7 @@ impl Members {
 
     fn write_alone(&self, pool: &Pool, member: &Member, op: &DeviceOp) -> Result<(), IoFault> {
         let (slot, length) = transfer_place(op, pool.slot_bytes());
-        member.file.write_all_at(&pool.bytes(slot)[..length], op.offset_bytes).map_err(|error| {
-            match error.raw_os_error() {
-                Some(errno) => self.fault_of_write(op.dev, errno),
-                None => fault_of(&error),
-            }
-        })
+        let done = member.file.write_all_at(&pool.bytes(slot)[..length], op.offset_bytes);
+        done.map_err(|error| self.fault_of_failed_write(op.dev, &error))
     }
 }

@@ -9,7 +9,7 @@ use super::{Cache, Entry, State};
 use crate::engine::Core;
 use crate::engine::lock::{Mode, Pending};
 use crate::planted::{Planted, planted};
-use crate::scheme::{ChunkWrite, Origin};
+use crate::scheme::{ChunkWrite, Origin, bundle_of};
 use block::slab::Key;
 
 impl Cache {
@@ -67,19 +67,9 @@ impl Core {
 
     /// Sends all that waits of the largest block that an entry is part of.
     pub(super) fn leave_bundle(&mut self, entry: Key<Entry>) {
-        let Entry { lcn, order, .. } = self.cache.entries[entry];
-        let (mut order, origin) = (order, Origin::Entry(entry.index()));
+        let Entry { lcn, mut order, .. } = self.cache.entries[entry];
         let bundle = |order| {
-            let write = ChunkWrite {
-                origin,
-                lcn,
-                slot: self.cache.entries[entry].slot,
-                from: 0,
-                to: 0,
-                class: 0,
-                order,
-            };
-            let (first, last) = write.bundle();
+            let (first, last) = bundle_of(lcn, order);
             first.get()..=last.get()
         };
         loop {

@@ -152,8 +152,7 @@ impl Maintenance {
         plan: &mut Plan,
     ) -> bool {
         if !core.try_lock(stripe, Mode::Exclusive) {
-            core.locks
-                .wait(stripe, Pending { mode: Mode::Exclusive, beyond: 0, work: Work::Maintain(stripe) });
+            core.locks.wait(stripe, Pending::new(Mode::Exclusive, Work::Maintain(stripe)));
             self.run_mut().awaited.push(stripe);
             read_ahead(core, stripe);
             return false;
