@@ -13,7 +13,7 @@ use crate::table::{Table, WORDS};
 use block::{DevIndex, DeviceSet, Epoch, Geometry, META_BYTES, Seq};
 use format::{
     ArrayConfig, ArrayUuid, CodeKind, Consistency, FaultRecord, LOG_COUNT_MAX, LayoutKind, MemberEntry,
-    MemberState, Role, SchemeKind, ScrubRecord, Superblock, UNIT_ROWS_MAX,
+    MemberState, Role, SHARDS_MAX, SchemeKind, ScrubRecord, Shard, Superblock, UNIT_ROWS_MAX,
 };
 
 /// What the operator chooses.
@@ -103,6 +103,24 @@ pub enum CreateError {
     Reserve {
         /// What was asked for.
         permille: u32,
+    },
+    /// There are at least one and not too many.
+    #[error("{found} shards: expected 1 to {SHARDS_MAX}")]
+    ShardCount {
+        /// What was asked for.
+        found: u16,
+    },
+    /// A shard has less room than is given to each at a time.
+    #[error(
+        "{count} shards would have volumes of {found_bytes} bytes each, less than the {unit_bytes} bytes that each gets at a time: use fewer shards"
+    )]
+    ShardTooSmall {
+        /// What was asked for.
+        count: u16,
+        /// The volume of one.
+        found_bytes: u64,
+        /// The unit of interleaving.
+        unit_bytes: u64,
     },
     /// Writing the first metadata failed.
     #[error("writing the first metadata failed: {0}")]
@@ -220,6 +238,7 @@ fn config_for(options: &CreateOptions, chunks: u32, log_count: u16, log_blocks: 
         payload_blocks: 0,
         page_blocks: 2,
         unit_rows,
+        shard: Shard::SINGLE,
     };
     if options.scheme.is_elastic() {
         config.stripe_count = config.stripe_count.min(config.stripes_max());

@@ -279,6 +279,11 @@ impl Health {
         self.missing = self.members.iter().filter(|m| m.state != MemberState::Healthy).count();
     }
 
+    /// Members that may be missing without loss.
+    pub fn tolerated(&self) -> usize {
+        self.parity_count
+    }
+
     /// Members lost altogether.
     pub fn failed_count(&self) -> usize {
         let failed = |m: &&Member| matches!(m.state, MemberState::Failed | MemberState::Absent);

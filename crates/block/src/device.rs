@@ -243,3 +243,57 @@ pub trait DeviceSet {
         }
     }
 }
+
+impl<D: DeviceSet + ?Sized> DeviceSet for &mut D {
+    fn submit(&mut self, pool: &mut Pool, ops: &[DeviceOp]) {
+        (**self).submit(pool, ops);
+    }
+
+    fn poll(&mut self, pool: &mut Pool, completions: &mut Vec<Completion>) {
+        (**self).poll(pool, completions);
+    }
+
+    fn wait(&mut self, timeout_ns: u64) {
+        (**self).wait(timeout_ns);
+    }
+
+    fn give_up(&mut self, dev: DevIndex) {
+        (**self).give_up(dev);
+    }
+
+    fn size_bytes(&self, dev: DevIndex) -> u64 {
+        (**self).size_bytes(dev)
+    }
+
+    fn read_now(&mut self, dev: DevIndex, offset_bytes: u64, into: &mut [u8]) -> Result<(), IoFault> {
+        (**self).read_now(dev, offset_bytes, into)
+    }
+
+    fn read_all_now(&mut self, reads: &mut [ReadNow<'_>]) {
+        (**self).read_all_now(reads);
+    }
+
+    fn read_all_beside(&mut self, reads: &mut [ReadNow<'_>], work: &mut dyn FnMut()) {
+        (**self).read_all_beside(reads, work);
+    }
+
+    fn write_now(&mut self, dev: DevIndex, offset_bytes: u64, from: &[u8]) -> Result<(), IoFault> {
+        (**self).write_now(dev, offset_bytes, from)
+    }
+
+    fn write_all_now(&mut self, writes: &mut [WriteNow<'_>]) {
+        (**self).write_all_now(writes);
+    }
+
+    fn write_all_beside(&mut self, writes: &mut [WriteNow<'_>], work: &mut dyn FnMut()) {
+        (**self).write_all_beside(writes, work);
+    }
+
+    fn flush_now(&mut self, dev: DevIndex) -> Result<(), IoFault> {
+        (**self).flush_now(dev)
+    }
+
+    fn flush_all_now(&mut self, flushes: &mut [FlushNow]) {
+        (**self).flush_all_now(flushes);
+    }
+}

@@ -16,6 +16,8 @@
 //! | *commit* | parity commit: fold log stripes into data-stripe parity |
 //! | *rmw*, *rcw* | read-modify-write, reconstruct-write |
 //! | *gc* | garbage collection |
+//! | *shard* | a slice of every member with an engine of its own; the volume's addresses go to the shards in turn |
+//! | *interleave* | how they do: a *unit* of the volume to each |
 //!
 //! This crate has no dependencies, does no I/O, and knows no clock; its random numbers come from seeds.
 #![forbid(unsafe_code)]
@@ -23,17 +25,21 @@
 mod address;
 mod device;
 mod divisor;
+mod interleave;
 mod pool;
 mod random;
 pub mod slab;
+mod slice;
 
 pub use address::{ChunkAddr, ChunkIndex, DevIndex, Epoch, Geometry, GeometryError, Lba, Lcn, Seq, StripeId};
 pub use device::{
     Completion, DeviceOp, DeviceSet, Durability, FlushNow, IoFault, OpKind, ReadNow, Stream, WriteNow,
 };
 pub use divisor::Divisor;
+pub use interleave::{Interleave, Place, Share};
 pub use pool::{Pool, Slot};
 pub use random::{Random, SplitMix, XoshiroPlusPlus, XoshiroStarStar, mix};
+pub use slice::{Extent, Slice};
 
 /// Bytes in a sector, the finest unit of the exported volume.
 pub const SECTOR_BYTES: u64 = 512;

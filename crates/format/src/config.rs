@@ -18,8 +18,10 @@
 //! The order is that of EPLOG, section 3.5 (superblock, full-checkpoint area of two sub-areas, incremental
 //! area), with the journal and payload rings behind it.
 
+mod slices;
+
 use crate::scheme::{LogContent, WITH_ANY_LOG, WITH_LOG, WITHOUT_LOG};
-use crate::{CodeKind, Consistency, FormatError, LayoutKind, SchemeKind};
+use crate::{CodeKind, Consistency, FormatError, LayoutKind, SchemeKind, Shard};
 use block::{ChunkIndex, DevIndex, Geometry, META_BYTES};
 
 /// Where the metadata regions of a main device start, behind the two superblocks.
@@ -36,7 +38,7 @@ pub const LOG_COUNT_MAX: u16 = 255;
 
 const BLOCK_BYTES: u64 = META_BYTES as u64;
 
-/// The shape of an array, equal on all members.
+/// The shape of an array, or of one of its shards; equal on all members.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ArrayConfig {
     /// How parity is kept up to date.
@@ -71,6 +73,8 @@ pub struct ArrayConfig {
     /// Rows of a unit of garbage collection: chunks of each main device that are collected together (W-23,
     /// there the chunks of an erase block); 0 unless the scheme is elastic.
     pub unit_rows: u32,
+    /// Which slice of every member all this is about: with several shards, everything above is of one.
+    pub shard: Shard,
 }
 
 impl ArrayConfig {
@@ -297,7 +301,8 @@ impl ArrayConfig {
             u64::from(self.payload_blocks),
             "more than 0 for a scheme that writes in place with a journal, 0 otherwise",
         )?;
-        self.validate_units()
+        self.validate_units()?;
+        self.validate_shard()
     }
 
     fn validate_units(&self) -> Result<(), FormatError> {

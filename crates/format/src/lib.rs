@@ -31,6 +31,7 @@ mod parse;
 mod patch;
 pub mod record;
 mod scheme;
+mod shard;
 mod superblock;
 mod tables;
 mod uuid;
@@ -55,6 +56,7 @@ pub use parse::ParseError;
 pub use patch::{GROUP_WORDS, GroupBits, PAGE_GROUPS, Patch, decode_patches};
 pub use record::{Bond, ElasticMember, InPlacePiece, LogMember, RecordBuf, RecordRef, StripeChunk};
 pub use scheme::{LogContent, NewVersions, SchemeFacts, SchemeKind, Waiting};
+pub use shard::{SHARDS_MAX, Shard, UNIT_BYTES_MIN};
 pub use superblock::{
     FaultRecord, MEMBERS_MAX, MemberEntry, NAME_BYTES_MAX, SUPERBLOCK_OFFSETS, ScrubRecord, Superblock,
     looks_like_member,

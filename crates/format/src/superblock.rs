@@ -6,7 +6,9 @@
 
 use crate::config::ArrayConfig;
 use crate::layout::{BlockKind, CRC_OFFSET, check_counter, check_place, check_zero, common, layout};
-use crate::{ArrayUuid, CodeKind, Consistency, FormatError, LayoutKind, MemberState, Role, SchemeKind};
+use crate::{
+    ArrayUuid, CodeKind, Consistency, FormatError, LayoutKind, MemberState, Role, SchemeKind, Shard,
+};
 use block::{DevIndex, Epoch, Geometry, META_BYTES, Seq};
 use std::borrow::Borrow;
 
@@ -78,7 +80,12 @@ layout!(
         LOST_CHUNKS: MEMBERS_END + 16, 8, "chunks of the volume known to be lost, or 1 if only known that some are";
         PAGE_BLOCKS: MEMBERS_END + 24, 4, "blocks in the page area";
         REBUILT: MEMBERS_END + 28, 8, "while this device is being rebuilt: code words from the first on that it holds; 0 = none";
-        ZERO_4: MEMBERS_END + 36, CRC_OFFSET - MEMBERS_END - 36, "zero";
+        SHARD: MEMBERS_END + 36, 2, "which shard of the array this is of";
+        SHARD_COUNT: MEMBERS_END + 38, 2, "shards of the array, 2 to 64; 0 = one, which has all of every device";
+        UNIT_BYTES: MEMBERS_END + 40, 8, "bytes of the volume that go to one shard before the next; 0 with one";
+        MAIN_STRIDE: MEMBERS_END + 48, 8, "bytes from one slice of a main device to the next; 0 with one shard";
+        LOG_STRIDE: MEMBERS_END + 56, 8, "the same of a log device; 0 with one shard, or without log devices";
+        ZERO_4: MEMBERS_END + 64, CRC_OFFSET - MEMBERS_END - 64, "zero";
         CRC: CRC_OFFSET, 4, "CRC-32C of bytes 0..4092";
     }
 );
@@ -402,6 +409,30 @@ fn encode_config(config: &ArrayConfig, out: &mut [u8]) {
     fields::PAYLOAD_BLOCKS.put_u32(out, config.payload_blocks);
     fields::PAGE_BLOCKS.put_u32(out, config.page_blocks);
     fields::UNIT_ROWS.put_u32(out, config.unit_rows);
+    encode_shard(&config.shard, out);
+}
+
+fn encode_shard(shard: &Shard, out: &mut [u8]) {
+    fields::SHARD.put_u16(out, shard.index);
+    fields::SHARD_COUNT.put_u16(out, if shard.is_one_of_several() { shard.count } else { 0 });
+    fields::UNIT_BYTES.put_u64(out, shard.unit_bytes);
+    fields::MAIN_STRIDE.put_u64(out, shard.main_stride_bytes);
+    fields::LOG_STRIDE.put_u64(out, shard.log_stride_bytes);
+}
+
+fn decode_shard(bytes: &[u8]) -> Result<Shard, FormatError> {
+    let count = match fields::SHARD_COUNT.get_u16(bytes) {
+        0 => 1,
+        1 => return Err(malformed("number of shards", 1, "0 for one, or 2 to 64")),
+        count => count,
+    };
+    Ok(Shard {
+        index: fields::SHARD.get_u16(bytes),
+        count,
+        unit_bytes: fields::UNIT_BYTES.get_u64(bytes),
+        main_stride_bytes: fields::MAIN_STRIDE.get_u64(bytes),
+        log_stride_bytes: fields::LOG_STRIDE.get_u64(bytes),
+    })
 }
 
 fn decode_config(bytes: &[u8]) -> Result<ArrayConfig, FormatError> {
@@ -436,6 +467,7 @@ fn decode_config(bytes: &[u8]) -> Result<ArrayConfig, FormatError> {
         payload_blocks: fields::PAYLOAD_BLOCKS.get_u32(bytes),
         page_blocks: fields::PAGE_BLOCKS.get_u32(bytes),
         unit_rows: fields::UNIT_ROWS.get_u32(bytes),
+        shard: decode_shard(bytes)?,
     })
 }
 

@@ -9,8 +9,8 @@ use format::{
     ArrayConfig, ArrayUuid, BlockExpect, Bond, COUNTER_LIMIT, CheckpointHeader, CheckpointKind, CodeKind,
     Consistency, ElasticMember, FaultRecord, FrameBuilder, FrameExpect, FrameStamp, InPlacePiece, LCN_LIMIT,
     LayoutKind, ListItem, LogMember, MemberEntry, MemberFate, MemberState, PAGE_WORDS, PageExpect, PageKind,
-    PageStamp, RecordBuf, Role, SchemeKind, ScrubRecord, StripeChunk, Superblock, UNIT_ROWS_MAX,
-    decode_checkpoint_header, decode_frame, decode_list, decode_page, encode_page,
+    PageStamp, RecordBuf, Role, SHARDS_MAX, SchemeKind, ScrubRecord, Shard, StripeChunk, Superblock,
+    UNIT_ROWS_MAX, decode_checkpoint_header, decode_frame, decode_list, decode_page, encode_page,
 };
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -120,6 +120,28 @@ fn with_units(config: ArrayConfig, stripes: u64, unit_rows: u32) -> ArrayConfig 
     ArrayConfig { stripe_count: stripes.min(config.stripes_max()), ..config }
 }
 
+/// One of some shards, if there is room for a unit of interleaving.
+fn one_of(
+    config: ArrayConfig,
+    (count, index, unit): (u16, prop::sample::Index, prop::sample::Index),
+) -> ArrayConfig {
+    let units = usize::try_from((config.volume_bytes() >> 20).min(1 << 20)).unwrap();
+    if count == 1 || units == 0 {
+        return config;
+    }
+    let shard = Shard {
+        index: u16::try_from(index.index(usize::from(count))).unwrap(),
+        count,
+        unit_bytes: (unit.index(units) as u64 + 1) << 20,
+        main_stride_bytes: config.main_device_bytes().next_multiple_of(1 << 20),
+        log_stride_bytes: match config.log_count {
+            0 => 0,
+            _ => config.log_device_bytes().next_multiple_of(1 << 20),
+        },
+    };
+    ArrayConfig { shard, ..config }
+}
+
 /// Regions small and large, of every scheme.
 fn config() -> impl Strategy<Value = ArrayConfig> {
     let geometry = (1usize..20, 1usize..5, 12u32..=20)
@@ -127,8 +149,15 @@ fn config() -> impl Strategy<Value = ArrayConfig> {
     let unit_rows = 2..=u32::try_from(UNIT_ROWS_MAX).unwrap();
     let regions = (any::<u32>(), 2..=u32::MAX, 2..=u32::MAX, 2..=u32::MAX, (1..=u32::MAX, 2..=u32::MAX));
     let choice = (select(SchemeKind::ALL), select(LayoutKind::ALL), select(Consistency::ALL));
-    (geometry, choice, 1..=u32::MAX, any::<prop::sample::Index>(), regions, unit_rows).prop_map(
-        |(geometry, (scheme, layout, consistency), chunks_per_device, stripes, regions, unit_rows)| {
+    let shard = (1..=SHARDS_MAX, any::<prop::sample::Index>(), any::<prop::sample::Index>());
+    let place = (any::<prop::sample::Index>(), regions, unit_rows, shard);
+    (geometry, choice, 1..=u32::MAX, place).prop_map(
+        |(
+            geometry,
+            (scheme, layout, consistency),
+            chunks_per_device,
+            (stripes, regions, unit_rows, shard),
+        )| {
             let (log_blocks, full_blocks, incremental_blocks, journal_blocks, others) = regions;
             let (payload_blocks, page_blocks) = others;
             let m = u16::try_from(geometry.parity_count()).unwrap();
@@ -151,8 +180,11 @@ fn config() -> impl Strategy<Value = ArrayConfig> {
                 payload_blocks: if journaled { payload_blocks } else { 0 },
                 page_blocks,
                 unit_rows: 0,
+                shard: Shard::SINGLE,
             };
-            if scheme.is_elastic() { with_units(config, stripes as u64, unit_rows) } else { config }
+            let config =
+                if scheme.is_elastic() { with_units(config, stripes as u64, unit_rows) } else { config };
+            one_of(config, shard)
         },
     )
 }

@@ -22,6 +22,7 @@ fn benches(chunks: u32, set_aside: u32) -> [(Space, Table); 2] {
         payload_blocks: 0,
         page_blocks: 100,
         unit_rows: 0,
+        shard: format::Shard::SINGLE,
     };
     let table = || Table::new(&config);
     [

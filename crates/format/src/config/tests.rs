@@ -20,6 +20,7 @@ fn raid() -> ArrayConfig {
         payload_blocks: 40,
         page_blocks: 50,
         unit_rows: 0,
+        shard: Shard::SINGLE,
     }
 }
 
@@ -44,6 +45,7 @@ fn elastic() -> ArrayConfig {
         payload_blocks: 0,
         page_blocks: 50,
         unit_rows: 64,
+        shard: Shard::SINGLE,
         ..raid()
     }
 }

@@ -31,6 +31,7 @@ fn superblock() -> Superblock {
             payload_blocks: 0,
             page_blocks: 5,
             unit_rows: 0,
+            shard: Shard::SINGLE,
         },
         members: vec![MemberEntry { serial: 8, state: MemberState::Healthy }; 9],
         created_unix_s: 11,

@@ -9,7 +9,7 @@ use format::{
     ArrayConfig, ArrayUuid, BlockExpect, Bond, CheckpointHeader, CheckpointKind, CodeKind, Consistency,
     ElasticMember, FaultRecord, FormatError, FrameBuilder, FrameExpect, FrameStamp, GroupBits, InPlacePiece,
     LayoutKind, ListItem, LogMember, MemberEntry, MemberFate, MemberState, PAGE_AREA, PAGE_WORDS, PageExpect,
-    PageKind, PageStamp, RecordBuf, Role, SchemeKind, ScrubRecord, StripeChunk, Superblock, body_crc,
+    PageKind, PageStamp, RecordBuf, Role, SchemeKind, ScrubRecord, Shard, StripeChunk, Superblock, body_crc,
     decode_checkpoint_header, decode_frame, decode_page, decode_patches, encode_page,
 };
 
@@ -156,6 +156,7 @@ fn eplog() -> Superblock {
             payload_blocks: 0,
             page_blocks: 240,
             unit_rows: 0,
+            shard: Shard::SINGLE,
         },
         members: vec![
             healthy,
@@ -228,6 +229,7 @@ fn elastic() -> Superblock {
         log_count: 0,
         log_blocks: 0,
         unit_rows: 64,
+        shard: Shard::SINGLE,
         ..eplog().config
     };
     Superblock { config, ..eplog() }
