@@ -18,6 +18,18 @@ pub struct MemberErrors {
     pub healed: u64,
 }
 
+impl MemberErrors {
+    /// With those that another shard of the array met on the same member.
+    pub fn and(self, other: Self) -> Self {
+        Self {
+            read: self.read + other.read,
+            write: self.write + other.write,
+            checksum: self.checksum + other.checksum,
+            healed: self.healed + other.healed,
+        }
+    }
+}
+
 /// One member.
 #[derive(Clone, Debug)]
 pub struct Member {

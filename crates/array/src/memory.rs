@@ -58,6 +58,21 @@ impl MemoryNeed {
         Ok(need)
     }
 
+    /// What an array of several shards takes, of the shape of one of them, when it runs with these options for
+    /// all.
+    pub fn of_all_shards(config: &ArrayConfig, options: &EngineOptions) -> Result<Self, AssembleError> {
+        let one = Self::of(config, &options.of_shard(config))?;
+        let all = |bytes: u64| bytes.saturating_mul(config.shard.count.into());
+        Ok(Self {
+            tables_bytes: all(one.tables_bytes),
+            uncommitted_bytes: all(one.uncommitted_bytes),
+            checkpoint_bytes: all(one.checkpoint_bytes),
+            rebuild_bytes: all(one.rebuild_bytes),
+            placement_bytes: all(one.placement_bytes),
+            buffers_bytes: all(one.buffers_bytes),
+        })
+    }
+
     /// What an array of that shape takes while it is made: of a table that may be absent hardly anything.
     pub fn of_new(config: &ArrayConfig) -> Self {
         let mut need = Self::of_shape(config);

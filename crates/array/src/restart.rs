@@ -174,6 +174,22 @@ pub struct RecoveryReport {
     pub resynced: u64,
 }
 
+impl RecoveryReport {
+    /// With what recovery did in another shard of the array.
+    pub fn and(self, other: Self) -> Self {
+        Self {
+            was_clean: self.was_clean && other.was_clean,
+            checkpoint: self.checkpoint.max(other.checkpoint),
+            replayed: self.replayed + other.replayed,
+            verified: self.verified + other.verified,
+            dropped: self.dropped + other.dropped,
+            lost: self.lost.or(other.lost),
+            healed: self.healed + other.healed,
+            resynced: self.resynced + other.resynced,
+        }
+    }
+}
+
 /// A write during assembly; a fault takes the device out of service.
 pub(crate) fn write_or_fail(
     devices: &mut dyn DeviceSet,

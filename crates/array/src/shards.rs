@@ -4,7 +4,6 @@
 //! and superblocks of its own and knows nothing of the others (docs/decisions/0031-shards.md).
 
 use crate::create::{CreateError, CreateOptions, NewArray, create, plan_config};
-use crate::engine::{Done, EngineError};
 use crate::health::Health;
 use block::slab::{Key, Slab};
 use block::{DevIndex, DeviceSet, Slice};
@@ -87,22 +86,27 @@ pub fn members_to_fail(shards: &[&Health]) -> Vec<(usize, DevIndex)> {
 
 /// Requests that several shards carry out together: flushes, discards, orders to the whole array. Each part
 /// has the same tag in each of the shards.
-#[derive(Default)]
-pub struct Fan {
-    open: Slab<Open>,
+pub struct Fan<E> {
+    open: Slab<Open<E>>,
 }
 
 #[derive(Clone, Copy)]
-struct Open {
+struct Open<E> {
     tag: u64,
     parts: usize,
-    result: Result<(), EngineError>,
+    result: Result<(), E>,
 }
 
 /// Tags of parts have this bit, and not the one of the runner's own tags.
 const PART_TAGS: u64 = 1 << 62;
 
-impl Fan {
+impl<E> Default for Fan<E> {
+    fn default() -> Self {
+        Self { open: Slab::default() }
+    }
+}
+
+impl<E: Copy> Fan<E> {
     /// A request of so many parts, at least one; the tag of each of them.
     pub fn begin(&mut self, tag: u64, parts: usize) -> u64 {
         assert!(parts > 0, "a request without parts would never end");
@@ -116,16 +120,16 @@ impl Fan {
         tag & (PART_TAGS | PART_TAGS << 1) == PART_TAGS
     }
 
-    /// A part has ended; with the last one the request has, with the first error that there was.
-    pub fn end(&mut self, part: Done) -> Option<Done> {
-        let index = u32::try_from(part.tag & !PART_TAGS).expect("tags of parts are made here");
+    /// A part has ended; with the last one the request has: its tag, and the first error that there was.
+    pub fn end(&mut self, part: u64, result: Result<(), E>) -> Option<(u64, Result<(), E>)> {
+        let index = u32::try_from(part & !PART_TAGS).expect("tags of parts are made here");
         let key = Key::from_index(index);
         let open = &mut self.open[key];
         open.parts -= 1;
-        open.result = open.result.and(part.result);
+        open.result = open.result.and(result);
         (open.parts == 0).then(|| {
             let Open { tag, result, .. } = self.open.remove(key);
-            Done { tag, result }
+            (tag, result)
         })
     }
 
@@ -196,15 +200,13 @@ mod tests {
 
     #[test]
     fn a_request_ends_with_its_last_part_and_its_first_error() {
-        let mut fan = Fan::default();
+        let mut fan = Fan::<u8>::default();
         let (flush, zero) = (fan.begin(17, 3), fan.begin(18, 1));
-        assert!(Fan::is_part(flush) && !Fan::is_part(17) && !Fan::is_part(1 << 63 | 1));
-        let ok = |tag| Done { tag, result: Ok(()) };
-        assert_eq!(fan.end(ok(flush)), None);
-        assert_eq!(fan.end(ok(zero)), Some(ok(18)));
-        assert_eq!(fan.end(Done { tag: flush, result: Err(EngineError::ArrayFailed) }), None);
-        let ended = Done { tag: 17, result: Err(EngineError::ArrayFailed) };
-        assert_eq!(fan.end(Done { tag: flush, result: Err(EngineError::NoSpace) }), Some(ended));
+        assert!(Fan::<u8>::is_part(flush) && !Fan::<u8>::is_part(17) && !Fan::<u8>::is_part(1 << 63 | 1));
+        assert_eq!(fan.end(flush, Ok(())), None);
+        assert_eq!(fan.end(zero, Ok(())), Some((18, Ok(()))));
+        assert_eq!(fan.end(flush, Err(1)), None);
+        assert_eq!(fan.end(flush, Err(2)), Some((17, Err(1))));
         assert!(fan.is_empty());
     }
 

@@ -45,7 +45,7 @@ impl MemoryLimit {
 
     /// Refuses an array that can never be served with as much memory.
     pub fn check(self, config: &ArrayConfig, options: &EngineOptions) -> Result<MemoryNeed, Failure> {
-        let need = MemoryNeed::of(config, options)?;
+        let need = MemoryNeed::of_all_shards(config, options)?;
         if need.total_bytes() > self.bytes() {
             return Err(Failure::new(format!(
                 "the array takes {}, {}: serve it where there is more, or, if much of it is not written, go on at the \

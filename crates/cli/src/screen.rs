@@ -252,8 +252,12 @@ fn shape(status: &Status) -> String {
     } else {
         String::new()
     };
+    let shards = match status.shape.shard_count {
+        0 | 1 => String::new(),
+        count => format!(", {count} shards"),
+    };
     format!(
-        "{} {}+{}{logs}, code {}{consistency}, {} chunks{units}; made {}",
+        "{} {}+{}{logs}, code {}{consistency}, {} chunks{units}{shards}; made {}",
         status.shape.scheme,
         status.shape.data_count,
         status.shape.parity_count,

@@ -25,7 +25,7 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 /// Threads that read from one member at most: an SSD answers several requests in hardly more time than one.
 const MEMBER_THREADS: usize = 4;
@@ -48,10 +48,23 @@ pub enum Kind {
     Block,
 }
 
-/// One opened and locked member.
+/// A file under a lock of ours, which goes with it.
 #[derive(Debug)]
+struct LockedFile(File);
+
+impl Drop for LockedFile {
+    fn drop(&mut self) {
+        // Closing alone would do, were it not that a ring's registration keeps the file open until the kernel
+        // gets round to taking the ring down.
+        let _ = self.0.unlock();
+    }
+}
+
+/// One opened and locked member. A clone is the same open file under the same lock, for another set of
+/// devices.
+#[derive(Clone, Debug)]
 pub struct Member {
-    file: File,
+    file: Arc<LockedFile>,
     path: PathBuf,
     kind: Kind,
     size_bytes: u64,
@@ -106,15 +119,7 @@ impl Member {
     }
 
     pub(crate) fn file(&self) -> &File {
-        &self.file
-    }
-}
-
-impl Drop for Member {
-    fn drop(&mut self) {
-        // Closing alone would do, were it not that a ring's registration keeps the file open until the kernel
-        // gets round to taking the ring down.
-        let _ = self.file.unlock();
+        &self.file.0
     }
 }
 
@@ -135,6 +140,11 @@ impl Members {
             paths.iter().map(|path| path.as_deref().map(|path| Member::open(path, options)).transpose());
         let list = list.collect::<Result<Vec<_>, _>>()?;
         Ok(Self { list, options, bounce: Pool::new(BOUNCE_BYTES, 1) })
+    }
+
+    /// The same members once more, under the same locks.
+    pub fn share(&self) -> Self {
+        Self { list: self.list.clone(), options: self.options, bounce: Pool::new(BOUNCE_BYTES, 1) }
     }
 
     /// Which files and devices are open.
@@ -285,7 +295,7 @@ impl Members {
 
     /// Makes everything written so far to the member durable.
     pub fn flush_now(&self, dev: DevIndex) -> Result<(), IoFault> {
-        self.get(dev).ok_or(IoFault::Gone)?.file.sync_data().map_err(|error| fault_of(&error))
+        self.get(dev).ok_or(IoFault::Gone)?.file().sync_data().map_err(|error| fault_of(&error))
     }
 
     /// The same for several members, side by side.
@@ -336,13 +346,13 @@ fn side_by_side<T: Send>(
 /// Writes by way of an aligned buffer, unless what is written is aligned itself.
 fn write_through(member: &Member, offset_bytes: u64, from: &[u8], bounce: &mut [u8]) -> io::Result<()> {
     if from.as_ptr().align_offset(ALIGNMENT) == 0 {
-        return member.file.write_all_at(from, offset_bytes);
+        return member.file().write_all_at(from, offset_bytes);
     }
     let mut at = offset_bytes;
     for part in from.chunks(bounce.len()) {
         let bounce = &mut bounce[..part.len()];
         bounce.copy_from_slice(part);
-        member.file.write_all_at(bounce, at)?;
+        member.file().write_all_at(bounce, at)?;
         at += part.len() as u64;
     }
     Ok(())
@@ -373,7 +383,7 @@ fn read_in_order(member: &Member, reads: &mut [ReadNow<'_>], bounce: &mut [u8]) 
 fn read_together(member: &Member, reads: &mut [ReadNow<'_>], bounce: &mut [u8]) -> bool {
     let (offset, bytes) = (reads[0].offset_bytes, reads.iter().map(|read| read.into.len()).sum());
     let fits = reads.iter().all(|read| is_within(member, read));
-    if !fits || member.file.read_exact_at(&mut bounce[..bytes], offset).is_err() {
+    if !fits || member.file().read_exact_at(&mut bounce[..bytes], offset).is_err() {
         return false;
     }
     let mut at = 0;
@@ -396,11 +406,11 @@ fn read_alone(member: &Member, read: &mut ReadNow<'_>, bounce: &mut [u8]) -> Res
     }
     let mut at = read.offset_bytes;
     if read.into.as_ptr().align_offset(ALIGNMENT) == 0 {
-        return member.file.read_exact_at(read.into, at).map_err(|error| fault_of(&error));
+        return member.file().read_exact_at(read.into, at).map_err(|error| fault_of(&error));
     }
     for part in read.into.chunks_mut(bounce.len()) {
         let bounce = &mut bounce[..part.len()];
-        member.file.read_exact_at(bounce, at).map_err(|error| fault_of(&error))?;
+        member.file().read_exact_at(bounce, at).map_err(|error| fault_of(&error))?;
         part.copy_from_slice(bounce);
         at += part.len() as u64;
     }
@@ -440,7 +450,7 @@ impl Members {
     /// space, too.
     fn has_shrunk(&self, dev: DevIndex) -> bool {
         self.get(dev).is_some_and(|member| {
-            let now = rustix::fs::seek(&member.file, rustix::fs::SeekFrom::End(0));
+            let now = rustix::fs::seek(member.file(), rustix::fs::SeekFrom::End(0));
             member.kind == Kind::Block && now.is_ok_and(|bytes| bytes < member.size_bytes)
         })
     }

@@ -97,6 +97,8 @@ pub struct Desk {
     /// Whether the volume got work after it was last driven; kept by the reactor.
     pub(crate) started_since_drive: bool,
     chunk_bytes: usize,
+    /// No piece crosses a multiple of it.
+    unit_bytes: Option<u64>,
     slots_held: usize,
     /// Slots given back so far.
     slots_freed: u64,
@@ -130,6 +132,7 @@ impl Desk {
             extents_short: Vec::new(),
             started_since_drive: false,
             chunk_bytes,
+            unit_bytes: volume.unit_bytes(),
             slots_held: 0,
             slots_freed: 0,
             slot_budget: budget,
@@ -181,7 +184,9 @@ impl Desk {
     /// How much of `[offset, offset + length)` goes into the first piece.
     pub(crate) fn piece_length(&self, offset_bytes: u64, length_bytes: u32) -> u32 {
         let room = self.piece_slots_max * self.chunk_bytes - self.within_chunk(offset_bytes);
-        u32::try_from(room).map_or(length_bytes, |room| room.min(length_bytes))
+        let room = u32::try_from(room).unwrap_or(u32::MAX);
+        let to_unit_end = self.unit_bytes.map_or(u64::MAX, |unit| unit - offset_bytes % unit);
+        length_bytes.min(room).min(u32::try_from(to_unit_end).unwrap_or(u32::MAX))
     }
 
     /// Where in its chunk an offset lies.

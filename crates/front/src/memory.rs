@@ -15,6 +15,7 @@ pub struct MemoryVolume {
     pool: Pool,
     done: Vec<Done>,
     read_only: bool,
+    unit_bytes: Option<u64>,
 }
 
 /// Extents reported at once.
@@ -32,12 +33,18 @@ impl MemoryVolume {
             pool: Pool::new(chunk_bytes, slot_count),
             done: Vec::new(),
             read_only: false,
+            unit_bytes: None,
         }
     }
 
     /// The same, refusing writes.
     pub fn into_read_only(self) -> Self {
         Self { read_only: true, ..self }
+    }
+
+    /// The same, asking that reads and writes keep to units of so many bytes.
+    pub fn in_units(self, unit_bytes: u64) -> Self {
+        Self { unit_bytes: Some(unit_bytes), ..self }
     }
 
     /// What is stored.
@@ -121,6 +128,10 @@ impl Volume for MemoryVolume {
 
     fn untorn_bytes(&self) -> u64 {
         0
+    }
+
+    fn unit_bytes(&self) -> Option<u64> {
+        self.unit_bytes
     }
 
     fn read_only(&self) -> bool {

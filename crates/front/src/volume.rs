@@ -111,6 +111,12 @@ pub trait Volume {
     /// a write is never cut into pieces.
     fn untorn_bytes(&self) -> u64;
 
+    /// Reads and writes must not cross a multiple of this, a multiple of the chunk size: what lies beyond is
+    /// somewhere else. `None`: they may.
+    fn unit_bytes(&self) -> Option<u64> {
+        None
+    }
+
     /// Whether writes are refused.
     fn read_only(&self) -> bool;
 

@@ -4,7 +4,7 @@
 
 use crate::error::{Error, Refusal};
 use crate::open::{Candidate, Found, array_name, look_at, member_name};
-use crate::volume::Running;
+use crate::running::Running;
 use block::DevIndex;
 use format::{ArrayConfig, ArrayUuid, MemberState, Role, Superblock};
 use std::path::{Path, PathBuf};
@@ -67,15 +67,15 @@ pub struct View {
 impl View {
     /// A running array whose members are, or were, at `paths`.
     pub fn of_running(running: &Running, paths: &[Option<PathBuf>]) -> Self {
-        let engine = running.engine_ref();
+        let engine = running.lead();
         Self {
             config: engine.store().config,
             array: engine.journal().array(),
-            states: engine.health().members().iter().map(|member| member.state).collect(),
+            states: running.members().map(|dev| running.member_state(dev)).collect(),
             serials: engine.health().members().iter().map(|member| member.serial).collect(),
             paths: paths.to_vec(),
             unnamed: Vec::new(),
-            accepts_writes: engine.accepts_writes(),
+            accepts_writes: running.accepts_writes(),
         }
     }
 
@@ -85,7 +85,7 @@ impl View {
         Self {
             config: superblock.config,
             array: superblock.array,
-            states: found.arrangement.members.iter().map(|entry| entry.state).collect(),
+            states: (0..found.paths.len()).map(|index| found.member_state(index)).collect(),
             serials: found.arrangement.members.iter().map(|entry| entry.serial).collect(),
             paths: found.paths.clone(),
             unnamed: found.unnamed(),
@@ -240,12 +240,12 @@ impl View {
     /// Bytes that the holder of a place needs.
     pub fn place_bytes(&self, dev: DevIndex) -> u64 {
         let main = dev.index() < self.config.geometry.device_count();
-        if main { self.config.main_device_bytes() } else { self.config.log_device_bytes() }
+        if main { self.config.whole_main_bytes() } else { self.config.whole_log_bytes() }
     }
 
     fn smallest_place(&self) -> u64 {
-        let main = self.config.main_device_bytes();
-        if self.config.log_count > 0 { main.min(self.config.log_device_bytes()) } else { main }
+        let main = self.config.whole_main_bytes();
+        if self.config.log_count > 0 { main.min(self.config.whole_log_bytes()) } else { main }
     }
 }
 

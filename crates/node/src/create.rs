@@ -20,7 +20,7 @@ pub fn create<E: From<Error>>(
     confirm: impl FnOnce() -> Result<(), E>,
 ) -> Result<(), E> {
     let mut devices = start(paths, &config, confirm)?;
-    Ok(array::create(&mut devices, config, array).map_err(Error::Create)?)
+    Ok(array::create_shards(&mut devices, &config, array).map_err(Error::Create)?)
 }
 
 /// The same, unless a signal comes before everything is written: then there is no array.
@@ -32,7 +32,7 @@ pub fn create_unless<E: From<Error>>(
     confirm: impl FnOnce() -> Result<(), E>,
 ) -> Result<(), E> {
     let devices = start(paths, &config, confirm)?;
-    let created = array::create(&mut Interruptible::new(devices, interrupt), config, array);
+    let created = array::create_shards(&mut Interruptible::new(devices, interrupt), &config, array);
     if created.is_err() {
         interrupt.check_creation()?;
     }
@@ -48,5 +48,5 @@ fn start<E: From<Error>>(
     let members = Members::open(&paths, open_options(Access::Exclusive)).map_err(Error::Device)?;
     confirm()?;
     let options = DriverOptions::default();
-    Ok(driver::start(members, config.geometry.chunk_bytes(), options).map_err(Error::Driver)?)
+    Ok(driver::start(members, Vec::new(), config.geometry.chunk_bytes(), options).map_err(Error::Driver)?)
 }

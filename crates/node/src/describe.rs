@@ -51,7 +51,7 @@ pub fn superblock_json(superblock: &Superblock) -> Value {
         "chunks_per_device": config.chunks_per_device,
         "log_blocks": config.log_blocks,
         "unit_rows": config.unit_rows,
-        "volume_bytes": config.volume_bytes(),
+        "volume_bytes": config.whole_volume_bytes(),
         "members": members,
     })
 }

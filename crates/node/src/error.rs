@@ -120,6 +120,14 @@ pub enum Error {
     /// The superblocks do not make an array.
     #[error(transparent)]
     Arrange(AssembleError),
+    /// The superblocks of a shard do not make one.
+    #[error("shard {index} of the array: {source}")]
+    Shard {
+        /// Which.
+        index: u16,
+        /// Why.
+        source: AssembleError,
+    },
     /// The array cannot be assembled.
     #[error("array {array}: {source}")]
     Assemble {

@@ -28,6 +28,7 @@ pub mod output;
 pub mod placement;
 pub mod reactions;
 pub mod registry;
+pub mod running;
 pub mod scan;
 pub mod serve;
 pub mod session;

@@ -1,6 +1,9 @@
 //! Data that is lost: how much, and where.
 
+use crate::running::Running;
 use array::Engine;
+use block::{Interleave, Place};
+use format::Superblock;
 use serde::{Deserialize, Serialize};
 
 /// Ranges that are listed at most.
@@ -35,30 +38,80 @@ pub struct Lost {
 }
 
 /// What a running array has lost; `None` if nothing.
-pub fn of_engine(engine: &Engine) -> Option<Lost> {
+pub fn of_running(running: &Running) -> Option<Lost> {
+    let map = running.interleave();
+    let of_shards =
+        (0u16..).zip(running.engines()).filter_map(|(shard, engine)| of_shard(map, shard, engine));
+    of_shards.reduce(Lost::and)
+}
+
+/// What a shard has lost; `None` if nothing.
+fn of_shard(map: Interleave, shard: u16, engine: &Engine) -> Option<Lost> {
     let losses = engine.losses();
     let known = losses.chunks.count();
     if known == 0 && losses.noted == 0 && !losses.unfinished {
         return None;
     }
     let chunk = engine.store().config.geometry.chunk_bytes() as u64;
-    let range =
-        |(first, count): (u64, u64)| Range { offset_bytes: first * chunk, length_bytes: count * chunk };
-    let ranges: Vec<Range> = losses.chunks.stretches().take(RANGES_MAX).map(range).collect();
-    let listed = losses.chunks.stretches().count();
+    let mut ranges = Vec::new();
+    let mut ranges_omitted = 0;
+    for (first, count) in losses.chunks.stretches() {
+        if ranges.len() < RANGES_MAX {
+            put_range(map, Place { shard, offset_bytes: first * chunk }, count * chunk, &mut ranges);
+        } else {
+            ranges_omitted += 1;
+        }
+    }
     let chunks = known.max(losses.noted);
     Some(Lost {
         chunks,
         bytes: chunks.saturating_mul(chunk),
-        ranges_omitted: (listed - ranges.len()) as u64,
+        ranges_omitted,
         ranges,
         is_complete: losses.noted == 0 && losses.chunks.is_complete(),
         rebuild_waits: losses.unfinished,
     })
 }
 
-/// What the superblocks of an array that does not run say; `None` if nothing is lost.
-pub fn of_superblock(superblock: &format::Superblock) -> Option<Lost> {
+/// A range of a shard's volume as ranges of the whole, one for each unit that it touches. What lies behind
+/// the last unit holds nothing.
+fn put_range(map: Interleave, place: Place, length_bytes: u64, ranges: &mut Vec<Range>) {
+    let (mut at, end) = (place.offset_bytes, place.offset_bytes + length_bytes);
+    while at < end {
+        let offset_bytes = map.address(Place { offset_bytes: at, ..place });
+        if offset_bytes >= map.volume_bytes() {
+            return;
+        }
+        let length_bytes = map.run_bytes(offset_bytes).min(end - at);
+        ranges.push(Range { offset_bytes, length_bytes });
+        at += length_bytes;
+    }
+}
+
+impl Lost {
+    /// With what another shard has lost.
+    fn and(mut self, mut other: Self) -> Self {
+        self.ranges.append(&mut other.ranges);
+        self.ranges.sort_unstable_by_key(|range| range.offset_bytes);
+        let omitted = self.ranges.len().saturating_sub(RANGES_MAX);
+        self.ranges.truncate(RANGES_MAX);
+        Self {
+            chunks: self.chunks.saturating_add(other.chunks),
+            bytes: self.bytes.saturating_add(other.bytes),
+            ranges: self.ranges,
+            ranges_omitted: self.ranges_omitted + other.ranges_omitted + omitted as u64,
+            is_complete: self.is_complete && other.is_complete,
+            rebuild_waits: self.rebuild_waits || other.rebuild_waits,
+        }
+    }
+}
+
+/// What the superblocks of the shards of an array that does not run say; `None` if nothing is lost.
+pub fn of_superblocks<'a>(superblocks: impl Iterator<Item = &'a Superblock>) -> Option<Lost> {
+    superblocks.filter_map(of_superblock).reduce(Lost::and)
+}
+
+fn of_superblock(superblock: &Superblock) -> Option<Lost> {
     let chunks = superblock.lost_chunks;
     let bytes = chunks.saturating_mul(superblock.config.geometry.chunk_bytes() as u64);
     let (ranges, ranges_omitted) = (Vec::new(), 0);

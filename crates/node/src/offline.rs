@@ -10,12 +10,12 @@ use crate::memory::{machine_bytes, table_bytes};
 use crate::open::{Assembled, Force, Incomplete, lock, member_name};
 use crate::operate::Operator;
 use crate::output;
+use crate::running::{Running, Wake};
 use crate::status::{Work, work};
 use crate::trouble::{DEVICE_TIMEOUT_NS, TroubleLog};
-use crate::volume::{Running, ServedArray, Use};
+use crate::volume::Use;
 use crate::watch::describe_unfit;
 use array::{CommitPolicy, EngineOptions, RecoveryReport};
-use block::DeviceSet;
 use format::Superblock;
 use front::Volume;
 use std::path::PathBuf;
@@ -56,9 +56,10 @@ impl Offline {
         check(&View::of_found(&locked.found))?;
         // Until now, and while an array recovers that was not stopped in order, the process may simply die.
         let interrupt = Interrupt::watch(locked.superblock().clean)?;
-        let Assembled { array, found, report, .. } = locked.assemble(options, DriverOptions::default())?;
+        let Assembled { shards, found, report, .. } = locked.assemble(options, DriverOptions::default())?;
         interrupt.hold();
-        let running = ServedArray::new(array, None, Use::ReadWrite);
+        let mut running = Running::new(shards, Wake::Never, Use::ReadWrite)?;
+        running.level();
         let mut operator = Operator::new(found.paths.clone(), found.unnamed());
         operator.note_lost(warn_of_loss(&report));
         let (events, trouble) = (Vec::new(), TroubleLog::default());
@@ -90,19 +91,19 @@ impl Offline {
                 return Ok(result);
             }
             self.interrupt.check()?;
-            if let Some(work) = work(self.running.engine_ref(), self.running.now_ns()) {
+            if let Some(work) = work(&self.running) {
                 show(&work);
             }
             let idle_ns = self.running.idle_for().unwrap_or(WAIT_NS).min(WAIT_NS);
             if idle_ns > 0 {
-                self.running.array().devices().wait(idle_ns);
+                self.running.wait_for_devices(idle_ns);
             }
         }
     }
 
     /// Nobody reads a log here: what is said of members goes to standard error.
     fn tell(&mut self, events: &[Event]) {
-        let main_count = self.running.engine_ref().store().main_count();
+        let main_count = self.running.lead().store().main_count();
         for event in events {
             match event {
                 Event::Unfit { dev, why, failed } => {
@@ -126,7 +127,7 @@ impl Offline {
     }
 
     /// Runs one control request of the engine to its end.
-    pub fn request(&mut self, start: impl FnOnce(&mut array::Engine, u64)) -> Result<(), Error> {
+    pub fn request(&mut self, start: impl FnMut(&mut array::Engine, u64)) -> Result<(), Error> {
         let tag = self.running.control(start);
         let result = self.run_until(
             |_| {},
@@ -137,7 +138,7 @@ impl Offline {
 
     /// Stops the array in order.
     pub fn stop(mut self) -> Result<(), Error> {
-        self.running.engine().halt_maintenance();
+        self.running.halt_maintenance();
         self.running.stop()
     }
 }

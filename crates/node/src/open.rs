@@ -38,6 +38,8 @@ pub struct Candidate {
     pub looks_like_member: bool,
     /// Somebody else's content ("ext4", ...).
     pub signature: Option<&'static str>,
+    /// The superblocks of the other shards that it has a slice of, in order, those that can be read.
+    pub others: Vec<Superblock>,
 }
 
 impl Candidate {
@@ -84,8 +86,8 @@ impl Candidate {
         let superblock = self.require_superblock().ok()?;
         let config = &superblock.config;
         let needed = match superblock.role {
-            Role::Main => config.main_device_bytes(),
-            Role::Log => config.log_device_bytes(),
+            Role::Main => config.whole_main_bytes(),
+            Role::Log => config.whole_log_bytes(),
             Role::Spare => return None,
         };
         Some((member_name(config.geometry.device_count(), superblock.dev), needed))
@@ -114,13 +116,37 @@ pub fn look_at(path: &Path) -> Result<Candidate, Error> {
         looks_like |= looks_like_member(&bytes);
         Superblock::decode(&bytes, slot)
     });
+    let newest = Superblock::newest(copies.iter().flatten());
+    let others = newest.map_or_else(Vec::new, |superblock| other_shards(&file, superblock));
     Ok(Candidate {
         path: path.to_owned(),
         size_bytes: probe.size_bytes,
         copies,
         looks_like_member: looks_like,
         signature: probe.signature,
+        others,
     })
+}
+
+/// The superblocks of the shards but the first on a member. What is not of this array, this member and the
+/// slice where it lies is none.
+fn other_shards(file: &File, first: &Superblock) -> Vec<Superblock> {
+    let read = |index: u16| {
+        let config = first.config.sibling(index);
+        let found = Superblock::read_newest(|offset| {
+            let mut bytes = [0u8; META_BYTES];
+            let at = config.slice_origin(first.dev) + offset;
+            file.read_exact_at(&mut bytes, at).ok().map(|()| bytes)
+        })?;
+        let fits = found.array == first.array.of_shard(index)
+            && found.config.shard == config.shard
+            && found.dev == first.dev;
+        fits.then_some(found)
+    };
+    match first.role {
+        Role::Main | Role::Log => (1..first.config.shard.count).filter_map(read).collect(),
+        Role::Spare => Vec::new(),
+    }
 }
 
 /// A device that waits to take a failed member's place.
@@ -135,8 +161,11 @@ pub struct Spare {
 /// The given paths as members of one array.
 #[derive(Debug)]
 pub struct Found {
-    /// Which device is which.
+    /// Which device is which, to the first shard, by which arrays are known.
     pub arrangement: Arrangement,
+    /// The same to the other shards, in order, of the members that the first one has. A shard may have
+    /// another opinion of who is in service: power may have failed before all of them knew.
+    pub others: Vec<Arrangement>,
     /// The members' paths, in order; `None` is absent.
     pub paths: Vec<Option<PathBuf>>,
     /// Devices that are members no more: replaced, or failed while the array went on.
@@ -149,6 +178,20 @@ impl Found {
     /// The newest superblock.
     pub fn superblock(&self) -> &Superblock {
         &self.arrangement.newest
+    }
+
+    /// How each shard sees its members.
+    pub fn arrangements(&self) -> impl Iterator<Item = &Arrangement> {
+        std::iter::once(&self.arrangement).chain(&self.others)
+    }
+
+    fn arrangements_mut(&mut self) -> impl Iterator<Item = &mut Arrangement> {
+        std::iter::once(&mut self.arrangement).chain(&mut self.others)
+    }
+
+    /// How a member is: out of service if any shard does without it, being rebuilt if any does that.
+    pub fn member_state(&self, index: usize) -> MemberState {
+        worst(self.arrangements().map(|arrangement| arrangement.members[index].state))
     }
 
     /// Every path in use: members, then spares.
@@ -269,6 +312,7 @@ fn arrange_with(
             });
         }
     }
+    let others = arrange_others(&arrangement, &given, arrange)?;
     let path_of = |&index: &usize| given[index].path.clone();
     let found = Found {
         paths: arrangement.places.iter().map(|place| place.as_ref().map(path_of)).collect(),
@@ -278,9 +322,29 @@ fn arrange_with(
             .map(|(candidate, _)| Spare { path: candidate.path.clone(), size_bytes: candidate.size_bytes })
             .collect(),
         arrangement,
+        others,
     };
     check_sizes(&found, &given)?;
     Ok(found)
+}
+
+/// How the other shards see the members that the first one has.
+fn arrange_others(
+    first: &Arrangement,
+    given: &[&Candidate],
+    arrange: fn(&[Superblock]) -> Result<Arrangement, AssembleError>,
+) -> Result<Vec<Arrangement>, Error> {
+    let count = first.newest.config.shard.count;
+    let members = || first.places.iter().flatten().filter_map(|&place| given.get(place));
+    let of_shard = |index: u16| {
+        let superblocks: Vec<Superblock> = members()
+            .flat_map(|candidate| &candidate.others)
+            .filter(|superblock| superblock.config.shard.index == index)
+            .cloned()
+            .collect();
+        arrange(&superblocks).map_err(|source| Error::Shard { index, source })
+    };
+    (1..count).map(of_shard).collect()
 }
 
 /// Says which paths an arrangement error is about.
@@ -351,8 +415,8 @@ pub struct Locked {
 
 /// A running array.
 pub struct Assembled {
-    /// The array.
-    pub array: Array<Devices>,
+    /// Its shards, in order.
+    pub shards: Vec<Array<Devices>>,
     /// What recovery did.
     pub report: RecoveryReport,
     /// Who is who.
@@ -380,10 +444,12 @@ pub fn lock(paths: &[PathBuf], force: Force, incomplete: Incomplete<'_>) -> Resu
         Incomplete::RefuseBut(name) => discover_all(paths, Some(name))?,
         Incomplete::Accept => discover_some(paths)?,
     };
-    (found.arrangement.dirty_degraded, found.arrangement.older_state) = match force {
-        Force::Never => (DirtyDegraded::Refuse, OlderState::Refuse),
-        Force::Accept => (DirtyDegraded::Accept, OlderState::Accept),
-    };
+    for arrangement in found.arrangements_mut() {
+        (arrangement.dirty_degraded, arrangement.older_state) = match force {
+            Force::Never => (DirtyDegraded::Refuse, OlderState::Refuse),
+            Force::Accept => (DirtyDegraded::Accept, OlderState::Accept),
+        };
+    }
     let mut members = open_patiently(&found.paths).map_err(in_use)?;
     confirm(&mut members, &found)?;
     Ok(Locked { found, members })
@@ -442,12 +508,23 @@ impl Locked {
     /// Assembles the array.
     pub fn assemble(self, options: EngineOptions, driver: DriverOptions) -> Result<Assembled, Error> {
         let Self { found, members } = self;
-        let geometry = found.superblock().config.geometry;
-        let devices = driver::start(members, geometry.chunk_bytes(), driver)?;
-        let notes = devices.notes().to_vec();
-        let (array, report) = Array::assemble(devices, &found.arrangement, fresh::number()?, options)
-            .map_err(|error| not_assembled(&found, error))?;
-        Ok(Assembled { array, report, found, notes })
+        let chunk_bytes = found.superblock().config.geometry.chunk_bytes();
+        let options = options.of_shard(&found.superblock().config);
+        let (mut shards, mut whole, mut notes) = (Vec::new(), None::<RecoveryReport>, Vec::new());
+        for arrangement in found.arrangements() {
+            let slices = arrangement.newest.config.slice_extents();
+            let devices = driver::start(members.share(), slices, chunk_bytes, driver)?;
+            notes = devices.notes().to_vec();
+            let (array, report) = Array::assemble(devices, arrangement, fresh::number()?, options)
+                .map_err(|error| not_assembled(&found, error))?;
+            whole = Some(match whole {
+                Some(whole) => whole.and(report),
+                None => report,
+            });
+            shards.push(array);
+        }
+        let report = whole.unwrap_or_default();
+        Ok(Assembled { shards, report, found, notes })
     }
 }
 
@@ -470,7 +547,12 @@ pub fn assemble(paths: &[PathBuf], options: EngineOptions) -> Result<Assembled, 
 /// An array in a line: `tank: eplog 6+2 with 2 log devices, code cauchy, 4 KiB chunks, volume 5.31 GiB`.
 pub fn describe(superblock: &Superblock) -> String {
     let config = &superblock.config;
-    format!("array {}: {}, volume {}", name_of(superblock), shape(config), show_size(config.volume_bytes()))
+    format!(
+        "array {}: {}, volume {}",
+        name_of(superblock),
+        shape(config),
+        show_size(config.whole_volume_bytes())
+    )
 }
 
 /// `eplog 6+2 with 2 log devices, code cauchy, 4 KiB chunks`.
@@ -485,7 +567,11 @@ pub fn shape(config: &ArrayConfig) -> String {
     let (k, m) = (geometry.data_count(), geometry.parity_count());
     let units =
         if config.unit_rows > 0 { format!(", units of {} rows", config.unit_rows) } else { String::new() };
-    format!("{} {k}+{m}{logs}, code {}, {chunk} chunks{units}", config.scheme, config.code)
+    let shards = match config.shard.count {
+        1 => String::new(),
+        count => format!(", {count} shards"),
+    };
+    format!("{} {k}+{m}{logs}, code {}, {chunk} chunks{units}{shards}", config.scheme, config.code)
 }
 
 /// How members are opened.
@@ -530,6 +616,17 @@ pub fn read_superblock(members: &mut Members, dev: DevIndex) -> Option<Superbloc
         let mut bytes = [0u8; META_BYTES];
         members.read_now(dev, offset, &mut bytes).ok().map(|()| bytes)
     })
+}
+
+/// The state that says most against a member.
+pub fn worst(states: impl Iterator<Item = MemberState>) -> MemberState {
+    let rank = |state: &MemberState| match state {
+        MemberState::Healthy => 0,
+        MemberState::Rebuilding => 1,
+        MemberState::Absent => 2,
+        MemberState::Failed => 3,
+    };
+    states.max_by_key(rank).expect("an array has a shard")
 }
 
 fn in_service(state: MemberState) -> bool {

@@ -10,9 +10,9 @@ use crate::checks::{Caution, Consent, View, same_file};
 use crate::error::{Error, Refusal};
 use crate::event::{Event, work_name};
 use crate::open::{Spare, look_at, open_options};
-use crate::volume::Running;
+use crate::running::Running;
 use crate::watch::{Watch, describe_finding};
-use array::{WorkKind, WorkOrigin};
+use array::{Engine, HoldUp, MaintenanceReport, WorkKind, WorkOrigin};
 use block::{DevIndex, DeviceSet, META_BYTES};
 use device::{Access, Identity, Member, Members, Membership as _};
 use format::{FaultRecord, MemberEntry, MemberState, Role, SUPERBLOCK_OFFSETS, Superblock};
@@ -45,6 +45,14 @@ struct Pending {
     lock: Option<Members>,
 }
 
+/// What shards report of a work that all of them do, until the last one has ended it.
+#[derive(Clone, Copy)]
+struct Tally {
+    kind: WorkKind,
+    found: Option<MaintenanceReport>,
+    elapsed_ns: u64,
+}
+
 /// See the module's documentation.
 #[derive(Default)]
 pub struct Operator {
@@ -56,8 +64,12 @@ pub struct Operator {
     paths: Vec<Option<PathBuf>>,
     /// What goes on after the restart and was not reported yet.
     resumed: Option<WorkKind>,
-    /// What the engine told last.
+    /// What an engine told last.
     told: Vec<array::Event>,
+    /// Work that has begun in some shard and has not ended in all.
+    tallies: Vec<Tally>,
+    /// Members whose failure was reported: the other shards follow the first one.
+    known_failed: Vec<DevIndex>,
     watch: Watch,
     /// Durable state that the array was started without.
     lost_state: Option<String>,
@@ -81,20 +93,24 @@ impl Operator {
 
     /// Continues what was under way when the array was last stopped.
     pub fn resume(&mut self, running: &mut Running) {
-        let engine = running.engine_ref();
-        let rebuilding = engine.health().members().iter().any(|m| m.state == MemberState::Rebuilding);
-        let (noted, cursor) = (engine.losses().noted, engine.scrub_cursor());
-        if rebuilding {
-            running.control(|engine, tag| engine.resume_rebuild(tag));
-            self.resumed = Some(WorkKind::Rebuild);
-        } else if noted > 0 {
-            // Something was lost when the array was last in service; only a look at everything tells what.
-            running.control(|engine, tag| engine.scrub(tag, 0));
-            self.resumed = Some(WorkKind::Scrub);
-        } else if cursor > 0 {
-            running.control(|engine, tag| engine.scrub(tag, cursor));
-            self.resumed = Some(WorkKind::Scrub);
+        running.level();
+        let mut resumed = None;
+        for shard in running.shards_mut() {
+            let engine = shard.engine_ref();
+            let rebuilding = engine.health().members().iter().any(|m| m.state == MemberState::Rebuilding);
+            let (noted, cursor) = (engine.losses().noted, engine.scrub_cursor());
+            if rebuilding {
+                shard.control(|engine, tag| engine.resume_rebuild(tag));
+                resumed = Some(WorkKind::Rebuild);
+            } else if noted > 0 || cursor > 0 {
+                // Something was lost when the array was last in service; only a look at everything tells
+                // what.
+                let first = if noted > 0 { 0 } else { cursor };
+                shard.control(|engine, tag| engine.scrub(tag, first));
+                resumed = resumed.or(Some(WorkKind::Scrub));
+            }
         }
+        self.resumed = resumed;
     }
 
     /// The array was started without durable state that is lost.
@@ -137,15 +153,14 @@ impl Operator {
         dev: DevIndex,
         serial: u32,
     ) -> Option<String> {
-        let members = running.devices_ref().members();
+        let members = running.open_members();
         let held = self.spares.iter().map(|held| &held.lock).chain([members]);
         if held.flat_map(Members::identities).any(|own| own == identity) {
             return None;
         }
-        let health = running.engine_ref().health();
-        let place = health.members().get(dev.index()).filter(|place| place.serial == serial)?;
+        running.lead().health().members().get(dev.index()).filter(|place| place.serial == serial)?;
         let member = members.get(dev)?;
-        let in_service = match place.state {
+        let in_service = match running.member_state(dev) {
             MemberState::Healthy | MemberState::Rebuilding => true,
             MemberState::Failed | MemberState::Absent => false,
         };
@@ -176,7 +191,7 @@ impl Operator {
         consent: Consent,
     ) -> Result<(), Error> {
         self.view(running).check_fail(dev, caution, consent)?;
-        running.engine().fail_device(dev);
+        running.fail_device(dev);
         Ok(())
     }
 
@@ -195,7 +210,7 @@ impl Operator {
         }
         view.check_replace(dev, path, caution, consent)?;
         let lock = self.lock_replacement(running, path)?;
-        running.engine().fail_device(dev);
+        running.fail_device(dev);
         self.pending.push(Pending { dev, path: path.to_owned(), lock });
         Ok(())
     }
@@ -205,7 +220,7 @@ impl Operator {
         if let Some(at) = self.spares.iter().position(|held| same_file(&held.spare.path, path)) {
             return Ok(Some(self.spares.remove(at).lock));
         }
-        let members = running.devices_ref().members();
+        let members = running.open_members();
         let all = (0u16..).take(members.count()).filter_map(|index| members.get(DevIndex::new(index)));
         if all.into_iter().any(|member| same_file(member.path(), path)) {
             return Ok(None);
@@ -225,7 +240,7 @@ impl Operator {
         // Locking refuses members of this array, too: they are locked by us.
         let mut lock = Members::open(&[Some(path.to_owned())], open_options(Access::Exclusive))?;
         if !already {
-            let superblock = running.engine_ref().superblock_of(DevIndex::new(0));
+            let superblock = running.lead().superblock_of(DevIndex::new(0));
             write_spare(&mut lock, path, superblock)?;
         }
         let spare = Spare { path: absolute(path), size_bytes: candidate.size_bytes };
@@ -253,7 +268,7 @@ impl Operator {
 
     /// Starts a scrub.
     pub fn scrub(running: &mut Running) -> Result<(), Error> {
-        if let Some((kind, _, _)) = running.engine_ref().maintenance() {
+        if let Some((kind, _, _)) = running.engines().find_map(Engine::maintenance) {
             return Err(Refusal::UnderWay { kind: work_name(kind) }.into());
         }
         running.control(|engine, tag| engine.scrub(tag, 0));
@@ -262,11 +277,17 @@ impl Operator {
 
     /// Lets a scrub wait, go on, or end; what it does now.
     pub fn steer(running: &mut Running, steering: Steering) -> Result<&'static str, Error> {
-        let engine = running.engine();
-        let (done, what) = match steering {
-            Steering::Pause => (engine.pause_scrub(), "waits until it is told to go on"),
-            Steering::Resume => (engine.resume_scrub(), "goes on"),
-            Steering::Stop => (engine.stop_scrub(), "is given up"),
+        let steer = |engine: &mut Engine| match steering {
+            Steering::Pause => engine.pause_scrub(),
+            Steering::Resume => engine.resume_scrub(),
+            Steering::Stop => engine.stop_scrub(),
+        };
+        // Every shard is told, whatever the ones before it answered.
+        let done = running.engines_mut().map(steer).fold(false, |any, done| any || done);
+        let what = match steering {
+            Steering::Pause => "waits until it is told to go on",
+            Steering::Resume => "goes on",
+            Steering::Stop => "is given up",
         };
         match (done, steering) {
             (true, _) => Ok(what),
@@ -284,54 +305,108 @@ impl Operator {
         Self::let_go(running);
         self.call_spares(running);
         for index in (0..self.pending.len()).rev() {
-            if running.engine_ref().in_flight(self.pending[index].dev) == 0 {
+            let dev = self.pending[index].dev;
+            if running.in_flight(dev) == 0 && running.is_failed_everywhere(dev) {
                 let pending = self.pending.swap_remove(index);
                 self.install(running, pending, events);
             }
         }
     }
 
-    /// Passes on what the engine tells.
+    /// Passes on what the engines tell, of every shard's words those that are news of the array.
     fn notice(&mut self, running: &mut Running, events: &mut Vec<Event>) {
         let mut told = std::mem::take(&mut self.told);
-        running.engine().take_events(&mut told);
-        for event in told.drain(..) {
-            match event {
-                array::Event::MemberFailed { dev, cause } => {
-                    events.push(Event::Failed { dev, cause });
-                    self.unnamed.retain(|&other| other != dev);
-                }
-                array::Event::PageLost { page } => events.push(Event::PageLost(page)),
-                array::Event::MemberUnfit { dev, found, failed } => {
-                    events.push(Event::Unfit { dev, why: describe_finding(found), failed });
-                }
-                array::Event::MemberRebuilt { dev } => events.push(Event::Rebuilt(dev)),
-                array::Event::HeldUp { dev, why } => events.push(Event::HeldUp { dev, why }),
-                array::Event::HoldUpEnded { dev, why } => events.push(Event::HoldUpEnded { dev, why }),
-                // What the engine tries again and again by itself is no news.
-                array::Event::WorkBegan { origin: WorkOrigin::Retry, .. }
-                | array::Event::WorkEnded { origin: WorkOrigin::Retry, .. } => {}
-                array::Event::WorkBegan { kind, origin: WorkOrigin::Request } => {
-                    let resumed = self.resumed.take_if(|resumed| *resumed == kind).is_some();
-                    events.push(Event::WorkBegan { kind, resumed });
-                }
-                array::Event::WorkEnded { kind, origin: WorkOrigin::Request, found, elapsed_ns } => {
-                    events.push(Event::WorkEnded { kind, found, seconds: elapsed_ns / 1_000_000_000 });
-                }
+        for index in 0..running.shards().len() {
+            running.shards_mut()[index].engine().take_events(&mut told);
+            for event in told.drain(..) {
+                self.pass_on(running, event, events);
             }
         }
         self.told = told;
     }
 
+    fn pass_on(&mut self, running: &mut Running, event: array::Event, events: &mut Vec<Event>) {
+        match event {
+            array::Event::MemberFailed { dev, cause } => {
+                self.unnamed.retain(|&other| other != dev);
+                if !self.known_failed.contains(&dev) {
+                    self.known_failed.push(dev);
+                    events.push(Event::Failed { dev, cause });
+                }
+                running.level();
+            }
+            array::Event::PageLost { page } => events.push(Event::PageLost(page)),
+            array::Event::MemberUnfit { dev, found, failed } => {
+                events.push(Event::Unfit { dev, why: describe_finding(found), failed });
+            }
+            array::Event::MemberRebuilt { dev } => {
+                if running.member_state(dev) == MemberState::Healthy {
+                    self.known_failed.retain(|&other| other != dev);
+                    events.push(Event::Rebuilt(dev));
+                }
+            }
+            array::Event::HeldUp { dev, why } => events.push(Event::HeldUp { dev, why }),
+            array::Event::HoldUpEnded { dev, why } => {
+                let trouble = running.trouble_of(dev);
+                let holds = match why {
+                    HoldUp::LacksRoom => trouble.lacks_room_since_ns.is_some(),
+                    HoldUp::NotAnswering => trouble.not_answering,
+                };
+                if !holds {
+                    events.push(Event::HoldUpEnded { dev, why });
+                }
+            }
+            // What the engine tries again and again by itself is no news.
+            array::Event::WorkBegan { origin: WorkOrigin::Retry, .. }
+            | array::Event::WorkEnded { origin: WorkOrigin::Retry, .. } => {}
+            array::Event::WorkBegan { kind, origin: WorkOrigin::Request } => {
+                if self.tallies.iter().all(|tally| tally.kind != kind) {
+                    self.tallies.push(Tally { kind, found: None, elapsed_ns: 0 });
+                    let resumed = self.resumed.take_if(|resumed| *resumed == kind).is_some();
+                    events.push(Event::WorkBegan { kind, resumed });
+                }
+            }
+            array::Event::WorkEnded { kind, origin: WorkOrigin::Request, found, elapsed_ns } => {
+                self.end_work(running, kind, found, elapsed_ns, events);
+            }
+        }
+    }
+
+    /// A shard has ended its part of a work; with the last one it has ended.
+    fn end_work(
+        &mut self,
+        running: &Running,
+        kind: WorkKind,
+        found: MaintenanceReport,
+        elapsed_ns: u64,
+        events: &mut Vec<Event>,
+    ) {
+        let at = self.tallies.iter().position(|tally| tally.kind == kind);
+        let mut tally = match at {
+            Some(at) => self.tallies.swap_remove(at),
+            None => Tally { kind, found: None, elapsed_ns: 0 },
+        };
+        let found = tally.found.map_or(found, |before| before.and(found));
+        tally.found = Some(found);
+        tally.elapsed_ns = tally.elapsed_ns.max(elapsed_ns);
+        let is_at_it = |engine: &Engine| engine.maintenance().is_some_and(|(at, _, _)| at == kind);
+        if running.engines().any(is_at_it) {
+            self.tallies.push(tally);
+        } else {
+            events.push(Event::WorkEnded { kind, found, seconds: tally.elapsed_ns / 1_000_000_000 });
+        }
+    }
+
     /// Closes failed members, so that they can be pulled out, and come back.
     fn let_go(running: &mut Running) {
-        for index in (0u16..).take(running.engine_ref().health().members().len()) {
-            let dev = DevIndex::new(index);
-            if running.engine_ref().health().state(dev) == MemberState::Failed
-                && running.devices_ref().members().get(dev).is_some()
-                && running.engine_ref().in_flight(dev) == 0
-            {
-                running.array().devices().remove(dev);
+        for dev in running.members() {
+            for shard in running.shards_mut() {
+                if shard.engine_ref().health().state(dev) == MemberState::Failed
+                    && shard.devices_ref().members().get(dev).is_some()
+                    && shard.engine_ref().in_flight(dev) == 0
+                {
+                    shard.array().devices().remove(dev);
+                }
             }
         }
     }
@@ -354,14 +429,13 @@ impl Operator {
 
     /// Lets spares take the places of failed members.
     fn call_spares(&mut self, running: &mut Running) {
-        if self.spares.is_empty() || !running.engine_ref().accepts_writes() {
+        if self.spares.is_empty() || !running.accepts_writes() {
             return;
         }
         let view = self.view(running);
-        for (index, member) in (0u16..).zip(running.engine_ref().health().members()) {
-            let dev = DevIndex::new(index);
+        for dev in running.members() {
             let taken = self.pending.iter().any(|pending| pending.dev == dev);
-            if taken || member.state != MemberState::Failed {
+            if taken || !running.is_failed_everywhere(dev) {
                 continue;
             }
             let needed = view.place_bytes(dev);
@@ -382,6 +456,7 @@ impl Operator {
         let member = lock.and_then(|mut lock| lock.take(DevIndex::new(0)));
         match install_device(running, dev, &path, member) {
             Ok(serial) => {
+                self.known_failed.retain(|&other| other != dev);
                 running.control(|engine, tag| engine.rebuild(tag, dev, serial));
                 self.unnamed.retain(|&other| other != dev);
                 self.paths[dev.index()] = Some(path.clone());
@@ -396,28 +471,30 @@ fn absolute(path: &Path) -> PathBuf {
     std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
 }
 
-/// Opens the replacement in its place and makes it forget what it was.
+/// Puts the replacement into its place in every shard, and makes it forget what it was there: its new serial.
 fn install_device(
     running: &mut Running,
     dev: DevIndex,
     path: &Path,
     member: Option<Member>,
 ) -> Result<u32, Error> {
-    let devices = running.array().devices();
-    let installed = match member {
-        Some(member) => devices.install(dev, member),
-        None => devices.replace(dev, path),
-    };
-    installed?;
     let at = |fault| Refusal::Fault { path: path.to_owned(), fault };
     let zeros = [0u8; META_BYTES];
-    for offset in SUPERBLOCK_OFFSETS {
-        devices.write_now(dev, offset, &zeros).map_err(at)?;
+    let mut opened = member;
+    for shard in running.shards_mut() {
+        let devices = shard.array().devices();
+        match &opened {
+            Some(member) => devices.install(dev, member.clone())?,
+            None => devices.replace(dev, path)?,
+        }
+        opened = devices.members().get(dev).cloned();
+        for offset in SUPERBLOCK_OFFSETS {
+            devices.write_now(dev, offset, &zeros).map_err(at)?;
+        }
+        devices.flush_now(dev).map_err(at)?;
     }
-    devices.flush_now(dev).map_err(at)?;
-    let highest =
-        running.engine_ref().health().members().iter().map(|member| member.serial).max().unwrap_or(0);
-    Ok(highest.checked_add(1).ok_or(Refusal::NoSerialsLeft)?)
+    let serials = running.engines().flat_map(|engine| engine.health().members()).map(|member| member.serial);
+    Ok(serials.max().unwrap_or(0).checked_add(1).ok_or(Refusal::NoSerialsLeft)?)
 }
 
 /// Makes a spare forget that it is one.

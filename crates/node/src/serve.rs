@@ -12,10 +12,10 @@ use crate::open::{Assembled, Locked, name_of};
 use crate::operate::Operator;
 use crate::reactions::Reactions;
 use crate::registry::{ControlSocket, Record};
+use crate::running::{Running, Wake};
 use crate::signals::Signals;
 use crate::steward::Steward;
-use crate::volume::{ServedArray, Use};
-use device::Membership as _;
+use crate::volume::Use;
 use front::{Protocol, Server, ServerOptions, Summary};
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
@@ -119,10 +119,9 @@ pub fn serve(
     service: &Service,
     ready: impl FnOnce(&[String]),
 ) -> Result<Served, Error> {
-    let Assembled { mut array, found, report, .. } = assembled;
+    let Assembled { shards, found, report, .. } = assembled;
     let Endpoints { mut server, uris, control, signals } = endpoints;
-    let wake = array.devices().wake_fd().and_then(|fd| fd.try_clone_to_owned())?;
-    let mut running = ServedArray::new(array, Some(wake), service.usage);
+    let mut running = Running::new(shards, Wake::Event, service.usage)?;
     let mut operator = Operator::new(found.paths.clone(), found.unnamed());
     operator.note_lost(warn_of_loss(&report));
     operator.adopt_spares(&mut running, &found.spares).iter().for_each(|why| log(why));
@@ -144,7 +143,7 @@ pub fn serve(
     let summary = server.run(&mut running, &mut steward);
     notify("STOPPING=1\nSTATUS=stopping the array in order");
     let child = steward.finish_child();
-    running.engine().halt_maintenance();
+    running.halt_maintenance();
     let stopped = running.stop();
     steward.say_stopped(stopped.as_ref().err().map(ToString::to_string).as_deref());
     drop(steward);

@@ -135,7 +135,7 @@ impl Session {
                     return Ok(()); // it is out of service since the array was assembled without it
                 }
                 offline.operator.fail(&mut offline.running, dev, caution, consent)?;
-                if offline.running.engine_ref().accepts_writes() {
+                if offline.running.accepts_writes() {
                     return offline.request(|engine, tag| engine.announce(tag));
                 }
                 Ok(()) // it was one too many, and nothing is written any more

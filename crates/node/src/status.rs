@@ -14,9 +14,9 @@ use crate::inspect::has_checkpoint;
 use crate::losses::{self, Lost};
 use crate::open::Found;
 use crate::operate::Operator;
+use crate::running::Running;
 use crate::units::{show_count, show_seconds};
-use crate::volume::Running;
-use array::{ArrayState, Engine, MaintenanceReport};
+use array::{ArrayState, Engine, EngineStats, MaintenanceReport};
 use block::DevIndex;
 use format::{ArrayConfig, MemberState, ScrubRecord, Superblock};
 use serde::{Deserialize, Serialize};
@@ -54,6 +54,24 @@ pub struct LastScrub {
 }
 
 impl LastScrub {
+    /// Of what the superblocks of all shards remember.
+    fn of_shards(records: impl Iterator<Item = ScrubRecord>) -> Option<Self> {
+        let one_more = |whole: Option<Self>, one: Option<Self>| match (whole, one) {
+            (Some(whole), Some(one)) => Some(Self {
+                ended_unix_s: whole.ended_unix_s.max(one.ended_unix_s),
+                seconds: whole.seconds.max(one.seconds),
+                chunks_repaired: whole.chunks_repaired + one.chunks_repaired,
+                metadata_repaired: whole.metadata_repaired + one.metadata_repaired,
+                errors_left: whole.errors_left + one.errors_left,
+                completed: whole.completed && one.completed,
+            }),
+            // A shard that was never looked at says that the scrub was not one of everything.
+            (Some(some), None) | (None, Some(some)) => Some(Self { completed: false, ..some }),
+            (None, None) => None,
+        };
+        records.map(|record| Self::of_record(&record)).reduce(one_more).flatten()
+    }
+
     fn of_record(record: &ScrubRecord) -> Option<Self> {
         (record.ended_unix_s > 0).then(|| Self {
             ended_unix_s: record.ended_unix_s,
@@ -131,6 +149,9 @@ pub struct Shape {
     /// Rows of a unit of garbage collection; 0 unless the scheme is elastic.
     #[serde(default)]
     pub unit_rows: u32,
+    /// Shards, each with an engine of its own.
+    #[serde(default)]
+    pub shard_count: u16,
 }
 
 /// How old an array is.
@@ -206,9 +227,10 @@ fn shape(config: &ArrayConfig) -> Shape {
         parity_count: geometry.parity_count(),
         log_count: usize::from(config.log_count),
         chunk_bytes: geometry.chunk_bytes() as u64,
-        volume_bytes: config.volume_bytes(),
+        volume_bytes: config.whole_volume_bytes(),
         reserve_permille: spare_chunks * 1000 / u64::from(config.chunks_per_device).max(1),
         unit_rows: config.unit_rows,
+        shard_count: config.shard.count,
     }
 }
 
@@ -244,7 +266,7 @@ fn outline(superblock: &Superblock, state: Condition, source: Source) -> Status 
         notes: Vec::new(),
         clients: None,
         engine: EngineStatus::default(),
-        last_scrub: LastScrub::of_record(&superblock.scrub),
+        last_scrub: None,
         troubled: Vec::new(),
         activity: None,
         lost: None,
@@ -257,8 +279,8 @@ fn outline(superblock: &Superblock, state: Condition, source: Source) -> Status 
 /// not found.
 pub fn of_superblocks(found: &Found, source: Source, in_vain: usize) -> Status {
     let newest = &found.arrangement.newest;
-    let missing =
-        found.arrangement.members.iter().filter(|entry| entry.state != MemberState::Healthy).count();
+    let states: Vec<MemberState> = (0..found.paths.len()).map(|index| found.member_state(index)).collect();
+    let missing = states.iter().filter(|&&state| state != MemberState::Healthy).count();
     // Members that nobody has looked at may be there.
     let out = missing.saturating_sub(found.unnamed().len().saturating_sub(in_vain));
     let bears = newest.config.geometry.parity_count();
@@ -268,19 +290,21 @@ pub fn of_superblocks(found: &Found, source: Source, in_vain: usize) -> Status {
         (_, out) if out <= bears => Condition::Incomplete,
         (_, _) => Condition::Failed,
     };
-    let lost = losses::of_superblock(newest);
+    let lost = losses::of_superblocks(found.arrangements().map(|arrangement| &arrangement.newest));
     let shadowed = matches!(condition, Condition::Failed | Condition::Incomplete);
     let condition = if lost.is_some() && !shadowed { Condition::Lost } else { condition };
     let mut status = outline(newest, condition, source);
     status.state = status.doubted();
     status.lost = lost;
     let running = matches!(source, Source::Served | Source::InUse);
-    status.clean = (!running).then_some(newest.clean);
+    let clean = found.arrangements().all(|arrangement| arrangement.newest.clean);
+    status.clean = (!running).then_some(clean);
+    status.last_scrub = LastScrub::of_shards(found.arrangements().map(|one| one.newest.scrub));
     let main_count = newest.config.geometry.device_count();
-    for (index, (entry, path)) in (0u16..).zip(found.arrangement.members.iter().zip(&found.paths)) {
+    for (index, (state, path)) in (0u16..).zip(states.into_iter().zip(&found.paths)) {
         let unseen = path.is_none()
             && newest.members.get(usize::from(index)).is_some_and(|e| e.state == MemberState::Healthy);
-        let state = if unseen { DeviceState::Missing } else { entry.state.into() };
+        let state = if unseen { DeviceState::Missing } else { state.into() };
         status.devices.push(DeviceStatus::of_member(main_count, DevIndex::new(index), state, path.clone()));
     }
     status.devices.extend(spares(&found.spares));
@@ -305,36 +329,38 @@ fn can_start(found: &Found) -> bool {
 
 /// A running array.
 pub fn of_running(served: &Running, operator: &Operator, stale: &[PathBuf]) -> Status {
-    let engine = served.engine_ref();
-    let condition = match engine.health().array_state() {
+    let lead = served.lead();
+    let condition = match served.array_state() {
         ArrayState::Healthy => Condition::Healthy,
         ArrayState::Degraded => Condition::Degraded,
         ArrayState::Failed => Condition::Failed,
     };
-    let mut status = outline(&engine.superblock_of(DevIndex::new(0)), condition, Source::Served);
+    let mut status = outline(&lead.superblock_of(DevIndex::new(0)), condition, Source::Served);
+    let scrubs = served.engines().map(|engine| engine.superblock_of(DevIndex::new(0)).scrub);
+    status.last_scrub = LastScrub::of_shards(scrubs);
     status.lost_state = operator.lost_state().cloned();
-    let main_count = engine.store().main_count();
-    for ((index, member), path) in (0u16..).zip(engine.health().members()).zip(operator.paths()) {
-        let dev = DevIndex::new(index);
-        let mut device = DeviceStatus::of_member(main_count, dev, member.state.into(), path.clone());
-        let errors = member.errors;
+    let main_count = lead.store().main_count();
+    for (dev, path) in served.members().zip(operator.paths()) {
+        let state = served.member_state(dev).into();
+        let mut device = DeviceStatus::of_member(main_count, dev, state, path.clone());
+        let errors = served.errors_of(dev);
         device.errors = Some(Errors {
             read: errors.read,
             write: errors.write,
             checksum: errors.checksum,
             healed: errors.healed,
-            since_unix_s: member.counted_since_unix_s.into(),
+            since_unix_s: lead.health().members()[dev.index()].counted_since_unix_s.into(),
         });
         if errors.checksum + errors.read > 0 {
             status.troubled.push(device.name.clone());
         }
-        let counters = served.devices_ref().device(dev);
+        let counters = served.traffic_of(dev);
         device.traffic = Some(Traffic {
             read_bytes: counters.read_bytes_all(),
             written_bytes: counters.write_bytes_all(),
             discarded_bytes: counters.discard_bytes,
         });
-        describe_trouble(engine, dev, served.now_ns(), &mut device);
+        describe_trouble(served, dev, &mut device);
         status.devices.push(device);
     }
     status.state = status.doubted();
@@ -342,30 +368,30 @@ pub fn of_running(served: &Running, operator: &Operator, stale: &[PathBuf]) -> S
     if status.devices.iter().any(holds_up) && status.state != Condition::Failed {
         status.state = Condition::Suspended;
     }
-    status.lost = losses::of_engine(engine);
+    status.lost = losses::of_running(served);
     if status.lost.is_some() && status.state != Condition::Failed {
         status.state = Condition::Lost;
     }
     status.devices.extend(spares(&operator.spares()));
     status.stale = stale.to_vec();
-    status.engine = EngineStatus::of(engine, served.now_ns());
-    let stats = engine.stats();
+    status.engine = EngineStatus::of(served);
+    let sum = |figure: fn(&EngineStats) -> u64| served.engines().map(|engine| figure(&engine.stats())).sum();
     status.activity = Some(Activity {
         seconds: served.now_ns() / 1_000_000_000,
-        requests: stats.requests,
-        chunks_read: stats.user_chunks_read,
-        chunks_written: stats.user_chunks_written,
-        covered_reads: stats.covers,
-        lost: stats.lost,
+        requests: sum(|stats| stats.requests),
+        chunks_read: sum(|stats| stats.user_chunks_read),
+        chunks_written: sum(|stats| stats.user_chunks_written),
+        covered_reads: sum(|stats| stats.covers),
+        lost: sum(|stats| stats.lost),
     });
-    status.scrub_cursor = engine.scrub_cursor();
+    status.scrub_cursor = served.engines().map(Engine::scrub_cursor).max().unwrap_or(0);
     status
 }
 
 /// Puts into a member's status what holds it up, and what its device did not do.
-fn describe_trouble(engine: &Engine, dev: DevIndex, now_ns: u64, device: &mut DeviceStatus) {
-    let trouble = engine.member_trouble(dev);
-    device.last_fault = trouble.last_fault.map(|fault| Fault::of_engine(&fault, now_ns));
+fn describe_trouble(served: &Running, dev: DevIndex, device: &mut DeviceStatus) {
+    let trouble = served.trouble_of(dev);
+    device.last_fault = trouble.last_fault.map(|fault| Fault::of_engine(&fault, served.now_ns()));
     device.failed_because = trouble.failed.map(FailedBecause::of_engine);
     device.oldest_request_ms = Some(trouble.oldest_ns.unwrap_or(0) / 1_000_000);
     device.lacks_room = trouble.lacks_room_since_ns.is_some();

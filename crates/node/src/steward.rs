@@ -11,11 +11,11 @@ use crate::open::member_name;
 use crate::operate::Operator;
 use crate::reactions::Reactions;
 use crate::registry::ControlSocket;
+use crate::running::Running;
 use crate::signals::{Signals, Wish, name_of};
 use crate::status::{LastScrub, of_running};
 use crate::trouble::TroubleLog;
 use crate::units::show_seconds;
-use crate::volume::Running;
 use crate::watch::describe_unfit;
 use array::{MaintenanceReport, WorkKind};
 use block::DevIndex;
@@ -181,7 +181,7 @@ impl Steward {
             Request::Fail { device, force, yes } => {
                 let dev = self.operator.find(running, &device)?;
                 self.operator.fail(running, dev, Caution::of_flag(force), Consent::of_flag(yes))?;
-                if !running.engine_ref().accepts_writes() {
+                if !running.accepts_writes() {
                     // It was one too many, and nothing is written any more.
                     return Ok(Outcome::Answer(Reply::done()));
                 }
@@ -216,7 +216,7 @@ impl Steward {
                 Ok(Outcome::Answer(Reply::done()))
             }
             Request::Rate { bytes_per_s } => {
-                running.engine().set_rebuild_rate(bytes_per_s);
+                running.set_rebuild_rate(bytes_per_s);
                 Ok(Outcome::Answer(Reply::done()))
             }
             Request::Clear { device } => {
@@ -273,13 +273,13 @@ impl Steward {
     }
 
     fn report(&mut self, running: &mut Running) {
-        let main_count = running.engine_ref().store().main_count();
+        let main_count = running.lead().store().main_count();
         let name = |dev: DevIndex| member_name(main_count, dev);
         for event in std::mem::take(&mut self.events) {
-            let missing = running.engine_ref().health().missing_count();
+            let missing = running.missing_count();
             match event {
                 Event::Failed { dev, cause } => {
-                    let bears = running.engine_ref().store().config.geometry.parity_count();
+                    let bears = running.lead().health().tolerated();
                     let why = describe_cause(cause, running.now_ns());
                     let text = format!(
                         "{} failed{why}; {missing} out of service, the array bears {bears}",
@@ -313,7 +313,7 @@ impl Steward {
                 Event::HeldUp { dev, why } => self.trouble.note(dev, why, true),
                 Event::HoldUpEnded { dev, why } => self.trouble.note(dev, why, false),
                 Event::WorkBegan { kind, resumed } => {
-                    log(&describe_begin(kind, resumed, running.engine_ref().rebuilt_percent()));
+                    log(&describe_begin(kind, resumed, running.rebuilt_percent()));
                 }
                 Event::WorkEnded { kind, found, seconds } => {
                     let text = describe_end(kind, &found, seconds);

@@ -3,7 +3,7 @@
 
 use crate::logbook::log;
 use crate::open::member_name;
-use crate::volume::Running;
+use crate::running::Running;
 use array::HoldUp;
 use block::DevIndex;
 
@@ -51,7 +51,7 @@ impl TroubleLog {
             return;
         }
         self.next_ns = now_ns.saturating_add(LOOK_NS);
-        let main_count = running.engine_ref().store().main_count();
+        let main_count = running.lead().store().main_count();
         for (index, (told, now)) in (0u16..).zip(&mut self.members) {
             let name = member_name(main_count, DevIndex::new(index));
             match (told.lacks_room, now.lacks_room) {

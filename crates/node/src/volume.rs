@@ -1,6 +1,5 @@
-//! The array as the front end sees it, and the clock that drives it.
+//! A shard of the array as the front end sees it, and the clock that drives it.
 
-use crate::driver::Devices;
 use crate::error::Error;
 use crate::open::member_name;
 use array::{Array, Done as EngineDone, Engine, EngineError, Located};
@@ -24,13 +23,26 @@ pub enum Use {
     ReadOnly,
 }
 
-/// A running array on real devices.
-pub type Running = ServedArray<Devices>;
+/// Counts nanoseconds since serving began.
+#[derive(Clone, Copy, Debug)]
+pub struct Clock(Instant);
 
-/// An array that is being served.
-pub struct ServedArray<D> {
+impl Clock {
+    /// Begins to count.
+    pub fn start() -> Self {
+        Self(Instant::now())
+    }
+
+    /// So many by now.
+    pub fn now_ns(&self) -> u64 {
+        u64::try_from(self.0.elapsed().as_nanos()).unwrap_or(u64::MAX)
+    }
+}
+
+/// A shard of an array that is being served: all of it if there is only one.
+pub struct ServedShard<D> {
     array: Array<D>,
-    start: Instant,
+    clock: Clock,
     wake: Option<OwnedFd>,
     usage: Use,
     /// Requests that were over at once.
@@ -57,9 +69,9 @@ struct Zeroing {
     durability: Durability,
 }
 
-impl<D: DeviceSet> ServedArray<D> {
+impl<D: DeviceSet> ServedShard<D> {
     /// Serves `array`; `wake` becomes readable when device operations have completed.
-    pub fn new(mut array: Array<D>, wake: Option<OwnedFd>, usage: Use) -> Self {
+    pub fn new(mut array: Array<D>, clock: Clock, wake: Option<OwnedFd>, usage: Use) -> Self {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
         array.engine().set_unix_time(now);
         let mut slots = Vec::new();
@@ -67,7 +79,7 @@ impl<D: DeviceSet> ServedArray<D> {
         let unused = [slots[0], slots[1]];
         Self {
             array,
-            start: Instant::now(),
+            clock,
             wake,
             usage,
             early: Vec::new(),
@@ -100,7 +112,7 @@ impl<D: DeviceSet> ServedArray<D> {
         self.array.devices_ref()
     }
 
-    /// Starts a control request; its answer comes from [`ServedArray::take_control_answers`].
+    /// Starts a control request; its answer comes from [`ServedShard::take_control_answers`].
     pub fn control(&mut self, start: impl FnOnce(&mut Engine, u64)) -> u64 {
         let tag = self.array.own_tag();
         self.set_now();
@@ -115,14 +127,13 @@ impl<D: DeviceSet> ServedArray<D> {
 
     /// Nanoseconds since serving began.
     pub fn now_ns(&self) -> u64 {
-        u64::try_from(self.start.elapsed().as_nanos()).unwrap_or(u64::MAX)
+        self.clock.now_ns()
     }
 
     /// Stops the array in order.
     pub fn stop(&mut self) -> Result<(), Error> {
-        let start = self.start;
-        let mut clock = || u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX);
-        let stopped = self.array.stop_by(&mut clock);
+        let clock = self.clock;
+        let stopped = self.array.stop_by(&mut || clock.now_ns());
         stopped.map_err(|error| Error::Stopping(Box::new(self.named(error))))
     }
 
@@ -214,7 +225,7 @@ fn volume_error(error: EngineError) -> VolumeError {
     }
 }
 
-impl<D: DeviceSet> Volume for ServedArray<D> {
+impl<D: DeviceSet> Volume for ServedShard<D> {
     fn size_bytes(&self) -> u64 {
         self.array.engine_ref().volume_bytes()
     }

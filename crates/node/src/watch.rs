@@ -3,11 +3,10 @@
 
 use crate::event::Event;
 use crate::open::member_name;
+use crate::running::Running;
 use crate::units::{show_count, show_time};
-use crate::volume::Running;
 use array::{Finding, MemberErrors};
-use block::DevIndex;
-use device::{Membership as _, Whereabouts};
+use device::Whereabouts;
 use std::path::{Path, PathBuf};
 
 /// The log is told of errors at most this often,
@@ -33,25 +32,22 @@ impl Watch {
     /// With each round over the metadata, looks where the paths lead. A member whose device will not be
     /// found again is as good as lost: it is taken out of service if the array bears that.
     pub fn look(&mut self, running: &mut Running, events: &mut Vec<Event>) {
-        let (begun, _) = running.engine_ref().patrol_rounds();
+        let begun = running.engines().map(|engine| engine.patrol_rounds().0).sum();
         if std::mem::replace(&mut self.rounds, begun) == begun {
             return;
         }
-        for index in (0u16..).take(running.engine_ref().health().members().len()) {
-            let dev = DevIndex::new(index);
-            let why = match running.devices_ref().members().whereabouts(dev) {
+        for dev in running.members() {
+            let why = match running.open_members().whereabouts(dev) {
                 Whereabouts::Here => continue,
                 Whereabouts::Deleted => "was deleted: what is written to it is gone when the server stops",
                 Whereabouts::Elsewhere => {
                     "is not what its path leads to now: the next start would find another"
                 }
             };
-            let health = running.engine_ref().health();
-            if health.is_writable(dev) {
-                let bears = running.engine_ref().store().config.geometry.parity_count();
-                let failed = health.missing_count() < bears;
+            if running.engines().any(|engine| engine.health().is_writable(dev)) {
+                let failed = running.missing_count() < running.lead().health().tolerated();
                 if failed {
-                    running.engine().fail_device(dev);
+                    running.fail_device(dev);
                 }
                 events.push(Event::Unfit { dev, why, failed });
             }
@@ -60,10 +56,8 @@ impl Watch {
 
     /// What the log is to be told of errors: totals of a member, with its name, now and then.
     pub fn errors(&mut self, running: &Running) -> Vec<(String, String)> {
-        let engine = running.engine_ref();
-        let (members, main_count) = (engine.health().members(), engine.store().main_count());
         let count = |errors: MemberErrors| errors.checksum + errors.read;
-        let now: Vec<u64> = members.iter().map(|member| count(member.errors)).collect();
+        let now: Vec<u64> = running.members().map(|dev| count(running.errors_of(dev))).collect();
         // What was counted before this start was told before it.
         let told = self.told.get_or_insert_with(|| now.clone());
         told.resize(now.len(), 0);
@@ -80,13 +74,14 @@ impl Watch {
             return Vec::new();
         }
         (self.due_ns, self.due_in_ns, self.next_ns) = (None, None, now_ns.saturating_add(ERRORS_NS));
-        let news =
-            (0u16..).zip(members).zip(now.iter().zip(told.iter())).filter(|(_, (now, told))| now > told);
+        let lead = running.lead();
+        let news = running.members().zip(now.iter().zip(told.iter())).filter(|(_, (now, told))| now > told);
         let lines = news
-            .map(|((index, member), _)| {
-                let since = since(member.counted_since_unix_s.into(), engine.created_unix_s());
-                let name = member_name(main_count, DevIndex::new(index));
-                let text = format!("{} {since}", describe_errors(&name, member.errors));
+            .map(|(dev, _)| {
+                let counted_since = lead.health().members()[dev.index()].counted_since_unix_s.into();
+                let name = member_name(lead.store().main_count(), dev);
+                let since = since(counted_since, lead.created_unix_s());
+                let text = format!("{} {since}", describe_errors(&name, running.errors_of(dev)));
                 (name, text)
             })
             .collect();

@@ -158,6 +158,32 @@ impl Default for EngineOptions {
 }
 
 impl EngineOptions {
+    /// Of options for an array those that one of its shards runs with: memory and limits of rates are shared
+    /// out.
+    pub fn of_shard(&self, config: &ArrayConfig) -> Self {
+        let count = u64::from(config.shard.count);
+        if count == 1 {
+            return *self;
+        }
+        let share = |amount: u64| if amount == u64::MAX { amount } else { (amount / count).max(1) };
+        let commit = CommitPolicy {
+            every_requests: self.commit.every_requests.map(share),
+            bytes_per_s: self.commit.bytes_per_s.map(share),
+            ..self.commit
+        };
+        Self {
+            commit,
+            pool_bytes: share(self.pool_bytes),
+            table_bytes: share(self.table_bytes),
+            rebuild_bytes_per_s: self.rebuild_bytes_per_s.map(share),
+            rebuild_save_bytes: share(self.rebuild_save_bytes),
+            patrol: self
+                .patrol
+                .map(|patrol| PatrolPolicy { bytes_per_s: share(patrol.bytes_per_s), ..patrol }),
+            ..*self
+        }
+    }
+
     /// Slots of the pool.
     pub(crate) fn slot_count(&self, config: &ArrayConfig, classes: usize) -> usize {
         let geometry = config.geometry;

@@ -57,6 +57,22 @@ pub struct MemberTrouble {
     pub failed: Option<FailCause>,
 }
 
+impl MemberTrouble {
+    /// With what another shard of the array says of the same member.
+    pub fn and(self, other: Self) -> Self {
+        // Shards that only followed another one's example know no cause.
+        let told = |failed: &FailCause| !matches!(failed, FailCause::Asked);
+        let first = |one: Option<u64>, two: Option<u64>| one.into_iter().chain(two).min();
+        Self {
+            oldest_ns: self.oldest_ns.max(other.oldest_ns),
+            lacks_room_since_ns: first(self.lacks_room_since_ns, other.lacks_room_since_ns),
+            not_answering: self.not_answering || other.not_answering,
+            last_fault: self.last_fault.or(other.last_fault),
+            failed: self.failed.filter(told).or(other.failed.filter(told)).or(self.failed).or(other.failed),
+        }
+    }
+}
+
 /// One member.
 #[derive(Clone, Copy, Default)]
 struct Watch {

@@ -29,6 +29,19 @@ pub struct MaintenanceReport {
 }
 
 impl MaintenanceReport {
+    /// With what the same work found in another shard of the array.
+    pub fn and(self, other: Self) -> Self {
+        Self {
+            lost: self.lost + other.lost,
+            code_mismatches: self.code_mismatches + other.code_mismatches,
+            chunks_repaired: self.chunks_repaired + other.chunks_repaired,
+            chunks_left: self.chunks_left + other.chunks_left,
+            metadata_repaired: self.metadata_repaired + other.metadata_repaired,
+            metadata_left: self.metadata_left + other.metadata_left,
+            completed: self.completed && other.completed,
+        }
+    }
+
     /// What is wrong and could not be mended.
     pub fn errors_left(&self) -> u64 {
         self.lost + self.code_mismatches + self.chunks_left + self.metadata_left

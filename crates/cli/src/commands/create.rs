@@ -4,12 +4,12 @@ use super::Exit;
 use crate::memory::{MemoryLimit, ceil_size};
 use array::{
     CreateError, CreateOptions, EngineOptions, MemoryNeed, NewArray, RESERVE_PERMILLE_DEFAULT,
-    RESERVE_PERMILLE_ELASTIC, plan_config,
+    RESERVE_PERMILLE_ELASTIC, plan_shards,
 };
 use block::{DevIndex, Geometry};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
-use format::{ArrayConfig, CodeKind, Consistency, LayoutKind, NAME_BYTES_MAX, SchemeKind};
+use format::{ArrayConfig, CodeKind, Consistency, LayoutKind, NAME_BYTES_MAX, SHARDS_MAX, SchemeKind};
 use lab::failure::Failure;
 use lab::options::placement::GcUnit;
 use node::fresh;
@@ -81,6 +81,11 @@ pub struct Arguments {
     reserve: Option<u32>,
     #[command(flatten)]
     unit: GcUnit,
+    /// Parts of the array that work side by side, each with a slice of every device and an engine of its own;
+    /// fixed for the array's life. Log devices that are hard disks want 1: each shard writes a stream of
+    /// its own to them.
+    #[arg(long, default_value = "1", value_parser = clap::value_parser!(u16).range(1..=i64::from(SHARDS_MAX)))]
+    shards: u16,
     /// Name of the array.
     #[arg(long, default_value = "")]
     name: String,
@@ -189,9 +194,10 @@ fn plan_with(
     table_bytes: u64,
 ) -> Result<Result<Planned, CreateError>, Failure> {
     let options = create_options(arguments, chunk_bytes)?;
-    match plan_config(&options, data_bytes, log_bytes, arguments.log.len()) {
+    match plan_shards(&options, data_bytes, log_bytes, arguments.log.len(), arguments.shards) {
         Ok(config) => {
-            let need = MemoryNeed::of(&config, &EngineOptions { table_bytes, ..EngineOptions::default() })?;
+            let options = EngineOptions { table_bytes, ..EngineOptions::default() };
+            let need = MemoryNeed::of_all_shards(&config, &options)?;
             Ok(Ok(Planned { config, need }))
         }
         Err(error) => Ok(Err(error)),
@@ -408,7 +414,8 @@ fn report(arguments: &Arguments, config: &ArrayConfig, need: &MemoryNeed, array:
             "log_count": config.log_count,
             "chunk_bytes": geometry.chunk_bytes(),
             "unit_rows": config.unit_rows,
-            "volume_bytes": config.volume_bytes(),
+            "shard_count": config.shard.count,
+            "volume_bytes": config.whole_volume_bytes(),
             "memory": to_json(need),
             "devices": devices,
         });
@@ -423,8 +430,12 @@ fn report(arguments: &Arguments, config: &ArrayConfig, need: &MemoryNeed, array:
         if array.name.is_empty() { "without a name" } else { &array.name },
         array.uuid
     ));
+    let shards = match config.shard.count {
+        1 => String::new(),
+        count => format!(", {count} shards"),
+    };
     output::line(format_args!(
-        "  {} {}+{}{logs}, code {}, chunk {}{units}",
+        "  {} {}+{}{logs}, code {}, chunk {}{units}{shards}",
         config.scheme,
         geometry.data_count(),
         geometry.parity_count(),
@@ -433,8 +444,8 @@ fn report(arguments: &Arguments, config: &ArrayConfig, need: &MemoryNeed, array:
     ));
     output::line(format_args!(
         "  volume {} ({} bytes), survives the loss of any {} of its {} devices",
-        show_size(config.volume_bytes()),
-        config.volume_bytes(),
+        show_size(config.whole_volume_bytes()),
+        config.whole_volume_bytes(),
         geometry.parity_count(),
         n + usize::from(config.log_count)
     ));

@@ -100,7 +100,10 @@ fn to_text(candidate: &Candidate) -> String {
         ("stopped", if superblock.clean { "in order" } else { "not in order, or still running" }.to_owned()),
         ("epoch", superblock.epoch.to_string()),
         ("shape", shape(config)),
-        ("volume", format!("{} ({} bytes)", show_size(config.volume_bytes()), config.volume_bytes())),
+        (
+            "volume",
+            format!("{} ({} bytes)", show_size(config.whole_volume_bytes()), config.whole_volume_bytes()),
+        ),
     ];
     for (label, value) in rows {
         text.push_str(&format!("  {label:<8} {value}\n"));

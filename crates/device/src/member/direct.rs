@@ -17,7 +17,7 @@ impl Members {
     /// Carries out an operation, from or to its slot.
     pub(crate) fn carry_out(&self, pool: &mut Pool, op: &DeviceOp) -> Result<(), IoFault> {
         let Some(member) = self.get(op.dev) else { return Err(IoFault::Gone) };
-        let file = &member.file;
+        let file = member.file();
         match op.kind {
             OpKind::Read => {
                 let (slot, length) = transfer_place(op, pool.slot_bytes());
@@ -47,13 +47,13 @@ impl Members {
         }
         let Some((dev, offset_bytes)) = at else { return true };
         let Some(member) = self.get(dev) else { return false };
-        rustix::io::pwritev(&member.file, &pieces[..count], offset_bytes)
+        rustix::io::pwritev(member.file(), &pieces[..count], offset_bytes)
             .is_ok_and(|written| written == bytes)
     }
 
     fn write_alone(&self, pool: &Pool, member: &Member, op: &DeviceOp) -> Result<(), IoFault> {
         let (slot, length) = transfer_place(op, pool.slot_bytes());
-        let done = member.file.write_all_at(&pool.bytes(slot)[..length], op.offset_bytes);
+        let done = member.file().write_all_at(&pool.bytes(slot)[..length], op.offset_bytes);
         done.map_err(|error| self.fault_of_failed_write(op.dev, &error))
     }
 }

@@ -1,13 +1,14 @@
 //! Opening a member: how it is locked, and what is worth noting of it.
 
 use super::facts::{identity, kind_of, logical_block_bytes, size_of};
-use super::{Identity, Kind, Member, OpenError};
+use super::{Identity, Kind, LockedFile, Member, OpenError};
 use block::META_BYTES;
 use rustix::fs::OFlags;
 use std::fs::{self, File, TryLockError};
 use std::io;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::{collections::HashMap, fmt};
 
 /// Who else may have the member open.
@@ -155,7 +156,7 @@ impl Member {
         let may_block = kind == Kind::File && is_remote(&file_system);
         let in_memory = kind == Kind::File && is_in_memory(&file_system);
         Ok(Self {
-            file,
+            file: Arc::new(LockedFile(file)),
             path: path.to_owned(),
             kind,
             size_bytes,

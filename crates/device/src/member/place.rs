@@ -18,7 +18,7 @@ pub enum Whereabouts {
 
 impl Member {
     fn whereabouts(&self) -> Whereabouts {
-        let Ok(own) = self.file.metadata() else { return Whereabouts::Here };
+        let Ok(own) = self.file().metadata() else { return Whereabouts::Here };
         if self.kind == Kind::File && own.nlink() == 0 {
             return Whereabouts::Deleted;
         }

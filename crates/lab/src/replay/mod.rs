@@ -129,8 +129,14 @@ pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     }
     let loaded = arguments.trace.load(chunk_bytes)?;
     loaded.check_footprint(found.superblock().config.volume_bytes())?;
-    let assembled = open::assemble(&arguments.members, engine_options(arguments))?;
-    let target = ArrayTarget::new(assembled.array, Payload::Any);
+    let count = found.superblock().config.shard.count;
+    if count > 1 {
+        return Err(Failure::new(format!(
+            "the array has {count} shards, and a replay in this process drives one: serve it, and replay with --nbd"
+        )));
+    }
+    let mut assembled = open::assemble(&arguments.members, engine_options(arguments))?;
+    let target = ArrayTarget::new(assembled.shards.remove(0), Payload::Any);
     replay(arguments, Box::new(target), chunk_bytes, loaded, Initially::Unknown)
 }
 

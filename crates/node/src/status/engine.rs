@@ -2,7 +2,8 @@
 
 use crate::open::member_name;
 use crate::placement::{PlacementInfo, placement_info, rewrites_name};
-use array::{Engine, MaintenanceReport, WorkKind};
+use crate::running::Running;
+use array::{Engine, MaintenanceReport, Progress, WorkKind};
 use block::DevIndex;
 use format::MemberState;
 use serde::{Deserialize, Serialize};
@@ -205,21 +206,66 @@ impl LastWork {
 }
 
 impl EngineStatus {
-    /// Of an engine, at this moment of its time.
-    pub fn of(engine: &Engine, now_ns: u64) -> Self {
+    /// Of a running array at this moment of its time: of all shards together.
+    pub fn of(running: &Running) -> Self {
+        let engine = running.lead();
         let place = engine.checkpoint_place();
-        let (number, full_number, written) = (place.number, place.base, engine.stats().checkpoints);
+        let written = running.engines().map(|engine| engine.stats().checkpoints).sum();
+        let reports = running.engines().map(Engine::last_report);
         Self {
-            space: Some(space(engine)),
+            space: running.engines().map(space).reduce(Space::and),
             untorn_bytes: Some(engine.untorn_bytes()),
-            commit: Some(commit(engine)),
+            commit: running.engines().map(commit).reduce(Commit::and),
             rewrites: rewrites_name(&engine.options().scheme, &engine.store().config).map(str::to_owned),
             placement: placement_info(&engine.options().scheme, &engine.store().config),
-            gc: gc(engine),
-            checkpoints: Some(Checkpoints { number, full_number, written }),
-            memory: Some(memory(engine)),
-            work: work(engine, now_ns),
-            last_work: Some(LastWork::of_report(&engine.last_report())),
+            gc: running.engines().filter_map(gc).reduce(Gc::and),
+            checkpoints: Some(Checkpoints { number: place.number, full_number: place.base, written }),
+            memory: memory_of_all(running),
+            work: work(running),
+            last_work: reports.reduce(MaintenanceReport::and).map(|found| LastWork::of_report(&found)),
+        }
+    }
+}
+
+impl Space {
+    fn and(self, other: Self) -> Self {
+        Self {
+            chunk_count: self.chunk_count + other.chunk_count,
+            chunks_free: self.chunks_free + other.chunks_free,
+            chunks_reserved: self.chunks_reserved + other.chunks_reserved,
+            log_blocks: self.log_blocks + other.log_blocks,
+            log_blocks_used: self.log_blocks_used + other.log_blocks_used,
+        }
+    }
+}
+
+impl Commit {
+    fn and(self, other: Self) -> Self {
+        Self {
+            dirty_stripes: self.dirty_stripes + other.dirty_stripes,
+            log_stripes: self.log_stripes + other.log_stripes,
+            running: self.running || other.running,
+            stuck_stripes: self.stuck_stripes + other.stuck_stripes,
+            commits: self.commits + other.commits,
+            log_commits: self.log_commits + other.log_commits,
+            stripes_committed: self.stripes_committed + other.stripes_committed,
+            full_stripes_written: self.full_stripes_written + other.full_stripes_written,
+            stripes_replaced: self.stripes_replaced + other.stripes_replaced,
+            log_stripes_written: self.log_stripes_written + other.log_stripes_written,
+        }
+    }
+}
+
+impl Gc {
+    fn and(self, other: Self) -> Self {
+        Self {
+            units: self.units + other.units,
+            rows_free: self.rows_free + other.rows_free,
+            units_collected: self.units_collected + other.units_collected,
+            chunks_rewritten: self.chunks_rewritten + other.chunks_rewritten,
+            chunks_read: self.chunks_read + other.chunks_read,
+            full_stripes: self.full_stripes + other.full_stripes,
+            short_stripes: self.short_stripes + other.short_stripes,
         }
     }
 }
@@ -272,7 +318,7 @@ fn gc(engine: &Engine) -> Option<Gc> {
     })
 }
 
-/// Memory of the maps.
+/// Memory of the maps of an engine.
 pub fn memory(engine: &Engine) -> Memory {
     let store = engine.store();
     let scheme = engine.scheme().memory();
@@ -288,42 +334,72 @@ pub fn memory(engine: &Engine) -> Memory {
     }
 }
 
-/// Rebuild or scrub under way, with its rate.
-pub fn work(engine: &Engine, now_ns: u64) -> Option<Work> {
-    let (kind, progress, report) = engine.maintenance()?;
-    let config = &engine.store().config;
+/// That of all shards.
+fn memory_of_all(running: &Running) -> Option<Memory> {
+    let shards = running.shards().len() as u64;
+    running.engines().map(memory).reduce(Memory::and).map(|sum| Memory {
+        // Shards have as many chunks as each other.
+        bytes_per_chunk_hundredths: sum.bytes_per_chunk_hundredths / shards,
+        ..sum
+    })
+}
+
+impl Memory {
+    fn and(self, other: Self) -> Self {
+        Self {
+            fixed_bytes: self.fixed_bytes + other.fixed_bytes,
+            dynamic_bytes: self.dynamic_bytes + other.dynamic_bytes,
+            pages_read: self.pages_read + other.pages_read,
+            bytes_per_chunk_hundredths: self.bytes_per_chunk_hundredths + other.bytes_per_chunk_hundredths,
+            placement_bytes: self.placement_bytes + other.placement_bytes,
+        }
+    }
+}
+
+/// Rebuild or scrub under way, with its rate: the sum over the shards that are at it.
+pub fn work(running: &Running) -> Option<Work> {
+    let at_it = || running.engines().filter_map(Engine::maintenance);
+    let (kind, _, _) = at_it().next()?;
+    let parts = || at_it().filter(|&(of, _, _)| of == kind);
+    let config = &running.lead().store().config;
+    let now_ns = running.now_ns();
     let stripe_bytes = config.geometry.chunk_bytes() as u64 * config.geometry.device_count() as u64;
-    let elapsed_ns = u128::from(now_ns.saturating_sub(progress.started_ns).max(1));
+    let started_ns = parts().map(|(_, progress, _)| progress.started_ns).min().unwrap_or(now_ns);
+    let elapsed_ns = u128::from(now_ns.saturating_sub(started_ns).max(1));
     let per_s =
         |count: u64| u64::try_from(u128::from(count) * 1_000_000_000 / elapsed_ns).unwrap_or(u64::MAX);
+    // A shard that has ended its part has done all of it.
+    let over = running.shards().len() as u64 - parts().count() as u64;
+    let sum = |figure: fn(&Progress) -> u64| parts().map(|(_, progress, _)| figure(&progress)).sum::<u64>();
+    let ended = over * parts().map(|(_, progress, _)| progress.total).max().unwrap_or(0);
+    let (total, at) = (sum(|part| part.total) + ended, sum(|part| part.done) + ended);
     // What was done before a restart says nothing of how fast the work is.
-    let done = progress.done.saturating_sub(progress.kept);
+    let done = at.saturating_sub(sum(|part| part.kept));
     let stripes_per_s = per_s(done);
-    let left = progress.total.saturating_sub(progress.done);
-    let members = (0u16..).zip(engine.health().members());
-    let rebuilding = members.filter(|(_, member)| member.state == MemberState::Rebuilding);
-    let names = rebuilding.map(|(index, _)| member_name(engine.store().main_count(), DevIndex::new(index)));
+    let left = total.saturating_sub(at);
+    let main_count = running.lead().store().main_count();
+    let rebuilding = running.members().filter(|&dev| running.member_state(dev) == MemberState::Rebuilding);
+    let names = rebuilding.map(|dev| member_name(main_count, dev));
+    let rates = running.engines().map(Engine::rebuild_rate);
     Some(Work {
         kind,
         devices: if kind == WorkKind::Rebuild { names.collect() } else { Vec::new() },
-        done: progress.done.min(progress.total),
-        total: progress.total,
+        done: at.min(total),
+        total,
         bytes_per_s: per_s(done.saturating_mul(stripe_bytes)),
         device_bytes_per_s: per_s(done.saturating_mul(config.geometry.chunk_bytes() as u64)),
-        limit_bytes_per_s: engine.rebuild_rate(),
-        paused: engine.is_scrub_paused(),
-        held_up_by: (0u16..)
-            .zip(engine.health().members())
-            .find_map(|(index, _)| held_up(engine, DevIndex::new(index))),
+        limit_bytes_per_s: rates.sum(),
+        paused: running.engines().any(Engine::is_scrub_paused),
+        held_up_by: running.members().find_map(|dev| held_up(running, dev)),
         eta_s: (stripes_per_s > 0).then(|| left / stripes_per_s),
-        lost: report.lost,
-        mismatches: report.code_mismatches,
+        lost: parts().map(|(_, _, report)| report.lost).sum(),
+        mismatches: parts().map(|(_, _, report)| report.code_mismatches).sum(),
     })
 }
 
 /// What holds up work that needs a member.
-fn held_up(engine: &Engine, dev: DevIndex) -> Option<String> {
-    let (trouble, name) = (engine.member_trouble(dev), member_name(engine.store().main_count(), dev));
+fn held_up(running: &Running, dev: DevIndex) -> Option<String> {
+    let (trouble, name) = (running.trouble_of(dev), member_name(running.lead().store().main_count(), dev));
     match (trouble.lacks_room_since_ns, trouble.not_answering) {
         (Some(_), _) => Some(format!("there is no room where {name} lies")),
         (None, true) => Some(format!("{name} does not answer")),

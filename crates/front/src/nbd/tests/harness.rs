@@ -33,6 +33,9 @@ impl LateVolume {
             VolumeRequest::Write { offset_bytes, length_bytes, .. } => (offset_bytes, length_bytes),
             _ => return,
         };
+        if let Some(unit) = self.memory.unit_bytes() {
+            assert!(offset / unit == (offset + length - 1) / unit, "a piece crosses the end of a unit");
+        }
         let chunk = self.memory.chunk_bytes();
         let start = usize::try_from(offset % chunk as u64).unwrap();
         let length = usize::try_from(length).unwrap();
@@ -54,6 +57,10 @@ impl Volume for LateVolume {
     }
     fn untorn_bytes(&self) -> u64 {
         0
+    }
+
+    fn unit_bytes(&self) -> Option<u64> {
+        self.memory.unit_bytes()
     }
 
     fn read_only(&self) -> bool {

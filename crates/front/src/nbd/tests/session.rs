@@ -65,10 +65,15 @@ impl ConcatData for Vec<(u64, Vec<u8>)> {
 
 #[test]
 fn what_was_written_is_read_at_any_sector_and_size() {
-    for structured in [false, true] {
+    for (structured, unit_chunks) in [(false, None), (true, None), (false, Some(3)), (true, Some(5))] {
         // 40 slots: requests of several pieces, and waiting for slots.
         let limits = Limits { piece_bytes_max: 4 * CHUNK, ..Limits::default() };
-        let mut session = Session::new(structured, MemoryVolume::new(1 << 20, CHUNK, 40), limits);
+        let memory = MemoryVolume::new(1 << 20, CHUNK, 40);
+        let memory = match unit_chunks {
+            Some(chunks) => memory.in_units(chunks * CHUNK as u64),
+            None => memory,
+        };
+        let mut session = Session::new(structured, memory, limits);
         let mut random = SplitMix::new(3);
         let mut model = vec![0; 1 << 20];
         for _ in 0..60 {
