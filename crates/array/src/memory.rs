@@ -58,8 +58,8 @@ impl MemoryNeed {
         Ok(need)
     }
 
-    /// What an array of several shards takes, of the shape of one of them, when it runs with these options for
-    /// all.
+    /// What an array of several shards takes, of the shape of one of them, when it runs with these options
+    /// for all.
     pub fn of_all_shards(config: &ArrayConfig, options: &EngineOptions) -> Result<Self, AssembleError> {
         let one = Self::of(config, &options.of_shard(config))?;
         let all = |bytes: u64| bytes.saturating_mul(config.shard.count.into());

@@ -40,7 +40,7 @@ pub fn run(directory: &Path) -> Result<String, Box<dyn Error>> {
     let new = NewArray { uuid, name: "mine".into(), nonce, created_unix_s: 0 };
     create::create(&paths, config, &new, || Ok::<_, node::error::Error>(()))?;
 
-    let mut array = open::assemble(&paths, EngineOptions::default())?.array;
+    let mut array = open::assemble(&paths, EngineOptions::default())?.shards.remove(0);
     let mut slots = Vec::new(); // one for each chunk that a request touches
     assert!(array.engine().take_slots(1, &mut slots), "nobody else has any");
     array.engine().pool().bytes_mut(slots[0])[..TEXT.len()].copy_from_slice(TEXT);

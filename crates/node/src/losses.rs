@@ -93,13 +93,13 @@ impl Lost {
     fn and(mut self, mut other: Self) -> Self {
         self.ranges.append(&mut other.ranges);
         self.ranges.sort_unstable_by_key(|range| range.offset_bytes);
-        let omitted = self.ranges.len().saturating_sub(RANGES_MAX);
+        let cut_off = self.ranges.iter().skip(RANGES_MAX).fold(0, |count, _| count + 1);
         self.ranges.truncate(RANGES_MAX);
         Self {
             chunks: self.chunks.saturating_add(other.chunks),
             bytes: self.bytes.saturating_add(other.bytes),
             ranges: self.ranges,
-            ranges_omitted: self.ranges_omitted + other.ranges_omitted + omitted as u64,
+            ranges_omitted: self.ranges_omitted + other.ranges_omitted + cut_off,
             is_complete: self.is_complete && other.is_complete,
             rebuild_waits: self.rebuild_waits || other.rebuild_waits,
         }

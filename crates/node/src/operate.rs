@@ -283,7 +283,7 @@ impl Operator {
             Steering::Stop => engine.stop_scrub(),
         };
         // Every shard is told, whatever the ones before it answered.
-        let done = running.engines_mut().map(steer).fold(false, |any, done| any || done);
+        let done = running.engines_mut().map(steer).filter(|&done| done).count() > 0;
         let what = match steering {
             Steering::Pause => "waits until it is told to go on",
             Steering::Resume => "goes on",

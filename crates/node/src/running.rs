@@ -233,13 +233,13 @@ impl Running {
 
     /// Changes the limit of rebuild and scrub; each shard has its part of it.
     pub fn set_rebuild_rate(&mut self, bytes_per_s: Option<u64>) {
-        let share = bytes_per_s.map(|rate| (rate / self.shards.len() as u64).max(1));
+        let share = bytes_per_s.map(|rate| (rate / u64::from(self.map.count())).max(1));
         self.engines_mut().for_each(|engine| engine.set_rebuild_rate(share));
     }
 
     /// How much of a rebuild is done, in percent.
     pub fn rebuilt_percent(&self) -> u64 {
-        self.engines().map(Engine::rebuilt_percent).sum::<u64>() / self.shards.len() as u64
+        self.engines().map(Engine::rebuilt_percent).sum::<u64>() / u64::from(self.map.count())
     }
 
     /// Gives up what maintenance is under way, before a stop.
@@ -280,7 +280,7 @@ impl Running {
 
     /// Waits for devices, but no longer than so many nanoseconds in all.
     pub fn wait_for_devices(&mut self, timeout_ns: u64) {
-        let share_ns = timeout_ns / self.shards.len() as u64;
+        let share_ns = timeout_ns / u64::from(self.map.count());
         self.shards.iter_mut().for_each(|shard| shard.array().devices().wait(share_ns));
     }
 

@@ -336,7 +336,7 @@ pub fn memory(engine: &Engine) -> Memory {
 
 /// That of all shards.
 fn memory_of_all(running: &Running) -> Option<Memory> {
-    let shards = running.shards().len() as u64;
+    let shards = u64::from(running.interleave().count());
     running.engines().map(memory).reduce(Memory::and).map(|sum| Memory {
         // Shards have as many chunks as each other.
         bytes_per_chunk_hundredths: sum.bytes_per_chunk_hundredths / shards,
@@ -369,7 +369,7 @@ pub fn work(running: &Running) -> Option<Work> {
     let per_s =
         |count: u64| u64::try_from(u128::from(count) * 1_000_000_000 / elapsed_ns).unwrap_or(u64::MAX);
     // A shard that has ended its part has done all of it.
-    let over = running.shards().len() as u64 - parts().count() as u64;
+    let over = parts().fold(u64::from(running.interleave().count()), |left, _| left - 1);
     let sum = |figure: fn(&Progress) -> u64| parts().map(|(_, progress, _)| figure(&progress)).sum::<u64>();
     let ended = over * parts().map(|(_, progress, _)| progress.total).max().unwrap_or(0);
     let (total, at) = (sum(|part| part.total) + ended, sum(|part| part.done) + ended);
