@@ -97,7 +97,9 @@ impl Array {
         array.tell(format!("array: {}", array.shape.clone()));
         let mut ran = array.try_create()?;
         if let Some(needed) = needed_bytes(&ran.err) {
-            array.file_bytes = needed.next_multiple_of(1 << 20) + (file_bytes - (6 << 20));
+            // What is said of one slice holds for each.
+            let slice_bytes = needed.next_multiple_of(1 << 20);
+            array.file_bytes = slice_bytes * array.shape.shards + (file_bytes - (6 << 20));
             ran = array.try_create()?;
         }
         if ran.code != 0 {

@@ -55,6 +55,8 @@ pub struct Shape {
     pub chunk_bytes: u64,
     /// Bytes of a member, if `create` does not ask for more.
     pub file_bytes: u64,
+    /// Slices of every member, each with an engine of its own.
+    pub shards: u64,
     /// In place, without a journal: a weaker promise.
     pub resync: bool,
     /// Options of `create`.
@@ -109,12 +111,18 @@ impl Shape {
             serve.extend(["--rewrites".to_owned(), "log".to_owned()]);
         }
         let durable_writes = sync || (scheme.in_place() && !resync);
+        let shards = if !elastic && chunk_bytes <= 16384 && rng.percent(35) { rng.between(2, 3) } else { 1 };
+        if shards > 1 {
+            create.extend(["--shards".to_owned(), shards.to_string()]);
+        }
+        let file_bytes = file_bytes * shards;
         Self {
             scheme,
             data_count,
             parity_count,
             chunk_bytes,
             file_bytes,
+            shards,
             resync,
             create,
             serve,
@@ -135,12 +143,12 @@ impl Shape {
 
 impl fmt::Display for Shape {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { scheme, data_count, parity_count, chunk_bytes, file_bytes, resync, .. } = self;
+        let Self { scheme, data_count, parity_count, chunk_bytes, file_bytes, shards, resync, .. } = self;
         let resync = if *resync { " resync" } else { "" };
         let (chunk, file) = (chunk_bytes >> 10, file_bytes >> 20);
         write!(
             f,
-            "{}{resync} {data_count}+{parity_count}, chunks of {chunk} KiB, members of {file} MiB",
+            "{}{resync} {data_count}+{parity_count}, chunks of {chunk} KiB, members of {file} MiB, shards: {shards}",
             scheme.name()
         )
     }

@@ -29,6 +29,7 @@ mod redundancy_is_not_given_up_unasked;
 mod scrub_covers_metadata;
 mod serve_run_and_stop;
 mod servers_tell;
+mod shards_are_one_array;
 mod signals_end_in_order;
 mod status_says_what_it_saw;
 mod stop_minds_clients;

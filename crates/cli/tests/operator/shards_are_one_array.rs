@@ -1,0 +1,148 @@
+//! An array of several shards behaves as an array: its volume is one, and so are its members.
+#![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
+
+use crate::common::{Rig, device, every_scheme, has, until};
+
+/// The unit in which addresses go to the shards of 2+1: a write of so many MiB is in all of them.
+const WRITES: [&str; 5] = [
+    "write -P 1 0 5M",
+    "write -P 2 1020k 8k",
+    "write -P 3 2047k 2k",
+    "write -P 4 3584k 1M",
+    "write -P 5 9M 64k",
+];
+const READS: [&str; 8] = [
+    "read -P 1 0 1020k",
+    "read -P 2 1020k 8k",
+    "read -P 1 1028k 1019k",
+    "read -P 3 2047k 2k",
+    "read -P 1 2049k 1535k",
+    "read -P 4 3584k 1M",
+    "read -P 1 4608k 512k",
+    "read -P 5 9M 64k",
+];
+
+struct Case {
+    rig: Rig,
+    members: Vec<&'static str>,
+}
+
+fn case(scheme: &str, has_log: bool) -> Case {
+    let rig = Rig::new();
+    let size = if scheme == "elastic" || scheme == "was" { "96MiB" } else { "36MiB" };
+    let mut create = vec!["create", "--scheme", scheme, "--parity", "1", "--shards", "3", "--name", "tri"];
+    create.extend(["--file-size", size, "--data", "d0", "d1", "d2"]);
+    let mut members = vec!["d0", "d1", "d2"];
+    if has_log {
+        create.extend(["--log", "l0"]);
+        members.push("l0");
+    }
+    create.push("--json");
+    let made = rig.run(&create).ok().json();
+    assert_eq!(made["shard_count"], 3, "{made}");
+    Case { rig, members }
+}
+
+#[test]
+fn what_is_written_is_there_after_a_kill_a_loss_and_a_rebuild() {
+    if !has("qemu-io") {
+        return;
+    }
+    for (scheme, has_log) in every_scheme() {
+        let Case { rig, members } = case(scheme, has_log);
+        let server = rig.serve(&members, &[]);
+        rig.qemu_io(&[&WRITES[..], &["flush"], &READS[..]].concat()).ok();
+        server.kill();
+        let server = rig.serve(&members, &[]);
+        rig.qemu_io(&READS).ok();
+        rig.on("fail", &["d0"], &["--device", "data1", "--yes"]).ok();
+        let status = rig.status(&["d0"]);
+        assert_eq!((&status["state"], &status["shard_count"]), (&"degraded".into(), &3.into()));
+        assert_eq!(device(&status, "data1")["state"], "failed");
+        rig.qemu_io(&[&["write -P 6 6M 2M", "flush", "read -P 6 6M 2M"], &READS[..]].concat()).ok();
+        let size = std::fs::metadata(rig.path("d0")).unwrap().len();
+        let size = format!("{size}B");
+        let with = ["--device", "data1", "--with", "new", "--file-size", &size, "--wait"];
+        rig.on("replace", &["d0"], &with).ok();
+        rig.on("scrub", &["d0"], &["--wait"]).ok();
+        let status = rig.status(&["d0"]);
+        assert_eq!(status["state"], "healthy", "{scheme}: {status:#}");
+        assert_eq!(status["last_scrub"]["completed"], true);
+        server.kill();
+        // Another member is lost with the server: what is left, the new one in it, has it all.
+        let left: Vec<&str> = members.iter().copied().filter(|&name| name != "d0" && name != "d1").collect();
+        let left = [&left[..], &["new"]].concat();
+        let server = rig.serve(&left, &["--degraded"]);
+        rig.qemu_io(&[&["read -P 6 6M 2M"], &READS[..]].concat()).ok();
+        server.stop().ok();
+        let status = rig.status(&left);
+        assert_eq!((&status["clean"], &status["state"]), (&true.into(), &"degraded".into()), "{scheme}");
+    }
+}
+
+#[test]
+fn discards_and_holes_are_those_of_one_volume() {
+    if !has("qemu-io") || !has("nbdinfo") {
+        return;
+    }
+    let Case { rig, members } = case("eplog", true);
+    let server = rig.serve(&members, &[]);
+    let size = rig.status(&["d0"])["volume_bytes"].as_u64().unwrap();
+    rig.qemu_io(&[
+        "write -P 1 0 8M",
+        "discard 1M 5M",
+        "flush",
+        "read -P 1 0 1M",
+        "read -P 0 1M 5M",
+        "read -P 1 6M 2M",
+    ])
+    .ok();
+    let uri = format!("nbd+unix:///?socket={}", rig.path("nbd").display());
+    let mapped = std::process::Command::new("nbdinfo").args(["--map", &uri]).output().unwrap().stdout;
+    let mapped = String::from_utf8(mapped).unwrap();
+    let lines: Vec<Vec<&str>> = mapped.lines().map(|line| line.split_whitespace().collect()).collect();
+    let extents: Vec<(u64, u64)> =
+        lines.iter().map(|line| (line[1].parse().unwrap(), line[2].parse().unwrap())).collect();
+    assert_eq!(extents, [(1 << 20, 0), (5 << 20, 3), (2 << 20, 0), (size - (8 << 20), 3)], "{mapped}");
+    let all = format!("write -z -u 0 {size}");
+    rig.qemu_io(&[&all, "flush", "read -P 0 0 8M"]).ok();
+    let left = rig.status(&["d0"])["space"]["chunks_free"].as_u64().unwrap();
+    let chunks = rig.status(&["d0"])["space"]["chunk_count"].as_u64().unwrap();
+    until("what was freed is free", || {
+        rig.status(&["d0"])["space"]["chunks_free"].as_u64().unwrap() + 3 * 3 * 3 >= chunks
+    });
+    assert!(left <= chunks);
+    server.stop().ok();
+}
+
+#[test]
+fn a_spare_takes_a_place_in_every_shard() {
+    if !has("qemu-io") {
+        return;
+    }
+    let Case { rig, members } = case("eplog", true);
+    let mut server = rig.serve(&members, &[]);
+    rig.qemu_io(&[&WRITES[..], &["flush"]].concat()).ok();
+    rig.on("add", &["d0"], &["--spare", "spare", "--file-size", "36MiB"]).ok();
+    rig.on("fail", &["d0"], &["--device", "data2", "--yes"]).ok();
+    server.await_log("data2 is rebuilt");
+    rig.qemu_io(&READS).ok();
+    assert_eq!(rig.status(&["d0"])["state"], "healthy");
+    server.stop().ok();
+    let members = ["d0", "d1", "spare", "l0"];
+    rig.on("scrub", &members, &[]).ok();
+    assert_eq!(rig.status(&members)["state"], "healthy");
+}
+
+#[test]
+fn numbers_of_shards_that_do_not_fit_are_refused() {
+    let rig = Rig::new();
+    let create = |shards: &'static str| {
+        let rest = ["--file-size", "36MiB", "--data", "d0", "d1", "d2", "--log", "l0"];
+        rig.run(&[&["create", "--parity", "1", "--shards", shards], &rest[..]].concat())
+    };
+    create("0").code(2);
+    create("65").code(2);
+    create("20").refused(&["too small", "at least"]);
+    assert!(!rig.path("d0").exists(), "nothing was made");
+}
