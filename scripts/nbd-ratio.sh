@@ -4,6 +4,7 @@
 # that a drift of the machine hits both alike. Prints every round, the medians and their ratio; exit code 1 below BAR %.
 #
 #   ROUNDS=5  SECONDS_EACH=4  BAR=60  SCHEME=eplog  ELASTRIPE=target/release/elastripe  RW=randwrite  BS=4k  QD=32
+#   CLIENTS=1 (connections, each with QD in flight)  SERVE="" (more options of serve)
 set -euo pipefail
 repo=$(cd "$(dirname "$0")/.." && pwd)
 elastripe=${ELASTRIPE:-${CARGO_TARGET_DIR:-$repo/target}/release/elastripe}
@@ -21,7 +22,8 @@ trap 'exit 130' INT TERM
 give_back_all() { trap - EXIT; give_back; rm -rf "$work"; }
 
 make_array "${SCHEME:-eplog}" 192MiB >/dev/null
-start_server
+# shellcheck disable=SC2086  # words of their own
+start_server ${SERVE:-}
 ours_uri=$uri
 nbdkit -f -U "$work/nbdkit" memory "$size" </dev/null >>"$work/nbdkit.log" 2>&1 &
 disown
@@ -40,7 +42,8 @@ median() { sort -n "$1" | awk '{ v[NR] = $1 } END { print int((v[int((NR + 1) / 
 # Both own all their memory before they are timed, and every timed write of the array is an update.
 for target in "$ours_uri" "$theirs_uri"; do run_fio "$target" --rw=write --bs=1m --iodepth=8 >/dev/null; done
 
-job=(--rw="${RW:-randwrite}" --bs="${BS:-4k}" --iodepth="${QD:-32}" --time_based --runtime="$each")
+job=(--rw="${RW:-randwrite}" --bs="${BS:-4k}" --iodepth="${QD:-32}" --numjobs="${CLIENTS:-1}"
+     --group_reporting --time_based --runtime="$each")
 echo "fio ${job[*]} --size=$size, $(nproc) CPUs, requests per second"
 printf '%-8s %12s %12s %8s\n' round elastripe nbdkit ratio
 for round in $(seq "$rounds"); do

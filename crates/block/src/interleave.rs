@@ -98,7 +98,11 @@ impl Interleave {
 
     /// What each shard has of a range, those that have nothing left out. However long the range, that is one
     /// run of each shard's own addresses.
-    pub fn shares(&self, offset_bytes: u64, length_bytes: u64) -> impl Iterator<Item = Share> + use<> {
+    pub fn shares(
+        &self,
+        offset_bytes: u64,
+        length_bytes: u64,
+    ) -> impl Iterator<Item = Share> + Clone + use<> {
         let (map, end) = (*self, offset_bytes.saturating_add(length_bytes));
         (0..map.count()).filter_map(move |shard| {
             let (from, to) = (map.held_before(shard, offset_bytes), map.held_before(shard, end));

@@ -33,6 +33,18 @@ pub struct Counters {
     pub written_bytes: u64,
 }
 
+impl Counters {
+    /// With those of another desk.
+    pub fn and(self, other: Self) -> Self {
+        Self {
+            requests: std::array::from_fn(|index| self.requests[index] + other.requests[index]),
+            errors: self.errors + other.errors,
+            read_bytes: self.read_bytes + other.read_bytes,
+            written_bytes: self.written_bytes + other.written_bytes,
+        }
+    }
+}
+
 /// How a read is answered.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) enum ReplyStyle {

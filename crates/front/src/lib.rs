@@ -18,6 +18,7 @@
 #![forbid(unsafe_code)]
 
 mod command;
+mod crossing;
 mod desk;
 mod export;
 mod limits;
@@ -29,6 +30,7 @@ mod session;
 mod volume;
 
 pub use command::Command;
+pub use crossing::{Answer, Ask, Bell, Buffer, ExtentsAsk, Landing, RemoteVolume, crossing};
 pub use desk::{ConnectionId, Context, Counters, Desk};
 pub use export::Export;
 pub use limits::Limits;

@@ -120,6 +120,9 @@ pub enum Error {
     /// The superblocks do not make an array.
     #[error(transparent)]
     Arrange(AssembleError),
+    /// A thread that served clients ended in a bug.
+    #[error("a thread that served clients failed; the array was stopped in order")]
+    SocketThread,
     /// The superblocks of a shard do not make one.
     #[error("shard {index} of the array: {source}")]
     Shard {

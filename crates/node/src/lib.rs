@@ -33,6 +33,7 @@ pub mod scan;
 pub mod serve;
 pub mod session;
 pub mod signals;
+pub mod sockets;
 pub mod status;
 pub mod steward;
 pub mod trouble;

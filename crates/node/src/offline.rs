@@ -10,7 +10,7 @@ use crate::memory::{machine_bytes, table_bytes};
 use crate::open::{Assembled, Force, Incomplete, lock, member_name};
 use crate::operate::Operator;
 use crate::output;
-use crate::running::{Running, Wake};
+use crate::running::{Clients, Running, Wake};
 use crate::status::{Work, work};
 use crate::trouble::{DEVICE_TIMEOUT_NS, TroubleLog};
 use crate::volume::Use;
@@ -58,7 +58,7 @@ impl Offline {
         let interrupt = Interrupt::watch(locked.superblock().clean)?;
         let Assembled { shards, found, report, .. } = locked.assemble(options, DriverOptions::default())?;
         interrupt.hold();
-        let mut running = Running::new(shards, Wake::Never, Use::ReadWrite)?;
+        let mut running = Running::new(shards, Wake::Never, Use::ReadWrite, Clients::Here)?;
         running.level();
         let mut operator = Operator::new(found.paths.clone(), found.unnamed());
         operator.note_lost(warn_of_loss(&report));

@@ -13,45 +13,79 @@ use array::{
     members_to_fail,
 };
 use block::slab::{Key, Slab};
-use block::{DevIndex, DeviceSet as _, Interleave, Place, Pool, Slot};
+use block::{DevIndex, DeviceSet as _, Interleave, Place, Pool, Share, Slot};
 use device::{DeviceCounters, Members, Membership as _};
 use format::MemberState;
-use front::{Done, Volume, VolumeError, VolumeRequest};
+use front::{Ask, Bell, Buffer, Done, Landing, RemoteVolume, Volume, VolumeError, VolumeRequest, crossing};
 use rustix::event::epoll;
+use std::cell::Cell;
 use std::collections::VecDeque;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
 
 /// Extents reported at once.
 const EXTENTS_MAX: usize = 1024;
+/// Requests taken from one landing in one go.
+const ASKS_MAX: usize = 1024;
 /// Bytes of buffers for what clients send and get, with several shards.
 const BUFFER_BYTES: usize = 32 << 20;
 
 /// A shard as it is served.
 pub type Shard = ServedShard<Devices>;
 
+/// Who asked: this thread's front end, or the landing of another thread, each by its own tag.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Caller(u64);
+
+impl Caller {
+    /// This thread's front end, whose tags have 32 bits.
+    fn here(tag: u64) -> Self {
+        Self(tag & u64::from(u32::MAX))
+    }
+
+    /// A landing, by its number.
+    fn there(landing: usize, tag: u32) -> Self {
+        Self((landing as u64 + 1) << 32 | u64::from(tag))
+    }
+
+    /// The landing, if it was one, and the tag.
+    fn split(self) -> (Option<usize>, u32) {
+        let (high, low) = (self.0 >> 32, self.0 & u64::from(u32::MAX));
+        let landing = high.checked_sub(1).and_then(|number| usize::try_from(number).ok());
+        (landing, u32::try_from(low).expect("the low half"))
+    }
+}
+
 /// A read or write on its way through a shard.
 #[derive(Default)]
 struct Transfer {
-    tag: u64,
+    caller: Option<Caller>,
     shard: usize,
-    /// As the shard is asked, in its own addresses.
+    /// As the shard is asked, in its own addresses, until it is.
     request: Option<VolumeRequest>,
-    /// The front end's buffers, and the shard's; none of the latter while it waits for them.
-    outer: Vec<Slot>,
+    /// The buffers of this thread's front end, or of a landing,
+    slots: Vec<Slot>,
+    buffers: Vec<Buffer>,
+    /// and the shard's; none while it waits for them.
     inner: Vec<Slot>,
 }
 
-/// What only an array of several shards needs.
+/// What only an array needs that has several shards, or clients on other threads.
 struct Several {
     pool: Pool,
     transfers: Slab<Transfer>,
     /// Of each shard, transfers that wait for buffers.
     waiting: Vec<VecDeque<Key<Transfer>>>,
     fan: Fan<VolumeError>,
-    done: Vec<Done>,
+    /// What a shard has ended.
+    ended: Vec<Done>,
+    /// Answers for this thread's front end.
     early: Vec<Done>,
-    /// Readable when one of the shards' devices has news.
+    landings: Vec<Landing>,
+    bell: Arc<Bell>,
+    dozed: Cell<bool>,
+    /// Readable when one of the shards' devices has news, or the bell rings.
     wake: Option<OwnedFd>,
 }
 
@@ -76,6 +110,15 @@ pub struct Running {
     several: Option<Box<Several>>,
 }
 
+/// Where clients are served.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Clients {
+    /// On the thread that drives the array.
+    Here,
+    /// On threads of their own; see [`Running::connect`].
+    Elsewhere,
+}
+
 /// Whether the front end wakes up by itself when devices have news.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Wake {
@@ -86,8 +129,14 @@ pub enum Wake {
 }
 
 impl Running {
-    /// Runs the array that consists of `shards`, in their order.
-    pub fn new(mut arrays: Vec<Array<Devices>>, wake: Wake, usage: Use) -> io::Result<Self> {
+    /// Runs the array that consists of `arrays`, in their order; clients may be served on other threads if so
+    /// wanted.
+    pub fn new(
+        mut arrays: Vec<Array<Devices>>,
+        wake: Wake,
+        usage: Use,
+        clients: Clients,
+    ) -> io::Result<Self> {
         let clock = Clock::start();
         let map = arrays[0].engine_ref().store().config.interleave();
         let chunk_bytes = arrays[0].engine_ref().store().config.geometry.chunk_bytes();
@@ -98,15 +147,19 @@ impl Running {
                 Wake::Never => None,
             });
         }
-        let several = if arrays.len() > 1 {
+        let several = if arrays.len() > 1 || clients == Clients::Elsewhere {
+            let bell = Arc::new(Bell::new()?);
             Some(Box::new(Several {
                 pool: Pool::new(chunk_bytes, BUFFER_BYTES / chunk_bytes),
                 transfers: Slab::default(),
                 waiting: arrays.iter().map(|_| VecDeque::new()).collect(),
                 fan: Fan::default(),
-                done: Vec::new(),
+                ended: Vec::new(),
                 early: Vec::new(),
-                wake: watch_all(wakes.iter().flatten())?,
+                landings: Vec::new(),
+                dozed: Cell::new(false),
+                wake: watch_all(wakes.iter().flatten().map(AsFd::as_fd).chain([bell.as_fd()]))?,
+                bell,
             }))
         } else {
             None
@@ -247,6 +300,15 @@ impl Running {
         self.engines_mut().for_each(Engine::halt_maintenance);
     }
 
+    /// The volume for another thread, which serves clients; only with [`Clients::Elsewhere`].
+    pub fn connect(&mut self) -> io::Result<RemoteVolume> {
+        let bell = self.several.as_ref().map(|several| Arc::clone(&several.bell));
+        let bell = bell.ok_or_else(|| io::Error::other("the array serves its clients on its own thread"))?;
+        let (remote, landing) = crossing(self, &bell)?;
+        self.several.as_mut().expect("looked at above").landings.push(landing);
+        Ok(remote)
+    }
+
     /// Starts a control request in every shard; its answer comes from
     /// [`Running::take_control_answers`] when all have answered.
     pub fn control(&mut self, mut start: impl FnMut(&mut Engine, u64)) -> u64 {
@@ -307,33 +369,91 @@ impl Running {
 }
 
 /// An event that is readable while one of `events` is.
-fn watch_all<'a>(events: impl Iterator<Item = &'a OwnedFd>) -> io::Result<Option<OwnedFd>> {
+fn watch_all<'a>(events: impl Iterator<Item = BorrowedFd<'a>>) -> io::Result<Option<OwnedFd>> {
     let all = epoll::create(epoll::CreateFlags::CLOEXEC)?;
-    let mut watched = false;
     for event in events {
         epoll::add(&all, event, epoll::EventData::new_u64(0), epoll::EventFlags::IN)?;
-        watched = true;
     }
-    Ok(watched.then_some(all))
+    Ok(Some(all))
 }
 
 impl Several {
+    /// Takes a request in.
+    fn begin(
+        &mut self,
+        shards: &mut [Shard],
+        map: Interleave,
+        caller: Caller,
+        request: VolumeRequest,
+        from: From<'_>,
+    ) {
+        match request {
+            VolumeRequest::Read { offset_bytes, length_bytes } => {
+                let place = map.place(offset_bytes);
+                let what = VolumeRequest::Read { offset_bytes: place.offset_bytes, length_bytes };
+                self.transfer(shards, caller, place, what, from);
+            }
+            VolumeRequest::Write { offset_bytes, length_bytes, durability } => {
+                let place = map.place(offset_bytes);
+                let what =
+                    VolumeRequest::Write { offset_bytes: place.offset_bytes, length_bytes, durability };
+                self.transfer(shards, caller, place, what, from);
+            }
+            VolumeRequest::Flush => {
+                let part = self.fan.begin(caller.0, shards.len());
+                shards.iter_mut().for_each(|shard| shard.start(part, VolumeRequest::Flush, &[]));
+            }
+            VolumeRequest::Cache { .. } => self.answer(caller, Ok(()), Vec::new()),
+            VolumeRequest::Discard { offset_bytes, length_bytes, durability } => {
+                self.share_out(shards, caller, map.shares(offset_bytes, length_bytes), |share| {
+                    let Share { offset_bytes, length_bytes, .. } = share;
+                    VolumeRequest::Discard { offset_bytes, length_bytes, durability }
+                });
+            }
+            VolumeRequest::WriteZeroes { offset_bytes, length_bytes, punch, durability } => {
+                self.share_out(shards, caller, map.shares(offset_bytes, length_bytes), |share| {
+                    let Share { offset_bytes, length_bytes, .. } = share;
+                    VolumeRequest::WriteZeroes { offset_bytes, length_bytes, punch, durability }
+                });
+            }
+        }
+    }
+
+    /// Has every shard do its part of a request.
+    fn share_out(
+        &mut self,
+        shards: &mut [Shard],
+        caller: Caller,
+        shares: impl Iterator<Item = Share> + Clone,
+        part: impl Fn(Share) -> VolumeRequest,
+    ) {
+        match shares.clone().count() {
+            0 => self.answer(caller, Ok(()), Vec::new()),
+            count => {
+                let tag = self.fan.begin(caller.0, count);
+                shares.for_each(|share| shards[usize::from(share.shard)].start(tag, part(share), &[]));
+            }
+        }
+    }
+
     /// Takes a read or write in, and hands it to its shard if that has buffers for it.
     fn transfer(
         &mut self,
         shards: &mut [Shard],
-        tag: u64,
+        caller: Caller,
         place: Place,
         request: VolumeRequest,
-        slots: &[Slot],
+        from: From<'_>,
     ) {
         let key = self.transfers.reuse(Transfer::default);
         let transfer = &mut self.transfers[key];
-        transfer.tag = tag;
+        transfer.caller = Some(caller);
         transfer.shard = usize::from(place.shard);
         transfer.request = Some(request);
-        transfer.outer.clear();
-        transfer.outer.extend_from_slice(slots);
+        match from {
+            From::Slots(slots) => transfer.slots.extend_from_slice(slots),
+            From::Buffers(buffers) => transfer.buffers = buffers,
+        }
         let shard = transfer.shard;
         if !self.waiting[shard].is_empty() || !self.hand_over(shards, key) {
             self.waiting[shard].push_back(key);
@@ -344,13 +464,17 @@ impl Several {
     fn hand_over(&mut self, shards: &mut [Shard], key: Key<Transfer>) -> bool {
         let transfer = &mut self.transfers[key];
         let shard = &mut shards[transfer.shard];
-        if !shard.engine().take_slots(transfer.outer.len(), &mut transfer.inner) {
+        if !shard.engine().take_slots(transfer.chunk_count(), &mut transfer.inner) {
             return false;
         }
         let request = transfer.request.take().expect("it was not handed over yet");
         if matches!(request, VolumeRequest::Write { .. }) {
-            for (&outer, &inner) in transfer.outer.iter().zip(&transfer.inner) {
-                shard.engine().pool().bytes_mut(inner).copy_from_slice(self.pool.bytes(outer));
+            let pool = shard.engine().pool();
+            for (&slot, &inner) in transfer.slots.iter().zip(&transfer.inner) {
+                pool.bytes_mut(inner).copy_from_slice(self.pool.bytes(slot));
+            }
+            for (buffer, &inner) in transfer.buffers.iter().zip(&transfer.inner) {
+                pool.bytes_mut(inner).copy_from_slice(buffer);
             }
         }
         shard.start(key.index().into(), request, &transfer.inner);
@@ -368,20 +492,123 @@ impl Several {
         }
     }
 
-    /// A shard has ended a transfer.
-    fn end(&mut self, shard: &mut Shard, done: Done) -> Done {
-        let index = u32::try_from(done.tag).expect("tags of transfers are made here");
-        let key = Key::from_index(index);
-        let transfer = &mut self.transfers[key];
-        for (&outer, inner) in transfer.outer.iter().zip(transfer.inner.drain(..)) {
-            if done.result.is_ok() {
-                self.pool.bytes_mut(outer).copy_from_slice(shard.engine().pool().bytes(inner));
+    /// A shard has ended something.
+    fn end(&mut self, shard: &mut Shard, done: Done) {
+        let Done { tag, result } = done;
+        if Fan::<VolumeError>::is_part(tag) {
+            if let Some((caller, result)) = self.fan.end(tag, result) {
+                self.answer(Caller(caller), result, Vec::new());
             }
-            shard.engine().pool().free(inner);
+            return;
         }
-        let tag = transfer.tag;
+        let key = Key::from_index(u32::try_from(tag).expect("tags of transfers are made here"));
+        let transfer = &mut self.transfers[key];
+        let pool = shard.engine().pool();
+        if result.is_ok() {
+            for (&slot, &inner) in transfer.slots.iter().zip(&transfer.inner) {
+                self.pool.bytes_mut(slot).copy_from_slice(pool.bytes(inner));
+            }
+            for (buffer, &inner) in transfer.buffers.iter_mut().zip(&transfer.inner) {
+                buffer.copy_from_slice(pool.bytes(inner));
+            }
+        }
+        transfer.inner.drain(..).for_each(|inner| pool.free(inner));
+        transfer.slots.clear();
+        let buffers = std::mem::take(&mut transfer.buffers);
+        let caller = transfer.caller.take().expect("it was taken in");
         self.transfers.release(key);
-        Done { tag, result: done.result }
+        self.answer(caller, result, buffers);
+    }
+
+    fn answer(&mut self, caller: Caller, result: Result<(), VolumeError>, buffers: Vec<Buffer>) {
+        match caller.split() {
+            (None, tag) => self.early.push(Done { tag: tag.into(), result }),
+            (Some(landing), tag) => self.landings[landing].answer(tag, result, buffers),
+        }
+    }
+
+    /// Takes in what other threads ask.
+    fn take_asks(&mut self, shards: &mut [Shard], map: Interleave) {
+        for index in 0..self.landings.len() {
+            for _ in 0..ASKS_MAX {
+                let Some(Ask { tag, request, buffers }) = self.landings[index].next_ask() else { break };
+                self.begin(shards, map, Caller::there(index, tag), request, From::Buffers(buffers));
+            }
+            while let Some(ask) = self.landings[index].next_extents_ask() {
+                let mut extents = Vec::new();
+                allocated(shards, map, ask.offset_bytes, ask.length_bytes, &mut extents);
+                let _ = ask.answer.send(extents); // whoever asked may have lost patience
+            }
+        }
+    }
+
+    /// Does everything that can be done now.
+    fn drive(&mut self, shards: &mut [Shard], map: Interleave, done: &mut Vec<Done>) {
+        if self.dozed.replace(false) {
+            self.bell.wake();
+        }
+        self.take_asks(shards, map);
+        self.retry_waiting(shards);
+        for shard in shards {
+            let mut ended = std::mem::take(&mut self.ended);
+            shard.drive(&mut ended);
+            ended.drain(..).for_each(|one| self.end(shard, one));
+            self.ended = ended;
+        }
+        done.append(&mut self.early);
+        for landing in &mut self.landings {
+            landing.tell();
+        }
+    }
+
+    /// Whether it has something to do at once, asked at the moment of going to sleep.
+    fn is_busy(&self, shards: &[Shard]) -> bool {
+        let next = |(queue, shard): (&VecDeque<Key<Transfer>>, &Shard)| {
+            let key = *queue.front()?;
+            Some(shard.engine_ref().has_slots(self.transfers[key].chunk_count()))
+        };
+        if self.waiting.iter().zip(shards).filter_map(next).any(|ready| ready) || !self.early.is_empty() {
+            return true;
+        }
+        self.dozed.set(true);
+        self.bell.doze();
+        self.landings.iter().any(|landing| landing.has_asks() || landing.is_full())
+    }
+}
+
+/// Where the bytes of a request are.
+enum From<'a> {
+    Slots(&'a [Slot]),
+    Buffers(Vec<Buffer>),
+}
+
+impl Transfer {
+    fn chunk_count(&self) -> usize {
+        self.slots.len() + self.buffers.len()
+    }
+}
+
+/// What lies behind a range of the volume, shard by shard.
+fn allocated(
+    shards: &[Shard],
+    map: Interleave,
+    offset_bytes: u64,
+    length_bytes: u64,
+    out: &mut Vec<(u64, bool)>,
+) {
+    let (end, first) = (offset_bytes + length_bytes, out.len());
+    let (mut at, mut run) = (offset_bytes, Vec::new());
+    while at < end && out.len() - first < EXTENTS_MAX {
+        let length = map.run_bytes(at).min(end - at);
+        let Place { shard, offset_bytes } = map.place(at);
+        shards[usize::from(shard)].allocated(offset_bytes, length, &mut run);
+        for (length, hole) in run.drain(..) {
+            at += length;
+            match out[first..].last_mut() {
+                Some((before, same)) if *same == hole => *before += length,
+                Some(_) | None => out.push((length, hole)),
+            }
+        }
     }
 }
 
@@ -414,51 +641,10 @@ impl Volume for Running {
     }
 
     fn start(&mut self, tag: u64, request: VolumeRequest, slots: &[Slot]) {
-        let Some(several) = &mut self.several else {
-            return self.shards[0].start(tag, request, slots);
-        };
-        let map = self.map;
-        let mut share_out = |offset_bytes, length_bytes, part: &dyn Fn(u64, u64) -> VolumeRequest| {
-            let shares = || map.shares(offset_bytes, length_bytes);
-            match shares().count() {
-                0 => several.early.push(Done { tag, result: Ok(()) }),
-                count => {
-                    let part_tag = several.fan.begin(tag, count);
-                    for share in shares() {
-                        let what = part(share.offset_bytes, share.length_bytes);
-                        self.shards[usize::from(share.shard)].start(part_tag, what, &[]);
-                    }
-                }
-            }
-        };
-        match request {
-            VolumeRequest::Read { offset_bytes, length_bytes } => {
-                let place = map.place(offset_bytes);
-                let what = VolumeRequest::Read { offset_bytes: place.offset_bytes, length_bytes };
-                several.transfer(&mut self.shards, tag, place, what, slots);
-            }
-            VolumeRequest::Write { offset_bytes, length_bytes, durability } => {
-                let place = map.place(offset_bytes);
-                let what =
-                    VolumeRequest::Write { offset_bytes: place.offset_bytes, length_bytes, durability };
-                several.transfer(&mut self.shards, tag, place, what, slots);
-            }
-            VolumeRequest::Flush => {
-                let part_tag = several.fan.begin(tag, self.shards.len());
-                self.shards.iter_mut().for_each(|shard| shard.start(part_tag, VolumeRequest::Flush, &[]));
-            }
-            VolumeRequest::Cache { .. } => several.early.push(Done { tag, result: Ok(()) }),
-            VolumeRequest::Discard { offset_bytes, length_bytes, durability } => {
-                share_out(offset_bytes, length_bytes, &|offset_bytes, length_bytes| VolumeRequest::Discard {
-                    offset_bytes,
-                    length_bytes,
-                    durability,
-                });
-            }
-            VolumeRequest::WriteZeroes { offset_bytes, length_bytes, punch, durability } => {
-                share_out(offset_bytes, length_bytes, &|offset_bytes, length_bytes| {
-                    VolumeRequest::WriteZeroes { offset_bytes, length_bytes, punch, durability }
-                });
+        match &mut self.several {
+            None => self.shards[0].start(tag, request, slots),
+            Some(several) => {
+                several.begin(&mut self.shards, self.map, Caller::here(tag), request, From::Slots(slots));
             }
         }
     }
@@ -466,38 +652,14 @@ impl Volume for Running {
     fn drive(&mut self, done: &mut Vec<Done>) {
         match &mut self.several {
             None => self.shards[0].drive(done),
-            Some(several) => {
-                done.append(&mut several.early);
-                several.retry_waiting(&mut self.shards);
-                for shard in &mut self.shards {
-                    let mut ended = std::mem::take(&mut several.done);
-                    shard.drive(&mut ended);
-                    for answer in ended.drain(..) {
-                        if !Fan::<VolumeError>::is_part(answer.tag) {
-                            done.push(several.end(shard, answer));
-                        } else if let Some((tag, result)) = several.fan.end(answer.tag, answer.result) {
-                            done.push(Done { tag, result });
-                        }
-                    }
-                    several.done = ended;
-                }
-            }
+            Some(several) => several.drive(&mut self.shards, self.map, done),
         }
         self.gather_control_answers();
     }
 
     fn idle_for(&self) -> Option<u64> {
-        if let Some(several) = &self.several {
-            let next = |(queue, shard): (&VecDeque<Key<Transfer>>, &Shard)| {
-                let key = *queue.front()?;
-                Some(shard.engine_ref().has_slots(several.transfers[key].outer.len()))
-            };
-            let startable = several.waiting.iter().zip(&self.shards).filter_map(next).any(|ready| ready);
-            if startable || !several.early.is_empty() {
-                return Some(0);
-            }
-        }
-        if !self.answers.is_empty() {
+        let is_busy = self.several.as_ref().is_some_and(|several| several.is_busy(&self.shards));
+        if is_busy || !self.answers.is_empty() {
             return Some(0);
         }
         self.shards.iter().filter_map(Volume::idle_for).min()
@@ -511,22 +673,6 @@ impl Volume for Running {
     }
 
     fn allocated(&self, offset_bytes: u64, length_bytes: u64, out: &mut Vec<(u64, bool)>) {
-        if self.several.is_none() {
-            return self.shards[0].allocated(offset_bytes, length_bytes, out);
-        }
-        let (end, first) = (offset_bytes + length_bytes, out.len());
-        let (mut at, mut run) = (offset_bytes, Vec::new());
-        while at < end && out.len() - first < EXTENTS_MAX {
-            let length = self.map.run_bytes(at).min(end - at);
-            let Place { shard, offset_bytes } = self.map.place(at);
-            self.shards[usize::from(shard)].allocated(offset_bytes, length, &mut run);
-            for (length, hole) in run.drain(..) {
-                at += length;
-                match out[first..].last_mut() {
-                    Some((before, same)) if *same == hole => *before += length,
-                    Some(_) | None => out.push((length, hole)),
-                }
-            }
-        }
+        allocated(&self.shards, self.map, offset_bytes, length_bytes, out);
     }
 }

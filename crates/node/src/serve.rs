@@ -12,8 +12,9 @@ use crate::open::{Assembled, Locked, name_of};
 use crate::operate::Operator;
 use crate::reactions::Reactions;
 use crate::registry::{ControlSocket, Record};
-use crate::running::{Running, Wake};
+use crate::running::{Clients, Running, Wake};
 use crate::signals::Signals;
+use crate::sockets::Sockets;
 use crate::steward::Steward;
 use crate::volume::Use;
 use front::{Protocol, Server, ServerOptions, Summary};
@@ -66,6 +67,8 @@ pub struct Service {
     pub on_event: Option<String>,
     /// A shell command with whose end serving ends.
     pub run: Option<String>,
+    /// Threads that serve clients; with 0 the thread that runs the array does.
+    pub socket_threads: usize,
 }
 
 /// What came of it.
@@ -121,7 +124,8 @@ pub fn serve(
 ) -> Result<Served, Error> {
     let Assembled { shards, found, report, .. } = assembled;
     let Endpoints { mut server, uris, control, signals } = endpoints;
-    let mut running = Running::new(shards, Wake::Event, service.usage)?;
+    let clients = if service.socket_threads > 0 { Clients::Elsewhere } else { Clients::Here };
+    let mut running = Running::new(shards, Wake::Event, service.usage, clients)?;
     let mut operator = Operator::new(found.paths.clone(), found.unnamed());
     operator.note_lost(warn_of_loss(&report));
     operator.adopt_spares(&mut running, &found.spares).iter().for_each(|why| log(why));
@@ -140,7 +144,16 @@ pub fn serve(
         steward.watch_child(child.map_err(Error::Child)?);
     }
     notify(&format!("READY=1\nSTATUS=serving at {}", uris.join(" ")));
-    let summary = server.run(&mut running, &mut steward);
+    let summary = match service.socket_threads {
+        0 => server.run(&mut running, &mut steward).map_err(Error::from),
+        count => {
+            let sockets = Sockets::start(count, &server, &mut running)?;
+            steward.watch_clients(sockets.census());
+            let attended = server.attend(&mut running, &mut steward).map_err(Error::from);
+            let served = sockets.stop(&mut running);
+            attended.and(served)
+        }
+    };
     notify("STOPPING=1\nSTATUS=stopping the array in order");
     let child = steward.finish_child();
     running.halt_maintenance();

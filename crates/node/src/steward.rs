@@ -13,6 +13,7 @@ use crate::reactions::Reactions;
 use crate::registry::ControlSocket;
 use crate::running::Running;
 use crate::signals::{Signals, Wish, name_of};
+use crate::sockets::Census;
 use crate::status::{LastScrub, of_running};
 use crate::trouble::TroubleLog;
 use crate::units::show_seconds;
@@ -27,6 +28,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::process::{Child, ExitStatus};
+use std::sync::Arc;
 
 /// Control connections at a time.
 const CLIENTS_MAX: usize = 32;
@@ -79,8 +81,9 @@ pub struct Steward {
     /// Whether there was a turn.
     begun: bool,
     stopping: bool,
-    /// Clients of the volume.
+    /// Clients of the volume on this thread, and who knows of those on others.
     connected: usize,
+    elsewhere: Option<Arc<Census>>,
     trouble: TroubleLog,
 }
 
@@ -109,8 +112,19 @@ impl Steward {
             begun: false,
             stopping: false,
             connected: 0,
+            elsewhere: None,
             trouble: TroubleLog::default(),
         }
+    }
+
+    /// Clients are on other threads.
+    pub fn watch_clients(&mut self, census: Arc<Census>) {
+        self.elsewhere = Some(census);
+    }
+
+    /// Clients of the volume.
+    fn connected(&self) -> usize {
+        self.connected + self.elsewhere.as_ref().map_or(0, |census| census.total())
     }
 
     /// Serve until this process ends.
@@ -175,7 +189,7 @@ impl Steward {
             Request::Status => {
                 let mut status = of_running(running, &self.operator, &self.stale);
                 status.uris.clone_from(&self.uris);
-                status.clients = Some(self.connected);
+                status.clients = Some(self.connected());
                 Ok(Outcome::Answer(Reply { error: None, status: Some(Box::new(status)) }))
             }
             Request::Fail { device, force, yes } => {
@@ -341,7 +355,7 @@ impl Steward {
     /// Stops, or says why not. Not at once when it is asked for: a client may have said goodbye in the same
     /// turn.
     fn decide_stop(&mut self) {
-        let connected = self.connected;
+        let connected = self.connected();
         for client in &mut self.clients {
             let Some(Wait::StopAsked { force }) = client.wait else { continue };
             if connected == 0 || force {

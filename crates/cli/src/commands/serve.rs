@@ -46,10 +46,8 @@ pub struct Arguments {
     /// The same, of the array with this name or UUID.
     #[arg(long, value_name = "NAME|UUID")]
     array: Option<String>,
-    /// Where clients connect: unix:PATH or tcp:HOST:PORT; may be given several times. With --run alone, a
-    /// socket of its own.
-    #[arg(long, value_parser = parse_address, value_name = "ADDRESS", required_unless_present = "run")]
-    nbd: Vec<Address>,
+    #[command(flatten)]
+    clients: ClientChoices,
     #[command(flatten)]
     commits: CommitChoices,
     /// When a completed write is durable: at the next flush, like a disk with a volatile cache, or always
@@ -96,6 +94,19 @@ pub struct Arguments {
     /// Run this shell command with ELASTRIPE_URI in its environment, then stop and exit with its code.
     #[arg(long, value_name = "COMMAND")]
     run: Option<String>,
+}
+
+/// Where clients are, and who serves them.
+#[derive(Args, Clone, Debug)]
+struct ClientChoices {
+    /// Where clients connect: unix:PATH or tcp:HOST:PORT; may be given several times. With --run alone, a
+    /// socket of its own.
+    #[arg(long, value_parser = parse_address, value_name = "ADDRESS", required_unless_present = "run")]
+    nbd: Vec<Address>,
+    /// Threads that serve the clients' sockets, each with 64 MiB of buffers, beside the one that runs the
+    /// array; with 0 that one does it all, which takes least time for a request that comes alone.
+    #[arg(long, default_value = "0", value_name = "N", value_parser = clap::value_parser!(u8).range(0..=64))]
+    socket_threads: u8,
 }
 
 /// What memory is for.
@@ -195,13 +206,18 @@ pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     check_commits(arguments.commits.commit_every.map(|writes| format!("--commit-every {writes}")), scheme)?;
     let options = engine_options(arguments, locked.has_files());
     let need = arguments.memory.limit.check(&locked.superblock().config, &options)?;
-    let endpoints = Endpoints::open(&locked, &arguments.nbd)?;
+    let endpoints = Endpoints::open(&locked, &arguments.clients.nbd)?;
     let assembled = locked.assemble(options, DriverOptions::default())?;
     warn_of_memory(&need);
     let talk = Talk::of(arguments);
     print_start(&assembled, talk);
     let usage = if arguments.read_only { Use::ReadOnly } else { Use::ReadWrite };
-    let service = Service { usage, on_event: arguments.on_event.clone(), run: arguments.run.clone() };
+    let service = Service {
+        usage,
+        on_event: arguments.on_event.clone(),
+        run: arguments.run.clone(),
+        socket_threads: arguments.clients.socket_threads.into(),
+    };
     let served = serve(assembled, endpoints, &service, |uris| {
         uris.iter().for_each(|uri| talk.say(format_args!("serving at {uri}")));
     })?;

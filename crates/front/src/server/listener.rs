@@ -9,6 +9,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// What a unix socket may hold for a client; TCP sizes its buffers itself.
 const SEND_BUFFER_BYTES: usize = 1 << 20;
@@ -20,7 +21,7 @@ pub(super) struct Listener {
 }
 
 enum Socket {
-    Unix { socket: UnixListener, _file: SocketFile },
+    Unix { socket: UnixListener, file: Arc<SocketFile> },
     Tcp { socket: TcpListener },
 }
 
@@ -56,7 +57,7 @@ impl Listener {
         socket.set_nonblocking(true).map_err(listen_error)?;
         let found = std::fs::symlink_metadata(path).map_err(listen_error)?;
         let file = SocketFile { path: path.to_owned(), device: found.dev(), inode: found.ino() };
-        Ok(Self { protocol, socket: Socket::Unix { socket, _file: file } })
+        Ok(Self { protocol, socket: Socket::Unix { socket, file: Arc::new(file) } })
     }
 
     pub(super) fn tcp(protocol: Protocol, address: &str) -> Result<(Self, SocketAddr), ServerError> {
@@ -65,6 +66,17 @@ impl Listener {
         socket.set_nonblocking(true).map_err(listen_error)?;
         let bound = socket.local_addr().map_err(listen_error)?;
         Ok((Self { protocol, socket: Socket::Tcp { socket } }, bound))
+    }
+
+    /// The same socket once more, for another thread; a connection goes to whoever takes it first.
+    pub(super) fn share(&self) -> io::Result<Self> {
+        let socket = match &self.socket {
+            Socket::Unix { socket, file } => {
+                Socket::Unix { socket: socket.try_clone()?, file: Arc::clone(file) }
+            }
+            Socket::Tcp { socket } => Socket::Tcp { socket: socket.try_clone()? },
+        };
+        Ok(Self { protocol: self.protocol, socket })
     }
 
     /// Takes the next connection, not blocking, and says who it is.

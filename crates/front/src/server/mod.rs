@@ -126,6 +126,12 @@ pub trait Hooks<V: Volume> {
         None
     }
 
+    /// Whether a client that wants in may come in here; if not, it is asked again soon. For servers that share
+    /// their sockets.
+    fn may_accept(&mut self) -> bool {
+        true
+    }
+
     /// So many clients are connected now; called whenever that changes.
     fn on_clients(&mut self, count: usize) {
         let _ = count;
@@ -155,6 +161,18 @@ pub struct Summary {
     pub abandoned: usize,
 }
 
+impl Summary {
+    /// With what another thread of the same server did.
+    pub fn and(self, other: Self) -> Self {
+        Self {
+            connections: self.connections + other.connections,
+            faults: self.faults + other.faults,
+            counters: self.counters.and(other.counters),
+            abandoned: self.abandoned + other.abandoned,
+        }
+    }
+}
+
 /// A server of one volume, by one or more protocols.
 pub struct Server {
     options: ServerOptions,
@@ -178,6 +196,23 @@ impl Server {
         let (listener, bound) = Listener::tcp(protocol, address)?;
         self.listeners.push(listener);
         Ok(bound)
+    }
+
+    /// A server that listens where this one does, for another thread. The sockets close with the last of
+    /// them.
+    pub fn share(&self) -> std::io::Result<Self> {
+        let listeners = self.listeners.iter().map(Listener::share).collect::<std::io::Result<_>>()?;
+        Ok(Self { options: self.options.clone(), listeners })
+    }
+
+    /// Runs a volume and its hooks without taking a client: others that listen here do that.
+    pub fn attend<V: Volume, H: Hooks<V>>(
+        &mut self,
+        volume: &mut V,
+        hooks: &mut H,
+    ) -> Result<Summary, ServerError> {
+        let export = Export::new(&self.options.export_name, &self.options.description, volume);
+        reactor::run(Vec::new(), export, self.options.limits, volume, hooks)
     }
 
     /// Serves until a hook says stop: then nothing new is accepted, requests in flight are answered (for at

@@ -232,7 +232,7 @@ impl<V: Volume, H: Hooks<V>> Reactor<'_, V, H> {
     }
 
     fn accept(&mut self, index: usize) -> io::Result<()> {
-        if self.accept_paused_until_ns.is_some() {
+        if self.accept_paused_until_ns.is_some() || !self.hooks.may_accept() {
             return Ok(());
         }
         for _ in 0..ACCEPTS_PER_TURN {
@@ -455,8 +455,12 @@ impl<V: Volume, H: Hooks<V>> Reactor<'_, V, H> {
             return;
         }
         self.stop_by_ns = Some(self.now_ns.saturating_add(self.desk.limits.stop_timeout_ns));
-        self.accept_paused_until_ns = None;
-        self.listeners.clear(); // closing takes them out of the epoll
+        if self.accept_paused_until_ns.take().is_none() {
+            // Closing them is not enough where others share them. One that cannot be taken out is reported in
+            // vain until the server ends.
+            let _ = self.unwatch_listeners();
+        }
+        self.listeners.clear();
         for index in 0..self.seats.len() {
             let Some(client) = &self.seats[index].client else { continue };
             let id = client.id;

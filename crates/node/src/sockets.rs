@@ -1,0 +1,131 @@
+//! Threads that serve clients of an array, which another thread runs.
+
+use crate::error::Error;
+use crate::logbook::log;
+use crate::running::Running;
+use front::{Bell, Fault, Flow, Hooks, RemoteVolume, Server, ServerError, Summary, Volume as _};
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// How long a thread leaves a new client to one that has fewer.
+const COURTESY: Duration = Duration::from_millis(2);
+
+/// Clients of each thread, for all to see.
+pub struct Census {
+    counts: Vec<AtomicUsize>,
+}
+
+impl Census {
+    /// Of all threads together.
+    pub fn total(&self) -> usize {
+        self.counts.iter().map(|count| count.load(Ordering::Relaxed)).sum()
+    }
+
+    fn has_fewer_than(&self, thread: usize) -> bool {
+        let own = self.counts[thread].load(Ordering::Relaxed);
+        self.counts.iter().any(|count| count.load(Ordering::Relaxed) < own)
+    }
+}
+
+/// See the module's documentation.
+pub struct Sockets {
+    threads: Vec<JoinHandle<Result<Summary, ServerError>>>,
+    bells: Vec<Arc<Bell>>,
+    census: Arc<Census>,
+    stop: Arc<AtomicBool>,
+}
+
+struct SocketHooks {
+    thread: usize,
+    census: Arc<Census>,
+    stop: Arc<AtomicBool>,
+    stopping: bool,
+    /// Since when a new client is left to others.
+    polite_since: Option<Instant>,
+}
+
+impl Hooks<RemoteVolume> for SocketHooks {
+    fn on_turn(&mut self, _volume: &mut RemoteVolume) -> Flow {
+        if !self.stopping && self.stop.load(Ordering::Acquire) {
+            self.stopping = true;
+            return Flow::Stop;
+        }
+        Flow::Continue
+    }
+
+    fn may_accept(&mut self) -> bool {
+        if !self.census.has_fewer_than(self.thread) {
+            return true;
+        }
+        let over = self.polite_since.get_or_insert_with(Instant::now).elapsed() > COURTESY;
+        if over {
+            self.polite_since = None;
+        }
+        over
+    }
+
+    fn on_clients(&mut self, count: usize) {
+        self.polite_since = None;
+        self.census.counts[self.thread].store(count, Ordering::Relaxed);
+    }
+
+    fn on_fault(&mut self, peer: &str, fault: &Fault) {
+        log(&format!("client {peer}: {fault}"));
+    }
+}
+
+impl Sockets {
+    /// Starts so many threads, all of which listen where `server` does.
+    pub fn start(count: usize, server: &Server, running: &mut Running) -> io::Result<Self> {
+        let census = Census { counts: (0..count).map(|_| AtomicUsize::new(0)).collect() };
+        let mut sockets = Self {
+            threads: Vec::new(),
+            bells: Vec::new(),
+            census: Arc::new(census),
+            stop: Arc::new(AtomicBool::new(false)),
+        };
+        for thread in 0..count {
+            let (mut server, mut volume) = (server.share()?, running.connect()?);
+            sockets.bells.push(volume.bell());
+            let mut hooks = SocketHooks {
+                thread,
+                census: Arc::clone(&sockets.census),
+                stop: Arc::clone(&sockets.stop),
+                stopping: false,
+                polite_since: None,
+            };
+            let name = format!("sockets {thread}");
+            let work = move || server.run(&mut volume, &mut hooks);
+            sockets.threads.push(std::thread::Builder::new().name(name).spawn(work)?);
+        }
+        Ok(sockets)
+    }
+
+    /// How many clients there are.
+    pub fn census(&self) -> Arc<Census> {
+        Arc::clone(&self.census)
+    }
+
+    /// Stops all threads in order, while the array goes on working for them; what they did together.
+    pub fn stop(self, running: &mut Running) -> Result<Summary, Error> {
+        self.stop.store(true, Ordering::Release);
+        self.bells.iter().for_each(|bell| bell.ring_anyway());
+        let mut done = Vec::new();
+        while !self.threads.iter().all(JoinHandle::is_finished) {
+            running.drive(&mut done);
+            done.clear(); // nobody asks on this thread
+            if running.idle_for() != Some(0) {
+                std::thread::sleep(Duration::from_micros(100));
+            }
+        }
+        let mut whole = Summary::default();
+        for thread in self.threads {
+            let summary = thread.join().map_err(|_| Error::SocketThread)??;
+            whole = whole.and(summary);
+        }
+        Ok(whole)
+    }
+}
