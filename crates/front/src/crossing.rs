@@ -29,8 +29,8 @@ const BUFFER_BYTES: usize = 32 << 20;
 /// A buffer on its way; as long as a chunk.
 pub type Buffer = Box<[u8]>;
 
-/// A request on its way to the volume. Reads and writes have a buffer for each chunk that they touch, with the
-/// bytes where they are in the chunk.
+/// A request on its way to the volume. Reads and writes have a buffer for each chunk that they touch, with
+/// the bytes where they are in the chunk.
 pub struct Ask {
     /// Names it among those of the same [`RemoteVolume`].
     pub tag: u32,

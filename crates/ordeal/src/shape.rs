@@ -116,6 +116,9 @@ impl Shape {
             create.extend(["--shards".to_owned(), shards.to_string()]);
         }
         let file_bytes = file_bytes * shards;
+        if rng.percent(30) {
+            serve.extend(["--socket-threads".to_owned(), rng.between(1, 2).to_string()]);
+        }
         Self {
             scheme,
             data_count,

@@ -146,3 +146,27 @@ fn numbers_of_shards_that_do_not_fit_are_refused() {
     create("20").refused(&["too small", "at least"]);
     assert!(!rig.path("d0").exists(), "nothing was made");
 }
+
+#[test]
+fn clients_on_threads_of_their_own_see_the_same_volume() {
+    if !has("qemu-io") {
+        return;
+    }
+    let Case { rig, members } = case("eplog", true);
+    let server = rig.serve(&members, &["--socket-threads", "2"]);
+    let reading: Vec<_> = (0..3).map(|_| rig.qemu_io_child(&["read 0 8M", "read 4M 8M"])).collect();
+    rig.qemu_io(&[&WRITES[..], &["discard 10M 4M", "flush"], &READS[..]].concat()).ok();
+    reading.into_iter().for_each(|mut child| assert!(child.wait().unwrap().success()));
+    let busy = rig.qemu_io_child(&["read 0 1M", "sleep 60000"]);
+    until("its client is seen", || rig.status(&["d0"])["clients"] == 1);
+    rig.on("stop", &["d0"], &[]).refused(&["1 client is connected"]);
+    server.kill();
+    let mut busy = busy;
+    busy.kill().unwrap();
+    busy.wait().unwrap();
+    let server = rig.serve(&members, &["--socket-threads", "1"]);
+    rig.qemu_io(&READS).ok();
+    until("its clients have gone", || rig.status(&["d0"])["clients"] == 0);
+    let ended = server.stop().ok();
+    assert!(ended.out.contains("connections were served"), "{ended:?}");
+}

@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicBool, Ordering, fence};
 
 /// The bell of a thread: it rings only if the thread has said that it sleeps.
 ///
-/// The sleeper says so before it looks for work for the last time; whoever brings work looks whether it sleeps
-/// after the work is there. A fence between the two steps on each side sees to it that one of them notices
+/// The sleeper says so before it looks for work for the last time; whoever brings work looks whether it
+/// sleeps after the work is there. A fence between the two steps on each side sees to it that one of them notices
 /// the other.
 pub struct Bell {
     event: OwnedFd,

@@ -1,4 +1,5 @@
 //! Requests cross and come back, whoever sleeps when.
+#![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
 use super::*;
 use crate::memory::MemoryVolume;

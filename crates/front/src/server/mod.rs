@@ -126,8 +126,8 @@ pub trait Hooks<V: Volume> {
         None
     }
 
-    /// Whether a client that wants in may come in here; if not, it is asked again soon. For servers that share
-    /// their sockets.
+    /// Whether a client that wants in may come in here; if not, it is asked again soon. For servers that
+    /// share their sockets.
     fn may_accept(&mut self) -> bool {
         true
     }
