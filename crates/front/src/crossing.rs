@@ -8,6 +8,7 @@
 //! side's bell rings ([`Bell`]).
 
 mod bell;
+mod flag;
 mod landing;
 mod remote;
 
@@ -20,6 +21,11 @@ use rtrb::RingBuffer;
 use std::io;
 use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, mpsc};
+
+/// What [`flag`] stands on.
+mod atomics {
+    pub(super) use std::sync::atomic::{AtomicBool, Ordering, fence};
+}
 
 /// Requests under way between two threads at most; more wait on the side of the sockets.
 const QUEUE_LENGTH: usize = 4096;
