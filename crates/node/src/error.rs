@@ -120,6 +120,16 @@ pub enum Error {
     /// The superblocks do not make an array.
     #[error(transparent)]
     Arrange(AssembleError),
+    /// A member lacks its part of a shard.
+    #[error(
+        "{name} has no intact superblock of shard {index}, which counts it as a member in service; `serve --degraded` starts without it"
+    )]
+    NoSlice {
+        /// The member.
+        name: String,
+        /// The shard.
+        index: u16,
+    },
     /// A thread that served clients ended in a bug.
     #[error("a thread that served clients failed; the array was stopped in order")]
     SocketThread,

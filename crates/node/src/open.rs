@@ -200,6 +200,18 @@ impl Found {
         members.chain(self.spares.iter().map(|spare| &spare.path)).map(PathBuf::as_path).collect()
     }
 
+    /// A member that is there, but whose slice of a shard, which should have it in service, is not: its
+    /// superblocks are damaged.
+    fn missing_slice(&self) -> Option<(DevIndex, u16)> {
+        self.others.iter().find_map(|shard| {
+            let entries = shard.newest.members.iter().zip(&shard.places).zip(&self.paths);
+            let lacks = (0u16..).zip(entries).find(|(_, ((entry, place), path))| {
+                in_service(entry.state) && place.is_none() && path.is_some()
+            });
+            lacks.map(|(dev, _)| (DevIndex::new(dev), shard.newest.config.shard.index))
+        })
+    }
+
     /// Members that were in service when the array was last heard of, but are not among the given paths.
     pub fn unnamed(&self) -> Vec<DevIndex> {
         let expected = self.superblock().members.iter().zip(&self.paths);
@@ -238,6 +250,11 @@ fn discover_all(paths: &[PathBuf], dispensable: Option<&str>) -> Result<Found, E
         (Err(failure), None) => return Err(failure),
     };
     let main_count = found.superblock().config.geometry.device_count();
+    if let Some((dev, index)) = found.missing_slice()
+        && dispensable != Some(member_name(main_count, dev).as_str())
+    {
+        return Err(Error::NoSlice { name: member_name(main_count, dev), index });
+    }
     let mut names = found.unnamed().into_iter().map(|dev| member_name(main_count, dev));
     match names.find(|name| Some(name.as_str()) != dispensable) {
         None => Ok(found),

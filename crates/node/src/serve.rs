@@ -146,13 +146,12 @@ pub fn serve(
     notify(&format!("READY=1\nSTATUS=serving at {}", uris.join(" ")));
     let summary = match service.socket_threads {
         0 => server.run(&mut running, &mut steward).map_err(Error::from),
-        count => {
-            let sockets = Sockets::start(count, &server, &mut running)?;
+        count => Sockets::start(count, &server, &mut running).and_then(|sockets| {
             steward.watch_clients(sockets.census());
             let attended = server.attend(&mut running, &mut steward).map_err(Error::from);
             let served = sockets.stop(&mut running);
             attended.and(served)
-        }
+        }),
     };
     notify("STOPPING=1\nSTATUS=stopping the array in order");
     let child = steward.finish_child();

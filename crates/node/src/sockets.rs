@@ -79,7 +79,7 @@ impl Hooks<RemoteVolume> for SocketHooks {
 
 impl Sockets {
     /// Starts so many threads, all of which listen where `server` does.
-    pub fn start(count: usize, server: &Server, running: &mut Running) -> io::Result<Self> {
+    pub fn start(count: usize, server: &Server, running: &mut Running) -> Result<Self, Error> {
         let census = Census { counts: (0..count).map(|_| AtomicUsize::new(0)).collect() };
         let mut sockets = Self {
             threads: Vec::new(),
@@ -87,21 +87,30 @@ impl Sockets {
             census: Arc::new(census),
             stop: Arc::new(AtomicBool::new(false)),
         };
-        for thread in 0..count {
-            let (mut server, mut volume) = (server.share()?, running.connect()?);
-            sockets.bells.push(volume.bell());
-            let mut hooks = SocketHooks {
-                thread,
-                census: Arc::clone(&sockets.census),
-                stop: Arc::clone(&sockets.stop),
-                stopping: false,
-                polite_since: None,
-            };
-            let name = format!("sockets {thread}");
-            let work = move || server.run(&mut volume, &mut hooks);
-            sockets.threads.push(std::thread::Builder::new().name(name).spawn(work)?);
+        match (0..count).try_for_each(|thread| sockets.add(thread, server, running)) {
+            Ok(()) => Ok(sockets),
+            Err(error) => {
+                sockets.stop(running)?;
+                Err(error.into())
+            }
         }
-        Ok(sockets)
+    }
+
+    fn add(&mut self, thread: usize, server: &Server, running: &mut Running) -> io::Result<()> {
+        let (mut server, mut volume) = (server.share()?, running.connect()?);
+        let bell = volume.bell();
+        let mut hooks = SocketHooks {
+            thread,
+            census: Arc::clone(&self.census),
+            stop: Arc::clone(&self.stop),
+            stopping: false,
+            polite_since: None,
+        };
+        let work = move || server.run(&mut volume, &mut hooks);
+        let name = format!("sockets {thread}");
+        self.threads.push(std::thread::Builder::new().name(name).spawn(work)?);
+        self.bells.push(bell);
+        Ok(())
     }
 
     /// How many clients there are.

@@ -1,7 +1,7 @@
 //! An array of several shards behaves as an array: its volume is one, and so are its members.
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
-use crate::common::{Rig, device, every_scheme, has, until};
+use crate::common::{Rig, device, every_scheme, has, scribble, until};
 
 /// The unit in which addresses go to the shards of 2+1: a write of so many MiB is in all of them.
 const WRITES: [&str; 5] = [
@@ -169,4 +169,25 @@ fn clients_on_threads_of_their_own_see_the_same_volume() {
     until("its clients have gone", || rig.status(&["d0"])["clients"] == 0);
     let ended = server.stop().ok();
     assert!(ended.out.contains("connections were served"), "{ended:?}");
+}
+
+#[test]
+fn a_damaged_slice_does_not_cost_redundancy_unasked() {
+    let Case { rig, members } = case("eplog", true);
+    rig.serve(&members, &[]).stop().ok();
+    // The stride is in the superblock; the second slice begins there.
+    let block = std::fs::read(rig.path("d1")).unwrap();
+    let stride = u64::from_le_bytes(block[3904..3912].try_into().unwrap());
+    assert_eq!(&block[usize::try_from(stride).unwrap()..][..8], b"ELSTSUPR");
+    scribble(&rig.path("d1"), stride + 300, &[0x55; 64]);
+    scribble(&rig.path("d1"), stride + 4096 + 300, &[0x55; 64]);
+    rig.on("serve", &members, &["--run", "true"]).refused(&["data1", "shard 1", "--degraded"]);
+    rig.on("scrub", &members, &[]).refused(&["data1", "shard 1"]);
+    assert_eq!(rig.status(&members)["state"], "degraded");
+    rig.serve_run(&members, "true", &["--degraded"]).ok();
+    let status = rig.status(&members);
+    assert_eq!(device(&status, "data1")["state"], "failed", "{status:#}");
+    rig.on("replace", &members, &["--device", "data1", "--with", "d1"]).ok();
+    rig.on("scrub", &members, &[]).ok();
+    assert_eq!(rig.status(&members)["state"], "healthy");
 }
