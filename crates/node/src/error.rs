@@ -120,6 +120,16 @@ pub enum Error {
     /// The superblocks do not make an array.
     #[error(transparent)]
     Arrange(AssembleError),
+    /// There are fewer shards.
+    #[error("{}: shard {index}: the array has {count}, numbered from 0", path.display())]
+    NoSuchShard {
+        /// A member.
+        path: PathBuf,
+        /// What was asked for.
+        index: u16,
+        /// How many there are.
+        count: u16,
+    },
     /// A member lacks its part of a shard.
     #[error(
         "{name} has no intact superblock of shard {index}, which counts it as a member in service; `serve --degraded` starts without it"

@@ -106,16 +106,7 @@ impl Candidate {
 pub fn look_at(path: &Path) -> Result<Candidate, Error> {
     let probe = probe(path)?;
     let file = File::open(path).map_err(|source| Error::At { path: path.to_owned(), source })?;
-    let mut looks_like = false;
-    let copies = [0, 1].map(|slot| {
-        let mut bytes = [0u8; META_BYTES];
-        // What cannot be read stays zero, which no decoder accepts.
-        if file.read_exact_at(&mut bytes, SUPERBLOCK_OFFSETS[slot]).is_err() {
-            bytes.fill(0);
-        }
-        looks_like |= looks_like_member(&bytes);
-        Superblock::decode(&bytes, slot)
-    });
+    let (copies, looks_like) = read_copies(&file, 0);
     let newest = Superblock::newest(copies.iter().flatten());
     let others = newest.map_or_else(Vec::new, |superblock| other_shards(&file, superblock));
     Ok(Candidate {
@@ -126,6 +117,34 @@ pub fn look_at(path: &Path) -> Result<Candidate, Error> {
         signature: probe.signature,
         others,
     })
+}
+
+/// The same of the slice that another shard of the array has of a member.
+pub fn look_at_slice(path: &Path, index: u16) -> Result<Candidate, Error> {
+    let whole = look_at(path)?;
+    let first = whole.require_superblock()?;
+    let count = first.config.shard.count;
+    if index >= count {
+        return Err(Error::NoSuchShard { path: path.to_owned(), index, count });
+    }
+    let file = File::open(path).map_err(|source| Error::At { path: path.to_owned(), source })?;
+    let (copies, looks_like_member) = read_copies(&file, first.config.sibling(index).slice_origin(first.dev));
+    Ok(Candidate { copies, looks_like_member, others: Vec::new(), ..whole })
+}
+
+/// Both copies of a superblock, and whether anything there looks like one.
+fn read_copies(file: &File, origin: u64) -> ([Result<Superblock, FormatError>; 2], bool) {
+    let mut looks_like = false;
+    let copies = [0, 1].map(|slot| {
+        let mut bytes = [0u8; META_BYTES];
+        // What cannot be read stays zero, which no decoder accepts.
+        if file.read_exact_at(&mut bytes, origin + SUPERBLOCK_OFFSETS[slot]).is_err() {
+            bytes.fill(0);
+        }
+        looks_like |= looks_like_member(&bytes);
+        Superblock::decode(&bytes, slot)
+    });
+    (copies, looks_like)
 }
 
 /// The superblocks of the shards but the first on a member. What is not of this array, this member and the

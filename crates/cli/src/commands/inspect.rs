@@ -20,6 +20,9 @@ pub struct Arguments {
     /// tables of the on-disk format.
     #[arg(required = true, value_name = "MEMBER")]
     paths: Vec<PathBuf>,
+    /// Which shard's slices to look at, of an array that has several.
+    #[arg(long, default_value = "0", value_name = "N")]
+    shard: u16,
     /// Show every record of the journal.
     #[arg(long)]
     records: bool,
@@ -40,7 +43,7 @@ pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     let mut secrets = Vec::new();
     for path in &arguments.paths {
         let mut search = Search::start(path);
-        match inspect(path, &mut secrets, &mut |done, total| search.show(done, total)) {
+        match inspect(path, arguments.shard, &mut secrets, &mut |done, total| search.show(done, total)) {
             Ok(inspection) => {
                 search.finish();
                 if inspection.candidate.superblock().is_none() {

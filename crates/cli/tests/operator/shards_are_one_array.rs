@@ -179,8 +179,17 @@ fn a_damaged_slice_does_not_cost_redundancy_unasked() {
     let block = std::fs::read(rig.path("d1")).unwrap();
     let stride = u64::from_le_bytes(block[3904..3912].try_into().unwrap());
     assert_eq!(&block[usize::try_from(stride).unwrap()..][..8], b"ELSTSUPR");
+    let seen = |shard: &str| rig.on("inspect", &["d1"], &["--shard", shard, "--json"]);
+    for shard in ["0", "1", "2"] {
+        let journal = seen(shard).ok().json()[0]["journal"].clone();
+        assert_eq!(journal["bad_frames"], 0, "{journal}");
+    }
+    assert_ne!(seen("0").out, seen("1").out);
+    seen("3").refused(&["shard 3", "has 3"]);
     scribble(&rig.path("d1"), stride + 300, &[0x55; 64]);
     scribble(&rig.path("d1"), stride + 4096 + 300, &[0x55; 64]);
+    seen("1").code(1);
+    seen("2").ok();
     rig.on("serve", &members, &["--run", "true"]).refused(&["data1", "shard 1", "--degraded"]);
     rig.on("scrub", &members, &[]).refused(&["data1", "shard 1"]);
     assert_eq!(rig.status(&members)["state"], "degraded");

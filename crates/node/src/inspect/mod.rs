@@ -6,7 +6,7 @@ mod show;
 pub use show::{Detail, text, to_json};
 
 use crate::error::Error;
-use crate::open::{Candidate, look_at};
+use crate::open::{Candidate, look_at, look_at_slice};
 use block::{ChunkIndex, DevIndex, Epoch, META_BYTES};
 use format::{
     ArrayConfig, ArrayUuid, BlockExpect, BodyCrc, CheckpointHeader, FormatError, Frame, FrameExpect,
@@ -93,14 +93,15 @@ struct Source<'a> {
 /// Assemblies of the array and their random numbers, which tell frames from user data.
 pub type Secrets = Vec<(Epoch, u64)>;
 
-/// Looks at everything on one member; `progress` is told how many blocks of how many were searched for
+/// Looks at everything on one member, or on the slice that one of several shards has of it; `progress` is told how many blocks of how many were searched for
 /// frames. `secrets` are those that other members gave away; this one's are added.
 pub fn inspect(
     path: &Path,
+    shard: u16,
     secrets: &mut Secrets,
     progress: &mut dyn FnMut(u64, u64),
 ) -> Result<Inspection, Error> {
-    let candidate = look_at(path)?;
+    let candidate = if shard == 0 { look_at(path)? } else { look_at_slice(path, shard)? };
     let Some(superblock) = candidate.superblock().cloned() else {
         return Ok(Inspection { candidate, checkpoints: Vec::new(), journal: None });
     };
@@ -138,11 +139,12 @@ impl Source<'_> {
     /// Reads blocks; what lies behind the end or cannot be read is zeros, which no decoder takes for
     /// anything.
     fn read(&self, offset: u64, bytes: &mut [u8]) {
-        if self.file.read_exact_at(bytes, offset).is_ok() {
+        let start = self.config.slice_origin(self.dev) + offset;
+        if self.file.read_exact_at(bytes, start).is_ok() {
             return;
         }
         for (at, block) in (0u64..).zip(bytes.chunks_mut(META_BYTES)) {
-            if self.file.read_exact_at(block, offset + at * META_BYTES as u64).is_err() {
+            if self.file.read_exact_at(block, start + at * META_BYTES as u64).is_err() {
                 block.fill(0);
             }
         }
