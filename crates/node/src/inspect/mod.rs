@@ -94,7 +94,8 @@ struct Source<'a> {
 pub type Secrets = Vec<(Epoch, u64)>;
 
 /// Looks at everything on one member, or on the slice that one of several shards has of it; `progress` is
-/// told how many blocks of how many were searched for frames. `secrets` are those that other members gave away; this one's are added.
+/// told how many blocks of how many were searched for frames. `secrets` are those that other members gave
+/// away; this one's are added.
 pub fn inspect(
     path: &Path,
     shard: u16,
