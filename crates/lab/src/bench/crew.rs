@@ -2,10 +2,12 @@
 //!
 //! What a thread works on is made by it, stays with it and is dropped by it: its memory comes from that
 //! thread's part of the allocator, and no line of it is written by another thread. The threads meet only
-//! before a measurement, and results are handed over after it. The first of them is the caller's own, so
-//! that a crew of one is no thread at all.
+//! before a measurement, and results are handed over after it. Each has a processor of its own, if there are
+//! as many: left to themselves two of them were seen to share one for tens of milliseconds while the other
+//! had nothing to do. A crew of one is no thread at all, but the caller's.
 
 use crate::failure::Failure;
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Barrier, OnceLock};
 use std::thread::{Builder, JoinHandle};
@@ -16,7 +18,7 @@ const LEAD: Duration = Duration::from_micros(200);
 
 type Order<T> = Box<dyn FnOnce(&mut T) + Send>;
 
-/// A thread that waits for orders, and what it owns.
+/// A thread that waits for orders; what it owns is with it.
 struct Hand<T> {
     orders: Sender<Order<T>>,
     thread: JoinHandle<()>,
@@ -24,7 +26,8 @@ struct Hand<T> {
 
 /// See the module's documentation.
 pub struct Crew<T> {
-    own: T,
+    /// What the caller works on, if it is alone.
+    own: Option<T>,
     hands: Vec<Hand<T>>,
 }
 
@@ -34,38 +37,32 @@ impl<T: 'static> Crew<T> {
         count: u16,
         make: impl Fn(u16) -> Result<T, Failure> + Clone + Send + 'static,
     ) -> Result<Self, Failure> {
-        let mut hands = Vec::new();
-        let mut made = Vec::new();
-        for number in 1..count {
+        if count <= 1 {
+            return Ok(Self { own: Some(make(0)?), hands: Vec::new() });
+        }
+        let processors = processors(count.into());
+        let (mut crew, mut made) = (Self { own: None, hands: Vec::new() }, Vec::new());
+        for number in 0..count {
+            let processor = processors.get(usize::from(number)).copied();
             let (orders, taken) = channel::<Order<T>>();
             let (tell, told) = channel();
             let make = make.clone();
-            let work = move || match make(number) {
-                Ok(mut own) => {
-                    // Who does not listen any more has failed already.
-                    let _ = tell.send(Ok(()));
-                    taken.iter().for_each(|order| order(&mut own));
+            let work = move || {
+                processor.into_iter().for_each(keep_to);
+                match make(number) {
+                    Ok(mut own) => {
+                        drop(tell.send(Ok(())));
+                        taken.iter().for_each(|order| order(&mut own));
+                    }
+                    Err(failure) => drop(tell.send(Err(failure))),
                 }
-                Err(failure) => drop(tell.send(Err(failure))),
             };
             let thread = Builder::new().name(format!("bench-{number}")).spawn(work)?;
-            hands.push(Hand { orders, thread });
+            crew.hands.push(Hand { orders, thread });
             made.push(told);
         }
-        // From here on the threads are waited for, whatever happens.
-        let crew = Self { own: make(0)?, hands };
         made.iter().map(result_of).collect::<Result<Vec<()>, Failure>>()?;
         Ok(crew)
-    }
-
-    /// What the caller's own thread owns.
-    pub fn own(&self) -> &T {
-        &self.own
-    }
-
-    /// How many there are.
-    pub fn count(&self) -> usize {
-        1 + self.hands.len()
     }
 
     /// Has every thread do something to what it owns; the results by number.
@@ -73,6 +70,9 @@ impl<T: 'static> Crew<T> {
         &mut self,
         job: impl Fn(&mut T) -> Result<R, Failure> + Clone + Send + 'static,
     ) -> Result<Vec<R>, Failure> {
+        if let Some(own) = &mut self.own {
+            return Ok(vec![job(own)?]);
+        }
         let mut pending = Vec::new();
         for hand in &self.hands {
             let (tell, told) = channel();
@@ -81,20 +81,20 @@ impl<T: 'static> Crew<T> {
             hand.orders.send(order).expect("a thread ends before its crew only by a bug of ours");
             pending.push(told);
         }
-        let mut results = vec![job(&mut self.own)];
-        results.extend(pending.iter().map(result_of));
+        // All of them, so that none works on when the first failure is told.
+        let results: Vec<Result<R, Failure>> = pending.iter().map(result_of).collect();
         results.into_iter().collect()
     }
 
-    /// The same, begun by all at the same moment, which they are told; a single one begins when it likes.
+    /// The same, begun by all at the same moment, which they are told; one alone begins when it likes.
     pub fn together<R: Send + 'static>(
         &mut self,
         job: impl Fn(&mut T, Option<Instant>) -> Result<R, Failure> + Clone + Send + 'static,
     ) -> Result<Vec<R>, Failure> {
-        if self.hands.is_empty() {
-            return Ok(vec![job(&mut self.own, None)?]);
+        if self.own.is_some() {
+            return self.each(move |own| job(own, None));
         }
-        let gate = Arc::new(Gate { barrier: Barrier::new(self.count()), start: OnceLock::new() });
+        let gate = Arc::new(Gate { barrier: Barrier::new(self.hands.len()), start: OnceLock::new() });
         self.each(move |own| job(own, Some(gate.pass())))
     }
 }
@@ -107,6 +107,22 @@ impl<T> Drop for Crew<T> {
             let _ = thread.join();
         }
     }
+}
+
+/// As many processors as there are threads, of those that this process may use; none if there are fewer.
+fn processors(count: usize) -> Vec<usize> {
+    let Ok(set) = sched_getaffinity(None) else {
+        return Vec::new();
+    };
+    let found: Vec<usize> = (0..CpuSet::MAX_CPU).filter(|&at| set.is_set(at)).take(count).collect();
+    if found.len() == count { found } else { Vec::new() }
+}
+
+/// Has this thread run on one processor alone. Where that is refused it runs anywhere.
+fn keep_to(processor: usize) {
+    let mut set = CpuSet::new();
+    set.set(processor);
+    let _ = sched_setaffinity(None, &set);
 }
 
 /// What a thread answered.
@@ -152,7 +168,7 @@ mod tests {
     fn each_thread_keeps_what_it_made() {
         for count in [1, 2, 5] {
             let mut crew = crew(count);
-            assert_eq!((crew.own().1, crew.count()), (current().id(), usize::from(count)));
+            assert_eq!(crew.own.as_ref().map(|own| own.1), (count == 1).then(|| current().id()));
             for round in 1..4 {
                 let job = |own: &mut Own| {
                     assert_eq!(own.1, current().id());
@@ -180,9 +196,12 @@ mod tests {
         assert_eq!(late.unwrap_err().to_string(), "1");
         assert_eq!(crew.each(|own| Ok(own.0)).unwrap(), [0, 1, 2, 3]);
         for broken in [0, 2] {
-            let made = Crew::new(3, move |number| {
-                if number == broken { Err(Failure::new("broken")) } else { Ok(number) }
-            });
+            let made = Crew::new(
+                3,
+                move |number| {
+                    if number == broken { Err(Failure::new("broken")) } else { Ok(number) }
+                },
+            );
             assert_eq!(made.err().map(|failure| failure.to_string()), Some("broken".to_owned()));
         }
     }

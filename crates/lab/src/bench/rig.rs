@@ -156,13 +156,8 @@ impl Rig {
         self.map.volume_bytes() / self.stripe_bytes()
     }
 
-    /// Bytes of a chunk.
-    pub fn chunk_bytes(&self) -> u64 {
-        self.chunk_bytes
-    }
-
     /// Bytes of a stripe's data.
-    pub fn stripe_bytes(&self) -> u64 {
+    fn stripe_bytes(&self) -> u64 {
         self.data_count * self.chunk_bytes
     }
 

@@ -172,6 +172,11 @@ impl Plan {
         self.used_count
     }
 
+    /// Stripes of a thread that are in use: of the first, which has no fewer shards than any other.
+    pub fn thread_stripes(&self) -> u64 {
+        self.used_count * u64::from(self.spread.shards.div_ceil(self.spread.threads))
+    }
+
     /// Requests that each thread has in flight.
     pub fn depth(&self) -> usize {
         self.depth

@@ -65,7 +65,9 @@ impl Threads {
                 )));
             }
             if spreads.contains(&spread) {
-                return Err(Failure::new(format!("--threads: found {threads} twice, expected each number once")));
+                return Err(Failure::new(format!(
+                    "--threads: found {threads} twice, expected each number once"
+                )));
             }
             spreads.push(spread);
         }

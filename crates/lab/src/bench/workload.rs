@@ -120,6 +120,12 @@ impl Lane {
         Ok(Lap::of(self.plan.spread(), &slices))
     }
 
+    /// Bytes of a stripe's data.
+    fn stripe_bytes(&self) -> u64 {
+        let config = self.plan.config();
+        config.volume_bytes() / config.stripe_count
+    }
+
     /// Memory of the maps of all shards.
     fn memory(&mut self) -> Result<Memory, Failure> {
         let shards: Vec<Memory> = self.crew.each(|rig| Ok(rig.memory()))?.concat();
@@ -186,11 +192,11 @@ impl Measured {
             rate_between: None,
             latency: latency_histogram(),
             latency_in_commit: latency_histogram(),
-            chunk_bytes: lane.crew.own().chunk_bytes(),
+            chunk_bytes: u64::try_from(lane.plan.config().geometry.chunk_bytes())?,
             shards: Vec::new(),
             placement: lane.plan.placement(),
             memory: lane.memory()?,
-            is_paged: lane.crew.own().is_paged(),
+            is_paged: lane.crew.each(|rig| Ok(rig.is_paged()))?.contains(&true),
         })
     }
 
@@ -262,7 +268,8 @@ fn round(
     match workload {
         Workload::Burst => {
             lane.each(Rig::free_space)?;
-            let job = move |rig: &mut Rig| rig.random(Access::Write, until(rig.burst_requests), Note::Measured);
+            let job =
+                move |rig: &mut Rig| rig.random(Access::Write, until(rig.burst_requests), Note::Measured);
             measured.add(&lane.lap(job)?, chunk_bytes);
         }
         Workload::RandWrite => {
@@ -286,7 +293,7 @@ fn round(
         }
         Workload::SeqRead => {
             let job = move |rig: &mut Rig| rig.sequential(Access::Read, until(all), Note::Measured);
-            measured.add(&lane.lap(job)?, lane.crew.own().stripe_bytes());
+            measured.add(&lane.lap(job)?, lane.stripe_bytes());
         }
         Workload::SeqWrite => seq_write(lane, ns, requests, measured)?,
         Workload::Commit => commit(lane, until(all), measured)?,
@@ -311,10 +318,10 @@ fn seq_write(lane: &mut Lane, ns: u64, requests: u64, measured: &mut Measured) -
             rig.sequential(Access::Write, Until::Spent { ns: ns_left, requests }, Note::Measured)
         })?;
         ns_left = ns_left.saturating_sub(lap.ns);
-        requests_left = requests_left.saturating_sub(lane.crew.own().stripe_count().min(requests_left));
+        requests_left = requests_left.saturating_sub(lane.plan.thread_stripes());
         total.add(&lap);
     }
-    measured.add(&total, lane.crew.own().stripe_bytes());
+    measured.add(&total, lane.stripe_bytes());
     // What a later workload reads or rebuilds must be there.
     lane.each(Rig::refill)
 }
@@ -331,7 +338,7 @@ fn commit(lane: &mut Lane, until: Until, measured: &mut Measured) -> Result<(), 
         Ok(())
     })?;
     let lap = lane.lap(Rig::time_commit)?;
-    measured.add(&lap, lane.crew.own().stripe_bytes());
+    measured.add(&lap, lane.stripe_bytes());
     lane.each(Rig::clean)?;
     lane.lap(move |rig| rig.random(Access::Write, until.at_most(rig.burst_requests), Note::Measured))?;
     lane.each(dirty)?;
