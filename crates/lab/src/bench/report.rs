@@ -339,6 +339,8 @@ pub fn to_json(
             "geometry": arguments.geometry.to_string(),
             "chunk_bytes": arguments.chunk_size,
             "queue_depth": arguments.queue_depth,
+            "threads": spreads.iter().map(|spread| spread.threads).collect::<Vec<_>>(),
+            "shards": spreads.iter().map(|spread| spread.shards).collect::<Vec<_>>(),
             "volume_bytes": arguments.volume.volume_size,
             "working_set_bytes": arguments.working_set(),
             "table_memory_bytes": arguments.volume.table_memory,
