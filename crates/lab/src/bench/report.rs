@@ -276,6 +276,45 @@ fn by_shard(m: &Measured) -> Vec<Value> {
     (0..).zip(&m.shards).map(shard).collect()
 }
 
+/// One scheme on one number of threads.
+fn row(workload: Workload, devices: DeviceKind, m: &Measured, measured: &[Measured]) -> Value {
+    let (low, high) = spread(&m.rates);
+    let (written, counts) = (written(workload, m), m.counts());
+    json!({
+        "workload": workload.name(),
+        "device": devices.to_string(),
+        "scheme": m.scheme.to_string(),
+        "threads": m.spread.threads,
+        "shards": m.spread.shards,
+        "unit": unit(workload),
+        "count": m.count,
+        "seconds": m.ns as f64 / 1e9,
+        "per_second": m.rate(),
+        "cpu_seconds": m.cpu_ns as f64 / 1e9,
+        "per_cpu_second": m.cpu_rate(),
+        "per_second_lowest_round": low,
+        "per_second_highest_round": high,
+        "bytes_per_second": m.bytes_rate(),
+        "latency_us": latency_json(&m.latency),
+        "latency_us_during_commit": latency_json(&m.latency_in_commit),
+        "commit_time_share": m.commit_ns as f64 / m.ns.max(1) as f64,
+        "per_second_between_commits": m.rate_between,
+        "over_eplog": over_eplog(m, measured),
+        "over_fewest_threads": over_fewest(m, measured).map(|(_, ratio)| ratio),
+        "absorbed_share": written.map(|[absorbed, ..]| absorbed),
+        "ssd_bytes_per_user_byte": written.map(|[_, ssd, ..]| ssd),
+        "metadata_bytes_per_user_byte": written.map(|[_, _, metadata, _]| metadata),
+        "log_bytes_per_user_byte": written.map(|[.., log]| log),
+        "table_pages_read_per_request": pages_per_request(m),
+        "gc": gc_json(&counts.gc),
+        "stripes": { "full": counts.full_stripes, "short": counts.short_stripes },
+        "parity_commits": { "runs": counts.commits, "stripes": counts.stripes_committed },
+        "by_shard": by_shard(m),
+        "placement": m.placement,
+        "memory": m.memory,
+    })
+}
+
 /// Everything as one object.
 pub fn to_json(
     arguments: &Arguments,
@@ -285,43 +324,7 @@ pub fn to_json(
     let mut rows = Vec::new();
     let mut ratios = Vec::new();
     for (workload, devices, measured) in results {
-        for m in measured {
-            let (low, high) = spread(&m.rates);
-            let (written, counts) = (written(*workload, m), m.counts());
-            rows.push(json!({
-                "workload": workload.name(),
-                "device": devices.to_string(),
-                "scheme": m.scheme.to_string(),
-                "threads": m.spread.threads,
-                "shards": m.spread.shards,
-                "unit": unit(*workload),
-                "count": m.count,
-                "seconds": m.ns as f64 / 1e9,
-                "per_second": m.rate(),
-                "cpu_seconds": m.cpu_ns as f64 / 1e9,
-                "per_cpu_second": m.cpu_rate(),
-                "per_second_lowest_round": low,
-                "per_second_highest_round": high,
-                "bytes_per_second": m.bytes_rate(),
-                "latency_us": latency_json(&m.latency),
-                "latency_us_during_commit": latency_json(&m.latency_in_commit),
-                "commit_time_share": m.commit_ns as f64 / m.ns.max(1) as f64,
-                "per_second_between_commits": m.rate_between,
-                "over_eplog": over_eplog(m, measured),
-                "over_fewest_threads": over_fewest(m, measured).map(|(_, ratio)| ratio),
-                "absorbed_share": written.map(|[absorbed, ..]| absorbed),
-                "ssd_bytes_per_user_byte": written.map(|[_, ssd, ..]| ssd),
-                "metadata_bytes_per_user_byte": written.map(|[_, _, metadata, _]| metadata),
-                "log_bytes_per_user_byte": written.map(|[.., log]| log),
-                "table_pages_read_per_request": pages_per_request(m),
-                "gc": gc_json(&counts.gc),
-                "stripes": { "full": counts.full_stripes, "short": counts.short_stripes },
-                "parity_commits": { "runs": counts.commits, "stripes": counts.stripes_committed },
-                "by_shard": by_shard(m),
-                "placement": m.placement,
-                "memory": m.memory,
-            }));
-        }
+        rows.extend(measured.iter().map(|m| row(*workload, *devices, m, measured)));
         for &spread in spreads {
             if let Some(ratio) = ratio(measured, spread) {
                 ratios.push(json!({
