@@ -55,9 +55,6 @@ pub struct Arguments {
     code: std::option::Option<CodeKind>,
     #[command(flatten)]
     consistency: ConsistencyChoice,
-    /// Requests that each thread has in flight.
-    #[arg(long, default_value = "32", value_parser = clap::value_parser!(u32).range(1..=1024))]
-    queue_depth: u32,
     #[command(flatten)]
     threads: Threads,
     #[command(flatten)]
@@ -250,7 +247,7 @@ impl Arguments {
             used_count: self.stripes_of(self.working_set(), geometry),
             spare_chunks: self.spare_chunks(geometry, stripe_count)?,
             table_bytes: self.volume.table_memory,
-            depth: self.queue_depth as usize,
+            depth: usize::try_from(self.threads.queue_depth)?,
             seed: self.seed,
             rewrites: self.rewrites,
             cache: self.cache,

@@ -149,7 +149,7 @@ pub fn terms(arguments: &Arguments) -> Option<String> {
 
 /// What several threads or shards mean for the figures, if there are any.
 pub fn threads(arguments: &Arguments, spreads: &[Spread]) -> Option<String> {
-    let depth = arguments.queue_depth;
+    let depth = arguments.threads.queue_depth;
     let many = spreads.iter().filter(|&&spread| spread != Spread::SINGLE);
     let lines: Vec<String> = many
         .map(|spread| {
@@ -341,7 +341,7 @@ pub fn to_json(
         "config": {
             "geometry": arguments.geometry.to_string(),
             "chunk_bytes": arguments.chunk_size,
-            "queue_depth": arguments.queue_depth,
+            "queue_depth": arguments.threads.queue_depth,
             "threads": spreads.iter().map(|spread| spread.threads).collect::<Vec<_>>(),
             "shards": spreads.iter().map(|spread| spread.shards).collect::<Vec<_>>(),
             "volume_bytes": arguments.volume.volume_size,

@@ -1,4 +1,4 @@
-//! `--threads` and `--shards`: which threads an array is run by.
+//! `--threads`, `--shards`, `--queue-depth`: which threads run an array, and what each has in flight.
 
 use crate::failure::Failure;
 use clap::Args;
@@ -8,6 +8,9 @@ use std::fmt;
 /// See the module's documentation.
 #[derive(Args, Clone, Debug)]
 pub struct Threads {
+    /// Requests that each thread has in flight.
+    #[arg(long, default_value = "32", value_parser = clap::value_parser!(u32).range(1..=1024))]
+    pub queue_depth: u32,
     /// Threads that run the array, each its share of the shards; several numbers, separated by commas, are
     /// measured side by side. Every thread makes its own load: a queue of --queue-depth requests, drawn
     /// over the volumes of its own shards alone, so that nothing passes from one thread to another.
@@ -94,7 +97,8 @@ mod tests {
 
     #[test]
     fn threads_without_a_shard_are_refused() {
-        let of = |threads: &[u16], shards| Threads { threads: threads.to_vec(), shards }.spreads();
+        let of =
+            |threads: &[u16], shards| Threads { queue_depth: 1, threads: threads.to_vec(), shards }.spreads();
         assert_eq!(of(&[1], None).ok(), Some(vec![Spread::SINGLE]));
         let both = of(&[1, 2], Some(4)).map(|spreads| spreads.iter().map(Spread::to_string).collect());
         assert_eq!(both.ok(), Some(vec!["1 thread, 4 shards".to_owned(), "2 threads, 4 shards".to_owned()]));
