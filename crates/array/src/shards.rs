@@ -28,7 +28,7 @@ pub fn plan_shards(
     let (main_stride_bytes, log_stride_bytes) = (stride(main_bytes), stride(log_bytes));
     let config = plan_config(options, main_stride_bytes, log_stride_bytes, log_count)?;
     let log_stride_bytes = if log_count > 0 { log_stride_bytes } else { 0 };
-    let unit_bytes = unit_bytes(config.volume_bytes() / config.stripe_count);
+    let unit_bytes = shard_unit_bytes(config.volume_bytes() / config.stripe_count);
     let shard = Shard { index: 0, count, unit_bytes, main_stride_bytes, log_stride_bytes };
     let config = ArrayConfig { shard, ..config };
     if config.volume_bytes() < unit_bytes || config.validate().is_err() {
@@ -39,7 +39,7 @@ pub fn plan_shards(
 
 /// The unit in which addresses go to the shards: whole stripes, so that a write of whole stripes stays one,
 /// and a multiple of what an untorn write may be aligned to.
-fn unit_bytes(stripe_bytes: u64) -> u64 {
+pub fn shard_unit_bytes(stripe_bytes: u64) -> u64 {
     // A chunk is a power of two, so the odd part of k is all that 1 MiB lacks.
     let twos = stripe_bytes.trailing_zeros();
     (stripe_bytes >> twos) * UNIT_BYTES_MIN.max(1 << twos)
@@ -213,7 +213,7 @@ mod tests {
     #[test]
     fn units_are_whole_stripes_and_whole_mebibytes() {
         let units = [(6, 4096), (8, 4096), (7, 65_536), (4, 1 << 20), (12, 1 << 20)];
-        let mib = units.map(|(k, chunk_bytes)| unit_bytes(k * chunk_bytes) >> 20);
+        let mib = units.map(|(k, chunk_bytes)| shard_unit_bytes(k * chunk_bytes) >> 20);
         assert_eq!(mib, [3, 1, 7, 4, 12]);
     }
 }

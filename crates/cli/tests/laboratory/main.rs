@@ -1,6 +1,7 @@
 //! Replays, simulations, experiments and traces through the shipped binary. One binary for all of them: each
 //! of its own would cost a link.
 
+mod bench_threads;
 mod elastic_replay;
 mod experiment_gc_and_streams;
 mod experiment_placement;

@@ -1,11 +1,16 @@
 //! `bench`: the engine on devices that need no hardware, schemes side by side.
 //!
 //! All schemes of a workload run in one process, a slice each in turn, so that what else the machine does
-//! falls on all of them alike. The loop that makes the load is single-threaded, as is the engine.
+//! falls on all of them alike. The loop that makes the load is single-threaded, as is the engine; with
+//! several threads each has a loop and shards of its own.
 
+mod counts;
+mod crew;
 mod picture;
 mod report;
 mod rig;
+mod shard;
+mod threads;
 mod workload;
 
 use crate::Exit;
@@ -23,8 +28,9 @@ use clap::{Args, ValueEnum};
 use format::{CodeKind, Consistency, SchemeKind};
 use node::output;
 use node::units::parse_size;
-use rig::{Rig, RigOptions};
-use workload::{Budget, Workload};
+use shard::{Plan, RigOptions};
+use threads::{Spread, Threads};
+use workload::{Budget, Lane, Workload};
 
 /// Options of `bench`.
 #[derive(Args, Debug)]
@@ -49,9 +55,8 @@ pub struct Arguments {
     code: std::option::Option<CodeKind>,
     #[command(flatten)]
     consistency: ConsistencyChoice,
-    /// Requests in flight.
-    #[arg(long, default_value = "32", value_parser = clap::value_parser!(u32).range(1..=1024))]
-    queue_depth: u32,
+    #[command(flatten)]
+    threads: Threads,
     #[command(flatten)]
     length: Length,
     #[command(flatten)]
@@ -90,7 +95,7 @@ struct Length {
     /// Time for each workload and scheme.
     #[arg(long, default_value = "2", value_parser = parse_seconds, conflicts_with = "requests")]
     seconds: f64,
-    /// Requests for each workload and scheme, instead of a time.
+    /// Requests for each workload and scheme, of all threads together, instead of a time.
     #[arg(long, value_parser = clap::value_parser!(u64).range(1..))]
     requests: Option<u64>,
     /// Slices that the time is cut into.
@@ -218,11 +223,18 @@ impl Arguments {
         )
     }
 
-    fn rig(&self, scheme: SchemeKind, devices: DeviceKind, geometry: Geometry) -> Result<Rig, Failure> {
+    fn lane(
+        &self,
+        scheme: SchemeKind,
+        devices: DeviceKind,
+        geometry: Geometry,
+        spread: Spread,
+    ) -> Result<Lane, Failure> {
         let code = code_or_default(self.code, geometry.parity_count());
         let stripe_count = self.stripes_of(self.volume.volume_size, geometry);
-        Rig::new(&RigOptions {
+        let plan = Plan::new(&RigOptions {
             devices,
+            spread,
             kind: Kind {
                 scheme,
                 code,
@@ -235,13 +247,14 @@ impl Arguments {
             used_count: self.stripes_of(self.working_set(), geometry),
             spare_chunks: self.spare_chunks(geometry, stripe_count)?,
             table_bytes: self.volume.table_memory,
-            depth: self.queue_depth as usize,
+            depth: usize::try_from(self.threads.queue_depth)?,
             seed: self.seed,
             rewrites: self.rewrites,
             cache: self.cache,
             elastic: self.elastic,
             batches: self.batches,
-        })
+        })?;
+        Lane::new(scheme, plan)
     }
 }
 
@@ -260,25 +273,29 @@ pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     {
         arguments.unit.check(*first)?;
     }
+    let spreads = arguments.threads.spreads()?;
     let (plot, plotted) = (arguments.plot.target()?, picture::keys(&arguments.plot)?);
     let mut results = Vec::new();
     for &devices in arguments.devices() {
-        let mut rigs = Vec::new();
+        let mut lanes = Vec::new();
         for &scheme in &arguments.schemes {
-            rigs.push((scheme, arguments.rig(scheme, devices, geometry)?));
+            for &spread in &spreads {
+                lanes.push(arguments.lane(scheme, devices, geometry, spread)?);
+            }
         }
         for workload in arguments.workloads() {
-            let measured = workload::measure(workload, &mut rigs, &arguments.budget())?;
+            let measured = workload::measure(workload, &mut lanes, &arguments.budget())?;
             if !arguments.json {
-                report::print(workload, devices, &measured);
+                report::print(workload, devices, &spreads, &measured);
             }
             results.push((workload, devices, measured));
         }
     }
     if arguments.json {
-        output::line(format_args!("{:#}", report::to_json(arguments, &results)));
+        output::line(format_args!("{:#}", report::to_json(arguments, &spreads, &results)));
     } else {
         report::terms(arguments).iter().for_each(output::line);
+        report::threads(arguments, &spreads).iter().for_each(output::line);
         output::line(format_args!("made by {}", provenance::text()));
     }
     if let Some(target) = plot {

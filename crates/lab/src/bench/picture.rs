@@ -1,6 +1,7 @@
 //! What `bench` measured as bars: schemes side by side by workload, a panel for each kind of device.
 
 use super::report::{micros, spread};
+use super::threads::Spread;
 use super::workload::{Measured, Workload};
 use crate::failure::Failure;
 use crate::plot::options::PlotOptions;
@@ -56,14 +57,14 @@ fn panel(results: &[Results], devices: DeviceKind, key: &str) -> Option<Panel> {
     let shown: Vec<_> = results.iter().filter(|(_, kind, _)| *kind == devices).collect();
     let mut schemes: Vec<String> = Vec::new();
     for m in shown.iter().flat_map(|(_, _, measured)| measured) {
-        let name = m.scheme.to_string();
+        let name = label_of(m);
         if !schemes.contains(&name) {
             schemes.push(name);
         }
     }
     let of = |name: &String| {
         let values = shown.iter().map(|(_, _, measured)| {
-            let found = measured.iter().find(|m| m.scheme.name() == name);
+            let found = measured.iter().find(|m| label_of(m) == *name);
             found.map_or_else(Value::default, |m| value(m, key))
         });
         Series { name: name.clone(), values: values.collect() }
@@ -85,6 +86,11 @@ fn panel(results: &[Results], devices: DeviceKind, key: &str) -> Option<Panel> {
     let y = Axis { label: label.to_owned(), unit: Some(unit.to_owned()), scale };
     let heading = Some(format!("{devices} devices"));
     (!numbers.is_empty()).then(|| Panel { heading, y, body, bands: Vec::new() }.in_short_times())
+}
+
+/// What bars are called: the scheme, and its threads if there may be several.
+fn label_of(m: &Measured) -> String {
+    if m.spread == Spread::SINGLE { m.scheme.to_string() } else { format!("{}, {}", m.scheme, m.spread) }
 }
 
 fn label(key: &str) -> (&'static str, &'static str) {

@@ -1,7 +1,9 @@
 //! What `bench` prints: for people and as JSON.
 
 use super::Arguments;
+use super::counts::Counts;
 use super::rig::AGE_PASSES;
+use super::threads::Spread;
 use super::workload::{Measured, Workload};
 use crate::options::cache::CacheSizes;
 use crate::provenance;
@@ -34,16 +36,32 @@ pub fn spread(rates: &[f64]) -> (f64, f64) {
     (rates.iter().copied().fold(f64::INFINITY, f64::min), rates.iter().copied().fold(0.0, f64::max))
 }
 
-/// How many times more the first eplog does per CPU second than the first raid, if both ran.
-fn ratio(measured: &[Measured]) -> Option<f64> {
-    let of = |scheme| measured.iter().find(|m| m.scheme == scheme).map(Measured::cpu_rate);
+/// A scheme on as many threads and shards.
+fn on(measured: &[Measured], scheme: SchemeKind, spread: Spread) -> Option<&Measured> {
+    measured.iter().find(|m| (m.scheme, m.spread) == (scheme, spread))
+}
+
+/// How many times more the first eplog does per CPU second than the first raid, if both ran on as many
+/// threads.
+fn ratio(measured: &[Measured], spread: Spread) -> Option<f64> {
+    let of = |scheme| on(measured, scheme, spread).map(Measured::cpu_rate);
     Some(of(SchemeKind::Eplog)? / of(SchemeKind::Raid)?.max(f64::MIN_POSITIVE))
 }
 
-/// How many times as much a scheme does per CPU second as the first eplog, if that ran and is another.
+/// How many times as much a scheme does per CPU second as the first eplog on as many threads, if that ran
+/// and is another.
 fn over_eplog(m: &Measured, measured: &[Measured]) -> Option<f64> {
-    let eplog = measured.iter().find(|other| other.scheme == SchemeKind::Eplog)?;
+    let eplog = on(measured, SchemeKind::Eplog, m.spread)?;
     (m.scheme != SchemeKind::Eplog).then(|| m.cpu_rate() / eplog.cpu_rate().max(f64::MIN_POSITIVE))
+}
+
+/// The same scheme on the fewest threads, and how many times as much is done here; `None` if these are the
+/// fewest.
+fn over_fewest(m: &Measured, measured: &[Measured]) -> Option<(Spread, f64)> {
+    let others = measured.iter().filter(|other| other.scheme == m.scheme);
+    let fewest = others.min_by_key(|other| other.spread.threads)?;
+    let ratio = m.rate() / fewest.rate().max(f64::MIN_POSITIVE);
+    (fewest.spread != m.spread).then_some((fewest.spread, ratio))
 }
 
 /// What garbage collection took, of a workload in which it runs.
@@ -53,7 +71,7 @@ fn gc_line(workload: Workload, m: &Measured) -> Option<String> {
     if !m.scheme.is_elastic() || !measures_gc {
         return None;
     }
-    let gc = m.slices.gc;
+    let (counts, gc) = (m.counts(), m.counts().gc);
     let aged = match workload {
         Workload::RandWrite | Workload::Sustained => {
             format!("volume overwritten {AGE_PASSES} times before; ")
@@ -70,8 +88,8 @@ fn gc_line(workload: Workload, m: &Measured) -> Option<String> {
         show_count(gc.units_collected),
         show_count(gc.chunks_rewritten),
         gc.chunks_rewritten as f64 / (m.bytes / m.chunk_bytes).max(1) as f64,
-        show_count(m.slices.full_stripes),
-        show_count(m.slices.short_stripes),
+        show_count(counts.full_stripes),
+        show_count(counts.short_stripes),
     ))
 }
 
@@ -90,13 +108,13 @@ fn written(workload: Workload, m: &Measured) -> Option<[f64; 4]> {
     let writes =
         matches!(workload, Workload::Burst | Workload::RandWrite | Workload::Sustained | Workload::SeqWrite);
     let per_byte = |bytes: u64| bytes as f64 / m.bytes as f64;
-    let slices = &m.slices;
+    let counts = m.counts();
     (writes && m.bytes > 0).then(|| {
         [
-            per_byte(slices.absorbed_chunks * m.chunk_bytes),
-            per_byte(slices.ssd_bytes),
-            per_byte(slices.metadata_bytes),
-            per_byte(slices.log_bytes),
+            per_byte(counts.absorbed_chunks * m.chunk_bytes),
+            per_byte(counts.ssd_bytes),
+            per_byte(counts.metadata_bytes),
+            per_byte(counts.log_bytes),
         ]
     })
 }
@@ -105,7 +123,7 @@ fn written(workload: Workload, m: &Measured) -> Option<[f64; 4]> {
 fn pages_line(workload: Workload, m: &Measured) -> Option<String> {
     let reads = pages_per_request(m)?;
     let written = written(workload, m).map_or_else(String::new, |_| {
-        let bytes = m.slices.metadata_bytes / m.count;
+        let bytes = m.counts().metadata_bytes / m.count;
         format!("; {bytes} bytes of metadata written to SSDs for each")
     });
     Some(format!(
@@ -116,7 +134,7 @@ fn pages_line(workload: Workload, m: &Measured) -> Option<String> {
 
 /// Pages of the table that were read for each request; `None` if all of them are in memory.
 fn pages_per_request(m: &Measured) -> Option<f64> {
-    (m.is_paged && m.count > 0).then(|| m.slices.pages_read as f64 / m.count as f64)
+    (m.is_paged && m.count > 0).then(|| m.counts().pages_read as f64 / m.count as f64)
 }
 
 /// What differs between the schemes beside their speed.
@@ -129,12 +147,38 @@ pub fn terms(arguments: &Arguments) -> Option<String> {
     terms.line("Compare what is written per byte of users beside what is acknowledged per second.")
 }
 
+/// What several threads or shards mean for the figures, if there are any.
+pub fn threads(arguments: &Arguments, spreads: &[Spread]) -> Option<String> {
+    let depth = arguments.threads.queue_depth;
+    let many = spreads.iter().filter(|&&spread| spread != Spread::SINGLE);
+    let lines: Vec<String> = many
+        .map(|spread| {
+            format!(
+                "{spread}: {depth} requests in flight in each thread, {} in all, to its own shards alone; throughput is the sum \
+                 of the threads from their common start to the last end, latencies are those of all; a shard has 1/{} of the \
+                 volume, of the spare space, of --table-memory, buffers, caches and --recent-entries",
+                depth * u32::from(spread.threads),
+                spread.shards,
+            )
+        })
+        .collect();
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let most = spreads.iter().map(|spread| usize::from(spread.threads)).max().unwrap_or(1);
+    let few = (most > cores).then(|| {
+        format!("{most} threads on {cores} processors: they take turns, so that figures say nothing of what scales")
+    });
+    let lines: Vec<String> = lines.into_iter().chain(few).collect();
+    (!lines.is_empty()).then(|| lines.join("\n"))
+}
+
 /// Prints one workload as lines.
-pub fn print(workload: Workload, devices: DeviceKind, measured: &[Measured]) {
+pub fn print(workload: Workload, devices: DeviceKind, spreads: &[Spread], measured: &[Measured]) {
+    let is_spread = spreads != [Spread::SINGLE];
     for m in measured {
         let (low, high) = spread(&m.rates);
+        let on = if is_spread { format!(" {:<21}", m.spread) } else { String::new() };
         output::line(format_args!(
-            "{:<9} {devices:<6} {:<10} {:>11} {:<9} {:>7.2} GB/s  {:>12}  ({} per CPU second; rounds {} to {})",
+            "{:<9} {devices:<6} {:<10}{on} {:>11} {:<9} {:>7.2} GB/s  {:>12}  ({} per CPU second; rounds {} to {})",
             workload.name(),
             m.scheme,
             show_count(m.rate() as u64),
@@ -146,6 +190,9 @@ pub fn print(workload: Workload, devices: DeviceKind, measured: &[Measured]) {
             show_count(high as u64),
         ));
         let indent = " ".repeat(28);
+        if let Some((fewest, ratio)) = over_fewest(m, measured) {
+            output::line(format_args!("{indent}{ratio:.2} x as many as with {fewest}"));
+        }
         if !m.latency.is_empty() {
             let what = if m.latency_in_commit.is_empty() {
                 "latency"
@@ -178,11 +225,14 @@ pub fn print(workload: Workload, devices: DeviceKind, measured: &[Measured]) {
             ));
         }
     }
-    if let Some(ratio) = ratio(measured) {
-        output::line(format_args!(
-            "{:<9} {devices:<6} eplog is {ratio:.2} x raid per CPU second",
-            workload.name()
-        ));
+    for &spread in spreads {
+        if let Some(ratio) = ratio(measured, spread) {
+            let on = if is_spread { format!(" ({spread})") } else { String::new() };
+            output::line(format_args!(
+                "{:<9} {devices:<6} eplog is {ratio:.2} x raid per CPU second{on}",
+                workload.name()
+            ));
+        }
     }
 }
 
@@ -210,47 +260,78 @@ fn latency_json(latency: &Histogram<u64>) -> Value {
     })
 }
 
+/// What each shard did, by number.
+fn by_shard(m: &Measured) -> Vec<Value> {
+    let shard = |(number, counts): (u16, &Counts)| {
+        json!({
+            "shard": number,
+            "thread": m.spread.thread_of(number),
+            "count": counts.done,
+            "ssd_bytes": counts.ssd_bytes,
+            "metadata_bytes": counts.metadata_bytes,
+            "log_bytes": counts.log_bytes,
+            "parity_commits": { "runs": counts.commits, "stripes": counts.stripes_committed },
+        })
+    };
+    (0..).zip(&m.shards).map(shard).collect()
+}
+
+/// One scheme on one number of threads.
+fn row(workload: Workload, devices: DeviceKind, m: &Measured, measured: &[Measured]) -> Value {
+    let (low, high) = spread(&m.rates);
+    let (written, counts) = (written(workload, m), m.counts());
+    json!({
+        "workload": workload.name(),
+        "device": devices.to_string(),
+        "scheme": m.scheme.to_string(),
+        "threads": m.spread.threads,
+        "shards": m.spread.shards,
+        "unit": unit(workload),
+        "count": m.count,
+        "seconds": m.ns as f64 / 1e9,
+        "per_second": m.rate(),
+        "cpu_seconds": m.cpu_ns as f64 / 1e9,
+        "per_cpu_second": m.cpu_rate(),
+        "per_second_lowest_round": low,
+        "per_second_highest_round": high,
+        "bytes_per_second": m.bytes_rate(),
+        "latency_us": latency_json(&m.latency),
+        "latency_us_during_commit": latency_json(&m.latency_in_commit),
+        "commit_time_share": m.commit_ns as f64 / m.ns.max(1) as f64,
+        "per_second_between_commits": m.rate_between,
+        "over_eplog": over_eplog(m, measured),
+        "over_fewest_threads": over_fewest(m, measured).map(|(_, ratio)| ratio),
+        "absorbed_share": written.map(|[absorbed, ..]| absorbed),
+        "ssd_bytes_per_user_byte": written.map(|[_, ssd, ..]| ssd),
+        "metadata_bytes_per_user_byte": written.map(|[_, _, metadata, _]| metadata),
+        "log_bytes_per_user_byte": written.map(|[.., log]| log),
+        "table_pages_read_per_request": pages_per_request(m),
+        "gc": gc_json(&counts.gc),
+        "stripes": { "full": counts.full_stripes, "short": counts.short_stripes },
+        "parity_commits": { "runs": counts.commits, "stripes": counts.stripes_committed },
+        "by_shard": by_shard(m),
+        "placement": m.placement,
+        "memory": m.memory,
+    })
+}
+
 /// Everything as one object.
-pub fn to_json(arguments: &Arguments, results: &[(Workload, DeviceKind, Vec<Measured>)]) -> Value {
+pub fn to_json(
+    arguments: &Arguments,
+    spreads: &[Spread],
+    results: &[(Workload, DeviceKind, Vec<Measured>)],
+) -> Value {
     let mut rows = Vec::new();
     let mut ratios = Vec::new();
     for (workload, devices, measured) in results {
-        for m in measured {
-            let (low, high) = spread(&m.rates);
-            let written = written(*workload, m);
-            rows.push(json!({
-                "workload": workload.name(),
-                "device": devices.to_string(),
-                "scheme": m.scheme.to_string(),
-                "unit": unit(*workload),
-                "count": m.count,
-                "seconds": m.ns as f64 / 1e9,
-                "per_second": m.rate(),
-                "cpu_seconds": m.cpu_ns as f64 / 1e9,
-                "per_cpu_second": m.cpu_rate(),
-                "per_second_lowest_round": low,
-                "per_second_highest_round": high,
-                "bytes_per_second": m.bytes_rate(),
-                "latency_us": latency_json(&m.latency),
-                "latency_us_during_commit": latency_json(&m.latency_in_commit),
-                "commit_time_share": m.commit_ns as f64 / m.ns.max(1) as f64,
-                "per_second_between_commits": m.rate_between,
-                "over_eplog": over_eplog(m, measured),
-                "absorbed_share": written.map(|[absorbed, ..]| absorbed),
-                "ssd_bytes_per_user_byte": written.map(|[_, ssd, ..]| ssd),
-                "metadata_bytes_per_user_byte": written.map(|[_, _, metadata, _]| metadata),
-                "log_bytes_per_user_byte": written.map(|[.., log]| log),
-                "table_pages_read_per_request": pages_per_request(m),
-                "gc": gc_json(&m.slices.gc),
-                "stripes": { "full": m.slices.full_stripes, "short": m.slices.short_stripes },
-                "placement": m.placement,
-                "memory": m.memory,
-            }));
-        }
-        if let Some(ratio) = ratio(measured) {
-            ratios.push(json!({
-                "workload": workload.name(), "device": devices.to_string(), "eplog_over_raid": ratio,
-            }));
+        rows.extend(measured.iter().map(|m| row(*workload, *devices, m, measured)));
+        for &spread in spreads {
+            if let Some(ratio) = ratio(measured, spread) {
+                ratios.push(json!({
+                    "workload": workload.name(), "device": devices.to_string(), "threads": spread.threads,
+                    "shards": spread.shards, "eplog_over_raid": ratio,
+                }));
+            }
         }
     }
     json!({
@@ -260,7 +341,9 @@ pub fn to_json(arguments: &Arguments, results: &[(Workload, DeviceKind, Vec<Meas
         "config": {
             "geometry": arguments.geometry.to_string(),
             "chunk_bytes": arguments.chunk_size,
-            "queue_depth": arguments.queue_depth,
+            "queue_depth": arguments.threads.queue_depth,
+            "threads": spreads.iter().map(|spread| spread.threads).collect::<Vec<_>>(),
+            "shards": spreads.iter().map(|spread| spread.shards).collect::<Vec<_>>(),
             "volume_bytes": arguments.volume.volume_size,
             "working_set_bytes": arguments.working_set(),
             "table_memory_bytes": arguments.volume.table_memory,
@@ -271,6 +354,7 @@ pub fn to_json(arguments: &Arguments, results: &[(Workload, DeviceKind, Vec<Meas
             "consistency": arguments.consistency.or(format::Consistency::Journal).to_string(),
         },
         "notes": terms(arguments),
+        "notes_on_threads": threads(arguments, spreads),
         "results": rows,
         "ratios": ratios,
     })

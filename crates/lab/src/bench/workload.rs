@@ -1,11 +1,16 @@
 //! The workloads: what is prepared, what is measured.
 
-use super::rig::{Access, Rig, Slice, Until, latency_histogram};
+use super::counts::{Counts, Lap, Slice, add_all};
+use super::crew::Crew;
+use super::rig::{Note, Rig, Until, latency_histogram};
+use super::shard::{Access, Plan};
+use super::threads::Spread;
 use crate::failure::Failure;
 use format::SchemeKind;
 use hdrhistogram::Histogram;
 use node::status::Memory;
 use serde_json::Value;
+use std::time::Instant;
 
 /// What to measure.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -80,10 +85,69 @@ pub struct Budget {
     pub requests: u64,
 }
 
+/// A scheme on some threads.
+pub struct Lane {
+    scheme: SchemeKind,
+    plan: Plan,
+    crew: Crew<Rig>,
+}
+
+impl Lane {
+    /// Makes the array, each shard in the thread that runs it.
+    pub fn new(scheme: SchemeKind, plan: Plan) -> Result<Self, Failure> {
+        let (threads, origin) = (plan.spread().threads, Instant::now());
+        let crew = Crew::new(threads, move |thread| Rig::new(&plan, thread, origin))?;
+        Ok(Self { scheme, plan, crew })
+    }
+
+    /// Has every thread prepare something.
+    fn each(
+        &mut self,
+        job: impl Fn(&mut Rig) -> Result<(), Failure> + Copy + Send + 'static,
+    ) -> Result<(), Failure> {
+        self.crew.each(job).map(drop)
+    }
+
+    /// Has all threads do something side by side, which is measured.
+    fn lap(
+        &mut self,
+        job: impl Fn(&mut Rig) -> Result<Slice, Failure> + Copy + Send + 'static,
+    ) -> Result<Lap, Failure> {
+        let slices = self.crew.together(move |rig, start| {
+            rig.begin_at(start);
+            job(rig)
+        })?;
+        Ok(Lap::of(self.plan.spread(), &slices))
+    }
+
+    /// Bytes of a stripe's data.
+    fn stripe_bytes(&self) -> u64 {
+        let config = self.plan.config();
+        config.volume_bytes() / config.stripe_count
+    }
+
+    /// Memory of the maps of all shards.
+    fn memory(&mut self) -> Result<Memory, Failure> {
+        let shards: Vec<Memory> = self.crew.each(|rig| Ok(rig.memory()))?.concat();
+        let sum = |of: fn(&Memory) -> u64| shards.iter().map(of).sum::<u64>();
+        let count = u64::from(self.plan.spread().shards);
+        Ok(Memory {
+            fixed_bytes: sum(|memory| memory.fixed_bytes),
+            dynamic_bytes: sum(|memory| memory.dynamic_bytes),
+            pages_read: sum(|memory| memory.pages_read),
+            // Shards are of one size.
+            bytes_per_chunk_hundredths: sum(|memory| memory.bytes_per_chunk_hundredths) / count,
+            placement_bytes: sum(|memory| memory.placement_bytes),
+        })
+    }
+}
+
 /// What a scheme did.
 pub struct Measured {
     /// The scheme.
     pub scheme: SchemeKind,
+    /// Its threads.
+    pub spread: Spread,
     /// Of each slice: things done (requests, or stripes committed) per second.
     pub rates: Vec<f64>,
     /// Things done.
@@ -92,9 +156,9 @@ pub struct Measured {
     pub bytes: u64,
     /// Time measured.
     pub ns: u64,
-    /// Processor time of that.
+    /// Processor time of that, of all threads.
     pub cpu_ns: u64,
-    /// Time during which a commit was under way.
+    /// Time during which a commit was under way, the mean of the threads.
     pub commit_ns: u64,
     /// Requests per second while none was.
     pub rate_between: Option<f64>,
@@ -104,8 +168,8 @@ pub struct Measured {
     pub latency_in_commit: Histogram<u64>,
     /// Bytes of a chunk.
     pub chunk_bytes: u64,
-    /// What was written and collected.
-    pub slices: Slice,
+    /// What was done, written and collected, by shard.
+    pub shards: Vec<Counts>,
     /// What an elastic scheme ran with; null for others.
     pub placement: Value,
     /// Memory of the maps at the end.
@@ -115,9 +179,10 @@ pub struct Measured {
 }
 
 impl Measured {
-    fn new(scheme: SchemeKind, rig: &Rig) -> Self {
-        Self {
-            scheme,
+    fn new(lane: &mut Lane) -> Result<Self, Failure> {
+        Ok(Self {
+            scheme: lane.scheme,
+            spread: lane.plan.spread(),
             rates: Vec::new(),
             count: 0,
             bytes: 0,
@@ -127,12 +192,12 @@ impl Measured {
             rate_between: None,
             latency: latency_histogram(),
             latency_in_commit: latency_histogram(),
-            chunk_bytes: rig.chunk_bytes(),
-            slices: Slice::default(),
-            placement: rig.placement(),
-            memory: rig.memory(),
-            is_paged: rig.is_paged(),
-        }
+            chunk_bytes: u64::try_from(lane.plan.config().geometry.chunk_bytes())?,
+            shards: Vec::new(),
+            placement: lane.plan.placement(),
+            memory: lane.memory()?,
+            is_paged: lane.crew.each(|rig| Ok(rig.is_paged()))?.contains(&true),
+        })
     }
 
     /// Things done per second over all slices.
@@ -150,117 +215,136 @@ impl Measured {
         self.bytes as f64 * 1e9 / self.ns.max(1) as f64
     }
 
-    fn add(&mut self, count: u64, bytes: u64, ns: u64, cpu_ns: u64) {
-        self.count += count;
-        self.cpu_ns += cpu_ns;
-        self.bytes += bytes;
-        self.ns += ns;
-        self.rates.push(count as f64 * 1e9 / ns.max(1) as f64);
+    /// What all shards did.
+    pub fn counts(&self) -> Counts {
+        Counts::sum(&self.shards)
+    }
+
+    /// Adds a slice in which things of so many bytes were done.
+    fn add(&mut self, lap: &Lap, thing_bytes: u64) {
+        let done = lap.done();
+        self.count += done;
+        self.bytes += done * thing_bytes;
+        self.ns += lap.ns;
+        self.cpu_ns += lap.cpu_ns;
+        self.commit_ns += lap.commit_ns;
+        self.rate_between = lap.rate_between().or(self.rate_between);
+        self.rates.push(done as f64 * 1e9 / lap.ns.max(1) as f64);
+        add_all(&mut self.shards, &lap.shards);
     }
 }
 
-/// Runs a workload on all rigs it applies to, a slice each in turn.
-pub fn measure(
-    workload: Workload,
-    rigs: &mut [(SchemeKind, Rig)],
-    budget: &Budget,
-) -> Result<Vec<Measured>, Failure> {
-    let mut all: Vec<Measured> = rigs.iter().map(|(scheme, rig)| Measured::new(*scheme, rig)).collect();
+/// Runs a workload on all lanes it applies to, a slice each in turn.
+pub fn measure(workload: Workload, lanes: &mut [Lane], budget: &Budget) -> Result<Vec<Measured>, Failure> {
+    let mut all = lanes.iter_mut().map(Measured::new).collect::<Result<Vec<_>, Failure>>()?;
     for _ in 0..budget.rounds {
-        for ((scheme, rig), measured) in rigs.iter_mut().zip(&mut all) {
-            if workload.applies_to(*scheme) {
-                round(workload, rig, budget, measured)?;
-                measured.memory = rig.memory();
+        for (lane, measured) in lanes.iter_mut().zip(&mut all) {
+            if workload.applies_to(lane.scheme) {
+                round(workload, lane, budget, measured)?;
+                measured.memory = lane.memory()?;
             }
+        }
+    }
+    for (lane, measured) in lanes.iter_mut().zip(&mut all) {
+        for latencies in lane.crew.each(|rig| Ok(rig.take_latencies()))? {
+            measured.latency.add(&latencies.measured)?;
+            measured.latency_in_commit.add(&latencies.in_commit)?;
         }
     }
     all.retain(|measured| !measured.rates.is_empty());
     Ok(all)
 }
 
-fn round(workload: Workload, rig: &mut Rig, budget: &Budget, measured: &mut Measured) -> Result<(), Failure> {
-    let until = |limit: u64| Until::Spent { ns: budget.ns, requests: budget.requests.min(limit) };
-    let chunk = |rig: &mut Rig| rig.array().engine().store().config.geometry.chunk_bytes() as u64;
+fn round(
+    workload: Workload,
+    lane: &mut Lane,
+    budget: &Budget,
+    measured: &mut Measured,
+) -> Result<(), Failure> {
+    let (ns, requests) = (budget.ns, budget.requests.div_ceil(lane.plan.spread().threads.into()));
+    let until = move |limit: u64| Until::Spent { ns, requests: requests.min(limit) };
+    let all = u64::MAX;
+    let chunk_bytes = measured.chunk_bytes;
     match workload {
         Workload::Burst => {
-            rig.free_space()?;
-            let slice = rig.random(Access::Write, until(rig.burst_requests), &mut measured.latency)?;
-            note(measured, &slice, chunk(rig));
+            lane.each(Rig::free_space)?;
+            let job =
+                move |rig: &mut Rig| rig.random(Access::Write, until(rig.burst_requests), Note::Measured);
+            measured.add(&lane.lap(job)?, chunk_bytes);
         }
         Workload::RandWrite => {
-            rig.age()?;
-            rig.clean()?;
-            // Of a log-structured scheme nothing is put off: collection is part of what it costs.
-            let limit = if rig.is_elastic() { u64::MAX } else { rig.burst_requests };
-            let slice = rig.random(Access::Write, until(limit), &mut measured.latency)?;
-            note(measured, &slice, chunk(rig));
+            lane.each(Rig::age)?;
+            lane.each(Rig::clean)?;
+            let job = move |rig: &mut Rig| {
+                // Of a log-structured scheme nothing is put off: collection is part of what it costs.
+                let limit = if rig.is_elastic() { all } else { rig.burst_requests };
+                rig.random(Access::Write, until(limit), Note::Measured)
+            };
+            measured.add(&lane.lap(job)?, chunk_bytes);
         }
         Workload::Sustained => {
-            rig.age()?;
-            let slice = rig.random(Access::Write, until(u64::MAX), &mut measured.latency)?;
-            note(measured, &slice, chunk(rig));
+            lane.each(Rig::age)?;
+            let job = move |rig: &mut Rig| rig.random(Access::Write, until(all), Note::Measured);
+            measured.add(&lane.lap(job)?, chunk_bytes);
         }
         Workload::RandRead => {
-            let slice = rig.random(Access::Read, until(u64::MAX), &mut measured.latency)?;
-            note(measured, &slice, chunk(rig));
+            let job = move |rig: &mut Rig| rig.random(Access::Read, until(all), Note::Measured);
+            measured.add(&lane.lap(job)?, chunk_bytes);
         }
         Workload::SeqRead => {
-            let slice = rig.sequential(Access::Read, until(u64::MAX), &mut measured.latency)?;
-            note(measured, &slice, rig.stripe_bytes());
+            let job = move |rig: &mut Rig| rig.sequential(Access::Read, until(all), Note::Measured);
+            measured.add(&lane.lap(job)?, lane.stripe_bytes());
         }
-        Workload::SeqWrite => seq_write(rig, budget, measured)?,
-        Workload::Commit => commit(rig, budget, measured)?,
+        Workload::SeqWrite => seq_write(lane, ns, requests, measured)?,
+        Workload::Commit => commit(lane, until(all), measured)?,
         Workload::Rebuild => {
-            let parities = rig.array().engine().store().config.geometry.parity_count();
-            let (bytes, ns, cpu_ns) = rig.rebuild(parities)?;
-            measured.add(bytes / chunk(rig), bytes, ns, cpu_ns);
+            let parities = u16::try_from(lane.plan.config().geometry.parity_count())?;
+            lane.each(move |rig| rig.lose(parities))?;
+            let lap = lane.lap(move |rig| rig.rebuild(parities))?;
+            measured.add(&lap, chunk_bytes);
         }
     }
     Ok(())
 }
 
-fn note(measured: &mut Measured, slice: &Slice, request_bytes: u64) {
-    measured.add(slice.requests, slice.requests * request_bytes, slice.ns, slice.cpu_ns);
-    measured.slices.add(slice);
-    measured.commit_ns += slice.commit_ns;
-    let between_ns = slice.ns - slice.commit_ns.min(slice.ns);
-    if slice.commit_ns > 0 && between_ns > 0 {
-        measured.rate_between = Some(slice.requests_between as f64 * 1e9 / between_ns as f64);
-    }
-}
-
 /// Passes over the volume, which is given back in between; that does not count.
-fn seq_write(rig: &mut Rig, budget: &Budget, measured: &mut Measured) -> Result<(), Failure> {
-    let (mut ns_left, mut requests_left) = (budget.ns, budget.requests);
-    let mut total = Slice::default();
+fn seq_write(lane: &mut Lane, ns: u64, requests: u64, measured: &mut Measured) -> Result<(), Failure> {
+    let (mut ns_left, mut requests_left) = (ns, requests);
+    let mut total = Lap::default();
     while ns_left > 0 && requests_left > 0 {
-        rig.discard_all()?;
-        let until = Until::Spent { ns: ns_left, requests: requests_left.min(rig.stripe_count()) };
-        let slice = rig.sequential(Access::Write, until, &mut measured.latency)?;
-        ns_left = ns_left.saturating_sub(slice.ns);
-        requests_left = requests_left.saturating_sub(slice.requests);
-        total.add(&slice);
+        lane.each(Rig::discard_all)?;
+        let lap = lane.lap(move |rig| {
+            let requests = requests_left.min(rig.stripe_count());
+            rig.sequential(Access::Write, Until::Spent { ns: ns_left, requests }, Note::Measured)
+        })?;
+        ns_left = ns_left.saturating_sub(lap.ns);
+        requests_left = requests_left.saturating_sub(lane.plan.thread_stripes());
+        total.add(&lap);
     }
-    note(measured, &total, rig.stripe_bytes());
+    measured.add(&total, lane.stripe_bytes());
     // What a later workload reads or rebuilds must be there.
-    rig.refill()
+    lane.each(Rig::refill)
 }
 
 /// A commit of every stripe alone; then updates without a commit, and updates while one runs.
-fn commit(rig: &mut Rig, budget: &Budget, measured: &mut Measured) -> Result<(), Failure> {
-    rig.clean()?;
-    rig.dirty_all()?;
-    rig.array().settle();
-    let before = rig.array().engine().stats().stripes_committed;
-    let (ns, cpu_ns) = rig.time_commit()?;
-    let stripes = rig.array().engine().stats().stripes_committed - before;
-    measured.add(stripes, stripes * rig.stripe_bytes(), ns, cpu_ns);
-    rig.clean()?;
-    let until = Until::Spent { ns: budget.ns, requests: budget.requests.min(rig.burst_requests) };
-    rig.random(Access::Write, until, &mut measured.latency)?;
-    rig.clean()?;
-    rig.dirty_all()?;
-    let tag = rig.start_commit();
-    rig.random(Access::Write, Until::Answered { tag }, &mut measured.latency_in_commit)?;
-    rig.clean()
+fn commit(lane: &mut Lane, until: Until, measured: &mut Measured) -> Result<(), Failure> {
+    let dirty = |rig: &mut Rig| {
+        rig.clean()?;
+        rig.dirty_all()
+    };
+    lane.each(dirty)?;
+    lane.each(|rig| {
+        rig.settle();
+        Ok(())
+    })?;
+    let lap = lane.lap(Rig::time_commit)?;
+    measured.add(&lap, lane.stripe_bytes());
+    lane.each(Rig::clean)?;
+    lane.lap(move |rig| rig.random(Access::Write, until.at_most(rig.burst_requests), Note::Measured))?;
+    lane.each(dirty)?;
+    lane.lap(|rig| {
+        rig.start_commit();
+        rig.random(Access::Write, Until::Committed, Note::InCommit)
+    })?;
+    lane.each(Rig::clean)
 }

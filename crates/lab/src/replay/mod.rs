@@ -169,7 +169,7 @@ fn run_made(arguments: &Arguments, devices: DeviceKind) -> Result<Exit, Failure>
         Some(bytes) => fit::given(&kind, loaded.footprint_bytes, bytes)?,
     };
     // Devices in memory hold what is written, which was looked at when they were sized.
-    fit::check_made(&sized.config, &options, 0, "trace (--compact, --head), or larger chunks")?;
+    fit::check_made(&sized.config, &options, 0, 1, "trace (--compact, --head), or larger chunks")?;
     let array = build(devices, &sized, options)?;
     let payload = match devices {
         DeviceKind::Memory => Payload::Any,

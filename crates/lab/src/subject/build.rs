@@ -5,7 +5,8 @@
 
 use crate::failure::Failure;
 use array::{
-    Array, CreateError, CreateOptions, EngineOptions, NewArray, arrange, create, plan_config, unit_rows_for,
+    Array, CreateError, CreateOptions, EngineOptions, NewArray, arrange, create, plan_config, plan_shards,
+    unit_rows_for,
 };
 use block::{
     Completion, DevIndex, DeviceOp, DeviceSet, FlushNow, Geometry, IoFault, META_BYTES, Pool, ReadNow,
@@ -14,7 +15,8 @@ use block::{
 use clap::ValueEnum;
 use device::{Counting, MemoryError, MemorySet, NullOptions, NullSet};
 use format::{
-    ArrayConfig, ArrayUuid, CodeKind, Consistency, LayoutKind, SchemeKind, Superblock, UNITS_SPARE,
+    ArrayConfig, ArrayUuid, CodeKind, Consistency, DATA_ALIGN_BYTES, LayoutKind, SchemeKind, Superblock,
+    UNITS_SPARE,
 };
 use std::fmt;
 use std::str::FromStr;
@@ -159,6 +161,26 @@ impl Kind {
 
 /// Devices that have the room asked for, and hardly more.
 pub fn size(kind: &Kind, room: &Room) -> Result<Sized, Failure> {
+    let (sized, _) = fitted(kind, room)?;
+    Ok(Sized { main_bytes: sized.config.main_device_bytes().max(1 << 20), ..sized })
+}
+
+/// Slices of devices such that each of so many shards has the room asked for: the first of them. Sizes are
+/// those of the slices.
+pub fn size_shards(kind: &Kind, room: &Room, count: u16) -> Result<Sized, Failure> {
+    if count == 1 {
+        return size(kind, room);
+    }
+    let (one, options) = fitted(kind, room)?;
+    let [main_bytes, log_bytes] =
+        [one.main_bytes, one.log_bytes].map(|bytes| bytes.next_multiple_of(DATA_ALIGN_BYTES));
+    let whole = |bytes: u64| bytes.saturating_mul(count.into());
+    let config = plan_shards(&options, whole(main_bytes), whole(log_bytes), kind.log_count, count)?;
+    Ok(Sized { config, main_bytes: config.main_device_bytes().max(1 << 20), log_bytes })
+}
+
+/// Devices that have the room, not yet cut to what is used of them, and the options that they are made by.
+fn fitted(kind: &Kind, room: &Room) -> Result<(Sized, CreateOptions), Failure> {
     let stripe_bytes = (kind.geometry.data_count() * kind.geometry.chunk_bytes()) as u64;
     let stripes = room.volume_bytes.div_ceil(stripe_bytes).max(1);
     let too_large = || {
@@ -192,7 +214,7 @@ pub fn size(kind: &Kind, room: &Room) -> Result<Sized, Failure> {
         };
         let spare_found = u64::from(config.chunks_per_device) - config.stripe_count;
         if config.stripe_count >= stripes && spare_found >= spare {
-            return Ok(Sized { config, main_bytes: config.main_device_bytes().max(1 << 20), log_bytes });
+            return Ok((Sized { config, main_bytes, log_bytes }, options));
         }
         main_bytes += main_bytes / 64;
     }
@@ -360,7 +382,8 @@ pub fn build_on<D: DeviceSet>(
     options: EngineOptions,
 ) -> Result<Array<Counting<D>>, Failure> {
     // Nothing outlives the process, so nobody can mistake these for anything else.
-    let new = NewArray { uuid: ArrayUuid::new([1; 16]), name, nonce: 1, created_unix_s: 0 };
+    let uuid = ArrayUuid::new([1; 16]).of_shard(sized.config.shard.index);
+    let new = NewArray { uuid, name, nonce: 1, created_unix_s: 0 };
     create(&mut set, sized.config, &new)?;
     let superblocks = (0..sized.sizes_bytes().len())
         .map(|index| superblock(&mut set, index))

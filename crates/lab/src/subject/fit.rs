@@ -193,16 +193,17 @@ pub fn check_free(needed: u64, less: &str) -> Result<(), Failure> {
     check_against(needed, available_bytes() / 100 * MEMORY_PERCENT, less)
 }
 
-/// The same of an array that is made, with as many bytes of devices in memory.
+/// The same of so many equal shards of an array that is made, each with as many bytes of devices in memory.
 pub fn check_made(
     config: &ArrayConfig,
     options: &EngineOptions,
     device_bytes: u64,
+    shards: u64,
     less: &str,
 ) -> Result<(), Failure> {
     let need = MemoryNeed::of(config, options)?;
     let parts = [device_bytes, need.tables_bytes, need.placement_bytes, need.buffers_bytes];
-    check_free(parts.into_iter().fold(0, u64::saturating_add), less)
+    check_free(parts.into_iter().fold(0, u64::saturating_add).saturating_mul(shards), less)
 }
 
 /// Bytes that a simulated SSD takes for each of its pages.
