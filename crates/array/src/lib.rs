@@ -111,5 +111,7 @@ pub use scheme::{
     Located, Logs, Origin, P_WAIT_NS_DEFAULT, Pressure, Rewrites, Scheme, SchemeMemory, SchemeOptions,
     UNTORN_BYTES_DEFAULT, UNTORN_BYTES_MAX, full_blocks_min, new as new_scheme,
 };
-pub use shards::{Fan, create_shards, members_to_fail, plan_shards};
+pub use shards::{
+    Fan, ReplaceStep, Replacing, Seat, create_shards, members_to_fail, plan_shards, unit_bytes, unit_of,
+};
 pub use store::Store;

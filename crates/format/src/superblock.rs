@@ -274,6 +274,17 @@ impl Superblock {
         Self::newest(copies.filter_map(|(slot, offset)| Self::decode(read(offset)?.as_ref(), slot).ok()))
     }
 
+    /// The same of a slice that belongs to the shard with the UUID `array`. What another shard's block, led
+    /// astray by a device, says there does not count.
+    pub fn read_newest_of<B: AsRef<[u8]>>(
+        array: ArrayUuid,
+        mut read: impl FnMut(u64) -> Option<B>,
+    ) -> Option<Self> {
+        let copies = SUPERBLOCK_OFFSETS.into_iter().enumerate();
+        let found = copies.filter_map(|(slot, offset)| Self::decode(read(offset)?.as_ref(), slot).ok());
+        Self::newest(found.filter(|superblock| superblock.array == array))
+    }
+
     /// Reads copy `slot`, 0 or 1. Errors: everything but [`FormatError::OtherArray`],
     /// [`FormatError::OtherEpoch`] and [`FormatError::OtherNonce`], which only the caller can judge.
     pub fn decode(bytes: &[u8], slot: usize) -> Result<Self, FormatError> {
