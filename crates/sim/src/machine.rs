@@ -99,7 +99,12 @@ impl Standing {
         self.excluded >> shard & 1 == 1
     }
 
-    /// A shard has.
+    /// A shard takes it for a new one.
+    pub fn readmit(&mut self, shard: u16) {
+        self.excluded &= !(1 << shard);
+    }
+
+    /// A shard has gone on without it.
     pub fn exclude(&mut self, shard: u16) {
         self.excluded |= 1 << shard;
     }

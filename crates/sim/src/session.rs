@@ -301,9 +301,8 @@ impl<'a> Session<'a> {
         self.level();
         self.exchange_on()?;
         let at = self.choose();
-        self.fleet.engine(at).set_now(now_ns);
         let events = self.machine.world.look().events();
-        let more = self.fleet.turn(at);
+        let more = self.fleet.turn(at, now_ns);
         if let Some(broken) = self.machine.world.look().broken() {
             return Err(violation!("{broken}"));
         }
@@ -332,12 +331,26 @@ impl<'a> Session<'a> {
         }
         self.answers = answers;
         self.check_ages()?;
+        if !more && self.fleet.is_several() {
+            self.note_settled(at);
+        }
         if more || (self.fleet.is_several() && self.any_is_ready()) {
             self.idle_turns = 0;
         } else {
             self.sleep()?;
         }
         self.check_progress()
+    }
+
+    /// Whether a shard has nothing to do any more, but for rounds of the patrol.
+    fn note_settled(&mut self, at: usize) {
+        let engine = self.fleet.engine_ref(at);
+        let soon = self.machine.now_ns.saturating_add(DEADLINE_MAX_NS);
+        let waits = engine.work_deadline_ns().is_some_and(|at_ns| at_ns < soon) || engine.is_scrub_paused();
+        let in_flight = self.machine.world.look().in_flight_of(self.fleet.number(at)) > 0;
+        if !waits && !in_flight && self.exchange.is_none() {
+            self.fleet.settle(at);
+        }
     }
 
     fn is_ready(&self, at: usize) -> bool {
@@ -558,7 +571,8 @@ impl<'a> Session<'a> {
     /// Until nothing is under way and no deadline is ahead.
     pub(super) fn settle(&mut self) -> Result<bool, Violation> {
         self.asleep = false;
-        while !self.asleep && !self.crashed() {
+        self.fleet.unsettle();
+        while !self.asleep && !self.fleet.is_settled() && !self.crashed() {
             self.turn()?;
         }
         Ok(!self.crashed() && !self.blacked_out())

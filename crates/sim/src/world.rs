@@ -291,6 +291,12 @@ impl World {
         self.flights.iter().filter(|flight| !flight.given_up && flight.due < FOR_EVER).count()
     }
 
+    /// Those of a shard.
+    pub fn in_flight_of(&self, shard: u16) -> usize {
+        let counts = |flight: &&Flight| flight.shard == shard && !flight.given_up && flight.due < FOR_EVER;
+        self.flights.iter().filter(counts).count()
+    }
+
     /// Time passes until an operation ends.
     pub fn tick_to_next(&mut self) {
         let ending = self.flights.iter().map(|flight| flight.due).filter(|&due| due < FOR_EVER);

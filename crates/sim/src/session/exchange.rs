@@ -131,6 +131,8 @@ impl Session<'_> {
             ReplaceStep::Flush => self.machine.world.port(0).flush_now(dev),
             ReplaceStep::Rebuild { shard, serial } => {
                 exchange.left -= 1;
+                // Until now the shard went on without it, as without the one before it.
+                self.machine.standing[dev.index()].readmit(self.fleet.number(shard));
                 self.fleet.engine(shard).rebuild(exchange.tag, dev, serial);
                 Ok(())
             }

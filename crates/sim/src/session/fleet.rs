@@ -14,6 +14,8 @@ pub(crate) struct Fleet {
     pub(super) fan: Fan,
     /// Shards that are to be pumped whether anything of theirs ends or not.
     awake: Vec<bool>,
+    /// Shards that have had nothing to do at some time since that was asked last.
+    settled: Vec<bool>,
     answers: Vec<Done>,
 }
 
@@ -44,8 +46,8 @@ impl Fleet {
     pub fn new(shards: Vec<Shard>) -> Self {
         let config = shards.first().map(|shard| shard.engine_ref().store().config);
         let map = config.map_or(Interleave::new(1, 0, 0), |config| config.interleave());
-        let awake = vec![true; shards.len()];
-        Self { shards, map, fan: Fan::default(), awake, answers: Vec::new() }
+        let (awake, settled) = (vec![true; shards.len()], vec![false; shards.len()]);
+        Self { shards, map, fan: Fan::default(), awake, settled, answers: Vec::new() }
     }
 
     /// Shards that run.
@@ -59,7 +61,7 @@ impl Fleet {
     }
 
     pub fn shard(&mut self, at: usize) -> &mut Shard {
-        self.awake[at] = true;
+        (self.awake[at], self.settled[at]) = (true, false);
         &mut self.shards[at]
     }
 
@@ -193,10 +195,27 @@ impl Fleet {
     }
 
     /// One turn of a shard.
-    pub fn turn(&mut self, at: usize) -> bool {
+    pub fn turn(&mut self, at: usize, now_ns: u64) -> bool {
+        self.shards[at].engine().set_now(now_ns);
         let more = self.shards[at].turn();
         self.awake[at] = more;
         more
+    }
+
+    /// From now on it counts whether shards have nothing to do.
+    pub fn unsettle(&mut self) {
+        self.settled.fill(false);
+    }
+
+    /// A shard has nothing to do.
+    pub fn settle(&mut self, at: usize) {
+        self.settled[at] = true;
+    }
+
+    /// Whether each has had nothing to do since. Rounds of the patrol begin again and again, in each at times
+    /// of its own.
+    pub fn is_settled(&self) -> bool {
+        self.settled.iter().all(|&settled| settled)
     }
 
     /// Moves the answers of a shard to the end of `out`; what several shards carry out is answered once.

@@ -6,6 +6,7 @@ use crate::violation;
 use crate::violation::Violation;
 use array::{Engine, Health, members_to_fail};
 use block::{DevIndex, Random as _};
+use format::MemberState;
 
 /// Turns until somebody hears of what others have given up.
 #[derive(Default)]
@@ -53,8 +54,8 @@ impl Session<'_> {
         !found.is_empty()
     }
 
-    /// Nobody has a member in service that another shard has given up, unless it has lost as many others as
-    /// it bears.
+    /// Nobody has a member in service that another shard has given up, unless it lacks as many others as it
+    /// bears.
     pub(super) fn check_opinions(&self) -> Result<(), Violation> {
         let healths: Vec<&Health> = self.fleet.engines().map(Engine::health).collect();
         for dev in 0..self.machine.member_count() {
@@ -62,7 +63,8 @@ impl Session<'_> {
             let gone = healths.iter().position(|health| !health.is_writable(index));
             let kept = |health: &&Health| {
                 let others = (0..self.machine.member_count()).map(DevIndex::new);
-                let missing = others.filter(|&other| other != index && !health.is_writable(other)).count();
+                let lacks = |&other: &DevIndex| health.state(other) != MemberState::Healthy;
+                let missing = others.filter(|&other| other != index).filter(lacks).count();
                 health.is_writable(index) && missing < self.machine.budget()
             };
             if let Some(shard) = gone
