@@ -125,6 +125,9 @@ impl Session<'_> {
                 // All of them have written that it is not theirs any more.
                 self.machine.standing[dev.index()].excluded = self.machine.all_shards();
                 self.put_in_place(dev.get());
+                if self.machine.rng.chance(1, 4) {
+                    self.cut_within(12);
+                }
                 Ok(())
             }
             ReplaceStep::Wipe { shard } => self.wipe(shard, dev),
