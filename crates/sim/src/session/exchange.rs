@@ -83,16 +83,32 @@ impl Session<'_> {
             if !self.fleet.engines().any(|engine| engine.is_replaceable(index)) {
                 continue;
             }
-            let Ok(replacing) = Replacing::begin(index, &self.fleet.healths()) else { continue };
-            self.machine.say(|| format!("replace device {dev}"));
+            let healths = self.fleet.healths();
+            let replacing = Replacing::begin(index, &healths);
+            let returns = replacing.is_err();
+            let replacing = replacing.unwrap_or_else(|_| Replacing::again(index, &healths));
+            let left = replacing.shards().len();
+            if returns {
+                self.take_back(dev, &replacing);
+            }
+            self.machine.say(|| format!("{} device {dev}", if returns { "take back" } else { "replace" }));
             let tag = self.open(Kind::Rebuild { dev }, &[], Vec::new());
-            let left = self.fleet.len();
             self.exchange = Some(Exchange { replacing, tag: self.tag_of_parts(tag, left), left, waits: 0 });
             if self.machine.rng.chance(1, 3) {
                 self.cut_within(60);
             }
             return;
         }
+    }
+
+    /// A device that some shards have given up and others cannot do without is there for all of them again.
+    fn take_back(&mut self, dev: u16, replacing: &Replacing) {
+        for &at in replacing.shards() {
+            self.machine.world.change().set_hidden(dev, self.fleet.number(at), false);
+        }
+        let excluded = self.machine.standing[usize::from(dev)].excluded;
+        self.machine.standing[usize::from(dev)] =
+            Standing { replacement: true, excluded, ..Standing::default() };
     }
 
     /// A device that is taking the place of another comes a step further, or not yet.
