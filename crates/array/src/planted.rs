@@ -242,12 +242,17 @@ planted!(
     TellPastTolerance,
     /// The first shard of a new array is written first, not last.
     FirstShardFirst,
-    /// A replacement takes its place without the shards that have the member in service being asked to fail it.
+    /// A replacement takes its place although shards have the member in service.
     ReplaceUnfailed,
     /// A replacement takes its place when nothing is under way on its predecessor in the first shard.
     ReplaceWhileBusy,
     /// A replacement is rebuilt in the first shard alone.
     RebuildFirstShardOnly,
+    /// A device that returns to some shards is wiped first: those that need it find it no more.
+    WipeReturned,
+    /// What counts in a slice is the newest superblock that is there, whatever shard it is of.
+    #[cfg(feature = "planted-bugs")]
+    AnyShardsSuperblock,
 );
 
 #[cfg(feature = "planted-bugs")]
@@ -271,6 +276,7 @@ fn below(bug: Planted) -> Option<block::planted::Planted> {
         (Planted::RunPastUnit, block::planted::Planted::RunPastUnit),
         (Planted::SlicesOverlap, block::planted::Planted::SlicesOverlap),
         (Planted::ShardsShareUuid, block::planted::Planted::ShardsShareUuid),
+        (Planted::AnyShardsSuperblock, block::planted::Planted::AnyShardsSuperblock),
     ];
     below.into_iter().find(|(name, _)| *name == bug).map(|(_, below)| below)
 }

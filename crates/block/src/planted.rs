@@ -14,6 +14,8 @@ pub enum Planted {
     SlicesOverlap,
     /// The blocks of all shards carry the array's UUID.
     ShardsShareUuid,
+    /// What counts in a slice is the newest superblock that is there, whatever shard it is of.
+    AnyShardsSuperblock,
 }
 
 #[cfg(feature = "planted-bugs")]

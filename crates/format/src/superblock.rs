@@ -9,6 +9,7 @@ use crate::layout::{BlockKind, CRC_OFFSET, check_counter, check_place, check_zer
 use crate::{
     ArrayUuid, CodeKind, Consistency, FormatError, LayoutKind, MemberState, Role, SchemeKind, Shard,
 };
+use block::planted::{Planted, planted};
 use block::{DevIndex, Epoch, Geometry, META_BYTES, Seq};
 use std::borrow::Borrow;
 
@@ -282,7 +283,8 @@ impl Superblock {
     ) -> Option<Self> {
         let copies = SUPERBLOCK_OFFSETS.into_iter().enumerate();
         let found = copies.filter_map(|(slot, offset)| Self::decode(read(offset)?.as_ref(), slot).ok());
-        Self::newest(found.filter(|superblock| superblock.array == array))
+        let any = planted(Planted::AnyShardsSuperblock);
+        Self::newest(found.filter(|superblock| superblock.array == array || any))
     }
 
     /// Reads copy `slot`, 0 or 1. Errors: everything but [`FormatError::OtherArray`],

@@ -4,11 +4,11 @@
 use crate::check;
 use crate::course::{Mode, Part};
 use crate::machine::{Machine, Outcome};
+use crate::port::{Shard, Shared};
 use crate::session::{Session, SessionEnd};
 use crate::swarm::Pinned;
 use crate::violation;
 use crate::violation::Violation;
-use crate::port::{Shard, Shared};
 use array::{Array, RecoveryReport, arrange};
 use block::{Random as _, Slice, mix};
 

@@ -4,12 +4,13 @@ use crate::Rng;
 use crate::course::{Course, Mode, Part};
 use crate::disk::{BLOCK_BYTES, Block, Image};
 use crate::oracle::Oracle;
+use crate::port::{Shard, Shared, superblock_of};
 use crate::swarm::{Pinned, Swarm};
+use crate::trap::Trap;
 use crate::violation;
 use crate::violation::Violation;
-use crate::port::{Shard, Shared, superblock_of};
-use crate::world::{Trap, World};
-use array::{Array, Arrangement, AssembleError, NewArray, RecoveryReport, create_shards};
+use crate::world::World;
+use array::{Arrangement, Array, AssembleError, NewArray, RecoveryReport, create_shards};
 use block::{DevIndex, Random as _, SECTOR_BYTES, Slice, mix};
 use format::{ArrayConfig, ArrayUuid, MemberState, Superblock};
 use std::collections::BTreeSet;
@@ -234,8 +235,8 @@ impl Machine {
         self.superblock_in(self.world.look().disk(dev).durable(), dev, shard)
     }
 
-    /// Writes an empty array. If there are several shards power may fail meanwhile: then there is no array, or
-    /// there are all its shards.
+    /// Writes an empty array. If there are several shards power may fail meanwhile: then there is none, or it
+    /// has all its shards.
     fn create(&mut self) -> Result<(), Violation> {
         let new = NewArray { uuid: UUID, name: "sim".into(), nonce: mix(1), created_unix_s: 0 };
         let cut = self.shard_count() > 1 && self.swarm.crashes && self.rng.chance(1, 4);
@@ -328,7 +329,9 @@ impl Machine {
             found.iter().filter(|s| (s.epoch, s.config_seq) == (newest.epoch, newest.config_seq)).count();
         for (dev, entry) in (0..self.member_count()).zip(&newest.members) {
             if entry.state == MemberState::Failed {
-                self.say(|| format!("device {dev} was taken out of service in the blackout by shard {shard}"));
+                self.say(|| {
+                    format!("device {dev} was taken out of service in the blackout by shard {shard}")
+                });
                 self.suspects.insert(dev);
                 out += 1;
                 // With fewer copies the loss of devices can make it undone; nobody was told.

@@ -3,8 +3,8 @@
 //! lost in its place.
 
 use crate::disk::BLOCK_BYTES;
+use crate::fleet::Fleet;
 use crate::machine::{Hurt, Machine, SHARDS_MAX};
-use crate::session::Fleet;
 use block::{DevIndex, Random as _};
 use format::{ArrayConfig, MemberState};
 use std::ops::Range;
@@ -93,9 +93,7 @@ impl Machine {
     pub fn patients(&self, fleet: &Fleet) -> Patients {
         let in_service = |dev: &u16| {
             let there = !self.standing[usize::from(*dev)].lost && self.world.look().is_present(*dev);
-            there
-                && fleet.state(*dev) == MemberState::Healthy
-                && !self.world.look().is_threatened(*dev)
+            there && fleet.state(*dev) == MemberState::Healthy && !self.world.look().is_threatened(*dev)
         };
         let devices = self.suspects.iter().copied().filter(in_service);
         let devices = devices.map(|dev| (dev, fleet.serials(dev))).collect();

@@ -14,11 +14,11 @@
 use crate::course::Part;
 use crate::disk::{BLOCK_BYTES, Block, bytes_of};
 use crate::machine::{Hurt, Machine};
+use crate::port::{Shard, superblock_of};
 use crate::session::Session;
 use crate::swarm::is_resync;
 use crate::violation;
 use crate::violation::Violation;
-use crate::port::{Shard, superblock_of};
 use array::{Arrangement, Array, DirtyDegraded, OlderState, RecoveryReport, arrange};
 use block::{ChunkIndex, DevIndex, Seq};
 use block::{Random as _, mix};
@@ -137,7 +137,8 @@ impl Machine {
     /// One must be left who holds a copy of the last frame, and one whose superblock is the newest: a member
     /// that was taken out of service does not know of it, and what came after is on the others alone.
     fn keep_who_knows(&self, shard: u16, lost: &mut BTreeSet<u16>) {
-        let newest = self.newest_superblock(shard).map(|superblock| (superblock.epoch, superblock.config_seq));
+        let newest =
+            self.newest_superblock(shard).map(|superblock| (superblock.epoch, superblock.config_seq));
         let told: Vec<u16> = (0..self.member_count())
             .filter(|&dev| {
                 let superblock = self.superblock_on(dev, shard);
@@ -174,8 +175,9 @@ impl Machine {
         victims.truncate(self.rng.within(1, u64::from(self.member_count())) as usize);
         if spared == Spared::Witness && matches!(harm, Harm::NewestSuperblock | Harm::Superblocks) {
             let keeper = self.keeper(shard, lost);
-            victims
-                .retain(|&dev| Some(dev) != keeper || (harm == Harm::NewestSuperblock && self.has_both(shard, dev)));
+            victims.retain(|&dev| {
+                Some(dev) != keeper || (harm == Harm::NewestSuperblock && self.has_both(shard, dev))
+            });
         }
         let permille = self.rng.pick(&[1000, 1000, 500, 50]);
         self.say(|| format!("harm: {harm:?} on {victims:?}, {permille} in 1000"));
@@ -222,7 +224,8 @@ impl Machine {
         let image = self.slice(world.disk(dev).durable(), dev, shard);
         match harm {
             Harm::NewestSuperblock => {
-                let newest = superblock_of(image, self.uuid_of(shard)).map_or(0, |superblock| superblock.config_seq);
+                let newest =
+                    superblock_of(image, self.uuid_of(shard)).map_or(0, |superblock| superblock.config_seq);
                 vec![(newest % 2) as usize]
             }
             Harm::Superblocks => vec![0, 1],
@@ -339,7 +342,9 @@ impl Machine {
         recrash: bool,
         older_state: OlderState,
     ) -> Result<Start, Violation> {
-        let Some(arrangement) = self.attach_ruined(shard, lost, older_state) else { return Ok(Start::Refused) };
+        let Some(arrangement) = self.attach_ruined(shard, lost, older_state) else {
+            return Ok(Start::Refused);
+        };
         if recrash {
             let events = self.rng.below(400);
             self.world.change().crash_after(events);

@@ -1,7 +1,6 @@
 //! One session: requests of all kinds side by side, faults in between, every answer judged.
 
 mod exchange;
-mod fleet;
 mod judge;
 mod level;
 mod log_order;
@@ -11,6 +10,7 @@ mod submit;
 
 use crate::check;
 use crate::course::Part;
+use crate::fleet::{Fleet, Portion};
 use crate::machine::Machine;
 use crate::oracle::Version;
 use crate::port::Shard;
@@ -21,8 +21,6 @@ use crate::violation::Violation;
 use array::{Done, Engine};
 use block::{DevIndex, Random as _, SECTOR_BYTES};
 use exchange::Exchange;
-pub(crate) use fleet::Fleet;
-use fleet::Portion;
 use format::{CheckpointKind, MemberState};
 use level::Rumour;
 use log_order::LogOrder;
@@ -283,8 +281,8 @@ impl<'a> Session<'a> {
         }
         let since_ns = self.machine.now_ns;
         // A scrub that joins one under way is told what that one found, which began earlier.
-        let first = matches!(kind, Kind::Scrub)
-            && self.fleet.engines().all(|engine| engine.maintenance().is_none());
+        let first =
+            matches!(kind, Kind::Scrub) && self.fleet.engines().all(|engine| engine.maintenance().is_none());
         let patients = if first { self.machine.patients(&self.fleet) } else { Patients::default() };
         self.requests.insert(tag, Request { kind, submitted, since_ns, parts, out, patients });
         // Reads of what was never written are answered without an operation: such turns are not idle.

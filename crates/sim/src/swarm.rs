@@ -10,7 +10,8 @@ use array::{
 };
 use block::{Geometry, Random as _};
 use format::{
-    ArrayConfig, CodeKind, Consistency, DATA_ALIGN_BYTES, LayoutKind, LogContent, NewVersions, SchemeKind, Shard,
+    ArrayConfig, CodeKind, Consistency, DATA_ALIGN_BYTES, LayoutKind, LogContent, NewVersions, SchemeKind,
+    Shard,
 };
 use placement::{GcGroup, GcThreshold, HotnessKind, PlacementKind, Tuning, VictimKind};
 

@@ -3,6 +3,7 @@
 
 use crate::Rng;
 use crate::disk::{BLOCK_BYTES, Block, Disk, Image, Tear, blocks_of};
+use crate::trap::Trap;
 use block::{Completion, DevIndex, DeviceOp, IoFault, OpKind, Pool};
 use block::{Random as _, mix};
 
@@ -16,65 +17,6 @@ pub struct Pace {
     pub delay_max: u64,
     /// A device that is slower than the others, by this factor.
     pub slow: Option<(u16, u64)>,
-}
-
-/// A fault waiting for its operation.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Trap {
-    /// This many reads from now on fail.
-    Read {
-        /// The device.
-        dev: u16,
-        /// How many.
-        count: u32,
-    },
-    /// The next write fails, and does nothing.
-    Write {
-        /// The device.
-        dev: u16,
-    },
-    /// The next flush fails, and makes nothing durable.
-    Flush {
-        /// The device.
-        dev: u16,
-    },
-    /// The next operation of any kind finds the device gone, for good.
-    Gone {
-        /// The device.
-        dev: u16,
-    },
-    /// The next write of a chunk goes to another chunk of the same device.
-    Misdirect {
-        /// The device.
-        dev: u16,
-    },
-    /// The next write of anything goes to the same place of another slice of the same device.
-    Astray {
-        /// The device.
-        dev: u16,
-    },
-    /// So many writes, if not all of a time, find no room and do nothing; then there is room again.
-    NoRoom {
-        /// The device.
-        dev: u16,
-        /// How many.
-        count: u32,
-    },
-}
-
-impl Trap {
-    /// The device it is set on.
-    pub fn dev(self) -> u16 {
-        match self {
-            Self::Read { dev, .. }
-            | Self::Write { dev }
-            | Self::Flush { dev }
-            | Self::Gone { dev }
-            | Self::Misdirect { dev }
-            | Self::Astray { dev }
-            | Self::NoRoom { dev, .. } => dev,
-        }
-    }
 }
 
 struct Member {
@@ -143,7 +85,13 @@ impl World {
         Self {
             members: sizes_bytes
                 .iter()
-                .map(|&size| Member { disk: Disk::new(size), present: true, hidden: 0, stride: 0, hung_until: 0 })
+                .map(|&size| Member {
+                    disk: Disk::new(size),
+                    present: true,
+                    hidden: 0,
+                    stride: 0,
+                    hung_until: 0,
+                })
                 .collect(),
             flights: Vec::new(),
             gone: Vec::new(),
@@ -630,8 +578,9 @@ impl World {
         self.gone.retain(|(of, _)| *of != shard);
         self.tick += 1;
         let tick = self.tick;
-        let (mut due, waiting): (Vec<Flight>, Vec<Flight>) =
-            std::mem::take(&mut self.flights).into_iter().partition(|flight| flight.due < tick && flight.shard == shard);
+        let (mut due, waiting): (Vec<Flight>, Vec<Flight>) = std::mem::take(&mut self.flights)
+            .into_iter()
+            .partition(|flight| flight.due < tick && flight.shard == shard);
         self.flights = waiting;
         self.rng.shuffle(&mut due);
         while let Some(flight) = due.pop() {
@@ -670,7 +619,12 @@ impl World {
     }
 
     /// A read that is waited for; `at` is the shard and the device.
-    pub fn read_now(&mut self, at: (u16, DevIndex), offset_bytes: u64, into: &mut [u8]) -> Result<(), IoFault> {
+    pub fn read_now(
+        &mut self,
+        at: (u16, DevIndex),
+        offset_bytes: u64,
+        into: &mut [u8],
+    ) -> Result<(), IoFault> {
         self.now(at, OpKind::Read, offset_bytes, |disk| disk.read(offset_bytes, into))
             .and_then(|good| if good { Ok(()) } else { Err(IoFault::Short) })
     }

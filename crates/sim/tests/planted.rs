@@ -50,7 +50,10 @@ fn worlds_for(bug: Planted) -> Pinned {
     };
     let blackouts = matches!(
         bug,
-        Planted::DurableBeforeFence | Planted::WriteOnWhenFailed | Planted::TellPastTolerance
+        Planted::DurableBeforeFence
+            | Planted::WriteOnWhenFailed
+            | Planted::TellPastTolerance
+            | Planted::WipeReturned
     );
     let ruin = matches!(
         bug,
@@ -91,10 +94,14 @@ fn shards_for(bug: Planted) -> u16 {
             | Planted::ReplaceUnfailed
             | Planted::ReplaceWhileBusy
             | Planted::RebuildFirstShardOnly
+            | Planted::WipeReturned
+            | Planted::AnyShardsSuperblock
     );
     match bug {
         // With more shards more steps lie between the member's last write and the first of the new device.
         Planted::ReplaceWhileBusy => 4,
+        // With two shards the first of them must be one that gave the device up, and the other needs it.
+        Planted::WipeReturned => 3,
         _ if of_shards => 2,
         _ => 1,
     }

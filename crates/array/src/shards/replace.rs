@@ -8,8 +8,9 @@
 //!
 //! If shards have given up different members, together more than one of them bears, another device would cost
 //! one of them more than that. Then a device that is there *returns*: the shards that gave it up rebuild onto
-//! it, each on its own slice, and the others keep what they have. Nothing is wiped then: by what is in the slice of shard
-//! 0, stale or not, those that need the device find it. What is stale is refused until the rebuild has written over it.
+//! it, each on its own slice, and the others keep what they have. Nothing is wiped then: by what is in the
+//! slice of shard 0, stale or not, those that need the device find it. What is stale is refused until the
+//! rebuild has written over it.
 
 use crate::engine::Engine;
 use crate::health::Health;
@@ -176,6 +177,10 @@ impl Replacing {
             Kind::Replaces => {
                 self.stage = Stage::Wipe(self.shards.len());
                 ReplaceStep::Install
+            }
+            Kind::Returns if planted(Planted::WipeReturned) => {
+                self.stage = Stage::Wipe(self.shards.len());
+                self.next(seats)
             }
             Kind::Returns => {
                 self.stage = Stage::Rebuild(self.shards.len());

@@ -70,7 +70,9 @@ impl Session<'_> {
             if let Some(shard) = gone
                 && let Some(other) = healths.iter().position(kept)
             {
-                return Err(violation!("shard {shard} has given device {dev} up, and shard {other} keeps it"));
+                return Err(violation!(
+                    "shard {shard} has given device {dev} up, and shard {other} keeps it"
+                ));
             }
         }
         Ok(())

@@ -74,7 +74,8 @@ impl Session<'_> {
         let mut stripes: Vec<u64> = Vec::new();
         for at in 0..self.fleet.len() {
             let listed = self.fleet.engine_ref(at).losses().chunks.stretches();
-            let firsts = listed.map(|(first, _)| self.chunk_at(at, Lcn::new(first))).filter(|&lcn| lcn < count);
+            let firsts =
+                listed.map(|(first, _)| self.chunk_at(at, Lcn::new(first))).filter(|&lcn| lcn < count);
             stripes.extend(firsts.take(REWRITTEN_MAX).map(|lcn| lcn / width));
         }
         let before = self.errors;
@@ -117,9 +118,11 @@ impl Session<'_> {
         let before = self.errors;
         self.control(Kind::Scrub, |engine, tag| engine.scrub(tag, 0));
         self.drain()?;
-        let whole = self.fleet.engines().map(Engine::last_report).all(|report| {
-            report.completed && report.lost == 0 && report.code_mismatches == 0
-        });
+        let whole = self
+            .fleet
+            .engines()
+            .map(Engine::last_report)
+            .all(|report| report.completed && report.lost == 0 && report.code_mismatches == 0);
         Ok(self.errors == before && whole)
     }
 

@@ -1,12 +1,12 @@
 //! Requests of all kinds, and faults.
 
 use super::Step;
-use super::fleet::Portion;
 use super::{Kind, Session};
+use crate::fleet::Portion;
 use crate::machine::Hurt;
 use crate::oracle::{SECTOR, fill};
 use crate::swarm::{Chosen, Unit};
-use crate::world::Trap;
+use crate::trap::Trap;
 use array::Engine;
 use block::{DevIndex, Durability, Random as _, SECTOR_BYTES};
 use format::CheckpointKind;

@@ -11,7 +11,7 @@ use format::MemberState;
 pub(crate) struct Fleet {
     shards: Vec<Shard>,
     map: Interleave,
-    pub(super) fan: Fan,
+    pub fan: Fan,
     /// Shards that are to be pumped whether anything of theirs ends or not.
     awake: Vec<bool>,
     /// Shards that have had nothing to do at some time since that was asked last.
@@ -20,7 +20,7 @@ pub(crate) struct Fleet {
 }
 
 /// What one shard has of a request.
-pub(super) struct Portion {
+pub(crate) struct Portion {
     /// Place of the shard in the fleet.
     pub at: usize,
     /// The first sector, in the volume.
@@ -143,7 +143,7 @@ impl Fleet {
     }
 
     /// What each shard has of a read or a write, with buffers; none if one of them has none.
-    pub(super) fn cut(&mut self, first: u64, count: u64) -> Option<Vec<Portion>> {
+    pub fn cut(&mut self, first: u64, count: u64) -> Option<Vec<Portion>> {
         let chunk = self.chunk_sectors();
         let mut parts = Vec::new();
         for Run { address_bytes, place, length_bytes } in
@@ -160,7 +160,7 @@ impl Fleet {
     }
 
     /// What each shard has of a discard, with buffers for its edges.
-    pub(super) fn share_out(&mut self, first: u64, count: u64) -> Option<Vec<Portion>> {
+    pub fn share_out(&mut self, first: u64, count: u64) -> Option<Vec<Portion>> {
         let mut parts = Vec::new();
         for Share { shard, offset_bytes, length_bytes } in
             self.map.shares(first * SECTOR_BYTES, count * SECTOR_BYTES)
@@ -184,7 +184,7 @@ impl Fleet {
     }
 
     /// Buffers go back to the shards that they are of.
-    pub(super) fn give_back(&mut self, part: Portion) {
+    pub fn give_back(&mut self, part: Portion) {
         let pool = self.pool(part.at);
         part.slots.into_iter().for_each(|slot| pool.free(slot));
     }
