@@ -56,12 +56,13 @@
 //! # Where things are
 //!
 //! `disk` a device's cache and what survives; `world` operations, delays, faults; `trap` faults that wait;
-//! `port` the devices as a shard has them; `attach` which of them are there at a start; `oracle` what a sector
-//! may hold; `rot` damage to what is stored, and when it counts as made good; `ruin` damage beyond the promise;
-//! `swarm` what is drawn from the seed; `machine` power on and off; `life` one world from its seed to its end;
-//! `fleet` the shards side by side; `session` requests; `check` invariants at rest; `explore` many worlds;
-//! `script` power cuts at every operation of a small plan; `course` which parts of a world happen, `simpler`
-//! what can be made simpler about one, `shrink` the smallest world that still fails.
+//! `port` the devices as a shard has them; `attach` which of them are there at a start; `oracle` what a
+//! sector may hold; `rot` damage to what is stored, and when it counts as made good; `ruin` damage beyond
+//! the promise; `swarm` what is drawn from the seed; `machine` power on and off; `life` one world from its
+//! seed to its end; `fleet` the shards side by side; `session` requests; `check` invariants at rest;
+//! `explore` many worlds; `script` power cuts at every operation of a small plan; `course` which parts of a
+//! world happen, `simpler` what can be made simpler about one, `shrink` the smallest world that still
+//! fails.
 #![forbid(unsafe_code)]
 
 mod attach;
