@@ -34,6 +34,8 @@ pub enum Trap {
     Astray {
         /// The device.
         dev: u16,
+        /// Only a superblock does.
+        superblock: bool,
     },
     /// So many writes, if not all of a time, find no room and do nothing; then there is room again.
     NoRoom {
@@ -53,7 +55,7 @@ impl Trap {
             | Self::Flush { dev }
             | Self::Gone { dev }
             | Self::Misdirect { dev }
-            | Self::Astray { dev }
+            | Self::Astray { dev, .. }
             | Self::NoRoom { dev, .. } => dev,
         }
     }

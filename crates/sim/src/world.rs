@@ -6,6 +6,7 @@ use crate::disk::{BLOCK_BYTES, Block, Disk, Image, Tear, blocks_of};
 use crate::trap::Trap;
 use block::{Completion, DevIndex, DeviceOp, IoFault, OpKind, Pool};
 use block::{Random as _, mix};
+use format::SUPERBLOCK_OFFSETS;
 
 /// What every byte of a discarded block reads as.
 const DISCARDED: u8 = 0xd1;
@@ -345,6 +346,10 @@ impl World {
         self.within_slice(op) >= self.data_start[op.dev.index()]
     }
 
+    fn is_superblock(&self, op: &DeviceOp) -> bool {
+        SUPERBLOCK_OFFSETS.contains(&self.within_slice(op))
+    }
+
     /// Where a misdirected write of content lands: beyond the metadata of any slice.
     fn misdirected(&mut self, op: &DeviceOp) -> u64 {
         let Member { ref disk, stride, .. } = self.members[op.dev.index()];
@@ -389,8 +394,9 @@ impl World {
                     Trap::NoRoom { .. } => op.kind == OpKind::Write && coin,
                     Trap::Gone { .. } => true,
                     Trap::Misdirect { .. } => op.kind == OpKind::Write && self.is_content(op),
-                    Trap::Astray { .. } => {
-                        op.kind == OpKind::Write && self.members[op.dev.index()].stride > 0
+                    Trap::Astray { superblock, .. } => {
+                        let hits = !superblock || self.is_superblock(op);
+                        op.kind == OpKind::Write && self.members[op.dev.index()].stride > 0 && hits
                     }
                 }
         });

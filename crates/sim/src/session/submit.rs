@@ -236,7 +236,7 @@ impl Session<'_> {
             return self.machine.world.change().hang(dev, ticks);
         }
         if self.fleet.is_several() && rng.chance(1, 4) {
-            let trap = Trap::Astray { dev };
+            let trap = Trap::Astray { dev, superblock: rng.chance(1, 2) };
             self.machine.say(|| format!("trap: {trap:?}"));
             return self.machine.world.change().set_trap(trap);
         }
