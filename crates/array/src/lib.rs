@@ -18,6 +18,7 @@
 //! | metadata that nobody asks for | `engine/patrol.rs` |
 //! | what is lost | `engine/lost.rs`, `lost.rs` |
 //! | what happened, for logs and hooks | `engine/events.rs` |
+//! | several shards: layout, requests to all of them, replacing | `shards.rs` and its folder |
 //! | how to change the engine | `docs/engine.md` |
 //!
 //! # Glossary
