@@ -18,6 +18,7 @@
 //! | metadata that nobody asks for | `engine/patrol.rs` |
 //! | what is lost | `engine/lost.rs`, `lost.rs` |
 //! | what happened, for logs and hooks | `engine/events.rs` |
+//! | several shards: layout, requests to all of them, replacing | `shards.rs` and its folder |
 //! | how to change the engine | `docs/engine.md` |
 //!
 //! # Glossary
@@ -111,5 +112,7 @@ pub use scheme::{
     Located, Logs, Origin, P_WAIT_NS_DEFAULT, Pressure, Rewrites, Scheme, SchemeMemory, SchemeOptions,
     UNTORN_BYTES_DEFAULT, UNTORN_BYTES_MAX, full_blocks_min, new as new_scheme,
 };
-pub use shards::{Fan, create_shards, members_to_fail, plan_shards, shard_unit_bytes};
+pub use shards::{
+    Fan, ReplaceStep, Replacing, Seat, create_shards, members_to_fail, plan_shards, unit_bytes, unit_of,
+};
 pub use store::Store;

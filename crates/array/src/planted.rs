@@ -217,6 +217,42 @@ planted!(
     CacheLeavesOneByOne,
     /// The parts of a write that must not be torn are planned as each has room.
     PlanPartOfUntorn,
+    /// A request that several shards carry out is answered when the first has.
+    FanAnswersFirst,
+    /// A request that several shards carry out ends as its last part ends, whatever became of the others.
+    FanForgetsError,
+    /// A discard goes to the first of the shards that have a share of it.
+    #[cfg(feature = "planted-bugs")]
+    FirstShareOnly,
+    /// A shard whose turn has come in a round counts as if it had not.
+    #[cfg(feature = "planted-bugs")]
+    ShareOfRoundBefore,
+    /// A write or read that crosses the end of a unit goes on in the same shard.
+    #[cfg(feature = "planted-bugs")]
+    RunPastUnit,
+    /// Slices begin before those before them end.
+    #[cfg(feature = "planted-bugs")]
+    SlicesOverlap,
+    /// The blocks of all shards carry the array's UUID.
+    #[cfg(feature = "planted-bugs")]
+    ShardsShareUuid,
+    /// What one shard gives up the others keep.
+    TellNobody,
+    /// All shards give up what one of them does, whatever they have lost.
+    TellPastTolerance,
+    /// The first shard of a new array is written first, not last.
+    FirstShardFirst,
+    /// A replacement takes its place although shards have the member in service.
+    ReplaceUnfailed,
+    /// A replacement takes its place when nothing is under way on its predecessor in the first shard.
+    ReplaceWhileBusy,
+    /// A replacement is rebuilt in the first shard alone.
+    RebuildFirstShardOnly,
+    /// A device that returns to some shards is wiped first: those that need it find it no more.
+    WipeReturned,
+    /// What counts in a slice is the newest superblock that is there, whatever shard it is of.
+    #[cfg(feature = "planted-bugs")]
+    AnyShardsSuperblock,
 );
 
 #[cfg(feature = "planted-bugs")]
@@ -228,6 +264,21 @@ thread_local! {
 #[cfg(feature = "planted-bugs")]
 pub fn plant(bug: Option<Planted>) {
     ACTIVE.set(bug);
+    block::planted::plant(bug.and_then(below));
+}
+
+/// The bug of the same name in how addresses and devices are cut up.
+#[cfg(feature = "planted-bugs")]
+fn below(bug: Planted) -> Option<block::planted::Planted> {
+    let below = [
+        (Planted::FirstShareOnly, block::planted::Planted::FirstShareOnly),
+        (Planted::ShareOfRoundBefore, block::planted::Planted::ShareOfRoundBefore),
+        (Planted::RunPastUnit, block::planted::Planted::RunPastUnit),
+        (Planted::SlicesOverlap, block::planted::Planted::SlicesOverlap),
+        (Planted::ShardsShareUuid, block::planted::Planted::ShardsShareUuid),
+        (Planted::AnyShardsSuperblock, block::planted::Planted::AnyShardsSuperblock),
+    ];
+    below.into_iter().find(|(name, _)| *name == bug).map(|(_, below)| below)
 }
 
 /// Whether a bug is switched on.

@@ -3,9 +3,15 @@
 //! A shard is an array in itself, on a slice of every member, so that each has an engine, a journal, tables
 //! and superblocks of its own and knows nothing of the others (docs/decisions/0031-shards.md).
 
+mod fan;
+mod replace;
+
+pub use fan::Fan;
+pub use replace::{ReplaceStep, Replacing, Seat};
+
 use crate::create::{CreateError, CreateOptions, NewArray, create, plan_config};
 use crate::health::Health;
-use block::slab::{Key, Slab};
+use crate::planted::{Planted, planted};
 use block::{DevIndex, DeviceSet, Slice};
 use format::{ArrayConfig, DATA_ALIGN_BYTES, MemberState, SHARDS_MAX, Shard, UNIT_BYTES_MIN};
 
@@ -28,7 +34,7 @@ pub fn plan_shards(
     let (main_stride_bytes, log_stride_bytes) = (stride(main_bytes), stride(log_bytes));
     let config = plan_config(options, main_stride_bytes, log_stride_bytes, log_count)?;
     let log_stride_bytes = if log_count > 0 { log_stride_bytes } else { 0 };
-    let unit_bytes = shard_unit_bytes(config.volume_bytes() / config.stripe_count);
+    let unit_bytes = unit_bytes(&config);
     let shard = Shard { index: 0, count, unit_bytes, main_stride_bytes, log_stride_bytes };
     let config = ArrayConfig { shard, ..config };
     if config.volume_bytes() < unit_bytes || config.validate().is_err() {
@@ -39,7 +45,12 @@ pub fn plan_shards(
 
 /// The unit in which addresses go to the shards: whole stripes, so that a write of whole stripes stays one,
 /// and a multiple of what an untorn write may be aligned to.
-pub fn shard_unit_bytes(stripe_bytes: u64) -> u64 {
+pub fn unit_bytes(config: &ArrayConfig) -> u64 {
+    unit_of(config.volume_bytes() / config.stripe_count)
+}
+
+/// The same of stripes of that many bytes.
+pub fn unit_of(stripe_bytes: u64) -> u64 {
     // A chunk is a power of two, so the odd part of k is all that 1 MiB lacks.
     let twos = stripe_bytes.trailing_zeros();
     (stripe_bytes >> twos) * UNIT_BYTES_MIN.max(1 << twos)
@@ -52,7 +63,9 @@ pub fn create_shards(
     config: &ArrayConfig,
     array: &NewArray,
 ) -> Result<(), CreateError> {
-    for index in (0..config.shard.count).rev() {
+    let count = config.shard.count;
+    for turn in 0..count {
+        let index = if planted(Planted::FirstShardFirst) { turn } else { count - 1 - turn };
         let config = config.sibling(index);
         let array = NewArray { uuid: array.uuid.of_shard(index), ..array.clone() };
         create(&mut Slice::new(&mut *devices, config.slice_extents()), config, &array)?;
@@ -68,6 +81,7 @@ pub fn create_shards(
 /// no replacement is being put in its place.
 pub fn members_to_fail(shards: &[&Health]) -> Vec<(usize, DevIndex)> {
     let count = shards.first().map_or(0, |health| health.members().len());
+    let count = if planted(Planted::TellNobody) { 0 } else { count };
     let devs = (0u16..).take(count).map(DevIndex::new);
     let given_up = devs.filter(|&dev| shards.iter().any(|health| !health.is_writable(dev)));
     let mut lost: Vec<usize> = shards.iter().map(|health| health.missing_count()).collect();
@@ -75,68 +89,14 @@ pub fn members_to_fail(shards: &[&Health]) -> Vec<(usize, DevIndex)> {
     for dev in given_up {
         for (shard, health) in shards.iter().enumerate() {
             let counts_already = health.state(dev) != MemberState::Healthy;
-            if health.is_writable(dev) && (counts_already || lost[shard] < health.tolerated()) {
+            let bears = lost[shard] < health.tolerated() || planted(Planted::TellPastTolerance);
+            if health.is_writable(dev) && (counts_already || bears) {
                 lost[shard] += usize::from(!counts_already);
                 found.push((shard, dev));
             }
         }
     }
     found
-}
-
-/// Requests that several shards carry out together: flushes, discards, orders to the whole array. Each part
-/// has the same tag in each of the shards.
-pub struct Fan<E> {
-    open: Slab<Open<E>>,
-}
-
-#[derive(Clone, Copy)]
-struct Open<E> {
-    tag: u64,
-    parts: usize,
-    result: Result<(), E>,
-}
-
-/// Tags of parts have this bit, and not the one of the runner's own tags.
-const PART_TAGS: u64 = 1 << 62;
-
-impl<E> Default for Fan<E> {
-    fn default() -> Self {
-        Self { open: Slab::default() }
-    }
-}
-
-impl<E: Copy> Fan<E> {
-    /// A request of so many parts, at least one; the tag of each of them.
-    pub fn begin(&mut self, tag: u64, parts: usize) -> u64 {
-        assert!(parts > 0, "a request without parts would never end");
-        let key = self.open.insert(Open { tag, parts, result: Ok(()) });
-        PART_TAGS | u64::from(key.index())
-    }
-
-    /// Whether an answer is one to a part.
-    #[inline]
-    pub fn is_part(tag: u64) -> bool {
-        tag & (PART_TAGS | PART_TAGS << 1) == PART_TAGS
-    }
-
-    /// A part has ended; with the last one the request has: its tag, and the first error that there was.
-    pub fn end(&mut self, part: u64, result: Result<(), E>) -> Option<(u64, Result<(), E>)> {
-        let index = u32::try_from(part & !PART_TAGS).expect("tags of parts are made here");
-        let key = Key::from_index(index);
-        let open = &mut self.open[key];
-        open.parts -= 1;
-        open.result = open.result.and(result);
-        (open.parts == 0).then(|| {
-            let Open { tag, result, .. } = self.open.remove(key);
-            (tag, result)
-        })
-    }
-
-    /// Whether nothing is under way.
-    pub fn is_empty(&self) -> bool {
-        self.open.is_empty()
-    }
 }
 
 #[cfg(test)]
@@ -199,21 +159,9 @@ mod tests {
     }
 
     #[test]
-    fn a_request_ends_with_its_last_part_and_its_first_error() {
-        let mut fan = Fan::<u8>::default();
-        let (flush, zero) = (fan.begin(17, 3), fan.begin(18, 1));
-        assert!(Fan::<u8>::is_part(flush) && !Fan::<u8>::is_part(17) && !Fan::<u8>::is_part(1 << 63 | 1));
-        assert_eq!(fan.end(flush, Ok(())), None);
-        assert_eq!(fan.end(zero, Ok(())), Some((18, Ok(()))));
-        assert_eq!(fan.end(flush, Err(1)), None);
-        assert_eq!(fan.end(flush, Err(2)), Some((17, Err(1))));
-        assert!(fan.is_empty());
-    }
-
-    #[test]
     fn units_are_whole_stripes_and_whole_mebibytes() {
         let units = [(6, 4096), (8, 4096), (7, 65_536), (4, 1 << 20), (12, 1 << 20)];
-        let mib = units.map(|(k, chunk_bytes)| shard_unit_bytes(k * chunk_bytes) >> 20);
+        let mib = units.map(|(k, chunk_bytes)| unit_of(k * chunk_bytes) >> 20);
         assert_eq!(mib, [3, 1, 7, 4, 12]);
     }
 }

@@ -119,6 +119,34 @@ fn one_shards_blocks_are_not_anothers() {
     assert!(matches!(arrange(&found), Err(AssembleError::OtherArray { index: 3, .. })));
 }
 
+/// A device that writes the superblock of one shard into the slice of another hurts itself, not the array.
+#[test]
+fn a_superblock_led_astray_does_not_count() {
+    let (mut devices, config) = fresh();
+    // Shard 1 has been started and stopped: its superblock is newer than that of shard 2.
+    with_shard(&mut devices, &config, 1, |array| fill(array, 0, 1));
+    let dev = DevIndex::new(3);
+    let (from, to) = (config.sibling(1).slice_origin(dev), config.sibling(2).slice_origin(dev));
+    let newest = superblocks(&mut slice_of(&mut devices, &config, 1))[dev.index()].config_seq;
+    let offset = SUPERBLOCK_OFFSETS[usize::try_from(newest % 2).unwrap()];
+    let mut block = vec![0; 4096];
+    devices.read_now(dev, from + offset, &mut block).unwrap();
+    devices.write_now(dev, to + offset, &block).unwrap();
+    let mut slice = slice_of(&mut devices, &config, 2);
+    let found = superblocks(&mut slice);
+    assert_eq!(found[dev.index()].array, UUID.of_shard(1), "the newest of what is there is not its own");
+    assert!(matches!(arrange(&found), Err(AssembleError::OtherArray { index: 3, .. })));
+    let own = |index: u16| {
+        Superblock::read_newest_of(UUID.of_shard(2), |offset| {
+            let mut block = vec![0; 4096];
+            slice.read_now(DevIndex::new(index), offset, &mut block).ok().map(|()| block)
+        })
+    };
+    let found: Vec<Superblock> = (0..8).filter_map(own).collect();
+    assert_eq!(found.len(), 8, "the other copy is there");
+    assert!(arrange(&found).is_ok_and(|arrangement| arrangement.places.iter().all(Option::is_some)));
+}
+
 #[test]
 fn what_cannot_be_cut_up_is_refused() {
     let options = create_options(SchemeKind::Eplog, 4, 2);

@@ -1,5 +1,7 @@
 //! How the addresses of a volume go to its shards: a unit to each, in turn.
 
+use crate::planted::{Planted, planted};
+
 /// Where an address of the volume is: in which shard, and at which address of that shard's own volume.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Place {
@@ -17,6 +19,17 @@ pub struct Share {
     /// Where it begins in the shard's volume, in bytes.
     pub offset_bytes: u64,
     /// How long it is there, in bytes; never 0.
+    pub length_bytes: u64,
+}
+
+/// Part of a range of the volume, neighbours there and in its shard.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Run {
+    /// Where it begins in the volume, in bytes.
+    pub address_bytes: u64,
+    /// Where it begins in its shard.
+    pub place: Place,
+    /// How long it is, in bytes; never 0.
     pub length_bytes: u64,
 }
 
@@ -93,7 +106,19 @@ impl Interleave {
         if self.count == 1 {
             return self.volume_bytes.saturating_sub(offset_bytes);
         }
-        self.unit_bytes - offset_bytes % self.unit_bytes
+        let left_bytes = self.unit_bytes - offset_bytes % self.unit_bytes;
+        if planted(Planted::RunPastUnit) { left_bytes + self.unit_bytes } else { left_bytes }
+    }
+
+    /// A range in order, cut where it goes on in another shard: what a read or a write is handed on as.
+    pub fn runs(&self, offset_bytes: u64, length_bytes: u64) -> impl Iterator<Item = Run> + use<> {
+        let (map, mut at, mut left_bytes) = (*self, offset_bytes, length_bytes);
+        std::iter::from_fn(move || {
+            let length_bytes = left_bytes.min(map.run_bytes(at));
+            let run = Run { address_bytes: at, place: map.place(at), length_bytes };
+            (at, left_bytes) = (at + length_bytes, left_bytes - length_bytes);
+            (length_bytes > 0).then_some(run)
+        })
     }
 
     /// What each shard has of a range, those that have nothing left out. However long the range, that is one
@@ -104,10 +129,11 @@ impl Interleave {
         length_bytes: u64,
     ) -> impl Iterator<Item = Share> + Clone + use<> {
         let (map, end) = (*self, offset_bytes.saturating_add(length_bytes));
-        (0..map.count()).filter_map(move |shard| {
+        let shares = (0..map.count()).filter_map(move |shard| {
             let (from, to) = (map.held_before(shard, offset_bytes), map.held_before(shard, end));
             (to > from).then_some(Share { shard, offset_bytes: from, length_bytes: to - from })
-        })
+        });
+        shares.take(if planted(Planted::FirstShareOnly) { 1 } else { usize::MAX })
     }
 
     /// How many bytes of a shard's volume lie before an address of the whole.
@@ -118,6 +144,7 @@ impl Interleave {
         let (unit, within) = self.unit_of(offset_bytes);
         let (round, turn) = self.turn_of(unit);
         let of_round = match turn.cmp(&shard) {
+            std::cmp::Ordering::Greater if planted(Planted::ShareOfRoundBefore) => 0,
             std::cmp::Ordering::Greater => self.unit_bytes,
             std::cmp::Ordering::Equal => within,
             std::cmp::Ordering::Less => 0,
@@ -145,6 +172,17 @@ mod tests {
                 assert!(!std::mem::replace(seen, true), "two addresses at one place");
                 let run = map.run_bytes(address);
                 assert_eq!(map.place(address + run - 1).offset_bytes, place.offset_bytes + run - 1);
+            }
+            for from in 0..volume {
+                let mut at = from;
+                for run in map.runs(from, volume - from) {
+                    assert_eq!((run.address_bytes, run.place), (at, map.place(at)));
+                    let last = map.place(at + run.length_bytes - 1);
+                    assert_eq!(last.shard, run.place.shard);
+                    assert_eq!(last.offset_bytes, run.place.offset_bytes + run.length_bytes - 1);
+                    at += run.length_bytes;
+                }
+                assert_eq!(at, volume);
             }
             for from in 0..volume {
                 for to in from..=volume {

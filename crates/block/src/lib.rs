@@ -26,6 +26,7 @@ mod address;
 mod device;
 mod divisor;
 mod interleave;
+pub mod planted;
 mod pool;
 mod random;
 pub mod slab;
@@ -36,7 +37,7 @@ pub use device::{
     Completion, DeviceOp, DeviceSet, Durability, FlushNow, IoFault, OpKind, ReadNow, Stream, WriteNow,
 };
 pub use divisor::Divisor;
-pub use interleave::{Interleave, Place, Share};
+pub use interleave::{Interleave, Place, Run, Share};
 pub use pool::{Pool, Slot};
 pub use random::{Random, SplitMix, XoshiroPlusPlus, XoshiroStarStar, mix};
 pub use slice::{Extent, Slice};

@@ -4,6 +4,7 @@
 //! shards is. The volume's addresses go to the shards in turn, a unit to each.
 
 use crate::ArrayUuid;
+use block::planted::{Planted, planted};
 
 /// Shards at most.
 pub const SHARDS_MAX: u16 = 64;
@@ -47,6 +48,7 @@ impl ArrayUuid {
     /// shard. Of a shard's UUID it gives the array's.
     pub fn of_shard(self, index: u16) -> Self {
         let mut bytes = self.bytes();
+        let index = if planted(Planted::ShardsShareUuid) { 0 } else { index };
         let [high, low] = index.to_be_bytes();
         bytes[14] ^= high;
         bytes[15] ^= low;

@@ -9,6 +9,7 @@ use crate::layout::{BlockKind, CRC_OFFSET, check_counter, check_place, check_zer
 use crate::{
     ArrayUuid, CodeKind, Consistency, FormatError, LayoutKind, MemberState, Role, SchemeKind, Shard,
 };
+use block::planted::{Planted, planted};
 use block::{DevIndex, Epoch, Geometry, META_BYTES, Seq};
 use std::borrow::Borrow;
 
@@ -272,6 +273,18 @@ impl Superblock {
     pub fn read_newest<B: AsRef<[u8]>>(mut read: impl FnMut(u64) -> Option<B>) -> Option<Self> {
         let copies = SUPERBLOCK_OFFSETS.into_iter().enumerate();
         Self::newest(copies.filter_map(|(slot, offset)| Self::decode(read(offset)?.as_ref(), slot).ok()))
+    }
+
+    /// The same of a slice that belongs to the shard with the UUID `array`. What another shard's block, led
+    /// astray by a device, says there does not count.
+    pub fn read_newest_of<B: AsRef<[u8]>>(
+        array: ArrayUuid,
+        mut read: impl FnMut(u64) -> Option<B>,
+    ) -> Option<Self> {
+        let copies = SUPERBLOCK_OFFSETS.into_iter().enumerate();
+        let found = copies.filter_map(|(slot, offset)| Self::decode(read(offset)?.as_ref(), slot).ok());
+        let any = planted(Planted::AnyShardsSuperblock);
+        Self::newest(found.filter(|superblock| superblock.array == array || any))
     }
 
     /// Reads copy `slot`, 0 or 1. Errors: everything but [`FormatError::OtherArray`],

@@ -496,6 +496,19 @@ pub enum Refusal {
         /// Losses that the code makes up for.
         tolerated: usize,
     },
+    /// A shard has lost others and needs it.
+    #[error(
+        "{name}: cannot be spared, shard {shard} of the array lacks {tolerated} other members, as many as it bears; replace first \
+         what has failed there"
+    )]
+    NeededByShard {
+        /// The member.
+        name: String,
+        /// The shard.
+        shard: usize,
+        /// Losses that it bears.
+        tolerated: usize,
+    },
     /// It is in service here.
     #[error("{}: is {name} of this array; use another device", path.display())]
     OwnMember {

@@ -13,7 +13,7 @@ use array::{
 use block::{DevIndex, META_BYTES};
 use device::{Access, DirectIo, Kind, Members, Membership as _, Note, OpenError, OpenOptions, probe};
 use format::{
-    ArrayConfig, FormatError, MemberState, Role, SUPERBLOCK_OFFSETS, Superblock, looks_like_member,
+    ArrayConfig, ArrayUuid, FormatError, MemberState, Role, SUPERBLOCK_OFFSETS, Superblock, looks_like_member,
 };
 use std::fs::{File, TryLockError};
 use std::os::unix::fs::FileExt;
@@ -106,7 +106,7 @@ impl Candidate {
 pub fn look_at(path: &Path) -> Result<Candidate, Error> {
     let probe = probe(path)?;
     let file = File::open(path).map_err(|source| Error::At { path: path.to_owned(), source })?;
-    let (copies, looks_like) = read_copies(&file, 0);
+    let (copies, looks_like) = read_copies(&file, 0, 0);
     let newest = Superblock::newest(copies.iter().flatten());
     let others = newest.map_or_else(Vec::new, |superblock| other_shards(&file, superblock));
     Ok(Candidate {
@@ -128,12 +128,14 @@ pub fn look_at_slice(path: &Path, index: u16) -> Result<Candidate, Error> {
         return Err(Error::NoSuchShard { path: path.to_owned(), index, count });
     }
     let file = File::open(path).map_err(|source| Error::At { path: path.to_owned(), source })?;
-    let (copies, looks_like_member) = read_copies(&file, first.config.sibling(index).slice_origin(first.dev));
+    let origin = first.config.sibling(index).slice_origin(first.dev);
+    let (copies, looks_like_member) = read_copies(&file, origin, index);
     Ok(Candidate { copies, looks_like_member, others: Vec::new(), ..whole })
 }
 
-/// Both copies of a superblock, and whether anything there looks like one.
-fn read_copies(file: &File, origin: u64) -> ([Result<Superblock, FormatError>; 2], bool) {
+/// Both copies of a superblock of a shard, and whether anything there looks like one. What a device led astray
+/// from another shard's slice is none.
+fn read_copies(file: &File, origin: u64, shard: u16) -> ([Result<Superblock, FormatError>; 2], bool) {
     let mut looks_like = false;
     let copies = [0, 1].map(|slot| {
         let mut bytes = [0u8; META_BYTES];
@@ -142,7 +144,12 @@ fn read_copies(file: &File, origin: u64) -> ([Result<Superblock, FormatError>; 2
             bytes.fill(0);
         }
         looks_like |= looks_like_member(&bytes);
-        Superblock::decode(&bytes, slot)
+        let superblock = Superblock::decode(&bytes, slot)?;
+        let (found, expected) = (superblock.config.shard.index.into(), shard.into());
+        if found == expected {
+            return Ok(superblock);
+        }
+        Err(FormatError::Misplaced { what: "shard of the superblock", found, expected })
     });
     (copies, looks_like)
 }
@@ -152,14 +159,12 @@ fn read_copies(file: &File, origin: u64) -> ([Result<Superblock, FormatError>; 2
 fn other_shards(file: &File, first: &Superblock) -> Vec<Superblock> {
     let read = |index: u16| {
         let config = first.config.sibling(index);
-        let found = Superblock::read_newest(|offset| {
+        let found = Superblock::read_newest_of(first.array.of_shard(index), |offset| {
             let mut bytes = [0u8; META_BYTES];
             let at = config.slice_origin(first.dev) + offset;
             file.read_exact_at(&mut bytes, at).ok().map(|()| bytes)
         })?;
-        let fits = found.array == first.array.of_shard(index)
-            && found.config.shard == config.shard
-            && found.dev == first.dev;
+        let fits = found.config.shard == config.shard && found.dev == first.dev;
         fits.then_some(found)
     };
     match first.role {
@@ -632,13 +637,10 @@ pub fn name_of(superblock: &Superblock) -> String {
 fn confirm(members: &mut Members, found: &Found) -> Result<(), Error> {
     for (index, path) in found.paths.iter().enumerate() {
         let (Some(path), dev) = (path, DevIndex::new(index as u16)) else { continue };
-        let newest = read_superblock(members, dev);
         let expected = &found.arrangement.newest;
-        let same = newest.is_some_and(|superblock| {
-            superblock.array == expected.array
-                && superblock.config_seq <= expected.config_seq
-                && superblock.dev == dev
-        });
+        let newest = read_superblock(members, expected.array, dev);
+        let same = newest
+            .is_some_and(|superblock| superblock.config_seq <= expected.config_seq && superblock.dev == dev);
         if !same {
             return Err(Error::Changed { path: path.clone() });
         }
@@ -646,9 +648,9 @@ fn confirm(members: &mut Members, found: &Found) -> Result<(), Error> {
     Ok(())
 }
 
-/// The newest superblock of an open member.
-pub fn read_superblock(members: &mut Members, dev: DevIndex) -> Option<Superblock> {
-    Superblock::read_newest(|offset| {
+/// The newest superblock of the array on an open member.
+pub fn read_superblock(members: &mut Members, array: ArrayUuid, dev: DevIndex) -> Option<Superblock> {
+    Superblock::read_newest_of(array, |offset| {
         let mut bytes = [0u8; META_BYTES];
         members.read_now(dev, offset, &mut bytes).ok().map(|()| bytes)
     })

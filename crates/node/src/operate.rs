@@ -12,9 +12,9 @@ use crate::event::{Event, work_name};
 use crate::open::{Spare, look_at, open_options};
 use crate::running::Running;
 use crate::watch::{Watch, describe_finding};
-use array::{Engine, HoldUp, MaintenanceReport, WorkKind, WorkOrigin};
+use array::{Engine, HoldUp, MaintenanceReport, ReplaceStep, Replacing, WorkKind, WorkOrigin};
 use block::{DevIndex, DeviceSet, META_BYTES};
-use device::{Access, Identity, Member, Members, Membership as _};
+use device::{Access, Identity, Members, Membership as _};
 use format::{FaultRecord, MemberEntry, MemberState, Role, SUPERBLOCK_OFFSETS, Superblock};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
@@ -38,10 +38,11 @@ struct HeldSpare {
 }
 
 struct Pending {
-    dev: DevIndex,
+    /// Whose place it is to take, and how far that is.
+    replacing: Replacing,
     path: PathBuf,
     /// Keeps others from using it, or from removing it. `None`: it is locked as a member that has just
-    /// failed.
+    /// failed, or is in its place.
     lock: Option<Members>,
 }
 
@@ -205,13 +206,18 @@ impl Operator {
         consent: Consent,
     ) -> Result<(), Error> {
         let view = self.view(running);
-        if self.pending.iter().any(|pending| pending.dev == dev) {
+        if self.is_being_replaced(dev) {
             return Err(Refusal::ReplacedAlready { name: view.name_of(dev) }.into());
         }
         view.check_replace(dev, path, caution, consent)?;
+        let replacing = running.replacing(dev).map_err(|shard| Refusal::NeededByShard {
+            name: view.name_of(dev),
+            shard,
+            tolerated: running.lead().health().tolerated(),
+        })?;
         let lock = self.lock_replacement(running, path)?;
         running.fail_device(dev);
-        self.pending.push(Pending { dev, path: path.to_owned(), lock });
+        self.pending.push(Pending { replacing, path: path.to_owned(), lock });
         Ok(())
     }
 
@@ -305,10 +311,18 @@ impl Operator {
         Self::let_go(running);
         self.call_spares(running);
         for index in (0..self.pending.len()).rev() {
-            let dev = self.pending[index].dev;
-            if running.in_flight(dev) == 0 && running.is_failed_everywhere(dev) {
-                let pending = self.pending.swap_remove(index);
-                self.install(running, pending, events);
+            let pending = &mut self.pending[index];
+            match go_on(running, pending) {
+                Ok(ReplaceStep::Done) => {
+                    let Pending { replacing, path, .. } = self.pending.swap_remove(index);
+                    self.note_replaced(replacing.dev(), path, events);
+                }
+                Ok(_) => {} // something has to end first
+                Err(error) => {
+                    let Pending { replacing, path, .. } = self.pending.swap_remove(index);
+                    let (dev, why) = (replacing.dev(), error.to_string());
+                    events.push(Event::NotReplaced { dev, path, why });
+                }
             }
         }
     }
@@ -434,8 +448,7 @@ impl Operator {
         }
         let view = self.view(running);
         for dev in running.members() {
-            let taken = self.pending.iter().any(|pending| pending.dev == dev);
-            if taken || !running.is_failed_everywhere(dev) {
+            if self.is_being_replaced(dev) || !running.is_failed_everywhere(dev) {
                 continue;
             }
             let needed = view.place_bytes(dev);
@@ -445,24 +458,42 @@ impl Operator {
                 .filter(|&at| fits(&self.spares[at]))
                 .min_by_key(|&at| self.spares[at].spare.size_bytes);
             if let Some(at) = best {
+                let Ok(replacing) = running.replacing(dev) else { continue };
                 let HeldSpare { spare, lock } = self.spares.remove(at);
-                self.pending.push(Pending { dev, path: spare.path, lock: Some(lock) });
+                self.pending.push(Pending { replacing, path: spare.path, lock: Some(lock) });
             }
         }
     }
 
-    fn install(&mut self, running: &mut Running, pending: Pending, events: &mut Vec<Event>) {
-        let Pending { dev, path, lock } = pending;
-        let member = lock.and_then(|mut lock| lock.take(DevIndex::new(0)));
-        match install_device(running, dev, &path, member) {
-            Ok(serial) => {
-                self.known_failed.retain(|&other| other != dev);
-                running.control(|engine, tag| engine.rebuild(tag, dev, serial));
-                self.unnamed.retain(|&other| other != dev);
-                self.paths[dev.index()] = Some(path.clone());
-                events.push(Event::Replaced { dev, path });
+    fn is_being_replaced(&self, dev: DevIndex) -> bool {
+        self.pending.iter().any(|pending| pending.replacing.dev() == dev)
+    }
+
+    fn note_replaced(&mut self, dev: DevIndex, path: PathBuf, events: &mut Vec<Event>) {
+        self.known_failed.retain(|&other| other != dev);
+        self.unnamed.retain(|&other| other != dev);
+        self.paths[dev.index()] = Some(path.clone());
+        events.push(Event::Replaced { dev, path });
+    }
+}
+
+/// Takes the steps of a replacement that can be taken now; the last one looked at.
+fn go_on(running: &mut Running, pending: &mut Pending) -> Result<ReplaceStep, Error> {
+    let dev = pending.replacing.dev();
+    loop {
+        let step = pending.replacing.next(&running.seats(dev));
+        match step {
+            ReplaceStep::Wait | ReplaceStep::Done => return Ok(step),
+            ReplaceStep::Fail { shard } => running.shards_mut()[shard].engine().fail_device(dev),
+            ReplaceStep::Install => install_device(running, pending)?,
+            ReplaceStep::Wipe { shard } => wipe_slice(running, shard, pending)?,
+            ReplaceStep::Flush => {
+                let flushed = running.shards_mut()[0].array().devices().flush_now(dev);
+                flushed.map_err(|fault| Refusal::Fault { path: pending.path.clone(), fault })?;
             }
-            Err(error) => events.push(Event::NotReplaced { dev, path, why: error.to_string() }),
+            ReplaceStep::Rebuild { shard, serial } => {
+                running.shards_mut()[shard].control(|engine, tag| engine.rebuild(tag, dev, serial));
+            }
         }
     }
 }
@@ -471,30 +502,29 @@ fn absolute(path: &Path) -> PathBuf {
     std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
 }
 
-/// Puts the replacement into its place in every shard, and makes it forget what it was there: its new serial.
-fn install_device(
-    running: &mut Running,
-    dev: DevIndex,
-    path: &Path,
-    member: Option<Member>,
-) -> Result<u32, Error> {
-    let at = |fault| Refusal::Fault { path: path.to_owned(), fault };
-    let zeros = [0u8; META_BYTES];
-    let mut opened = member;
+/// The replacement is opened, once for all shards.
+fn install_device(running: &mut Running, pending: &mut Pending) -> Result<(), Error> {
+    let dev = pending.replacing.dev();
+    let mut opened = pending.lock.take().and_then(|mut lock| lock.take(DevIndex::new(0)));
     for shard in running.shards_mut() {
         let devices = shard.array().devices();
         match &opened {
             Some(member) => devices.install(dev, member.clone())?,
-            None => devices.replace(dev, path)?,
+            None => devices.replace(dev, &pending.path)?,
         }
         opened = devices.members().get(dev).cloned();
-        for offset in SUPERBLOCK_OFFSETS {
-            devices.write_now(dev, offset, &zeros).map_err(at)?;
-        }
-        devices.flush_now(dev).map_err(at)?;
     }
-    let serials = running.engines().flat_map(|engine| engine.health().members()).map(|member| member.serial);
-    Ok(serials.max().unwrap_or(0).checked_add(1).ok_or(Refusal::NoSerialsLeft)?)
+    Ok(())
+}
+
+/// It forgets what it was in a shard's slice.
+fn wipe_slice(running: &mut Running, shard: usize, pending: &Pending) -> Result<(), Error> {
+    let devices = running.shards_mut()[shard].array().devices();
+    for offset in SUPERBLOCK_OFFSETS {
+        let wiped = devices.write_now(pending.replacing.dev(), offset, &[0u8; META_BYTES]);
+        wiped.map_err(|fault| Refusal::Fault { path: pending.path.clone(), fault })?;
+    }
+    Ok(())
 }
 
 /// Makes a spare forget that it is one.

@@ -9,8 +9,8 @@ use crate::error::Error;
 use crate::open::worst;
 use crate::volume::{Clock, ServedShard, Use};
 use array::{
-    Array, ArrayState, Done as EngineDone, Engine, EngineError, Fan, MemberErrors, MemberTrouble,
-    members_to_fail,
+    Array, ArrayState, Done as EngineDone, Engine, EngineError, Fan, MemberErrors, MemberTrouble, Replacing,
+    Seat, members_to_fail,
 };
 use block::slab::{Key, Slab};
 use block::{DevIndex, DeviceSet as _, Interleave, Place, Pool, Share, Slot};
@@ -266,6 +266,16 @@ impl Running {
     /// Operations under way on a member.
     pub fn in_flight(&self, dev: DevIndex) -> u32 {
         self.engines().map(|engine| engine.in_flight(dev)).sum()
+    }
+
+    /// A member's place as each shard sees it.
+    pub fn seats(&self, dev: DevIndex) -> Vec<Seat> {
+        self.engines().map(|engine| Seat::of(engine, dev)).collect()
+    }
+
+    /// Another device is to take a member's place; the other result is a shard that needs the member.
+    pub fn replacing(&self, dev: DevIndex) -> Result<Replacing, usize> {
+        Replacing::begin(dev, &self.engines().map(Engine::health).collect::<Vec<_>>())
     }
 
     /// Takes a member out of service in every shard.

@@ -25,6 +25,11 @@ fn raw(image: &Image, offset_bytes: u64, out: &mut [u8]) {
     }
 }
 
+/// Where a piece is on its device, in bytes.
+fn place_of(store: &Store, piece: &Piece) -> u64 {
+    store.config.slice_origin(piece.addr.dev) + store.offset_of(piece.addr)
+}
+
 /// Every piece of every code word on a device without fault is durable and right; the others, and any that
 /// could be lost besides, can be rebuilt.
 pub(crate) fn covers(
@@ -54,7 +59,7 @@ pub(crate) fn covers(
             let lost = part.len() > 1 && word.pieces[part.clone()].iter().any(excused);
             for piece in &word.pieces[part.clone()] {
                 let mut bytes = vec![0; len];
-                raw(world.disk(piece.addr.dev.get()).durable(), store.offset_of(piece.addr), &mut bytes);
+                raw(world.disk(piece.addr.dev.get()).durable(), place_of(store, piece), &mut bytes);
                 let good =
                     engine.health().is_readable(piece.addr) && array::chunk_checksum(&bytes) == piece.crc;
                 bad[i] |= !good;
@@ -79,7 +84,7 @@ pub(crate) fn covers(
 fn not_durable(engine: &Engine, world: &World, name: Word, word: &Codeword, piece: &Piece) -> Violation {
     let store = engine.store();
     let mut now = vec![0; store.config.geometry.chunk_bytes()];
-    world.disk(piece.addr.dev.get()).read(store.offset_of(piece.addr), &mut now);
+    world.disk(piece.addr.dev.get()).read(place_of(store, piece), &mut now);
     let visible = array::chunk_checksum(&now) == piece.crc;
     violation!(
         "{name:?}: piece {} at {:?} on a device without fault is not durable and right (to reads it is {}, readable {}): {:?}",

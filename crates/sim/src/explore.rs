@@ -88,8 +88,9 @@ pub fn replay_command(seed: u64, pinned: Pinned) -> String {
     let blackouts = if pinned.blackouts { " --blackouts" } else { "" };
     let ruin = if pinned.ruin { " --ruin" } else { "" };
     let rot = if pinned.rot { " --rot" } else { "" };
+    let shards = pinned.shards.map(|shards| format!(" --shards {shards}")).unwrap_or_default();
     format!(
-        "cargo run --release -p elastripe-sim -- --seed {seed}{scheme}{scarce}{blackouts}{ruin}{rot} --verbose"
+        "cargo run --release -p elastripe-sim -- --seed {seed}{scheme}{shards}{scarce}{blackouts}{ruin}{rot} --verbose"
     )
 }
 

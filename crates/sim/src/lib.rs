@@ -15,7 +15,7 @@
 //! | no room | some writes to any device find no room and do nothing, for a while, also during assembly |
 //! | hang | a device does not answer, for a while or for ever; what was given up meanwhile may take effect later |
 //! | loss | at any operation, or with a power cut, a device is gone for good |
-//! | misdirected write | a write of user content lands at another place of the same device |
+//! | misdirected write | a write of user content lands at another place of the same device; of several shards any write, also at the same place of another shard's slice |
 //! | bit rot | bits of what is stored flip, anywhere on the device, metadata included, or in every block of an area of metadata |
 //! | stale device | a device that left the array is plugged in again, alone or beside its replacement |
 //!
@@ -34,6 +34,14 @@
 //! a place of a log device that is written for the first time after a later one. In pauses nobody asks for
 //! anything: everything must be answered, and committed if idle time says so.
 //!
+//! **Shards.** Half of the worlds have an array of two to four shards, each with an engine of its own on a
+//! slice of every device, driven at random times of its own: a turn goes to any of the shards that an end, a
+//! deadline or a request would wake. What one gives up the others are told at any later time, or never, if
+//! power fails first; devices are replaced step by step. The oracle knows the volume alone; whom a shard has
+//! lost, and what it bears, is counted for each. If more devices than the code tolerates stop answering,
+//! shards may give up different ones, together more than one of them bears: then nothing more is damaged in
+//! that world.
+//!
 //! **Beyond the promise.** A fair share of the worlds end with damage that nothing could survive for certain
 //! (`ruin`): bits flip in checkpoints, superblocks, frames and chunks of any number of members, members are
 //! lost, power fails during recovery, and more is damaged then. What may come of it: a refusal, an error of a
@@ -47,22 +55,27 @@
 //!
 //! # Where things are
 //!
-//! `disk` a device's cache and what survives; `world` operations, delays, faults; `oracle` what a sector may
-//! hold; `rot` damage to what is stored, and when it counts as made good; `ruin` damage beyond the promise;
-//! `swarm` what is drawn from the seed; `machine` power on and off; `life` one world from its seed to its
-//! end; `session` requests; `check` invariants at rest; `explore` many worlds; `script` power cuts at every
-//! operation of a small plan; `course` which parts of a world happen, `simpler` what can be made simpler
-//! about one, `shrink` the smallest world that still fails.
+//! `disk` a device's cache and what survives; `world` operations, delays, faults; `trap` faults that wait;
+//! `port` the devices as a shard has them; `attach` which of them are there at a start; `oracle` what a
+//! sector may hold; `rot` damage to what is stored, and when it counts as made good; `ruin` damage beyond
+//! the promise; `swarm` what is drawn from the seed; `machine` power on and off; `life` one world from its
+//! seed to its end; `fleet` the shards side by side; `session` requests; `check` invariants at rest;
+//! `explore` many worlds; `script` power cuts at every operation of a small plan; `course` which parts of a
+//! world happen, `simpler` what can be made simpler about one, `shrink` the smallest world that still
+//! fails.
 #![forbid(unsafe_code)]
 
+mod attach;
 mod check;
 mod course;
 mod disk;
 mod explore;
+mod fleet;
 mod life;
 mod machine;
 mod oracle;
 mod parts;
+mod port;
 mod rot;
 mod ruin;
 mod script;
@@ -70,6 +83,7 @@ mod session;
 mod shrink;
 mod simpler;
 mod swarm;
+mod trap;
 mod violation;
 mod world;
 

@@ -4,13 +4,13 @@
 use crate::check;
 use crate::course::{Mode, Part};
 use crate::machine::{Machine, Outcome};
+use crate::port::{Shard, Shared};
 use crate::session::{Session, SessionEnd};
 use crate::swarm::Pinned;
 use crate::violation;
 use crate::violation::Violation;
-use crate::world::{Shared, superblock_of};
-use array::{Array, arrange};
-use block::{Random as _, mix};
+use array::{Array, RecoveryReport, arrange};
+use block::{Random as _, Slice, mix};
 
 /// Runs the world of a seed.
 pub fn run(seed: u64, pinned: Pinned, verbose: bool) -> Result<Outcome, Violation> {
@@ -24,10 +24,10 @@ pub(crate) fn run_as(seed: u64, pinned: Pinned, verbose: bool, mode: Mode) -> Re
     for &session in &sessions {
         machine.course.session = session;
         machine.enter(Part::Start);
-        let array = machine.power_on()?;
+        let shards = machine.power_on()?;
         machine.say(|| format!("session {session}"));
         machine.last_cut = machine.swarm.ruin && sessions.last() == Some(&session);
-        machine.session(array)?;
+        machine.session(shards)?;
     }
     machine.course.session = machine.swarm.sessions;
     machine.enter(Part::Start);
@@ -41,7 +41,7 @@ pub(crate) fn run_as(seed: u64, pinned: Pinned, verbose: bool, mode: Mode) -> Re
 }
 
 impl Machine {
-    fn session(&mut self, array: Array<Shared>) -> Result<(), Violation> {
+    fn session(&mut self, shards: Vec<Shard>) -> Result<(), Violation> {
         let whole = self.swarm.faults && self.swarm.crashes && self.suspects.is_empty();
         self.enter(Part::Cut);
         let crash = self.swarm.crashes && self.rng.chance(self.swarm.odds.crash, 1000);
@@ -54,7 +54,7 @@ impl Machine {
             self.plan_blackout();
         }
         let blackout = self.world.look().has_blackout();
-        let mut session = Session::new(self, array);
+        let mut session = Session::new(self, shards);
         let end = session.run()?;
         if end == SessionEnd::Stopped {
             self.say(|| "stopped in order".into());
@@ -72,13 +72,13 @@ impl Machine {
     /// starts clean.
     pub fn finale(&mut self) -> Result<(), Violation> {
         self.swarm.rotting = false;
-        let array = loop {
-            if let Some((array, _)) = self.assemble(false)? {
-                break array;
+        let (shards, _) = loop {
+            if let Some(started) = self.assemble(false)? {
+                break started.into_iter().unzip::<_, _, Vec<Shard>, Vec<RecoveryReport>>();
             }
         };
         self.say(|| "last session".into());
-        let mut session = Session::new(self, array);
+        let mut session = Session::new(self, shards);
         session.read_everything()?;
         session.rest()?;
         session.stop()?;
@@ -86,24 +86,27 @@ impl Machine {
         self.world.change().power_cycle(crate::disk::Tear::LoseAll);
         self.oracle.crashed();
         let healthy = self.suspects.is_empty();
-        let Some((array, report)) = self.assemble(false)? else {
+        let Some(started) = self.assemble(false)? else {
             return Err(violation!("power failed by itself"));
         };
-        if healthy && (!report.was_clean || report.dropped > 0) {
+        let (shards, reports): (Vec<Shard>, Vec<RecoveryReport>) = started.into_iter().unzip();
+        let unclean = reports.iter().find(|report| !report.was_clean || report.dropped > 0);
+        if let Some(report) = unclean.filter(|_| healthy) {
             return Err(violation!("after an orderly stop: {report:?}"));
         }
-        let mut session = Session::new(self, array);
+        let mut session = Session::new(self, shards);
         session.read_everything()?;
         session.rest()
     }
 
     /// A copy of the durable content starts and must be what the live array is.
-    pub fn compare_with_replay(&mut self, live: &Array<Shared>) -> Result<(), Violation> {
+    pub fn compare_with_replay(&mut self, live: &Shard) -> Result<(), Violation> {
         let copy = Shared::new(self.world.look().copy());
+        let shard = live.engine_ref().store().config.shard.index;
         let mut found = Vec::new();
         for dev in 0..self.member_count() {
             if copy.look().is_present(dev) {
-                found.extend(superblock_of(copy.look().disk(dev).durable()));
+                found.extend(self.superblock_in(copy.look().disk(dev).durable(), dev, shard));
             }
         }
         let arrangement = arrange(&found).map_err(|e| violation!("a copy cannot be arranged: {e}"))?;
@@ -111,7 +114,8 @@ impl Machine {
             copy.change().set_present(dev, arrangement.places[usize::from(dev)].is_some());
         }
         let nonce = mix(self.rng.word());
-        let (mut replayed, report) = Array::assemble(copy, &arrangement, nonce, self.swarm.options)
+        let devices = Slice::new(copy.port(shard), self.swarm.config.sibling(shard).slice_extents());
+        let (mut replayed, report) = Array::assemble(devices, &arrangement, nonce, self.swarm.options)
             .map_err(|e| violation!("a copy cannot be assembled: {e}"))?;
         replayed.bring_all_pages().map_err(|e| violation!("a page of a copy is nowhere: {e}"))?;
         check::same_state(live.engine_ref(), replayed.engine_ref(), &report)

@@ -2,16 +2,17 @@
 
 use crate::Rng;
 use crate::course::{Course, Mode, Part};
-use crate::disk::Image;
+use crate::disk::{BLOCK_BYTES, Block, Image};
 use crate::oracle::Oracle;
+use crate::port::{Shard, Shared, superblock_of};
 use crate::swarm::{Pinned, Swarm};
+use crate::trap::Trap;
 use crate::violation;
 use crate::violation::Violation;
-use crate::world::{Shared, Trap, World, superblock_of};
-use array::{Array, AssembleError, NewArray, RecoveryReport, arrange, create};
-use block::DevIndex;
-use block::{Random as _, mix};
-use format::{ArrayUuid, MemberState, Superblock};
+use crate::world::World;
+use array::{Arrangement, Array, AssembleError, NewArray, RecoveryReport, create_shards};
+use block::{DevIndex, Random as _, SECTOR_BYTES, Slice, mix};
+use format::{ArrayConfig, ArrayUuid, MemberState, Superblock};
 use std::collections::BTreeSet;
 
 /// What a world did.
@@ -47,6 +48,12 @@ pub struct Outcome {
     pub healed: u64,
 }
 
+/// The array's UUID, which is that of its first shard.
+const UUID: ArrayUuid = ArrayUuid::new(*b"simulated array.");
+
+/// Shards of a world at most.
+pub(crate) const SHARDS_MAX: usize = 4;
+
 /// What the wall clock of every world shows.
 const NOW_UNIX_S: u64 = 1_700_000_000;
 
@@ -65,8 +72,8 @@ pub(crate) enum Hurt {
     #[default]
     Nothing,
     /// Superblocks, checkpoints or journal frames; in this session when so many rounds of the patrol had
-    /// begun.
-    Metadata { round: u64 },
+    /// begun, in each shard.
+    Metadata { rounds: [u64; SHARDS_MAX] },
     /// Anything.
     Anything,
 }
@@ -83,8 +90,25 @@ pub(crate) struct Standing {
     pub replacement: bool,
     /// It is not there any more.
     pub lost: bool,
-    /// The array has gone on without what is on it.
-    pub excluded: bool,
+    /// Shards that have gone on without what is on it: a bit each.
+    pub excluded: u64,
+}
+
+impl Standing {
+    /// Whether a shard has gone on without it.
+    pub fn is_excluded(&self, shard: u16) -> bool {
+        self.excluded >> shard & 1 == 1
+    }
+
+    /// A shard takes it for a new one.
+    pub fn readmit(&mut self, shard: u16) {
+        self.excluded &= !(1 << shard);
+    }
+
+    /// A shard has gone on without it.
+    pub fn exclude(&mut self, shard: u16) {
+        self.excluded |= 1 << shard;
+    }
 }
 
 /// See the module's documentation.
@@ -138,20 +162,18 @@ impl Machine {
     /// A machine with a new, empty array.
     pub fn of(swarm: Swarm, mut rng: Rng, verbose: bool, mode: Mode) -> Result<Self, Violation> {
         let sizes = swarm.sizes();
-        let mut world = World::new(&sizes, swarm.pace, rng.fork());
-        let uuid = ArrayUuid::new(*b"simulated array.");
-        let new = NewArray { uuid, name: "sim".into(), nonce: mix(1), created_unix_s: 0 };
-        create(&mut world, swarm.config, &new).map_err(|e| violation!("creation failed: {e}"))?;
+        let world = Shared::new(World::new(&sizes, swarm.pace, rng.fork()));
         let n = swarm.config.geometry.device_count();
         let data = swarm.config.chunk_offset(block::ChunkIndex::new(1));
-        world.set_data_start(
-            (0..sizes.len()).map(|i| if i < n { data } else { format::LOG_START_BYTES }).collect(),
-            n,
-        );
-        let sectors = swarm.config.volume_bytes() / block::SECTOR_BYTES;
-        Ok(Self {
-            oracle: Oracle::new(sectors as usize),
-            world: Shared::new(world),
+        let devs = (0u16..).take(sizes.len()).map(DevIndex::new);
+        let strides: Vec<u64> = devs.map(|dev| swarm.config.stride_bytes(dev)).collect();
+        let starts = (0..sizes.len()).map(|i| if i < n { data } else { format::LOG_START_BYTES }).collect();
+        world.change().set_data_start(starts, n);
+        world.change().set_strides(&strides);
+        let sectors = usize::try_from(swarm.config.whole_volume_bytes() / SECTOR_BYTES);
+        let mut machine = Self {
+            oracle: Oracle::new(sectors.map_err(|_| violation!("a volume too large to be simulated"))?),
+            world,
             suspects: BTreeSet::new(),
             hurts: 0,
             mended: None,
@@ -168,7 +190,81 @@ impl Machine {
             swarm,
             rng,
             verbose,
-        })
+        };
+        machine.create()?;
+        Ok(machine)
+    }
+
+    /// Shards of the array.
+    pub fn shard_count(&self) -> u16 {
+        self.swarm.config.shard.count
+    }
+
+    /// All of them.
+    pub fn shards(&self) -> Vec<u16> {
+        (0..self.shard_count()).collect()
+    }
+
+    /// All of them, as bits.
+    pub fn all_shards(&self) -> u64 {
+        (1 << self.shard_count()) - 1
+    }
+
+    /// The UUID of a shard.
+    pub fn uuid_of(&self, shard: u16) -> ArrayUuid {
+        UUID.of_shard(shard)
+    }
+
+    /// A shard's slice of what is on a device.
+    pub fn slice<'a>(&self, image: &'a Image, dev: u16, shard: u16) -> &'a [Option<Block>] {
+        let config: ArrayConfig = self.swarm.config.sibling(shard);
+        let blocks = |bytes: u64| usize::try_from(bytes).map_or(usize::MAX, |bytes| bytes / BLOCK_BYTES);
+        let first = blocks(config.slice_origin(DevIndex::new(dev)));
+        let stride = blocks(config.stride_bytes(DevIndex::new(dev)));
+        let end = if stride == 0 { image.len() } else { image.len().min(first + stride) };
+        &image[first..end]
+    }
+
+    /// The newest superblock in a shard's slice of what is on a device.
+    pub fn superblock_in(&self, image: &Image, dev: u16, shard: u16) -> Option<Superblock> {
+        superblock_of(self.slice(image, dev, shard), self.uuid_of(shard))
+    }
+
+    /// The same of what would be left of a device after a power cut at this moment.
+    pub fn superblock_on(&self, dev: u16, shard: u16) -> Option<Superblock> {
+        self.superblock_in(self.world.look().disk(dev).durable(), dev, shard)
+    }
+
+    /// Writes an empty array. If there are several shards power may fail meanwhile: then there is none, or it
+    /// has all its shards.
+    fn create(&mut self) -> Result<(), Violation> {
+        let new = NewArray { uuid: UUID, name: "sim".into(), nonce: mix(1), created_unix_s: 0 };
+        let cut = self.shard_count() > 1 && self.swarm.crashes && self.rng.chance(1, 4);
+        if cut {
+            let events = self.rng.below(u64::from(self.member_count() * self.shard_count()) * 12);
+            self.world.change().crash_after(events);
+            let done = create_shards(&mut self.world.port(0), &self.swarm.config, &new);
+            self.world.change().power_cycle(self.swarm.tear);
+            if done.is_err() {
+                self.say(|| format!("power failed {events} operations into the creation"));
+            }
+            self.check_created()?;
+        }
+        create_shards(&mut self.world.port(0), &self.swarm.config, &new)
+            .map_err(|e| violation!("creation failed: {e}"))
+    }
+
+    /// If the devices are known as members, all shards are there.
+    fn check_created(&mut self) -> Result<(), Violation> {
+        let plugged = self.plug_in();
+        if self.arrange_shard(&plugged, 0).is_err() {
+            return Ok(());
+        }
+        for shard in 1..self.shard_count() {
+            self.arrange_shard(&plugged, shard)
+                .map_err(|e| violation!("half of an array was created: shard {shard}: {e}"))?;
+        }
+        Ok(())
     }
 
     pub fn say(&self, what: impl FnOnce() -> String) {
@@ -188,7 +284,7 @@ impl Machine {
 
     /// A device that may be hurt now: one that is anyway, or another while there is room for it.
     pub fn draw_victim(&mut self) -> Option<u16> {
-        if !self.swarm.faults || self.world.look().has_blackout() {
+        if !self.swarm.faults || self.world.look().has_blackout() || self.is_split() {
             return None;
         }
         if self.suspects.len() < self.budget() && self.rng.chance(2, 3) {
@@ -196,6 +292,11 @@ impl Machine {
         }
         let suspects: Vec<u16> = self.suspects.iter().copied().collect();
         (!suspects.is_empty()).then(|| self.rng.pick(&suspects))
+    }
+
+    /// Whether shards have given up different members, together more than one of them bears.
+    pub fn is_split(&self) -> bool {
+        self.suspects.len() > self.budget()
     }
 
     /// More devices than the code tolerates stop answering for a while.
@@ -213,9 +314,14 @@ impl Machine {
 
     /// After a blackout: whom did the array take out of service for good? No more than the code tolerates.
     pub(crate) fn note_excluded(&mut self) -> Result<(), Violation> {
-        let found: Vec<Superblock> = (0..self.member_count())
-            .filter_map(|dev| superblock_of(self.world.look().disk(dev).durable()))
-            .collect();
+        (0..self.shard_count()).try_for_each(|shard| self.note_excluded_from(shard))
+    }
+
+    /// Whom did a shard?
+    fn note_excluded_from(&mut self, shard: u16) -> Result<(), Violation> {
+        let found: Vec<Superblock> =
+            (0..self.member_count()).filter_map(|dev| self.superblock_on(dev, shard)).collect();
+        let mut out = 0;
         let Some(newest) = found.iter().max_by_key(|s| (s.epoch, s.config_seq)) else {
             return Err(violation!("no superblock is left after a blackout"));
         };
@@ -223,14 +329,19 @@ impl Machine {
             found.iter().filter(|s| (s.epoch, s.config_seq) == (newest.epoch, newest.config_seq)).count();
         for (dev, entry) in (0..self.member_count()).zip(&newest.members) {
             if entry.state == MemberState::Failed {
-                self.say(|| format!("device {dev} was taken out of service in the blackout"));
+                self.say(|| {
+                    format!("device {dev} was taken out of service in the blackout by shard {shard}")
+                });
                 self.suspects.insert(dev);
+                out += 1;
                 // With fewer copies the loss of devices can make it undone; nobody was told.
-                self.standing[usize::from(dev)].excluded = copies > self.budget();
+                if copies > self.budget() {
+                    self.standing[usize::from(dev)].exclude(shard);
+                }
                 self.standing[usize::from(dev)].tainted = true;
             }
         }
-        if self.suspects.len() > self.budget() {
+        if out > self.budget() {
             return Err(violation!(
                 "more members out of service than the code tolerates: {:?}",
                 self.suspects
@@ -244,7 +355,7 @@ impl Machine {
         self.say(|| format!("power off, {tear:?}"));
         self.world.change().power_cycle(tear);
         // Superblocks that name all there is stand in for the frame that would have come next.
-        if self.last_cut && !self.is_confirmed() {
+        if self.last_cut && !(0..self.shard_count()).all(|shard| self.is_confirmed(shard)) {
             self.oracle.crashed_before_ruin();
         } else {
             self.oracle.crashed();
@@ -277,7 +388,7 @@ impl Machine {
     }
 
     /// Assembles the array, power cuts during that included.
-    pub fn power_on(&mut self) -> Result<Array<Shared>, Violation> {
+    pub fn power_on(&mut self) -> Result<Vec<Shard>, Violation> {
         let trouble = self.keeps(Part::Trouble);
         loop {
             let recrash = self.swarm.crashes && self.rng.chance(self.swarm.odds.recrash, 1000) && trouble;
@@ -285,10 +396,13 @@ impl Machine {
             if self.swarm.faults && self.swarm.crashes && self.rng.chance(1, 16) && trouble {
                 self.fill_up();
             }
-            if let Some((array, report)) = self.assemble(recrash)? {
-                self.outcome.replayed += report.replayed;
-                self.outcome.dropped += report.dropped;
-                return Ok(array);
+            if let Some(started) = self.assemble(recrash)? {
+                let (shards, reports): (Vec<Shard>, Vec<RecoveryReport>) = started.into_iter().unzip();
+                for report in reports {
+                    self.outcome.replayed += report.replayed;
+                    self.outcome.dropped += report.dropped;
+                }
+                return Ok(shards);
             }
             self.power_off();
         }
@@ -298,10 +412,10 @@ impl Machine {
     pub(crate) fn assemble(
         &mut self,
         recrash: bool,
-    ) -> Result<Option<(Array<Shared>, RecoveryReport)>, Violation> {
-        let arrangement = self.attach()?;
+    ) -> Result<Option<Vec<(Shard, RecoveryReport)>>, Violation> {
+        let arrangements = self.attach()?;
         if recrash {
-            let events = self.rng.below(400);
+            let events = self.rng.below(400 * u64::from(self.shard_count()));
             self.say(|| format!("power will fail {events} operations into assembly"));
             self.world.change().crash_after(events);
         }
@@ -309,16 +423,36 @@ impl Machine {
         if self.swarm.faults && self.rng.chance(1, 8) && trouble {
             self.trap_assembly();
         }
-        let nonce = mix(self.rng.word());
+        let nonces: Vec<u64> = arrangements.iter().map(|_| mix(self.rng.word())).collect();
         if self.swarm.config.scheme.is_elastic() && self.rng.chance(1, 4) && trouble {
             // Other classes than those that the units on the devices were filled by.
             self.swarm.options.scheme = crate::swarm::draw_scheme_options(&mut self.rng);
         }
-        let result = Array::assemble(self.world.clone(), &arrangement, nonce, self.swarm.options);
+        let mut started = Vec::new();
+        for ((shard, arrangement), nonce) in (0..).zip(&arrangements).zip(nonces) {
+            let Some(one) = self.assemble_shard(shard, arrangement, nonce)? else { return Ok(None) };
+            started.push(one);
+        }
+        self.forget_rounds();
+        Ok(Some(started))
+    }
+
+    /// The devices as the slices of a shard.
+    pub fn devices_of(&self, shard: u16) -> Slice<crate::port::Port> {
+        Slice::new(self.world.port(shard), self.swarm.config.sibling(shard).slice_extents())
+    }
+
+    /// One shard; `None` if power failed meanwhile, or there was no room.
+    fn assemble_shard(
+        &mut self,
+        shard: u16,
+        arrangement: &Arrangement,
+        nonce: u64,
+    ) -> Result<Option<(Shard, RecoveryReport)>, Violation> {
+        let result = Array::assemble(self.devices_of(shard), arrangement, nonce, self.swarm.options);
         if self.world.look().is_crashed() {
             return Ok(None);
         }
-        self.forget_rounds();
         if let Err(AssembleError::MemberFull { .. }) = result
             && self.world.look().lacked_room()
         {
@@ -329,27 +463,30 @@ impl Machine {
         for dev in 0..self.member_count() {
             // From here on the superblocks of the others say that this one is out.
             if !array.engine_ref().health().is_writable(DevIndex::new(dev)) {
-                self.standing[usize::from(dev)].excluded = true;
+                self.standing[usize::from(dev)].exclude(shard);
             }
         }
         self.say(|| {
             let engine = array.engine_ref();
             let states: Vec<MemberState> =
-                (0..self.member_count()).map(|dev| Self::state_of(&array, dev)).collect();
+                (0..self.member_count()).map(|dev| engine.health().state(DevIndex::new(dev))).collect();
             let (place, next) = (engine.checkpoint_place(), engine.journal().next_seq());
-            format!("assembled: {report:?}, {place:?}, next record {next:?}, members {states:?}")
+            let of = if self.shard_count() > 1 { format!(" shard {shard}") } else { String::new() };
+            format!("assembled{of}: {report:?}, {place:?}, next record {next:?}, members {states:?}")
         });
         Ok(Some((array, report)))
     }
 
     /// Power fails `events` operations into assembly, or right after it.
     pub fn cut_assembly(&mut self, events: u64) -> Result<(), Violation> {
-        let arrangement = self.attach()?;
+        let arrangements = self.attach()?;
         self.world.change().crash_after(events);
-        let nonce = mix(self.rng.word());
-        let result = Array::assemble(self.world.clone(), &arrangement, nonce, self.swarm.options);
-        if !self.world.look().is_crashed() {
-            result.map_err(|e| violation!("assembly failed: {e}"))?;
+        for (shard, arrangement) in (0..).zip(&arrangements) {
+            let nonce = mix(self.rng.word());
+            let result = Array::assemble(self.devices_of(shard), arrangement, nonce, self.swarm.options);
+            if !self.world.look().is_crashed() {
+                result.map_err(|e| violation!("assembly failed: {e}"))?;
+            }
         }
         self.power_off();
         Ok(())
@@ -374,73 +511,5 @@ impl Machine {
         self.say(|| format!("trap during assembly: {trap:?}"));
         self.hurt(dev, Hurt::Anything);
         self.world.change().set_trap(trap);
-    }
-
-    /// Which disks are there, and what the array makes of their superblocks, in any order.
-    fn attach(&mut self) -> Result<array::Arrangement, Violation> {
-        let mut found: Vec<(u16, bool, Superblock)> = Vec::new();
-        for dev in 0..self.member_count() {
-            let standing = self.standing[usize::from(dev)];
-            let absent = standing.lost || (self.suspects.contains(&dev) && self.rng.chance(1, 6));
-            if !absent && let Some(superblock) = superblock_of(self.world.look().disk(dev).durable()) {
-                found.push((dev, standing.excluded, superblock));
-            }
-            // A disk that left the array earlier is plugged in again, perhaps in addition.
-            if let Some(Retired { image, excluded: true }) = &self.retired[usize::from(dev)]
-                && self.rng.chance(1, 3)
-                && let Some(superblock) = superblock_of(image)
-            {
-                found.push((dev, true, superblock));
-            }
-            // So is a lost one, whose absence the array has meanwhile noted.
-            if standing.lost
-                && standing.excluded
-                && self.rng.chance(1, 2)
-                && let Some(superblock) = superblock_of(self.world.look().disk(dev).durable())
-            {
-                found.push((dev, true, superblock));
-            }
-        }
-        self.say(|| {
-            let one = |(dev, old, s): &(u16, bool, Superblock)| {
-                format!(
-                    "{dev}{} serial {} epoch {} number {}",
-                    if *old { " (stale)" } else { "" },
-                    s.serial,
-                    s.epoch,
-                    s.config_seq
-                )
-            };
-            format!("found {}", found.iter().map(one).collect::<Vec<_>>().join("; "))
-        });
-        self.rng.shuffle(&mut found);
-        let superblocks: Vec<Superblock> =
-            found.iter().map(|(_, _, superblock)| superblock.clone()).collect();
-        let arrangement =
-            arrange(&superblocks).map_err(|e| violation!("the members cannot be arranged: {e}"))?;
-        for dev in 0..self.member_count() {
-            let place = arrangement.places[usize::from(dev)];
-            match place.map(|place| &found[place]) {
-                Some((of, _, _)) if *of != dev => {
-                    return Err(violation!("device {of} was put in the place of {dev}"));
-                }
-                Some((_, true, superblock)) => {
-                    return Err(violation!(
-                        "a stale device was accepted as device {dev}: its superblock has number {}, the newest {}",
-                        superblock.config_seq,
-                        arrangement.newest.config_seq
-                    ));
-                }
-                Some(_) => self.world.change().set_present(dev, true),
-                None if self.suspects.contains(&dev) => self.world.change().set_present(dev, false),
-                None => return Err(violation!("device {dev} has no fault, and was refused")),
-            }
-        }
-        Ok(arrangement)
-    }
-
-    /// A member as the array sees it.
-    pub fn state_of(array: &Array<Shared>, dev: u16) -> MemberState {
-        array.engine_ref().health().state(DevIndex::new(dev))
     }
 }

@@ -13,6 +13,7 @@ elastripe-sim --seed S [--scheme eplog|raid|parity-log|elastic|was] [--verbose] 
 elastripe-sim --seed S --shrink [--scheme ..] [...]           find a much smaller world that fails in the same way
 elastripe-sim --seconds N [--from S] [--scheme ..] [...]      explore for some time
 elastripe-sim --worlds N [--from S] [--scheme ..] [...]       explore so many worlds
+  --shards N     1 to 4: only worlds with an array of so many
   --scarce S     space|stripes|journal: only worlds that have hardly any
   --blackouts    more devices than the code tolerates stop answering in every session that begins with a whole array
   --ruin         every world ends with damage beyond what the code tolerates
@@ -78,6 +79,11 @@ fn parse(mut args: impl Iterator<Item = String>) -> Result<Args, String> {
             "--scheme" => {
                 let value = args.next().ok_or("--scheme needs a name")?;
                 parsed.pinned.scheme = Some(value.parse().map_err(|e| format!("--scheme: {e}"))?);
+            }
+            "--shards" => {
+                let shards = number(&name, args.next())?;
+                let shards = u16::try_from(shards).ok().filter(|shards| (1..=4).contains(shards));
+                parsed.pinned.shards = Some(shards.ok_or("--shards: 1 to 4")?);
             }
             "--ruin" => parsed.pinned.ruin = true,
             "--blackouts" => parsed.pinned.blackouts = true,

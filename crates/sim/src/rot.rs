@@ -3,17 +3,16 @@
 //! lost in its place.
 
 use crate::disk::BLOCK_BYTES;
-use crate::machine::{Hurt, Machine};
-use crate::world::Shared;
-use array::Array;
+use crate::fleet::Fleet;
+use crate::machine::{Hurt, Machine, SHARDS_MAX};
 use block::{DevIndex, Random as _};
 use format::{ArrayConfig, MemberState};
 use std::ops::Range;
 
-/// What a scrub must make good: devices that were suspects when it was asked for, each with its serial.
+/// What a scrub must make good: devices that were suspects when it was asked for, each with its serials.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Patients {
-    devices: Vec<(u16, u32)>,
+    devices: Vec<(u16, Vec<u32>)>,
     hurts: u64,
 }
 
@@ -63,11 +62,14 @@ impl Machine {
     }
 
     /// A bit of every block of an area of metadata flips, or of one block.
-    pub fn rot_metadata(&mut self, dev: u16, round: u64) {
-        self.hurt(dev, Hurt::Metadata { round });
+    pub fn rot_metadata(&mut self, dev: u16, rounds: [u64; SHARDS_MAX]) {
+        self.hurt(dev, Hurt::Metadata { rounds });
         let config = self.swarm.config;
         let areas = metadata_areas(&config, usize::from(dev) < config.geometry.device_count());
         let area = areas[self.rng.index(areas.len())].clone();
+        let shard = if config.shard.is_one_of_several() { self.rng.pick(&self.shards()) } else { 0 };
+        let origin = config.sibling(shard).slice_origin(DevIndex::new(dev));
+        let area = area.start + origin..area.end + origin;
         self.say(|| format!("rot: metadata of device {dev}, bytes {area:?}"));
         let one = self.rng.chance(1, 4).then(|| self.rng.within(area.start, area.end - 1));
         match one {
@@ -88,46 +90,43 @@ impl Machine {
 
     /// Who must be whole when a scrub that begins now has come to its end: members in service that nothing
     /// threatens any more.
-    pub fn patients(&self, array: &Array<Shared>) -> Patients {
+    pub fn patients(&self, fleet: &Fleet) -> Patients {
         let in_service = |dev: &u16| {
             let there = !self.standing[usize::from(*dev)].lost && self.world.look().is_present(*dev);
-            there
-                && Self::state_of(array, *dev) == MemberState::Healthy
-                && !self.world.look().is_threatened(*dev)
+            there && fleet.state(*dev) == MemberState::Healthy && !self.world.look().is_threatened(*dev)
         };
         let devices = self.suspects.iter().copied().filter(in_service);
-        let devices = devices.map(|dev| (dev, Self::serial_of(array, dev))).collect();
+        let devices = devices.map(|dev| (dev, fleet.serials(dev))).collect();
         Patients { devices, hurts: self.hurts }
     }
 
     /// A scrub found everything, and mended it.
-    pub fn scrubbed(&mut self, array: &Array<Shared>, patients: &Patients) {
-        for &(dev, serial) in &patients.devices {
-            let same = Self::serial_of(array, dev) == serial;
-            if same && self.standing[usize::from(dev)].hurt_at <= patients.hurts {
-                self.heal(array, dev);
+    pub fn scrubbed(&mut self, fleet: &Fleet, patients: &Patients) {
+        for (dev, serials) in &patients.devices {
+            let same = fleet.serials(*dev) == *serials;
+            if same && self.standing[usize::from(*dev)].hurt_at <= patients.hurts {
+                self.heal(fleet, *dev);
             }
         }
     }
 
     /// A round of the patrol that began after all damage to a device's metadata has mended it.
-    pub fn patrolled(&mut self, array: &Array<Shared>) {
-        let (_, clean_since) = array.engine_ref().patrol_rounds();
+    pub fn patrolled(&mut self, fleet: &Fleet) {
         for dev in self.suspects.iter().copied().collect::<Vec<u16>>() {
-            if let Hurt::Metadata { round } = self.standing[usize::from(dev)].hurt
-                && clean_since > round
+            if let Hurt::Metadata { rounds } = self.standing[usize::from(dev)].hurt
+                && fleet.engines().zip(rounds).all(|(engine, round)| engine.patrol_rounds().1 > round)
                 && !self.world.look().is_threatened(dev)
             {
-                self.heal(array, dev);
+                self.heal(fleet, dev);
             }
         }
     }
 
     /// A device is above suspicion, unless it is not in service.
-    fn heal(&mut self, array: &Array<Shared>, dev: u16) {
+    fn heal(&mut self, fleet: &Fleet, dev: u16) {
         let standing = self.standing[usize::from(dev)];
-        let out = standing.lost || standing.excluded || standing.replacement;
-        if out || Self::state_of(array, dev) != MemberState::Healthy {
+        let out = standing.lost || standing.excluded != 0 || standing.replacement;
+        if out || fleet.state(dev) != MemberState::Healthy {
             return;
         }
         self.say(|| format!("device {dev} is whole again"));
@@ -148,8 +147,8 @@ impl Machine {
     /// A new session: rounds of the patrol are counted anew.
     pub fn forget_rounds(&mut self) {
         for standing in &mut self.standing {
-            if let Hurt::Metadata { round } = &mut standing.hurt {
-                *round = 0;
+            if let Hurt::Metadata { rounds } = &mut standing.hurt {
+                *rounds = [0; SHARDS_MAX];
             }
         }
     }
@@ -163,9 +162,5 @@ impl Machine {
                 self.lose(dev);
             }
         }
-    }
-
-    fn serial_of(array: &Array<Shared>, dev: u16) -> u32 {
-        array.engine_ref().health().members()[DevIndex::new(dev).index()].serial
     }
 }

@@ -8,15 +8,17 @@
 //! What is known on disk is the oracle's *confirmed* content: durable, with a flush after that, so that a
 //! frame says so; or all that is durable, if the superblocks name it. And one frame that says so must be
 //! left; of the very last one nothing else can tell. So must one of the members that were in service.
+//!
+//! Shards know nothing of each other: each is damaged, started and looked at by itself.
 
 use crate::course::Part;
-use crate::disk::{BLOCK_BYTES, Image, bytes_of};
+use crate::disk::{BLOCK_BYTES, Block, bytes_of};
 use crate::machine::{Hurt, Machine};
+use crate::port::{Shard, superblock_of};
 use crate::session::Session;
 use crate::swarm::is_resync;
 use crate::violation;
 use crate::violation::Violation;
-use crate::world::{Shared, superblock_of};
 use array::{Arrangement, Array, DirtyDegraded, OlderState, RecoveryReport, arrange};
 use block::{ChunkIndex, DevIndex, Seq};
 use block::{Random as _, mix};
@@ -71,13 +73,22 @@ const HARMS_MAX: u64 = 3;
 /// Steps of one attempt, as they are counted: its harms, and the start.
 const STEPS_OF_ATTEMPT: u64 = 10;
 
-/// A frame: device and block of the device.
+/// A frame: device and block of the shard's slice of it.
 type Place = (u16, usize);
 
 impl Machine {
     /// See the module's documentation.
     pub fn ruin(&mut self) -> Result<(), Violation> {
         self.ruined = true;
+        for shard in 0..self.shard_count() {
+            self.forced = false;
+            self.ruin_shard(shard)?;
+            self.world.change().power_cycle(crate::disk::Tear::LoseAll);
+        }
+        Ok(())
+    }
+
+    fn ruin_shard(&mut self, shard: u16) -> Result<(), Violation> {
         let mut lost = BTreeSet::new();
         if self.rng.chance(1, 2) && self.keeps(Part::Loss) {
             // As many as the code tolerates, besides those that are gone anyway; now and then one more.
@@ -86,37 +97,38 @@ impl Machine {
                 lost.insert(self.rng.below(u64::from(self.member_count())) as u16);
             }
         }
-        self.keep_who_knows(&mut lost);
+        self.keep_who_knows(shard, &mut lost);
         // After an orderly stop the superblocks tell as much as the last frame does: one of the two is
         // spared. Those that only name what was flushed last tell more.
-        let stopped = self.newest_superblock().is_some_and(|newest| newest.clean);
-        let told = if stopped { self.rng.chance(2, 3) } else { self.is_confirmed() };
+        let stopped = self.newest_superblock(shard).is_some_and(|newest| newest.clean);
+        let told = if stopped { self.rng.chance(2, 3) } else { self.is_confirmed(shard) };
         let spared = if told { Spared::Superblocks } else { Spared::Witness };
         self.say(|| format!("beyond the promise: devices {lost:?} are lost, {spared:?} spared"));
         if spared == Spared::Superblocks && self.rng.chance(1, 2) {
             // Nothing but them is left to tell.
             let all: Vec<u16> = (0..self.member_count()).collect();
-            self.damage(Harm::NewestCheckpoint, &all, 1000, &[]);
-            self.damage(Harm::Frames, &all, 1000, &[]);
+            self.damage(shard, Harm::NewestCheckpoint, &all, 1000, &[]);
+            self.damage(shard, Harm::Frames, &all, 1000, &[]);
         }
+        let first = u64::from(shard) * ATTEMPTS_MAX * STEPS_OF_ATTEMPT;
         for attempt in 0..ATTEMPTS_MAX {
             let last = attempt + 1 == ATTEMPTS_MAX;
             for harm in 0..self.rng.within(u64::from(attempt == 0), HARMS_MAX) {
-                if self.enter(Part::Step(attempt * STEPS_OF_ATTEMPT + harm)) {
-                    self.harm(spared, &lost);
+                if self.enter(Part::Step(first + attempt * STEPS_OF_ATTEMPT + harm)) {
+                    self.harm(shard, spared, &lost);
                 }
             }
-            self.enter(Part::Step(attempt * STEPS_OF_ATTEMPT + HARMS_MAX));
+            self.enter(Part::Step(first + attempt * STEPS_OF_ATTEMPT + HARMS_MAX));
             // Without a journal a power cut beside damage is not promised to be noticed.
             let recrash = !last && !is_resync(&self.swarm.config) && self.rng.chance(1, 3);
             let recrash = recrash && self.keeps(Part::Trouble);
-            match self.start_ruined(&lost, recrash, OlderState::Refuse)? {
+            match self.start_ruined(shard, &lost, recrash, OlderState::Refuse)? {
                 Start::Crashed => {
                     self.say(|| "power failed during recovery".into());
                     self.world.change().power_cycle(self.swarm.tear);
                 }
-                Start::Refused => return self.force(&lost),
-                Start::Running(array, _) => return self.look_ruined(*array, &lost),
+                Start::Refused => return self.force(shard, &lost),
+                Start::Running(array, _) => return self.look_ruined(shard, *array, &lost),
             }
         }
         Ok(())
@@ -124,15 +136,16 @@ impl Machine {
 
     /// One must be left who holds a copy of the last frame, and one whose superblock is the newest: a member
     /// that was taken out of service does not know of it, and what came after is on the others alone.
-    fn keep_who_knows(&self, lost: &mut BTreeSet<u16>) {
-        let newest = self.newest_superblock().map(|superblock| (superblock.epoch, superblock.config_seq));
+    fn keep_who_knows(&self, shard: u16, lost: &mut BTreeSet<u16>) {
+        let newest =
+            self.newest_superblock(shard).map(|superblock| (superblock.epoch, superblock.config_seq));
         let told: Vec<u16> = (0..self.member_count())
             .filter(|&dev| {
-                let superblock = superblock_of(self.world.look().disk(dev).durable());
+                let superblock = self.superblock_on(dev, shard);
                 superblock.map(|superblock| (superblock.epoch, superblock.config_seq)) == newest
             })
             .collect();
-        let witnesses: Vec<u16> = self.witness().into_iter().map(|(dev, _)| dev).collect();
+        let witnesses: Vec<u16> = self.witness(shard).into_iter().map(|(dev, _)| dev).collect();
         for holders in [told, witnesses] {
             let standing: Vec<u16> =
                 holders.into_iter().filter(|&dev| !self.standing[usize::from(dev)].lost).collect();
@@ -143,7 +156,7 @@ impl Machine {
     }
 
     /// Damages some members in one way.
-    fn harm(&mut self, spared: Spared, lost: &BTreeSet<u16>) {
+    fn harm(&mut self, shard: u16, spared: Spared, lost: &BTreeSet<u16>) {
         let mut harm = self.rng.pick(&HARMS);
         if harm == Harm::Chunks && is_resync(&self.swarm.config) {
             harm = Harm::Checkpoints; // chunks that differ are what counts after an unclean stop
@@ -161,55 +174,58 @@ impl Machine {
         self.rng.shuffle(&mut victims);
         victims.truncate(self.rng.within(1, u64::from(self.member_count())) as usize);
         if spared == Spared::Witness && matches!(harm, Harm::NewestSuperblock | Harm::Superblocks) {
-            let keeper = self.keeper(lost);
-            victims
-                .retain(|&dev| Some(dev) != keeper || (harm == Harm::NewestSuperblock && self.has_both(dev)));
+            let keeper = self.keeper(shard, lost);
+            victims.retain(|&dev| {
+                Some(dev) != keeper || (harm == Harm::NewestSuperblock && self.has_both(shard, dev))
+            });
         }
         let permille = self.rng.pick(&[1000, 1000, 500, 50]);
         self.say(|| format!("harm: {harm:?} on {victims:?}, {permille} in 1000"));
-        let witness = if spared == Spared::Witness { self.witness() } else { Vec::new() };
-        self.damage(harm, &victims, permille, &witness);
+        let witness = if spared == Spared::Witness { self.witness(shard) } else { Vec::new() };
+        self.damage(shard, harm, &victims, permille, &witness);
     }
 
     /// The member that is left with a copy of the last frame: it must be known as a member, or it tells
     /// nobody.
-    fn keeper(&self, lost: &BTreeSet<u16>) -> Option<u16> {
-        let holders = self.witness().into_iter().map(|(dev, _)| dev);
+    fn keeper(&self, shard: u16, lost: &BTreeSet<u16>) -> Option<u16> {
+        let holders = self.witness(shard).into_iter().map(|(dev, _)| dev);
         holders.into_iter().find(|dev| !lost.contains(dev) && !self.standing[usize::from(*dev)].lost)
     }
 
     /// Whether both copies of a member's superblock can be read.
-    fn has_both(&self, dev: u16) -> bool {
+    fn has_both(&self, shard: u16, dev: u16) -> bool {
         let world = self.world.look();
-        let image = world.disk(dev).durable();
-        (0..2).all(|copy| Superblock::decode(bytes_of(&image[copy]), copy).is_ok())
+        let slice = self.slice(world.disk(dev).durable(), dev, shard);
+        (0..2).all(|copy| Superblock::decode(bytes_of(&slice[copy]), copy).is_ok())
     }
 
     /// Flips a bit in a share of the blocks that a kind of harm may hit, but for `spared`.
-    fn damage(&mut self, harm: Harm, victims: &[u16], permille: u64, spared: &[Place]) {
+    fn damage(&mut self, shard: u16, harm: Harm, victims: &[u16], permille: u64, spared: &[Place]) {
         for &dev in victims {
-            for block in self.targets(harm, dev) {
+            let origin = self.swarm.config.sibling(shard).slice_origin(DevIndex::new(dev));
+            for block in self.targets(shard, harm, dev) {
                 let spare = spared.contains(&(dev, block)) || !self.rng.chance(permille, 1000);
                 if !spare {
                     let bit = self.rng.below(8) as u32;
-                    let offset = (block * BLOCK_BYTES) as u64 + self.rng.below(BLOCK_BYTES as u64);
+                    let offset = origin + (block * BLOCK_BYTES) as u64 + self.rng.below(BLOCK_BYTES as u64);
                     self.world.change().disk_mut(dev).flip(offset, bit);
                 }
             }
         }
     }
 
-    /// Blocks of a device that a kind of harm may hit.
-    fn targets(&self, harm: Harm, dev: u16) -> Vec<usize> {
+    /// Blocks of a shard's slice of a device that a kind of harm may hit.
+    fn targets(&self, shard: u16, harm: Harm, dev: u16) -> Vec<usize> {
         let config = self.swarm.config;
         let is_main = usize::from(dev) < config.geometry.device_count();
         let block = |offset: u64| offset as usize / BLOCK_BYTES;
         let range = |first: u64, count: u32| block(first)..block(first) + count as usize;
         let world = self.world.look();
-        let image = world.disk(dev).durable();
+        let image = self.slice(world.disk(dev).durable(), dev, shard);
         match harm {
             Harm::NewestSuperblock => {
-                let newest = superblock_of(image).map_or(0, |superblock| superblock.config_seq);
+                let newest =
+                    superblock_of(image, self.uuid_of(shard)).map_or(0, |superblock| superblock.config_seq);
                 vec![(newest % 2) as usize]
             }
             Harm::Superblocks => vec![0, 1],
@@ -217,7 +233,7 @@ impl Machine {
                 let chunks = range(config.log_offset(ChunkIndex::new(1)), config.log_blocks);
                 if harm == Harm::Chunks { chunks.collect() } else { Vec::new() }
             }
-            Harm::NewestCheckpoint => headers(image, dev, &config)
+            Harm::NewestCheckpoint => headers(image, dev, &config, self.uuid_of(shard))
                 .into_iter()
                 .max_by_key(|(_, header)| (header.epoch, header.number))
                 .map(|(at, _)| at)
@@ -241,23 +257,23 @@ impl Machine {
         }
     }
 
-    fn newest_superblock(&self) -> Option<Superblock> {
-        let world = self.world.look();
+    fn newest_superblock(&self, shard: u16) -> Option<Superblock> {
         let there = (0..self.member_count()).filter(|&dev| !self.standing[usize::from(dev)].lost);
-        let each = there.filter_map(|dev| superblock_of(world.disk(dev).durable()));
+        let each = there.filter_map(|dev| self.superblock_on(dev, shard));
         each.max_by_key(|superblock| (superblock.epoch, superblock.config_seq))
     }
 
     /// The copies of a frame that says most of what is durable, of those that are not lost anyway: one of
     /// them must be left, or nothing can tell.
-    fn witness(&self) -> Vec<Place> {
-        let Some(newest) = self.newest_superblock() else { return Vec::new() };
+    fn witness(&self, shard: u16) -> Vec<Place> {
+        let Some(newest) = self.newest_superblock(shard) else { return Vec::new() };
         let world = self.world.look();
-        let images: Vec<&Image> = (0..self.member_count()).map(|dev| world.disk(dev).durable()).collect();
+        let slice = |dev| self.slice(world.disk(dev).durable(), dev, shard);
+        let images: Vec<&[Option<Block>]> = (0..self.member_count()).map(slice).collect();
         let mut frames: Vec<((Seq, Seq), Place)> = Vec::new();
-        let there = |&(dev, _): &(u16, &&Image)| !self.standing[usize::from(dev)].lost;
+        let there = |&(dev, _): &(u16, &&[Option<Block>])| !self.standing[usize::from(dev)].lost;
         for (dev, image) in (0u16..).zip(&images).filter(there) {
-            for at in self.targets(Harm::Frames, dev) {
+            for at in self.targets(shard, Harm::Frames, dev) {
                 if let Some(frame) = self.frame_at(&newest, dev, at, bytes_of(&image[at])) {
                     frames.push((frame, (dev, at)));
                 }
@@ -270,20 +286,20 @@ impl Machine {
     /// Whether the superblocks name all that any frame holds: the array was idle after the last flush. More
     /// members say so than may be lost now: the round of superblocks may have been cut short, and what it was
     /// begun on may be gone in the same instant.
-    pub fn is_confirmed(&self) -> bool {
-        let Some(newest) = self.newest_superblock().filter(|_| !is_resync(&self.swarm.config)) else {
+    pub fn is_confirmed(&self, shard: u16) -> bool {
+        let Some(newest) = self.newest_superblock(shard).filter(|_| !is_resync(&self.swarm.config)) else {
             return false;
         };
         let world = self.world.look();
         let last = (0..self.member_count()).flat_map(|dev| {
-            let image = world.disk(dev).durable();
-            let frames = self.targets(Harm::Frames, dev).into_iter();
+            let image = self.slice(world.disk(dev).durable(), dev, shard);
+            let frames = self.targets(shard, Harm::Frames, dev).into_iter();
             frames.map(move |at| (dev, at, bytes_of(&image[at])))
         });
         let last = last.filter_map(|(dev, at, bytes)| self.last_of_frame(&newest, dev, at, bytes)).max();
         let says_so = |dev: &u16| {
             let standing = self.standing[usize::from(*dev)];
-            let superblock = superblock_of(world.disk(*dev).durable());
+            let superblock = self.superblock_on(*dev, shard);
             let names_all = superblock.is_some_and(|found| {
                 found.epoch == newest.epoch && last.is_none_or(|last| last <= found.durable_through)
             });
@@ -321,17 +337,20 @@ impl Machine {
     /// One attempt at a start. Refusals are right, whatever they say.
     fn start_ruined(
         &mut self,
+        shard: u16,
         lost: &BTreeSet<u16>,
         recrash: bool,
         older_state: OlderState,
     ) -> Result<Start, Violation> {
-        let Some(arrangement) = self.attach_ruined(lost, older_state) else { return Ok(Start::Refused) };
+        let Some(arrangement) = self.attach_ruined(shard, lost, older_state) else {
+            return Ok(Start::Refused);
+        };
         if recrash {
             let events = self.rng.below(400);
             self.world.change().crash_after(events);
         }
         let nonce = mix(self.rng.word());
-        let result = Array::assemble(self.world.clone(), &arrangement, nonce, self.swarm.options);
+        let result = Array::assemble(self.devices_of(shard), &arrangement, nonce, self.swarm.options);
         if self.world.look().is_crashed() {
             return Ok(Start::Crashed);
         }
@@ -349,21 +368,27 @@ impl Machine {
         }
     }
 
-    fn attach_ruined(&mut self, lost: &BTreeSet<u16>, older_state: OlderState) -> Option<Arrangement> {
+    fn attach_ruined(
+        &mut self,
+        shard: u16,
+        lost: &BTreeSet<u16>,
+        older_state: OlderState,
+    ) -> Option<Arrangement> {
         let mut found: Vec<(u16, Superblock)> = Vec::new();
         for dev in 0..self.member_count() {
             let gone = lost.contains(&dev) || self.standing[usize::from(dev)].lost;
-            let superblock = superblock_of(self.world.look().disk(dev).durable()).filter(|_| !gone);
+            let superblock = self.superblock_on(dev, shard).filter(|_| !gone);
             found.extend(superblock.map(|superblock| (dev, superblock)));
         }
         // Members that were out of service know nothing of what came later: without any other nobody can
         // tell.
-        found.iter().find(|&&(dev, _)| !self.standing[usize::from(dev)].excluded)?;
+        found.iter().find(|&&(dev, _)| !self.standing[usize::from(dev)].is_excluded(shard))?;
         let superblocks: Vec<Superblock> = found.iter().map(|(_, superblock)| superblock.clone()).collect();
         let mut arrangement =
             arrange(&superblocks).inspect_err(|error| self.say(|| format!("not arranged: {error}"))).ok()?;
         for dev in 0..self.member_count() {
             self.world.change().set_present(dev, arrangement.places[usize::from(dev)].is_some());
+            self.world.change().set_hidden(dev, shard, false);
         }
         arrangement.older_state = older_state;
         if older_state == OlderState::Accept {
@@ -373,10 +398,10 @@ impl Machine {
     }
 
     /// The array runs: every read gives what it may give, or fails; and what a scrub calls whole can be read.
-    fn look_ruined(&mut self, array: Array<Shared>, lost: &BTreeSet<u16>) -> Result<(), Violation> {
+    fn look_ruined(&mut self, number: u16, shard: Shard, lost: &BTreeSet<u16>) -> Result<(), Violation> {
         self.outcome.ruined += 1;
         let read_first = self.rng.chance(1, 2);
-        let mut session = Session::new(self, array);
+        let mut session = Session::new(self, vec![shard]);
         if read_first {
             session.read_ruined()?;
         }
@@ -395,12 +420,12 @@ impl Machine {
         }
         drop(session);
         self.world.change().power_cycle(crate::disk::Tear::LoseAll);
-        match self.start_ruined(lost, false, OlderState::Refuse)? {
-            Start::Running(array, report) => {
+        match self.start_ruined(number, lost, false, OlderState::Refuse)? {
+            Start::Running(shard, report) => {
                 if report.lost.is_some() || !report.was_clean || report.dropped > 0 {
                     return Err(violation!("after an orderly stop: {report:?}"));
                 }
-                Session::new(self, *array).read_ruined().map(|_| ())
+                Session::new(self, vec![*shard]).read_ruined().map(|_| ())
             }
             Start::Crashed => Err(violation!("power failed by itself")),
             Start::Refused => Err(violation!("an array that was stopped in order does not start again")),
@@ -408,13 +433,13 @@ impl Machine {
     }
 
     /// The operator insists: what is given may be old, but it is something that was once written there.
-    fn force(&mut self, lost: &BTreeSet<u16>) -> Result<(), Violation> {
+    fn force(&mut self, shard: u16, lost: &BTreeSet<u16>) -> Result<(), Violation> {
         self.outcome.refused += 1;
         self.forced = true;
-        match self.start_ruined(lost, false, OlderState::Accept)? {
+        match self.start_ruined(shard, lost, false, OlderState::Accept)? {
             // Parity that does not match gives anything: the operator was told.
             Start::Running(..) if is_resync(&self.swarm.config) => Ok(()),
-            Start::Running(array, _) => Session::new(self, *array).read_ruined().map(|_| ()),
+            Start::Running(shard, _) => Session::new(self, vec![*shard]).read_ruined().map(|_| ()),
             Start::Crashed => Err(violation!("power failed by itself")),
             Start::Refused => Ok(()),
         }
@@ -424,15 +449,19 @@ impl Machine {
 enum Start {
     Crashed,
     Refused,
-    Running(Box<Array<Shared>>, Box<RecoveryReport>),
+    Running(Box<Shard>, Box<RecoveryReport>),
 }
 
 /// The checkpoint headers on a main device: block of the device, and content.
-fn headers(image: &Image, dev: u16, config: &format::ArrayConfig) -> Vec<(usize, CheckpointHeader)> {
+fn headers(
+    image: &[Option<Block>],
+    dev: u16,
+    config: &format::ArrayConfig,
+    array: format::ArrayUuid,
+) -> Vec<(usize, CheckpointHeader)> {
     let decode = |offset: u64, area: u8, block: u32| {
         let at = offset as usize / BLOCK_BYTES;
         let bytes = bytes_of(&image[at]);
-        let array = format::ArrayUuid::new(*b"simulated array.");
         let expect = BlockExpect { array, dev: DevIndex::new(dev), area, block };
         let header: Result<CheckpointHeader, FormatError> = decode_checkpoint_header(bytes, &expect);
         header.ok().map(|header| (at, header))

@@ -202,10 +202,10 @@ impl Script {
         let seed =
             mix(cut.after ^ mix(cut.again.unwrap_or(u64::MAX)) ^ u64::from(cut.lost.unwrap_or(999)) << 40);
         let mut machine = Machine::of(self.swarm(cut.tear), Rng::new(seed), false, Mode::Drawn)?;
-        let array = machine.power_on()?;
+        let shards = machine.power_on()?;
         let before = machine.world.look().events();
         machine.world.change().crash_after(cut.after);
-        let mut session = Session::new(&mut machine, array);
+        let mut session = Session::new(&mut machine, shards);
         for group in &self.groups {
             for &step in group {
                 session.play(step);

@@ -1,6 +1,8 @@
 //! One session: requests of all kinds side by side, faults in between, every answer judged.
 
+mod exchange;
 mod judge;
+mod level;
 mod log_order;
 mod ruined;
 mod steer;
@@ -8,16 +10,19 @@ mod submit;
 
 use crate::check;
 use crate::course::Part;
+use crate::fleet::{Fleet, Portion};
 use crate::machine::Machine;
-use crate::oracle::{SECTOR, Version};
+use crate::oracle::Version;
+use crate::port::Shard;
 use crate::rot::Patients;
 use crate::swarm::is_resync;
 use crate::violation;
 use crate::violation::Violation;
-use crate::world::Shared;
-use array::{Array, Done};
-use block::{DevIndex, Random as _, SECTOR_BYTES, Slot};
+use array::{Done, Engine};
+use block::{DevIndex, Random as _, SECTOR_BYTES};
+use exchange::Exchange;
 use format::{CheckpointKind, MemberState};
+use level::Rumour;
 use log_order::LogOrder;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -91,9 +96,10 @@ struct Request {
     kind: Kind,
     submitted: u64,
     since_ns: u64,
-    slots: Vec<Slot>,
-    /// Members out of service when it was submitted, each with its serial.
-    out: Vec<(u16, u32)>,
+    parts: Vec<Portion>,
+    /// Members out of service when it was submitted, in shards that it was submitted to: the place of the
+    /// shard, the member, its serial.
+    out: Vec<(usize, u16, u32)>,
     /// Of a scrub: who must be whole when it has come to its end.
     patients: Patients,
 }
@@ -101,7 +107,7 @@ struct Request {
 /// See the module's documentation.
 pub(crate) struct Session<'a> {
     machine: &'a mut Machine,
-    array: Array<Shared>,
+    fleet: Fleet,
     requests: BTreeMap<u64, Request>,
     next_tag: u64,
     turns: u64,
@@ -120,16 +126,22 @@ pub(crate) struct Session<'a> {
     errors: u64,
     /// Chunks that could not be read since the last look at everything began.
     unreadable: BTreeSet<u64>,
-    log_order: LogOrder,
+    /// Of each shard.
+    log_orders: Vec<LogOrder>,
+    /// A device is taking the place of another.
+    exchange: Option<Exchange>,
+    rumour: Rumour,
 }
 
 impl<'a> Session<'a> {
-    pub fn new(machine: &'a mut Machine, array: Array<Shared>) -> Self {
-        let log_order = LogOrder::new(array.engine_ref());
-        machine.oracle.untorn = array.engine_ref().untorn_bytes() / SECTOR_BYTES;
+    pub fn new(machine: &'a mut Machine, shards: Vec<Shard>) -> Self {
+        let fleet = Fleet::new(shards);
+        let log_orders = fleet.engines().map(LogOrder::new).collect();
+        let untorn_bytes = fleet.engines().map(Engine::untorn_bytes).min().unwrap_or(0);
+        machine.oracle.untorn = untorn_bytes / SECTOR_BYTES;
         Self {
             machine,
-            array,
+            fleet,
             requests: BTreeMap::new(),
             next_tag: 1,
             turns: 0,
@@ -142,7 +154,9 @@ impl<'a> Session<'a> {
             given_up: false,
             errors: 0,
             unreadable: BTreeSet::new(),
-            log_order,
+            log_orders,
+            exchange: None,
+            rumour: Rumour::default(),
         }
     }
 
@@ -203,9 +217,10 @@ impl<'a> Session<'a> {
             }
             self.turn()?;
         }
-        let stats = self.array.engine_ref().stats();
-        self.machine.outcome.replaced += stats.replaced_stripes;
-        self.machine.outcome.pages_read += stats.pages_read;
+        for stats in self.fleet.engines().map(Engine::stats) {
+            self.machine.outcome.replaced += stats.replaced_stripes;
+            self.machine.outcome.pages_read += stats.pages_read;
+        }
         Ok(())
     }
 
@@ -219,79 +234,91 @@ impl<'a> Session<'a> {
 
     /// Rebuilds that a restart interrupted go on, sooner or later.
     fn resume(&mut self) {
-        let rebuilding =
-            (0..self.machine.member_count()).any(|dev| self.state(dev) == MemberState::Rebuilding);
-        if rebuilding && self.machine.rng.chance(2, 3) {
-            let mut devs =
-                (0..self.machine.member_count()).filter(|&dev| self.state(dev) == MemberState::Rebuilding);
-            let dev = devs.next_back().unwrap_or(0);
+        let members = self.machine.member_count();
+        let last = |engine: &Engine| {
+            (0..members).rfind(|&dev| engine.health().state(DevIndex::new(dev)) == MemberState::Rebuilding)
+        };
+        let rebuilding: Vec<(usize, u16)> =
+            self.fleet.engines().enumerate().filter_map(|(at, engine)| Some((at, last(engine)?))).collect();
+        if let Some(&(_, dev)) = rebuilding.first()
+            && self.machine.rng.chance(2, 3)
+        {
             self.machine.say(|| "resume rebuild".into());
-            self.control(Kind::Rebuild { dev }, |engine, tag| engine.resume_rebuild(tag));
+            let shards: Vec<usize> = rebuilding.into_iter().map(|(at, _)| at).collect();
+            self.control_some(Kind::Rebuild { dev }, &shards, |engine, tag| engine.resume_rebuild(tag));
             self.cut_rebuild();
         }
     }
 
-    fn state(&self, dev: u16) -> MemberState {
-        Machine::state_of(&self.array, dev)
+    /// Something that all shards do.
+    fn control(&mut self, kind: Kind, start: impl Fn(&mut Engine, u64)) {
+        let all: Vec<usize> = (0..self.fleet.len()).collect();
+        self.control_some(kind, &all, start);
     }
 
-    fn is_out(&self, dev: u16) -> bool {
-        !self.array.engine_ref().health().is_writable(DevIndex::new(dev))
-    }
-
-    fn serial(&self, dev: u16) -> u32 {
-        self.array.engine_ref().health().members()[usize::from(dev)].serial
-    }
-
-    fn control(&mut self, kind: Kind, start: impl FnOnce(&mut array::Engine, u64)) {
-        let (tag, _) = self.open(kind, Vec::new());
+    fn control_some(&mut self, kind: Kind, shards: &[usize], start: impl Fn(&mut Engine, u64)) {
+        let tag = self.open(kind, shards, Vec::new());
         self.machine.say(|| format!("request {kind:?}"));
-        start(self.array.engine(), tag);
+        let tag = self.tag_of_parts(tag, shards.len());
+        shards.iter().for_each(|&at| start(self.fleet.engine(at), tag));
     }
 
-    fn open(&mut self, kind: Kind, slots: Vec<Slot>) -> (u64, u64) {
+    /// The tag that the parts of a request have.
+    fn tag_of_parts(&mut self, tag: u64, parts: usize) -> u64 {
+        if parts == 1 { tag } else { self.fleet.fan.begin(tag, parts) }
+    }
+
+    /// A request to some shards.
+    fn open(&mut self, kind: Kind, shards: &[usize], parts: Vec<Portion>) -> u64 {
         let tag = self.next_tag;
         self.next_tag += 1;
         let submitted = self.machine.oracle.now();
-        let out = (0..self.machine.member_count())
-            .filter(|&dev| self.is_out(dev))
-            .map(|dev| (dev, self.serial(dev)));
-        let out = out.collect();
+        let mut out = Vec::new();
+        for &at in shards {
+            let members = (0..self.machine.member_count()).zip(self.fleet.engine_ref(at).health().members());
+            let gone = members.filter(|&(dev, _)| self.fleet.is_out(at, dev));
+            out.extend(gone.map(|(dev, member)| (at, dev, member.serial)));
+        }
         let since_ns = self.machine.now_ns;
         // A scrub that joins one under way is told what that one found, which began earlier.
-        let first = matches!(kind, Kind::Scrub) && self.array.engine_ref().maintenance().is_none();
-        let patients = if first { self.machine.patients(&self.array) } else { Patients::default() };
-        self.requests.insert(tag, Request { kind, submitted, since_ns, slots, out, patients });
+        let first =
+            matches!(kind, Kind::Scrub) && self.fleet.engines().all(|engine| engine.maintenance().is_none());
+        let patients = if first { self.machine.patients(&self.fleet) } else { Patients::default() };
+        self.requests.insert(tag, Request { kind, submitted, since_ns, parts, out, patients });
         // Reads of what was never written are answered without an operation: such turns are not idle.
         self.idle_turns = 0;
-        (tag, submitted)
+        tag
     }
 
-    /// One turn of the array and the world, and the answers it brought. Exactly as a server does it: the
+    /// One turn of a shard and the world, and the answers it brought. Exactly as a server does it: the
     /// engine is pumped once, and again without waiting only if it asks for that; else the next turn comes
     /// when an operation ends or a deadline has come, and if there is neither, with the next request.
     fn turn(&mut self) -> Result<(), Violation> {
         self.machine.now_ns += self.machine.rng.below(2_000);
         let now_ns = self.machine.now_ns;
-        self.array.engine().set_now(now_ns);
+        self.level();
+        self.exchange_on()?;
+        let at = self.choose();
         let events = self.machine.world.look().events();
-        let more = self.array.turn();
+        let more = self.fleet.turn(at, now_ns);
         if let Some(broken) = self.machine.world.look().broken() {
             return Err(violation!("{broken}"));
         }
         if self.crashed() {
             return Ok(());
         }
-        self.machine.world.change().take_log_writes(self.log_order.writes());
-        self.log_order.check(self.array.engine_ref())?;
-        self.machine.patrolled(&self.array);
+        self.machine.world.change().take_log_writes(self.log_orders[at].writes());
+        self.log_orders[at].check(self.fleet.engine_ref(at))?;
+        self.machine.patrolled(&self.fleet);
         let mut answers = std::mem::take(&mut self.answers);
-        self.array.take_answers(&mut answers);
+        self.fleet.take_answers(at, &mut answers);
         self.turns += 1;
         let eventful = !answers.is_empty() || self.machine.world.look().events() != events;
         self.spins = if eventful { 0 } else { self.spins + 1 };
-        let progress = self.array.engine_ref().maintenance().map(|(_, progress, _)| progress);
-        let (steps, kept) = progress.map_or((0, 0), |progress| (progress.done, progress.kept));
+        let (mut steps, mut kept) = (0, 0);
+        for (_, progress, _) in self.fleet.engines().filter_map(Engine::maintenance) {
+            (steps, kept) = (steps + progress.done, kept + progress.kept);
+        }
         self.machine.outcome.kept += kept.saturating_sub(self.kept);
         self.kept = kept;
         if !answers.is_empty() || steps != self.steps {
@@ -302,7 +329,10 @@ impl<'a> Session<'a> {
         }
         self.answers = answers;
         self.check_ages()?;
-        if more {
+        if !more && self.fleet.is_several() {
+            self.note_settled(at);
+        }
+        if more || (self.fleet.is_several() && self.any_is_ready()) {
             self.idle_turns = 0;
         } else {
             self.sleep()?;
@@ -310,10 +340,40 @@ impl<'a> Session<'a> {
         self.check_progress()
     }
 
+    /// Whether a shard has nothing to do any more, but for rounds of the patrol.
+    fn note_settled(&mut self, at: usize) {
+        let engine = self.fleet.engine_ref(at);
+        let soon = self.machine.now_ns.saturating_add(DEADLINE_MAX_NS);
+        let waits = engine.work_deadline_ns().is_some_and(|at_ns| at_ns < soon) || engine.is_scrub_paused();
+        let in_flight = self.machine.world.look().in_flight_of(self.fleet.number(at)) > 0;
+        if !waits && !in_flight && self.exchange.is_none() {
+            self.fleet.settle(at);
+        }
+    }
+
+    fn is_ready(&self, at: usize) -> bool {
+        self.fleet.is_ready(at, self.machine.now_ns)
+            || self.machine.world.look().has_due(self.fleet.number(at))
+    }
+
+    fn any_is_ready(&self) -> bool {
+        (0..self.fleet.len()).any(|at| self.is_ready(at))
+    }
+
+    /// The shard whose turn it is: any of those that would be woken now.
+    fn choose(&mut self) -> usize {
+        let count = self.fleet.len();
+        if count == 1 {
+            return 0;
+        }
+        let ready: Vec<usize> = (0..count).filter(|&at| self.is_ready(at)).collect();
+        if ready.is_empty() { self.machine.rng.index(count) } else { self.machine.rng.pick(&ready) }
+    }
+
     /// The engine asks for nothing: the next operation ends, or the next deadline comes, whichever is first.
     fn sleep(&mut self) -> Result<(), Violation> {
         self.spins = 0;
-        if let Some(what) = self.array.engine_ref().stranded() {
+        if let Some(what) = self.fleet.engines().find_map(Engine::stranded) {
             return Err(violation!(
                 "lost wakeup: no operation is in flight, nobody will pump the engine, and {what} is left; {}",
                 self.open_requests()
@@ -322,12 +382,16 @@ impl<'a> Session<'a> {
         let in_flight = self.machine.world.look().in_flight() > 0;
         let now_ns = self.machine.now_ns;
         let soon = |at_ns: &u64| *at_ns < now_ns.saturating_add(DEADLINE_MAX_NS);
-        let deadline = self.array.engine_ref().next_deadline_ns().filter(soon);
-        let paused = self.array.engine_ref().is_scrub_paused();
-        self.asleep = !in_flight && self.array.engine_ref().work_deadline_ns().filter(soon).is_none();
-        if self.asleep && paused {
+        let deadline = self.fleet.engines().filter_map(Engine::next_deadline_ns).min().filter(soon);
+        let work = self.fleet.engines().filter_map(Engine::work_deadline_ns).min().filter(soon);
+        self.asleep = !in_flight && work.is_none();
+        if self.asleep {
             // Nobody lets a scrub wait for good.
-            self.asleep = !self.array.engine().resume_scrub();
+            for at in 0..self.fleet.len() {
+                let paused = self.fleet.engine_ref(at).is_scrub_paused();
+                self.asleep &= !(paused && self.fleet.engine(at).resume_scrub());
+            }
+            self.asleep &= self.exchange.is_none();
         }
         self.idle_turns = if self.asleep { self.idle_turns + 1 } else { 0 };
         match deadline {
@@ -367,11 +431,12 @@ impl<'a> Session<'a> {
         if !self.drain()? || !self.settle()? {
             return Ok(());
         }
-        let engine = self.array.engine_ref();
-        let dirty = engine.scheme().pressure(engine.store()).dirty_stripes;
-        let stuck = engine.stuck_stripes().len() as u64;
-        if engine.options().commit.idle_ns.is_some() && engine.accepts_writes() && dirty > stuck {
-            return Err(violation!("lost wakeup: idle for good, and {dirty} stripes are not committed"));
+        for engine in self.fleet.engines() {
+            let dirty = engine.scheme().pressure(engine.store()).dirty_stripes;
+            let stuck = engine.stuck_stripes().len() as u64;
+            if engine.options().commit.idle_ns.is_some() && engine.accepts_writes() && dirty > stuck {
+                return Err(violation!("lost wakeup: idle for good, and {dirty} stripes are not committed"));
+            }
         }
         Ok(())
     }
@@ -405,7 +470,7 @@ impl<'a> Session<'a> {
 
     /// Units that garbage collection has chosen since assembly.
     pub fn units_collected(&self) -> u64 {
-        self.array.engine_ref().scheme().gc_stats().units_collected
+        self.fleet.engines().map(|engine| engine.scheme().gc_stats().units_collected).sum()
     }
 
     fn answer(&mut self, done: Done) -> Result<(), Violation> {
@@ -415,19 +480,18 @@ impl<'a> Session<'a> {
             ));
         };
         self.machine.outcome.requests += 1;
-        for &(dev, serial) in &request.out {
+        for &(at, dev, serial) in &request.out {
             // Submitted when the member was out, and answered: the others know by now. A failed array tells
             // nobody.
-            if !self.blacked_out() && self.is_out(dev) && self.serial(dev) == serial {
-                self.machine.standing[usize::from(dev)].excluded = true;
+            let same = self.fleet.engine_ref(at).health().members()[usize::from(dev)].serial == serial;
+            if !self.blacked_out() && self.fleet.is_out(at, dev) && same {
+                self.machine.standing[usize::from(dev)].exclude(self.fleet.number(at));
             }
         }
         self.machine
             .say(|| format!("answer to {:?} of {}: {:?}", request.kind, request.submitted, done.result));
         let result = self.judge(&request, done.result);
-        for slot in request.slots {
-            self.array.engine().pool().free(slot);
-        }
+        request.parts.into_iter().for_each(|part| self.fleet.give_back(part));
         result
     }
 
@@ -436,8 +500,8 @@ impl<'a> Session<'a> {
     pub fn read_everything(&mut self) -> Result<bool, Violation> {
         let anchor = self.machine.unread;
         let sectors = self.machine.oracle.sector_count() as u64;
-        let most = (self.array.engine_ref().slots_per_request_max() as u64).clamp(1, 64);
-        let chunk = self.array.engine_ref().store().config.geometry.chunk_bytes() as u64 / SECTOR as u64;
+        let most = (self.fleet.slots_max() as u64).clamp(1, 64);
+        let chunk = self.fleet.chunk_sectors();
         let mut first = 0;
         while first < sectors && !self.crashed() {
             let count = (most * chunk).min(sectors - first);
@@ -464,45 +528,49 @@ impl<'a> Session<'a> {
         self.machine.world.change().make_room();
         // The first flush makes records durable, the second makes that known on disk; background work may add
         // records. Without a journal, only the figures tell that there was some.
-        let work = |array: &Array<Shared>| {
-            let engine = array.engine_ref();
-            (engine.journal().next_seq(), engine.stats().stripes_committed)
+        let work = |fleet: &Fleet| -> Vec<_> {
+            let one = |engine: &Engine| (engine.journal().next_seq(), engine.stats().stripes_committed);
+            fleet.engines().map(one).collect()
         };
-        let (mut last, mut same) = (work(&self.array), 0);
+        let (mut last, mut same) = (work(&self.fleet), 0);
         while same < 3 {
+            let told = self.tell_all();
             self.control(Kind::Flush, |engine, tag| engine.flush(tag));
             if !self.drain()? || !self.settle()? {
                 return Ok(());
             }
-            let next = work(&self.array);
-            same = if next == last { same + 1 } else { 0 };
+            let next = work(&self.fleet);
+            same = if next == last && !told { same + 1 } else { 0 };
             last = next;
         }
         self.machine.say(|| "at rest".into());
-        let brought = self.array.bring_all_pages();
+        self.check_opinions()?;
+        (0..self.fleet.len()).try_for_each(|at| self.check_shard(at))
+    }
+
+    /// All invariants of one shard at rest.
+    fn check_shard(&mut self, at: usize) -> Result<(), Violation> {
+        let brought = self.fleet.shard(at).bring_all_pages();
         if self.crashed() || (brought.is_err() && self.machine.world.look().is_blacked_out()) {
             return Ok(()); // Power failed, or devices stopped answering, while pages were read.
         }
         brought.map_err(|e| violation!("a page is nowhere: {e}"))?;
         let spared = |dev: u16| self.machine.suspects.contains(&dev);
-        check::covers(
-            self.array.engine_ref(),
-            &self.machine.world.look(),
-            &spared,
-            &mut self.machine.rng.clone(),
-        )?;
-        check::space(self.array.engine_ref())?;
-        check::counters(self.array.engine_ref())?;
+        let engine = self.fleet.engine_ref(at);
+        check::covers(engine, &self.machine.world.look(), &spared, &mut self.machine.rng.clone())?;
+        check::space(engine)?;
+        check::counters(engine)?;
         if is_resync(&self.machine.swarm.config) {
             return Ok(()); // Nothing is recorded: replay has nothing to say.
         }
-        self.machine.compare_with_replay(&self.array)
+        self.machine.compare_with_replay(self.fleet.shard_ref(at))
     }
 
     /// Until nothing is under way and no deadline is ahead.
     pub(super) fn settle(&mut self) -> Result<bool, Violation> {
         self.asleep = false;
-        while !self.asleep && !self.crashed() {
+        self.fleet.unsettle();
+        while !self.asleep && !self.fleet.is_settled() && !self.crashed() {
             self.turn()?;
         }
         Ok(!self.crashed() && !self.blacked_out())
@@ -511,7 +579,7 @@ impl<'a> Session<'a> {
     /// An orderly stop; `false` if power failed first.
     pub fn stop(&mut self) -> Result<bool, Violation> {
         self.machine.world.change().make_room();
-        self.array.engine().prepare_stop();
+        (0..self.fleet.len()).for_each(|at| self.fleet.engine(at).prepare_stop());
         self.control(Kind::Flush, |engine, tag| engine.flush(tag));
         if !self.drain()? {
             return Ok(false);

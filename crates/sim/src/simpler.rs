@@ -1,7 +1,7 @@
 //! What can be made simpler about a world while it still fails: fewer devices, one request at a time, no
 //! caches.
 
-use crate::swarm::Swarm;
+use crate::swarm::{Swarm, lay_out};
 use array::CommitPolicy;
 use block::Geometry;
 use format::{CodeKind, SchemeKind};
@@ -19,7 +19,8 @@ struct Knob {
 /// A step that is left out takes no time: the next follows at once.
 const HURRY: &str = "hurry";
 
-const KNOBS: [Knob; 13] = [
+const KNOBS: [Knob; 14] = [
+    Knob { name: "shards", values: &[1, 2, 3], turn: set_shards },
     Knob { name: "m", values: &[1, 2], turn: |swarm, m| set_columns(swarm, None, Some(m)) },
     Knob { name: "k", values: &[1, 2, 3, 4, 5, 6], turn: |swarm, k| set_columns(swarm, Some(k), None) },
     Knob { name: "logs", values: &[0, 1], turn: set_frame_logs },
@@ -97,11 +98,19 @@ fn set_stripes(swarm: &mut Swarm, stripes: u64) -> bool {
     accept(swarm, config)
 }
 
+/// Fewer shards.
+fn set_shards(swarm: &mut Swarm, shards: u64) -> bool {
+    let mut config = swarm.config;
+    let fewer = u16::try_from(shards).is_ok_and(|shards| lower(&mut config.shard.count, shards));
+    fewer && accept(swarm, config)
+}
+
 fn accept(swarm: &mut Swarm, config: format::ArrayConfig) -> bool {
+    let config = lay_out(config);
     let valid = config.validate().is_ok();
     if valid {
         swarm.config = config;
-        let sectors = config.volume_bytes() / block::SECTOR_BYTES;
+        let sectors = config.whole_volume_bytes() / block::SECTOR_BYTES;
         swarm.hot_sectors = swarm.hot_sectors.min(sectors);
     }
     valid

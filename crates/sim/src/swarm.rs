@@ -6,10 +6,13 @@ use crate::disk::Tear;
 use crate::world::Pace;
 use array::{
     CommitPolicy, CreateOptions, DiscardPolicy, EngineOptions, PatrolPolicy, Rewrites, SchemeOptions,
-    SyncPolicy, plan_config,
+    SyncPolicy, plan_config, unit_bytes,
 };
 use block::{Geometry, Random as _};
-use format::{ArrayConfig, CodeKind, Consistency, LayoutKind, LogContent, NewVersions, SchemeKind};
+use format::{
+    ArrayConfig, CodeKind, Consistency, DATA_ALIGN_BYTES, LayoutKind, LogContent, NewVersions, SchemeKind,
+    Shard,
+};
 use placement::{GcGroup, GcThreshold, HotnessKind, PlacementKind, Tuning, VictimKind};
 
 /// How often each kind of request is made, in parts of their sum.
@@ -181,6 +184,8 @@ pub struct Pinned {
     pub ruin: bool,
     /// Whether most damage is done to metadata, and scrubs are many.
     pub rot: bool,
+    /// How many shards the array has.
+    pub shards: Option<u16>,
 }
 
 /// What a world has hardly any of, so that it is reused as soon as it may be.
@@ -203,8 +208,12 @@ impl Scarce {
 impl Swarm {
     /// Draws a world.
     pub fn draw(rng: &mut Rng, pinned: Pinned) -> Self {
-        let config = draw_config(rng, pinned.scheme);
-        let sectors = config.volume_bytes() / block::SECTOR_BYTES;
+        // From a generator of its own: worlds with one shard stay what they were before this was drawn.
+        let mut own = rng.clone().fork();
+        let drawn = own.pick(&[1, 1, 1, 2, 3, 4]);
+        let shards = pinned.shards.unwrap_or(drawn);
+        let config = draw_config(rng, pinned.scheme, Cut { shards, rng: own });
+        let sectors = config.whole_volume_bytes() / block::SECTOR_BYTES;
         let faults = rng.chance(3, 4) || pinned.blackouts;
         // Without a journal an in-place scheme promises only what Linux md does: no power cut while a device
         // is hurt.
@@ -308,8 +317,11 @@ impl Swarm {
     fn short_of_space(mut self, rng: &mut Rng) -> Self {
         let stripes = self.config.stripe_count.min(rng.pick(&[4, 8])) as u32;
         if self.config.scheme.facts().new_versions == NewVersions::SameDevice {
-            self.config.chunks_per_device = stripes + 48;
-            self.config.stripe_count = u64::from(stripes);
+            if !self.config.shard.is_one_of_several() {
+                self.config.stripe_count = u64::from(stripes);
+            }
+            self.config.chunks_per_device = u32::try_from(self.config.stripe_count).unwrap_or(stripes) + 48;
+            self.config = lay_out(self.config);
         }
         self.mix = Mix {
             write: rng.pick(&[0, 20]),
@@ -339,6 +351,7 @@ impl Swarm {
     /// overwritten at once.
     fn short_of_journal(mut self, rng: &mut Rng) -> Self {
         self.config.journal_blocks = 40;
+        self.config = lay_out(self.config);
         self.mix = Mix { write: 100, whole: 300, flush: rng.pick(&[0, 2]), discard: 0, ..self.mix };
         self.mix = Mix { stripe: 0, checkpoint: rng.pick(&[0, 5]), ..self.mix };
         (self.depth, self.chunks_max) = (rng.pick(&[4, 32]), 12);
@@ -359,8 +372,9 @@ impl Swarm {
     pub fn summary(&self) -> String {
         let geometry = self.config.geometry;
         format!(
-            "{}, {} + {} devices, {} log devices, {} stripes, chunks of {} bytes, {:?}, {} requests at a time",
+            "{}, {} shards of {} + {} devices, {} log devices, {} stripes, chunks of {} bytes, {:?}, {} requests at a time",
             self.config.scheme,
+            self.config.shard.count,
             geometry.data_count(),
             geometry.parity_count(),
             self.config.log_count,
@@ -374,13 +388,54 @@ impl Swarm {
     /// Bytes of each device, main devices first.
     pub fn sizes(&self) -> Vec<u64> {
         let (n, logs) = (self.config.geometry.device_count(), usize::from(self.config.log_count));
-        let mut sizes = vec![self.config.main_device_bytes(); n];
-        sizes.resize(n + logs, self.config.log_device_bytes());
+        let mut sizes = vec![self.config.whole_main_bytes(); n];
+        sizes.resize(n + logs, self.config.whole_log_bytes());
         sizes
     }
 }
 
-fn draw_config(rng: &mut Rng, scheme: Option<SchemeKind>) -> ArrayConfig {
+/// Shards, and what is drawn for the sake of them.
+struct Cut {
+    shards: u16,
+    rng: Rng,
+}
+
+impl Cut {
+    /// Data columns: most units are small if their number is a power of two.
+    fn columns(&mut self, k: usize) -> usize {
+        if self.shards > 1 { self.rng.pick(&[k, 1, 2, 2, 4, 4, 8]) } else { k }
+    }
+
+    /// Stripes of a shard that gets a unit, or some, and perhaps a part of one that is not used.
+    fn stripes(&mut self, geometry: Geometry, few: u32) -> u32 {
+        if self.shards == 1 {
+            return few;
+        }
+        let stripe_bytes = geometry.chunk_bytes() as u64 * geometry.data_count() as u64;
+        let unit = array::unit_of(stripe_bytes) / stripe_bytes;
+        let units = if unit > 64 { 1 } else { self.rng.pick(&[1, 2, 3]) };
+        u32::try_from(unit * units + self.rng.pick(&[0, 0, 3])).expect("a unit has few stripes")
+    }
+}
+
+/// The same with slices side by side, as close as may be.
+pub(crate) fn lay_out(config: ArrayConfig) -> ArrayConfig {
+    let Shard { index, count, .. } = config.shard;
+    if count == 1 {
+        return ArrayConfig { shard: Shard::SINGLE, ..config };
+    }
+    let log_bytes = if config.log_count > 0 { config.log_device_bytes() } else { 0 };
+    let shard = Shard {
+        index,
+        count,
+        unit_bytes: unit_bytes(&config),
+        main_stride_bytes: config.main_device_bytes().next_multiple_of(DATA_ALIGN_BYTES),
+        log_stride_bytes: log_bytes.next_multiple_of(DATA_ALIGN_BYTES),
+    };
+    ArrayConfig { shard, ..config }
+}
+
+fn draw_config(rng: &mut Rng, scheme: Option<SchemeKind>, mut cut: Cut) -> ArrayConfig {
     let drawn = rng.pick(&[
         SchemeKind::Eplog,
         SchemeKind::Eplog,
@@ -390,7 +445,7 @@ fn draw_config(rng: &mut Rng, scheme: Option<SchemeKind>) -> ArrayConfig {
         SchemeKind::Was,
     ]);
     let scheme = scheme.unwrap_or(drawn);
-    let k = rng.pick(&[1, 2, 2, 3, 4, 4, 5, 6, 8]);
+    let k = cut.columns(rng.pick(&[1, 2, 2, 3, 4, 4, 5, 6, 8]));
     let m = rng.pick(&[1, 1, 1, 2, 2, 3]);
     let chunk_bytes = rng.pick(&[4096, 4096, 4096, 8192, 16384]);
     let geometry = Geometry::new(k, m, chunk_bytes).expect("drawn within its limits");
@@ -417,6 +472,7 @@ fn draw_config(rng: &mut Rng, scheme: Option<SchemeKind>) -> ArrayConfig {
     // Four of ten of those whose table need not be in memory as a whole have one of several pages.
     let many = rng.clone().fork().pick(&[0, 0, 0, 0, 0, 0, 200, 400, 400, 800]);
     let stripes = if scheme.is_elastic() || chunk_bytes > 4096 { few } else { few.max(many) };
+    let stripes = cut.stripes(geometry, stripes);
     let main_bytes = (4 << 20) + (400 + u64::from(stripes)) * chunk_bytes;
     let log_bytes = (1 << 20) + (512 + 32 * (chunk_bytes / 4096) + rng.pick(&[0, 64, 512])) * 4096;
     let mut config = plan_config(&options, main_bytes, log_bytes, logs).expect("sizes fit");
@@ -447,6 +503,8 @@ fn draw_config(rng: &mut Rng, scheme: Option<SchemeKind>) -> ArrayConfig {
         let chunk_blocks = (chunk_bytes / 4096) as u32;
         config.payload_blocks = rng.pick(&[24, 64]) * chunk_blocks;
     }
+    config.shard.count = cut.shards;
+    let config = lay_out(config);
     config.validate().expect("drawn within its limits");
     config
 }

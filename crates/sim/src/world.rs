@@ -2,12 +2,11 @@
 //! documentation.
 
 use crate::Rng;
-use crate::disk::{BLOCK_BYTES, Block, Disk, Image, Tear, blocks_of, bytes_of};
-use block::{Completion, DevIndex, DeviceOp, DeviceSet, IoFault, OpKind, Pool};
+use crate::disk::{BLOCK_BYTES, Block, Disk, Image, Tear, blocks_of};
+use crate::trap::Trap;
+use block::{Completion, DevIndex, DeviceOp, IoFault, OpKind, Pool};
 use block::{Random as _, mix};
-use format::Superblock;
-use std::cell::{Ref, RefCell, RefMut};
-use std::rc::Rc;
+use format::SUPERBLOCK_OFFSETS;
 
 /// What every byte of a discarded block reads as.
 const DISCARDED: u8 = 0xd1;
@@ -21,70 +20,26 @@ pub struct Pace {
     pub slow: Option<(u16, u64)>,
 }
 
-/// A fault waiting for its operation.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Trap {
-    /// This many reads from now on fail.
-    Read {
-        /// The device.
-        dev: u16,
-        /// How many.
-        count: u32,
-    },
-    /// The next write fails, and does nothing.
-    Write {
-        /// The device.
-        dev: u16,
-    },
-    /// The next flush fails, and makes nothing durable.
-    Flush {
-        /// The device.
-        dev: u16,
-    },
-    /// The next operation of any kind finds the device gone, for good.
-    Gone {
-        /// The device.
-        dev: u16,
-    },
-    /// The next write of a chunk goes to another chunk of the same device.
-    Misdirect {
-        /// The device.
-        dev: u16,
-    },
-    /// So many writes, if not all of a time, find no room and do nothing; then there is room again.
-    NoRoom {
-        /// The device.
-        dev: u16,
-        /// How many.
-        count: u32,
-    },
-}
-
-impl Trap {
-    /// The device it is set on.
-    pub fn dev(self) -> u16 {
-        match self {
-            Self::Read { dev, .. }
-            | Self::Write { dev }
-            | Self::Flush { dev }
-            | Self::Gone { dev }
-            | Self::Misdirect { dev }
-            | Self::NoRoom { dev, .. } => dev,
-        }
-    }
-}
-
 struct Member {
     disk: Disk,
     present: bool,
+    /// Shards that did not take it as a member: a bit each.
+    hidden: u64,
+    /// Bytes from one slice to the next; 0 if there is one only.
+    stride: u64,
     /// Nothing ends before that tick.
     hung_until: u64,
 }
+
+/// A write to the log: the shard, the device, and where in the shard's slice.
+pub type LogWrite = (u16, DevIndex, u64);
 
 /// Never.
 const FOR_EVER: u64 = u64::MAX;
 
 struct Flight {
+    /// The shard that began it, and waits for it.
+    shard: u16,
     op: DeviceOp,
     due: u64,
     blocks: Vec<Block>,
@@ -101,7 +56,7 @@ pub struct World {
     members: Vec<Member>,
     flights: Vec<Flight>,
     /// Ends of operations that were given up.
-    gone: Vec<Completion>,
+    gone: Vec<(u16, Completion)>,
     traps: Vec<Trap>,
     pace: Pace,
     /// Of delays, order and what a power cut leaves.
@@ -113,10 +68,11 @@ pub struct World {
     crashed: bool,
     /// Devices that stop answering at an instant, all at once, until power is cycled.
     blackout: Option<(u64, Vec<u16>)>,
-    /// Where chunks or log blocks start on each device: misdirected writes land beyond it.
+    /// Where chunks or log blocks start in each slice of each device: misdirected writes land beyond it.
     data_start: Vec<u64>,
-    /// Writes to user content of log devices since somebody looked last: device and offset.
-    log_writes: Vec<(DevIndex, u64)>,
+    /// Writes to user content of log devices since somebody looked last: shard, device and offset in its
+    /// slice.
+    log_writes: Vec<LogWrite>,
     first_log: usize,
     /// Whether a write found no room since power came.
     lacked_room: bool,
@@ -130,7 +86,13 @@ impl World {
         Self {
             members: sizes_bytes
                 .iter()
-                .map(|&size| Member { disk: Disk::new(size), present: true, hung_until: 0 })
+                .map(|&size| Member {
+                    disk: Disk::new(size),
+                    present: true,
+                    hidden: 0,
+                    stride: 0,
+                    hung_until: 0,
+                })
                 .collect(),
             flights: Vec::new(),
             gone: Vec::new(),
@@ -157,7 +119,7 @@ impl World {
         let mut copy = Self::new(&vec![0; self.members.len()], pace, Rng::new(0));
         for (to, from) in copy.members.iter_mut().zip(&self.members) {
             to.disk = Disk::from_image(from.disk.durable().clone());
-            to.present = from.present;
+            (to.present, to.stride) = (from.present, from.stride);
         }
         copy
     }
@@ -174,8 +136,13 @@ impl World {
         (self.data_start, self.first_log) = (starts, first_log);
     }
 
-    /// Writes to the logs since the last time, in the order of their submission: device and offset.
-    pub fn take_log_writes(&mut self, out: &mut Vec<(DevIndex, u64)>) {
+    /// How far apart the slices of each device are; 0 if it has one only.
+    pub fn set_strides(&mut self, strides: &[u64]) {
+        self.members.iter_mut().zip(strides).for_each(|(member, &stride)| member.stride = stride);
+    }
+
+    /// Writes to the logs since the last time, in the order of their submission.
+    pub fn take_log_writes(&mut self, out: &mut Vec<LogWrite>) {
         out.append(&mut self.log_writes);
     }
 
@@ -273,6 +240,12 @@ impl World {
         self.flights.iter().filter(|flight| !flight.given_up && flight.due < FOR_EVER).count()
     }
 
+    /// Those of a shard.
+    pub fn in_flight_of(&self, shard: u16) -> usize {
+        let counts = |flight: &&Flight| flight.shard == shard && !flight.given_up && flight.due < FOR_EVER;
+        self.flights.iter().filter(counts).count()
+    }
+
     /// Time passes until an operation ends.
     pub fn tick_to_next(&mut self) {
         let ending = self.flights.iter().map(|flight| flight.due).filter(|&due| due < FOR_EVER);
@@ -291,6 +264,18 @@ impl World {
         self.members[usize::from(dev)].present = present;
     }
 
+    /// Whether an operation of a shard has ended, or waits to be seen to end.
+    pub fn has_due(&self, shard: u16) -> bool {
+        self.gone.iter().any(|&(of, _)| of == shard)
+            || self.flights.iter().any(|flight| flight.shard == shard && flight.due <= self.tick)
+    }
+
+    /// To a shard the device is not there, or is there again.
+    pub fn set_hidden(&mut self, dev: u16, shard: u16, hidden: bool) {
+        let member = &mut self.members[usize::from(dev)];
+        member.hidden = member.hidden & !(1 << shard) | u64::from(hidden) << shard;
+    }
+
     /// A disk, to look at.
     pub fn disk(&self, dev: u16) -> &Disk {
         &self.members[usize::from(dev)].disk
@@ -306,6 +291,7 @@ impl World {
         let member = &mut self.members[usize::from(dev)];
         let old = member.disk.durable().clone();
         (member.disk, member.present, member.hung_until) = (Disk::from_image(image), true, 0);
+        member.hidden = 0;
         // What was given up is under way on the old disk.
         self.flights.retain(|flight| flight.op.dev.get() != dev || !flight.given_up);
         old
@@ -350,10 +336,52 @@ impl World {
         }
     }
 
-    fn spring(&mut self, op: &DeviceOp) -> (Option<IoFault>, u64) {
+    /// Where an operation is in its slice.
+    fn within_slice(&self, op: &DeviceOp) -> u64 {
+        let stride = self.members[op.dev.index()].stride;
+        if stride == 0 { op.offset_bytes } else { op.offset_bytes % stride }
+    }
+
+    fn is_content(&self, op: &DeviceOp) -> bool {
+        self.within_slice(op) >= self.data_start[op.dev.index()]
+    }
+
+    fn is_superblock(&self, op: &DeviceOp) -> bool {
+        SUPERBLOCK_OFFSETS.contains(&self.within_slice(op))
+    }
+
+    /// Where a misdirected write of content lands: beyond the metadata of any slice.
+    fn misdirected(&mut self, op: &DeviceOp) -> u64 {
+        let Member { ref disk, stride, .. } = self.members[op.dev.index()];
+        let (size, start) = (disk.size_bytes(), self.data_start[op.dev.index()]);
+        if stride == 0 {
+            let places = (size - start) / op.length_bytes;
+            return start + self.rng.below(places) * op.length_bytes;
+        }
+        let origin = self.rng.below(size.div_ceil(stride)) * stride;
+        let places = ((size - origin).min(stride) - start) / op.length_bytes;
+        origin + start + self.rng.below(places) * op.length_bytes
+    }
+
+    /// The same place in another slice.
+    fn astray(&mut self, op: &DeviceOp) -> u64 {
+        let Member { ref disk, stride, .. } = self.members[op.dev.index()];
+        let (size, within) = (disk.size_bytes(), self.within_slice(op));
+        let there = |slice: &u64| slice * stride + within + op.length_bytes <= size;
+        let others = (0..size.div_ceil(stride)).filter(|slice| slice * stride + within != op.offset_bytes);
+        let others: Vec<u64> = others.filter(there).collect();
+        if others.is_empty() { op.offset_bytes } else { self.rng.pick(&others) * stride + within }
+    }
+
+    fn is_absent(&self, shard: u16, dev: DevIndex) -> bool {
+        let member = &self.members[dev.index()];
+        !member.present || member.hidden >> shard & 1 == 1 || self.is_dark(dev)
+    }
+
+    fn spring(&mut self, shard: u16, op: &DeviceOp) -> (Option<IoFault>, u64) {
         let dev = op.dev.get();
         let coin = self.rng.chance(2, 3);
-        if !self.members[op.dev.index()].present || self.is_dark(op.dev) {
+        if self.is_absent(shard, op.dev) {
             return (Some(IoFault::Gone), op.offset_bytes);
         }
         let hit = self.traps.iter().position(|trap| {
@@ -365,8 +393,10 @@ impl World {
                     // What overwrites needs no room.
                     Trap::NoRoom { .. } => op.kind == OpKind::Write && coin,
                     Trap::Gone { .. } => true,
-                    Trap::Misdirect { .. } => {
-                        op.kind == OpKind::Write && op.offset_bytes >= self.data_start[op.dev.index()]
+                    Trap::Misdirect { .. } => op.kind == OpKind::Write && self.is_content(op),
+                    Trap::Astray { superblock, .. } => {
+                        let hits = !superblock || self.is_superblock(op);
+                        op.kind == OpKind::Write && self.members[op.dev.index()].stride > 0 && hits
                     }
                 }
         });
@@ -400,15 +430,17 @@ impl World {
             }
             Trap::Misdirect { .. } => {
                 self.traps.swap_remove(hit);
-                let start = self.data_start[op.dev.index()];
-                let places = (self.members[op.dev.index()].disk.size_bytes() - start) / op.length_bytes;
-                (None, start + self.rng.below(places) * op.length_bytes)
+                (None, self.misdirected(op))
+            }
+            Trap::Astray { .. } => {
+                self.traps.swap_remove(hit);
+                (None, self.astray(op))
             }
         }
     }
 
-    fn start(&mut self, pool: &Pool, op: &DeviceOp) {
-        let (fault, offset_bytes) = self.spring(op);
+    fn start(&mut self, shard: u16, pool: &Pool, op: &DeviceOp) {
+        let (fault, offset_bytes) = self.spring(shard, op);
         let blocks = match (op.kind, op.slot) {
             (OpKind::Write, Some(slot)) => blocks_of(&pool.bytes(slot)[..op.length_bytes as usize]),
             // A discarded block may read as anything.
@@ -438,16 +470,16 @@ impl World {
         let delay = self.rng.below(self.pace.delay_max * slow + 1);
         let stamp = self.members[op.dev.index()].disk.stamp();
         let due = (self.tick + delay).max(self.members[op.dev.index()].hung_until);
-        self.flights.push(Flight { op: *op, due, blocks, stamp, fault, offset_bytes, given_up: false });
+        let op = *op;
+        self.flights.push(Flight { shard, op, due, blocks, stamp, fault, offset_bytes, given_up: false });
     }
 
     fn carry_out(&mut self, pool: &mut Pool, flight: &Flight) -> Result<(), IoFault> {
         let op = flight.op;
-        let dark = self.is_dark(op.dev);
-        let member = &mut self.members[op.dev.index()];
-        if !member.present || dark {
+        if self.is_absent(flight.shard, op.dev) {
             return Err(IoFault::Gone);
         }
+        let member = &mut self.members[op.dev.index()];
         if let Some(fault) = flight.fault {
             return Err(fault);
         }
@@ -485,7 +517,7 @@ impl World {
 
     fn now<T>(
         &mut self,
-        dev: DevIndex,
+        (shard, dev): (u16, DevIndex),
         kind: OpKind,
         offset_bytes: u64,
         run: impl FnOnce(&mut Disk) -> T,
@@ -506,7 +538,7 @@ impl World {
         if dev.index() >= self.members.len() {
             return Err(IoFault::Gone);
         }
-        if let (Some(fault), _) = self.spring_now(&op) {
+        if let (Some(fault), _) = self.spring_now(shard, &op) {
             return Err(fault);
         }
         self.note([kind as u64 + 16, u64::from(dev.get()), offset_bytes]);
@@ -515,41 +547,46 @@ impl World {
 
     /// Traps for the calls that assembly makes; misdirected writes are for the running array, those traps
     /// wait.
-    fn spring_now(&mut self, op: &DeviceOp) -> (Option<IoFault>, u64) {
+    fn spring_now(&mut self, shard: u16, op: &DeviceOp) -> (Option<IoFault>, u64) {
         let (mut waiting, traps): (Vec<Trap>, Vec<Trap>) = std::mem::take(&mut self.traps)
             .into_iter()
-            .partition(|trap| matches!(trap, Trap::Misdirect { .. }));
+            .partition(|trap| matches!(trap, Trap::Misdirect { .. } | Trap::Astray { .. }));
         self.traps = traps;
-        let result = self.spring(op);
+        let result = self.spring(shard, op);
         self.traps.append(&mut waiting);
         result
     }
 }
 
-impl DeviceSet for World {
-    fn submit(&mut self, pool: &mut Pool, ops: &[DeviceOp]) {
+/// What [`block::DeviceSet`] is made of, each call for a shard.
+impl World {
+    /// Operations of a shard begin.
+    pub fn submit(&mut self, shard: u16, pool: &mut Pool, ops: &[DeviceOp]) {
         for op in ops {
             if !self.event() {
                 return;
             }
-            self.start(pool, op);
-            let index = op.dev.index();
-            let is_log = index >= self.first_log && op.offset_bytes >= self.data_start[index];
+            self.start(shard, pool, op);
+            let is_log = op.dev.index() >= self.first_log && self.is_content(op);
             if is_log && op.kind == OpKind::Write {
-                self.log_writes.push((op.dev, op.offset_bytes));
+                self.log_writes.push((shard, op.dev, self.within_slice(op)));
             }
         }
     }
 
-    fn poll(&mut self, pool: &mut Pool, completions: &mut Vec<Completion>) {
+    /// A tick passes, and operations of a shard end.
+    pub fn poll(&mut self, shard: u16, pool: &mut Pool, completions: &mut Vec<Completion>) {
         if self.crashed {
             return;
         }
-        completions.append(&mut self.gone);
+        let mine = self.gone.iter().filter(|(of, _)| *of == shard);
+        completions.extend(mine.map(|&(_, completion)| completion));
+        self.gone.retain(|(of, _)| *of != shard);
         self.tick += 1;
         let tick = self.tick;
-        let (mut due, waiting): (Vec<Flight>, Vec<Flight>) =
-            std::mem::take(&mut self.flights).into_iter().partition(|flight| flight.due < tick);
+        let (mut due, waiting): (Vec<Flight>, Vec<Flight>) = std::mem::take(&mut self.flights)
+            .into_iter()
+            .partition(|flight| flight.due < tick && flight.shard == shard);
         self.flights = waiting;
         self.rng.shuffle(&mut due);
         while let Some(flight) = due.pop() {
@@ -571,97 +608,45 @@ impl DeviceSet for World {
         self.flights.append(&mut due);
     }
 
-    fn wait(&mut self, _timeout_ns: u64) {
-        self.tick_to_next();
-    }
-
-    fn give_up(&mut self, dev: DevIndex) {
-        let given_up = |flight: &&mut Flight| flight.op.dev == dev && !flight.given_up;
+    /// Nobody waits any more for what a shard has under way on a device.
+    pub fn give_up(&mut self, shard: u16, dev: DevIndex) {
+        let given_up =
+            |flight: &&mut Flight| flight.shard == shard && flight.op.dev == dev && !flight.given_up;
         for flight in self.flights.iter_mut().filter(given_up) {
             flight.given_up = true;
-            self.gone.push(Completion { tag: flight.op.tag, result: Err(IoFault::Gone) });
+            self.gone.push((shard, Completion { tag: flight.op.tag, result: Err(IoFault::Gone) }));
         }
     }
 
-    fn size_bytes(&self, dev: DevIndex) -> u64 {
-        self.members.get(dev.index()).filter(|m| m.present).map_or(0, |m| m.disk.size_bytes())
+    /// The size of a device, 0 if a shard finds none.
+    pub fn size_bytes(&self, shard: u16, dev: DevIndex) -> u64 {
+        let there = |m: &&Member| m.present && m.hidden >> shard & 1 == 0;
+        self.members.get(dev.index()).filter(there).map_or(0, |m| m.disk.size_bytes())
     }
 
-    fn read_now(&mut self, dev: DevIndex, offset_bytes: u64, into: &mut [u8]) -> Result<(), IoFault> {
-        self.now(dev, OpKind::Read, offset_bytes, |disk| disk.read(offset_bytes, into))
+    /// A read that is waited for; `at` is the shard and the device.
+    pub fn read_now(
+        &mut self,
+        at: (u16, DevIndex),
+        offset_bytes: u64,
+        into: &mut [u8],
+    ) -> Result<(), IoFault> {
+        self.now(at, OpKind::Read, offset_bytes, |disk| disk.read(offset_bytes, into))
             .and_then(|good| if good { Ok(()) } else { Err(IoFault::Short) })
     }
 
-    fn write_now(&mut self, dev: DevIndex, offset_bytes: u64, from: &[u8]) -> Result<(), IoFault> {
+    /// A write that is waited for.
+    pub fn write_now(&mut self, at: (u16, DevIndex), offset_bytes: u64, from: &[u8]) -> Result<(), IoFault> {
         let blocks = blocks_of(from);
-        self.now(dev, OpKind::Write, offset_bytes, |disk| disk.write(offset_bytes, &blocks))
+        self.now(at, OpKind::Write, offset_bytes, |disk| disk.write(offset_bytes, &blocks))
             .and_then(|good| if good { Ok(()) } else { Err(IoFault::Short) })
     }
 
-    fn flush_now(&mut self, dev: DevIndex) -> Result<(), IoFault> {
-        self.now(dev, OpKind::Flush, 0, |disk| {
+    /// A flush that is waited for.
+    pub fn flush_now(&mut self, at: (u16, DevIndex)) -> Result<(), IoFault> {
+        self.now(at, OpKind::Flush, 0, |disk| {
             let stamp = disk.stamp();
             disk.flush(stamp);
         })
-    }
-}
-
-/// The newest superblock of a device, as a power cut at this moment would leave it.
-pub fn superblock_of(image: &Image) -> Option<Superblock> {
-    Superblock::read_newest(|offset| image.get(offset as usize / BLOCK_BYTES).map(bytes_of))
-}
-
-/// A world that the machine and the array both hold.
-#[derive(Clone)]
-pub struct Shared(Rc<RefCell<World>>);
-
-impl Shared {
-    /// Shares a world.
-    pub fn new(world: World) -> Self {
-        Self(Rc::new(RefCell::new(world)))
-    }
-
-    /// The world, to look at.
-    pub fn look(&self) -> Ref<'_, World> {
-        self.0.borrow()
-    }
-
-    /// The world, to change.
-    pub fn change(&self) -> RefMut<'_, World> {
-        self.0.borrow_mut()
-    }
-}
-
-impl DeviceSet for Shared {
-    fn submit(&mut self, pool: &mut Pool, ops: &[DeviceOp]) {
-        self.change().submit(pool, ops);
-    }
-
-    fn poll(&mut self, pool: &mut Pool, completions: &mut Vec<Completion>) {
-        self.change().poll(pool, completions);
-    }
-
-    fn wait(&mut self, timeout_ns: u64) {
-        self.change().wait(timeout_ns);
-    }
-
-    fn give_up(&mut self, dev: DevIndex) {
-        self.change().give_up(dev);
-    }
-
-    fn size_bytes(&self, dev: DevIndex) -> u64 {
-        self.look().size_bytes(dev)
-    }
-
-    fn read_now(&mut self, dev: DevIndex, offset_bytes: u64, into: &mut [u8]) -> Result<(), IoFault> {
-        self.change().read_now(dev, offset_bytes, into)
-    }
-
-    fn write_now(&mut self, dev: DevIndex, offset_bytes: u64, from: &[u8]) -> Result<(), IoFault> {
-        self.change().write_now(dev, offset_bytes, from)
-    }
-
-    fn flush_now(&mut self, dev: DevIndex) -> Result<(), IoFault> {
-        self.change().flush_now(dev)
     }
 }

@@ -48,7 +48,13 @@ fn worlds_for(bug: Planted) -> Pinned {
         Planted::CheckpointUnsealed => Some(Scarce::Stripes),
         _ => None,
     };
-    let blackouts = matches!(bug, Planted::DurableBeforeFence | Planted::WriteOnWhenFailed);
+    let blackouts = matches!(
+        bug,
+        Planted::DurableBeforeFence
+            | Planted::WriteOnWhenFailed
+            | Planted::TellPastTolerance
+            | Planted::WipeReturned
+    );
     let ruin = matches!(
         bug,
         Planted::OlderEpoch
@@ -68,7 +74,37 @@ fn worlds_for(bug: Planted) -> Pinned {
             | Planted::KeepBadSuperblock
             | Planted::ScrubUnflushed
     );
-    Pinned { scheme: Some(scheme), scarce, blackouts, ruin, rot }
+    Pinned { scheme: Some(scheme), scarce, blackouts, ruin, rot, shards: Some(shards_for(bug)) }
+}
+
+/// How many shards the array has; what is wrong with a single one is looked for there.
+fn shards_for(bug: Planted) -> u16 {
+    let of_shards = matches!(
+        bug,
+        Planted::FanAnswersFirst
+            | Planted::FanForgetsError
+            | Planted::FirstShareOnly
+            | Planted::ShareOfRoundBefore
+            | Planted::RunPastUnit
+            | Planted::SlicesOverlap
+            | Planted::ShardsShareUuid
+            | Planted::TellNobody
+            | Planted::TellPastTolerance
+            | Planted::FirstShardFirst
+            | Planted::ReplaceUnfailed
+            | Planted::ReplaceWhileBusy
+            | Planted::RebuildFirstShardOnly
+            | Planted::WipeReturned
+            | Planted::AnyShardsSuperblock
+    );
+    match bug {
+        // With more shards more steps lie between the member's last write and the first of the new device.
+        Planted::ReplaceWhileBusy => 4,
+        // With two shards the first of them must be one that gave the device up, and the other needs it.
+        Planted::WipeReturned => 3,
+        _ if of_shards => 2,
+        _ => 1,
+    }
 }
 
 /// What is found, if anything.

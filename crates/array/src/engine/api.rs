@@ -356,6 +356,11 @@ impl Engine {
         self.core.lacks_room()
     }
 
+    /// Whether superblocks are being written, so that not all members know yet who is in service.
+    pub fn is_publishing(&self) -> bool {
+        self.core.board.members.is_publishing()
+    }
+
     /// Whether a member is absent or failed, so that it may be replaced.
     pub fn is_replaceable(&self, dev: DevIndex) -> bool {
         self.core.is_replaceable(dev)

@@ -3,12 +3,14 @@
 use super::{ArrayConfig, DATA_ALIGN_BYTES};
 use crate::FormatError;
 use crate::shard::{SHARDS_MAX, Shard, UNIT_BYTES_MIN};
+use block::planted::{Planted, planted};
 use block::{DevIndex, Extent, Interleave};
 
 impl ArrayConfig {
     /// Where this shard's slice of a member begins, in bytes from the beginning of the member.
     pub fn slice_origin(&self, dev: DevIndex) -> u64 {
-        u64::from(self.shard.index) * self.stride_bytes(dev)
+        let overlap_bytes = if planted(Planted::SlicesOverlap) { DATA_ALIGN_BYTES } else { 0 };
+        u64::from(self.shard.index) * self.stride_bytes(dev).saturating_sub(overlap_bytes)
     }
 
     /// Bytes from the beginning of one slice of a member to that of the next.

@@ -14,7 +14,7 @@ use crate::subject::array::rebuild_members;
 use crate::subject::build::{DeviceKind, Kind, LocalArray, LocalSet, Room, Sized, build, size_shards};
 use crate::subject::fit;
 use crate::subject::gc::gc_since;
-use array::{EngineOptions, EngineStats, GcStats, SchemeOptions, shard_unit_bytes};
+use array::{EngineOptions, EngineStats, GcStats, SchemeOptions, unit_of};
 use block::{DevIndex, Durability, Pool, Random as _, Slot, SplitMix, Stream, mix};
 use format::{ArrayConfig, CLASSES_MAX, CheckpointKind};
 use node::placement::placement_info;
@@ -115,7 +115,7 @@ impl Plan {
         let (geometry, shards) = (options.kind.geometry, u64::from(options.spread.shards));
         let stripe_bytes = u64::try_from(geometry.data_count() * geometry.chunk_bytes())?;
         let blocks = u64::try_from(geometry.chunk_bytes())? / 4096;
-        let unit = if shards == 1 { 1 } else { shard_unit_bytes(stripe_bytes) / stripe_bytes };
+        let unit = if shards == 1 { 1 } else { unit_of(stripe_bytes) / stripe_bytes };
         if options.stripe_count < shards.saturating_mul(unit) {
             return Err(Failure::new(format!(
                 "--shards {shards}: found a volume of {} bytes, expected at least {}: each shard gets {} at a time",

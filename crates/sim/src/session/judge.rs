@@ -33,6 +33,12 @@ impl Session<'_> {
                 Ok(())
             }
             (
+                Kind::Rebuild { dev },
+                Err(error @ (EngineError::MemberInService { .. } | EngineError::MemberNotFree { .. })),
+            ) if self.fleet.is_several() => {
+                Err(violation!("device {dev} was put in place too early: {error}"))
+            }
+            (
                 Kind::Scrub | Kind::Rebuild { .. },
                 Err(
                     EngineError::Preempted
@@ -47,11 +53,11 @@ impl Session<'_> {
                 Ok(())
             }
             (Kind::Scrub, Ok(())) => {
-                self.machine.scrubbed(&self.array, &request.patients);
+                self.machine.scrubbed(&self.fleet, &request.patients);
                 Ok(())
             }
             (Kind::Commit | Kind::Checkpoint | Kind::Clean, Ok(())) => Ok(()),
-            (kind, Err(error)) if self.machine.ruined => self.judge_ruined(kind, error),
+            (_, Err(error)) if self.machine.ruined => self.judge_ruined(request, error),
             (
                 Kind::Write { .. } | Kind::Flush | Kind::Commit | Kind::Checkpoint,
                 Err(EngineError::MemberFull { .. }),
@@ -71,11 +77,11 @@ impl Session<'_> {
         self.machine.say(|| format!("rebuild answered ({dev})"));
         for dev in 0..self.machine.member_count() {
             let standing = self.machine.standing[usize::from(dev)];
-            let healthy = self.state(dev) == MemberState::Healthy;
+            let healthy = self.fleet.state(dev) == MemberState::Healthy;
             self.machine.standing[usize::from(dev)].replacement &= !healthy;
-            if self.state(dev) == MemberState::Healthy && !standing.tainted && !standing.lost {
+            if healthy && !standing.tainted && !standing.lost {
                 self.machine.suspects.remove(&dev);
-                self.machine.standing[usize::from(dev)].excluded = false;
+                self.machine.standing[usize::from(dev)].excluded = 0;
                 if let Some(retired) = &mut self.machine.retired[usize::from(dev)] {
                     retired.excluded = true;
                 }
@@ -90,11 +96,16 @@ impl Session<'_> {
         count: u64,
         anchor: bool,
     ) -> Result<(), Violation> {
-        let chunk = self.array.engine_ref().store().config.geometry.chunk_bytes() as u64;
+        let chunk = self.fleet.chunk_sectors();
+        let mut parts = request.parts.iter();
+        let mut part = parts.next();
         for lba in first..first + count {
-            let at = lba * SECTOR as u64;
-            let slot = request.slots[(at / chunk - first * SECTOR as u64 / chunk) as usize];
-            let bytes = &self.array.engine().pool().bytes(slot)[(at % chunk) as usize..][..SECTOR];
+            while part.is_some_and(|part| lba >= part.first + part.count) {
+                part = parts.next();
+            }
+            let Some(part) = part else { return Err(violation!("sector {lba} was not read")) };
+            let (slot, within) = part.slot_of(lba, chunk);
+            let bytes = &self.fleet.pool(part.at).bytes(slot)[within..][..SECTOR];
             let result = if self.machine.ruined {
                 self.machine.oracle.check_ruined(lba, bytes, self.machine.forced)
             } else if anchor {
@@ -108,7 +119,7 @@ impl Session<'_> {
                     (false, true) => "after a restart",
                     (false, false) => "while running",
                 };
-                violation!("{when}, {wrong} (chunk {})", at / chunk)
+                violation!("{when}, {wrong} (chunk {})", lba / chunk)
             })?;
         }
         Ok(())

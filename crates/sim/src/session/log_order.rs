@@ -6,18 +6,19 @@
 
 use crate::violation;
 use crate::violation::Violation;
+use crate::world::LogWrite;
 use array::Engine;
 use block::{ChunkIndex, DevIndex};
 use format::{LOG_START_BYTES, MemberState};
 use std::collections::BTreeMap;
 
-/// What is known of the log devices since the session began.
+/// What is known of the log devices of one shard since the session began.
 pub(super) struct LogOrder {
     /// Of each log device, unless it was out of service at the last look.
     streams: Vec<Option<Stream>>,
     /// Where the log ended at the last look.
     head: u64,
-    writes: Vec<(DevIndex, u64)>,
+    writes: Vec<LogWrite>,
 }
 
 struct Stream {
@@ -35,7 +36,7 @@ impl LogOrder {
     }
 
     /// Where to put what was written since the last look.
-    pub(super) fn writes(&mut self) -> &mut Vec<(DevIndex, u64)> {
+    pub(super) fn writes(&mut self) -> &mut Vec<LogWrite> {
         &mut self.writes
     }
 
@@ -54,7 +55,7 @@ impl LogOrder {
                 Some(_) | None => {}
             }
         }
-        for (dev, offset_bytes) in self.writes.drain(..) {
+        for (_, dev, offset_bytes) in self.writes.drain(..) {
             let block_bytes = store.config.log_offset(ChunkIndex::new(2)) - LOG_START_BYTES;
             let block = u32::try_from((offset_bytes - LOG_START_BYTES) / block_bytes + 1);
             let block = ChunkIndex::new(block.expect("the log region has fewer blocks than 2^32"));

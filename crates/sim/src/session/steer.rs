@@ -1,6 +1,8 @@
 //! What an operator does to a scrub that is under way.
 
 use super::{Kind, Session};
+use crate::machine::SHARDS_MAX;
+use array::{Engine, WorkKind};
 use block::Random as _;
 
 impl Session<'_> {
@@ -8,7 +10,7 @@ impl Session<'_> {
     /// if nothing was done.
     pub(super) fn steer_scrub(&mut self) -> bool {
         let scrubs =
-            self.array.engine_ref().maintenance().is_some_and(|(kind, _, _)| kind == array::WorkKind::Scrub);
+            self.fleet.engines().filter_map(Engine::maintenance).any(|(kind, _, _)| kind == WorkKind::Scrub);
         if !scrubs || !self.machine.rng.chance(1, 2) {
             return false;
         }
@@ -16,19 +18,23 @@ impl Session<'_> {
         let rate = self.machine.rng.pick(&[None, Some(16 << 20)]);
         let what = ["pauses", "goes on", "is given up", "gets another rate"][choice as usize];
         self.machine.say(|| format!("the scrub {what}"));
-        let engine = self.array.engine();
-        match choice {
-            0 => engine.pause_scrub(),
-            1 => engine.resume_scrub(),
-            2 => {
-                self.given_up = engine.stop_scrub();
-                self.given_up
-            }
-            _ => {
-                engine.set_rebuild_rate(rate);
-                true
-            }
+        let mut any = false;
+        for at in 0..self.fleet.len() {
+            let engine = self.fleet.engine(at);
+            any |= match choice {
+                0 => engine.pause_scrub(),
+                1 => engine.resume_scrub(),
+                2 => engine.stop_scrub(),
+                _ => {
+                    engine.set_rebuild_rate(rate);
+                    true
+                }
+            };
         }
+        if choice == 2 {
+            self.given_up = any;
+        }
+        any
     }
 
     /// After a scrub was given up in a world of rot: something rots, and another scrub must find it.
@@ -47,7 +53,10 @@ impl Session<'_> {
         if self.machine.rng.chance(1, 2) {
             self.machine.rot(dev);
         } else {
-            let (begun, _) = self.array.engine_ref().patrol_rounds();
+            let mut begun = [0; SHARDS_MAX];
+            for (begun, engine) in begun.iter_mut().zip(self.fleet.engines()) {
+                *begun = engine.patrol_rounds().0;
+            }
             self.machine.rot_metadata(dev, begun);
         }
         if self.machine.rng.chance(1, 2) {

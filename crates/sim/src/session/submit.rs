@@ -2,27 +2,32 @@
 
 use super::Step;
 use super::{Kind, Session};
-use crate::disk::{BLOCK_BYTES, blocks_of};
-use crate::machine::{Hurt, Retired, Standing};
+use crate::fleet::Portion;
+use crate::machine::Hurt;
 use crate::oracle::{SECTOR, fill};
 use crate::swarm::{Chosen, Unit};
-use crate::world::{Trap, superblock_of};
-use block::{DevIndex, Durability, Random as _, Slot};
+use crate::trap::Trap;
+use array::Engine;
+use block::{DevIndex, Durability, Random as _, SECTOR_BYTES};
 use format::CheckpointKind;
 
 impl Session<'_> {
-    pub(super) fn take_slots(&mut self, first: u64, count: u64) -> Option<Vec<Slot>> {
-        let chunk = self.array.engine_ref().store().config.geometry.chunk_bytes() as u64 / SECTOR as u64;
-        let chunks = (first + count).div_ceil(chunk) - first / chunk;
-        let mut slots = Vec::new();
-        self.array.engine().take_slots(chunks as usize, &mut slots).then_some(slots)
+    pub(super) fn submit_read(&mut self, first: u64, count: u64, anchor: bool) -> bool {
+        let Some(parts) = self.fleet.cut(first, count) else { return false };
+        self.hand_out(Kind::Read { first, count, anchor }, parts, |engine, tag, part| {
+            engine.read(tag, part.offset_bytes, part.count * SECTOR_BYTES, &part.slots);
+        });
+        true
     }
 
-    pub(super) fn submit_read(&mut self, first: u64, count: u64, anchor: bool) -> bool {
-        let Some(slots) = self.take_slots(first, count) else { return false };
-        let (tag, _) = self.open(Kind::Read { first, count, anchor }, slots.clone());
-        self.array.engine().read(tag, first * SECTOR as u64, count * SECTOR as u64, &slots);
-        true
+    /// Each part of a request goes to its shard; it is answered when all have ended.
+    fn hand_out(&mut self, kind: Kind, parts: Vec<Portion>, start: impl Fn(&mut Engine, u64, &Portion)) {
+        let shards: Vec<usize> = parts.iter().map(|part| part.at).collect();
+        let tag = self.open(kind, &shards, parts);
+        let part_tag = self.tag_of_parts(tag, shards.len());
+        for part in self.requests.get(&tag).map_or(&[][..], |request| &request.parts) {
+            start(self.fleet.engine(part.at), part_tag, part);
+        }
     }
 
     fn oldest_read(&mut self) -> u64 {
@@ -53,49 +58,48 @@ impl Session<'_> {
     }
 
     pub(super) fn submit_write(&mut self, first: u64, count: u64) -> bool {
-        let Some(slots) = self.take_slots(first, count) else { return false };
+        let Some(parts) = self.fleet.cut(first, count) else { return false };
         let oldest = self.oldest_read();
         let version = self.machine.oracle.submit(first, count, false, oldest);
-        let chunk = self.array.engine_ref().store().config.geometry.chunk_bytes() as u64;
-        for lba in first..first + count {
-            let at = lba * SECTOR as u64;
-            let slot = slots[(at / chunk - first * SECTOR as u64 / chunk) as usize];
-            let bytes = &mut self.array.engine().pool().bytes_mut(slot)[(at % chunk) as usize..][..SECTOR];
-            fill(version, lba, bytes);
+        let chunk = self.fleet.chunk_sectors();
+        for part in &parts {
+            for lba in part.first..part.first + part.count {
+                let (slot, within) = part.slot_of(lba, chunk);
+                fill(version, lba, &mut self.fleet.pool(part.at).bytes_mut(slot)[within..][..SECTOR]);
+            }
         }
         let durable = self.machine.rng.chance(self.machine.swarm.odds.durable, 1000);
         self.machine.say(|| {
             format!("write {version}: sectors {first}+{count}{}", if durable { ", durable" } else { "" })
         });
-        let (tag, _) = self.open(Kind::Write { version, durable }, slots.clone());
         let durability = if durable { Durability::Durable } else { Durability::Volatile };
-        self.array.engine().write(tag, first * SECTOR as u64, count * SECTOR as u64, &slots, durability);
+        self.hand_out(Kind::Write { version, durable }, parts, |engine, tag, part| {
+            engine.write(tag, part.offset_bytes, part.count * SECTOR_BYTES, &part.slots, durability);
+        });
         true
     }
 
     pub(super) fn submit_zero(&mut self, first: u64, count: u64) -> bool {
-        let mut slots = Vec::new();
-        if !self.array.engine().take_slots(2, &mut slots) {
-            return false;
-        }
+        let Some(parts) = self.fleet.share_out(first, count) else { return false };
         let oldest = self.oldest_read();
         let version = self.machine.oracle.submit(first, count, true, oldest);
         let durable = self.machine.rng.chance(self.machine.swarm.odds.durable, 1000);
-        let edges = [slots[0], slots[1]];
         self.machine.say(|| {
             format!("discard {version}: sectors {first}+{count}{}", if durable { ", durable" } else { "" })
         });
-        let (tag, _) = self.open(Kind::Write { version, durable }, slots);
         let durability = if durable { Durability::Durable } else { Durability::Volatile };
-        self.array.engine().zero(tag, first * SECTOR as u64, count * SECTOR as u64, edges, durability);
+        self.hand_out(Kind::Write { version, durable }, parts, |engine, tag, part| {
+            let edges = [part.slots[0], part.slots[1]];
+            engine.zero(tag, part.offset_bytes, part.count * SECTOR_BYTES, edges, durability);
+        });
         true
     }
 
     /// Sectors of a unit, and of the longest request.
     fn unit_sectors(&self, unit: Unit) -> (u64, u64) {
         let geometry = self.machine.swarm.config.geometry;
-        let chunk = geometry.chunk_bytes() as u64 / SECTOR as u64;
-        let chunks_max = self.array.engine_ref().slots_per_request_max() as u64 / 2;
+        let chunk = self.fleet.chunk_sectors();
+        let chunks_max = self.fleet.slots_max() as u64 / 2;
         let most = chunk * self.machine.swarm.chunks_max.min(chunks_max);
         match unit {
             Unit::Sector => (1, most),
@@ -118,7 +122,7 @@ impl Session<'_> {
     /// An aligned block of at least two chunks, most of them of those that are never torn.
     fn draw_block(&mut self) -> (u64, u64) {
         let (chunk, _) = self.unit_sectors(Unit::Chunk);
-        let slots = u64::try_from(self.array.engine_ref().slots_per_request_max()).unwrap_or(u64::MAX);
+        let slots = u64::try_from(self.fleet.slots_max()).unwrap_or(u64::MAX);
         let most = (self.machine.oracle.untorn / chunk).clamp(2, (slots / 2).max(2));
         let sectors = self.machine.oracle.sector_count() as u64;
         let chunks = 1 << self.machine.rng.within(1, u64::from(most.ilog2()));
@@ -142,7 +146,13 @@ impl Session<'_> {
         } else {
             sectors
         };
-        let first = rng.below(span) / align * align;
+        let mut first = rng.below(span) / align * align;
+        let unit = self.machine.swarm.config.shard.unit_bytes / SECTOR_BYTES;
+        if unit > 0 && span < sectors {
+            // Of several shards, what is hot lies around the ends of units.
+            let ends = rng.within(1, sectors / unit) * unit;
+            first = (ends + first).saturating_sub(span / 2).min(sectors - 1) / align * align;
+        }
         let count = rng.within(1, most.div_ceil(align)) * align;
         (first, count.min(sectors - first))
     }
@@ -196,47 +206,14 @@ impl Session<'_> {
         self.machine.say(|| format!("fail device {dev}"));
         self.machine.suspects.insert(dev);
         self.machine.standing[usize::from(dev)].tainted = true;
-        self.array.engine().fail_device(DevIndex::new(dev));
-    }
-
-    /// A new disk takes the place of a failed one once nothing is under way on that.
-    pub(super) fn replace(&mut self) {
-        let suspects: Vec<u16> = self.machine.suspects.iter().copied().collect();
-        for dev in suspects {
-            let index = DevIndex::new(dev);
-            if !self.array.engine().is_replaceable(index) || self.array.engine().in_flight(index) > 0 {
-                continue;
-            }
-            let size = self.machine.swarm.sizes()[usize::from(dev)] as usize;
-            let blank = match self.machine.rng.below(2) {
-                0 => vec![None; size / BLOCK_BYTES],
-                _ => vec![Some(blocks_of(&[0xee; BLOCK_BYTES]).swap_remove(0)); size / BLOCK_BYTES],
-            };
-            self.machine.world.change().clear_traps(dev);
-            let image = self.machine.world.change().replace(dev, blank);
-            let excluded = self.machine.standing[usize::from(dev)].excluded;
-            // A disk that never was a member for long is forgotten; the one before it may still come back.
-            if superblock_of(&image).is_some() {
-                self.machine.retired[usize::from(dev)] = Some(Retired { image, excluded });
-            }
-            self.machine.standing[usize::from(dev)] = Standing { replacement: true, ..Standing::default() };
-            self.machine.serial += 1;
-            let serial = self.machine.serial;
-            self.machine.say(|| format!("replace device {dev}, serial {serial}"));
-            self.control(Kind::Rebuild { dev }, |engine, tag| engine.rebuild(tag, index, serial));
-            self.cut_rebuild();
-            return;
+        // Of several shards some are asked; the others are told.
+        let mut shards: Vec<usize> = (0..self.fleet.len()).collect();
+        if self.fleet.is_several() {
+            self.machine.rng.shuffle(&mut shards);
+            let count = self.machine.rng.within(1, self.fleet.len() as u64);
+            shards.truncate(usize::try_from(count).unwrap_or(1));
         }
-    }
-
-    /// Often power fails in the middle of a rebuild: after the restart it goes on.
-    pub(super) fn cut_rebuild(&mut self) {
-        let machine = &mut *self.machine;
-        let (cut, events) = (machine.rng.chance(1, 2), machine.rng.within(20, 800));
-        if cut && machine.swarm.crashes && !machine.world.look().has_blackout() {
-            machine.say(|| format!("power will fail {events} operations into the rebuild"));
-            machine.plan_cut_anew(events);
-        }
+        shards.into_iter().for_each(|at| self.fleet.engine(at).fail_device(DevIndex::new(dev)));
     }
 
     fn lay_trap(&mut self) {
@@ -258,6 +235,12 @@ impl Session<'_> {
             self.machine.say(|| format!("device {dev} does not answer for {ticks:?} ticks"));
             return self.machine.world.change().hang(dev, ticks);
         }
+        if self.fleet.is_several() && rng.chance(1, 4) {
+            let trap = Trap::Astray { dev, superblock: rng.chance(1, 2) };
+            self.machine.say(|| format!("trap: {trap:?}"));
+            return self.machine.world.change().set_trap(trap);
+        }
+        let rng = &mut self.machine.rng;
         let trap = match rng.below(7) {
             0 => Trap::Read { dev, count: rng.within(1, 20) as u32 },
             1 => Trap::Write { dev },

@@ -1,0 +1,42 @@
+//! Bugs on purpose in how an array is cut into shards; see `planted.rs` of `array`, which switches them on.
+//! Without the feature `planted-bugs` every check is the constant `false`.
+
+/// A mistake that the simulator must find.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Planted {
+    /// A range goes to the first of the shards that have a share of it.
+    FirstShareOnly,
+    /// A shard whose turn has come in a round counts as if it had not.
+    ShareOfRoundBefore,
+    /// What crosses the end of a unit is not cut there.
+    RunPastUnit,
+    /// Slices begin before those before them end.
+    SlicesOverlap,
+    /// The blocks of all shards carry the array's UUID.
+    ShardsShareUuid,
+    /// What counts in a slice is the newest superblock that is there, whatever shard it is of.
+    AnyShardsSuperblock,
+}
+
+#[cfg(feature = "planted-bugs")]
+thread_local! {
+    static ACTIVE: std::cell::Cell<Option<Planted>> = const { std::cell::Cell::new(None) };
+}
+
+/// Switches one bug on for the calling thread, or all off.
+#[cfg(feature = "planted-bugs")]
+pub fn plant(bug: Option<Planted>) {
+    ACTIVE.set(bug);
+}
+
+/// Whether a bug is switched on.
+#[cfg(feature = "planted-bugs")]
+pub fn planted(bug: Planted) -> bool {
+    ACTIVE.get() == Some(bug)
+}
+
+/// Whether a bug is switched on: never.
+#[cfg(not(feature = "planted-bugs"))]
+pub const fn planted(_bug: Planted) -> bool {
+    false
+}

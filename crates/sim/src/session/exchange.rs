@@ -1,0 +1,207 @@
+//! A new disk takes the place of a failed one: at once if there is one shard, else step by step, with
+//! anything between two steps.
+
+use super::{Kind, Session};
+use crate::disk::{BLOCK_BYTES, Image, blocks_of};
+use crate::machine::{Retired, Standing};
+use crate::violation;
+use crate::violation::Violation;
+use array::{Done, EngineError, ReplaceStep, Replacing, Seat};
+use block::{DevIndex, DeviceSet as _, IoFault, Random as _};
+use format::SUPERBLOCK_OFFSETS;
+
+/// Times that an exchange is looked at and has to wait, at most.
+const WAITS_MAX: u64 = 100_000;
+
+/// A device that is taking the place of another.
+pub(super) struct Exchange {
+    replacing: Replacing,
+    /// The tag of the rebuilds.
+    tag: u64,
+    /// Shards that have not begun to rebuild.
+    left: usize,
+    waits: u64,
+}
+
+impl Session<'_> {
+    /// A new disk takes the place of a failed one once nothing is under way on that.
+    pub(in crate::session) fn replace(&mut self) {
+        if self.fleet.is_several() {
+            return self.exchange();
+        }
+        let suspects: Vec<u16> = self.machine.suspects.iter().copied().collect();
+        for dev in suspects {
+            let index = DevIndex::new(dev);
+            let engine = self.fleet.engine_ref(0);
+            if !engine.is_replaceable(index) || engine.in_flight(index) > 0 {
+                continue;
+            }
+            self.put_in_place(dev);
+            self.machine.serial += 1;
+            let serial = self.machine.serial;
+            self.machine.say(|| format!("replace device {dev}, serial {serial}"));
+            self.control(Kind::Rebuild { dev }, |engine, tag| engine.rebuild(tag, index, serial));
+            self.cut_rebuild();
+            return;
+        }
+    }
+
+    fn put_in_place(&mut self, dev: u16) {
+        let blank = self.draw_blank(dev);
+        self.machine.world.change().clear_traps(dev);
+        let image = self.machine.world.change().replace(dev, blank);
+        let excluded = self.machine.standing[usize::from(dev)].excluded == self.machine.all_shards();
+        // A disk that never was a member for long is forgotten; the one before it may still come back.
+        if self.machine.superblock_in(&image, dev, 0).is_some() {
+            self.machine.retired[usize::from(dev)] = Some(Retired { image, excluded });
+        }
+        self.machine.standing[usize::from(dev)] = Standing { replacement: true, ..Standing::default() };
+    }
+
+    /// What is on a disk that comes: nothing, anything, or of several shards what was on it when it was a
+    /// member.
+    fn draw_blank(&mut self, dev: u16) -> Image {
+        let size = self.machine.swarm.sizes()[usize::from(dev)];
+        let blocks = usize::try_from(size).unwrap_or(usize::MAX) / BLOCK_BYTES;
+        let kinds = if self.fleet.is_several() { 4 } else { 2 };
+        match (self.machine.rng.below(kinds), &self.machine.retired[usize::from(dev)]) {
+            (0, _) => vec![None; blocks],
+            (2, Some(Retired { image, .. })) => image.clone(),
+            (3, _) => self.machine.world.look().disk(dev).durable().clone(),
+            _ => vec![Some(blocks_of(&[0xee; BLOCK_BYTES]).swap_remove(0)); blocks],
+        }
+    }
+
+    /// A device that all shards can do without is to be replaced.
+    fn exchange(&mut self) {
+        if self.exchange.is_some() || self.blacked_out() {
+            return;
+        }
+        let suspects: Vec<u16> = self.machine.suspects.iter().copied().collect();
+        for dev in suspects {
+            let index = DevIndex::new(dev);
+            if !self.fleet.engines().any(|engine| engine.is_replaceable(index)) {
+                continue;
+            }
+            let healths = self.fleet.healths();
+            let replacing = Replacing::begin(index, &healths);
+            let returns = replacing.is_err();
+            let replacing = replacing.unwrap_or_else(|_| Replacing::again(index, &healths));
+            let left = replacing.shards().len();
+            if returns {
+                self.take_back(dev, &replacing);
+            }
+            self.machine.say(|| format!("{} device {dev}", if returns { "take back" } else { "replace" }));
+            let tag = self.open(Kind::Rebuild { dev }, &[], Vec::new());
+            self.exchange = Some(Exchange { replacing, tag: self.tag_of_parts(tag, left), left, waits: 0 });
+            if self.machine.rng.chance(1, 3) {
+                self.cut_within(60);
+            }
+            return;
+        }
+    }
+
+    /// A device that some shards have given up and others cannot do without is there for all of them again.
+    fn take_back(&mut self, dev: u16, replacing: &Replacing) {
+        for &at in replacing.shards() {
+            self.machine.world.change().set_hidden(dev, self.fleet.number(at), false);
+        }
+        let excluded = self.machine.standing[usize::from(dev)].excluded;
+        self.machine.standing[usize::from(dev)] =
+            Standing { replacement: true, excluded, ..Standing::default() };
+    }
+
+    /// A device that is taking the place of another comes a step further, or not yet.
+    pub(super) fn exchange_on(&mut self) -> Result<(), Violation> {
+        let Some(mut exchange) = self.exchange.take() else { return Ok(()) };
+        if self.blacked_out() {
+            return self.give_up(&exchange);
+        }
+        if !self.machine.rng.chance(1, 3) {
+            self.exchange = Some(exchange);
+            return Ok(());
+        }
+        let dev = exchange.replacing.dev();
+        let seats: Vec<Seat> = self.fleet.engines().map(|engine| Seat::of(engine, dev)).collect();
+        let step = exchange.replacing.next(&seats);
+        let done = match step {
+            ReplaceStep::Wait => {
+                exchange.waits += 1;
+                if exchange.waits > WAITS_MAX {
+                    return Err(violation!("a replacement waits for ever: {seats:?}"));
+                }
+                Ok(())
+            }
+            ReplaceStep::Fail { shard } => {
+                self.machine.standing[dev.index()].tainted = true;
+                self.fleet.engine(shard).fail_device(dev);
+                Ok(())
+            }
+            ReplaceStep::Install => {
+                // All of them have written that it is not theirs any more.
+                self.machine.standing[dev.index()].excluded = self.machine.all_shards();
+                self.put_in_place(dev.get());
+                if self.machine.rng.chance(1, 4) {
+                    self.cut_within(12);
+                }
+                Ok(())
+            }
+            ReplaceStep::Wipe { shard } => self.wipe(shard, dev),
+            ReplaceStep::Flush => self.machine.world.port(0).flush_now(dev),
+            ReplaceStep::Rebuild { shard, serial } => {
+                exchange.left -= 1;
+                // Until now the shard went on without it, as without the one before it.
+                self.machine.standing[dev.index()].readmit(self.fleet.number(shard));
+                self.fleet.engine(shard).rebuild(exchange.tag, dev, serial);
+                Ok(())
+            }
+            ReplaceStep::Done => {
+                self.cut_rebuild();
+                return Ok(());
+            }
+        };
+        if step != ReplaceStep::Wait {
+            self.machine.say(|| format!("device {dev}: {step:?}"));
+        }
+        if done.is_err() && !self.crashed() {
+            return self.give_up(&exchange);
+        }
+        self.exchange = Some(exchange);
+        Ok(())
+    }
+
+    fn wipe(&mut self, shard: usize, dev: DevIndex) -> Result<(), IoFault> {
+        let mut slice = self.machine.devices_of(self.fleet.number(shard));
+        SUPERBLOCK_OFFSETS.into_iter().try_for_each(|offset| slice.write_now(dev, offset, &[0; BLOCK_BYTES]))
+    }
+
+    /// Nothing comes of it: shards that have not begun to rebuild do not.
+    fn give_up(&mut self, exchange: &Exchange) -> Result<(), Violation> {
+        self.machine.say(|| format!("device {} is not replaced after all", exchange.replacing.dev()));
+        for _ in 0..exchange.left {
+            if let Some((tag, result)) = self.fleet.fan.end(exchange.tag, Err(EngineError::GivenUp)) {
+                self.answer(Done { tag, result })?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Often power fails in the middle of a rebuild: after the restart it goes on.
+    pub(super) fn cut_rebuild(&mut self) {
+        let machine = &mut *self.machine;
+        let (cut, events) = (machine.rng.chance(1, 2), machine.rng.within(20, 800));
+        if cut && machine.swarm.crashes && !machine.world.look().has_blackout() {
+            machine.say(|| format!("power will fail {events} operations into the rebuild"));
+            machine.plan_cut_anew(events);
+        }
+    }
+
+    /// Power fails within so many operations.
+    fn cut_within(&mut self, most: u64) {
+        let events = self.machine.rng.within(0, most);
+        if self.machine.swarm.crashes && !self.machine.world.look().has_blackout() {
+            self.machine.say(|| format!("power will fail {events} operations into the replacement"));
+            self.machine.plan_cut_anew(events);
+        }
+    }
+}
