@@ -59,7 +59,7 @@ impl Offline {
         let Assembled { shards, found, report, .. } = locked.assemble(options, DriverOptions::default())?;
         interrupt.hold();
         let mut running = Running::new(shards, Wake::Never, Use::ReadWrite, Clients::Here)?;
-        running.level();
+        running.level(&[]);
         let mut operator = Operator::new(found.paths.clone(), found.unnamed());
         operator.note_lost(warn_of_loss(&report));
         let (events, trouble) = (Vec::new(), TroubleLog::default());

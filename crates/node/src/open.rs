@@ -554,7 +554,14 @@ impl Locked {
         let (mut shards, mut whole, mut notes) = (Vec::new(), None::<RecoveryReport>, Vec::new());
         for arrangement in found.arrangements() {
             let slices = arrangement.newest.config.slice_extents();
-            let devices = driver::start(members.share(), slices, chunk_bytes, driver)?;
+            let mut members = members.share();
+            // A slice that its shard has refused is not shown to it.
+            for (dev, place) in (0u16..).map(DevIndex::new).zip(&arrangement.places) {
+                if place.is_none() {
+                    members.remove(dev);
+                }
+            }
+            let devices = driver::start(members, slices, chunk_bytes, driver)?;
             notes = devices.notes().to_vec();
             let (array, report) = Array::assemble(devices, arrangement, fresh::number()?, options)
                 .map_err(|error| not_assembled(&found, error))?;

@@ -44,6 +44,8 @@ struct Pending {
     /// Keeps others from using it, or from removing it. `None`: it is locked as a member that has just
     /// failed, or is in its place.
     lock: Option<Members>,
+    /// It is in its place, if not in service yet in every shard.
+    is_installed: bool,
 }
 
 /// What shards report of a work that all of them do, until the last one has ended it.
@@ -94,7 +96,7 @@ impl Operator {
 
     /// Continues what was under way when the array was last stopped.
     pub fn resume(&mut self, running: &mut Running) {
-        running.level();
+        running.level(&[]);
         let mut resumed = None;
         for shard in running.shards_mut() {
             let engine = shard.engine_ref();
@@ -217,7 +219,7 @@ impl Operator {
         })?;
         let lock = self.lock_replacement(running, path)?;
         running.fail_device(dev);
-        self.pending.push(Pending { replacing, path: path.to_owned(), lock });
+        self.pending.push(Pending { replacing, path: path.to_owned(), lock, is_installed: false });
         Ok(())
     }
 
@@ -308,7 +310,7 @@ impl Operator {
         watch.look(running, events);
         self.watch = watch;
         self.notice(running, events);
-        Self::let_go(running);
+        self.let_go(running);
         self.call_spares(running);
         for index in (0..self.pending.len()).rev() {
             let pending = &mut self.pending[index];
@@ -347,7 +349,9 @@ impl Operator {
                     self.known_failed.push(dev);
                     events.push(Event::Failed { dev, cause });
                 }
-                running.level();
+                self.give_up_replacing(dev, events);
+                let pending: Vec<DevIndex> = self.pending.iter().map(|one| one.replacing.dev()).collect();
+                running.level(&pending);
             }
             array::Event::PageLost { page } => events.push(Event::PageLost(page)),
             array::Event::MemberUnfit { dev, found, failed } => {
@@ -386,6 +390,19 @@ impl Operator {
         }
     }
 
+    /// What was put in a member's place failed there before it was in service in every shard.
+    fn give_up_replacing(&mut self, dev: DevIndex, events: &mut Vec<Event>) {
+        let is_it = |pending: &Pending| pending.replacing.dev() == dev && pending.is_installed;
+        if let Some(at) = self.pending.iter().position(is_it) {
+            let path = self.pending.swap_remove(at).path;
+            events.push(Event::NotReplaced {
+                dev,
+                path,
+                why: "it failed while it was put in place".to_owned(),
+            });
+        }
+    }
+
     /// A shard has ended its part of a work; with the last one it has ended.
     fn end_work(
         &mut self,
@@ -412,8 +429,10 @@ impl Operator {
     }
 
     /// Closes failed members, so that they can be pulled out, and come back.
-    fn let_go(running: &mut Running) {
-        for dev in running.members() {
+    fn let_go(&self, running: &mut Running) {
+        let is_new =
+            |dev: DevIndex| self.pending.iter().any(|one| one.replacing.dev() == dev && one.is_installed);
+        for dev in running.members().filter(|&dev| !is_new(dev)) {
             for shard in running.shards_mut() {
                 if shard.engine_ref().health().state(dev) == MemberState::Failed
                     && shard.devices_ref().members().get(dev).is_some()
@@ -460,7 +479,8 @@ impl Operator {
             if let Some(at) = best {
                 let Ok(replacing) = running.replacing(dev) else { continue };
                 let HeldSpare { spare, lock } = self.spares.remove(at);
-                self.pending.push(Pending { replacing, path: spare.path, lock: Some(lock) });
+                let lock = Some(lock);
+                self.pending.push(Pending { replacing, path: spare.path, lock, is_installed: false });
             }
         }
     }
@@ -485,7 +505,10 @@ fn go_on(running: &mut Running, pending: &mut Pending) -> Result<ReplaceStep, Er
         match step {
             ReplaceStep::Wait | ReplaceStep::Done => return Ok(step),
             ReplaceStep::Fail { shard } => running.shards_mut()[shard].engine().fail_device(dev),
-            ReplaceStep::Install => install_device(running, pending)?,
+            ReplaceStep::Install => {
+                install_device(running, pending)?;
+                pending.is_installed = true;
+            }
             ReplaceStep::Wipe { shard } => wipe_slice(running, shard, pending)?,
             ReplaceStep::Flush => {
                 let flushed = running.shards_mut()[0].array().devices().flush_now(dev);

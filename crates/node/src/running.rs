@@ -283,13 +283,15 @@ impl Running {
         self.engines_mut().for_each(|engine| engine.fail_device(dev));
     }
 
-    /// What one shard has given up, all give up that bear it.
-    pub fn level(&mut self) {
+    /// What one shard has given up, all give up that bear it; not so members that are being replaced.
+    pub fn level(&mut self, being_replaced: &[DevIndex]) {
         if self.shards.len() == 1 {
             return;
         }
         let healths: Vec<_> = self.engines().map(Engine::health).collect();
-        for (shard, dev) in members_to_fail(&healths) {
+        let mut found = members_to_fail(&healths);
+        found.retain(|(_, dev)| !being_replaced.contains(dev));
+        for (shard, dev) in found {
             self.shards[shard].engine().fail_device(dev);
         }
     }
