@@ -133,8 +133,8 @@ pub fn look_at_slice(path: &Path, index: u16) -> Result<Candidate, Error> {
     Ok(Candidate { copies, looks_like_member, others: Vec::new(), ..whole })
 }
 
-/// Both copies of a superblock of a shard, and whether anything there looks like one. What a device led astray
-/// from another shard's slice is none.
+/// Both copies of a superblock of a shard, and whether anything there looks like one. What a device led
+/// astray from another shard's slice is none.
 fn read_copies(file: &File, origin: u64, shard: u16) -> ([Result<Superblock, FormatError>; 2], bool) {
     let mut looks_like = false;
     let copies = [0, 1].map(|slot| {
