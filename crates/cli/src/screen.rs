@@ -1,6 +1,7 @@
 //! A status as one screen of text, after `zpool status`: what it is, how it is, what that means, what to do.
 
 use node::event::work_name;
+use node::open::show_shards;
 use node::status::{Condition, DeviceState, DeviceStatus, Source, Status, Work};
 use node::units::{show_count, show_rate, show_seconds, show_size, show_time};
 use std::fmt::Write;
@@ -252,10 +253,7 @@ fn shape(status: &Status) -> String {
     } else {
         String::new()
     };
-    let shards = match status.shape.shard_count {
-        0 | 1 => String::new(),
-        count => format!(", {count} shards"),
-    };
+    let shards = show_shards(status.shape.shard_count);
     format!(
         "{} {}+{}{logs}, code {}{consistency}, {} chunks{units}{shards}; made {}",
         status.shape.scheme,

@@ -615,11 +615,13 @@ pub fn shape(config: &ArrayConfig) -> String {
     let (k, m) = (geometry.data_count(), geometry.parity_count());
     let units =
         if config.unit_rows > 0 { format!(", units of {} rows", config.unit_rows) } else { String::new() };
-    let shards = match config.shard.count {
-        1 => String::new(),
-        count => format!(", {count} shards"),
-    };
+    let shards = show_shards(config.shard.count);
     format!("{} {k}+{m}{logs}, code {}, {chunk} chunks{units}{shards}", config.scheme, config.code)
+}
+
+/// `, 3 shards`; nothing of an array that has one, or from before there were any.
+pub fn show_shards(count: u16) -> String {
+    if count > 1 { format!(", {count} shards") } else { String::new() }
 }
 
 /// How members are opened.

@@ -7,7 +7,7 @@
 use crate::driver::Devices;
 use crate::error::Error;
 use crate::open::worst;
-use crate::volume::{Clock, ServedShard, Use};
+use crate::volume::{Clock, ServedShard, Use, add_extent};
 use array::{
     Array, ArrayState, Done as EngineDone, Engine, EngineError, Fan, MemberErrors, MemberTrouble, Replacing,
     Seat, members_to_fail,
@@ -24,8 +24,6 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
-/// Extents reported at once.
-const EXTENTS_MAX: usize = 1024;
 /// Requests taken from one landing in one go.
 const ASKS_MAX: usize = 1024;
 /// Bytes of buffers for what clients send and get, with several shards.
@@ -64,6 +62,8 @@ struct Transfer {
     shard: usize,
     /// As the shard is asked, in its own addresses, until it is.
     request: Option<VolumeRequest>,
+    /// Whether what the shard has in its buffers at the end is what was asked for.
+    reads: bool,
     /// The buffers of this thread's front end, or of a landing,
     slots: Vec<Slot>,
     buffers: Vec<Buffer>,
@@ -86,7 +86,7 @@ struct Several {
     bell: Arc<Bell>,
     dozed: Cell<bool>,
     /// Readable when one of the shards' devices has news, or the bell rings.
-    wake: Option<OwnedFd>,
+    wake: OwnedFd,
 }
 
 /// An order to all shards that some have not answered.
@@ -263,11 +263,6 @@ impl Running {
         self.engines().all(Engine::accepts_writes)
     }
 
-    /// Operations under way on a member.
-    pub fn in_flight(&self, dev: DevIndex) -> u32 {
-        self.engines().map(|engine| engine.in_flight(dev)).sum()
-    }
-
     /// A member's place as each shard sees it.
     pub fn seats(&self, dev: DevIndex) -> Vec<Seat> {
         self.engines().map(|engine| Seat::of(engine, dev)).collect()
@@ -381,12 +376,12 @@ impl Running {
 }
 
 /// An event that is readable while one of `events` is.
-fn watch_all<'a>(events: impl Iterator<Item = BorrowedFd<'a>>) -> io::Result<Option<OwnedFd>> {
+fn watch_all<'a>(events: impl Iterator<Item = BorrowedFd<'a>>) -> io::Result<OwnedFd> {
     let all = epoll::create(epoll::CreateFlags::CLOEXEC)?;
     for event in events {
         epoll::add(&all, event, epoll::EventData::new_u64(0), epoll::EventFlags::IN)?;
     }
-    Ok(Some(all))
+    Ok(all)
 }
 
 impl Several {
@@ -461,6 +456,7 @@ impl Several {
         let transfer = &mut self.transfers[key];
         transfer.caller = Some(caller);
         transfer.shard = usize::from(place.shard);
+        transfer.reads = matches!(request, VolumeRequest::Read { .. });
         transfer.request = Some(request);
         match from {
             From::Slots(slots) => transfer.slots.extend_from_slice(slots),
@@ -480,7 +476,7 @@ impl Several {
             return false;
         }
         let request = transfer.request.take().expect("it was not handed over yet");
-        if matches!(request, VolumeRequest::Write { .. }) {
+        if !transfer.reads {
             let pool = shard.engine().pool();
             for (&slot, &inner) in transfer.slots.iter().zip(&transfer.inner) {
                 pool.bytes_mut(inner).copy_from_slice(self.pool.bytes(slot));
@@ -516,7 +512,7 @@ impl Several {
         let key = Key::from_index(u32::try_from(tag).expect("tags of transfers are made here"));
         let transfer = &mut self.transfers[key];
         let pool = shard.engine().pool();
-        if result.is_ok() {
+        if transfer.reads && result.is_ok() {
             for (&slot, &inner) in transfer.slots.iter().zip(&transfer.inner) {
                 self.pool.bytes_mut(slot).copy_from_slice(pool.bytes(inner));
             }
@@ -610,16 +606,15 @@ fn allocated(
 ) {
     let (end, first) = (offset_bytes + length_bytes, out.len());
     let (mut at, mut run) = (offset_bytes, Vec::new());
-    while at < end && out.len() - first < EXTENTS_MAX {
+    while at < end {
         let length = map.run_bytes(at).min(end - at);
         let Place { shard, offset_bytes } = map.place(at);
         shards[usize::from(shard)].allocated(offset_bytes, length, &mut run);
-        for (length, hole) in run.drain(..) {
-            at += length;
-            match out[first..].last_mut() {
-                Some((before, same)) if *same == hole => *before += length,
-                Some(_) | None => out.push((length, hole)),
+        for extent in run.drain(..) {
+            if !add_extent(out, first, extent) {
+                return;
             }
+            at += extent.0;
         }
     }
 }
@@ -679,7 +674,7 @@ impl Volume for Running {
 
     fn wake_fd(&self) -> Option<BorrowedFd<'_>> {
         match &self.several {
-            Some(several) => several.wake.as_ref().map(AsFd::as_fd),
+            Some(several) => Some(several.wake.as_fd()),
             None => self.shards[0].wake_fd(),
         }
     }

@@ -204,6 +204,18 @@ impl<D: DeviceSet> ServedShard<D> {
     }
 }
 
+/// Adds an extent behind those from `first` on, to the last of them if it is alike; `false` if there are as
+/// many as are reported at once.
+pub fn add_extent(out: &mut Vec<(u64, bool)>, first: usize, (length_bytes, hole): (u64, bool)) -> bool {
+    let full = out.len() - first >= EXTENTS_MAX;
+    match out[first..].last_mut() {
+        Some((length, same)) if *same == hole => *length += length_bytes,
+        Some(_) if full => return false,
+        Some(_) | None => out.push((length_bytes, hole)),
+    }
+    true
+}
+
 fn volume_error(error: EngineError) -> VolumeError {
     match error {
         EngineError::NoSpace | EngineError::MemberFull { .. } => VolumeError::NoSpace,
@@ -321,11 +333,8 @@ impl<D: DeviceSet> Volume for ServedShard<D> {
             let (lcn, table) = (Lcn::new(at / chunk), &store.table);
             let known = !table.lacks(store.config.geometry.stripe_of(lcn));
             let hole = known && matches!(scheme.locate(store, lcn), Located::Zero);
-            let full = out.len() - first >= EXTENTS_MAX;
-            match out[first..].last_mut() {
-                Some((length, same)) if *same == hole => *length += next - at,
-                Some(_) if full => return,
-                Some(_) | None => out.push((next - at, hole)),
+            if !add_extent(&mut *out, first, (next - at, hole)) {
+                return;
             }
             at = next;
         }

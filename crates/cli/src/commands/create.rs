@@ -16,7 +16,7 @@ use node::fresh;
 use node::interrupt::Interrupt;
 use node::made::MadeFile;
 use node::memory::{show_need, to_json};
-use node::open::{array_name, look_at, member_name};
+use node::open::{array_name, look_at, member_name, show_shards};
 use node::output;
 use node::units::{parse_permille, parse_size, show_size};
 use serde_json::json;
@@ -430,10 +430,7 @@ fn report(arguments: &Arguments, config: &ArrayConfig, need: &MemoryNeed, array:
         if array.name.is_empty() { "without a name" } else { &array.name },
         array.uuid
     ));
-    let shards = match config.shard.count {
-        1 => String::new(),
-        count => format!(", {count} shards"),
-    };
+    let shards = show_shards(config.shard.count);
     output::line(format_args!(
         "  {} {}+{}{logs}, code {}, chunk {}{units}{shards}",
         config.scheme,
