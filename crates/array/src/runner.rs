@@ -38,6 +38,13 @@ impl<D: DeviceSet> Array<D> {
         ))
     }
 
+    /// Brings the whole table into memory; see [`Engine::bring_all_pages`].
+    pub fn bring_all_pages(&mut self) -> Result<(), AssembleError> {
+        self.engine.bring_all_pages(&mut self.devices)
+    }
+}
+
+impl<D> Array<D> {
     /// The engine.
     pub fn engine(&mut self) -> &mut Engine {
         &mut self.engine
@@ -58,16 +65,37 @@ impl<D: DeviceSet> Array<D> {
         &self.devices
     }
 
-    /// Brings the whole table into memory; see [`Engine::bring_all_pages`].
-    pub fn bring_all_pages(&mut self) -> Result<(), AssembleError> {
-        self.engine.bring_all_pages(&mut self.devices)
-    }
-
     /// Gives the devices back.
     pub fn into_devices(self) -> D {
         self.devices
     }
 
+    /// The same array with other devices, or with what stands for them while it is moved to another thread;
+    /// and those it had.
+    pub fn with_devices<E>(self, devices: E) -> (Array<E>, D) {
+        let Self { engine, devices: old, completions, answers, next_tag } = self;
+        (Array { engine, devices, completions, answers, next_tag }, old)
+    }
+
+    /// Moves the answers to requests (not the runner's own) to the end of `out`.
+    pub fn take_answers(&mut self, out: &mut Vec<Done>) {
+        out.append(&mut self.answers);
+        out.append(self.engine.take_done());
+    }
+
+    /// A tag that no request of a front end has.
+    pub fn own_tag(&mut self) -> u64 {
+        self.next_tag += 1;
+        self.next_tag
+    }
+
+    /// Whether a tag came from [`Array::own_tag`].
+    pub fn is_own_tag(tag: u64) -> bool {
+        tag >= OWN_TAGS
+    }
+}
+
+impl<D: DeviceSet> Array<D> {
     /// One turn: submits what the engine wants, feeds it what has completed. `true` if anything happened.
     pub fn turn(&mut self) -> bool {
         self.engine.pump();
@@ -107,23 +135,6 @@ impl<D: DeviceSet> Array<D> {
             }
             self.devices.wait(WAIT_NS);
         }
-    }
-
-    /// Moves the answers to requests (not the runner's own) to the end of `out`.
-    pub fn take_answers(&mut self, out: &mut Vec<Done>) {
-        out.append(&mut self.answers);
-        out.append(self.engine.take_done());
-    }
-
-    /// A tag that no request of a front end has.
-    pub fn own_tag(&mut self) -> u64 {
-        self.next_tag += 1;
-        self.next_tag
-    }
-
-    /// Whether a tag came from [`Array::own_tag`].
-    pub fn is_own_tag(tag: u64) -> bool {
-        tag >= OWN_TAGS
     }
 
     /// Runs one control request to its end; other answers wait for [`Array::take_answers`].

@@ -43,9 +43,16 @@ impl MemoryLimit {
         }
     }
 
-    /// Refuses an array that can never be served with as much memory.
-    pub fn check(self, config: &ArrayConfig, options: &EngineOptions) -> Result<MemoryNeed, Failure> {
-        let need = MemoryNeed::of_all_shards(config, options)?;
+    /// Refuses an array that can never be served with as much memory, of which clients take `clients_bytes`
+    /// of buffers beside the array's own.
+    pub fn check(
+        self,
+        config: &ArrayConfig,
+        options: &EngineOptions,
+        clients_bytes: u64,
+    ) -> Result<MemoryNeed, Failure> {
+        let mut need = MemoryNeed::of_all_shards(config, options)?;
+        need.buffers_bytes = need.buffers_bytes.saturating_add(clients_bytes);
         if need.total_bytes() > self.bytes() {
             return Err(Failure::new(format!(
                 "the array takes {}, {}: serve it where there is more, or, if much of it is not written, go on at the \

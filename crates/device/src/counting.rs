@@ -118,7 +118,12 @@ pub struct Counting<D> {
 impl<D: DeviceSet> Counting<D> {
     /// Counts what passes to `inner`, from zero.
     pub fn new(inner: D) -> Self {
-        Self { inner, devices: Vec::new(), positions: Vec::new() }
+        Self::from_counters(inner, Vec::new())
+    }
+
+    /// The same, from counters of before.
+    pub fn from_counters(inner: D, devices: Vec<DeviceCounters>) -> Self {
+        Self { inner, devices, positions: Vec::new() }
     }
 
     /// Counters of the members by index, up to the last one that was used.

@@ -21,6 +21,7 @@ mod command;
 mod crossing;
 mod desk;
 mod export;
+mod extents;
 mod limits;
 pub mod memory;
 pub mod nbd;
@@ -30,7 +31,10 @@ mod session;
 mod volume;
 
 pub use command::Command;
-pub use crossing::{Answer, Ask, Bell, Buffer, ExtentsAsk, Landing, RemoteVolume, crossing};
+pub use crossing::{
+    Answer, Ask, Bell, Buffer, ExtentsAsk, Landing, RemoteVolume, SOCKET_BUFFERS_BYTES, Shape,
+};
+pub use extents::{add_extent, weave_extents};
 pub use desk::{ConnectionId, Context, Counters, Desk};
 pub use export::Export;
 pub use limits::Limits;

@@ -1,8 +1,9 @@
 //! The driver that arrays run on, in one place: whoever has another one ([`device::Membership`]) changes it
 //! here.
 
+use array::Array;
 use block::{Extent, Slice};
-use device::{Counting, Members, RingError, UringOptions, UringSet};
+use device::{Counting, DeviceCounters, Members, Membership as _, Note, RingError, UringOptions, UringSet};
 
 /// The devices of a shard of a running array: its slices of the members.
 pub type Devices = Counting<Slice<UringSet>>;
@@ -13,12 +14,69 @@ pub type DriverOptions = UringOptions;
 /// Why the driver cannot be started.
 pub type DriverError = RingError;
 
-/// Starts the driver on slices of members that are open.
-pub fn start(
+/// What a driver is started from, on the thread that it is to run on.
+pub struct Parked {
     members: Members,
     slices: Vec<Extent>,
     slot_bytes: usize,
     options: DriverOptions,
-) -> Result<Devices, DriverError> {
-    Ok(Counting::new(Slice::new(UringSet::start(members, slot_bytes, options)?, slices)))
+    counters: Vec<DeviceCounters>,
+}
+
+impl Parked {
+    /// Slices of members that are open.
+    pub fn new(members: Members, slices: Vec<Extent>, slot_bytes: usize, options: DriverOptions) -> Self {
+        Self { members, slices, slot_bytes, options, counters: Vec::new() }
+    }
+
+    /// Starts the driver.
+    pub fn start(self) -> Result<Devices, DriverError> {
+        let Self { members, slices, slot_bytes, options, counters } = self;
+        let ring = UringSet::start(members, slot_bytes, options)?;
+        Ok(Counting::from_counters(Slice::new(ring, slices), counters))
+    }
+
+    /// The members.
+    pub fn members(&self) -> &Members {
+        &self.members
+    }
+}
+
+/// A shard that was assembled, and may be moved to the thread that is to run it.
+pub struct Idle {
+    array: Array<()>,
+    devices: Parked,
+    notes: Vec<Note>,
+}
+
+impl Idle {
+    /// Takes an array from its driver, with which nothing is in flight. It was started with `options`.
+    pub fn new(array: Array<Devices>, slices: Vec<Extent>, slot_bytes: usize, options: DriverOptions) -> Self {
+        let (array, devices) = array.with_devices(());
+        let notes = devices.notes().to_vec();
+        let counters = devices.devices().to_vec();
+        let members = devices.members().share();
+        Self { array, devices: Parked { members, slices, slot_bytes, options, counters }, notes }
+    }
+
+    /// What is worth telling the operator.
+    pub fn notes(&self) -> &[Note] {
+        &self.notes
+    }
+
+    /// The array, to look at.
+    pub fn array(&self) -> &Array<()> {
+        &self.array
+    }
+
+    /// The members.
+    pub fn members(&self) -> &Members {
+        self.devices.members()
+    }
+
+    /// Starts the driver anew, on this thread.
+    pub fn start(self) -> Result<Array<Devices>, DriverError> {
+        let devices = self.devices.start()?;
+        Ok(self.array.with_devices(devices).0)
+    }
 }

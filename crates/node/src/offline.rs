@@ -10,14 +10,13 @@ use crate::memory::{machine_bytes, table_bytes};
 use crate::open::{Assembled, Force, Incomplete, lock, member_name};
 use crate::operate::Operator;
 use crate::output;
-use crate::running::{Clients, Running, Wake};
+use crate::running::Running;
 use crate::status::{Work, work};
 use crate::trouble::{DEVICE_TIMEOUT_NS, TroubleLog};
 use crate::volume::Use;
 use crate::watch::describe_unfit;
 use array::{CommitPolicy, EngineOptions, RecoveryReport};
 use format::Superblock;
-use front::Volume;
 use std::path::PathBuf;
 
 /// Devices are waited for at most this long, so that progress is shown.
@@ -58,7 +57,7 @@ impl Offline {
         let interrupt = Interrupt::watch(locked.superblock().clean)?;
         let Assembled { shards, found, report, .. } = locked.assemble(options, DriverOptions::default())?;
         interrupt.hold();
-        let mut running = Running::new(shards, Wake::Never, Use::ReadWrite, Clients::Here)?;
+        let mut running = Running::here(shards, Use::ReadWrite)?;
         running.level(&[]);
         let mut operator = Operator::new(found.paths.clone(), found.unnamed());
         operator.note_lost(warn_of_loss(&report));
@@ -78,10 +77,8 @@ impl Offline {
         mut show: impl FnMut(&Work),
         mut over: impl FnMut(&mut Running, &[Event], &[array::Done]) -> Option<T>,
     ) -> Result<T, Error> {
-        let mut done = Vec::new();
         loop {
-            self.running.drive(&mut done);
-            done.clear(); // nobody but us asks for anything
+            self.running.drive();
             let answers = self.running.take_control_answers();
             self.operator.step(&mut self.running, &mut self.events);
             let events = std::mem::take(&mut self.events);
@@ -96,7 +93,7 @@ impl Offline {
             }
             let idle_ns = self.running.idle_for().unwrap_or(WAIT_NS).min(WAIT_NS);
             if idle_ns > 0 {
-                self.running.wait_for_devices(idle_ns);
+                self.running.sleep(idle_ns)?;
             }
         }
     }

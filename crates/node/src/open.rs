@@ -1,7 +1,7 @@
 //! From paths to members: reads the superblocks, finds out which device is which, opens and locks them,
 //! assembles.
 
-use crate::driver::{self, Devices, DriverOptions};
+use crate::driver::{DriverOptions, Idle, Parked};
 use crate::error::{Error, NoMember, Truncation};
 use crate::fresh;
 use crate::output;
@@ -11,13 +11,15 @@ use array::{
     arrange_any,
 };
 use block::{DevIndex, META_BYTES};
-use device::{Access, DirectIo, Kind, Members, Membership as _, Note, OpenError, OpenOptions, probe};
+use device::{Access, DirectIo, Kind, Members, Note, OpenError, OpenOptions, probe};
 use format::{
     ArrayConfig, ArrayUuid, FormatError, MemberState, Role, SUPERBLOCK_OFFSETS, Superblock, looks_like_member,
 };
 use std::fs::{File, TryLockError};
 use std::os::unix::fs::FileExt;
+use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
+use std::thread;
 use std::time::{Duration, Instant};
 
 /// How long the locks of a process that was killed are waited for.
@@ -457,7 +459,7 @@ pub struct Locked {
 /// A running array.
 pub struct Assembled {
     /// Its shards, in order.
-    pub shards: Vec<Array<Devices>>,
+    pub shards: Vec<Idle>,
     /// What recovery did.
     pub report: RecoveryReport,
     /// Who is who.
@@ -503,7 +505,7 @@ fn open_patiently(paths: &[Option<PathBuf>]) -> Result<Members, OpenError> {
     loop {
         match Members::open(paths, open_options(Access::Exclusive)) {
             Err(OpenError::InUse { .. }) if started.elapsed() < LOCK_PATIENCE => {
-                std::thread::sleep(LOCK_RETRY)
+                thread::sleep(LOCK_RETRY)
             }
             result => return result,
         }
@@ -518,7 +520,7 @@ pub fn is_locked(candidate: &Candidate) -> bool {
         if started.elapsed() >= LOCK_PATIENCE {
             return true;
         }
-        std::thread::sleep(LOCK_RETRY);
+        thread::sleep(LOCK_RETRY);
     }
     false
 }
@@ -551,9 +553,7 @@ impl Locked {
         let Self { found, members } = self;
         let chunk_bytes = found.superblock().config.geometry.chunk_bytes();
         let options = options.of_shard(&found.superblock().config);
-        let (mut shards, mut whole, mut notes) = (Vec::new(), None::<RecoveryReport>, Vec::new());
-        for arrangement in found.arrangements() {
-            let slices = arrangement.newest.config.slice_extents();
+        let wanted = found.arrangements().map(|arrangement| {
             let mut members = members.share();
             // A slice that its shard has refused is not shown to it.
             for (dev, place) in (0u16..).map(DevIndex::new).zip(&arrangement.places) {
@@ -561,18 +561,54 @@ impl Locked {
                     members.remove(dev);
                 }
             }
-            let devices = driver::start(members, slices, chunk_bytes, driver)?;
-            notes = devices.notes().to_vec();
-            let (array, report) = Array::assemble(devices, arrangement, fresh::number()?, options)
-                .map_err(|error| not_assembled(&found, error))?;
+            (arrangement, members)
+        });
+        let recover = |(arrangement, members): (&Arrangement, Members)| -> Result<_, Failure> {
+            let slices = arrangement.newest.config.slice_extents();
+            let devices = Parked::new(members, slices.clone(), chunk_bytes, driver).start()?;
+            let nonce = fresh::number()?;
+            let (array, report) =
+                Array::assemble(devices, arrangement, nonce, options).map_err(Failure::Recovery)?;
+            Ok((Idle::new(array, slices, chunk_bytes, driver), report))
+        };
+        // Each shard on a thread of its own: they have nothing to do with each other.
+        let recovered: Vec<_> = thread::scope(|scope| {
+            let recover = &recover;
+            let shards: Vec<_> = wanted.map(|shard| scope.spawn(move || recover(shard))).collect();
+            shards.into_iter().map(|shard| shard.join().unwrap_or_else(|panic| resume_unwind(panic))).collect()
+        });
+        let (mut shards, mut whole) = (Vec::new(), None::<RecoveryReport>);
+        for shard in recovered {
+            let (idle, report) = shard.map_err(|failure| failure.explain(&found))?;
             whole = Some(match whole {
                 Some(whole) => whole.and(report),
                 None => report,
             });
-            shards.push(array);
+            shards.push(idle);
         }
-        let report = whole.unwrap_or_default();
-        Ok(Assembled { shards, report, found, notes })
+        let notes = shards.last().map(|idle: &Idle| idle.notes().to_vec()).unwrap_or_default();
+        Ok(Assembled { shards, report: whole.unwrap_or_default(), found, notes })
+    }
+}
+
+/// Why a shard cannot be assembled.
+enum Failure {
+    Recovery(AssembleError),
+    Other(Error),
+}
+
+impl<E: Into<Error>> From<E> for Failure {
+    fn from(error: E) -> Self {
+        Self::Other(error.into())
+    }
+}
+
+impl Failure {
+    fn explain(self, found: &Found) -> Error {
+        match self {
+            Self::Recovery(error) => not_assembled(found, error),
+            Self::Other(error) => error,
+        }
     }
 }
 

@@ -14,7 +14,7 @@ use crate::running::Running;
 use crate::watch::{Watch, describe_finding};
 use array::{Engine, HoldUp, MaintenanceReport, ReplaceStep, Replacing, WorkKind, WorkOrigin};
 use block::{DevIndex, DeviceSet, META_BYTES};
-use device::{Access, Identity, Members, Membership as _};
+use device::{Access, Identity, Members, Membership as _, OpenError};
 use format::{FaultRecord, MemberEntry, MemberState, Role, SUPERBLOCK_OFFSETS, Superblock};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
@@ -74,6 +74,8 @@ pub struct Operator {
     /// Members whose failure was reported: the other shards follow the first one.
     known_failed: Vec<DevIndex>,
     watch: Watch,
+    /// Whether a failed member still has requests in flight, and is to be closed then.
+    is_letting_go: bool,
     /// Durable state that the array was started without.
     lost_state: Option<String>,
 }
@@ -98,18 +100,18 @@ impl Operator {
     pub fn resume(&mut self, running: &mut Running) {
         running.level(&[]);
         let mut resumed = None;
-        for shard in running.shards_mut() {
-            let engine = shard.engine_ref();
+        for shard in 0..running.shard_count() {
+            let engine = running.engine(shard);
             let rebuilding = engine.health().members().iter().any(|m| m.state == MemberState::Rebuilding);
             let (noted, cursor) = (engine.losses().noted, engine.scrub_cursor());
             if rebuilding {
-                shard.control(|engine, tag| engine.resume_rebuild(tag));
+                running.control_one(shard, |engine, tag| engine.resume_rebuild(tag));
                 resumed = Some(WorkKind::Rebuild);
             } else if noted > 0 || cursor > 0 {
                 // Something was lost when the array was last in service; only a look at everything tells
                 // what.
                 let first = if noted > 0 { 0 } else { cursor };
-                shard.control(|engine, tag| engine.scrub(tag, first));
+                running.control_one(shard, |engine, tag| engine.scrub(tag, first));
                 resumed = resumed.or(Some(WorkKind::Scrub));
             }
         }
@@ -175,9 +177,9 @@ impl Operator {
         self.paths.get(dev.index())?.as_deref()
     }
 
-    /// Whether a replacement waits to take its place.
+    /// Whether a replacement waits to take its place, or a failed member to be closed.
     pub fn is_waiting(&self) -> bool {
-        !self.pending.is_empty()
+        !self.pending.is_empty() || self.is_letting_go
     }
 
     /// The array as the checks see it.
@@ -332,8 +334,8 @@ impl Operator {
     /// Passes on what the engines tell, of every shard's words those that are news of the array.
     fn notice(&mut self, running: &mut Running, events: &mut Vec<Event>) {
         let mut told = std::mem::take(&mut self.told);
-        for index in 0..running.shards().len() {
-            running.shards_mut()[index].engine().take_events(&mut told);
+        for shard in 0..running.shard_count() {
+            running.engine_mut(shard).take_events(&mut told);
             for event in told.drain(..) {
                 self.pass_on(running, event, events);
             }
@@ -429,16 +431,22 @@ impl Operator {
     }
 
     /// Closes failed members, so that they can be pulled out, and come back.
-    fn let_go(&self, running: &mut Running) {
-        let is_new =
-            |dev: DevIndex| self.pending.iter().any(|one| one.replacing.dev() == dev && one.is_installed);
-        for dev in running.members().filter(|&dev| !is_new(dev)) {
-            for shard in running.shards_mut() {
-                if shard.engine_ref().health().state(dev) == MemberState::Failed
-                    && shard.devices_ref().members().get(dev).is_some()
-                    && shard.engine_ref().in_flight(dev) == 0
-                {
-                    shard.array().devices().remove(dev);
+    fn let_go(&mut self, running: &mut Running) {
+        self.is_letting_go = false;
+        for dev in running.members() {
+            if self.pending.iter().any(|one| one.replacing.dev() == dev && one.is_installed) {
+                continue;
+            }
+            for shard in 0..running.shard_count() {
+                let engine = running.engine(shard);
+                if engine.health().state(dev) != MemberState::Failed || !running.has_open(shard, dev) {
+                    continue;
+                }
+                if engine.in_flight(dev) == 0 {
+                    // A thread that is gone is noticed at the end of the visit.
+                    let _ = running.with_devices(shard, move |devices| devices.remove(dev));
+                } else {
+                    self.is_letting_go = true;
                 }
             }
         }
@@ -504,18 +512,18 @@ fn go_on(running: &mut Running, pending: &mut Pending) -> Result<ReplaceStep, Er
         let step = pending.replacing.next(&running.seats(dev));
         match step {
             ReplaceStep::Wait | ReplaceStep::Done => return Ok(step),
-            ReplaceStep::Fail { shard } => running.shards_mut()[shard].engine().fail_device(dev),
+            ReplaceStep::Fail { shard } => running.engine_mut(shard).fail_device(dev),
             ReplaceStep::Install => {
                 install_device(running, pending)?;
                 pending.is_installed = true;
             }
             ReplaceStep::Wipe { shard } => wipe_slice(running, shard, pending)?,
             ReplaceStep::Flush => {
-                let flushed = running.shards_mut()[0].array().devices().flush_now(dev);
+                let flushed = running.with_devices(0, move |devices| devices.flush_now(dev))?;
                 flushed.map_err(|fault| Refusal::Fault { path: pending.path.clone(), fault })?;
             }
             ReplaceStep::Rebuild { shard, serial } => {
-                running.shards_mut()[shard].control(|engine, tag| engine.rebuild(tag, dev, serial));
+                running.control_one(shard, |engine, tag| engine.rebuild(tag, dev, serial));
             }
         }
     }
@@ -529,25 +537,27 @@ fn absolute(path: &Path) -> PathBuf {
 fn install_device(running: &mut Running, pending: &mut Pending) -> Result<(), Error> {
     let dev = pending.replacing.dev();
     let mut opened = pending.lock.take().and_then(|mut lock| lock.take(DevIndex::new(0)));
-    for shard in running.shards_mut() {
-        let devices = shard.array().devices();
-        match &opened {
-            Some(member) => devices.install(dev, member.clone())?,
-            None => devices.replace(dev, &pending.path)?,
-        }
-        opened = devices.members().get(dev).cloned();
+    for shard in 0..running.shard_count() {
+        let path = pending.path.clone();
+        let installed = running.with_devices(shard, move |devices| {
+            match opened {
+                Some(member) => devices.install(dev, member)?,
+                None => devices.replace(dev, &path)?,
+            }
+            Ok::<_, OpenError>(devices.members().get(dev).cloned())
+        })?;
+        opened = installed?;
     }
     Ok(())
 }
 
 /// It forgets what it was in a shard's slice.
 fn wipe_slice(running: &mut Running, shard: usize, pending: &Pending) -> Result<(), Error> {
-    let devices = running.shards_mut()[shard].array().devices();
-    for offset in SUPERBLOCK_OFFSETS {
-        let wiped = devices.write_now(pending.replacing.dev(), offset, &[0u8; META_BYTES]);
-        wiped.map_err(|fault| Refusal::Fault { path: pending.path.clone(), fault })?;
-    }
-    Ok(())
+    let dev = pending.replacing.dev();
+    let wiped = running.with_devices(shard, move |devices| {
+        SUPERBLOCK_OFFSETS.into_iter().try_for_each(|at| devices.write_now(dev, at, &[0u8; META_BYTES]))
+    })?;
+    Ok(wiped.map_err(|fault| Refusal::Fault { path: pending.path.clone(), fault })?)
 }
 
 /// Makes a spare forget that it is one.

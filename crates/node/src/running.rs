@@ -1,93 +1,34 @@
-//! An array that runs: its shards as one volume.
+//! An array that runs, for whoever looks after it: all its shards, wherever they are run.
 //!
-//! With one shard everything passes through to it. With several, each has buffers of its own, so what clients
-//! send and get is copied between those and the buffers here, and a shard that stands still keeps only its
-//! own requests waiting.
+//! They run on this thread ([`room`]) or on threads of their own ([`crew`]). In the latter case their engines
+//! are here only during [`Plant::visit`], when nothing moves; their devices stay where they are.
 
-use crate::driver::Devices;
+mod crew;
+mod hand;
+mod plant;
+mod room;
+
+pub use plant::{Clients, Manner, Plant};
+
+use crate::driver::{Devices, Idle};
 use crate::error::Error;
 use crate::open::worst;
-use crate::volume::{Clock, ServedShard, Use, add_extent};
+use crate::volume::{Clock, ServedShard, Use, named};
 use array::{
-    Array, ArrayState, Done as EngineDone, Engine, EngineError, Fan, MemberErrors, MemberTrouble, Replacing,
-    Seat, members_to_fail,
+    ArrayState, Done as EngineDone, Engine, EngineError, MemberErrors, MemberTrouble, Replacing, Seat,
+    members_to_fail,
 };
-use block::slab::{Key, Slab};
-use block::{DevIndex, DeviceSet as _, Interleave, Place, Pool, Share, Slot};
+use block::{DevIndex, Interleave};
+use crew::Crew;
 use device::{DeviceCounters, Members, Membership as _};
 use format::MemberState;
-use front::{Ask, Bell, Buffer, Done, Landing, RemoteVolume, Volume, VolumeError, VolumeRequest, crossing};
-use rustix::event::epoll;
-use std::cell::Cell;
-use std::collections::VecDeque;
-use std::io;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use front::{Bell, Done, Volume as _};
+use hand::awake;
+use room::Room;
 use std::sync::Arc;
 
-/// Requests taken from one landing in one go.
-const ASKS_MAX: usize = 1024;
-/// Bytes of buffers for what clients send and get, with several shards.
-const BUFFER_BYTES: usize = 32 << 20;
-
-/// A shard as it is served.
+/// A shard whose devices are here, too.
 pub type Shard = ServedShard<Devices>;
-
-/// Who asked: this thread's front end, or the landing of another thread, each by its own tag.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-struct Caller(u64);
-
-impl Caller {
-    /// This thread's front end, whose tags have 32 bits.
-    fn here(tag: u64) -> Self {
-        Self(tag & u64::from(u32::MAX))
-    }
-
-    /// A landing, by its number.
-    fn there(landing: usize, tag: u32) -> Self {
-        Self((landing as u64 + 1) << 32 | u64::from(tag))
-    }
-
-    /// The landing, if it was one, and the tag.
-    fn split(self) -> (Option<usize>, u32) {
-        let (high, low) = (self.0 >> 32, self.0 & u64::from(u32::MAX));
-        let landing = high.checked_sub(1).and_then(|number| usize::try_from(number).ok());
-        (landing, u32::try_from(low).expect("the low half"))
-    }
-}
-
-/// A read or write on its way through a shard.
-#[derive(Default)]
-struct Transfer {
-    caller: Option<Caller>,
-    shard: usize,
-    /// As the shard is asked, in its own addresses, until it is.
-    request: Option<VolumeRequest>,
-    /// Whether what the shard has in its buffers at the end is what was asked for.
-    reads: bool,
-    /// The buffers of this thread's front end, or of a landing,
-    slots: Vec<Slot>,
-    buffers: Vec<Buffer>,
-    /// and the shard's; none while it waits for them.
-    inner: Vec<Slot>,
-}
-
-/// What only an array needs that has several shards, or clients on other threads.
-struct Several {
-    pool: Pool,
-    transfers: Slab<Transfer>,
-    /// Of each shard, transfers that wait for buffers.
-    waiting: Vec<VecDeque<Key<Transfer>>>,
-    fan: Fan<VolumeError>,
-    /// What a shard has ended.
-    ended: Vec<Done>,
-    /// Answers for this thread's front end.
-    early: Vec<Done>,
-    landings: Vec<Landing>,
-    bell: Arc<Bell>,
-    dozed: Cell<bool>,
-    /// Readable when one of the shards' devices has news, or the bell rings.
-    wake: OwnedFd,
-}
 
 /// An order to all shards that some have not answered.
 struct Order {
@@ -97,105 +38,134 @@ struct Order {
     result: Result<(), EngineError>,
 }
 
+/// Where the shards run.
+enum Place {
+    Here(Room),
+    Threads(Crew),
+}
+
 /// See the module's documentation.
 pub struct Running {
-    shards: Vec<Shard>,
+    place: Place,
     map: Interleave,
     clock: Clock,
-    usage: Use,
     orders: Vec<Order>,
     orders_so_far: u64,
     answers: Vec<EngineDone>,
-    /// With one shard nothing of this exists.
-    several: Option<Box<Several>>,
-}
-
-/// Where clients are served.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Clients {
-    /// On the thread that drives the array.
-    Here,
-    /// On threads of their own; see [`Running::connect`].
-    Elsewhere,
-}
-
-/// Whether the front end wakes up by itself when devices have news.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Wake {
-    /// Yes: an event tells it.
-    Event,
-    /// No: whoever drives the array waits for its devices.
-    Never,
 }
 
 impl Running {
-    /// Runs the array that consists of `arrays`, in their order; clients may be served on other threads if so
-    /// wanted.
-    pub fn new(
-        mut arrays: Vec<Array<Devices>>,
-        wake: Wake,
-        usage: Use,
-        clients: Clients,
-    ) -> io::Result<Self> {
-        let clock = Clock::start();
-        let map = arrays[0].engine_ref().store().config.interleave();
-        let chunk_bytes = arrays[0].engine_ref().store().config.geometry.chunk_bytes();
-        let mut wakes = Vec::new();
-        for array in &mut arrays {
-            wakes.push(match wake {
-                Wake::Event => Some(array.devices().wake_fd()?.try_clone_to_owned()?),
-                Wake::Never => None,
-            });
+    /// Runs the array that consists of `shards`, in their order, on this thread.
+    pub fn here(shards: Vec<Idle>, usage: Use) -> Result<Self, Error> {
+        let (clock, map) = (Clock::start(), map_of(&shards));
+        let shards = shards.into_iter().map(|idle| awake(idle, clock, usage)).collect::<Result<_, _>>()?;
+        let room = Room::new(shards, (0, 1), Arc::new(Bell::new()?))?;
+        Ok(Self::of(Place::Here(room), map, clock))
+    }
+
+    /// Runs it on so many threads, which are fewer than there are shards, or as many.
+    fn on_threads(shards: Vec<Idle>, count: usize, usage: Use) -> Result<Self, Error> {
+        let (clock, map) = (Clock::start(), map_of(&shards));
+        Ok(Self::of(Place::Threads(Crew::hire(shards, count, clock, usage)?), map, clock))
+    }
+
+    fn of(place: Place, map: Interleave, clock: Clock) -> Self {
+        Self { place, map, clock, orders: Vec::new(), orders_so_far: 0, answers: Vec::new() }
+    }
+
+    /// Does everything that can be done now, if the shards run here.
+    pub fn drive(&mut self) {
+        if let Place::Here(room) = &mut self.place {
+            room.drive();
+            self.gather_control_answers();
         }
-        let several = if arrays.len() > 1 || clients == Clients::Elsewhere {
-            let bell = Arc::new(Bell::new()?);
-            Some(Box::new(Several {
-                pool: Pool::new(chunk_bytes, BUFFER_BYTES / chunk_bytes),
-                transfers: Slab::default(),
-                waiting: arrays.iter().map(|_| VecDeque::new()).collect(),
-                fan: Fan::default(),
-                ended: Vec::new(),
-                early: Vec::new(),
-                landings: Vec::new(),
-                dozed: Cell::new(false),
-                wake: watch_all(wakes.iter().flatten().map(AsFd::as_fd).chain([bell.as_fd()]))?,
-                bell,
-            }))
-        } else {
-            None
-        };
-        let shards = arrays
-            .into_iter()
-            .zip(wakes)
-            .map(|(array, wake)| ServedShard::new(array, clock, wake, usage))
-            .collect();
-        let (orders, answers) = (Vec::new(), Vec::new());
-        Ok(Self { shards, map, clock, usage, orders, orders_so_far: 0, answers, several })
     }
 
-    /// The shards.
-    pub fn shards(&self) -> &[Shard] {
-        &self.shards
+    /// In how many nanoseconds the shards here want to be driven again by themselves.
+    pub fn idle_for(&self) -> Option<u64> {
+        match &self.place {
+            _ if !self.answers.is_empty() => Some(0),
+            Place::Here(room) => room.idle_for(),
+            Place::Threads(_) => None,
+        }
     }
 
-    /// The shards, to be changed.
-    pub fn shards_mut(&mut self) -> &mut [Shard] {
-        &mut self.shards
+    /// The shard of an array that has one, which runs here.
+    fn only_shard(&self) -> &Shard {
+        match &self.place {
+            Place::Here(room) => &room.shards()[0],
+            Place::Threads(_) => unreachable!("a single shard is not moved to another thread"),
+        }
+    }
+
+    fn only_shard_mut(&mut self) -> &mut Shard {
+        match &mut self.place {
+            Place::Here(room) => &mut room.shards_mut()[0],
+            Place::Threads(_) => unreachable!("a single shard is not moved to another thread"),
+        }
+    }
+
+    /// Does everything that can be done now for clients that have the only shard to themselves.
+    fn drive_only(&mut self, done: &mut Vec<Done>) {
+        self.only_shard_mut().drive(done);
+        self.gather_control_answers();
+    }
+
+    /// In how many nanoseconds it wants to be driven again by itself.
+    fn idle_only(&self) -> Option<u64> {
+        if self.answers.is_empty() { self.only_shard().idle_for() } else { Some(0) }
+    }
+
+    /// Sleeps until shards here are to be driven, no longer than so many nanoseconds.
+    pub fn sleep(&self, timeout_ns: u64) -> Result<(), Error> {
+        match &self.place {
+            Place::Here(room) => Ok(room.sleep(Some(timeout_ns))?),
+            Place::Threads(_) => Ok(()),
+        }
     }
 
     /// Their engines.
     pub fn engines(&self) -> impl Iterator<Item = &Engine> {
-        self.shards.iter().map(ServedShard::engine_ref)
+        let (here, lent) = match &self.place {
+            Place::Here(room) => (room.shards(), &[][..]),
+            Place::Threads(crew) => (&[][..], crew.lent()),
+        };
+        here.iter().map(ServedShard::engine_ref).chain(lent.iter().map(ServedShard::engine_ref))
     }
 
     /// Their engines, to be told something.
     pub fn engines_mut(&mut self) -> impl Iterator<Item = &mut Engine> {
-        self.shards.iter_mut().map(ServedShard::engine)
+        let (here, lent) = match &mut self.place {
+            Place::Here(room) => (room.shards_mut(), &mut [][..]),
+            Place::Threads(crew) => (&mut [][..], crew.lent_mut()),
+        };
+        here.iter_mut().map(ServedShard::engine).chain(lent.iter_mut().map(ServedShard::engine))
     }
 
     /// The engine of the first shard, for what all have in common: shape, names, who is who.
     pub fn lead(&self) -> &Engine {
-        self.shards[0].engine_ref()
+        self.engine(0)
+    }
+
+    /// The engine of a shard.
+    pub fn engine(&self, shard: usize) -> &Engine {
+        match &self.place {
+            Place::Here(room) => room.shards()[shard].engine_ref(),
+            Place::Threads(crew) => crew.lent()[shard].engine_ref(),
+        }
+    }
+
+    /// The engine of a shard, to be told something.
+    pub fn engine_mut(&mut self, shard: usize) -> &mut Engine {
+        match &mut self.place {
+            Place::Here(room) => room.shards_mut()[shard].engine(),
+            Place::Threads(crew) => crew.lent_mut()[shard].engine(),
+        }
+    }
+
+    /// How many shards there are.
+    pub fn shard_count(&self) -> usize {
+        self.map.count().into()
     }
 
     /// How addresses go to the shards.
@@ -221,13 +191,42 @@ impl Running {
 
     /// The members as they are open.
     pub fn open_members(&self) -> &Members {
-        self.shards[0].devices_ref().members()
+        self.members_of(0)
+    }
+
+    fn members_of(&self, shard: usize) -> &Members {
+        match &self.place {
+            Place::Here(room) => room.shards()[shard].devices_ref().members(),
+            Place::Threads(crew) => crew.members(shard),
+        }
+    }
+
+    /// Whether a shard has a member's device open.
+    pub fn has_open(&self, shard: usize, dev: DevIndex) -> bool {
+        self.members_of(shard).get(dev).is_some()
+    }
+
+    /// Does something with the devices of a shard, on their thread.
+    pub fn with_devices<R: Send + 'static>(
+        &mut self,
+        shard: usize,
+        work: impl FnOnce(&mut Devices) -> R + Send + 'static,
+    ) -> Result<R, Error> {
+        match &mut self.place {
+            Place::Here(room) => Ok(work(room.shards_mut()[shard].array().devices())),
+            Place::Threads(crew) => crew.with_devices(shard, work),
+        }
     }
 
     /// What passed to a member and from it.
     pub fn traffic_of(&self, dev: DevIndex) -> DeviceCounters {
         let mut total = DeviceCounters::default();
-        self.shards.iter().for_each(|shard| total += shard.devices_ref().device(dev));
+        match &self.place {
+            Place::Here(room) => {
+                room.shards().iter().for_each(|shard| total += shard.devices_ref().device(dev));
+            }
+            Place::Threads(crew) => crew.counters_of(dev).for_each(|counters| total += counters),
+        }
         total
     }
 
@@ -280,14 +279,14 @@ impl Running {
 
     /// What one shard has given up, all give up that bear it; not so members that are being replaced.
     pub fn level(&mut self, being_replaced: &[DevIndex]) {
-        if self.shards.len() == 1 {
+        if self.map.count() == 1 {
             return;
         }
         let healths: Vec<_> = self.engines().map(Engine::health).collect();
         let mut found = members_to_fail(&healths);
         found.retain(|(_, dev)| !being_replaced.contains(dev));
         for (shard, dev) in found {
-            self.shards[shard].engine().fail_device(dev);
+            self.engine_mut(shard).fail_device(dev);
         }
     }
 
@@ -307,23 +306,23 @@ impl Running {
         self.engines_mut().for_each(Engine::halt_maintenance);
     }
 
-    /// The volume for another thread, which serves clients; only with [`Clients::Elsewhere`].
-    pub fn connect(&mut self) -> io::Result<RemoteVolume> {
-        let bell = self.several.as_ref().map(|several| Arc::clone(&several.bell));
-        let bell = bell.ok_or_else(|| io::Error::other("the array serves its clients on its own thread"))?;
-        let (remote, landing) = crossing(self, &bell)?;
-        self.several.as_mut().expect("looked at above").landings.push(landing);
-        Ok(remote)
-    }
-
     /// Starts a control request in every shard; its answer comes from
     /// [`Running::take_control_answers`] when all have answered.
     pub fn control(&mut self, mut start: impl FnMut(&mut Engine, u64)) -> u64 {
         self.orders_so_far += 1;
         let tag = self.orders_so_far;
-        let parts = self.shards.iter_mut().map(|shard| Some(shard.control(&mut start))).collect();
+        let parts =
+            (0..self.shard_count()).map(|shard| Some(self.control_one(shard, &mut start))).collect();
         self.orders.push(Order { tag, parts, result: Ok(()) });
         tag
+    }
+
+    /// The same in one shard, whose answer nobody waits for.
+    pub fn control_one(&mut self, shard: usize, start: impl FnOnce(&mut Engine, u64)) -> u64 {
+        match &mut self.place {
+            Place::Here(room) => room.shards_mut()[shard].control(start),
+            Place::Threads(crew) => crew.lent_mut()[shard].control(start),
+        }
     }
 
     /// Answers to control requests since the last call.
@@ -337,25 +336,25 @@ impl Running {
     }
 
     /// Stops the array in order: every shard, also when one of them could not be.
-    pub fn stop(&mut self) -> Result<(), Error> {
-        let stopped: Vec<_> = self.shards.iter_mut().map(ServedShard::stop).collect();
-        stopped.into_iter().collect()
+    pub fn stop(self) -> Result<(), Error> {
+        match self.place {
+            Place::Here(room) => room.stop(),
+            Place::Threads(crew) => crew.stop(),
+        }
     }
 
     /// An error of the engine with the member's name, as operators know it.
     pub fn named(&self, error: EngineError) -> Error {
-        self.shards[0].named(error)
-    }
-
-    /// Waits for devices, but no longer than so many nanoseconds in all.
-    pub fn wait_for_devices(&mut self, timeout_ns: u64) {
-        let share_ns = timeout_ns / u64::from(self.map.count());
-        self.shards.iter_mut().for_each(|shard| shard.array().devices().wait(share_ns));
+        named(self.lead().store().main_count(), error)
     }
 
     fn gather_control_answers(&mut self) {
-        for (index, shard) in self.shards.iter_mut().enumerate() {
-            for answer in shard.take_control_answers() {
+        for index in 0..self.shard_count() {
+            let answers = match &mut self.place {
+                Place::Here(room) => room.shards_mut()[index].take_control_answers(),
+                Place::Threads(crew) => crew.lent_mut()[index].take_control_answers(),
+            };
+            for answer in answers {
                 let Some(order) = self.orders.iter_mut().find(|order| order.parts[index] == Some(answer.tag))
                 else {
                     continue;
@@ -375,311 +374,7 @@ impl Running {
     }
 }
 
-/// An event that is readable while one of `events` is.
-fn watch_all<'a>(events: impl Iterator<Item = BorrowedFd<'a>>) -> io::Result<OwnedFd> {
-    let all = epoll::create(epoll::CreateFlags::CLOEXEC)?;
-    for event in events {
-        epoll::add(&all, event, epoll::EventData::new_u64(0), epoll::EventFlags::IN)?;
-    }
-    Ok(all)
-}
-
-impl Several {
-    /// Takes a request in.
-    fn begin(
-        &mut self,
-        shards: &mut [Shard],
-        map: Interleave,
-        caller: Caller,
-        request: VolumeRequest,
-        from: From<'_>,
-    ) {
-        match request {
-            VolumeRequest::Read { offset_bytes, length_bytes } => {
-                let place = map.place(offset_bytes);
-                let what = VolumeRequest::Read { offset_bytes: place.offset_bytes, length_bytes };
-                self.transfer(shards, caller, place, what, from);
-            }
-            VolumeRequest::Write { offset_bytes, length_bytes, durability } => {
-                let place = map.place(offset_bytes);
-                let what =
-                    VolumeRequest::Write { offset_bytes: place.offset_bytes, length_bytes, durability };
-                self.transfer(shards, caller, place, what, from);
-            }
-            VolumeRequest::Flush => {
-                let part = self.fan.begin(caller.0, shards.len());
-                shards.iter_mut().for_each(|shard| shard.start(part, VolumeRequest::Flush, &[]));
-            }
-            VolumeRequest::Cache { .. } => self.answer(caller, Ok(()), Vec::new()),
-            VolumeRequest::Discard { offset_bytes, length_bytes, durability } => {
-                self.share_out(shards, caller, map.shares(offset_bytes, length_bytes), |share| {
-                    let Share { offset_bytes, length_bytes, .. } = share;
-                    VolumeRequest::Discard { offset_bytes, length_bytes, durability }
-                });
-            }
-            VolumeRequest::WriteZeroes { offset_bytes, length_bytes, punch, durability } => {
-                self.share_out(shards, caller, map.shares(offset_bytes, length_bytes), |share| {
-                    let Share { offset_bytes, length_bytes, .. } = share;
-                    VolumeRequest::WriteZeroes { offset_bytes, length_bytes, punch, durability }
-                });
-            }
-        }
-    }
-
-    /// Has every shard do its part of a request.
-    fn share_out(
-        &mut self,
-        shards: &mut [Shard],
-        caller: Caller,
-        shares: impl Iterator<Item = Share> + Clone,
-        part: impl Fn(Share) -> VolumeRequest,
-    ) {
-        match shares.clone().count() {
-            0 => self.answer(caller, Ok(()), Vec::new()),
-            count => {
-                let tag = self.fan.begin(caller.0, count);
-                shares.for_each(|share| shards[usize::from(share.shard)].start(tag, part(share), &[]));
-            }
-        }
-    }
-
-    /// Takes a read or write in, and hands it to its shard if that has buffers for it.
-    fn transfer(
-        &mut self,
-        shards: &mut [Shard],
-        caller: Caller,
-        place: Place,
-        request: VolumeRequest,
-        from: From<'_>,
-    ) {
-        let key = self.transfers.reuse(Transfer::default);
-        let transfer = &mut self.transfers[key];
-        transfer.caller = Some(caller);
-        transfer.shard = usize::from(place.shard);
-        transfer.reads = matches!(request, VolumeRequest::Read { .. });
-        transfer.request = Some(request);
-        match from {
-            From::Slots(slots) => transfer.slots.extend_from_slice(slots),
-            From::Buffers(buffers) => transfer.buffers = buffers,
-        }
-        let shard = transfer.shard;
-        if !self.waiting[shard].is_empty() || !self.hand_over(shards, key) {
-            self.waiting[shard].push_back(key);
-        }
-    }
-
-    /// Hands a transfer to its shard; `false` if that has no buffers for it.
-    fn hand_over(&mut self, shards: &mut [Shard], key: Key<Transfer>) -> bool {
-        let transfer = &mut self.transfers[key];
-        let shard = &mut shards[transfer.shard];
-        if !shard.engine().take_slots(transfer.chunk_count(), &mut transfer.inner) {
-            return false;
-        }
-        let request = transfer.request.take().expect("it was not handed over yet");
-        if !transfer.reads {
-            let pool = shard.engine().pool();
-            for (&slot, &inner) in transfer.slots.iter().zip(&transfer.inner) {
-                pool.bytes_mut(inner).copy_from_slice(self.pool.bytes(slot));
-            }
-            for (buffer, &inner) in transfer.buffers.iter().zip(&transfer.inner) {
-                pool.bytes_mut(inner).copy_from_slice(buffer);
-            }
-        }
-        shard.start(key.index().into(), request, &transfer.inner);
-        true
-    }
-
-    fn retry_waiting(&mut self, shards: &mut [Shard]) {
-        for index in 0..shards.len() {
-            while let Some(&key) = self.waiting[index].front() {
-                if !self.hand_over(shards, key) {
-                    break;
-                }
-                self.waiting[index].pop_front();
-            }
-        }
-    }
-
-    /// A shard has ended something.
-    fn end(&mut self, shard: &mut Shard, done: Done) {
-        let Done { tag, result } = done;
-        if Fan::<VolumeError>::is_part(tag) {
-            if let Some((caller, result)) = self.fan.end(tag, result) {
-                self.answer(Caller(caller), result, Vec::new());
-            }
-            return;
-        }
-        let key = Key::from_index(u32::try_from(tag).expect("tags of transfers are made here"));
-        let transfer = &mut self.transfers[key];
-        let pool = shard.engine().pool();
-        if transfer.reads && result.is_ok() {
-            for (&slot, &inner) in transfer.slots.iter().zip(&transfer.inner) {
-                self.pool.bytes_mut(slot).copy_from_slice(pool.bytes(inner));
-            }
-            for (buffer, &inner) in transfer.buffers.iter_mut().zip(&transfer.inner) {
-                buffer.copy_from_slice(pool.bytes(inner));
-            }
-        }
-        transfer.inner.drain(..).for_each(|inner| pool.free(inner));
-        transfer.slots.clear();
-        let buffers = std::mem::take(&mut transfer.buffers);
-        let caller = transfer.caller.take().expect("it was taken in");
-        self.transfers.release(key);
-        self.answer(caller, result, buffers);
-    }
-
-    fn answer(&mut self, caller: Caller, result: Result<(), VolumeError>, buffers: Vec<Buffer>) {
-        match caller.split() {
-            (None, tag) => self.early.push(Done { tag: tag.into(), result }),
-            (Some(landing), tag) => self.landings[landing].answer(tag, result, buffers),
-        }
-    }
-
-    /// Takes in what other threads ask.
-    fn take_asks(&mut self, shards: &mut [Shard], map: Interleave) {
-        for index in 0..self.landings.len() {
-            for _ in 0..ASKS_MAX {
-                let Some(Ask { tag, request, buffers }) = self.landings[index].next_ask() else { break };
-                self.begin(shards, map, Caller::there(index, tag), request, From::Buffers(buffers));
-            }
-            while let Some(ask) = self.landings[index].next_extents_ask() {
-                let mut extents = Vec::new();
-                allocated(shards, map, ask.offset_bytes, ask.length_bytes, &mut extents);
-                let _ = ask.answer.send(extents); // whoever asked may have lost patience
-            }
-        }
-    }
-
-    /// Does everything that can be done now.
-    fn drive(&mut self, shards: &mut [Shard], map: Interleave, done: &mut Vec<Done>) {
-        if self.dozed.replace(false) {
-            self.bell.wake();
-        }
-        self.take_asks(shards, map);
-        self.retry_waiting(shards);
-        for shard in shards {
-            let mut ended = std::mem::take(&mut self.ended);
-            shard.drive(&mut ended);
-            ended.drain(..).for_each(|one| self.end(shard, one));
-            self.ended = ended;
-        }
-        done.append(&mut self.early);
-        for landing in &mut self.landings {
-            landing.tell();
-        }
-    }
-
-    /// Whether it has something to do at once, asked at the moment of going to sleep.
-    fn is_busy(&self, shards: &[Shard]) -> bool {
-        let next = |(queue, shard): (&VecDeque<Key<Transfer>>, &Shard)| {
-            let key = *queue.front()?;
-            Some(shard.engine_ref().has_slots(self.transfers[key].chunk_count()))
-        };
-        if self.waiting.iter().zip(shards).filter_map(next).any(|ready| ready) || !self.early.is_empty() {
-            return true;
-        }
-        self.dozed.set(true);
-        self.bell.doze();
-        self.landings.iter().any(|landing| landing.has_asks() || landing.is_full())
-    }
-}
-
-/// Where the bytes of a request are.
-enum From<'a> {
-    Slots(&'a [Slot]),
-    Buffers(Vec<Buffer>),
-}
-
-impl Transfer {
-    fn chunk_count(&self) -> usize {
-        self.slots.len() + self.buffers.len()
-    }
-}
-
-/// What lies behind a range of the volume, shard by shard.
-fn allocated(
-    shards: &[Shard],
-    map: Interleave,
-    offset_bytes: u64,
-    length_bytes: u64,
-    out: &mut Vec<(u64, bool)>,
-) {
-    let (end, first) = (offset_bytes + length_bytes, out.len());
-    let (mut at, mut run) = (offset_bytes, Vec::new());
-    while at < end {
-        let length = map.run_bytes(at).min(end - at);
-        let Place { shard, offset_bytes } = map.place(at);
-        shards[usize::from(shard)].allocated(offset_bytes, length, &mut run);
-        for extent in run.drain(..) {
-            if !add_extent(out, first, extent) {
-                return;
-            }
-            at += extent.0;
-        }
-    }
-}
-
-impl Volume for Running {
-    fn size_bytes(&self) -> u64 {
-        self.map.volume_bytes()
-    }
-
-    fn chunk_bytes(&self) -> usize {
-        self.shards[0].chunk_bytes()
-    }
-
-    fn untorn_bytes(&self) -> u64 {
-        self.shards[0].untorn_bytes()
-    }
-
-    fn unit_bytes(&self) -> Option<u64> {
-        self.several.is_some().then(|| self.map.run_bytes(0))
-    }
-
-    fn read_only(&self) -> bool {
-        self.usage == Use::ReadOnly
-    }
-
-    fn pool(&mut self) -> &mut Pool {
-        match &mut self.several {
-            Some(several) => &mut several.pool,
-            None => self.shards[0].pool(),
-        }
-    }
-
-    fn start(&mut self, tag: u64, request: VolumeRequest, slots: &[Slot]) {
-        match &mut self.several {
-            None => self.shards[0].start(tag, request, slots),
-            Some(several) => {
-                several.begin(&mut self.shards, self.map, Caller::here(tag), request, From::Slots(slots));
-            }
-        }
-    }
-
-    fn drive(&mut self, done: &mut Vec<Done>) {
-        match &mut self.several {
-            None => self.shards[0].drive(done),
-            Some(several) => several.drive(&mut self.shards, self.map, done),
-        }
-        self.gather_control_answers();
-    }
-
-    fn idle_for(&self) -> Option<u64> {
-        let is_busy = self.several.as_ref().is_some_and(|several| several.is_busy(&self.shards));
-        if is_busy || !self.answers.is_empty() {
-            return Some(0);
-        }
-        self.shards.iter().filter_map(Volume::idle_for).min()
-    }
-
-    fn wake_fd(&self) -> Option<BorrowedFd<'_>> {
-        match &self.several {
-            Some(several) => Some(several.wake.as_fd()),
-            None => self.shards[0].wake_fd(),
-        }
-    }
-
-    fn allocated(&self, offset_bytes: u64, length_bytes: u64, out: &mut Vec<(u64, bool)>) {
-        allocated(&self.shards, self.map, offset_bytes, length_bytes, out);
-    }
+/// How the addresses of an array go to its shards.
+fn map_of(shards: &[Idle]) -> Interleave {
+    shards[0].array().engine_ref().store().config.interleave()
 }

@@ -12,7 +12,7 @@ use crate::open::{Assembled, Locked, name_of};
 use crate::operate::Operator;
 use crate::reactions::Reactions;
 use crate::registry::{ControlSocket, Record};
-use crate::running::{Clients, Running, Wake};
+use crate::running::{Clients, Manner, Plant, Running};
 use crate::signals::Signals;
 use crate::sockets::Sockets;
 use crate::steward::Steward;
@@ -67,7 +67,9 @@ pub struct Service {
     pub on_event: Option<String>,
     /// A shell command with whose end serving ends.
     pub run: Option<String>,
-    /// Threads that serve clients; with 0 the thread that runs the array does.
+    /// Threads that run the shards, at most one each; with 1 the thread that looks after the array does.
+    pub threads: usize,
+    /// Threads that serve clients; with 0 the thread that looks after the array does.
     pub socket_threads: usize,
 }
 
@@ -125,11 +127,14 @@ pub fn serve(
     let Assembled { shards, found, report, .. } = assembled;
     let Endpoints { mut server, uris, control, signals } = endpoints;
     let clients = if service.socket_threads > 0 { Clients::Elsewhere } else { Clients::Here };
-    let mut running = Running::new(shards, Wake::Event, service.usage, clients)?;
+    let manner = Manner { usage: service.usage, clients, threads: service.threads };
+    let mut plant = Plant::new(shards, manner)?;
     let mut operator = Operator::new(found.paths.clone(), found.unnamed());
     operator.note_lost(warn_of_loss(&report));
-    operator.adopt_spares(&mut running, &found.spares).iter().for_each(|why| log(why));
-    operator.resume(&mut running);
+    plant.visit(|running| {
+        operator.adopt_spares(running, &found.spares).iter().for_each(|why| log(why));
+        operator.resume(running);
+    })?;
     let (uuid, name) = (found.superblock().array.to_string(), found.superblock().name.clone());
     let reactions = Reactions::new(service.on_event.clone(), uuid, name);
     let mut steward = Steward::new(signals, control, operator, found.stale, uris.clone(), reactions);
@@ -145,18 +150,19 @@ pub fn serve(
     }
     notify(&format!("READY=1\nSTATUS=serving at {}", uris.join(" ")));
     let summary = match service.socket_threads {
-        0 => server.run(&mut running, &mut steward).map_err(Error::from),
-        count => Sockets::start(count, &server, &mut running).and_then(|sockets| {
+        0 => server.run(&mut plant, &mut steward).map_err(Error::from),
+        count => Sockets::start(count, &server, &mut plant).and_then(|sockets| {
             steward.watch_clients(sockets.census());
-            let attended = server.attend(&mut running, &mut steward).map_err(Error::from);
-            let served = sockets.stop(&mut running);
+            let attended = server.attend(&mut plant, &mut steward).map_err(Error::from);
+            let served = sockets.stop(&mut plant);
             attended.and(served)
         }),
     };
     notify("STOPPING=1\nSTATUS=stopping the array in order");
     let child = steward.finish_child();
-    running.halt_maintenance();
-    let stopped = running.stop();
+    let halted = plant.visit(Running::halt_maintenance);
+    let stopped = plant.stop().and(halted);
+    let stopped = steward.take_failure().map_or(stopped, Err);
     steward.say_stopped(stopped.as_ref().err().map(ToString::to_string).as_deref());
     drop(steward);
     let summary = summary?;

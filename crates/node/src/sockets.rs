@@ -2,9 +2,8 @@
 
 use crate::error::Error;
 use crate::logbook::log;
-use crate::running::Running;
+use crate::running::Plant;
 use front::{Bell, Fault, Flow, Hooks, RemoteVolume, Server, ServerError, Summary, Volume as _};
-use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::JoinHandle;
@@ -16,12 +15,19 @@ const COURTESY: Duration = Duration::from_millis(2);
 /// Clients of each thread, for all to see.
 pub struct Census {
     counts: Vec<AtomicUsize>,
+    /// Whether a thread has ended that was not to end.
+    lost: AtomicBool,
 }
 
 impl Census {
     /// Of all threads together.
     pub fn total(&self) -> usize {
         self.counts.iter().map(|count| count.load(Ordering::Relaxed)).sum()
+    }
+
+    /// Whether a thread ended in a bug.
+    pub fn has_lost_a_thread(&self) -> bool {
+        self.lost.load(Ordering::Relaxed)
     }
 
     fn has_fewer_than(&self, thread: usize) -> bool {
@@ -77,27 +83,43 @@ impl Hooks<RemoteVolume> for SocketHooks {
     }
 }
 
+/// Wakes whoever looks after the array if a thread of sockets panics.
+struct Alarm {
+    census: Arc<Census>,
+    bell: Arc<Bell>,
+}
+
+impl Drop for Alarm {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.census.lost.store(true, Ordering::Relaxed);
+            self.bell.ring_anyway();
+        }
+    }
+}
+
 impl Sockets {
     /// Starts so many threads, all of which listen where `server` does.
-    pub fn start(count: usize, server: &Server, running: &mut Running) -> Result<Self, Error> {
-        let census = Census { counts: (0..count).map(|_| AtomicUsize::new(0)).collect() };
+    pub fn start(count: usize, server: &Server, plant: &mut Plant) -> Result<Self, Error> {
+        let counts = (0..count).map(|_| AtomicUsize::new(0)).collect();
+        let census = Census { counts, lost: AtomicBool::new(false) };
         let mut sockets = Self {
             threads: Vec::new(),
             bells: Vec::new(),
             census: Arc::new(census),
             stop: Arc::new(AtomicBool::new(false)),
         };
-        match (0..count).try_for_each(|thread| sockets.add(thread, server, running)) {
+        match (0..count).try_for_each(|thread| sockets.add(thread, server, plant)) {
             Ok(()) => Ok(sockets),
             Err(error) => {
-                sockets.stop(running)?;
-                Err(error.into())
+                sockets.stop(plant)?;
+                Err(error)
             }
         }
     }
 
-    fn add(&mut self, thread: usize, server: &Server, running: &mut Running) -> io::Result<()> {
-        let (mut server, mut volume) = (server.share()?, running.connect()?);
+    fn add(&mut self, thread: usize, server: &Server, plant: &mut Plant) -> Result<(), Error> {
+        let (mut server, mut volume) = (server.share()?, plant.connect()?);
         let bell = volume.bell();
         let mut hooks = SocketHooks {
             thread,
@@ -106,7 +128,11 @@ impl Sockets {
             stopping: false,
             polite_since: None,
         };
-        let work = move || server.run(&mut volume, &mut hooks);
+        let alarm = Alarm { census: Arc::clone(&self.census), bell: plant.bell() };
+        let work = move || {
+            let _alarm = alarm;
+            server.run(&mut volume, &mut hooks)
+        };
         let name = format!("sockets {thread}");
         self.threads.push(std::thread::Builder::new().name(name).spawn(work)?);
         self.bells.push(bell);
@@ -119,14 +145,14 @@ impl Sockets {
     }
 
     /// Stops all threads in order, while the array goes on working for them; what they did together.
-    pub fn stop(self, running: &mut Running) -> Result<Summary, Error> {
+    pub fn stop(self, plant: &mut Plant) -> Result<Summary, Error> {
         self.stop.store(true, Ordering::Release);
         self.bells.iter().for_each(|bell| bell.ring_anyway());
         let mut done = Vec::new();
         while !self.threads.iter().all(JoinHandle::is_finished) {
-            running.drive(&mut done);
+            plant.drive(&mut done);
             done.clear(); // nobody asks on this thread
-            if running.idle_for() != Some(0) {
+            if plant.idle_for() != Some(0) {
                 std::thread::sleep(Duration::from_micros(100));
             }
         }

@@ -11,7 +11,7 @@ use crate::open::member_name;
 use crate::operate::Operator;
 use crate::reactions::Reactions;
 use crate::registry::ControlSocket;
-use crate::running::Running;
+use crate::running::{Plant, Running};
 use crate::signals::{Signals, Wish, name_of};
 use crate::sockets::Census;
 use crate::status::{LastScrub, of_running};
@@ -29,9 +29,13 @@ use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::process::{Child, ExitStatus};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 /// Control connections at a time.
 const CLIENTS_MAX: usize = 32;
+
+/// How long the array is left alone at most, if its threads tell of nothing and somebody wakes this one.
+const REST: Duration = Duration::from_secs(1);
 
 /// How often the log looks at members in trouble.
 const LOOK_NS: u64 = 1_000_000_000;
@@ -78,8 +82,10 @@ pub struct Steward {
     events: Vec<Event>,
     reactions: Reactions,
     rewatch: bool,
-    /// Whether there was a turn.
-    begun: bool,
+    /// When to look after the array if nothing happens; `None` before the first time.
+    look_at: Option<Instant>,
+    /// Why serving ended.
+    failure: Option<Error>,
     stopping: bool,
     /// Clients of the volume on this thread, and who knows of those on others.
     connected: usize,
@@ -109,7 +115,8 @@ impl Steward {
             events: Vec::new(),
             reactions,
             rewatch: false,
-            begun: false,
+            look_at: None,
+            failure: None,
             stopping: false,
             connected: 0,
             elsewhere: None,
@@ -142,6 +149,11 @@ impl Steward {
             self.child_exit = child.wait().ok();
         }
         self.child_exit
+    }
+
+    /// Why serving ended, if nobody asked for it.
+    pub fn take_failure(&mut self) -> Option<Error> {
+        self.failure.take()
     }
 
     /// Answers those who asked for the stop. Called when the array is closed.
@@ -369,6 +381,40 @@ impl Steward {
         }
     }
 
+    /// Does something with the array. If a thread that runs part of it is gone, serving ends.
+    fn visit(&mut self, plant: &mut Plant, look: impl FnOnce(&mut Self, &mut Running)) {
+        if let Err(error) = plant.visit(|running| look(self, running)) {
+            if self.failure.is_none() {
+                log_as(Level::Error, &format!("stopping: {error}"));
+            }
+            self.failure.get_or_insert(error);
+            self.stopping = true;
+        }
+        if self.elsewhere.as_ref().is_some_and(|census| census.has_lost_a_thread()) && self.failure.is_none() {
+            log_as(Level::Error, &format!("stopping: {}", Error::SocketThread));
+            self.failure = Some(Error::SocketThread);
+            self.stopping = true;
+        }
+    }
+
+    /// Everything that is to be done from time to time.
+    fn look_after(&mut self, running: &mut Running) {
+        self.answer_waiting(running);
+        let mut events = std::mem::take(&mut self.events);
+        self.operator.step(running, &mut events);
+        self.events = events;
+        self.report(running);
+        self.trouble.look(running);
+        self.report_errors(running);
+    }
+
+    /// In how many nanoseconds from the last look the next is due.
+    fn due_in_ns(&self) -> Option<u64> {
+        let look = self.trouble.is_waiting().then_some(LOOK_NS);
+        let own = self.operator.is_waiting().then_some(1_000_000);
+        own.into_iter().chain(look).chain(self.operator.errors_due_in_ns()).min()
+    }
+
     fn take_signals(&mut self) -> Flow {
         let mut flow = Flow::Continue;
         for wish in self.signals.take() {
@@ -506,7 +552,7 @@ fn still_connected(count: usize) -> String {
     )
 }
 
-impl Hooks<Running> for Steward {
+impl Hooks<Plant> for Steward {
     fn extra_fds<'a>(&'a self, out: &mut Vec<(BorrowedFd<'a>, Interest)>) {
         out.push((self.signals.as_fd(), Interest::Read));
         out.push((self.control.listener().as_fd(), Interest::Read));
@@ -515,27 +561,24 @@ impl Hooks<Running> for Steward {
         }
     }
 
-    fn on_ready(&mut self, fd: RawFd, running: &mut Running) -> Flow {
+    fn on_ready(&mut self, fd: RawFd, plant: &mut Plant) -> Flow {
         if fd == self.signals.as_fd().as_raw_fd() {
             return self.take_signals();
         }
         if fd == self.control.listener().as_raw_fd() {
             self.accept();
         } else if let Some(index) = self.clients.iter().position(|client| client.stream.as_raw_fd() == fd) {
-            self.client_ready(index, running);
+            self.visit(plant, |steward, running| steward.client_ready(index, running));
         }
         self.flow()
     }
 
-    fn on_turn(&mut self, running: &mut Running) -> Flow {
-        self.begun = true;
-        self.answer_waiting(running);
-        let mut events = std::mem::take(&mut self.events);
-        self.operator.step(running, &mut events);
-        self.events = events;
-        self.report(running);
-        self.trouble.look(running);
-        self.report_errors(running);
+    fn on_turn(&mut self, plant: &mut Plant) -> Flow {
+        if plant.has_news() || self.look_at.is_none_or(|at| Instant::now() >= at) {
+            self.visit(plant, Self::look_after);
+            let soon = self.due_in_ns().map_or(REST, Duration::from_nanos);
+            self.look_at = Some(Instant::now() + soon);
+        }
         self.decide_stop();
         self.flow()
     }
@@ -545,14 +588,12 @@ impl Hooks<Running> for Steward {
     }
 
     fn idle_for(&self) -> Option<u64> {
-        let look = self.trouble.is_waiting().then_some(LOOK_NS);
-        // The first turn finds members out of service that a spare can take the place of, and nothing else
-        // wakes it.
-        if !self.begun {
-            return Some(0);
+        match self.look_at {
+            // The first turn finds members out of service that a spare can take the place of, and nothing
+            // else wakes it.
+            None => Some(0),
+            Some(_) => self.due_in_ns(),
         }
-        let own = self.operator.is_waiting().then_some(1_000_000);
-        own.into_iter().chain(look).chain(self.operator.errors_due_in_ns()).min()
     }
 
     fn on_fault(&mut self, peer: &str, fault: &Fault) {

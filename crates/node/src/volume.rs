@@ -4,15 +4,13 @@ use crate::error::Error;
 use crate::open::member_name;
 use array::{Array, Done as EngineDone, Engine, EngineError, Located};
 use block::{DeviceSet, Durability, Lcn, Pool, Slot};
-use front::{Done, Volume, VolumeError, VolumeRequest};
+use front::{Done, Volume, VolumeError, VolumeRequest, add_extent};
 use std::collections::VecDeque;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 /// Turns of the engine in one go, so that sockets get their share while a memory-fast device always has news.
 const TURNS_MAX: usize = 32;
-/// Extents reported at once.
-const EXTENTS_MAX: usize = 1024;
 
 /// How the volume may be used.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -69,7 +67,7 @@ struct Zeroing {
     durability: Durability,
 }
 
-impl<D: DeviceSet> ServedShard<D> {
+impl<D> ServedShard<D> {
     /// Serves `array`; `wake` becomes readable when device operations have completed.
     pub fn new(mut array: Array<D>, clock: Clock, wake: Option<OwnedFd>, usage: Use) -> Self {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
@@ -90,6 +88,16 @@ impl<D: DeviceSet> ServedShard<D> {
             unused,
             busy: false,
         }
+    }
+
+    /// The same shard with other devices, or with what stands for them while it is lent to another thread;
+    /// and those it had.
+    pub fn with_devices<E>(self, devices: E) -> (ServedShard<E>, D) {
+        let Self { array, clock, wake, usage, early, answers, control, lent, waiting, unused, busy } = self;
+        let (array, old) = array.with_devices(devices);
+        let other =
+            ServedShard { array, clock, wake, usage, early, answers, control, lent, waiting, unused, busy };
+        (other, old)
     }
 
     /// The engine.
@@ -125,30 +133,34 @@ impl<D: DeviceSet> ServedShard<D> {
         std::mem::take(&mut self.control)
     }
 
+    /// Whether there are some, or the engine has something to tell.
+    pub fn has_news(&self) -> bool {
+        !self.control.is_empty() || self.engine_ref().has_events()
+    }
+
     /// Nanoseconds since serving began.
     pub fn now_ns(&self) -> u64 {
         self.clock.now_ns()
     }
 
-    /// Stops the array in order.
-    pub fn stop(&mut self) -> Result<(), Error> {
-        let clock = self.clock;
-        let stopped = self.array.stop_by(&mut || clock.now_ns());
-        stopped.map_err(|error| Error::Stopping(Box::new(self.named(error))))
-    }
-
     /// An error of the engine with the member's name, as operators know it.
     pub fn named(&self, error: EngineError) -> Error {
-        let main_count = self.engine_ref().store().main_count();
-        if let EngineError::MemberFull { dev } = error {
-            return Error::MemberFull { name: member_name(main_count, dev) };
-        }
-        Error::Engine(error)
+        named(self.engine_ref().store().main_count(), error)
     }
 
     fn set_now(&mut self) {
         let now_ns = self.now_ns();
         self.array.engine().set_now(now_ns);
+    }
+
+}
+
+impl<D: DeviceSet> ServedShard<D> {
+    /// Stops the array in order.
+    pub fn stop(&mut self) -> Result<(), Error> {
+        let clock = self.clock;
+        let stopped = self.array.stop_by(&mut || clock.now_ns());
+        stopped.map_err(|error| Error::Stopping(Box::new(self.named(error))))
     }
 
     /// Starts zeroing; `false` if slots are wanted and there are none.
@@ -204,16 +216,12 @@ impl<D: DeviceSet> ServedShard<D> {
     }
 }
 
-/// Adds an extent behind those from `first` on, to the last of them if it is alike; `false` if there are as
-/// many as are reported at once.
-pub fn add_extent(out: &mut Vec<(u64, bool)>, first: usize, (length_bytes, hole): (u64, bool)) -> bool {
-    let full = out.len() - first >= EXTENTS_MAX;
-    match out[first..].last_mut() {
-        Some((length, same)) if *same == hole => *length += length_bytes,
-        Some(_) if full => return false,
-        Some(_) | None => out.push((length_bytes, hole)),
+/// An error of the engine with the member's name, as operators know it.
+pub fn named(main_count: usize, error: EngineError) -> Error {
+    if let EngineError::MemberFull { dev } = error {
+        return Error::MemberFull { name: member_name(main_count, dev) };
     }
-    true
+    Error::Engine(error)
 }
 
 fn volume_error(error: EngineError) -> VolumeError {

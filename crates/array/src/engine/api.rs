@@ -155,6 +155,11 @@ impl Engine {
         self.core.answers.events.take(out);
     }
 
+    /// Whether there are any.
+    pub fn has_events(&self) -> bool {
+        !self.core.answers.events.is_empty()
+    }
+
     /// Answered when the other members know of every change of the members so far.
     pub fn announce(&mut self, tag: u64) {
         self.core.finish(Done { tag, result: Ok(()) });
@@ -323,6 +328,14 @@ impl Engine {
     /// nothing bad did.
     pub fn patrol_rounds(&self) -> (u64, u64) {
         self.activities.patrol.rounds()
+    }
+
+    /// Another number whenever a round over the metadata has begun or a member has made an error: whoever
+    /// looks after the members may want to look.
+    pub fn pulse(&self) -> u64 {
+        let errors = |errors: crate::MemberErrors| errors.checksum.wrapping_add(errors.read);
+        let members = self.health().members().iter();
+        members.map(|member| errors(member.errors)).fold(self.patrol_rounds().0, u64::wrapping_add)
     }
 
     /// When the array was created, in seconds since 1970-01-01 UTC.

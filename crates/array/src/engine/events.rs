@@ -120,6 +120,11 @@ impl Events {
         self.0.push_back(event);
     }
 
+    /// Whether there are none.
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// Moves all of them to the end of `out`.
     pub(super) fn take(&mut self, out: &mut Vec<Event>) {
         out.extend(self.0.drain(..));

@@ -7,6 +7,8 @@ use array::{
     UNTORN_BYTES_DEFAULT, UNTORN_BYTES_MAX,
 };
 use clap::{Args, ValueEnum};
+use format::ArrayConfig;
+use front::SOCKET_BUFFERS_BYTES;
 use lab::failure::Failure;
 use lab::options::batches::{Batches, check_commits};
 use lab::options::cache::CacheSizes;
@@ -22,9 +24,11 @@ use node::scan::members_of;
 use node::serve::{Address, Endpoints, Service, parse_address, serve};
 use node::units::{parse_duration_or_off, parse_rate_or_off, parse_size, show_size};
 use node::volume::Use;
+use std::num::NonZero;
 use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
 use std::process::ExitStatus;
+use std::thread::available_parallelism;
 use std::time::Duration;
 
 /// After so long without a request the superblocks name what the last flush made durable.
@@ -103,10 +107,53 @@ struct ClientChoices {
     /// socket of its own.
     #[arg(long, value_parser = parse_address, value_name = "ADDRESS", required_unless_present = "run")]
     nbd: Vec<Address>,
-    /// Threads that serve the clients' sockets, each with 64 MiB of buffers, beside the one that runs the
-    /// array; with 0 that one does it all, which takes least time for a request that comes alone.
+    /// Threads that run the array, at most as many as it has shards; `auto`: as many as this machine has
+    /// processors. With 1 the thread that does everything else runs it, too.
+    #[arg(long, default_value = "auto", value_name = "N", value_parser = parse_threads)]
+    threads: Threads,
+    /// Threads that serve the clients' sockets, each with 64 MiB of buffers; with 0 the thread that looks
+    /// after the array does, which takes least time for a request that comes alone.
     #[arg(long, default_value = "0", value_name = "N", value_parser = clap::value_parser!(u8).range(0..=64))]
     socket_threads: u8,
+}
+
+/// Threads that run the array.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Threads {
+    /// As many as there are processors, and shards for.
+    Auto,
+    /// So many.
+    Exactly(usize),
+}
+
+fn parse_threads(text: &str) -> Result<Threads, String> {
+    match text.parse() {
+        _ if text == "auto" => Ok(Threads::Auto),
+        Ok(count @ 1..=64) => Ok(Threads::Exactly(count)),
+        Ok(_) | Err(_) => Err(format!("found {text:?}, expected auto or a number from 1 to 64")),
+    }
+}
+
+impl Threads {
+    /// Of an array with so many shards.
+    fn of(self, shards: usize) -> Result<usize, Failure> {
+        match self {
+            Self::Auto => Ok(available_parallelism().map_or(1, NonZero::get).min(shards)),
+            Self::Exactly(count) if count <= shards => Ok(count),
+            Self::Exactly(count) => Err(Failure::new(format!(
+                "--threads {count}: a thread needs a shard, and the array has {shards}; their number is chosen at \
+                 `create --shards`"
+            ))),
+        }
+    }
+}
+
+impl ClientChoices {
+    /// What clients' requests take on their way to the shards, unless there is one on their own thread.
+    fn buffers_bytes(&self, config: &ArrayConfig) -> u64 {
+        let is_direct = config.shard.count == 1 && self.socket_threads == 0;
+        if is_direct { 0 } else { SOCKET_BUFFERS_BYTES * u64::from(self.socket_threads.max(1)) }
+    }
 }
 
 /// What memory is for.
@@ -205,7 +252,9 @@ pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     arguments.commits.rewrites.check_any(&[scheme])?;
     check_commits(arguments.commits.commit_every.map(|writes| format!("--commit-every {writes}")), scheme)?;
     let options = engine_options(arguments, locked.has_files());
-    let need = arguments.memory.limit.check(&locked.superblock().config, &options)?;
+    let config = locked.superblock().config;
+    let threads = arguments.clients.threads.of(config.shard.count.into())?;
+    let need = arguments.memory.limit.check(&config, &options, arguments.clients.buffers_bytes(&config))?;
     let endpoints = Endpoints::open(&locked, &arguments.clients.nbd)?;
     let assembled = locked.assemble(options, DriverOptions::default())?;
     warn_of_memory(&need);
@@ -216,6 +265,7 @@ pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
         usage,
         on_event: arguments.on_event.clone(),
         run: arguments.run.clone(),
+        threads,
         socket_threads: arguments.clients.socket_threads.into(),
     };
     let served = serve(assembled, endpoints, &service, |uris| {

@@ -1,7 +1,6 @@
 //! The side of the volume.
 
-use super::{Answer, Ask, Bell, Buffer, ExtentsAsk};
-use crate::VolumeError;
+use super::{Answer, Ask, Bell, ExtentsAsk};
 use rtrb::{Consumer, Producer, PushError};
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -54,9 +53,8 @@ impl Landing {
     }
 
     /// Sends an answer on its way; the other side is told by [`Landing::tell`].
-    pub fn answer(&mut self, tag: u32, result: Result<(), VolumeError>, buffers: Vec<Buffer>) {
+    pub fn answer(&mut self, answer: Answer) {
         self.answered = true;
-        let answer = Answer { tag, result, buffers };
         if !self.overflow.is_empty() {
             return self.overflow.push_back(answer);
         }

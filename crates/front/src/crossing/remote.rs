@@ -1,19 +1,15 @@
 //! The side of the sockets.
 
-use super::{Answer, Ask, BUFFER_BYTES, Bell, Buffer, ExtentsAsk, Shape};
-use crate::{Done, Volume, VolumeRequest};
+use super::lane::Lane;
+use super::{Answer, Ask, BUFFER_BYTES, Bell, Buffer, Landing, Shape};
+use crate::extents::weave_extents;
+use crate::{Done, Volume, VolumeError, VolumeRequest};
 use block::slab::{Key, Slab};
-use block::{Pool, Slot};
-use rtrb::{Consumer, Producer, PushError};
+use block::{Place, Pool, Share, Slot};
 use std::cell::Cell;
-use std::collections::VecDeque;
+use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, mpsc};
-use std::time::Duration;
-
-/// How long the volume is waited for to say what lies behind a range; then it counts as data.
-const EXTENTS_PATIENCE: Duration = Duration::from_secs(1);
+use std::sync::Arc;
 
 /// A request under way.
 #[derive(Default)]
@@ -22,56 +18,54 @@ struct Flight {
     slots: Vec<Slot>,
     /// Whether what comes back is to be copied to the slots.
     reads: bool,
+    /// Shards that have not answered, and the first error of those that have.
+    parts: usize,
+    error: Option<VolumeError>,
     /// Reused.
     buffers: Vec<Buffer>,
 }
 
-/// A volume that another thread has; see the module's documentation.
+/// A volume whose shards other threads run; see the module's documentation.
 pub struct RemoteVolume {
     shape: Shape,
     pool: Pool,
-    asks: Producer<Ask>,
-    answers: Consumer<Answer>,
-    extents: mpsc::Sender<ExtentsAsk>,
-    extents_asked: Arc<AtomicUsize>,
+    lanes: Vec<Lane>,
+    /// Of each shard, the lane to the thread that runs it.
+    lane_of: Vec<usize>,
     flights: Slab<Flight>,
     /// Buffers that are not under way: one for each slot that is not.
     stock: Vec<Buffer>,
-    /// Asks for which the queue had no room.
-    overflow: VecDeque<Ask>,
+    /// What was over at once.
+    early: Vec<Done>,
     own: Arc<Bell>,
-    far: Arc<Bell>,
-    /// The other side has not been told of all asks.
-    pushed: bool,
     dozed: Cell<bool>,
 }
 
 impl RemoteVolume {
-    pub(super) fn new(
-        shape: Shape,
-        asks: Producer<Ask>,
-        answers: Consumer<Answer>,
-        (extents, extents_asked): (mpsc::Sender<ExtentsAsk>, Arc<AtomicUsize>),
-        own: Arc<Bell>,
-        far: Arc<Bell>,
-    ) -> Self {
+    /// A volume whose shards are nowhere yet: each is to be on a thread that [`RemoteVolume::connect`] is
+    /// told of before there are requests.
+    pub fn new(shape: Shape) -> io::Result<Self> {
         let slot_count = BUFFER_BYTES / shape.chunk_bytes;
         let buffer = || vec![0; shape.chunk_bytes].into_boxed_slice();
-        Self {
+        Ok(Self {
             shape,
             pool: Pool::new(shape.chunk_bytes, slot_count),
-            asks,
-            answers,
-            extents,
-            extents_asked,
+            lanes: Vec::new(),
+            lane_of: vec![usize::MAX; shape.map.count().into()],
             flights: Slab::default(),
             stock: std::iter::repeat_with(buffer).take(slot_count).collect(),
-            overflow: VecDeque::new(),
-            own,
-            far,
-            pushed: false,
+            early: Vec::new(),
+            own: Arc::new(Bell::new()?),
             dozed: Cell::new(false),
-        }
+        })
+    }
+
+    /// A thread that wakes up when `bell` rings runs `shards`; what is asked of them arrives there.
+    pub fn connect(&mut self, shards: impl IntoIterator<Item = usize>, bell: &Arc<Bell>) -> Landing {
+        let (lane, landing) = Lane::new(Arc::clone(bell), Arc::clone(&self.own));
+        shards.into_iter().for_each(|shard| self.lane_of[shard] = self.lanes.len());
+        self.lanes.push(lane);
+        landing
     }
 
     /// The bell that wakes this side.
@@ -79,23 +73,55 @@ impl RemoteVolume {
         Arc::clone(&self.own)
     }
 
-    fn push(&mut self, ask: Ask) {
-        self.pushed = true;
-        if let Err(PushError::Full(ask)) = self.asks.push(ask) {
-            self.overflow.push_back(ask);
-        }
+    fn lane(&mut self, shard: u16) -> &mut Lane {
+        &mut self.lanes[self.lane_of[usize::from(shard)]]
     }
 
-    fn retry(&mut self) {
-        while let Some(ask) = self.overflow.pop_front() {
-            if let Err(PushError::Full(ask)) = self.asks.push(ask) {
-                return self.overflow.push_front(ask);
+    /// Asks one shard for all of a read or write.
+    fn transfer(&mut self, tag: u64, place: Place, request: VolumeRequest, slots: &[Slot]) {
+        let key = self.open(tag, 1);
+        let flight = &mut self.flights[key];
+        flight.reads = matches!(request, VolumeRequest::Read { .. });
+        flight.slots.extend_from_slice(slots);
+        let mut buffers = std::mem::take(&mut flight.buffers);
+        for &slot in slots {
+            let mut buffer = self.stock.pop().expect("there is a buffer for each slot");
+            if !flight.reads {
+                buffer.copy_from_slice(self.pool.bytes(slot));
             }
-            self.pushed = true;
+            buffers.push(buffer);
+        }
+        self.lane(place.shard).push(Ask { tag: key.index(), shard: place.shard, request, buffers });
+    }
+
+    /// Asks each of several shards for its share.
+    fn share_out(
+        &mut self,
+        tag: u64,
+        shares: impl Iterator<Item = Share> + Clone,
+        part: impl Fn(Share) -> VolumeRequest,
+    ) {
+        let count = shares.clone().count();
+        if count == 0 {
+            return self.early.push(Done { tag, result: Ok(()) });
+        }
+        let key = self.open(tag, count);
+        for share in shares {
+            let (tag, request) = (key.index(), part(share));
+            self.lane(share.shard).push(Ask { tag, shard: share.shard, request, buffers: Vec::new() });
         }
     }
 
-    fn land(&mut self, answer: Answer) -> Done {
+    fn open(&mut self, tag: u64, parts: usize) -> Key<Flight> {
+        let key = self.flights.reuse(Flight::default);
+        let flight = &mut self.flights[key];
+        (flight.tag, flight.reads, flight.parts, flight.error) = (tag, false, parts, None);
+        flight.slots.clear();
+        key
+    }
+
+    /// A shard has answered; with the last one the request is over.
+    fn land(&mut self, answer: Answer) -> Option<Done> {
         let Answer { tag, result, mut buffers } = answer;
         let key = Key::from_index(tag);
         let flight = &mut self.flights[key];
@@ -105,16 +131,22 @@ impl RemoteVolume {
             }
         }
         self.stock.append(&mut buffers);
-        flight.buffers = buffers;
-        let tag = flight.tag;
-        self.flights.release(key);
-        Done { tag, result }
+        if buffers.capacity() > flight.buffers.capacity() {
+            flight.buffers = buffers;
+        }
+        flight.parts -= 1;
+        flight.error = flight.error.or(result.err());
+        let (tag, result) = (flight.tag, flight.error.map_or(Ok(()), Err));
+        (flight.parts == 0).then(|| {
+            self.flights.release(key);
+            Done { tag, result }
+        })
     }
 }
 
 impl Volume for RemoteVolume {
     fn size_bytes(&self) -> u64 {
-        self.shape.size_bytes
+        self.shape.map.volume_bytes()
     }
 
     fn chunk_bytes(&self) -> usize {
@@ -126,7 +158,7 @@ impl Volume for RemoteVolume {
     }
 
     fn unit_bytes(&self) -> Option<u64> {
-        self.shape.unit_bytes
+        (self.shape.map.count() > 1).then(|| self.shape.map.run_bytes(0))
     }
 
     fn read_only(&self) -> bool {
@@ -138,44 +170,60 @@ impl Volume for RemoteVolume {
     }
 
     fn start(&mut self, tag: u64, request: VolumeRequest, slots: &[Slot]) {
-        let key = self.flights.reuse(Flight::default);
-        let flight = &mut self.flights[key];
-        (flight.tag, flight.reads) = (tag, matches!(request, VolumeRequest::Read { .. }));
-        flight.slots.clear();
-        flight.slots.extend_from_slice(slots);
-        let mut buffers = std::mem::take(&mut flight.buffers);
-        for &slot in slots {
-            let mut buffer = self.stock.pop().expect("there is a buffer for each slot");
-            if !flight.reads {
-                buffer.copy_from_slice(self.pool.bytes(slot));
+        let map = self.shape.map;
+        match request {
+            VolumeRequest::Read { offset_bytes, length_bytes } => {
+                let place = map.place(offset_bytes);
+                let what = VolumeRequest::Read { offset_bytes: place.offset_bytes, length_bytes };
+                self.transfer(tag, place, what, slots);
             }
-            buffers.push(buffer);
+            VolumeRequest::Write { offset_bytes, length_bytes, durability } => {
+                let place = map.place(offset_bytes);
+                let what =
+                    VolumeRequest::Write { offset_bytes: place.offset_bytes, length_bytes, durability };
+                self.transfer(tag, place, what, slots);
+            }
+            VolumeRequest::Flush => {
+                let all = (0..map.count()).map(|shard| Share { shard, offset_bytes: 0, length_bytes: 0 });
+                self.share_out(tag, all, |_| VolumeRequest::Flush);
+            }
+            VolumeRequest::Cache { .. } => self.early.push(Done { tag, result: Ok(()) }),
+            VolumeRequest::Discard { offset_bytes, length_bytes, durability } => {
+                self.share_out(tag, map.shares(offset_bytes, length_bytes), |share| {
+                    let Share { offset_bytes, length_bytes, .. } = share;
+                    VolumeRequest::Discard { offset_bytes, length_bytes, durability }
+                });
+            }
+            VolumeRequest::WriteZeroes { offset_bytes, length_bytes, punch, durability } => {
+                self.share_out(tag, map.shares(offset_bytes, length_bytes), |share| {
+                    let Share { offset_bytes, length_bytes, .. } = share;
+                    VolumeRequest::WriteZeroes { offset_bytes, length_bytes, punch, durability }
+                });
+            }
         }
-        self.push(Ask { tag: key.index(), request, buffers });
     }
 
     fn drive(&mut self, done: &mut Vec<Done>) {
         if self.dozed.replace(false) {
             self.own.wake();
         }
-        while let Ok(answer) = self.answers.pop() {
-            let ended = self.land(answer);
-            done.push(ended);
-        }
-        self.retry();
-        if std::mem::take(&mut self.pushed) {
-            self.far.ring();
+        done.append(&mut self.early);
+        for index in 0..self.lanes.len() {
+            while let Some(answer) = self.lanes[index].next_answer() {
+                done.extend(self.land(answer));
+            }
+            self.lanes[index].tell();
         }
     }
 
     fn idle_for(&self) -> Option<u64> {
-        if self.pushed {
+        if !self.early.is_empty() || self.lanes.iter().any(Lane::has_news_for_other_side) {
             return Some(0);
         }
         self.dozed.set(true);
         self.own.doze();
         // Asks that found no room go on when answers come.
-        (!self.answers.is_empty()).then_some(0)
+        self.lanes.iter().any(Lane::has_answers).then_some(0)
     }
 
     fn wake_fd(&self) -> Option<BorrowedFd<'_>> {
@@ -183,13 +231,7 @@ impl Volume for RemoteVolume {
     }
 
     fn allocated(&self, offset_bytes: u64, length_bytes: u64, out: &mut Vec<(u64, bool)>) {
-        let (answer, answered) = mpsc::sync_channel(1);
-        let asked = self.extents.send(ExtentsAsk { offset_bytes, length_bytes, answer });
-        self.extents_asked.fetch_add(1, Ordering::Relaxed);
-        self.far.ring();
-        match asked.ok().and_then(|()| answered.recv_timeout(EXTENTS_PATIENCE).ok()) {
-            Some(mut extents) => out.append(&mut extents),
-            None => out.push((length_bytes, false)),
-        }
+        let ask = |share: Share| self.lanes[self.lane_of[usize::from(share.shard)]].extents(share);
+        weave_extents(self.shape.map, offset_bytes, length_bytes, ask, out);
     }
 }

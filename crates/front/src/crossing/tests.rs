@@ -4,9 +4,10 @@
 use super::*;
 use crate::memory::MemoryVolume;
 use crate::{Done, Volume, VolumeRequest};
-use block::{Durability, Slot};
+use block::{Durability, Interleave, Slot};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
@@ -19,17 +20,19 @@ fn sleep_on(event: BorrowedFd<'_>) {
     assert_eq!(events, 1, "nobody rang for ten seconds");
 }
 
-/// Serves a volume in memory to landings until told to stop.
+/// Serves shards in memory, of a volume of so many, to landings until told to stop.
 fn attend(
-    mut volume: MemoryVolume,
+    mut shards: Vec<MemoryVolume>,
+    count: usize,
     mut landings: Vec<Landing>,
     bell: &Bell,
     stop: &AtomicBool,
-) -> MemoryVolume {
+) {
     let (mut done, mut slots) = (Vec::new(), Vec::new());
     while !stop.load(Ordering::Acquire) {
         for landing in &mut landings {
-            while let Some(Ask { tag, request, mut buffers }) = landing.next_ask() {
+            while let Some(Ask { tag, shard, request, mut buffers }) = landing.next_ask() {
+                let volume = &mut shards[usize::from(shard) % count];
                 slots.extend(buffers.iter().map(|buffer| {
                     let slot = volume.pool().alloc().unwrap();
                     volume.pool().bytes_mut(slot).copy_from_slice(buffer);
@@ -41,11 +44,12 @@ fn attend(
                     buffer.copy_from_slice(volume.pool().bytes(slot));
                     volume.pool().free(slot);
                 }
-                landing.answer(tag, done.pop().unwrap().result, buffers);
+                landing.answer(Answer { tag, result: done.pop().unwrap().result, buffers });
             }
             while let Some(ask) = landing.next_extents_ask() {
-                let mut extents = Vec::new();
-                volume.allocated(ask.offset_bytes, ask.length_bytes, &mut extents);
+                let (mut extents, share) = (Vec::new(), ask.share);
+                let volume = &shards[usize::from(share.shard) % count];
+                volume.allocated(share.offset_bytes, share.length_bytes, &mut extents);
                 ask.answer.send(extents).unwrap();
             }
             landing.tell();
@@ -56,7 +60,6 @@ fn attend(
         }
         bell.wake();
     }
-    volume
 }
 
 /// Drives the remote side until something has ended.
@@ -107,14 +110,28 @@ fn use_it(remote: &mut RemoteVolume, first_chunk: u64, chunks: u64, depth: usize
     assert_eq!(ended(remote), [Done { tag: 0, result: Ok(()) }]);
 }
 
-#[test]
-fn two_threads_of_sockets_use_one_volume() {
-    let volume = MemoryVolume::new(4096 * CHUNK, CHUNK, 64);
-    let bell = Arc::new(Bell::new().unwrap());
-    let stop = AtomicBool::new(false);
-    let (mut remotes, landings): (Vec<_>, Vec<_>) = (0..2).map(|_| crossing(&volume, &bell).unwrap()).unzip();
+/// Threads of sockets, each of which uses a part of a volume; its shards take turns on so many threads.
+fn two_users(shard_count: u16, thread_count: usize) {
+    let (unit_bytes, shard_bytes) = (1 << 20, 16u64.div_ceil(shard_count.into()) << 20);
+    let map = Interleave::new(shard_count, unit_bytes, shard_bytes);
+    let shape = Shape { map, chunk_bytes: CHUNK, untorn_bytes: 0, read_only: false };
+    let bells: Vec<_> = (0..thread_count).map(|_| Arc::new(Bell::new().unwrap())).collect();
+    let mut landings: Vec<Vec<Landing>> = (0..thread_count).map(|_| Vec::new()).collect();
+    let mut remotes: Vec<RemoteVolume> = (0..2).map(|_| RemoteVolume::new(shape).unwrap()).collect();
+    for remote in &mut remotes {
+        for (thread, (bell, landings)) in bells.iter().zip(&mut landings).enumerate() {
+            let own = (thread..shard_count.into()).step_by(thread_count);
+            landings.push(remote.connect(own, bell));
+        }
+    }
+    let stop = &AtomicBool::new(false);
     thread::scope(|scope| {
-        let served = scope.spawn(|| attend(volume, landings, &bell, &stop));
+        for (bell, landings) in bells.iter().zip(landings) {
+            // Each thread has room for all shards: which of them are its own is the map's business.
+            let shard = || MemoryVolume::new(usize::try_from(shard_bytes).unwrap(), CHUNK, 64);
+            let shards = (0..shard_count).map(|_| shard()).collect();
+            scope.spawn(move || attend(shards, shard_count.into(), landings, bell, stop));
+        }
         let clients: Vec<_> = remotes
             .iter_mut()
             .zip(0..)
@@ -126,14 +143,34 @@ fn two_threads_of_sockets_use_one_volume() {
                     let mut extents = Vec::new();
                     remote.allocated(number * 2048 * CHUNK as u64, 2048 * CHUNK as u64, &mut extents);
                     assert_eq!(extents, [(1500 * CHUNK as u64, false), (548 * CHUNK as u64, true)]);
+                    // Two units and a half: all shards have a share, and answer once.
+                    let (offset_bytes, length_bytes) = (number * 2048 * CHUNK as u64, 640 * CHUNK as u64);
+                    let discard =
+                        VolumeRequest::Discard { offset_bytes, length_bytes, durability: Durability::Volatile };
+                    remote.start(7, discard, &[]);
+                    assert_eq!(ended(remote), [Done { tag: 7, result: Ok(()) }]);
+                    extents.clear();
+                    remote.allocated(offset_bytes, 1500 * CHUNK as u64, &mut extents);
+                    assert_eq!(extents, [(640 * CHUNK as u64, true), (860 * CHUNK as u64, false)]);
                 })
             })
             .collect();
         clients.into_iter().for_each(|client| client.join().unwrap());
         stop.store(true, Ordering::Release);
-        bell.ring_anyway();
-        served.join().unwrap();
+        bells.iter().for_each(|bell| bell.ring_anyway());
     });
+}
+
+#[test]
+fn two_threads_of_sockets_use_one_volume() {
+    two_users(1, 1);
+}
+
+#[test]
+fn shards_of_a_volume_are_on_several_threads() {
+    two_users(2, 2);
+    two_users(4, 2);
+    two_users(3, 1);
 }
 
 #[test]

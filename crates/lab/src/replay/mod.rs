@@ -136,7 +136,7 @@ pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
         )));
     }
     let mut assembled = open::assemble(&arguments.members, engine_options(arguments))?;
-    let target = ArrayTarget::new(assembled.shards.remove(0), Payload::Any);
+    let target = ArrayTarget::new(assembled.shards.remove(0).start()?, Payload::Any);
     replay(arguments, Box::new(target), chunk_bytes, loaded, Initially::Unknown)
 }
 
