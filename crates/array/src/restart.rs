@@ -74,6 +74,9 @@ pub enum AssembleError {
         /// The place they claim.
         dev: DevIndex,
     },
+    /// Another shard of the array cannot be assembled, so this one was left as it is.
+    #[error("another shard of the array cannot be assembled")]
+    OtherShard,
     /// More members are missing than the code tolerates.
     #[error("{missing} of {total} members are missing or failed ({names}); the array tolerates {tolerated}")]
     TooManyMissing {

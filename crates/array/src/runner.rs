@@ -23,14 +23,26 @@ const OWN_TAGS: u64 = 1 << 63;
 impl<D: DeviceSet> Array<D> {
     /// Assembles an array from devices in member order. `nonce` must be fresh and hard to guess.
     pub fn assemble(
-        mut devices: D,
+        devices: D,
         arrangement: &Arrangement,
         nonce: u64,
         options: EngineOptions,
     ) -> Result<(Self, RecoveryReport), AssembleError> {
+        Self::assemble_if(devices, arrangement, nonce, options, &mut || Ok(()))
+    }
+
+    /// The same; when nothing speaks against it any more, and before anything is written, `may_write` is
+    /// asked.
+    pub fn assemble_if(
+        mut devices: D,
+        arrangement: &Arrangement,
+        nonce: u64,
+        options: EngineOptions,
+        may_write: &mut dyn FnMut() -> Result<(), AssembleError>,
+    ) -> Result<(Self, RecoveryReport), AssembleError> {
         options.check(&arrangement.newest.config)?;
         let (parts, report) =
-            recovery::assemble(&mut devices, arrangement, nonce, options.table_bytes_max())?;
+            recovery::assemble(&mut devices, arrangement, nonce, options.table_bytes_max(), may_write)?;
         let engine = Engine::new(parts, options);
         Ok((
             Self { engine, devices, completions: Vec::new(), answers: Vec::new(), next_tag: OWN_TAGS },

@@ -34,9 +34,9 @@ pub use command::Command;
 pub use crossing::{
     Answer, Ask, Bell, Buffer, ExtentsAsk, Landing, RemoteVolume, SOCKET_BUFFERS_BYTES, Shape,
 };
-pub use extents::{add_extent, weave_extents};
 pub use desk::{ConnectionId, Context, Counters, Desk};
 pub use export::Export;
+pub use extents::{add_extent, weave_extents};
 pub use limits::Limits;
 pub use output::OutputQueue;
 pub use server::{Flow, Hooks, Interest, NoHooks, Protocol, Server, ServerError, ServerOptions, Summary};

@@ -7,7 +7,7 @@ use array::{CreateOptions, EngineOptions, NewArray, RESERVE_PERMILLE_DEFAULT, pl
 use block::{Durability, Geometry};
 use device::{Existing, create_file};
 use format::{CodeKind, Consistency, LayoutKind, SchemeKind};
-use node::{create, fresh, open};
+use node::{assemble, create, fresh};
 use std::error::Error;
 use std::path::{Path, PathBuf};
 
@@ -40,7 +40,7 @@ pub fn run(directory: &Path) -> Result<String, Box<dyn Error>> {
     let new = NewArray { uuid, name: "mine".into(), nonce, created_unix_s: 0 };
     create::create(&paths, config, &new, || Ok::<_, node::error::Error>(()))?;
 
-    let mut array = open::assemble(&paths, EngineOptions::default())?.shards.remove(0);
+    let mut array = assemble::assemble(&paths, EngineOptions::default())?.shards.remove(0).start()?;
     let mut slots = Vec::new(); // one for each chunk that a request touches
     assert!(array.engine().take_slots(1, &mut slots), "nobody else has any");
     array.engine().pool().bytes_mut(slots[0])[..TEXT.len()].copy_from_slice(TEXT);

@@ -1,6 +1,6 @@
 //! Writes a new array onto devices or files.
 
-use crate::driver::{Parked, DriverOptions};
+use crate::driver::{DriverOptions, Parked};
 use crate::error::Error;
 use crate::interrupt::Interrupt;
 use crate::interruptible::Interruptible;
@@ -48,5 +48,7 @@ fn start<E: From<Error>>(
     let members = Members::open(&paths, open_options(Access::Exclusive)).map_err(Error::Device)?;
     confirm()?;
     let options = DriverOptions::default();
-    Ok(Parked::new(members, Vec::new(), config.geometry.chunk_bytes(), options).start().map_err(Error::Driver)?)
+    Ok(Parked::new(members, Vec::new(), config.geometry.chunk_bytes(), options)
+        .start()
+        .map_err(Error::Driver)?)
 }

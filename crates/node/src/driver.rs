@@ -51,7 +51,12 @@ pub struct Idle {
 
 impl Idle {
     /// Takes an array from its driver, with which nothing is in flight. It was started with `options`.
-    pub fn new(array: Array<Devices>, slices: Vec<Extent>, slot_bytes: usize, options: DriverOptions) -> Self {
+    pub fn new(
+        array: Array<Devices>,
+        slices: Vec<Extent>,
+        slot_bytes: usize,
+        options: DriverOptions,
+    ) -> Self {
         let (array, devices) = array.with_devices(());
         let notes = devices.notes().to_vec();
         let counters = devices.devices().to_vec();

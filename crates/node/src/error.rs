@@ -144,7 +144,9 @@ pub enum Error {
     #[error("a thread that served clients failed; the array was stopped in order")]
     SocketThread,
     /// A thread that ran shards ended in a bug.
-    #[error("a thread that ran shards of the array failed; what clients were told is durable is, and the next start recovers the rest")]
+    #[error(
+        "a thread that ran shards of the array failed; what clients were told is durable is, and the next start recovers the rest"
+    )]
     ShardThread,
     /// The superblocks of a shard do not make one.
     #[error("shard {index} of the array: {source}")]

@@ -4,7 +4,9 @@
 #![forbid(unsafe_code)]
 #![deny(clippy::print_stdout, clippy::print_stderr, reason = "they panic when nobody reads: see `output`")]
 
+pub mod assemble;
 pub mod checks;
+mod consent;
 pub mod control;
 pub mod create;
 pub mod describe;

@@ -1,5 +1,6 @@
 //! Arrays that nobody serves: a command assembles the array, does its work, and stops it in order.
 
+use crate::assemble::Assembled;
 use crate::checks::View;
 use crate::driver::DriverOptions;
 use crate::error::Error;
@@ -7,7 +8,7 @@ use crate::event::{Event, describe_lost_page};
 use crate::interrupt::Interrupt;
 use crate::logbook::log;
 use crate::memory::{machine_bytes, table_bytes};
-use crate::open::{Assembled, Force, Incomplete, lock, member_name};
+use crate::open::{Force, Incomplete, lock, member_name};
 use crate::operate::Operator;
 use crate::output;
 use crate::running::Running;

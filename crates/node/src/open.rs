@@ -1,23 +1,16 @@
-//! From paths to members: reads the superblocks, finds out which device is which, opens and locks them,
-//! assembles.
+//! From paths to members: reads the superblocks, finds out which device is which, opens and locks them.
 
-use crate::driver::{DriverOptions, Idle, Parked};
 use crate::error::{Error, NoMember, Truncation};
-use crate::fresh;
 use crate::output;
 use crate::units::show_size;
-use array::{
-    Arrangement, Array, AssembleError, DirtyDegraded, EngineOptions, OlderState, RecoveryReport, arrange,
-    arrange_any,
-};
+use array::{Arrangement, AssembleError, DirtyDegraded, OlderState, arrange, arrange_any};
 use block::{DevIndex, META_BYTES};
-use device::{Access, DirectIo, Kind, Members, Note, OpenError, OpenOptions, probe};
+use device::{Access, DirectIo, Kind, Members, OpenError, OpenOptions, probe};
 use format::{
     ArrayConfig, ArrayUuid, FormatError, MemberState, Role, SUPERBLOCK_OFFSETS, Superblock, looks_like_member,
 };
 use std::fs::{File, TryLockError};
 use std::os::unix::fs::FileExt;
-use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -415,6 +408,7 @@ fn explain(error: AssembleError, given: &[&Candidate]) -> Error {
         | AssembleError::LogDevices { .. }
         | AssembleError::PageArea { .. }
         | AssembleError::PageLost { .. }
+        | AssembleError::OtherShard
         | AssembleError::DirtyDegraded => Error::Arrange(error),
     }
 }
@@ -453,19 +447,7 @@ impl Force {
 pub struct Locked {
     /// Who is who.
     pub found: Found,
-    members: Members,
-}
-
-/// A running array.
-pub struct Assembled {
-    /// Its shards, in order.
-    pub shards: Vec<Idle>,
-    /// What recovery did.
-    pub report: RecoveryReport,
-    /// Who is who.
-    pub found: Found,
-    /// What the operator should know.
-    pub notes: Vec<Note>,
+    pub(crate) members: Members,
 }
 
 /// What becomes of paths that are no members, and of members in service that are not named. Whatever is
@@ -504,9 +486,7 @@ fn open_patiently(paths: &[Option<PathBuf>]) -> Result<Members, OpenError> {
     let started = Instant::now();
     loop {
         match Members::open(paths, open_options(Access::Exclusive)) {
-            Err(OpenError::InUse { .. }) if started.elapsed() < LOCK_PATIENCE => {
-                thread::sleep(LOCK_RETRY)
-            }
+            Err(OpenError::InUse { .. }) if started.elapsed() < LOCK_PATIENCE => thread::sleep(LOCK_RETRY),
             result => return result,
         }
     }
@@ -547,85 +527,6 @@ impl Locked {
         let devs = (0..self.members.count()).filter_map(|index| u16::try_from(index).ok()).map(DevIndex::new);
         devs.filter_map(|dev| self.members.get(dev)).any(|member| member.kind() == Kind::File)
     }
-
-    /// Assembles the array.
-    pub fn assemble(self, options: EngineOptions, driver: DriverOptions) -> Result<Assembled, Error> {
-        let Self { found, members } = self;
-        let chunk_bytes = found.superblock().config.geometry.chunk_bytes();
-        let options = options.of_shard(&found.superblock().config);
-        let wanted = found.arrangements().map(|arrangement| {
-            let mut members = members.share();
-            // A slice that its shard has refused is not shown to it.
-            for (dev, place) in (0u16..).map(DevIndex::new).zip(&arrangement.places) {
-                if place.is_none() {
-                    members.remove(dev);
-                }
-            }
-            (arrangement, members)
-        });
-        let recover = |(arrangement, members): (&Arrangement, Members)| -> Result<_, Failure> {
-            let slices = arrangement.newest.config.slice_extents();
-            let devices = Parked::new(members, slices.clone(), chunk_bytes, driver).start()?;
-            let nonce = fresh::number()?;
-            let (array, report) =
-                Array::assemble(devices, arrangement, nonce, options).map_err(Failure::Recovery)?;
-            Ok((Idle::new(array, slices, chunk_bytes, driver), report))
-        };
-        // Each shard on a thread of its own: they have nothing to do with each other.
-        let recovered: Vec<_> = thread::scope(|scope| {
-            let recover = &recover;
-            let shards: Vec<_> = wanted.map(|shard| scope.spawn(move || recover(shard))).collect();
-            shards.into_iter().map(|shard| shard.join().unwrap_or_else(|panic| resume_unwind(panic))).collect()
-        });
-        let (mut shards, mut whole) = (Vec::new(), None::<RecoveryReport>);
-        for shard in recovered {
-            let (idle, report) = shard.map_err(|failure| failure.explain(&found))?;
-            whole = Some(match whole {
-                Some(whole) => whole.and(report),
-                None => report,
-            });
-            shards.push(idle);
-        }
-        let notes = shards.last().map(|idle: &Idle| idle.notes().to_vec()).unwrap_or_default();
-        Ok(Assembled { shards, report: whole.unwrap_or_default(), found, notes })
-    }
-}
-
-/// Why a shard cannot be assembled.
-enum Failure {
-    Recovery(AssembleError),
-    Other(Error),
-}
-
-impl<E: Into<Error>> From<E> for Failure {
-    fn from(error: E) -> Self {
-        Self::Other(error.into())
-    }
-}
-
-impl Failure {
-    fn explain(self, found: &Found) -> Error {
-        match self {
-            Self::Recovery(error) => not_assembled(found, error),
-            Self::Other(error) => error,
-        }
-    }
-}
-
-fn not_assembled(found: &Found, error: AssembleError) -> Error {
-    let array = name_of(found.superblock());
-    if let AssembleError::MemberFull { dev } = error
-        && let Some(Some(path)) = found.paths.get(dev.index())
-    {
-        let name = member_name(found.superblock().config.geometry.device_count(), dev);
-        return Error::NoRoom { array, name, path: path.clone() };
-    }
-    Error::Assemble { array, source: error }
-}
-
-/// Opens and locks the members at `paths` and assembles the array.
-pub fn assemble(paths: &[PathBuf], options: EngineOptions) -> Result<Assembled, Error> {
-    lock(paths, Force::Never, Incomplete::Refuse)?.assemble(options, DriverOptions::default())
 }
 
 /// An array in a line: `tank: eplog 6+2 with 2 log devices, code cauchy, 4 KiB chunks, volume 5.31 GiB`.

@@ -311,8 +311,7 @@ impl Running {
     pub fn control(&mut self, mut start: impl FnMut(&mut Engine, u64)) -> u64 {
         self.orders_so_far += 1;
         let tag = self.orders_so_far;
-        let parts =
-            (0..self.shard_count()).map(|shard| Some(self.control_one(shard, &mut start))).collect();
+        let parts = (0..self.shard_count()).map(|shard| Some(self.control_one(shard, &mut start))).collect();
         self.orders.push(Order { tag, parts, result: Ok(()) });
         tag
     }

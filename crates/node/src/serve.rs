@@ -3,12 +3,13 @@
 //! Whatever can fail without the array being touched comes first ([`Endpoints::open`]), so that nothing is
 //! assembled in vain.
 
+use crate::assemble::Assembled;
 use crate::control;
 use crate::error::Error;
 use crate::logbook::{Level, log, log_as};
 use crate::notify::{self, notify};
 use crate::offline::warn_of_loss;
-use crate::open::{Assembled, Locked, name_of};
+use crate::open::{Locked, name_of};
 use crate::operate::Operator;
 use crate::reactions::Reactions;
 use crate::registry::{ControlSocket, Record};

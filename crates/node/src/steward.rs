@@ -390,7 +390,8 @@ impl Steward {
             self.failure.get_or_insert(error);
             self.stopping = true;
         }
-        if self.elsewhere.as_ref().is_some_and(|census| census.has_lost_a_thread()) && self.failure.is_none() {
+        if self.elsewhere.as_ref().is_some_and(|census| census.has_lost_a_thread()) && self.failure.is_none()
+        {
             log_as(Level::Error, &format!("stopping: {}", Error::SocketThread));
             self.failure = Some(Error::SocketThread);
             self.stopping = true;

@@ -152,7 +152,6 @@ impl<D> ServedShard<D> {
         let now_ns = self.now_ns();
         self.array.engine().set_now(now_ns);
     }
-
 }
 
 impl<D: DeviceSet> ServedShard<D> {

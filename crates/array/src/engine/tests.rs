@@ -38,7 +38,8 @@ fn core(options: EngineOptions) -> Core {
     };
     let found: Vec<Superblock> = (0..MEMBERS).map(|dev| superblock(DevIndex::new(dev))).collect();
     let (parts, _) =
-        crate::recovery::assemble(&mut devices, &arrange(&found).unwrap(), 4242, u64::MAX).unwrap();
+        crate::recovery::assemble(&mut devices, &arrange(&found).unwrap(), 4242, u64::MAX, &mut || Ok(()))
+            .unwrap();
     Core::new(parts, options)
 }
 

@@ -47,15 +47,16 @@ pub(crate) struct Parts {
 }
 
 /// Makes the parts of an engine from the members. `nonce` must be fresh and hard to guess; the table takes
-/// `table_bytes` of memory at most, but for what must stay.
+/// `table_bytes` of memory at most, but for what must stay. `may_write` is asked before anything is written.
 pub(crate) fn assemble(
     devices: &mut dyn DeviceSet,
     arrangement: &Arrangement,
     nonce: u64,
     table_bytes: u64,
+    may_write: &mut dyn FnMut() -> Result<(), AssembleError>,
 ) -> Result<(Parts, RecoveryReport), AssembleError> {
     let mut devices = room::WatchRoom::new(devices);
-    let result = assemble_on(&mut devices, arrangement, nonce, table_bytes);
+    let result = assemble_on(&mut devices, arrangement, nonce, table_bytes, may_write);
     devices.full().map_or(result, |dev| Err(AssembleError::MemberFull { dev }))
 }
 
@@ -64,6 +65,7 @@ fn assemble_on(
     arrangement: &Arrangement,
     nonce: u64,
     table_bytes: u64,
+    may_write: &mut dyn FnMut() -> Result<(), AssembleError>,
 ) -> Result<(Parts, RecoveryReport), AssembleError> {
     let newest = &arrangement.newest;
     let health = Health::new(&newest.config, &arrangement.members, newest.config_seq);
@@ -84,6 +86,7 @@ fn assemble_on(
     let was_clean = newest.clean && lost.is_none();
     let restart = Restart { was_clean, dirty_degraded: arrangement.dirty_degraded };
     scheme::may_start(&store.config, &health, restart)?;
+    may_write()?;
     complete_superblocks(devices, &mut health, arrangement);
     let mut published = newest.config_seq;
     if arrangement.members[..] != newest.members[..arrangement.members.len()] {

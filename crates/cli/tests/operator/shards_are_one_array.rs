@@ -153,7 +153,7 @@ fn clients_on_threads_of_their_own_see_the_same_volume() {
         return;
     }
     let Case { rig, members } = case("eplog", true);
-    let server = rig.serve(&members, &["--socket-threads", "2"]);
+    let server = rig.serve(&members, &["--socket-threads", "2", "--threads", "2"]);
     let reading: Vec<_> = (0..3).map(|_| rig.qemu_io_child(&["read 0 8M", "read 4M 8M"])).collect();
     rig.qemu_io(&[&WRITES[..], &["discard 10M 4M", "flush"], &READS[..]].concat()).ok();
     reading.into_iter().for_each(|mut child| assert!(child.wait().unwrap().success()));
@@ -164,7 +164,14 @@ fn clients_on_threads_of_their_own_see_the_same_volume() {
     let mut busy = busy;
     busy.kill().unwrap();
     busy.wait().unwrap();
-    let server = rig.serve(&members, &["--socket-threads", "1"]);
+    rig.on("serve", &members, &["--threads", "4", "--run", "true"]).refused(&["--threads 4", "has 3"]);
+    for threads in [["--socket-threads", "0", "--threads", "1"], ["--socket-threads", "1", "--threads", "3"]]
+    {
+        let server = rig.serve(&members, &threads);
+        rig.qemu_io(&[&WRITES[..], &["discard 10M 4M", "flush"], &READS[..]].concat()).ok();
+        server.kill();
+    }
+    let server = rig.serve(&members, &["--socket-threads", "1", "--threads", "1"]);
     rig.qemu_io(&READS).ok();
     until("its clients have gone", || rig.status(&["d0"])["clients"] == 0);
     let ended = server.stop().ok();

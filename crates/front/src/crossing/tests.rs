@@ -145,8 +145,11 @@ fn two_users(shard_count: u16, thread_count: usize) {
                     assert_eq!(extents, [(1500 * CHUNK as u64, false), (548 * CHUNK as u64, true)]);
                     // Two units and a half: all shards have a share, and answer once.
                     let (offset_bytes, length_bytes) = (number * 2048 * CHUNK as u64, 640 * CHUNK as u64);
-                    let discard =
-                        VolumeRequest::Discard { offset_bytes, length_bytes, durability: Durability::Volatile };
+                    let discard = VolumeRequest::Discard {
+                        offset_bytes,
+                        length_bytes,
+                        durability: Durability::Volatile,
+                    };
                     remote.start(7, discard, &[]);
                     assert_eq!(ended(remote), [Done { tag: 7, result: Ok(()) }]);
                     extents.clear();

@@ -26,6 +26,7 @@ use crate::subject::target::Target;
 use crate::terms::Terms;
 use array::{EngineOptions, SyncPolicy};
 use clap::Args;
+use node::assemble;
 use node::open;
 use node::output;
 use node::placement::{PlacementInfo, placement_info, rewrites_name};
@@ -135,7 +136,7 @@ pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
             "the array has {count} shards, and a replay in this process drives one: serve it, and replay with --nbd"
         )));
     }
-    let mut assembled = open::assemble(&arguments.members, engine_options(arguments))?;
+    let mut assembled = assemble::assemble(&arguments.members, engine_options(arguments))?;
     let target = ArrayTarget::new(assembled.shards.remove(0).start()?, Payload::Any);
     replay(arguments, Box::new(target), chunk_bytes, loaded, Initially::Unknown)
 }

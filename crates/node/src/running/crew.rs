@@ -3,7 +3,7 @@
 //! Whoever looks after the array has them lend him their shards, all threads at once: then nothing moves, and
 //! what he does with them needs no lock.
 
-use super::hand::{Hand, Terms};
+use super::hand::{Hand, Loan, Terms};
 use crate::driver::{Devices, Idle};
 use crate::error::Error;
 use crate::volume::{Clock, ServedShard, Use};
@@ -60,16 +60,30 @@ impl Crew {
     pub fn borrow(&mut self) -> Result<(), Error> {
         // What is to be seen from now on is looked at another time.
         self.hands.iter().for_each(Hand::clear_news);
-        self.hands.iter().try_for_each(Hand::ask_loan)?;
-        let loans = self.hands.iter().map(Hand::take_loan).collect::<Result<Vec<_>, _>>()?;
-        let mut of_threads: Vec<_> =
-            loans.into_iter().map(|loan| loan.shards.into_iter().zip(loan.counters)).collect();
+        // All are asked before one is waited for.
+        let asked: Vec<_> = self.hands.iter().map(Hand::ask_loan).collect();
+        let loans = self.hands.iter().zip(asked).map(|(hand, asked)| asked.and_then(|()| hand.take_loan()));
+        let loans: Vec<_> = loans.collect();
+        if loans.iter().any(Result::is_err) {
+            return Err(self.call_off(loans));
+        }
+        let loans = loans.into_iter().flatten();
+        let mut of_threads: Vec<_> = loans.map(|loan| loan.shards.into_iter().zip(loan.counters)).collect();
         for number in 0..self.members.len() {
             let (shard, counters) = of_threads[number % self.hands.len()].next().ok_or(Error::ShardThread)?;
             self.lent.push(shard);
             self.counters.push(counters);
         }
         Ok(())
+    }
+
+    /// A thread is gone: the others get back what they lent, and go on until they are stopped.
+    fn call_off(&self, loans: Vec<Result<Loan, Error>>) -> Error {
+        for (hand, loan) in self.hands.iter().zip(loans) {
+            // Whoever has gone meanwhile, too, needs nothing back.
+            let _ = loan.and_then(|loan| hand.give_back(loan.shards));
+        }
+        Error::ShardThread
     }
 
     /// Gives them back.

@@ -263,5 +263,4 @@ impl Worker {
             }
         }
     }
-
 }

@@ -57,11 +57,7 @@ pub struct Room {
 
 impl Room {
     /// A room of shards, every `stride`-th from `first` on, for which others ring `bell`.
-    pub fn new(
-        shards: Vec<Shard>,
-        (first, stride): (usize, usize),
-        bell: Arc<Bell>,
-    ) -> io::Result<Self> {
+    pub fn new(shards: Vec<Shard>, (first, stride): (usize, usize), bell: Arc<Bell>) -> io::Result<Self> {
         let wakes = shards.iter().filter_map(|shard| shard.wake_fd());
         let wake = watch_all(wakes.chain([bell.as_fd()]))?;
         let waiting = shards.iter().map(|_| VecDeque::new()).collect();
@@ -210,9 +206,7 @@ impl Room {
     /// sleep: whoever brings work from then on rings.
     pub fn idle_for(&self) -> Option<u64> {
         let is_ready = |(queue, shard): (&VecDeque<Key<Transfer>>, &Shard)| {
-            queue
-                .front()
-                .is_some_and(|&key| shard.engine_ref().has_slots(self.transfers[key].buffers.len()))
+            queue.front().is_some_and(|&key| shard.engine_ref().has_slots(self.transfers[key].buffers.len()))
         };
         if self.waiting.iter().zip(&self.shards).any(is_ready) {
             return Some(0);
