@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # A race detector's word on what crosses threads: the tests of the queues, then the shipped program serving an array of two
-# shards to clients on two threads of sockets while fio writes, reads and verifies through four connections. Thread
+# shards, each on a thread of its own, to clients on two threads of sockets, while fio writes, reads and verifies through
+# four connections and an operator asks for the status, takes a member out of service and has it rebuilt. Thread
 # sanitizer, with an instrumented standard library: takes the nightly toolchain with its source (rustup toolchain install
 # nightly --component rust-src). Not part of `make test`, which asks for the stable toolchain alone.
 set -euo pipefail
@@ -27,7 +28,7 @@ server=
 trap 'if [ -n "$server" ]; then kill "$server" 2>/dev/null || true; wait "$server" || true; fi; rm -rf "$work"' EXIT
 cd "$work"
 "$elastripe" create --scheme eplog --parity 1 --shards 2 --data d0 d1 d2 --log l0 --file-size 128MiB >/dev/null
-"$elastripe" serve d0 d1 d2 l0 --socket-threads 2 --nbd "unix:$work/s" >server.log 2>&1 &
+"$elastripe" serve d0 d1 d2 l0 --threads 2 --socket-threads 2 --nbd "unix:$work/s" >server.log 2>&1 &
 server=$!
 for _ in $(seq 300); do
   timeout 5 nbdinfo --size "nbd+unix:///?socket=$work/s" >/dev/null 2>&1 && break
@@ -35,9 +36,14 @@ for _ in $(seq 300); do
   sleep 0.1
 done
 fio --thread --name=job --ioengine=nbd --uri="nbd+unix:///?socket=$work/s" --rw=randrw --bs=4k-256k --iodepth=8 --numjobs=4 \
-  --size=40m --offset_increment=40m --verify=crc32c --verify_fatal=1 --fsync=50 --output-format=terse >fio.log
+  --size=40m --offset_increment=40m --verify=crc32c --verify_fatal=1 --fsync=50 --output-format=terse >fio.log &
+clients=$!
+for _ in $(seq 10); do "$elastripe" status d0 >/dev/null; sleep 0.5; done
 "$elastripe" fail d0 --device data1 --yes
 "$elastripe" status d0 >/dev/null || [ $? = 1 ]
+"$elastripe" replace d0 --device data1 --with new --file-size 128MiB --wait
+wait "$clients"
+"$elastripe" scrub d0 --wait >/dev/null
 nbdinfo --map "nbd+unix:///?socket=$work/s" >/dev/null
 kill -TERM "$server"
 wait "$server" || { code=$?; cat server.log >&2; echo "race-detector.sh: the server ended with $code" >&2; exit 1; }

@@ -1,5 +1,5 @@
-//! What lies behind ranges of a volume: runs of data and holes, each with its length in bytes and whether it is
-//! a hole.
+//! What lies behind ranges of a volume: runs of data and holes, each with its length in bytes and whether it
+//! is a hole.
 
 use block::{Interleave, Share};
 use std::collections::VecDeque;

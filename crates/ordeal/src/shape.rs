@@ -119,6 +119,9 @@ impl Shape {
         if rng.percent(30) {
             serve.extend(["--socket-threads".to_owned(), rng.between(1, 2).to_string()]);
         }
+        if shards > 1 && rng.percent(50) {
+            serve.extend(["--threads".to_owned(), rng.between(1, shards).to_string()]);
+        }
         Self {
             scheme,
             data_count,
