@@ -384,17 +384,16 @@ impl Steward {
     /// Does something with the array. If a thread that runs part of it is gone, serving ends.
     fn visit(&mut self, plant: &mut Plant, look: impl FnOnce(&mut Self, &mut Running)) {
         if let Err(error) = plant.visit(|running| look(self, running)) {
-            if self.failure.is_none() {
-                log_as(Level::Error, &format!("stopping: {error}"));
-            }
-            self.failure.get_or_insert(error);
-            self.stopping = true;
+            self.give_up(error);
         }
-        if self.elsewhere.as_ref().is_some_and(|census| census.has_lost_a_thread()) && self.failure.is_none()
-        {
-            log_as(Level::Error, &format!("stopping: {}", Error::SocketThread));
-            self.failure = Some(Error::SocketThread);
-            self.stopping = true;
+    }
+
+    /// Ends serving because of something that nobody asked for.
+    fn give_up(&mut self, error: Error) {
+        self.stopping = true;
+        if self.failure.is_none() {
+            log_as(Level::Error, &format!("stopping: {error}"));
+            self.failure = Some(error);
         }
     }
 
@@ -579,6 +578,9 @@ impl Hooks<Plant> for Steward {
             self.visit(plant, Self::look_after);
             let soon = self.due_in_ns().map_or(REST, Duration::from_nanos);
             self.look_at = Some(Instant::now() + soon);
+        }
+        if self.elsewhere.as_ref().is_some_and(|census| census.has_lost_a_thread()) {
+            self.give_up(Error::SocketThread);
         }
         self.decide_stop();
         self.flow()
