@@ -6,10 +6,12 @@
 
 use crate::command::Command;
 use crate::export::Export;
+use crate::meter::Meter;
 use crate::{Limits, Volume, VolumeError, VolumeRequest};
 use block::slab::{Key, Slab};
 use block::{Durability, Slot};
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 /// Names a connection; never reused while the server runs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, Default, PartialOrd, Ord)]
@@ -74,6 +76,8 @@ pub(crate) struct Request {
     /// Whether the head of a reply that comes in several parts is on its way.
     pub head_sent: bool,
     pub error: Option<VolumeError>,
+    /// When it came, in the desk's time.
+    pub came_ns: u64,
 }
 
 /// A part of a request.
@@ -103,6 +107,10 @@ pub struct Desk {
     pub(crate) requests: Slab<Request>,
     pub(crate) pieces: Slab<Piece>,
     pub(crate) counters: Counters,
+    /// For whoever watches.
+    pub(crate) meter: Arc<Meter>,
+    /// The time, kept by the reactor.
+    pub(crate) now_ns: u64,
     /// Reused by block status.
     pub(crate) extents: Vec<(u64, bool)>,
     pub(crate) extents_short: Vec<(u32, bool)>,
@@ -140,6 +148,8 @@ impl Desk {
             requests: Slab::default(),
             pieces: Slab::default(),
             counters: Counters::default(),
+            meter: Arc::default(),
+            now_ns: 0,
             extents: Vec::new(),
             extents_short: Vec::new(),
             started_since_drive: false,
@@ -208,7 +218,7 @@ impl Desk {
 
     /// Takes a request in.
     pub(crate) fn open_request(&mut self, request: Request) -> Key<Request> {
-        self.requests.insert(request)
+        self.requests.insert(Request { came_ns: self.now_ns, ..request })
     }
 
     /// Makes a piece with its slots, all at once: nobody waits for slots while sitting on half a piece, so
@@ -332,6 +342,8 @@ impl Desk {
     pub(crate) fn count(&mut self, request: &Request, error: Option<VolumeError>) {
         let Some(command) = request.command else { return };
         self.counters.requests[command.index()] += 1;
+        let wait_ns = if request.came_ns > 0 { self.now_ns.saturating_sub(request.came_ns) } else { 0 };
+        self.meter.count(command, request.length_bytes.into(), error.is_some(), wait_ns);
         if error.is_some() {
             self.counters.errors += 1;
         } else if command == Command::Read {

@@ -151,9 +151,12 @@ pub fn serve(
     }
     notify(&format!("READY=1\nSTATUS=serving at {}", uris.join(" ")));
     let summary = match service.socket_threads {
-        0 => server.run(&mut plant, &mut steward).map_err(Error::from),
+        0 => {
+            steward.watch_own_clients(server.meter());
+            server.run(&mut plant, &mut steward).map_err(Error::from)
+        }
         count => Sockets::start(count, &server, &mut plant).and_then(|sockets| {
-            steward.watch_clients(sockets.census());
+            steward.watch_clients(sockets.census(), sockets.meters());
             let attended = server.attend(&mut plant, &mut steward).map_err(Error::from);
             let served = sockets.stop(&mut plant);
             attended.and(served)

@@ -3,7 +3,7 @@
 use crate::error::Error;
 use crate::logbook::log;
 use crate::running::Plant;
-use front::{Bell, Fault, Flow, Hooks, RemoteVolume, Server, ServerError, Summary, Volume as _};
+use front::{Bell, Fault, Flow, Hooks, Meter, RemoteVolume, Server, ServerError, Summary, Volume as _};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::JoinHandle;
@@ -40,6 +40,7 @@ impl Census {
 pub struct Sockets {
     threads: Vec<JoinHandle<Result<Summary, ServerError>>>,
     bells: Vec<Arc<Bell>>,
+    meters: Vec<Arc<Meter>>,
     census: Arc<Census>,
     stop: Arc<AtomicBool>,
 }
@@ -106,6 +107,7 @@ impl Sockets {
         let mut sockets = Self {
             threads: Vec::new(),
             bells: Vec::new(),
+            meters: Vec::new(),
             census: Arc::new(census),
             stop: Arc::new(AtomicBool::new(false)),
         };
@@ -120,6 +122,7 @@ impl Sockets {
 
     fn add(&mut self, thread: usize, server: &Server, plant: &mut Plant) -> Result<(), Error> {
         let (mut server, mut volume) = (server.share()?, plant.connect()?);
+        self.meters.push(server.meter());
         let bell = volume.bell();
         let mut hooks = SocketHooks {
             thread,
@@ -137,6 +140,11 @@ impl Sockets {
         self.threads.push(std::thread::Builder::new().name(name).spawn(work)?);
         self.bells.push(bell);
         Ok(())
+    }
+
+    /// What clients ask for, of each thread.
+    pub fn meters(&self) -> Vec<Arc<Meter>> {
+        self.meters.clone()
     }
 
     /// How many clients there are.

@@ -1,12 +1,14 @@
 //! What is known of an array: gathered from a running engine or from superblocks, shown as text or JSON.
 
+mod clients;
 mod condition;
 mod device;
 mod engine;
 
+pub use clients::{Kind, Requests};
 pub use condition::Condition;
 use device::spares;
-pub use device::{DeviceRole, DeviceState, DeviceStatus, Errors, Traffic};
+pub use device::{DeviceRole, DeviceState, DeviceStatus, Errors, Traffic, Written};
 pub use engine::{Checkpoints, Commit, EngineStatus, Gc, LastWork, Memory, Space, Work, memory, work};
 
 use crate::faults::{FailedBecause, Fault};
@@ -207,6 +209,9 @@ pub struct Status {
     pub troubled: Vec<String>,
     /// What clients did.
     pub activity: Option<Activity>,
+    /// Their requests by kind, with the time that they took; null unless the array is served.
+    #[serde(default)]
+    pub requests: Option<Requests>,
     /// What of the volume is lost; null if nothing.
     #[serde(default)]
     pub lost: Option<Lost>,
@@ -269,6 +274,7 @@ fn outline(superblock: &Superblock, state: Condition, source: Source) -> Status 
         last_scrub: None,
         troubled: Vec::new(),
         activity: None,
+        requests: None,
         lost: None,
         scrub_cursor: superblock.scrub_cursor,
         lost_state: None,
@@ -359,6 +365,7 @@ pub fn of_running(served: &Running, operator: &Operator, stale: &[PathBuf]) -> S
             read_bytes: counters.read_bytes_all(),
             written_bytes: counters.write_bytes_all(),
             discarded_bytes: counters.discard_bytes,
+            written_by_kind: Some(Written::of(&counters)),
         });
         describe_trouble(served, dev, &mut device);
         status.devices.push(device);

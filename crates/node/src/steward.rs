@@ -14,7 +14,7 @@ use crate::registry::ControlSocket;
 use crate::running::{Plant, Running};
 use crate::signals::{Signals, Wish, name_of};
 use crate::sockets::Census;
-use crate::status::{LastScrub, of_running};
+use crate::status::{LastScrub, Requests, of_running};
 use crate::trouble::TroubleLog;
 use crate::units::show_seconds;
 use crate::watch::describe_unfit;
@@ -22,7 +22,7 @@ use array::{MaintenanceReport, WorkKind};
 use block::DevIndex;
 use device::Identity;
 use format::CheckpointKind;
-use front::{Fault, Flow, Hooks, Interest};
+use front::{Fault, Flow, Hooks, Interest, Meter};
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 use std::os::unix::net::UnixStream;
@@ -90,6 +90,8 @@ pub struct Steward {
     /// Clients of the volume on this thread, and who knows of those on others.
     connected: usize,
     elsewhere: Option<Arc<Census>>,
+    /// What they ask for, of each thread that serves them.
+    meters: Vec<Arc<Meter>>,
     trouble: TroubleLog,
 }
 
@@ -120,13 +122,19 @@ impl Steward {
             stopping: false,
             connected: 0,
             elsewhere: None,
+            meters: Vec::new(),
             trouble: TroubleLog::default(),
         }
     }
 
+    /// Clients are on this thread.
+    pub fn watch_own_clients(&mut self, meter: Arc<Meter>) {
+        self.meters = vec![meter];
+    }
+
     /// Clients are on other threads.
-    pub fn watch_clients(&mut self, census: Arc<Census>) {
-        self.elsewhere = Some(census);
+    pub fn watch_clients(&mut self, census: Arc<Census>, meters: Vec<Arc<Meter>>) {
+        (self.elsewhere, self.meters) = (Some(census), meters);
     }
 
     /// Clients of the volume.
@@ -202,6 +210,7 @@ impl Steward {
                 let mut status = of_running(running, &self.operator, &self.stale);
                 status.uris.clone_from(&self.uris);
                 status.clients = Some(self.connected());
+                status.requests = Some(Requests::read(&self.meters));
                 Ok(Outcome::Answer(Reply { error: None, status: Some(Box::new(status)) }))
             }
             Request::Fail { device, force, yes } => {

@@ -6,11 +6,12 @@ mod reactor;
 
 use crate::nbd::Connection;
 use crate::session::{Fault, Session};
-use crate::{ConnectionId, Counters, Export, Limits, Volume};
+use crate::{ConnectionId, Counters, Export, Limits, Meter, Volume};
 use listener::Listener;
 use std::net::SocketAddr;
 use std::os::fd::{BorrowedFd, RawFd};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// What went wrong with the server itself (not with a client).
 #[derive(Debug, thiserror::Error)]
@@ -177,12 +178,13 @@ impl Summary {
 pub struct Server {
     options: ServerOptions,
     listeners: Vec<Listener>,
+    meter: Arc<Meter>,
 }
 
 impl Server {
     /// A server that listens nowhere yet.
     pub fn new(options: ServerOptions) -> Self {
-        Self { options, listeners: Vec::new() }
+        Self { options, listeners: Vec::new(), meter: Arc::default() }
     }
 
     /// Listens on a unix socket. The socket file of a dead server is replaced; ours is removed at the end.
@@ -198,11 +200,16 @@ impl Server {
         Ok(bound)
     }
 
+    /// What its clients ask for and how long they wait, at any time.
+    pub fn meter(&self) -> Arc<Meter> {
+        Arc::clone(&self.meter)
+    }
+
     /// A server that listens where this one does, for another thread. The sockets close with the last of
     /// them.
     pub fn share(&self) -> std::io::Result<Self> {
         let listeners = self.listeners.iter().map(Listener::share).collect::<std::io::Result<_>>()?;
-        Ok(Self { options: self.options.clone(), listeners })
+        Ok(Self { options: self.options.clone(), listeners, meter: Arc::default() })
     }
 
     /// Runs a volume and its hooks without taking a client: others that listen here do that.
@@ -212,7 +219,7 @@ impl Server {
         hooks: &mut H,
     ) -> Result<Summary, ServerError> {
         let export = Export::new(&self.options.export_name, &self.options.description, volume);
-        reactor::run(Vec::new(), export, self.options.limits, volume, hooks)
+        reactor::run(Vec::new(), export, self.options.limits, volume, hooks, Arc::clone(&self.meter))
     }
 
     /// Serves until a hook says stop: then nothing new is accepted, requests in flight are answered (for at
@@ -231,6 +238,6 @@ impl Server {
         }
         let export = Export::new(&self.options.export_name, &self.options.description, volume);
         let listeners = std::mem::take(&mut self.listeners);
-        reactor::run(listeners, export, self.options.limits, volume, hooks)
+        reactor::run(listeners, export, self.options.limits, volume, hooks, Arc::clone(&self.meter))
     }
 }

@@ -8,6 +8,7 @@ use super::client::Client;
 use super::listener::Listener;
 use super::{Flow, Hooks, Interest, Protocol, ServerError, Summary};
 use crate::desk::{ConnectionId, Context, Desk};
+use crate::meter::Meter;
 use crate::session::{Fault, Wants};
 use crate::{Done, Export, Limits, Volume};
 use rustix::buffer::spare_capacity;
@@ -15,6 +16,7 @@ use rustix::event::{Timespec, epoll};
 use rustix::io::Errno;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::sync::Arc;
 use std::time::Instant;
 
 const TOKEN_WAKE: u64 = u64::MAX;
@@ -67,9 +69,11 @@ pub(super) fn run<V: Volume, H: Hooks<V>>(
     limits: Limits,
     volume: &mut V,
     hooks: &mut H,
+    meter: Arc<Meter>,
 ) -> Result<Summary, ServerError> {
     let epoll = create_epoll()?;
-    let desk = Desk::new(export, limits, volume);
+    let mut desk = Desk::new(export, limits, volume);
+    desk.meter = meter;
     if let Some(fd) = volume.wake_fd() {
         add(&epoll, fd, TOKEN_WAKE, epoll::EventFlags::IN)?;
     }
@@ -116,7 +120,7 @@ fn token_of(id: ConnectionId) -> u64 {
 impl<V: Volume, H: Hooks<V>> Reactor<'_, V, H> {
     fn turn(&mut self) -> io::Result<()> {
         self.wait()?;
-        self.now_ns = u64::try_from(self.started.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        self.look_at_clock();
         let events = std::mem::take(&mut self.events);
         for event in &events {
             self.handle(event.data.u64(), event.flags)?;
@@ -131,6 +135,11 @@ impl<V: Volume, H: Hooks<V>> Reactor<'_, V, H> {
             self.tick()?;
         }
         Ok(())
+    }
+
+    fn look_at_clock(&mut self) {
+        self.now_ns = u64::try_from(self.started.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        self.desk.now_ns = self.now_ns;
     }
 
     fn wait(&mut self) -> io::Result<()> {
@@ -364,6 +373,9 @@ impl<V: Volume, H: Hooks<V>> Reactor<'_, V, H> {
         self.desk.started_since_drive = false;
         let mut done = std::mem::take(&mut self.done);
         self.volume.drive(&mut done);
+        if !done.is_empty() {
+            self.look_at_clock(); // what was asked in this turn took time, too
+        }
         for Done { tag, result } in done.drain(..) {
             let id = self.desk.connection_of(tag);
             let seat = &mut self.seats[id.index as usize];

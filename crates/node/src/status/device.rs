@@ -2,7 +2,8 @@
 
 use crate::faults::{FailedBecause, Fault};
 use crate::open::{Spare, member_name, state_name};
-use block::DevIndex;
+use block::{DevIndex, Stream};
+use device::DeviceCounters;
 use format::MemberState;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -125,6 +126,35 @@ pub struct Traffic {
     /// Bytes discarded; servers of earlier builds do not say.
     #[serde(default)]
     pub discarded_bytes: u64,
+    /// What the written bytes were; servers of earlier builds do not say.
+    #[serde(default)]
+    pub written_by_kind: Option<Written>,
+}
+
+/// Bytes written to a member, by what they are for.
+#[derive(Serialize, Deserialize, Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Written {
+    /// Data of users.
+    pub data_bytes: u64,
+    /// Parity of it.
+    pub parity_bytes: u64,
+    /// Log chunks.
+    pub log_bytes: u64,
+    /// Superblocks, journal, checkpoints.
+    pub metadata_bytes: u64,
+}
+
+impl Written {
+    /// From the driver's counters.
+    pub fn of(counters: &DeviceCounters) -> Self {
+        let of = |stream: Stream| counters.write_bytes[stream.index()];
+        Self {
+            data_bytes: of(Stream::Data),
+            parity_bytes: of(Stream::Parity),
+            log_bytes: of(Stream::Log),
+            metadata_bytes: of(Stream::Metadata),
+        }
+    }
 }
 
 impl DeviceStatus {

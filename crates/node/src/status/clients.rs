@@ -1,0 +1,80 @@
+//! What clients asked for since serving began, and how long they waited for it.
+
+use front::{CLASSES, Command, Meter, Reading};
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+
+/// Requests of all clients, by kind.
+#[derive(Serialize, Deserialize, Clone, PartialEq, Eq, Debug, Default)]
+pub struct Requests {
+    /// Reads.
+    pub read: Kind,
+    /// Writes.
+    pub write: Kind,
+    /// Flushes.
+    pub flush: Kind,
+    /// Discards, and orders to hold zeros.
+    pub discard: Kind,
+}
+
+/// Those of one kind.
+#[derive(Serialize, Deserialize, Clone, PartialEq, Eq, Debug, Default)]
+pub struct Kind {
+    /// Requests that were answered.
+    pub requests: u64,
+    /// Those of them that were answered with an error.
+    pub errors: u64,
+    /// Bytes of the others.
+    pub bytes: u64,
+    /// From the request's arrival to its answer, all together.
+    pub waited_ns: u64,
+    /// Requests by that time: entry i up to 2^i microseconds, the last one longer.
+    pub by_wait_us: Vec<u64>,
+    /// Half of them took no longer, in microseconds, to a power of two; null if there were none or they took
+    /// longer than 8 s.
+    pub p50_us: Option<u64>,
+    /// 99 % of them took no longer.
+    pub p99_us: Option<u64>,
+    /// 99.9 % of them took no longer.
+    pub p999_us: Option<u64>,
+}
+
+impl Kind {
+    fn of(reading: &Reading) -> Self {
+        Self {
+            requests: reading.count(),
+            errors: reading.errors,
+            bytes: reading.bytes,
+            waited_ns: reading.waited_ns,
+            by_wait_us: reading.by_wait.to_vec(),
+            p50_us: reading.wait_us(500),
+            p99_us: reading.wait_us(990),
+            p999_us: reading.wait_us(999),
+        }
+    }
+
+    /// Each class's upper end in seconds, and how many requests took no longer; those that took longer than
+    /// all classes are in the last one, which has no end.
+    pub fn classes(&self) -> impl Iterator<Item = (f64, u64)> {
+        self.by_wait_us.iter().enumerate().map(|(class, &count)| {
+            let end = if class + 1 < CLASSES { f64::from(1u32 << class) / 1e6 } else { f64::INFINITY };
+            (end, count)
+        })
+    }
+}
+
+impl Requests {
+    /// What the meters say, those of all threads of sockets.
+    pub fn read(meters: &[Arc<Meter>]) -> Self {
+        let sum = |commands: &[Command]| {
+            let readings = meters.iter().flat_map(|meter| commands.iter().map(|&one| meter.read(one)));
+            Kind::of(&readings.fold(Reading::default(), Reading::and))
+        };
+        Self {
+            read: sum(&[Command::Read]),
+            write: sum(&[Command::Write]),
+            flush: sum(&[Command::Flush]),
+            discard: sum(&[Command::Discard, Command::WriteZeroes]),
+        }
+    }
+}
