@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Real clients on the release binary: NBD tools, fio, qemu, file systems through nbdfuse and a loop device, crashes.
 #
-#   scripts/clients.sh [NAME...]     all tests, or those whose name begins with one of these; mariadb and postgres only so
+#   scripts/clients.sh [NAME...]     all tests, or those whose name begins with one of these; mariadb, postgres and prometheus only so
 #
 #   CRASHES=3          how often the server is killed in each crash test
 #   SEED=...           what the crash tests draw from (printed when one fails)
@@ -18,6 +18,7 @@ PATH=$PATH:/usr/sbin:/sbin
 . "$repo/scripts/clients/blocks.sh"
 . "$repo/scripts/clients/files.sh"
 . "$repo/scripts/clients/databases.sh"
+. "$repo/scripts/clients/watching.sh"
 
 # name : seconds it may take : function and arguments
 tests=(
@@ -43,12 +44,13 @@ tests=(
   "crash-ext4-raid:$((60 + 60 * crashes)):test_crash raid ext4"
   "crash-ext4-elastic:$((60 + 60 * crashes)):test_crash elastic ext4"
 )
-# Only when they are named: their databases are not part of the set-up (apt-get install mariadb-server postgresql).
+# Only when they are named: what they use is not part of the set-up (apt-get install mariadb-server postgresql prometheus).
 by_name=(
   "mariadb-eplog:$((120 + 60 * crashes)):test_mariadb eplog"
   "mariadb-elastic:$((120 + 60 * crashes)):test_mariadb elastic"
   "postgres-eplog:$((120 + 60 * crashes)):test_postgres eplog"
   "postgres-elastic:$((120 + 60 * crashes)):test_postgres elastic"
+  "prometheus:120:test_prometheus"
 )
 [ $# -eq 0 ] || tests+=("${by_name[@]}")
 

@@ -232,7 +232,7 @@ fn served(status: &Status) -> String {
 }
 
 fn clients(status: &Status) -> String {
-    match status.clients {
+    match status.clientele.clients {
         None => String::new(),
         Some(0) => "; no client is connected".to_owned(),
         Some(1) => "; 1 client is connected".to_owned(),

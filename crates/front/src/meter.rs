@@ -1,5 +1,5 @@
-//! What clients asked for and how long they waited for it, as whoever watches may read it at any time from any
-//! thread. One thread counts; so nothing is locked, and no step of it needs a read-modify-write of the
+//! What clients asked for and how long they waited for it, as whoever watches may read it at any time from
+//! any thread. One thread counts; so nothing is locked, and no step of it needs a read-modify-write of the
 //! processor's.
 
 use crate::command::Command;
@@ -46,8 +46,8 @@ impl Reading {
         }
     }
 
-    /// The longest time in microseconds that so many per mille of the requests took at most, to a power of two;
-    /// `None` if there were none, or if it was longer than all classes.
+    /// The longest time in microseconds that so many per mille of the requests took at most, to a power of
+    /// two; `None` if there were none, or if it was longer than all classes.
     pub fn wait_us(&self, permille: u64) -> Option<u64> {
         let wanted = (u128::from(self.count()) * u128::from(permille)).div_ceil(1000);
         let mut seen = 0;

@@ -5,7 +5,7 @@ mod condition;
 mod device;
 mod engine;
 
-pub use clients::{Kind, Requests};
+pub use clients::{Clientele, Kind, Requests};
 pub use condition::Condition;
 use device::spares;
 pub use device::{DeviceRole, DeviceState, DeviceStatus, Errors, Traffic, Written};
@@ -195,9 +195,9 @@ pub struct Status {
     /// What else the operator should know, in sentences.
     #[serde(default)]
     pub notes: Vec<String>,
-    /// Clients connected to the volume; `None` while it is not served.
-    #[serde(default)]
-    pub clients: Option<usize>,
+    /// Who uses the volume.
+    #[serde(flatten)]
+    pub clientele: Clientele,
     /// What the engine says of itself while it runs.
     #[serde(flatten)]
     pub engine: EngineStatus,
@@ -209,9 +209,6 @@ pub struct Status {
     pub troubled: Vec<String>,
     /// What clients did.
     pub activity: Option<Activity>,
-    /// Their requests by kind, with the time that they took; null unless the array is served.
-    #[serde(default)]
-    pub requests: Option<Requests>,
     /// What of the volume is lost; null if nothing.
     #[serde(default)]
     pub lost: Option<Lost>,
@@ -269,12 +266,11 @@ fn outline(superblock: &Superblock, state: Condition, source: Source) -> Status 
         stale: Vec::new(),
         ignored: Vec::new(),
         notes: Vec::new(),
-        clients: None,
+        clientele: Clientele::default(),
         engine: EngineStatus::default(),
         last_scrub: None,
         troubled: Vec::new(),
         activity: None,
-        requests: None,
         lost: None,
         scrub_cursor: superblock.scrub_cursor,
         lost_state: None,

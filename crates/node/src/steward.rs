@@ -14,7 +14,7 @@ use crate::registry::ControlSocket;
 use crate::running::{Plant, Running};
 use crate::signals::{Signals, Wish, name_of};
 use crate::sockets::Census;
-use crate::status::{LastScrub, Requests, of_running};
+use crate::status::{Clientele, LastScrub, Requests, of_running};
 use crate::trouble::TroubleLog;
 use crate::units::show_seconds;
 use crate::watch::describe_unfit;
@@ -209,8 +209,8 @@ impl Steward {
             Request::Status => {
                 let mut status = of_running(running, &self.operator, &self.stale);
                 status.uris.clone_from(&self.uris);
-                status.clients = Some(self.connected());
-                status.requests = Some(Requests::read(&self.meters));
+                let requests = Some(Requests::read(&self.meters));
+                status.clientele = Clientele { clients: Some(self.connected()), requests };
                 Ok(Outcome::Answer(Reply { error: None, status: Some(Box::new(status)) }))
             }
             Request::Fail { device, force, yes } => {

@@ -15,12 +15,14 @@ use lab::options::cache::CacheSizes;
 use lab::options::discards::Discards;
 use lab::options::placement::ElasticChoices;
 use lab::options::rewrites::RewriteChoice;
+use monitor::Monitor;
 use node::assemble::Assembled;
 use node::driver::DriverOptions;
 use node::logbook::{self, Level, LogTime, log, log_as};
 use node::memory::{available_bytes, show_need};
 use node::open::{Force, Incomplete, describe, lock, member_name};
 use node::output;
+use node::registry::socket_path;
 use node::scan::members_of;
 use node::serve::{Address, Endpoints, Service, parse_address, serve};
 use node::units::{parse_duration_or_off, parse_rate_or_off, parse_size, show_size};
@@ -92,6 +94,10 @@ pub struct Arguments {
     /// Whether lines of the log begin with the time.
     #[arg(long, value_enum, default_value = "auto", value_name = "WHEN")]
     log_time: LogTimeName,
+    /// Metrics for Prometheus at http://HOST:PORT/metrics. Nothing asks for a password: whoever reaches the
+    /// address can read them.
+    #[arg(long, value_name = "HOST:PORT")]
+    metrics: Option<String>,
     /// Run this shell command whenever something happens to the array, with ELASTRIPE_EVENT, _DEVICE,
     /// _MESSAGE, _NAME and _UUID in its environment.
     #[arg(long, value_name = "COMMAND")]
@@ -257,6 +263,8 @@ pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     let threads = arguments.clients.threads.of(config.shard.count.into())?;
     let need = arguments.memory.limit.check(&config, &options, arguments.clients.buffers_bytes(&config))?;
     let endpoints = Endpoints::open(&locked, &arguments.clients.nbd)?;
+    let monitor = arguments.metrics.as_deref().map(Monitor::listen).transpose()?;
+    let uuid = locked.superblock().array;
     let assembled = locked.assemble(options, DriverOptions::default())?;
     warn_of_memory(&need);
     let talk = Talk::of(arguments);
@@ -269,6 +277,10 @@ pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
         threads,
         socket_threads: arguments.clients.socket_threads.into(),
     };
+    if let Some(monitor) = monitor {
+        talk.say(format_args!("metrics at http://{}/metrics", monitor.address()));
+        monitor.start(socket_path(uuid))?;
+    }
     let served = serve(assembled, endpoints, &service, |uris| {
         uris.iter().for_each(|uri| talk.say(format_args!("serving at {uri}")));
     })?;

@@ -4,6 +4,17 @@ use front::{CLASSES, Command, Meter, Reading};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
+/// Who uses the volume; all `None` while it is not served.
+#[derive(Serialize, Deserialize, Clone, PartialEq, Eq, Debug, Default)]
+pub struct Clientele {
+    /// Clients connected.
+    #[serde(default)]
+    pub clients: Option<usize>,
+    /// Their requests by kind since serving began, with the time that they took.
+    #[serde(default)]
+    pub requests: Option<Requests>,
+}
+
 /// Requests of all clients, by kind.
 #[derive(Serialize, Deserialize, Clone, PartialEq, Eq, Debug, Default)]
 pub struct Requests {
