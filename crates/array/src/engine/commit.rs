@@ -114,7 +114,12 @@ impl Core {
 
     /// Something that was lost may be at hand now: stripes that could not be committed are tried again.
     pub(super) fn retry_stuck_stripes(&mut self) {
-        for stripe in std::mem::take(&mut self.board.commit.stuck) {
+        let stuck = std::mem::take(&mut self.board.commit.stuck);
+        if !stuck.is_empty() {
+            // What a run for want of requests left is tried by the next one.
+            self.note_room();
+        }
+        for stripe in stuck {
             self.return_dirty(stripe);
         }
     }
