@@ -252,11 +252,16 @@ impl Round {
         }
         let said = server.said().1.len();
         let ran = self.array.run(args, self.array.patience.work)?;
-        if ran.code != 0 {
-            if self.array.beyond {
-                return Ok(());
-            }
+        if ran.code != 0 && !self.array.beyond {
             return Err(Verdict::new(Check::NeedlessRefusal, format!("replace: {}", ran.reason())));
+        }
+        if ran.code != 0 {
+            // With too much lost a rebuild ends in vain, but the place is taken; when what was lost is
+            // written anew, the rebuild is tried again.
+            if members::has_superblock(&self.array.dir.join(&new)) {
+                self.displace(index, new);
+            }
+            return Ok(());
         }
         let name = self.array.members[index].name.clone();
         let deadline = Deadline::after(self.array.patience.work);

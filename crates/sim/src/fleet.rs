@@ -16,6 +16,9 @@ pub(crate) struct Fleet {
     awake: Vec<bool>,
     /// Shards that have had nothing to do at some time since that was asked last.
     settled: Vec<bool>,
+    /// Shards that have had nothing to do, but for a scrub that is paused, since they were asked for
+    /// anything.
+    rested: Vec<bool>,
     answers: Vec<Done>,
 }
 
@@ -46,8 +49,9 @@ impl Fleet {
     pub fn new(shards: Vec<Shard>) -> Self {
         let config = shards.first().map(|shard| shard.engine_ref().store().config);
         let map = config.map_or(Interleave::new(1, 0, 0), |config| config.interleave());
-        let (awake, settled) = (vec![true; shards.len()], vec![false; shards.len()]);
-        Self { shards, map, fan: Fan::default(), awake, settled, answers: Vec::new() }
+        let [settled, rested] = [(); 2].map(|()| vec![false; shards.len()]);
+        let (awake, fan, answers) = (vec![true; shards.len()], Fan::default(), Vec::new());
+        Self { shards, map, fan, awake, settled, rested, answers }
     }
 
     /// Shards that run.
@@ -61,7 +65,7 @@ impl Fleet {
     }
 
     pub fn shard(&mut self, at: usize) -> &mut Shard {
-        (self.awake[at], self.settled[at]) = (true, false);
+        (self.awake[at], self.settled[at], self.rested[at]) = (true, false, false);
         &mut self.shards[at]
     }
 
@@ -210,6 +214,17 @@ impl Fleet {
     /// A shard has nothing to do.
     pub fn settle(&mut self, at: usize) {
         self.settled[at] = true;
+    }
+
+    /// A shard has nothing to do but a scrub that is paused, if there is one.
+    pub fn rest(&mut self, at: usize) {
+        self.rested[at] = true;
+    }
+
+    /// Whether each has had nothing else to do since it was asked for anything; rounds of the patrol do not
+    /// count, as above.
+    pub fn is_rested(&self) -> bool {
+        self.rested.iter().all(|&rested| rested)
     }
 
     /// Whether each has had nothing to do since. Rounds of the patrol begin again and again, in each at times

@@ -340,15 +340,34 @@ impl<'a> Session<'a> {
         self.check_progress()
     }
 
-    /// Whether a shard has nothing to do any more, but for rounds of the patrol.
+    /// Whether a shard has nothing to do any more, but for rounds of the patrol; and whether a paused scrub
+    /// is all that any has.
     fn note_settled(&mut self, at: usize) {
         let engine = self.fleet.engine_ref(at);
         let soon = self.machine.now_ns.saturating_add(DEADLINE_MAX_NS);
-        let waits = engine.work_deadline_ns().is_some_and(|at_ns| at_ns < soon) || engine.is_scrub_paused();
+        let waits = engine.work_deadline_ns().is_some_and(|at_ns| at_ns < soon);
         let in_flight = self.machine.world.look().in_flight_of(self.fleet.number(at)) > 0;
-        if !waits && !in_flight && self.exchange.is_none() {
+        if waits || in_flight {
+            return;
+        }
+        if !engine.is_scrub_paused() && self.exchange.is_none() {
             self.fleet.settle(at);
         }
+        self.fleet.rest(at);
+        // Rounds of the patrol are at any time under way in one shard or another: all need not sleep at once.
+        if self.fleet.is_rested() {
+            self.resume_scrubs();
+        }
+    }
+
+    /// Nobody lets a scrub wait for good; whether one waited.
+    fn resume_scrubs(&mut self) -> bool {
+        let mut any = false;
+        for at in 0..self.fleet.len() {
+            let paused = self.fleet.engine_ref(at).is_scrub_paused();
+            any |= paused && self.fleet.engine(at).resume_scrub();
+        }
+        any
     }
 
     fn is_ready(&self, at: usize) -> bool {
@@ -386,12 +405,7 @@ impl<'a> Session<'a> {
         let work = self.fleet.engines().filter_map(Engine::work_deadline_ns).min().filter(soon);
         self.asleep = !in_flight && work.is_none();
         if self.asleep {
-            // Nobody lets a scrub wait for good.
-            for at in 0..self.fleet.len() {
-                let paused = self.fleet.engine_ref(at).is_scrub_paused();
-                self.asleep &= !(paused && self.fleet.engine(at).resume_scrub());
-            }
-            self.asleep &= self.exchange.is_none();
+            self.asleep = !self.resume_scrubs() && self.exchange.is_none();
         }
         self.idle_turns = if self.asleep { self.idle_turns + 1 } else { 0 };
         match deadline {

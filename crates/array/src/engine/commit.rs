@@ -5,8 +5,9 @@ use super::lock::{Mode, Pending};
 use super::request::{After, Request};
 use super::wake::{Marked, count};
 use super::{Activity, Core, Deadline, EngineError, JobOwner, Work};
+use crate::plan::Word;
 use crate::planted::{Planted, planted};
-use crate::scheme::{CommitOutcome, Commits as CommitRole};
+use crate::scheme::{CommitOutcome, Commits as CommitRole, Located};
 use crate::store::Store;
 use crate::table::Extent;
 use block::StripeId;
@@ -83,9 +84,42 @@ impl Core {
         }
     }
 
+    /// A stripe cannot be committed for now.
+    fn note_stuck(&mut self, stripe: StripeId) {
+        let stuck = &mut self.board.commit.stuck;
+        if !stuck.contains(&stripe) {
+            stuck.push(stripe);
+        }
+    }
+
+    /// Whether a commit would lose what can still be had: of the stripe too much is lost, and the newest
+    /// version of a column, whose device is out of service, is in a log stripe alone, which a commit
+    /// dissolves. One that reads all columns finds out by itself; one that reads only changes does not.
+    fn would_strand(&self, stripe: StripeId) -> bool {
+        let (lost, losses) = (&self.store.lost, &self.board.losses);
+        if self.health.missing_count() == 0 || !(lost.count() > 0 || losses.is_busy()) {
+            return false;
+        }
+        let geometry = self.store.config.geometry;
+        let mut lcns = (0..geometry.data_count()).map(|column| geometry.lcn_at(stripe, column));
+        let is_hurt = !lost.is_complete()
+            || losses.suspects_stripe(stripe)
+            || lcns.clone().any(|lcn| lost.contains(lcn));
+        is_hurt
+            && lcns.any(|lcn| match self.scheme.locate(&self.store, lcn) {
+                Located::At { piece, word: Word::Log(_) } => !self.health.is_readable(piece.addr),
+                Located::At { word: Word::Stripe(_) | Word::Row(_), .. } | Located::Zero => false,
+            })
+    }
+
     /// Something that was lost may be at hand now: stripes that could not be committed are tried again.
     pub(super) fn retry_stuck_stripes(&mut self) {
-        for stripe in std::mem::take(&mut self.board.commit.stuck) {
+        let stuck = std::mem::take(&mut self.board.commit.stuck);
+        if !stuck.is_empty() {
+            // What a run for want of requests left is tried by the next one.
+            self.note_room();
+        }
+        for stripe in stuck {
             self.return_dirty(stripe);
         }
     }
@@ -423,7 +457,7 @@ impl Commits {
         if let &[stripe] = stripes.as_slice()
             && !commits.commit_otherwise(stripe)
         {
-            return board.commit.stuck.push(stripe);
+            return core.note_stuck(stripe);
         }
         for &stripe in stripes {
             commits.return_dirty(stripe);
@@ -466,6 +500,10 @@ fn take_into_unit(core: &mut Core, key: Key<Job>, stripe: StripeId) -> bool {
 }
 
 fn plan_commit(core: &mut Core, key: Key<Job>, stripe: StripeId) -> CommitOutcome {
+    if core.would_strand(stripe) {
+        core.note_stuck(stripe);
+        return CommitOutcome::Clean;
+    }
     let Some(commits) = core.scheme.commits_mut() else { return CommitOutcome::Clean };
     let plan = &mut core.jobs.table[key].plan;
     commits.plan_commit(&mut core.store, &core.health, &mut core.pool, stripe, plan)

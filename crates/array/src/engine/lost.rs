@@ -19,7 +19,7 @@ use crate::lost::LostChunks;
 use crate::plan::Word;
 use crate::planted::{Planted, planted};
 use crate::scheme::Located;
-use block::{ChunkAddr, Lcn, Slot};
+use block::{ChunkAddr, Lcn, Slot, StripeId};
 use std::collections::VecDeque;
 
 /// Chunks that are looked at side by side, each with a buffer.
@@ -75,6 +75,11 @@ impl LossList {
 
     pub(super) fn is_busy(&self) -> bool {
         self.looking > 0 || !self.suspects.is_empty()
+    }
+
+    /// Whether a stripe could not be made whole, and what is lost of it is being found out.
+    pub(super) fn suspects_stripe(&self, stripe: StripeId) -> bool {
+        self.words.contains(&Word::Stripe(stripe))
     }
 }
 
@@ -159,6 +164,8 @@ impl Core {
                     collects.rescue(&self.store, word);
                 }
             }
+            // Some may have waited for no more than to know what is lost.
+            self.retry_stuck_stripes();
             self.publish_losses();
         }
     }

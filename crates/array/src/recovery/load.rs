@@ -1,5 +1,6 @@
 //! Reading the newest checkpoint back.
 
+use super::partial::Partial;
 use crate::health::Health;
 use crate::image::CheckpointPlace;
 use crate::older::{Contradiction, Inconsistency};
@@ -37,6 +38,8 @@ pub(super) struct Loaded {
     pub seen_through: Seq,
     /// Update of the superblocks that was durable when it was written.
     pub config_seq: u64,
+    /// The full one, if too few members hold it.
+    pub partial: Option<Partial>,
 }
 
 struct Source<'a> {
@@ -96,6 +99,7 @@ pub(super) fn load(
             continue;
         }
         store.table.clear_unsaved();
+        let partial = Partial::of(header, (&root, &list), &devices, health);
         let (newest, next, list) = source.load_incrementals(header, list, store, &mut devices);
         let saved = source.saved(header.number);
         let place = CheckpointPlace {
@@ -110,7 +114,8 @@ pub(super) fn load(
         let same = source.pageless.iter().filter(|seen| (seen.epoch, seen.nonce) == (epoch, nonce));
         let seen_through = same.map(|seen| seen.through).max().unwrap_or(through);
         let (log_head, config_seq) = (newest.log_head, newest.config_seq);
-        let loaded = Loaded { place, saved, through, epoch, nonce, log_head, seen_through, config_seq };
+        let loaded =
+            Loaded { place, saved, through, epoch, nonce, log_head, seen_through, config_seq, partial };
         return Ok((loaded, list));
     }
     Err(AssembleError::NoCheckpoint)

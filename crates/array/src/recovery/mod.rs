@@ -9,6 +9,7 @@
 mod ahead;
 mod load;
 mod membership;
+mod partial;
 mod proof;
 mod replay;
 mod room;
@@ -75,7 +76,7 @@ fn assemble_on(
     let mut store = Store::new(newest.config)?;
     store.table.set_bytes_max(&newest.config, table_bytes);
     let mut scheme = scheme::new(&store);
-    let (loaded, list) = load::load(devices, &health, newest, &mut store)?;
+    let (mut loaded, list) = load::load(devices, &health, newest, &mut store)?;
     let mut taken = Ok(());
     let mut take_list = || taken = load::take_list(&list, loaded.place.number, &mut store, &mut *scheme);
     let found = scan::scan(devices, &health, newest.config, newest.array, &loaded, &mut take_list);
@@ -113,6 +114,9 @@ fn assemble_on(
     let replayed =
         replay::replay(devices, &mut health, newest.array, &mut store, &mut *scheme, journal, &mut report)?;
     scheme::recover(&mut *scheme, &mut store, devices, &mut health, (restart, &loaded.saved), &mut report)?;
+    if let Some(partial) = loaded.partial.take() {
+        partial.complete(devices, &mut health, &store);
+    }
     replayed.frontiers.iter().zip(&mut store.spaces).for_each(|(&chunk, space)| space.set_frontier(chunk));
     store.freed.clear();
     restore_log(&mut store, &*scheme, loaded.log_head);

@@ -66,7 +66,10 @@ impl Eplog {
             devices: store.layout.devices(stripe),
             log: &self.log,
         };
-        let way = dirty.cheaper_way(store, health);
+        let way = match self.encode_only.contains(&stripe) {
+            true => Way::Encode,
+            false => dirty.cheaper_way(store, health),
+        };
         let outputs = match way {
             Way::Encode => dirty.plan_encode(store, pool, plan),
             Way::Delta => dirty.plan_delta(store, health, pool, plan),

@@ -37,6 +37,7 @@ use format::{ArrayConfig, List, LogMember, MemberFate, RecordRef, StripeChunk};
 use hot::HotStripes;
 use list_room::{ListRoom, ListSize};
 use log_table::LogTable;
+use std::collections::HashSet;
 
 pub(super) const REGISTRATION: Registration =
     Registration { new: |store| Box::new(Eplog::new(store)), memory_max, list_words_live, list_words_max };
@@ -57,6 +58,8 @@ pub struct Eplog {
     versions: Vec<StripeChunk>,
     /// Where the new parity goes, while a commit is planned.
     parity: Vec<ChunkIndex>,
+    /// Dirty stripes of which an old version or the old parity is lost: their parity is computed anew.
+    encode_only: HashSet<StripeId>,
 }
 
 /// Data and parity columns of a stripe.
@@ -142,6 +145,7 @@ impl Eplog {
             before: Vec::new(),
             versions: Vec::new(),
             parity: Vec::new(),
+            encode_only: HashSet::new(),
         }
     }
 
@@ -209,6 +213,9 @@ impl Eplog {
             (columns.get(column).chunk, updated)
         }));
         self.dirty.clean(stripe);
+        if !self.encode_only.is_empty() {
+            self.encode_only.remove(&stripe);
+        }
         let mut columns = store.table.columns_mut(stripe);
         versions.iter().enumerate().for_each(|(column, &version)| columns.set(column, version));
         // What a log stripe still owns is freed when that is released; look before releasing any.
@@ -573,6 +580,15 @@ impl Commits for Eplog {
         plan: &mut Plan,
     ) -> CommitOutcome {
         self.plan_stripe_commit(store, health, pool, stripe, plan)
+    }
+
+    /// All columns are read next; if that was tried, the next attempt begins with what reads less.
+    fn commit_otherwise(&mut self, stripe: StripeId) -> bool {
+        let is_new = self.encode_only.insert(stripe);
+        if !is_new {
+            self.encode_only.remove(&stripe);
+        }
+        is_new
     }
 
     fn log_words(&self, out: &mut Vec<Word>) {
