@@ -45,6 +45,9 @@ impl CheckpointPlace {
         let mut list = Vec::new();
         scheme.save(store, &mut list);
         store.save_space(&mut list);
+        let list_max = (store.config.full_blocks as usize)
+            .saturating_sub(1 + store.table.slots().root_words().div_ceil(PAGE_WORDS));
+        health.save_away((list_max * PAGE_WORDS).saturating_sub(list.len()), &mut list);
         let same = self.devices.len() == copies && self.devices.iter().all(|&dev| health.is_writable(dev));
         let room = u64::from(store.config.incremental_blocks.saturating_sub(self.incremental_next));
         let patches = (same && wanted == Extent::Changes).then(|| TableBlocks::changed(&store.table));

@@ -277,7 +277,9 @@ impl Checkpointer {
         if !is_known && !core.board.frozen {
             return;
         }
-        let Some(image) = self.image.take() else { return };
+        let Some(mut image) = self.image.take() else { return };
+        // Whoever has this update was in service when all of the checkpoint was flushed.
+        image.config_seq = core.board.members.published();
         self.stage = Stage::Headers;
         for (device, &dev) in image.devices.iter().enumerate() {
             let slot = core.take_metadata_slot();

@@ -115,7 +115,7 @@ pub(super) struct UpkeepBoard {
 }
 
 impl Core {
-    fn why_not_rebuild(&self, dev: DevIndex) -> Option<EngineError> {
+    pub(super) fn why_not_rebuild(&self, dev: DevIndex) -> Option<EngineError> {
         if dev.index() >= self.health.members().len() {
             return Some(EngineError::UnknownMember { dev });
         }
@@ -514,7 +514,8 @@ impl Activity for Maintenance {
         match &mut self.run {
             Some(UpkeepRun { phase: Phase::Settle { after }, .. }) if number <= *after => {}
             Some(run @ UpkeepRun { kind: WorkKind::Rebuild, phase: Phase::Settle { .. }, .. })
-                if run.report.lost == 0 =>
+                if run.report.lost == 0
+                    && !(planted(Planted::ReturnUnsealed) && core.health.is_any_away()) =>
             {
                 run.phase = Phase::Seal { after: core.board.checkpoint.full_begun() };
                 core.board.checkpoint.request(Extent::Everything);

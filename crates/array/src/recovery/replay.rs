@@ -14,6 +14,7 @@ use crate::saved::SavedPages;
 use crate::scheme::{InPlaceProgress, RedoStep, Scheme};
 use crate::space::Space;
 use crate::store::Store;
+use crate::written::each_written;
 use block::{ChunkAddr, DeviceSet, Lcn, Seq, StripeId};
 use format::record::{CodeIndex, Evidence, Home, NewChunk};
 use format::{ArrayUuid, Bond, Frame, RecordRef};
@@ -269,6 +270,10 @@ impl Replay<'_> {
     fn settle(&mut self, record: RecordRef<'_>, applied: bool) {
         self.settle_space(record, applied);
         if applied {
+            let Self { health, store, .. } = self;
+            if health.is_any_away() {
+                each_written(store, record, |addr| health.miss_in_replay(addr));
+            }
             return self.note_frontier(record);
         }
         self.report.dropped += 1;
