@@ -95,7 +95,7 @@ impl Engine {
     }
 
     /// Why [`Engine::online`] would refuse a device, but for what has not ended on it.
-    pub fn why_not_online(&self, dev: DevIndex, superblock: &Superblock) -> Option<super::EngineError> {
+    pub fn why_not_online(&self, dev: DevIndex, superblock: &Superblock) -> Option<crate::NotBack> {
         self.core.why_not_back(dev, superblock)
     }
 

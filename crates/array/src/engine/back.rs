@@ -4,7 +4,7 @@ use super::job::Job;
 use super::maintain::Maintenance;
 use super::report::WorkKind;
 use super::{Core, EngineError};
-use crate::away::{self, Away};
+use crate::away::{self, Away, NotBack};
 use crate::planted::{Planted, planted};
 use crate::written::each_written;
 use block::slab::Key;
@@ -31,16 +31,15 @@ impl Core {
     }
 
     /// Why a device cannot come back as member `dev` by what it missed.
-    pub(super) fn why_not_back(&self, dev: DevIndex, superblock: &Superblock) -> Option<EngineError> {
+    pub(super) fn why_not_back(&self, dev: DevIndex, superblock: &Superblock) -> Option<NotBack> {
         let config = &self.store.config;
         let is_ours = superblock.array == self.journal.array()
             && superblock.dev == dev
             && superblock.config.shard == config.shard;
         if !is_ours {
-            return Some(EngineError::NotBack { dev, why: away::NotBack::Other });
+            return Some(NotBack::Other);
         }
-        let checked = self.health.check_back(dev, superblock);
-        checked.err().map(|why| EngineError::NotBack { dev, why })
+        self.health.check_back(dev, superblock).err()
     }
 
     /// What jobs under way were planned to write they may not write: the member was out of service.
@@ -67,7 +66,9 @@ impl Maintenance {
         (dev, serial): (DevIndex, u32),
         superblock: &Superblock,
     ) {
-        if let Some(error) = core.why_not_rebuild(dev).or_else(|| core.why_not_back(dev, superblock)) {
+        let why_not = core.why_not_back(dev, superblock);
+        let why_not = why_not.map(|why| EngineError::NotBack { dev, why });
+        if let Some(error) = core.why_not_rebuild(dev).or(why_not) {
             core.note_work_refused(WorkKind::Rebuild);
             return core.finish(super::Done { tag, result: Err(error) });
         }

@@ -323,7 +323,13 @@ impl Maintenance {
     }
 
     fn report_of(&self, core: &Core, run: &UpkeepRun) -> MaintenanceReport {
-        MaintenanceReport { chunks_repaired: core.stats.healed - run.healed_before, ..run.report }
+        let chunk_bytes = core.store.config.geometry.chunk_bytes() as u64;
+        let chunks_rebuilt = match run.kind {
+            WorkKind::Rebuild => run.progress.rebuilt_bytes / chunk_bytes,
+            WorkKind::Scrub => 0,
+        };
+        let chunks_repaired = core.stats.healed - run.healed_before;
+        MaintenanceReport { chunks_repaired, chunks_rebuilt, ..run.report }
     }
 
     /// Moves the run on as far as it goes now.
