@@ -3,7 +3,7 @@
 //! From the moment a main device leaves, a bit is set for each of its chunks that a record names: what stands
 //! there now it does not have. Chunks written to it shortly before, which no flush covers, are marked, too:
 //! nobody knows whether they arrived. Every checkpoint holds the marks at its record, and replay marks what
-//! later records name. So the marks may tell of more than the device lacks, never of less.
+//! later records name, but for what is durable on a member that was in service until then. So the marks may tell of more than the device lacks, never of less.
 //!
 //! The point of leaving is the assembly (epoch and nonce) and the last update of the superblocks that all
 //! working members had then. The device that comes back must have just that: its own superblock is of this
@@ -134,12 +134,14 @@ pub struct Away {
     pub left: Option<MissedPoint>,
     /// The chunks that it lacks, or may lack.
     pub missed: ChunkMarks,
+    /// While an array is assembled: it was in service until now, so it has what is known durable.
+    pub has_durable: bool,
 }
 
 impl Away {
     /// A member left.
     pub fn new(left: Option<MissedPoint>, chunk_count: u32) -> Self {
-        Self { left, missed: ChunkMarks::new(chunk_count) }
+        Self { left, missed: ChunkMarks::new(chunk_count), has_durable: false }
     }
 
     /// What an item of a checkpoint says.

@@ -261,6 +261,8 @@ planted!(
     ReturnUnchecked,
     /// A device that comes back counts as having all that was written since it left.
     TrustReturned,
+    /// What is known durable is on all members that are away, whenever they left.
+    AwayHasDurable,
     /// What was planned while a member was out of service counts as written to it when it is back.
     ReturnForgetsPlanned,
     /// A device that has come back is whole before it has its share of the metadata.

@@ -80,6 +80,7 @@ fn worlds_for(bug: Planted) -> Pinned {
             | Planted::ReplayMissesNothing
             | Planted::ReturnUnchecked
             | Planted::TrustReturned
+            | Planted::AwayHasDurable
             | Planted::ReturnForgetsPlanned
             | Planted::ReturnUnsealed
     );

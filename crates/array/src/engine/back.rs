@@ -6,6 +6,7 @@ use super::report::WorkKind;
 use super::{Core, EngineError};
 use crate::away::{self, Away, NotBack};
 use crate::planted::{Planted, planted};
+use crate::table::Extent;
 use crate::written::each_written;
 use block::slab::Key;
 use block::{ChunkAddr, DevIndex};
@@ -78,6 +79,8 @@ impl Maintenance {
             core.distrust_what_is_planned(dev);
         }
         core.publish_members();
+        // What it lacks under its new serial number: without that the rebuild would begin anew after a restart.
+        core.board.checkpoint.request(Extent::Changes);
         let request = core.open_control(tag);
         self.start_run(core, WorkKind::Rebuild, Some(request));
     }

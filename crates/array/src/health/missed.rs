@@ -5,7 +5,7 @@ use crate::away::{Away, ChunkMarks, NotBack};
 use crate::older::Contradiction;
 use crate::planted::{Planted, planted};
 use block::{ChunkAddr, DevIndex};
-use format::{ArrayConfig, ItemRef, List, MemberState, MissedPoint, Superblock};
+use format::{ArrayConfig, ItemRef, List, MemberEntry, MemberState, MissedPoint, Superblock};
 
 impl Health {
     /// Whether it is known of any member what it has missed: asked for every record.
@@ -55,9 +55,11 @@ impl Health {
         }
     }
 
-    /// The same during replay: one that is being rebuilt may not have it either.
-    pub fn miss_in_replay(&mut self, addr: ChunkAddr) {
+    /// The same during replay: one that is being rebuilt may not have it either. What is known `durable` is so
+    /// on all members that were in service.
+    pub fn miss_in_replay(&mut self, addr: ChunkAddr, durable: bool) {
         if let Some(away) = &mut self.members[addr.dev.index()].away
+            && !(durable && away.has_durable)
             && !planted(Planted::ReplayMissesNothing)
         {
             away.missed.mark(addr.chunk);
@@ -82,11 +84,12 @@ impl Health {
     }
 
     /// Takes what a checkpoint says of members that are away. Those out of service of which it says nothing,
-    /// or that were being rebuilt, have left after it, at `point`.
+    /// or that were being rebuilt, have left after it, at `point`. `before` is how the members were when the
+    /// array was last in service.
     pub fn load_away(
         &mut self,
         list: List<'_>,
-        point: Option<MissedPoint>,
+        (point, before): (Option<MissedPoint>, &[MemberEntry]),
         config: &ArrayConfig,
     ) -> Result<(), Contradiction> {
         let chunks = config.chunks_per_device;
@@ -110,6 +113,12 @@ impl Health {
             let is_out = member.state != MemberState::Rebuilding;
             let away = Away::load(left, chunks, ranges.iter());
             member.away = Some(away).filter(|away| !is_out || away.left.is_some());
+        }
+        for (member, before) in self.members.iter_mut().zip(before) {
+            let was_out = matches!(before.state, MemberState::Failed | MemberState::Absent);
+            if let Some(away) = &mut member.away {
+                away.has_durable = !was_out || planted(Planted::AwayHasDurable);
+            }
         }
         Ok(())
     }

@@ -84,7 +84,7 @@ fn assemble_on(
     // No list that was looked at is refused here; one that was not has been refused.
     if let Ok(list) = format::List::read(&list) {
         let point = away::point(loaded.epoch, loaded.nonce, loaded.config_seq);
-        let loaded = health.load_away(list, point, &newest.config);
+        let loaded = health.load_away(list, (point, &newest.members), &newest.config);
         loaded.map_err(|cause| Inconsistency::State { checkpoint: loaded_number, cause })?;
     }
     drop(list);

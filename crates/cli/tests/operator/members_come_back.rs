@@ -12,7 +12,8 @@ fn rebuilt(status: &Value) -> u64 {
 /// Members of the arrays of [`every_scheme`] with two data devices, a parity, and so many shards.
 fn array(rig: &Rig, scheme: &str, has_log: bool, shards: &str) -> Vec<&'static str> {
     let size = if scheme == "elastic" || scheme == "was" { "96MiB" } else { "36MiB" };
-    let mut create = vec!["create", "--scheme", scheme, "--parity", "1", "--shards", shards, "--name", "back"];
+    let mut create =
+        vec!["create", "--scheme", scheme, "--parity", "1", "--shards", shards, "--name", "back"];
     create.extend(["--file-size", size, "--data", "d0", "d1", "d2"]);
     let mut members = vec!["d0", "d1", "d2"];
     if has_log {
@@ -101,6 +102,7 @@ fn a_return_goes_on_after_a_kill() {
     rig.qemu_io(&["write -P 2 1M 256k", "flush"]).ok();
     rig.on("online", &["d0"], &["--device", "data1"]).ok();
     assert_eq!(device(&rig.status(&["d0"]), "data1")["state"], "rebuilding");
+    rig.on("checkpoint", &["d0"], &[]).ok();
     rig.qemu_io(&["write -P 3 2M 64k", "flush"]).ok();
     server.kill();
     let server = rig.serve(&MEMBERS, &[]);
