@@ -3,7 +3,8 @@
 //! From the moment a main device leaves, a bit is set for each of its chunks that a record names: what stands
 //! there now it does not have. Chunks written to it shortly before, which no flush covers, are marked, too:
 //! nobody knows whether they arrived. Every checkpoint holds the marks at its record, and replay marks what
-//! later records name, but for what is durable on a member that was in service until then. So the marks may tell of more than the device lacks, never of less.
+//! later records name, but for what is durable on a member that was in service until then. So the marks may
+//! tell of more than the device lacks, never of less.
 //!
 //! The point of leaving is the assembly (epoch and nonce) and the last update of the superblocks that all
 //! working members had then. The device that comes back must have just that: its own superblock is of this

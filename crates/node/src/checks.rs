@@ -160,8 +160,8 @@ impl View {
         Ok(self.check_redundancy(dev, consent)?)
     }
 
-    /// Whether the device at `path` is that of a member that left; its superblock in each shard's slice, those
-    /// that can be read.
+    /// Whether the device at `path` is that of a member that left; its superblock in each shard's slice,
+    /// those that can be read.
     pub fn check_online(&self, dev: DevIndex, path: &Path) -> Result<Vec<Superblock>, Error> {
         if !self.accepts_writes {
             return Err(Refusal::ArrayFailed.into());

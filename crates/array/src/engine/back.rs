@@ -43,6 +43,18 @@ impl Core {
         self.health.check_back(dev, superblock).err()
     }
 
+    /// What a checkpoint must hold so that members that were rebuilt have their share of the metadata: others
+    /// than those that came back may be blank, and then copies of all pages are made complete at once.
+    pub(super) fn extent_for_rebuilt(&mut self) -> Extent {
+        let members = (0u16..).map(DevIndex::new).take(self.health.members().len());
+        let rebuilt: Vec<DevIndex> = members.filter(|&dev| self.health.is_rebuilding(dev)).collect();
+        if rebuilt.iter().any(|&dev| self.health.away(dev).is_none()) {
+            return Extent::Everything;
+        }
+        self.store.table.set_sharers(rebuilt);
+        Extent::Shares
+    }
+
     /// What jobs under way were planned to write they may not write: the member was out of service.
     fn distrust_what_is_planned(&mut self, dev: DevIndex) {
         let mut planned: Vec<ChunkAddr> = Vec::new();
@@ -79,7 +91,7 @@ impl Maintenance {
             core.distrust_what_is_planned(dev);
         }
         core.publish_members();
-        // What it lacks under its new serial number: without that the rebuild would begin anew after a restart.
+        // What it lacks under its new serial number: without that a restart would begin the rebuild anew.
         core.board.checkpoint.request(Extent::Changes);
         let request = core.open_control(tag);
         self.start_run(core, WorkKind::Rebuild, Some(request));

@@ -17,7 +17,6 @@ use super::wake::{Marked, count};
 use super::{Activity, Core, Deadline, EngineError, Event};
 use crate::plan::{Codeword, Word};
 use crate::planted::{Planted, planted};
-use crate::table::Extent;
 use block::slab::Key;
 use block::{DevIndex, Seq, StripeId};
 use format::MemberState;
@@ -524,7 +523,8 @@ impl Activity for Maintenance {
                     && !(planted(Planted::ReturnUnsealed) && core.health.is_any_away()) =>
             {
                 run.phase = Phase::Seal { after: core.board.checkpoint.full_begun() };
-                core.board.checkpoint.request(Extent::Everything);
+                let extent = core.extent_for_rebuilt();
+                core.board.checkpoint.request(extent);
             }
             Some(UpkeepRun { phase: Phase::Settle { .. }, .. }) => self.end(core),
             Some(_) | None => {}

@@ -55,8 +55,8 @@ impl Health {
         }
     }
 
-    /// The same during replay: one that is being rebuilt may not have it either. What is known `durable` is so
-    /// on all members that were in service.
+    /// The same during replay: one that is being rebuilt may not have it either. What is known `durable` is
+    /// so on all members that were in service.
     pub fn miss_in_replay(&mut self, addr: ChunkAddr, durable: bool) {
         if let Some(away) = &mut self.members[addr.dev.index()].away
             && !(durable && away.has_durable)
