@@ -1,5 +1,8 @@
 //! The state of the members, and what the array promises in that state.
 
+mod missed;
+
+use crate::away::Away;
 use crate::fault::{FailCause, OpFault};
 use crate::planted::{Planted, planted};
 use block::{ChunkAddr, ChunkIndex, DevIndex};
@@ -49,6 +52,8 @@ pub struct Member {
     fresh: Vec<u64>,
     /// While rebuilding: code words, from the first on, of which it durably holds its part.
     rebuilt: u64,
+    /// What it has missed, if that is known of a member out of service; or missed before it came back.
+    away: Option<Away>,
 }
 
 /// What the array as a whole can do.
@@ -90,6 +95,7 @@ impl Health {
                 failed: None,
                 fresh: Vec::new(),
                 rebuilt: 0,
+                away: None,
             })
             .collect();
         let mut health = Self {
@@ -247,7 +253,7 @@ impl Health {
         let member = &mut self.members[dev.index()];
         member.state = MemberState::Failed;
         member.failed = Some(cause);
-        member.fresh = Vec::new();
+        (member.fresh, member.away) = (Vec::new(), None);
         if !planted(Planted::ReplacementGoesOn) {
             member.rebuilt = 0;
         }
@@ -262,6 +268,7 @@ impl Health {
         let member = &mut self.members[dev.index()];
         member.state = MemberState::Rebuilding;
         member.fresh = vec![0; (chunks as usize + 1).div_ceil(64)];
+        member.away = None;
         self.count_missing();
     }
 
@@ -276,7 +283,7 @@ impl Health {
     pub fn finish_rebuild(&mut self, dev: DevIndex) {
         let member = &mut self.members[dev.index()];
         member.state = MemberState::Healthy;
-        (member.fresh, member.rebuilt) = (Vec::new(), 0);
+        (member.fresh, member.rebuilt, member.away) = (Vec::new(), 0, None);
         self.count_missing();
         self.config_seq += 1;
     }

@@ -45,6 +45,9 @@ impl CheckpointPlace {
         let mut list = Vec::new();
         scheme.save(store, &mut list);
         store.save_space(&mut list);
+        let list_max = (store.config.full_blocks as usize)
+            .saturating_sub(1 + store.table.slots().root_words().div_ceil(PAGE_WORDS));
+        health.save_away((list_max * PAGE_WORDS).saturating_sub(list.len()), &mut list);
         let same = self.devices.len() == copies && self.devices.iter().all(|&dev| health.is_writable(dev));
         let room = u64::from(store.config.incremental_blocks.saturating_sub(self.incremental_next));
         let patches = (same && wanted == Extent::Changes).then(|| TableBlocks::changed(&store.table));
@@ -145,8 +148,8 @@ pub struct Image {
     pub devices: Vec<DevIndex>,
     /// Update of the superblocks that every working member has; 0 until it is said.
     pub config_seq: u64,
-    /// Whether every page of the table is in its slots as it was when the snapshot was taken.
-    pub is_everything: bool,
+    /// What of the table is in it, or in its slots as it was when the snapshot was taken.
+    pub extent: Extent,
     /// Pages of the table that go to their slots, as they were when the snapshot was taken, and then those of
     /// the directory.
     saved: Vec<usize>,
@@ -218,7 +221,7 @@ impl Image {
             devices,
             config_seq: 0,
             table_words: (store.table.page_count() * PAGE_WORDS) as u64,
-            is_everything: extent == Extent::Everything,
+            extent,
             saved,
             table: TableBlocks::default(),
             root,

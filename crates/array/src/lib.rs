@@ -59,6 +59,7 @@
 //! | *assembly* | the time from one start of the array to the next, with an *epoch* of its own |
 #![forbid(unsafe_code)]
 
+mod away;
 mod checksum;
 mod create;
 mod engine;
@@ -83,7 +84,9 @@ mod slots;
 mod space;
 mod store;
 mod table;
+mod written;
 
+pub use away::NotBack;
 pub use checksum::chunk_checksum;
 pub use create::{
     CreateError, CreateOptions, NewArray, RESERVE_PERMILLE_DEFAULT, RESERVE_PERMILLE_ELASTIC, create,

@@ -253,6 +253,20 @@ planted!(
     /// What counts in a slice is the newest superblock that is there, whatever shard it is of.
     #[cfg(feature = "planted-bugs")]
     AnyShardsSuperblock,
+    /// What was written to a member since the last flush before it left counts as written.
+    LeaveTooLate,
+    /// Replay does not mark what members that are away have missed.
+    ReplayMissesNothing,
+    /// A device comes back by what the member missed although it left at another time than is recorded.
+    ReturnUnchecked,
+    /// A device that comes back counts as having all that was written since it left.
+    TrustReturned,
+    /// What is known durable is on all members that are away, whenever they left.
+    AwayHasDurable,
+    /// What was planned while a member was out of service counts as written to it when it is back.
+    ReturnForgetsPlanned,
+    /// A device that has come back is whole before it has its share of the metadata.
+    ReturnUnsealed,
 );
 
 #[cfg(feature = "planted-bugs")]

@@ -30,7 +30,7 @@ pub use space::{WORD_CHUNKS, bit_of, later_max, word_count};
 
 use crate::planted::{Planted, planted};
 use crate::slots::{self, SlotState, Slots};
-use block::{ChunkIndex, Divisor, Geometry, Lcn, StripeId};
+use block::{ChunkIndex, DevIndex, Divisor, Geometry, Lcn, StripeId};
 use format::{ArrayConfig, GroupBits, PAGE_WORDS, Patch, StripeChunk};
 use frames::{Frames, GROUP_PAGES, PageWords, TablePage};
 use space::SpacePages;
@@ -180,6 +180,8 @@ pub struct Table {
     geometry: Geometry,
     stripe_count: u64,
     chunks_per_device: u32,
+    /// See [`Extent::Shares`].
+    sharers: Vec<DevIndex>,
 }
 
 /// What a checkpoint holds of the table.
@@ -189,6 +191,8 @@ pub enum Extent {
     Changes,
     /// What is not in its slots as it is: a full checkpoint.
     Unsaved,
+    /// That, and every page of which a member that has come back has a copy: a full checkpoint.
+    Shares,
     /// Every page that was ever written, whatever is in its slots: a full checkpoint.
     Everything,
 }
@@ -241,6 +245,7 @@ impl Table {
             geometry: config.geometry,
             stripe_count: config.stripe_count,
             chunks_per_device: config.chunks_per_device,
+            sharers: Vec::new(),
         }
     }
 
@@ -540,6 +545,7 @@ impl Table {
         let pages: Vec<usize> = match extent {
             Extent::Changes => self.changed_pages().collect(),
             Extent::Unsaved => self.unsaved.iter().collect(),
+            Extent::Shares => self.shared_pages(),
             Extent::Everything => self.saved_pages().collect(),
         };
         pages.iter().for_each(|&page| self.wanted.set(page));

@@ -48,8 +48,8 @@ pub use crc::{chunk_checksum, crc32c};
 pub use error::FormatError;
 pub use frame::{FRAME_RECORD_BYTES, Frame, FrameBuilder, FrameExpect, FrameStamp, decode_frame};
 pub use list::{
-    ItemRef, List, ListItem, Members, OPEN_STRIPE_ITEM_WORDS, Versions, decode_list, delta_item_words,
-    push_dirty_stripe, push_log_stripe,
+    ChunkRange, ItemRef, List, ListItem, Members, MissedPoint, OPEN_STRIPE_ITEM_WORDS, Ranges, Versions,
+    decode_list, delta_item_words, push_dirty_stripe, push_log_stripe,
 };
 pub use names::{CheckpointKind, CodeKind, Consistency, LayoutKind, MemberFate, MemberState, PageKind, Role};
 pub use parse::ParseError;

@@ -6,17 +6,26 @@
 use crate::layout::check_counter;
 use crate::names::{CodeTable, MemberFate};
 use crate::{FormatError, LCN_LIMIT, LogMember, StripeChunk};
-use block::{ChunkIndex, DevIndex, Lcn, Seq, StripeId};
+use block::{ChunkIndex, DevIndex, Epoch, Lcn, Seq, StripeId};
+use std::num::NonZeroU64;
 
 const DIRTY_STRIPE: u32 = 1;
 const LOG_STRIPE: u32 = 2;
 const DELTA: u32 = 3;
 const SPACE: u32 = 4;
 const OPEN_STRIPE: u32 = 5;
+const MISSED: u32 = 6;
 
 pub(crate) const ITEM_KINDS: CodeTable = CodeTable {
     title: "list item kind",
-    rows: &[(1, "dirty stripe"), (2, "log stripe"), (3, "delta"), (4, "space"), (5, "open stripe")],
+    rows: &[
+        (1, "dirty stripe"),
+        (2, "log stripe"),
+        (3, "delta"),
+        (4, "space"),
+        (5, "open stripe"),
+        (6, "missed"),
+    ],
 };
 
 /// Word by word, what the items are.
@@ -73,6 +82,21 @@ pub(crate) const ITEM_TABLES: &[(&str, &[(&str, &str)])] = &[
             ("4", "first block of the parity so far, on every log device"),
         ],
     ),
+    (
+        "list item: missed",
+        &[
+            (
+                "0",
+                "6 << 24, plus 1 << 16 if it was whole when it left, plus the main device, which is out of service or being rebuilt",
+            ),
+            ("1", "serial of the member"),
+            ("2, 3", "epoch of the assembly in which it left, low word first; 0 = it is being rebuilt"),
+            ("4, 5", "nonce of that, or 0"),
+            ("6, 7", "update of the superblocks that it had when it left, or 0"),
+            ("8", "number of ranges that follow"),
+            ("9 ...", "two words each, in order: first chunk, and how many, that it may lack"),
+        ],
+    ),
 ];
 
 /// Words of an open stripe in the list.
@@ -87,6 +111,7 @@ const MEMBER_WORDS: usize = 4;
 /// Where a member's fate is in the high word of its logical chunk number, which leaves 16 bits of it.
 const FATE_SHIFT: u32 = 24;
 const COLUMN_WORDS: usize = 2;
+const RANGE_WORDS: usize = 2;
 
 /// An entry of the list.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -139,6 +164,39 @@ pub enum ListItem {
         /// First 4 KiB block of the parity so far, on every log device.
         log_block: ChunkIndex,
     },
+    /// What a main device that is out of service has missed, or lacked when its rebuild began.
+    Missed {
+        /// The device.
+        dev: DevIndex,
+        /// The member's serial number.
+        serial: u32,
+        /// Where it left; `None` while it is being rebuilt.
+        left: Option<MissedPoint>,
+        /// Chunks that it may lack, in order.
+        ranges: Vec<ChunkRange>,
+    },
+}
+
+/// Where a member left.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct MissedPoint {
+    /// The assembly of the array.
+    pub epoch: Epoch,
+    /// Its nonce.
+    pub nonce: u64,
+    /// The last update of the superblocks that the member certainly had.
+    pub config_seq: NonZeroU64,
+    /// It was not being rebuilt.
+    pub was_whole: bool,
+}
+
+/// Chunks of one device that lie next to each other.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ChunkRange {
+    /// The first.
+    pub first: ChunkIndex,
+    /// How many.
+    pub count: u32,
 }
 
 impl ListItem {
@@ -151,6 +209,7 @@ impl ListItem {
                 members.iter().try_for_each(|(member, _)| check_member(member))
             }
             Self::OpenStripe { seq, .. } => check_open_stripe(*seq),
+            Self::Missed { left, .. } => check_point(*left),
             Self::Space { .. } => Ok(()),
         }
     }
@@ -182,6 +241,15 @@ impl ListItem {
                 words.push(OPEN_STRIPE << 24);
                 words.extend(split(seq.get()));
                 words.extend([*row, log_block.get()]);
+            }
+            Self::Missed { dev, serial, left, ranges } => {
+                let count = u32::try_from(ranges.len()).expect("a device has fewer chunks than 2^32");
+                let was_whole = left.is_some_and(|at| at.was_whole);
+                let left = left.map_or([0; 3], |at| [at.epoch.get(), at.nonce, at.config_seq.get()]);
+                words.extend([MISSED << 24 | u32::from(was_whole) << 16 | u32::from(dev.get()), *serial]);
+                left.into_iter().for_each(|number| words.extend(split(number)));
+                words.push(count);
+                words.extend(ranges.iter().flat_map(|range| [range.first.get(), range.count]));
             }
         }
     }
@@ -242,6 +310,12 @@ fn check_log_stripe(first_seq: Seq) -> Result<(), FormatError> {
 
 fn check_open_stripe(seq: Seq) -> Result<(), FormatError> {
     check_counter("sequence number of an open stripe in a checkpoint list", seq.get())
+}
+
+fn check_point(left: Option<MissedPoint>) -> Result<(), FormatError> {
+    let Some(MissedPoint { epoch, config_seq, .. }) = left else { return Ok(()) };
+    check_counter("epoch of what a member missed in a checkpoint list", epoch.get())?;
+    check_counter("update of what a member missed in a checkpoint list", config_seq.get())
 }
 
 fn check_member(member: &LogMember) -> Result<(), FormatError> {
@@ -310,6 +384,29 @@ pub enum ItemRef<'a> {
         /// First block of the parity so far.
         log_block: ChunkIndex,
     },
+    /// See [`ListItem::Missed`].
+    Missed {
+        /// The device.
+        dev: DevIndex,
+        /// The member's serial number.
+        serial: u32,
+        /// Where it left.
+        left: Option<MissedPoint>,
+        /// Chunks that it may lack.
+        ranges: Ranges<'a>,
+    },
+}
+
+/// Ranges of chunks, as they lie in a list.
+#[derive(Clone, Copy, Debug)]
+pub struct Ranges<'a>(&'a [u32]);
+
+impl<'a> Ranges<'a> {
+    /// Each of them.
+    pub fn iter(self) -> impl ExactSizeIterator<Item = ChunkRange> + Clone + use<'a> {
+        let range = |words: &[u32]| ChunkRange { first: ChunkIndex::new(words[0]), count: words[1] };
+        self.0.chunks_exact(RANGE_WORDS).map(range)
+    }
 }
 
 /// Versions of columns, as they lie in a list.
@@ -345,9 +442,9 @@ impl<'a> List<'a> {
         Ok(Self(words))
     }
 
-    /// Whether it has no item.
-    pub fn is_empty(self) -> bool {
-        self.0.is_empty()
+    /// Its items, in order, but for what members have missed, which lists of all schemes may have.
+    pub fn items_of_scheme(self) -> impl Iterator<Item = ItemRef<'a>> + Clone + use<'a> {
+        self.items().filter(|item| !matches!(item, ItemRef::Missed { .. }))
     }
 
     /// Its items, in order.
@@ -372,6 +469,7 @@ impl ItemRef<'_> {
                 self.check_members()
             }
             Self::OpenStripe { seq, .. } => check_open_stripe(seq),
+            Self::Missed { left, .. } => check_point(left),
             Self::Space { .. } => Ok(()),
         }
     }
@@ -401,6 +499,9 @@ impl ItemRef<'_> {
                 ListItem::Space { dev, used_count, frontier, freed }
             }
             Self::OpenStripe { seq, row, log_block } => ListItem::OpenStripe { seq, row, log_block },
+            Self::Missed { dev, serial, left, ranges } => {
+                ListItem::Missed { dev, serial, left, ranges: ranges.iter().collect() }
+            }
         }
     }
 }
@@ -471,8 +572,30 @@ impl<'a> Reader<'a> {
                 row: self.take_u32()?,
                 log_block: ChunkIndex::new(self.take_u32()?),
             },
-            found => return refused("kind of an item of a checkpoint list", found.into(), "1 to 5"),
+            MISSED if log_count <= 1 => {
+                let dev = DevIndex::new(u16::from_le_bytes([counts_low, counts_high]));
+                let (serial, left) = (self.take_u32()?, self.point(log_count == 1)?);
+                let count = usize::try_from(self.take_u32()?).unwrap_or(usize::MAX);
+                let ranges = Ranges(self.take(count.saturating_mul(RANGE_WORDS))?);
+                ItemRef::Missed { dev, serial, left, ranges }
+            }
+            found => return refused("kind of an item of a checkpoint list", found.into(), "1 to 6"),
         })
+    }
+
+    fn point(&mut self, was_whole: bool) -> Result<Option<MissedPoint>, FormatError> {
+        let [epoch, nonce, config_seq] = [self.take_u64()?, self.take_u64()?, self.take_u64()?];
+        match NonZeroU64::new(config_seq) {
+            Some(config_seq) => {
+                Ok(Some(MissedPoint { epoch: Epoch::new(epoch), nonce, config_seq, was_whole }))
+            }
+            None if epoch == 0 && nonce == 0 && !was_whole => Ok(None),
+            None => Err(FormatError::Malformed {
+                what: "epoch of a member that is being rebuilt in a checkpoint list",
+                found: epoch,
+                expected: "0, and no nonce",
+            }),
+        }
     }
 }
 

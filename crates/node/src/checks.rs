@@ -160,6 +160,40 @@ impl View {
         Ok(self.check_redundancy(dev, consent)?)
     }
 
+    /// Whether the device at `path` is that of a member that left; its superblock in each shard's slice,
+    /// those that can be read.
+    pub fn check_online(&self, dev: DevIndex, path: &Path) -> Result<Vec<Superblock>, Error> {
+        if !self.accepts_writes {
+            return Err(Refusal::ArrayFailed.into());
+        }
+        let name = self.name_of(dev);
+        if self.is_in_service(dev) && !self.unnamed.contains(&dev) {
+            return Err(Refusal::NotAway { name }.into());
+        }
+        let candidate = look_at(path)?;
+        let superblock = candidate.require_superblock()?;
+        let found = match () {
+            () if superblock.array != self.array => Some(format!("it belongs to {}", array_name(superblock))),
+            () if superblock.role == Role::Spare => Some("it is a spare".to_owned()),
+            () if superblock.dev != dev => Some(format!("it is, or was, {}", self.name_of(superblock.dev))),
+            () => None,
+        };
+        if let Some(found) = found {
+            return Err(Refusal::NotItsDevice { path: path.to_owned(), name, found }.into());
+        }
+        let needed = self.place_bytes(dev);
+        if candidate.size_bytes < needed {
+            return Err(too_small(path, candidate.size_bytes, needed).into());
+        }
+        let first = superblock.clone();
+        Ok([vec![first], candidate.others].concat())
+    }
+
+    /// That nobody knows where a member's device is.
+    pub fn no_path(&self, name: &str) -> Refusal {
+        Refusal::NoPath { name: name.to_owned() }
+    }
+
     /// Whether a device may become a spare; whether it is one already.
     pub fn check_spare(&self, candidate: &Candidate, caution: Caution) -> Result<bool, Refusal> {
         let already = candidate.superblock().is_some_and(|s| s.array == self.array && s.role == Role::Spare);

@@ -54,6 +54,15 @@ pub enum Request {
         #[serde(default)]
         yes: bool,
     },
+    /// Take the device of a member that left back.
+    Online {
+        /// Name or path of the member.
+        device: String,
+        /// Absolute path of its device; `None` = where it was.
+        path: Option<PathBuf>,
+        /// Fill it anew rather than by what it missed.
+        full: bool,
+    },
     /// Keep a device at hand.
     AddSpare {
         /// Absolute path of the device.

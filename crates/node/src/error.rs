@@ -550,6 +550,41 @@ pub enum Refusal {
         /// What.
         signature: &'static str,
     },
+    /// It did not leave.
+    #[error("{name}: is in service; nothing is to come back")]
+    NotAway {
+        /// The member.
+        name: String,
+    },
+    /// Nobody knows where it is.
+    #[error("{name}: where its device is is not known; name it with --with")]
+    NoPath {
+        /// The member.
+        name: String,
+    },
+    /// The device is not that of the member.
+    #[error("{}: is not the device of {name}: {found}", path.display())]
+    NotItsDevice {
+        /// The device.
+        path: PathBuf,
+        /// The member.
+        name: String,
+        /// What it is.
+        found: String,
+    },
+    /// It cannot come back by what it missed.
+    #[error(
+        "{}: {name} cannot come back by what it missed: {why}; `online --full` fills it anew, `replace` puts another device in its place",
+        path.display()
+    )]
+    NotBack {
+        /// The device.
+        path: PathBuf,
+        /// The member.
+        name: String,
+        /// Why not.
+        why: String,
+    },
     /// Its replacement waits.
     #[error("{name}: is being replaced already")]
     ReplacedAlready {

@@ -23,6 +23,13 @@ pub enum Event {
         /// The new device.
         path: PathBuf,
     },
+    /// The device of a member that left is in its place again, and rebuilding began.
+    CameBack {
+        /// The place.
+        dev: DevIndex,
+        /// The device.
+        path: PathBuf,
+    },
     /// A replacement could not take its place.
     NotReplaced {
         /// The place.

@@ -116,6 +116,7 @@ impl Offline {
                 Event::HoldUpEnded { dev, why } => self.trouble.note(*dev, *why, false),
                 Event::Failed { .. }
                 | Event::Replaced { .. }
+                | Event::CameBack { .. }
                 | Event::NotReplaced { .. }
                 | Event::Rebuilt(_)
                 | Event::WorkBegan { .. }

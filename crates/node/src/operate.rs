@@ -12,7 +12,7 @@ use crate::event::{Event, work_name};
 use crate::open::{Spare, look_at, open_options};
 use crate::running::Running;
 use crate::watch::{Watch, describe_finding};
-use array::{Engine, HoldUp, MaintenanceReport, ReplaceStep, Replacing, WorkKind, WorkOrigin};
+use array::{Engine, HoldUp, MaintenanceReport, NotBack, ReplaceStep, Replacing, WorkKind, WorkOrigin};
 use block::{DevIndex, DeviceSet, META_BYTES};
 use device::{Access, Identity, Members, Membership as _, OpenError};
 use format::{FaultRecord, MemberEntry, MemberState, Role, SUPERBLOCK_OFFSETS, Superblock};
@@ -225,6 +225,42 @@ impl Operator {
         Ok(())
     }
 
+    /// Takes the device of a member that left back, which is at `path` or where it was. It gets what it
+    /// missed; log devices are filled anew, and so are others with `full`.
+    pub fn online(
+        &mut self,
+        running: &mut Running,
+        dev: DevIndex,
+        path: Option<PathBuf>,
+        full: bool,
+    ) -> Result<(), Error> {
+        let view = self.view(running);
+        let name = view.name_of(dev);
+        if self.is_being_replaced(dev) {
+            return Err(Refusal::ReplacedAlready { name }.into());
+        }
+        let known = || self.shown_path(dev).map(Path::to_owned);
+        let Some(path) = path.or_else(known) else { return Err(Refusal::NoPath { name }.into()) };
+        let papers = view.check_online(dev, &path)?;
+        let is_log = dev.index() >= running.lead().store().main_count();
+        if full || is_log {
+            return self.replace(running, dev, &path, Caution::Careful, Consent::Asked);
+        }
+        let replacing = running.coming_back(dev);
+        for &shard in replacing.shards() {
+            let why = match papers.iter().find(|papers| usize::from(papers.config.shard.index) == shard) {
+                Some(papers) => running.engine(shard).why_not_online(dev, papers),
+                None => Some(NotBack::Other),
+            };
+            if let Some(why) = why {
+                return Err(not_back(name, path, why).into());
+            }
+        }
+        let lock = self.lock_replacement(running, &path)?;
+        self.pending.push(Pending { replacing, path, lock, is_installed: false });
+        Ok(())
+    }
+
     /// Locks what is to take a place. A spare is locked already, and so is a member that has just failed.
     fn lock_replacement(&mut self, running: &Running, path: &Path) -> Result<Option<Members>, Error> {
         if let Some(at) = self.spares.iter().position(|held| same_file(&held.spare.path, path)) {
@@ -319,7 +355,7 @@ impl Operator {
             match go_on(running, pending) {
                 Ok(ReplaceStep::Done) => {
                     let Pending { replacing, path, .. } = self.pending.swap_remove(index);
-                    self.note_replaced(replacing.dev(), path, events);
+                    self.note_replaced(&replacing, path, events);
                 }
                 Ok(_) => {} // something has to end first
                 Err(error) => {
@@ -497,11 +533,48 @@ impl Operator {
         self.pending.iter().any(|pending| pending.replacing.dev() == dev)
     }
 
-    fn note_replaced(&mut self, dev: DevIndex, path: PathBuf, events: &mut Vec<Event>) {
+    fn note_replaced(&mut self, replacing: &Replacing, path: PathBuf, events: &mut Vec<Event>) {
+        let dev = replacing.dev();
         self.known_failed.retain(|&other| other != dev);
         self.unnamed.retain(|&other| other != dev);
         self.paths[dev.index()] = Some(path.clone());
-        events.push(Event::Replaced { dev, path });
+        events.push(match replacing.is_back() {
+            true => Event::CameBack { dev, path },
+            false => Event::Replaced { dev, path },
+        });
+    }
+}
+
+/// Why a device does not come back, in the operator's words.
+fn not_back(name: String, path: PathBuf, why: NotBack) -> Refusal {
+    Refusal::NotBack { path, name, why: why.to_string() }
+}
+
+/// A shard takes the device of a member that left back.
+fn take_back(running: &mut Running, shard: usize, serial: u32, pending: &Pending) -> Result<(), Error> {
+    let dev = pending.replacing.dev();
+    let uuid = running.engine(shard).journal().array();
+    let papers = running.with_devices(shard, move |devices| {
+        Superblock::read_newest_of(uuid, |offset| {
+            let mut bytes = [0u8; META_BYTES];
+            devices.read_now(dev, offset, &mut bytes).ok()?;
+            Some(bytes)
+        })
+    })?;
+    let engine = running.engine(shard);
+    let why = match &papers {
+        Some(papers) => engine.why_not_online(dev, papers),
+        None => Some(NotBack::Other),
+    };
+    match (papers, why) {
+        (Some(papers), None) => {
+            running.control_one(shard, |engine, tag| engine.online(tag, dev, serial, &papers));
+            Ok(())
+        }
+        (_, why) => {
+            let name = format!("member {dev}");
+            Err(not_back(name, pending.path.clone(), why.unwrap_or(NotBack::Other)).into())
+        }
     }
 }
 
@@ -521,6 +594,9 @@ fn go_on(running: &mut Running, pending: &mut Pending) -> Result<ReplaceStep, Er
             ReplaceStep::Flush => {
                 let flushed = running.with_devices(0, move |devices| devices.flush_now(dev))?;
                 flushed.map_err(|fault| Refusal::Fault { path: pending.path.clone(), fault })?;
+            }
+            ReplaceStep::Rebuild { shard, serial } if pending.replacing.is_back() => {
+                take_back(running, shard, serial, pending)?;
             }
             ReplaceStep::Rebuild { shard, serial } => {
                 running.control_one(shard, |engine, tag| engine.rebuild(tag, dev, serial));

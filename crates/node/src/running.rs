@@ -272,6 +272,11 @@ impl Running {
         Replacing::begin(dev, &self.engines().map(Engine::health).collect::<Vec<_>>())
     }
 
+    /// The device of a member that left is to come back to the shards that gave it up.
+    pub fn coming_back(&self, dev: DevIndex) -> Replacing {
+        Replacing::back(dev, &self.engines().map(Engine::health).collect::<Vec<_>>())
+    }
+
     /// Takes a member out of service in every shard.
     pub fn fail_device(&mut self, dev: DevIndex) {
         self.engines_mut().for_each(|engine| engine.fail_device(dev));

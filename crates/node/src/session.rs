@@ -166,6 +166,22 @@ impl Session {
         }
     }
 
+    /// Takes the device of a member that left back, by default from where it was;
+    /// [`Session::await_rebuild`] sees to it that it gets what it missed, or with `full` everything.
+    pub fn online(&mut self, device: &str, path: Option<&Path>, full: bool) -> Result<(), Error> {
+        match self {
+            Self::Live(client) => {
+                let path = path.map(Path::to_owned);
+                client.order(&Request::Online { device: for_server(device), path, full })
+            }
+            Self::Offline(offline) => {
+                let dev = offline.find(device)?;
+                let Offline { operator, running, .. } = offline.as_mut();
+                operator.online(running, dev, path.map(Path::to_owned), full)
+            }
+        }
+    }
+
     /// Stays until what took the place of `device` is filled.
     pub fn await_rebuild(&mut self, device: &str, patience: Patience, show: Show<'_>) -> Result<(), Error> {
         match (self, patience) {
@@ -306,6 +322,7 @@ impl Offline {
                 | Event::PageLost(_)
                 | Event::HeldUp { .. }
                 | Event::HoldUpEnded { .. }
+                | Event::CameBack { .. }
                 | Event::Replaced { .. } => None,
             })
         })?
@@ -328,6 +345,7 @@ impl Offline {
                 | Event::PageLost(_)
                 | Event::HeldUp { .. }
                 | Event::HoldUpEnded { .. }
+                | Event::CameBack { .. }
                 | Event::Replaced { .. } => None,
             })
         })

@@ -204,6 +204,18 @@ impl Steward {
         }
     }
 
+    fn online(
+        &mut self,
+        running: &mut Running,
+        device: &str,
+        path: Option<PathBuf>,
+        full: bool,
+    ) -> Result<Outcome, Error> {
+        let dev = self.operator.find(running, device)?;
+        self.operator.online(running, dev, path, full)?;
+        Ok(Outcome::Later(Wait::Place(dev)))
+    }
+
     fn carry_out(&mut self, request: Request, running: &mut Running) -> Result<Outcome, Error> {
         match request {
             Request::Status => {
@@ -229,6 +241,7 @@ impl Steward {
                 self.operator.replace(running, dev, &path, caution, consent)?;
                 Ok(Outcome::Later(Wait::Place(dev)))
             }
+            Request::Online { device, path, full } => self.online(running, &device, path, full),
             Request::AddSpare { path, force } => {
                 self.operator.add_spare(running, &path, Caution::of_flag(force))?;
                 log(&format!("{} is a spare now", path.display()));
@@ -328,6 +341,13 @@ impl Steward {
                 Event::Replaced { dev, path } => {
                     let text = format!("{} takes the place of {}; rebuilding", path.display(), name(dev));
                     self.reactions.tell(Level::Info, "replaced", &name(dev), &text);
+                    self.note_paths();
+                    self.answer(Wait::Place(dev), &Reply::done(), running);
+                }
+                Event::CameBack { dev, path } => {
+                    let text =
+                        format!("{} is {} again; rebuilding what it missed", path.display(), name(dev));
+                    self.reactions.tell(Level::Info, "online", &name(dev), &text);
                     self.note_paths();
                     self.answer(Wait::Place(dev), &Reply::done(), running);
                 }

@@ -239,6 +239,7 @@ fn volume_error(error: EngineError) -> VolumeError {
         | EngineError::UnknownMember { .. }
         | EngineError::MemberInService { .. }
         | EngineError::MemberNotFree { .. }
+        | EngineError::NotBack { .. }
         | EngineError::Unaligned { .. }
         | EngineError::OutOfRange { .. } => VolumeError::Io,
     }

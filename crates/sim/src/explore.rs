@@ -88,9 +88,10 @@ pub fn replay_command(seed: u64, pinned: Pinned) -> String {
     let blackouts = if pinned.blackouts { " --blackouts" } else { "" };
     let ruin = if pinned.ruin { " --ruin" } else { "" };
     let rot = if pinned.rot { " --rot" } else { "" };
+    let returns = if pinned.returns { " --returns" } else { "" };
     let shards = pinned.shards.map(|shards| format!(" --shards {shards}")).unwrap_or_default();
     format!(
-        "cargo run --release -p elastripe-sim -- --seed {seed}{scheme}{shards}{scarce}{blackouts}{ruin}{rot} --verbose"
+        "cargo run --release -p elastripe-sim -- --seed {seed}{scheme}{shards}{scarce}{blackouts}{ruin}{rot}{returns} --verbose"
     )
 }
 
@@ -130,6 +131,7 @@ pub fn explore(
                     sums.total.untorn += outcome.untorn;
                     sums.tearing += u64::from(outcome.tearable > 0);
                     sums.total.kept += outcome.kept;
+                    sums.total.returned += outcome.returned;
                     sums.total.pages_read += outcome.pages_read;
                     sums.total.replayed += outcome.replayed;
                     sums.total.dropped += outcome.dropped;

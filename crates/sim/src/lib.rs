@@ -18,6 +18,7 @@
 //! | misdirected write | a write of user content lands at another place of the same device; of several shards any write, also at the same place of another shard's slice |
 //! | bit rot | bits of what is stored flip, anywhere on the device, metadata included, or in every block of an area of metadata |
 //! | stale device | a device that left the array is plugged in again, alone or beside its replacement |
+//! | return | a device that left is taken back with what is on it, and must be whole when it has what it missed |
 //!
 //! **The promise.** A device that hangs, fails an operation, is lost, writes elsewhere, rots or comes back
 //! stale is *suspect* from then on, until it has been replaced and rebuilt, or, if it was hurt but stayed in

@@ -46,6 +46,8 @@ pub struct Outcome {
     pub kept: u64,
     /// Devices that a scrub or the patrol made whole.
     pub healed: u64,
+    /// Devices that came back, and were rebuilt by what they had missed.
+    pub returned: u64,
 }
 
 /// The array's UUID, which is that of its first shard.
@@ -81,6 +83,8 @@ pub(crate) enum Hurt {
 /// Devices that may be hurt, failed, or missing: never more than the code tolerates.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Standing {
+    /// It came back, and its rebuild was not answered yet.
+    pub returned: bool,
     /// It has lost content since it was last put in place whole: only a replacement clears it.
     pub tainted: bool,
     /// What of it was hurt, and which of all damage in this world that was.

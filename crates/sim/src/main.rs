@@ -18,6 +18,7 @@ elastripe-sim --worlds N [--from S] [--scheme ..] [...]       explore so many wo
   --blackouts    more devices than the code tolerates stop answering in every session that begins with a whole array
   --ruin         every world ends with damage beyond what the code tolerates
   --rot          most damage is done to metadata, and scrubs are many
+  --returns      members leave and come back over and over
   --keep LIST    with --seed: only these parts of the world, as --shrink prints them
   --with LIST    with --seed: simpler than drawn, as --shrink prints it
   --threads N    threads, all cores by default
@@ -88,6 +89,7 @@ fn parse(mut args: impl Iterator<Item = String>) -> Result<Args, String> {
             "--ruin" => parsed.pinned.ruin = true,
             "--blackouts" => parsed.pinned.blackouts = true,
             "--rot" => parsed.pinned.rot = true,
+            "--returns" => parsed.pinned.returns = true,
             "--scarce" => {
                 let value = args.next().ok_or("--scarce needs a name")?;
                 let scarce = Scarce::ALL.iter().find(|(name, _)| *name == value);
@@ -199,7 +201,7 @@ fn main() -> ExitCode {
     let rate = seen.worlds as f64 / seen.seconds;
     say(format_args!(
         "{} worlds from seed {} in {:.1} s ({rate:.0} worlds/s): {} failed; {} requests, {} operations, {} power cuts, \
-         {} blocks of several chunks that a cut might have torn in {} worlds ({} of them there), {} stripes replaced, {} kept by rebuilds, {} pages read again, {} records replayed, {} dropped, {} devices healed; beyond the promise {} started and {} were refused; state {:016x}",
+         {} blocks of several chunks that a cut might have torn in {} worlds ({} of them there), {} stripes replaced, {} kept by rebuilds, {} members back, {} pages read again, {} records replayed, {} dropped, {} devices healed; beyond the promise {} started and {} were refused; state {:016x}",
         seen.worlds,
         args.from,
         seen.seconds,
@@ -212,6 +214,7 @@ fn main() -> ExitCode {
         seen.total.untorn,
         seen.total.replaced,
         seen.total.kept,
+        seen.total.returned,
         seen.total.pages_read,
         seen.total.replayed,
         seen.total.dropped,

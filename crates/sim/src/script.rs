@@ -182,6 +182,7 @@ impl Script {
             rotting: false,
             blackouts: false,
             ruin: false,
+            returns: false,
         }
     }
 

@@ -1,5 +1,6 @@
 //! One session: requests of all kinds side by side, faults in between, every answer judged.
 
+mod back;
 mod exchange;
 mod judge;
 mod level;

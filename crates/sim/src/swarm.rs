@@ -168,6 +168,8 @@ pub struct Swarm {
     pub blackouts: bool,
     /// Whether the world ends with damage beyond what the code tolerates.
     pub ruin: bool,
+    /// Whether members that left come back, more often than not, instead of being replaced.
+    pub returns: bool,
 }
 
 /// What the command line pins.
@@ -186,6 +188,8 @@ pub struct Pinned {
     pub rot: bool,
     /// How many shards the array has.
     pub shards: Option<u16>,
+    /// Whether members that left come back, and the like of it happens often.
+    pub returns: bool,
 }
 
 /// What a world has hardly any of, so that it is reused as soon as it may be.
@@ -214,7 +218,7 @@ impl Swarm {
         let shards = pinned.shards.unwrap_or(drawn);
         let config = draw_config(rng, pinned.scheme, Cut { shards, rng: own });
         let sectors = config.whole_volume_bytes() / block::SECTOR_BYTES;
-        let faults = rng.chance(3, 4) || pinned.blackouts;
+        let faults = rng.chance(3, 4) || pinned.blackouts || pinned.returns;
         // Without a journal an in-place scheme promises only what Linux md does: no power cut while a device
         // is hurt.
         let crashes = !(faults && is_resync(&config));
@@ -264,6 +268,7 @@ impl Swarm {
             rotting: false,
             blackouts,
             ruin,
+            returns: false,
         };
         // Worlds stay what they were before this was drawn.
         let mut aside = rng.clone();
@@ -271,6 +276,7 @@ impl Swarm {
             if pinned.rot || (faults && aside.chance(1, 10)) { swarm.rotting(&mut aside) } else { swarm };
         let mends = aside.chance(1, 6) && !swarm.rotting && swarm.crashes && !swarm.blackouts;
         let swarm = if mends { swarm.mending(&mut aside) } else { swarm };
+        let swarm = swarm.returning(pinned.returns, &mut aside);
         let drawn = match rng.below(12) {
             0 => Some(Scarce::Space),
             1 => Some(Scarce::Stripes),
@@ -299,6 +305,13 @@ impl Swarm {
         let patrol = PatrolPolicy { interval_ns, bytes_per_s: rng.pick(&[1 << 30, 1 << 40]) };
         self.options.patrol = rng.pick(&[None, Some(patrol)]);
         self
+    }
+
+    /// The same with members that come back, perhaps over and over. Worlds in which nobody does stay what
+    /// they were before this was drawn.
+    fn returning(mut self, often: bool, rng: &mut Rng) -> Self {
+        self.returns = often || (self.faults && rng.chance(1, 4));
+        if often && self.crashes && !self.blackouts { self.mending(rng) } else { self }
     }
 
     /// The same with members that fail and are replaced over and over, and restarts in the middle of their

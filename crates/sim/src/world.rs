@@ -270,6 +270,11 @@ impl World {
             || self.flights.iter().any(|flight| flight.shard == shard && flight.due <= self.tick)
     }
 
+    /// Whether operations on a device that nobody waits for any more are under way.
+    pub fn has_given_up(&self, dev: u16) -> bool {
+        self.flights.iter().any(|flight| flight.given_up && flight.op.dev.get() == dev)
+    }
+
     /// To a shard the device is not there, or is there again.
     pub fn set_hidden(&mut self, dev: u16, shard: u16, hidden: bool) {
         let member = &mut self.members[usize::from(dev)];

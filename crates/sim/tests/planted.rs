@@ -74,7 +74,17 @@ fn worlds_for(bug: Planted) -> Pinned {
             | Planted::KeepBadSuperblock
             | Planted::ScrubUnflushed
     );
-    Pinned { scheme: Some(scheme), scarce, blackouts, ruin, rot, shards: Some(shards_for(bug)) }
+    let returns = matches!(
+        bug,
+        Planted::LeaveTooLate
+            | Planted::ReplayMissesNothing
+            | Planted::ReturnUnchecked
+            | Planted::TrustReturned
+            | Planted::AwayHasDurable
+            | Planted::ReturnForgetsPlanned
+            | Planted::ReturnUnsealed
+    );
+    Pinned { scheme: Some(scheme), scarce, blackouts, ruin, rot, returns, shards: Some(shards_for(bug)) }
 }
 
 /// How many shards the array has; what is wrong with a single one is looked for there.

@@ -88,6 +88,17 @@ impl Engine {
         self.activities.maintenance.rebuild(&mut self.core, tag, dev, serial);
     }
 
+    /// The device of a member that left is there again, with this superblock, and gets a new serial number:
+    /// what it has missed is rebuilt. Answered when the array is whole again.
+    pub fn online(&mut self, tag: u64, dev: DevIndex, serial: u32, superblock: &Superblock) {
+        self.activities.maintenance.online(&mut self.core, tag, (dev, serial), superblock);
+    }
+
+    /// Why [`Engine::online`] would refuse a device, but for what has not ended on it.
+    pub fn why_not_online(&self, dev: DevIndex, superblock: &Superblock) -> Option<crate::NotBack> {
+        self.core.why_not_back(dev, superblock)
+    }
+
     /// Continues the rebuild of members that were being rebuilt when the array was last stopped.
     pub fn resume_rebuild(&mut self, tag: u64) {
         self.activities.maintenance.resume_rebuild(&mut self.core, tag);

@@ -38,9 +38,15 @@ pub(super) struct Board {
 }
 
 impl Board {
-    pub fn new(members: usize, superblock: Superblock, place: CheckpointPlace, durable: Seq) -> Self {
+    /// Of so many members, the first ones of which are main devices.
+    pub fn new(
+        (members, main_count): (usize, usize),
+        superblock: Superblock,
+        place: CheckpointPlace,
+        durable: Seq,
+    ) -> Self {
         Self {
-            flush: FlushBoard::new(members, durable),
+            flush: FlushBoard::new(members, main_count, durable),
             checkpoint: CheckpointBoard::new(place, durable),
             commit: CommitBoard::default(),
             upkeep: UpkeepBoard::default(),

@@ -177,7 +177,7 @@ impl Checkpointer {
             core.jobs.retired,
         );
         image.config_seq = core.board.members.published();
-        core.board.checkpoint.full_begun += u64::from(image.is_everything);
+        core.board.checkpoint.full_begun += u64::from(image.extent >= Extent::Shares);
         self.bodies.clear();
         self.bodies.resize_with(image.devices.len(), BodyCrc::new);
         self.image = Some(image);
@@ -277,7 +277,9 @@ impl Checkpointer {
         if !is_known && !core.board.frozen {
             return;
         }
-        let Some(image) = self.image.take() else { return };
+        let Some(mut image) = self.image.take() else { return };
+        // Whoever has this update was in service when all of the checkpoint was flushed.
+        image.config_seq = core.board.members.published();
         self.stage = Stage::Headers;
         for (device, &dev) in image.devices.iter().enumerate() {
             let slot = core.take_metadata_slot();
@@ -309,7 +311,7 @@ impl Checkpointer {
             core.board.checkpoint.place =
                 CheckpointPlace { log_head, ..image.place(&core.board.checkpoint.place) };
             core.board.checkpoint.waiting.append(&mut self.answering);
-            let again = if image.is_everything { Extent::Everything } else { Extent::Unsaved };
+            let again = image.extent.max(Extent::Unsaved);
             return core.board.checkpoint.request(again);
         }
         core.board.checkpoint.place = image.place(&core.board.checkpoint.place);
@@ -323,7 +325,7 @@ impl Checkpointer {
             core.chunk_done(request, None);
         }
         self.answering = answering;
-        if image.is_everything {
+        if image.extent >= Extent::Shares {
             core.board.checkpoint.full_sealed = core.board.checkpoint.full_begun;
         }
     }

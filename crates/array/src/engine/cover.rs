@@ -345,7 +345,7 @@ impl Core {
     pub(super) fn heal_done(&mut self, dev: DevIndex, key: Key<Cover>, result: Result<(), IoFault>) {
         match result {
             Ok(()) => {
-                self.board.flush.wrote(dev);
+                self.board.flush.wrote_chunk(self.reads.covers[key].want.target.addr);
                 self.health.errors_mut(dev).healed += 1;
                 self.stats.healed += 1;
             }

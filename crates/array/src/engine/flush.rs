@@ -7,11 +7,12 @@ use super::tickets::Tickets;
 use super::wake::{Marked, count};
 use super::{Activity, Core, Deadline, EngineError};
 use super::{Purpose, Tag};
+use crate::away::Unsure;
 use crate::health::ArrayState;
 use crate::journal::CopyAt;
 use crate::planted::{Planted, planted};
 use block::slab::Key;
-use block::{DevIndex, IoFault, META_BYTES, OpKind, Seq, Slot, Stream};
+use block::{ChunkAddr, DevIndex, IoFault, META_BYTES, OpKind, Seq, Slot, Stream};
 use std::collections::VecDeque;
 
 /// Records that may be not yet durable before a flush starts by itself: bounds what recovery must verify.
@@ -36,6 +37,8 @@ pub(super) struct FlushBoard {
     /// `durable` as frames on disk, themselves durable, say.
     persisted: Seq,
     stamped: Seq,
+    /// Chunks that no flush that has ended covers.
+    unsure: Unsure,
     frames: Frames,
 }
 
@@ -48,7 +51,7 @@ struct Frames {
 }
 
 impl FlushBoard {
-    pub(super) fn new(members: usize, durable: Seq) -> Self {
+    pub(super) fn new(members: usize, main_count: usize, durable: Seq) -> Self {
         Self {
             wanted: Vec::new(),
             internal: false,
@@ -60,6 +63,7 @@ impl FlushBoard {
             durable,
             persisted: durable,
             stamped: durable,
+            unsure: Unsure::new(main_count),
             frames: Frames { tickets: Tickets::default(), copies_left: VecDeque::new(), places: Vec::new() },
         }
     }
@@ -82,6 +86,18 @@ impl FlushBoard {
     /// A device was written to.
     pub(super) fn wrote(&mut self, dev: DevIndex) {
         self.unflushed[dev.index()] = true;
+    }
+
+    /// A chunk was written to a device.
+    #[inline]
+    pub(super) fn wrote_chunk(&mut self, addr: ChunkAddr) {
+        self.unflushed[addr.dev.index()] = true;
+        self.unsure.wrote(addr, self.begun);
+    }
+
+    /// What of a device no flush that has ended covers.
+    pub(super) fn unsure(&self) -> &Unsure {
+        &self.unsure
     }
 
     /// A device is out: nothing of it needs flushing.
@@ -273,6 +289,7 @@ impl Flusher {
         if !core.board.frozen {
             core.board.flush.durable = core.board.flush.durable.max(round.through);
             core.board.flush.persisted = core.board.flush.persisted.max(round.stamped);
+            core.board.flush.unsure.flushed(round.number);
             core.journal.settle(round.frames_before);
             core.stats.flushes += 1;
         }

@@ -366,9 +366,9 @@ impl Core {
     ) {
         match result {
             Ok(()) => {
-                self.board.flush.wrote(dev);
+                let addr = self.jobs.table[key].plan.writes[step as usize].addr;
+                self.board.flush.wrote_chunk(addr);
                 if self.health.is_rebuilding(dev) {
-                    let addr = self.jobs.table[key].plan.writes[step as usize].addr;
                     let blocks = if self.store.is_log(addr.dev) { self.store.chunk_blocks() } else { 1 };
                     self.health.mark_fresh_blocks(addr.dev, addr.chunk, blocks);
                 }
@@ -416,6 +416,7 @@ impl Core {
             if let Some((first, count)) = record.discarded() {
                 self.note_rewritten(first, count);
             }
+            self.note_missed(key, index);
             seq = seq.next();
         }
         self.forget_clean_stuck();

@@ -17,7 +17,6 @@ use super::wake::{Marked, count};
 use super::{Activity, Core, Deadline, EngineError, Event};
 use crate::plan::{Codeword, Word};
 use crate::planted::{Planted, planted};
-use crate::table::Extent;
 use block::slab::Key;
 use block::{DevIndex, Seq, StripeId};
 use format::MemberState;
@@ -115,7 +114,7 @@ pub(super) struct UpkeepBoard {
 }
 
 impl Core {
-    fn why_not_rebuild(&self, dev: DevIndex) -> Option<EngineError> {
+    pub(super) fn why_not_rebuild(&self, dev: DevIndex) -> Option<EngineError> {
         if dev.index() >= self.health.members().len() {
             return Some(EngineError::UnknownMember { dev });
         }
@@ -323,7 +322,13 @@ impl Maintenance {
     }
 
     fn report_of(&self, core: &Core, run: &UpkeepRun) -> MaintenanceReport {
-        MaintenanceReport { chunks_repaired: core.stats.healed - run.healed_before, ..run.report }
+        let chunk_bytes = core.store.config.geometry.chunk_bytes() as u64;
+        let chunks_rebuilt = match run.kind {
+            WorkKind::Rebuild => run.progress.rebuilt_bytes / chunk_bytes,
+            WorkKind::Scrub => 0,
+        };
+        let chunks_repaired = core.stats.healed - run.healed_before;
+        MaintenanceReport { chunks_repaired, chunks_rebuilt, ..run.report }
     }
 
     /// Moves the run on as far as it goes now.
@@ -514,10 +519,12 @@ impl Activity for Maintenance {
         match &mut self.run {
             Some(UpkeepRun { phase: Phase::Settle { after }, .. }) if number <= *after => {}
             Some(run @ UpkeepRun { kind: WorkKind::Rebuild, phase: Phase::Settle { .. }, .. })
-                if run.report.lost == 0 =>
+                if run.report.lost == 0
+                    && !(planted(Planted::ReturnUnsealed) && core.health.is_any_away()) =>
             {
                 run.phase = Phase::Seal { after: core.board.checkpoint.full_begun() };
-                core.board.checkpoint.request(Extent::Everything);
+                let extent = core.extent_for_rebuilt();
+                core.board.checkpoint.request(extent);
             }
             Some(UpkeepRun { phase: Phase::Settle { .. }, .. }) => self.end(core),
             Some(_) | None => {}

@@ -100,6 +100,7 @@ macro_rules! activities {
 }
 
 mod api;
+mod back;
 mod board;
 mod cache;
 mod checkpoint;

@@ -24,6 +24,8 @@ pub struct MaintenanceReport {
     pub metadata_repaired: u64,
     /// Metadata blocks that are bad still, and members that are useless and could not be spared.
     pub metadata_left: u64,
+    /// Chunks that a rebuild wrote to members that lacked them.
+    pub chunks_rebuilt: u64,
     /// Whether everything was looked at; not so if it was given up, for a rebuild or a stop.
     pub completed: bool,
 }
@@ -38,6 +40,7 @@ impl MaintenanceReport {
             chunks_left: self.chunks_left + other.chunks_left,
             metadata_repaired: self.metadata_repaired + other.metadata_repaired,
             metadata_left: self.metadata_left + other.metadata_left,
+            chunks_rebuilt: self.chunks_rebuilt + other.chunks_rebuilt,
             completed: self.completed && other.completed,
         }
     }

@@ -1,6 +1,7 @@
 //! Requests: validation, splitting into chunks, and answers.
 
 use super::{Core, SyncPolicy};
+use crate::away::NotBack;
 use crate::planted::{Planted, planted};
 use crate::scheme::{ChunkWrite, Journaling, Origin};
 use block::slab::Key;
@@ -103,6 +104,14 @@ pub enum EngineError {
     MemberInService {
         /// Which.
         dev: DevIndex,
+    },
+    /// A device does not come back by what it has missed.
+    #[error("the device of member {dev} does not come back by what it missed: {why}")]
+    NotBack {
+        /// Which.
+        dev: DevIndex,
+        /// Why.
+        why: NotBack,
     },
     /// A rebuild onto a member that operations are under way on.
     #[error("member {dev} still has operations under way: nothing can take its place yet")]

@@ -42,7 +42,7 @@ impl Core {
         let mut pool = Pool::new(parts.store.config.geometry.chunk_bytes(), slot_count);
         let zero_slot = pool.alloc().expect("a new pool is zeroed and has slots");
         let copies = parts.store.config.geometry.parity_count() + 1;
-        let members = parts.health.members().len();
+        let (members, main_count) = (parts.health.members().len(), parts.store.main_count());
         let slots_max = FRAMES_SET_ASIDE * copies + 2 * members;
         let slots: Vec<Slot> = (0..slots_max).map_while(|_| pool.alloc()).collect();
         let retired = Seq::new(parts.journal.next_seq().get() - 1);
@@ -55,7 +55,7 @@ impl Core {
                 stretch_chunks(&parts.store.config, options.discard.old_bytes),
             ),
             ops: Ops::new(members, &options),
-            board: Board::new(members, parts.superblock, parts.checkpoint, retired),
+            board: Board::new((members, main_count), parts.superblock, parts.checkpoint, retired),
             answers: Answers { events: Events::of_assembly(&parts.health), ..Answers::default() },
             store: parts.store,
             scheme: parts.scheme,
@@ -158,8 +158,14 @@ impl Core {
     /// than the code tolerates, the array freezes: nothing is written or promised from this moment on, not
     /// even that the member failed. When it comes back, the array is what it would be after a power cut now.
     pub fn fail_member(&mut self, dev: DevIndex, cause: FailCause) {
-        if !self.health.fail(dev, cause) {
+        if !self.health.is_writable(dev) {
             return;
+        }
+        let was_whole = !self.health.is_rebuilding(dev);
+        let before = self.health.take_away(dev);
+        self.health.fail(dev, cause);
+        if was_whole || before.is_some() {
+            self.note_left(dev, before);
         }
         self.answers.events.push(Event::MemberFailed { dev, cause });
         self.board.flush.forget(dev);

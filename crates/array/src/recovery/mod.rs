@@ -18,9 +18,11 @@ mod secure;
 
 pub use membership::{Arrangement, arrange, arrange_any};
 
+use crate::away;
 use crate::health::Health;
 use crate::image::{BodyPage, CheckpointPlace, Image};
 use crate::journal::Journal;
+use crate::older::Inconsistency;
 use crate::restart::{
     AssembleError, RecoveryReport, Restart, flush_all, too_many_faults, write_all_or_fail, write_or_fail,
 };
@@ -77,11 +79,18 @@ fn assemble_on(
     store.table.set_bytes_max(&newest.config, table_bytes);
     let mut scheme = scheme::new(&store);
     let (mut loaded, list) = load::load(devices, &health, newest, &mut store)?;
+    let loaded_number = loaded.place.number;
     let mut taken = Ok(());
     let mut take_list = || taken = load::take_list(&list, loaded.place.number, &mut store, &mut *scheme);
     let found = scan::scan(devices, &health, newest.config, newest.array, &loaded, &mut take_list);
-    drop(list);
     taken?;
+    // No list that was looked at is refused here; one that was not has been refused.
+    if let Ok(list) = format::List::read(&list) {
+        let point = away::point(loaded.epoch, loaded.nonce, loaded.config_seq);
+        let loaded = health.load_away(list, (point, &newest.members), &newest.config);
+        loaded.map_err(|cause| Inconsistency::State { checkpoint: loaded_number, cause })?;
+    }
+    drop(list);
     let proof::Proven { flushed, lost } = proof::prove(arrangement, &health, &loaded, &found)?;
     // What an older state says of the chunks is not what they are.
     let was_clean = newest.clean && lost.is_none();
@@ -96,6 +105,9 @@ fn assemble_on(
         health.config_seq += 1;
         write_superblocks(devices, &mut health, newest)?;
         published = health.config_seq;
+    }
+    if lost.is_some() || scheme::forgets_writes(&store.config, restart) {
+        health.forget_away();
     }
     // What an older state says was written elsewhere than what was rebuilt.
     if lost.is_some() && health.forget_rebuilt() {
@@ -136,6 +148,8 @@ fn assemble_on(
         write_superblocks(devices, &mut parts.health, &parts.superblock)?;
     }
     parts.superblock.config_seq = parts.health.config_seq;
+    // Not before: recovery relies on nothing of a member that is being rebuilt.
+    parts.health.trust_what_stayed();
     Ok((parts, report))
 }
 
@@ -194,7 +208,6 @@ pub(crate) fn write_checkpoint(
         &parts.health,
         through,
     );
-    image.config_seq = parts.superblock.config_seq;
     let bodies = write_units(devices, parts, &image);
     for unit in 0..image.unit_count() {
         for &page in image.table_pages(&parts.store, unit) {
@@ -208,6 +221,7 @@ pub(crate) fn write_checkpoint(
         write_superblocks(devices, &mut parts.health, &parts.superblock)?;
         parts.superblock.config_seq = parts.health.config_seq;
     }
+    image.config_seq = parts.superblock.config_seq;
     let block = &mut [0u8; META_BYTES];
     for (&dev, body) in image.devices.iter().zip(&bodies) {
         image.encode_header(&parts.journal, dev, body, block);

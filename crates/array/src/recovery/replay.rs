@@ -14,6 +14,7 @@ use crate::saved::SavedPages;
 use crate::scheme::{InPlaceProgress, RedoStep, Scheme};
 use crate::space::Space;
 use crate::store::Store;
+use crate::written::each_written;
 use block::{ChunkAddr, DeviceSet, Lcn, Seq, StripeId};
 use format::record::{CodeIndex, Evidence, Home, NewChunk};
 use format::{ArrayUuid, Bond, Frame, RecordRef};
@@ -174,7 +175,7 @@ impl Replay<'_> {
             this.report.replayed += 1;
             let applied = whole && this.occupied_chunk(record).is_none();
             let applied = applied && scheme.apply(this.store, seq, record).is_ok();
-            this.settle(record, applied);
+            this.settle(record, applied, false);
             Ok(())
         })
     }
@@ -258,7 +259,7 @@ impl Replay<'_> {
                     && self.arrived(scheme, record, (progress, RedoStep::All))
             });
         let applied = whole && scheme.apply(self.store, seq, record).is_ok();
-        self.settle(record, applied);
+        self.settle(record, applied, durable);
         if !applied && durable {
             return Err(Inconsistency::Record { seq, kind: record.name(), cause: misfit(occupied) }.into());
         }
@@ -266,9 +267,13 @@ impl Replay<'_> {
     }
 
     /// A record was applied, or dropped.
-    fn settle(&mut self, record: RecordRef<'_>, applied: bool) {
+    fn settle(&mut self, record: RecordRef<'_>, applied: bool, durable: bool) {
         self.settle_space(record, applied);
         if applied {
+            let Self { health, store, .. } = self;
+            if health.is_any_away() {
+                each_written(store, record, |addr| health.miss_in_replay(addr, durable));
+            }
             return self.note_frontier(record);
         }
         self.report.dropped += 1;

@@ -374,6 +374,11 @@ pub fn implied_zero(store: &Store, stripe: StripeId, column: usize) -> Option<Ch
     store.config.scheme.is_in_place().then(|| in_place::implied_zero(store, stripe, column)).flatten()
 }
 
+/// The chunk of a column (data, then parity) of a stripe in schemes that write in place.
+pub(crate) fn place_in(store: &Store, stripe: StripeId, column: usize) -> ChunkAddr {
+    in_place::addr_of(store, stripe, column)
+}
+
 /// Whether the array may be assembled with these members; asked before anything is written.
 pub fn may_start(config: &ArrayConfig, health: &Health, restart: Restart) -> Result<(), AssembleError> {
     if in_place::needs_resync(config, restart) {
@@ -381,6 +386,11 @@ pub fn may_start(config: &ArrayConfig, health: &Health, restart: Restart) -> Res
     } else {
         Ok(())
     }
+}
+
+/// Whether nothing on disk tells what was written last.
+pub fn forgets_writes(config: &ArrayConfig, restart: Restart) -> bool {
+    in_place::needs_resync(config, restart)
 }
 
 /// What must be repaired after replay.

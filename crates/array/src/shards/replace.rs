@@ -12,6 +12,10 @@
 //! slice of shard 0, stale or not, those that need the device find it. What is stale is refused until the
 //! rebuild has written over it.
 
+//!
+//! A member that left may also come *back*, if each shard that gave it up knows what it has missed
+//! (`Engine::why_not_online`): it is installed again, nothing is wiped, and they rebuild just that.
+
 use crate::engine::Engine;
 use crate::health::Health;
 use crate::planted::{Planted, planted};
@@ -90,6 +94,8 @@ enum Kind {
     Replaces,
     /// The device is there, and stays.
     Returns,
+    /// The device that left comes, and has all but what it missed.
+    Back,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -119,6 +125,17 @@ impl Replacing {
     pub fn again(dev: DevIndex, shards: &[&Health]) -> Self {
         let lack = |&shard: &usize| !shards[shard].is_writable(dev);
         Self::of(dev, (0..shards.len()).filter(lack).collect(), Kind::Returns)
+    }
+
+    /// The device of `dev` is to be a member again in the shards that have given it up, each of which knows
+    /// what it has missed.
+    pub fn back(dev: DevIndex, shards: &[&Health]) -> Self {
+        Self { kind: Kind::Back, ..Self::again(dev, shards) }
+    }
+
+    /// Whether a shard that is to rebuild is to do so by what the member has missed.
+    pub fn is_back(&self) -> bool {
+        self.kind == Kind::Back
     }
 
     fn of(dev: DevIndex, shards: Vec<usize>, kind: Kind) -> Self {
@@ -178,6 +195,10 @@ impl Replacing {
                 self.stage = Stage::Wipe(self.shards.len());
                 ReplaceStep::Install
             }
+            Kind::Back => {
+                self.stage = Stage::Rebuild(self.shards.len());
+                ReplaceStep::Install
+            }
             Kind::Returns if planted(Planted::WipeReturned) => {
                 self.stage = Stage::Wipe(self.shards.len());
                 self.next(seats)
@@ -198,6 +219,16 @@ mod tests {
 
     fn begun(shards: usize) -> Replacing {
         Replacing::of(DevIndex::new(3), (0..shards).collect(), Kind::Replaces)
+    }
+
+    #[test]
+    fn a_device_that_comes_back_is_installed_when_nothing_is_under_way_and_not_wiped() {
+        let mut replacing = Replacing::of(DevIndex::new(3), vec![0, 1], Kind::Back);
+        let busy = Seat { in_flight: 1, ..OUT };
+        assert_eq!(replacing.next(&[OUT, busy]), ReplaceStep::Wait);
+        let steps: Vec<ReplaceStep> = (0..4).map(|_| replacing.next(&[OUT, OUT])).collect();
+        let rebuild = |shard| ReplaceStep::Rebuild { shard, serial: 10 };
+        assert_eq!(steps, [ReplaceStep::Install, rebuild(1), rebuild(0), ReplaceStep::Done]);
     }
 
     #[test]

@@ -4,7 +4,7 @@ use super::frames::Frames;
 use super::frames::TablePage;
 use super::{PageBits, Table, ZEROS, are_sane, fixed_bytes, may_page};
 use crate::planted::{Planted, planted};
-use block::{ChunkIndex, Geometry, StripeId};
+use block::{ChunkIndex, DevIndex, Geometry, StripeId};
 use format::{ArrayConfig, GroupBits, PAGE_WORDS, StripeChunk};
 
 /// See [`Table::pages_at_once`]. The larger number takes 16 MiB.
@@ -39,6 +39,26 @@ impl Table {
     /// Whether pages are not in the slots that count, and will be once a checkpoint has ended.
     pub fn has_unsaved(&self) -> bool {
         self.unsaved_count > 0 || !self.unsaved_before.is_empty()
+    }
+
+    /// The members whose shares [`Extent::Shares`](super::Extent::Shares) is about.
+    pub fn set_sharers(&mut self, members: Vec<DevIndex>) {
+        self.sharers = members;
+    }
+
+    /// Pages that are unsaved, or that a sharer has a copy of, or of whose directory it has one: of these the
+    /// first that was ever written.
+    pub(super) fn shared_pages(&self) -> Vec<usize> {
+        let area = self.slots.area();
+        let is_shared =
+            |page: usize| (0..area.copies()).any(|copy| self.sharers.contains(&area.place(page, copy, 0).0));
+        let mut directory_before = None;
+        let is_wanted = |&page: &usize| {
+            let directory = self.slots.directory_of(page);
+            let is_first = directory_before.replace(directory) != Some(directory);
+            self.unsaved.has(page) || is_shared(page) || (is_first && is_shared(directory))
+        };
+        self.saved_pages().filter(is_wanted).collect()
     }
 
     /// Whether the table of a configuration has pages that are absent when it may take so many bytes.

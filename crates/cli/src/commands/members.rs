@@ -1,4 +1,4 @@
-//! `fail`, `replace`, `add`: work on the members of an array, served or not.
+//! `fail`, `replace`, `online`, `add`: work on the members of an array, served or not.
 
 use super::Exit;
 use crate::progress::Progress;
@@ -7,7 +7,7 @@ use lab::failure::Failure;
 use node::checks::{Caution, Consent};
 use node::error::Error;
 use node::made::MadeFile;
-use node::open::{Force, Incomplete, look_at};
+use node::open::{Force, Incomplete, look_at, member_name};
 use node::output;
 use node::session::{Patience, Replacement, Session};
 use node::units::{parse_rate, parse_size};
@@ -63,6 +63,29 @@ pub struct ReplaceArguments {
     /// Overwrite a device that belongs to another array or holds foreign content.
     #[arg(long)]
     force: bool,
+    /// Print the status afterwards as JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Options of `online`.
+#[derive(Args, Debug)]
+pub struct OnlineArguments {
+    /// Members of the array; one will do if it is being served.
+    #[arg(required = true, value_name = "MEMBER")]
+    paths: Vec<PathBuf>,
+    /// The member that was away: data0.., log0.., or the path of its device.
+    #[arg(long, value_name = "DEVICE")]
+    device: String,
+    /// Where its device is now, if it is not where it was.
+    #[arg(long, value_name = "PATH")]
+    with: Option<PathBuf>,
+    /// Fill it anew, whatever it missed.
+    #[arg(long)]
+    full: bool,
+    /// Stay until the rebuild of a served array has ended.
+    #[arg(long)]
+    wait: bool,
     /// Print the status afterwards as JSON.
     #[arg(long)]
     json: bool,
@@ -135,6 +158,62 @@ pub fn replace(arguments: &ReplaceArguments) -> Result<Exit, Failure> {
         format!("{with} has taken the place of {device}; rebuilt")
     };
     finish(session, outcome, arguments.json, &text)
+}
+
+/// Runs `online`.
+pub fn online(arguments: &OnlineArguments) -> Result<Exit, Failure> {
+    let Whereabouts { device, path } = Whereabouts::of(arguments)?;
+    let mut session =
+        Session::open(&arguments.paths, Force::Never, Incomplete::RefuseBut(&device), None, |array| {
+            let path = path.as_deref().ok_or_else(|| Error::from(array.no_path(&device)))?;
+            array.check_online(array.find(&device)?, path).map(|_| ())
+        })?;
+    let live = matches!(session, Session::Live(_));
+    let patience = if arguments.wait { Patience::Wait } else { Patience::Start };
+    let mut outcome = session.online(&device, path.as_deref(), arguments.full);
+    if outcome.is_ok() {
+        let mut progress = Progress::start();
+        outcome = session.await_rebuild(&device, patience, &mut |work| progress.show(work));
+        progress.finish();
+    }
+    let text = if live && !arguments.wait {
+        format!("{device} is back; the rebuild has begun, see `status`")
+    } else {
+        format!("{device} is back; rebuilt")
+    };
+    finish(session, outcome, arguments.json, &text)
+}
+
+/// Which member comes back, and from where, if that is known.
+struct Whereabouts {
+    device: String,
+    path: Option<PathBuf>,
+}
+
+impl Whereabouts {
+    /// The device itself says which member it is; and if the member is named, its device may be among the
+    /// members.
+    fn of(arguments: &OnlineArguments) -> Result<Self, Failure> {
+        let name_on = |path: &Path| -> Option<String> {
+            let candidate = look_at(path).ok()?;
+            let superblock = candidate.superblock()?;
+            Some(member_name(superblock.config.geometry.device_count(), superblock.dev))
+        };
+        let device = arguments.device.clone();
+        let given = Path::new(&device);
+        let is_name = ["data", "log"]
+            .into_iter()
+            .any(|prefix| device.strip_prefix(prefix).is_some_and(|rest| rest.parse::<u16>().is_ok()));
+        if !is_name && given.exists() {
+            look_at(given)?.require_superblock()?;
+            let named = name_on(given).unwrap_or_else(|| device.clone());
+            let path = absolute(arguments.with.as_deref().unwrap_or(given))?;
+            return Ok(Self { device: named, path: Some(path) });
+        }
+        let among = arguments.paths.iter().find(|path| name_on(path).as_ref() == Some(&device));
+        let path = arguments.with.as_ref().or(among).map(|path| absolute(path)).transpose()?;
+        Ok(Self { device, path })
+    }
 }
 
 /// Runs `add`.

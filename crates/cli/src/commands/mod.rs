@@ -34,6 +34,8 @@ pub enum Command {
     Fail(members::FailArguments),
     /// Put another device in a member's place and rebuild.
     Replace(members::ReplaceArguments),
+    /// Take a member back that was away, and rebuild what it missed.
+    Online(members::OnlineArguments),
     /// Add a hot spare.
     Add(members::AddArguments),
     /// Take a spare out of an array.
@@ -79,6 +81,7 @@ impl Command {
             Self::Stop(arguments) => maintain::stop(&arguments),
             Self::Fail(arguments) => members::fail(&arguments),
             Self::Replace(arguments) => members::replace(&arguments),
+            Self::Online(arguments) => members::online(&arguments),
             Self::Add(arguments) => members::add(&arguments),
             Self::Remove(arguments) => remove::run(&arguments),
             Self::Scrub(arguments) => maintain::scrub(&arguments),

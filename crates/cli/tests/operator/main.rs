@@ -18,6 +18,7 @@ mod files_in_service_stay;
 mod freed_space_is_discarded;
 mod inspect_decodes_damage;
 mod interrupted_in_order;
+mod members_come_back;
 mod metrics_are_told;
 mod more_log_devices;
 mod options_mean_something;

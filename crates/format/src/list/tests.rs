@@ -39,6 +39,18 @@ fn items() -> Vec<ListItem> {
             freed: [1, u32::MAX].map(ChunkIndex::new).to_vec(),
         },
         ListItem::OpenStripe { seq: Seq::new(1 << 40), row: u32::MAX, log_block: ChunkIndex::new(9) },
+        ListItem::Missed {
+            dev: DevIndex::new(3),
+            serial: 7,
+            left: NonZeroU64::new(12).map(|config_seq| MissedPoint {
+                epoch: Epoch::new(1 << 40),
+                nonce: u64::MAX,
+                config_seq,
+                was_whole: true,
+            }),
+            ranges: vec![ChunkRange { first: ChunkIndex::new(1), count: u32::MAX }],
+        },
+        ListItem::Missed { dev: DevIndex::new(1), serial: 2, left: None, ranges: vec![] },
     ]
 }
 
@@ -57,7 +69,7 @@ fn items_round_trip_one_after_another() {
 #[test]
 fn a_list_cut_anywhere_but_between_items_is_refused() {
     let whole = words(&items());
-    let ends: Vec<usize> = (0..=6).map(|count| words(&items()[..count]).len()).collect();
+    let ends: Vec<usize> = (0..=8).map(|count| words(&items()[..count]).len()).collect();
     for cut in 0..=whole.len() {
         let read = decode_list(&whole[..cut]);
         assert_eq!(read.is_ok(), ends.contains(&cut), "cut at word {cut}: {read:?}");
@@ -67,13 +79,16 @@ fn a_list_cut_anywhere_but_between_items_is_refused() {
 #[test]
 fn wrong_kinds_and_numbers_are_refused_by_name() {
     let error = |words: &[u32]| decode_list(words).unwrap_err().to_string();
-    assert_eq!(error(&[0]), "kind of an item of a checkpoint list: found 0, expected 1 to 5");
+    assert_eq!(error(&[0]), "kind of an item of a checkpoint list: found 0, expected 1 to 6");
     assert!(error(&[4 << 24, 9, 1, 2, 5]).starts_with("words left for an item"));
     assert!(error(&[4 << 24 | 1 << 16, 9, 1, 0]).starts_with("kind of an item"));
     assert!(error(&[1 << 24 | 1 << 16, 0, 0]).starts_with("log devices of a dirty stripe"));
     assert!(error(&[3 << 24 | 1, 0, 0, 1]).starts_with("members of a delta"));
     assert!(error(&[5 << 24 | 1, 0, 0, 1, 1]).starts_with("kind of an item"));
     assert!(error(&[5 << 24, 0, 1 << 31, 1, 1]).starts_with("sequence number of an open stripe"));
+    assert!(error(&[6 << 24, 1, 1, 0, 0, 0, 0, 0, 0]).starts_with("epoch of a member that is being rebuilt"));
+    assert!(error(&[6 << 24, 1, 0, 1 << 31, 0, 0, 1, 0, 0]).starts_with("epoch of what a member missed"));
+    assert!(error(&[6 << 24, 1, 0, 0, 0, 0, 0, 0, 1, 5]).starts_with("words left for an item"));
     assert!(error(&[3 << 24, 0, 1 << 16, 1]).starts_with("stripe of a checkpoint list"));
     assert!(error(&[1 << 24, 0, 1 << 16]).starts_with("stripe of a checkpoint list: found 281474976710656"));
     assert!(error(&[2 << 24, 0, 1 << 31, 1]).starts_with("sequence number of a log stripe"));

@@ -315,7 +315,7 @@ fn summarise(items: &[ListItem]) -> ListSummary {
                 summary.deltas += 1;
                 summary.dirty_stripes += u64::from(changed.insert(*stripe));
             }
-            ListItem::Space { .. } => {}
+            ListItem::Space { .. } | ListItem::Missed { .. } => {}
         }
     }
     summary

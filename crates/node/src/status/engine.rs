@@ -174,6 +174,9 @@ pub struct LastWork {
     /// Chunks written anew meanwhile.
     #[serde(default)]
     pub chunks_repaired: u64,
+    /// Chunks that a rebuild wrote to members that lacked them.
+    #[serde(default)]
+    pub chunks_rebuilt: u64,
     /// Chunks that are bad still: there was no room to write them anew.
     #[serde(default)]
     pub chunks_left: u64,
@@ -198,6 +201,7 @@ impl LastWork {
             mismatches: found.code_mismatches,
             completed: found.completed,
             chunks_repaired: found.chunks_repaired,
+            chunks_rebuilt: found.chunks_rebuilt,
             chunks_left: found.chunks_left,
             metadata_repaired: found.metadata_repaired,
             metadata_left: found.metadata_left,

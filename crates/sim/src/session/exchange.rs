@@ -29,6 +29,9 @@ impl Session<'_> {
         if self.fleet.is_several() {
             return self.exchange();
         }
+        if self.wants_back() && self.bring_back() {
+            return;
+        }
         let suspects: Vec<u16> = self.machine.suspects.iter().copied().collect();
         for dev in suspects {
             let index = DevIndex::new(dev);
@@ -84,14 +87,20 @@ impl Session<'_> {
                 continue;
             }
             let healths = self.fleet.healths();
-            let replacing = Replacing::begin(index, &healths);
+            let back = self.coming_back(dev);
+            let replacing = back.map_or_else(|| Replacing::begin(index, &healths), Ok);
             let returns = replacing.is_err();
             let replacing = replacing.unwrap_or_else(|_| Replacing::again(index, &healths));
             let left = replacing.shards().len();
             if returns {
                 self.take_back(dev, &replacing);
             }
-            self.machine.say(|| format!("{} device {dev}", if returns { "take back" } else { "replace" }));
+            let what = match replacing.is_back() {
+                true => "bring back",
+                false if returns => "take back",
+                false => "replace",
+            };
+            self.machine.say(|| format!("{what} device {dev}"));
             let tag = self.open(Kind::Rebuild { dev }, &[], Vec::new());
             self.exchange = Some(Exchange { replacing, tag: self.tag_of_parts(tag, left), left, waits: 0 });
             if self.machine.rng.chance(1, 3) {
@@ -137,6 +146,10 @@ impl Session<'_> {
                 self.fleet.engine(shard).fail_device(dev);
                 Ok(())
             }
+            ReplaceStep::Install if exchange.replacing.is_back() => {
+                self.plug_back(dev.get());
+                Ok(())
+            }
             ReplaceStep::Install => {
                 // All of them have written that it is not theirs any more.
                 self.machine.standing[dev.index()].excluded = self.machine.all_shards();
@@ -152,7 +165,11 @@ impl Session<'_> {
                 exchange.left -= 1;
                 // Until now the shard went on without it, as without the one before it.
                 self.machine.standing[dev.index()].readmit(self.fleet.number(shard));
-                self.fleet.engine(shard).rebuild(exchange.tag, dev, serial);
+                if exchange.replacing.is_back() {
+                    self.online_shard(shard, exchange.tag, (dev, serial))?;
+                } else {
+                    self.fleet.engine(shard).rebuild(exchange.tag, dev, serial);
+                }
                 Ok(())
             }
             ReplaceStep::Done => {

@@ -46,7 +46,8 @@ impl Session<'_> {
                     | EngineError::Stopping
                     | EngineError::Busy
                     | EngineError::MemberInService { .. }
-                    | EngineError::MemberNotFree { .. },
+                    | EngineError::MemberNotFree { .. }
+                    | EngineError::NotBack { .. },
                 ),
             ) => {
                 self.errors += 1;
@@ -79,6 +80,9 @@ impl Session<'_> {
             let standing = self.machine.standing[usize::from(dev)];
             let healthy = self.fleet.state(dev) == MemberState::Healthy;
             self.machine.standing[usize::from(dev)].replacement &= !healthy;
+            if healthy && std::mem::take(&mut self.machine.standing[usize::from(dev)].returned) {
+                self.machine.outcome.returned += 1;
+            }
             if healthy && !standing.tainted && !standing.lost {
                 self.machine.suspects.remove(&dev);
                 self.machine.standing[usize::from(dev)].excluded = 0;

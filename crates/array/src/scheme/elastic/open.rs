@@ -169,7 +169,7 @@ impl OpenStripes {
 
     /// Loads what [`OpenStripes::save`] gave, over a table that is loaded already.
     pub fn load(&mut self, store: &Store, list: List<'_>, row_count: u32) -> Result<(), Contradiction> {
-        for item in list.items() {
+        for item in list.items_of_scheme() {
             let ItemRef::OpenStripe { seq, row, log_block } = item else {
                 return Err(Contradiction::Other("its list has items of other schemes"));
             };

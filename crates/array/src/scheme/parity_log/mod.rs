@@ -282,7 +282,7 @@ impl Scheme for ParityLog {
             return Err(Contradiction::Other("the payload ring or the checkpoint areas are too small"));
         }
         let mut blocks = HashSet::new();
-        for item in list.items() {
+        for item in list.items_of_scheme() {
             let ItemRef::Delta { stripe, log_block, log_crcs } = item else {
                 return Err(Contradiction::Other("its list holds an item of another scheme"));
             };

@@ -397,7 +397,8 @@ fn what_is_saved_loads_in_the_order_of_the_log() {
             ListItem::DirtyStripe { .. }
             | ListItem::LogStripe { .. }
             | ListItem::Space { .. }
-            | ListItem::OpenStripe { .. } => u64::MAX,
+            | ListItem::OpenStripe { .. }
+            | ListItem::Missed { .. } => u64::MAX,
         })
         .collect();
     assert_eq!(stripes, [0, 2, 0, 2]);

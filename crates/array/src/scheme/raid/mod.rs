@@ -91,7 +91,7 @@ impl Scheme for Raid {
     }
 
     fn load(&mut self, store: &mut Store, list: List<'_>) -> Result<(), Contradiction> {
-        if !list.is_empty() {
+        if list.items_of_scheme().next().is_some() {
             return Err(Contradiction::Other("its list is not empty"));
         }
         if !has_payload_ring(store) {
