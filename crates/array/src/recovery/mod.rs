@@ -79,17 +79,11 @@ fn assemble_on(
     store.table.set_bytes_max(&newest.config, table_bytes);
     let mut scheme = scheme::new(&store);
     let (mut loaded, list) = load::load(devices, &health, newest, &mut store)?;
-    let loaded_number = loaded.place.number;
     let mut taken = Ok(());
     let mut take_list = || taken = load::take_list(&list, loaded.place.number, &mut store, &mut *scheme);
     let found = scan::scan(devices, &health, newest.config, newest.array, &loaded, &mut take_list);
     taken?;
-    // No list that was looked at is refused here; one that was not has been refused.
-    if let Ok(list) = format::List::read(&list) {
-        let point = away::point(loaded.epoch, loaded.nonce, loaded.config_seq);
-        let loaded = health.load_away(list, (point, &newest.members), &newest.config);
-        loaded.map_err(|cause| Inconsistency::State { checkpoint: loaded_number, cause })?;
-    }
+    load_away(&mut health, &list, &loaded, newest)?;
     drop(list);
     let proof::Proven { flushed, lost } = proof::prove(arrangement, &health, &loaded, &found)?;
     // What an older state says of the chunks is not what they are.
@@ -151,6 +145,20 @@ fn assemble_on(
     // Not before: recovery relies on nothing of a member that is being rebuilt.
     parts.health.trust_what_stayed();
     Ok((parts, report))
+}
+
+/// What the checkpoint's list says of members that are away.
+fn load_away(
+    health: &mut Health,
+    list: &[u32],
+    loaded: &load::Loaded,
+    newest: &Superblock,
+) -> Result<(), AssembleError> {
+    // No list that was looked at is refused here; one that was not has been refused.
+    let Ok(list) = format::List::read(list) else { return Ok(()) };
+    let point = away::point(loaded.epoch, loaded.nonce, loaded.config_seq);
+    let result = health.load_away(list, (point, &newest.members), &newest.config);
+    result.map_err(|cause| Inconsistency::State { checkpoint: loaded.place.number, cause }.into())
 }
 
 /// Before anything is laid out in memory: the members are as large as the superblock says, and the scheme has
