@@ -467,7 +467,10 @@ fn devices(text: &mut String, status: &Status) {
 
 mod delays;
 pub mod losses;
+mod rates;
 mod troubles;
+
+pub use rates::Rates;
 
 #[cfg(test)]
 mod tests;

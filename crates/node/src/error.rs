@@ -440,6 +440,14 @@ impl std::error::Error for Search {}
 /// Why members stay as they are.
 #[derive(Debug, thiserror::Error)]
 pub enum Refusal {
+    /// A device that is a member is to be erased.
+    #[error("{}: is {what}; `wipe --yes` makes it forget that, and the array has to do without it", path.display())]
+    WipeUnasked {
+        /// The device.
+        path: PathBuf,
+        /// What it is.
+        what: String,
+    },
     /// Files may be called as other members are. The wrong one must not be taken out of service.
     #[error(
         "{wanted}: is the name of one member and the path of another one ({other}); for that one write ./{wanted}, for {named} \

@@ -42,3 +42,4 @@ pub mod trouble;
 pub mod units;
 pub mod volume;
 pub mod watch;
+pub mod wipe;

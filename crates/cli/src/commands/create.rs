@@ -9,7 +9,9 @@ use array::{
 use block::{DevIndex, Geometry};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
-use format::{ArrayConfig, CodeKind, Consistency, LayoutKind, NAME_BYTES_MAX, SHARDS_MAX, SchemeKind};
+use format::{
+    ArrayConfig, ArrayUuid, CodeKind, Consistency, LayoutKind, NAME_BYTES_MAX, SHARDS_MAX, SchemeKind,
+};
 use lab::failure::Failure;
 use lab::options::placement::GcUnit;
 use node::fresh;
@@ -92,6 +94,9 @@ pub struct Arguments {
     /// Overwrite devices that belong to an array or hold foreign content.
     #[arg(long)]
     force: bool,
+    /// Say what would be made, or why it would not; nothing is made nor written.
+    #[arg(long)]
+    dry_run: bool,
     /// Print JSON.
     #[arg(long)]
     json: bool,
@@ -119,6 +124,10 @@ pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     check_paths(arguments)?;
     // A dry run first: nothing is made before it is known that the sizes will do.
     let Planned { config, need } = plan(arguments)?;
+    if arguments.dry_run {
+        report(arguments, &config, &need, None);
+        return Ok(0);
+    }
     let interrupt = Interrupt::watch(true)?;
     let mut made = Vec::new();
     let log_size = arguments.log_size.or(arguments.file_size);
@@ -132,7 +141,7 @@ pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     };
     write(arguments, config, &array, &interrupt).map_err(|failure| name_what_stays(failure, &made))?;
     made.iter_mut().for_each(MadeFile::keep);
-    report(arguments, &config, &need, &array);
+    report(arguments, &config, &need, Some(array.uuid));
     Ok(0)
 }
 
@@ -395,7 +404,8 @@ fn name_what_stays(failure: Failure, made: &[MadeFile]) -> Failure {
     Failure::new(message).with_exit(failure.exit())
 }
 
-fn report(arguments: &Arguments, config: &ArrayConfig, need: &MemoryNeed, array: &NewArray) {
+/// Tells what was made, or, without a UUID, what would be.
+fn report(arguments: &Arguments, config: &ArrayConfig, need: &MemoryNeed, uuid: Option<ArrayUuid>) {
     let geometry = config.geometry;
     let n = geometry.device_count();
     let paths = arguments.data.iter().chain(&arguments.log);
@@ -404,8 +414,8 @@ fn report(arguments: &Arguments, config: &ArrayConfig, need: &MemoryNeed, array:
         let devices: Vec<_> =
             paths.zip(names).map(|(path, name)| json!({ "name": name, "path": path })).collect();
         let report = json!({
-            "uuid": array.uuid.to_string(),
-            "name": array.name,
+            "uuid": uuid.map(|uuid| uuid.to_string()),
+            "name": arguments.name,
             "scheme": config.scheme.to_string(),
             "code": config.code.to_string(),
             "consistency": config.scheme.is_in_place().then(|| config.consistency.to_string()),
@@ -425,11 +435,11 @@ fn report(arguments: &Arguments, config: &ArrayConfig, need: &MemoryNeed, array:
         if config.log_count > 0 { format!(" with {} log devices", config.log_count) } else { String::new() };
     let units =
         if config.unit_rows > 0 { format!(", units of {} rows", config.unit_rows) } else { String::new() };
-    output::line(format_args!(
-        "array {} ({})",
-        if array.name.is_empty() { "without a name" } else { &array.name },
-        array.uuid
-    ));
+    let name = if arguments.name.is_empty() { "without a name" } else { &arguments.name };
+    match uuid {
+        Some(uuid) => output::line(format_args!("array {name} ({uuid})")),
+        None => output::line(format_args!("array {name}, if it were made; nothing was written")),
+    }
     let shards = show_shards(config.shard.count);
     output::line(format_args!(
         "  {} {}+{}{logs}, code {}, chunk {}{units}{shards}",

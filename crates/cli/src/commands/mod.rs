@@ -9,6 +9,7 @@ mod remove;
 mod scan;
 mod serve;
 mod status;
+mod wipe;
 
 use clap::Subcommand;
 use lab::failure::Failure;
@@ -40,6 +41,8 @@ pub enum Command {
     Add(members::AddArguments),
     /// Take a spare out of an array.
     Remove(remove::Arguments),
+    /// Make devices forget that they were members.
+    Wipe(wipe::Arguments),
     /// Check all metadata, and every chunk against its checksum and the code, and heal what is bad.
     Scrub(maintain::ScrubArguments),
     /// Forget the errors that members made so far, and count anew.
@@ -84,6 +87,7 @@ impl Command {
             Self::Online(arguments) => members::online(&arguments),
             Self::Add(arguments) => members::add(&arguments),
             Self::Remove(arguments) => remove::run(&arguments),
+            Self::Wipe(arguments) => wipe::run(&arguments),
             Self::Scrub(arguments) => maintain::scrub(&arguments),
             Self::Clear(arguments) => maintain::clear(&arguments),
             Self::Rate(arguments) => maintain::rate(&arguments),

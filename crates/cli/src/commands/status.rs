@@ -4,7 +4,7 @@
 //! several arrays the worst counts.
 
 use super::Exit;
-use crate::screen::{losses, render};
+use crate::screen::{Rates, losses, render};
 use clap::Args;
 use format::ArrayUuid;
 use lab::failure::{EXIT_CANNOT_LOOK, Failure};
@@ -14,8 +14,12 @@ use node::output;
 use node::registry::{Record, Trace, traces};
 use node::session::{Reach, reach};
 use node::status::{Condition, Source, Status, of_superblocks};
+use node::units::parse_duration;
 use serde::Serialize;
+use std::io::IsTerminal as _;
 use std::path::PathBuf;
+use std::thread::sleep;
+use std::time::Duration;
 
 /// Options of `status`.
 #[derive(Args, Debug)]
@@ -30,31 +34,79 @@ pub struct Arguments {
     /// List what is lost, too.
     #[arg(long, short, conflicts_with = "json")]
     verbose: bool,
+    /// Look again and again, every so often (2s), and tell what clients did meanwhile; until interrupted.
+    #[arg(
+        long,
+        value_parser = parse_duration,
+        value_name = "TIME",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "2s"
+    )]
+    watch: Option<Duration>,
+    /// Look so many times.
+    #[arg(long, requires = "watch", value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    count: Option<u64>,
 }
 
 /// Runs `status`.
 pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
-    look(arguments).map_err(|failure| failure.with_exit(EXIT_CANNOT_LOOK))
+    let result = match arguments.watch {
+        Some(every) => watch(arguments, every),
+        None => look(arguments, &mut Rates::default()),
+    };
+    result.map_err(|failure| failure.with_exit(EXIT_CANNOT_LOOK))
 }
 
-fn look(arguments: &Arguments) -> Result<Exit, Failure> {
+/// Looks again and again. What cannot be looked at may come back.
+fn watch(arguments: &Arguments, every: Duration) -> Result<Exit, Failure> {
+    let (mut rates, mut looks) = (Rates::default(), 0);
+    let clears = !arguments.json && std::io::stdout().is_terminal();
+    loop {
+        if clears {
+            output::print("\x1b[H\x1b[2J");
+        }
+        let looked = look(arguments, &mut rates);
+        looks += 1;
+        if output::is_cut_short() || arguments.count == Some(looks) {
+            return looked;
+        }
+        if let Err(failure) = looked {
+            output::warn(format_args!("elastripe: {failure}"));
+        }
+        sleep(every);
+    }
+}
+
+fn look(arguments: &Arguments, rates: &mut Rates) -> Result<Exit, Failure> {
     if arguments.paths.is_empty() {
-        return look_at_served(arguments.json);
+        return look_at_served(arguments, rates);
     }
     let status = status_of(&arguments.paths)?;
     if arguments.json {
-        output::line(serde_json::to_string_pretty(&status)?);
+        show_json(arguments, &status)?;
     } else {
         let mut text = render(&status);
         if arguments.verbose {
             losses::list(&mut text, &status);
         }
+        text.extend(rates.line(&status));
         output::print(text);
     }
     Ok(exit_of(status.state))
 }
 
-fn look_at_served(json: bool) -> Result<Exit, Failure> {
+/// Whoever watches gets a line each time.
+fn show_json(arguments: &Arguments, shown: &impl Serialize) -> Result<(), Failure> {
+    let text = match arguments.watch {
+        Some(_) => serde_json::to_string(shown)?,
+        None => serde_json::to_string_pretty(shown)?,
+    };
+    output::line(text);
+    Ok(())
+}
+
+fn look_at_served(arguments: &Arguments, rates: &mut Rates) -> Result<Exit, Failure> {
     let (mut all, mut exit) = (Vec::new(), 0);
     for (array, trace) in traces() {
         match trace {
@@ -67,12 +119,12 @@ fn look_at_served(json: bool) -> Result<Exit, Failure> {
             }
         }
     }
-    if json {
-        output::line(serde_json::to_string_pretty(&all)?);
+    if arguments.json {
+        show_json(arguments, &all)?;
     } else if all.is_empty() {
         output::line("no array is being served; name the members of one to look at it");
     } else {
-        output::print(all.iter().map(Shown::render).collect::<Vec<_>>().join("\n"));
+        output::print(all.iter().map(|shown| shown.render(rates)).collect::<Vec<_>>().join("\n"));
     }
     if all.is_empty() {
         return Ok(EXIT_CANNOT_LOOK);
@@ -122,9 +174,9 @@ impl Shown {
         }
     }
 
-    fn render(&self) -> String {
+    fn render(&self, rates: &mut Rates) -> String {
         match self {
-            Self::Array(status) => render(status),
+            Self::Array(status) => render(status) + &rates.line(status).unwrap_or_default(),
             Self::Traces { uuid, name, state, notes, .. } => {
                 let name = if name.is_empty() { "(no name)" } else { name };
                 let shown = state.shown();

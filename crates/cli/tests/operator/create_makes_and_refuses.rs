@@ -158,3 +158,37 @@ fn an_interrupted_command_takes_away_what_it_made() {
     assert!(is_array || output.status.code() == Some(143) && error.contains("there is no array"), "{error}");
     assert!(is_array || names.iter().all(|name| !rig.path(name).exists()), "{error}");
 }
+
+#[test]
+fn a_dry_run_says_what_would_be_and_makes_nothing() {
+    let rig = Rig::new();
+    let shape = ["create", "--dry-run", "--parity", "1", "--name", "tank", "--data", "d0", "d1", "d2"];
+    let ran = rig.run(&[&shape[..], &["--file-size", "64MiB"]].concat()).ok();
+    for words in ["array tank, if it were made; nothing was written", "raid 2+1", "volume ", "data2   d2"] {
+        assert!(ran.out.contains(words), "{words}: {ran:?}");
+    }
+    let json = rig.run(&[&shape[..], &["--file-size", "64MiB", "--json"]].concat()).ok().json();
+    assert_eq!((&json["uuid"], &json["name"]), (&serde_json::Value::Null, &"tank".into()));
+    assert!(!rig.path("d0").exists(), "nothing was made");
+    // What it says is what comes of it.
+    let rest = [
+        "create",
+        "--parity",
+        "1",
+        "--name",
+        "tank",
+        "--file-size",
+        "64MiB",
+        "--json",
+        "--data",
+        "d0",
+        "d1",
+        "d2",
+    ];
+    assert_eq!(rig.run(&rest).ok().json()["volume_bytes"], json["volume_bytes"]);
+    // It refuses what would be refused, and touches nothing.
+    let before = rig.fingerprint(&["d0", "d1", "d2"]);
+    rig.run(&shape).refused(&["d0", "is a member of array tank", "--force"]);
+    rig.run(&[&shape[..], &["--force"]].concat()).ok();
+    assert_eq!(rig.fingerprint(&["d0", "d1", "d2"]), before);
+}

@@ -2,8 +2,9 @@
 //! an array's original when a copy was named.
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
-use crate::common::{MEMBERS, Rig, until};
+use crate::common::{MEMBERS, Rig, has, until};
 use std::os::unix::net::UnixListener;
+use std::process::Stdio;
 
 #[test]
 fn a_socket_without_a_server_is_news() {
@@ -179,4 +180,43 @@ fn damage_checkpoints(rig: &Rig) {
         blocks.filter(|block| block.starts_with(b"ELSTCKPT")).for_each(|block| block[100] ^= 1);
         std::fs::write(rig.path(name), bytes).unwrap();
     }
+}
+
+#[test]
+fn who_watches_sees_what_clients_do() {
+    if !has("qemu-io") {
+        return;
+    }
+    let rig = Rig::with_array();
+    let server = rig.serve(&MEMBERS, &[]);
+    let mut busy = rig.qemu_io_child(&["write -P 1 0 1M", "sleep 60000"]);
+    until("the write was answered", || rig.status(&["d0"])["requests"]["write"]["bytes"] == 1 << 20);
+    let idle = rig.on("status", &["d0"], &["--watch=50ms", "--count", "3"]).ok();
+    let screens: Vec<&str> = idle.out.split("array: tank").skip(1).collect();
+    assert_eq!(screens.len(), 3, "{idle:?}");
+    assert!(!screens[0].contains("clients: "), "nothing to compare with: {idle:?}");
+    assert!(screens[1].contains("clients: nothing") && screens[2].contains("clients: nothing"), "{idle:?}");
+    busy.kill().unwrap();
+    busy.wait().unwrap();
+
+    let command = ["status", "--watch=100ms", "--count", "30"];
+    let watching = rig.command(&command).stdout(Stdio::piped()).spawn().unwrap();
+    until("it has looked", || rig.status(&["d0"])["clients"] == 0);
+    (0..8).for_each(|_| drop(rig.qemu_io(&["write -P 1 0 1M", "read 0 64k", "flush"]).ok()));
+    let watched = watching.wait_with_output().unwrap();
+    let text = String::from_utf8(watched.stdout).unwrap();
+    assert!(watched.status.success(), "{text}");
+    for words in [" reads/s (", " writes/s (", "B/s, 99 % within ", " flushes/s (99 % within"] {
+        assert!(text.contains(words), "{words}: {text}");
+    }
+    let lines = rig.on("status", &["d0"], &["--watch=1ms", "--count", "2", "--json"]).ok().out;
+    let states =
+        lines.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap()["state"].clone());
+    assert_eq!(states.collect::<Vec<_>>(), ["healthy", "healthy"]);
+    rig.on("status", &["d0"], &["--count", "2"]).code(4);
+    server.stop().ok();
+    // What cannot be looked at may come back; the last look counts.
+    assert!(
+        rig.run(&["status", "--watch=1ms", "--count", "2"]).code(4).out.contains("no array is being served")
+    );
 }

@@ -61,3 +61,32 @@ fn arrays_have_names() {
     assert!(shown.contains("BYTES READ BYTES WRITTEN"), "{shown}");
     server.stop().ok();
 }
+
+#[test]
+fn a_device_that_is_wiped_is_a_member_no_more() {
+    for shards in ["1", "3"] {
+        let rig = Rig::new();
+        let shape = ["create", "--parity", "1", "--shards", shards, "--name", "tank", "--file-size", "64MiB"];
+        rig.run(&[&shape[..], &["--data", "d0", "d1", "d2"]].concat()).ok();
+        let all = ["d0", "d1", "d2"];
+        let before = rig.fingerprint(&all);
+        rig.run(&["wipe", "d0"]).refused(&["d0", "is data0 of array tank", "--yes"]);
+        let server = rig.serve(&all, &[]);
+        rig.run(&["wipe", "d0", "--yes"]).refused(&["d0", "in use"]);
+        server.stop().ok();
+        std::fs::write(rig.path("blank"), vec![0; 1 << 20]).unwrap();
+        rig.run(&["wipe", "blank", "--yes"]).refused(&["blank", "not a member"]);
+        assert_ne!(rig.fingerprint(&all), before, "it was served");
+        let ran = rig.run(&["wipe", "d0", "d1", "--yes"]).ok();
+        assert!(
+            ran.out.contains("d0 was data0 of array tank") && ran.out.contains("d1 was data1"),
+            "{ran:?}"
+        );
+        rig.run(&["examine", "d0"]).code(1);
+        let bytes = std::fs::read(rig.path("d0")).unwrap();
+        assert!(bytes.chunks(4096).all(|block| !block.starts_with(b"ELSTSUPR")), "in no slice");
+        rig.run(&["wipe", "d0", "--yes"]).refused(&["d0", "not a member"]);
+        // Of use again, without --force.
+        rig.run(&["create", "--parity", "1", "--data", "d0", "d1"]).ok();
+    }
+}

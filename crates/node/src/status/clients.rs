@@ -64,6 +64,19 @@ impl Kind {
         }
     }
 
+    /// What has come to it since an earlier moment.
+    pub fn since(&self, before: &Self) -> Self {
+        let mut by_wait = [0; CLASSES];
+        let classes = self.by_wait_us.iter().zip(&before.by_wait_us);
+        by_wait.iter_mut().zip(classes).for_each(|(to, (now, then))| *to = now.saturating_sub(*then));
+        Self::of(&Reading {
+            errors: self.errors.saturating_sub(before.errors),
+            bytes: self.bytes.saturating_sub(before.bytes),
+            waited_ns: self.waited_ns.saturating_sub(before.waited_ns),
+            by_wait,
+        })
+    }
+
     /// Each class's upper end in seconds, and how many requests took no longer; those that took longer than
     /// all classes are in the last one, which has no end.
     pub fn classes(&self) -> impl Iterator<Item = (f64, u64)> {
