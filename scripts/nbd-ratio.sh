@@ -4,7 +4,7 @@
 # that a drift of the machine hits both alike. Prints every round, the medians and their ratio; exit code 1 below BAR %.
 #
 #   ROUNDS=5  SECONDS_EACH=4  BAR=60  SCHEME=eplog  ELASTRIPE=target/release/elastripe  RW=randwrite  BS=4k  QD=32
-#   CLIENTS=1 (connections, each with QD in flight)  SERVE="" (more options of serve)
+#   CLIENTS=1 (connections, each with QD in flight)  SERVE="" CREATE="" (more options of serve, create)
 set -euo pipefail
 repo=$(cd "$(dirname "$0")/.." && pwd)
 elastripe=${ELASTRIPE:-${CARGO_TARGET_DIR:-$repo/target}/release/elastripe}
@@ -21,7 +21,8 @@ trap give_back_all EXIT
 trap 'exit 130' INT TERM
 give_back_all() { trap - EXIT; give_back; rm -rf "$work"; }
 
-make_array "${SCHEME:-eplog}" 192MiB >/dev/null
+# shellcheck disable=SC2086  # words of their own
+make_array "${SCHEME:-eplog}" 192MiB ${CREATE:-} >/dev/null
 # shellcheck disable=SC2086  # words of their own
 start_server ${SERVE:-}
 ours_uri=$uri

@@ -70,13 +70,13 @@ give_back() {
 
 # ---- arrays
 
-# make_array SCHEME SIZE: a 6+2 array, with two log devices where the scheme has any; sets `members`.
+# make_array SCHEME SIZE [OPTION...]: a 6+2 array, with two log devices where the scheme has any; sets `members`.
 make_array() {
   local i
   scheme=$1 members=()
   mkdir -p "$work/members"
   for i in 0 1 2 3 4 5 6 7; do members+=("$work/members/ssd$i"); done
-  local options=(--scheme "$scheme" --parity 2 --file-size "$2" --data "${members[@]}")
+  local options=(--scheme "$scheme" --parity 2 "${@:3}" --file-size "$2" --data "${members[@]}")
   case $scheme in
     eplog) members+=("$work/members/log0" "$work/members/log1"); options+=(--log "${members[@]:8}") ;;
     raid) options+=(--consistency journal) ;;
