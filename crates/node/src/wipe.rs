@@ -36,8 +36,8 @@ pub fn wipe(path: &Path, consent: Consent) -> Result<String, Error> {
     Ok(what)
 }
 
-/// Where the slices of a member begin; that by which it is known as one comes last, so that what was begun can
-/// be done again.
+/// Where the slices of a member begin; that by which it is known as one comes last, so that what was begun
+/// can be done again.
 fn origins(superblock: &Superblock) -> Vec<u64> {
     let shards = (0..superblock.config.shard.count.max(1)).rev();
     let is_member = superblock.role != format::Role::Spare;

@@ -10,8 +10,8 @@ use std::time::Instant;
 pub struct Rates(HashMap<String, (Instant, Requests)>);
 
 impl Rates {
-    /// `clients: 1,200 reads/s (4.69 MiB/s, 99 % within 64 us), ...`; `None` at the first look, and of an array
-    /// that is not served.
+    /// `clients: 1,200 reads/s (4.69 MiB/s, 99 % within 64 us), ...`; `None` at the first look, and of an
+    /// array that is not served.
     pub fn line(&mut self, status: &Status) -> Option<String> {
         let requests = status.clientele.requests.as_ref()?;
         let now = Instant::now();
