@@ -1,6 +1,6 @@
 //! An array that runs, for whoever looks after it: all its shards, wherever they are run.
 //!
-//! They run on this thread ([`room`]) or on threads of their own ([`crew`]). In the latter case their engines
+//! They run on this thread (`room`) or on threads of their own (`crew`). In the latter case their engines
 //! are here only during [`Plant::visit`], when nothing moves; their devices stay where they are.
 
 mod crew;
