@@ -60,7 +60,7 @@ pub struct Answer {
     pub buffers: Vec<Buffer>,
 }
 
-/// Asks what lies behind a range; see [`Volume::allocated`].
+/// Asks what lies behind a range; see [`crate::Volume::allocated`].
 pub struct ExtentsAsk {
     /// Of which shard, and what of it in its own addresses.
     pub share: Share,
