@@ -116,6 +116,6 @@ pub use scheme::{
     UNTORN_BYTES_DEFAULT, UNTORN_BYTES_MAX, full_blocks_min, new as new_scheme,
 };
 pub use shards::{
-    Fan, ReplaceStep, Replacing, Seat, create_shards, members_to_fail, plan_shards, unit_bytes, unit_of,
+    ReplaceStep, Replacing, Seat, create_shards, members_to_fail, plan_shards, unit_bytes, unit_of,
 };
 pub use store::Store;

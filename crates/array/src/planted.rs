@@ -218,8 +218,10 @@ planted!(
     /// The parts of a write that must not be torn are planned as each has room.
     PlanPartOfUntorn,
     /// A request that several shards carry out is answered when the first has.
+    #[cfg(feature = "planted-bugs")]
     FanAnswersFirst,
     /// A request that several shards carry out ends as its last part ends, whatever became of the others.
+    #[cfg(feature = "planted-bugs")]
     FanForgetsError,
     /// A discard goes to the first of the shards that have a share of it.
     #[cfg(feature = "planted-bugs")]
@@ -285,6 +287,8 @@ pub fn plant(bug: Option<Planted>) {
 #[cfg(feature = "planted-bugs")]
 fn below(bug: Planted) -> Option<block::planted::Planted> {
     let below = [
+        (Planted::FanAnswersFirst, block::planted::Planted::FanAnswersFirst),
+        (Planted::FanForgetsError, block::planted::Planted::FanForgetsError),
         (Planted::FirstShareOnly, block::planted::Planted::FirstShareOnly),
         (Planted::ShareOfRoundBefore, block::planted::Planted::ShareOfRoundBefore),
         (Planted::RunPastUnit, block::planted::Planted::RunPastUnit),

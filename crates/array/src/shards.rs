@@ -3,10 +3,8 @@
 //! A shard is an array in itself, on a slice of every member, so that each has an engine, a journal, tables
 //! and superblocks of its own and knows nothing of the others (docs/decisions/0031-shards.md).
 
-mod fan;
 mod replace;
 
-pub use fan::Fan;
 pub use replace::{ReplaceStep, Replacing, Seat};
 
 use crate::create::{CreateError, CreateOptions, NewArray, create, plan_config};

@@ -25,6 +25,7 @@
 mod address;
 mod device;
 mod divisor;
+mod fan;
 mod interleave;
 pub mod planted;
 mod pool;
@@ -37,6 +38,7 @@ pub use device::{
     Completion, DeviceOp, DeviceSet, Durability, FlushNow, IoFault, OpKind, ReadNow, Stream, WriteNow,
 };
 pub use divisor::Divisor;
+pub use fan::Fan;
 pub use interleave::{Interleave, Place, Run, Share};
 pub use pool::{Pool, Slot};
 pub use random::{Random, SplitMix, XoshiroPlusPlus, XoshiroStarStar, mix};

@@ -14,6 +14,10 @@ pub enum Planted {
     SlicesOverlap,
     /// The blocks of all shards carry the array's UUID.
     ShardsShareUuid,
+    /// A request that several shards carry out is answered when the first has.
+    FanAnswersFirst,
+    /// A request that several shards carry out ends as its last part ends, whatever became of the others.
+    FanForgetsError,
     /// What counts in a slice is the newest superblock that is there, whatever shard it is of.
     AnyShardsSuperblock,
 }

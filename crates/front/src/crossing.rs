@@ -41,7 +41,7 @@ pub type Buffer = Box<[u8]>;
 /// touch, with the bytes where they are in the chunk.
 pub struct Ask {
     /// Names it among those of the same [`RemoteVolume`]; the parts of a request have the same.
-    pub tag: u32,
+    pub tag: u64,
     /// The shard.
     pub shard: u16,
     /// What is wanted, in the shard's own addresses.
@@ -53,7 +53,7 @@ pub struct Ask {
 /// The end of a request, or of a shard's part of it, on its way back.
 pub struct Answer {
     /// That of the [`Ask`].
-    pub tag: u32,
+    pub tag: u64,
     /// How it ended.
     pub result: Result<(), VolumeError>,
     /// What was read; the buffers of the [`Ask`] in any case.

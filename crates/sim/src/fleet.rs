@@ -2,8 +2,8 @@
 //! several answer as one.
 
 use crate::port::Shard;
-use array::{Done, Engine, EngineError, Fan, Health};
-use block::{DevIndex, Interleave, Place, Pool, Run, SECTOR_BYTES, Share, Slot};
+use array::{Done, Engine, EngineError, Health};
+use block::{DevIndex, Fan, Interleave, Place, Pool, Run, SECTOR_BYTES, Share, Slot};
 use format::MemberState;
 
 /// See the module's documentation. After damage beyond the promise a single shard of several may be looked at

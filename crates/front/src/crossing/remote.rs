@@ -5,7 +5,7 @@ use super::{Answer, Ask, BUFFER_BYTES, Bell, Buffer, Landing, Shape};
 use crate::extents::weave_extents;
 use crate::{Done, Volume, VolumeError, VolumeRequest};
 use block::slab::{Key, Slab};
-use block::{Place, Pool, Share, Slot};
+use block::{Fan, Place, Pool, Share, Slot};
 use std::cell::Cell;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -18,9 +18,6 @@ struct Flight {
     slots: Vec<Slot>,
     /// Whether what comes back is to be copied to the slots.
     reads: bool,
-    /// Shards that have not answered, and the first error of those that have.
-    parts: usize,
-    error: Option<VolumeError>,
     /// Reused.
     buffers: Vec<Buffer>,
 }
@@ -33,6 +30,8 @@ pub struct RemoteVolume {
     /// Of each shard, the lane to the thread that runs it.
     lane_of: Vec<usize>,
     flights: Slab<Flight>,
+    /// What several shards do together.
+    fan: Fan<VolumeError>,
     /// Buffers that are not under way: one for each slot that is not.
     stock: Vec<Buffer>,
     /// What was over at once.
@@ -53,6 +52,7 @@ impl RemoteVolume {
             lanes: Vec::new(),
             lane_of: vec![usize::MAX; shape.map.count().into()],
             flights: Slab::default(),
+            fan: Fan::default(),
             stock: std::iter::repeat_with(buffer).take(slot_count).collect(),
             early: Vec::new(),
             own: Arc::new(Bell::new()?),
@@ -79,9 +79,10 @@ impl RemoteVolume {
 
     /// Asks one shard for all of a read or write.
     fn transfer(&mut self, tag: u64, place: Place, request: VolumeRequest, slots: &[Slot]) {
-        let key = self.open(tag, 1);
+        let key = self.flights.reuse(Flight::default);
         let flight = &mut self.flights[key];
-        flight.reads = matches!(request, VolumeRequest::Read { .. });
+        (flight.tag, flight.reads) = (tag, matches!(request, VolumeRequest::Read { .. }));
+        flight.slots.clear();
         flight.slots.extend_from_slice(slots);
         let mut buffers = std::mem::take(&mut flight.buffers);
         for &slot in slots {
@@ -91,7 +92,7 @@ impl RemoteVolume {
             }
             buffers.push(buffer);
         }
-        self.lane(place.shard).push(Ask { tag: key.index(), shard: place.shard, request, buffers });
+        self.lane(place.shard).push(Ask { tag: key.index().into(), shard: place.shard, request, buffers });
     }
 
     /// Asks each of several shards for its share.
@@ -105,25 +106,20 @@ impl RemoteVolume {
         if count == 0 {
             return self.early.push(Done { tag, result: Ok(()) });
         }
-        let key = self.open(tag, count);
+        let tag = self.fan.begin(tag, count);
         for share in shares {
-            let (tag, request) = (key.index(), part(share));
+            let request = part(share);
             self.lane(share.shard).push(Ask { tag, shard: share.shard, request, buffers: Vec::new() });
         }
     }
 
-    fn open(&mut self, tag: u64, parts: usize) -> Key<Flight> {
-        let key = self.flights.reuse(Flight::default);
-        let flight = &mut self.flights[key];
-        (flight.tag, flight.reads, flight.parts, flight.error) = (tag, false, parts, None);
-        flight.slots.clear();
-        key
-    }
-
-    /// A shard has answered; with the last one the request is over.
+    /// A shard has answered; the request that is over with that, if one is.
     fn land(&mut self, answer: Answer) -> Option<Done> {
         let Answer { tag, result, mut buffers } = answer;
-        let key = Key::from_index(tag);
+        if Fan::<VolumeError>::is_part(tag) {
+            return self.fan.end(tag, result).map(|(tag, result)| Done { tag, result });
+        }
+        let key = Key::from_index(u32::try_from(tag).expect("tags of transfers are made here"));
         let flight = &mut self.flights[key];
         if flight.reads && result.is_ok() {
             for (&slot, buffer) in flight.slots.iter().zip(&buffers) {
@@ -131,16 +127,10 @@ impl RemoteVolume {
             }
         }
         self.stock.append(&mut buffers);
-        if buffers.capacity() > flight.buffers.capacity() {
-            flight.buffers = buffers;
-        }
-        flight.parts -= 1;
-        flight.error = flight.error.or(result.err());
-        let (tag, result) = (flight.tag, flight.error.map_or(Ok(()), Err));
-        (flight.parts == 0).then(|| {
-            self.flights.release(key);
-            Done { tag, result }
-        })
+        flight.buffers = buffers;
+        let tag = flight.tag;
+        self.flights.release(key);
+        Some(Done { tag, result })
     }
 }
 

@@ -38,7 +38,7 @@ fn attend(
                     volume.pool().bytes_mut(slot).copy_from_slice(buffer);
                     slot
                 }));
-                volume.start(tag.into(), request, &slots);
+                volume.start(tag, request, &slots);
                 volume.drive(&mut done);
                 for (buffer, slot) in buffers.iter_mut().zip(slots.drain(..)) {
                     buffer.copy_from_slice(volume.pool().bytes(slot));

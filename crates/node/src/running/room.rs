@@ -17,6 +17,7 @@ use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Requests taken from one landing in one go.
 const ASKS_MAX: usize = 1024;
@@ -25,7 +26,7 @@ const ASKS_MAX: usize = 1024;
 #[derive(Default)]
 struct Transfer {
     landing: usize,
-    tag: u32,
+    tag: u64,
     /// Where the shard is among those of the room.
     seat: usize,
     /// Until the shard is asked.
@@ -226,10 +227,8 @@ impl Room {
 
     /// Sleeps until it is to be driven, so many nanoseconds at most.
     pub fn sleep(&self, timeout_ns: Option<u64>) -> io::Result<()> {
-        let timeout = timeout_ns.map(|ns| Timespec {
-            tv_sec: i64::try_from(ns / 1_000_000_000).unwrap_or(i64::MAX),
-            tv_nsec: i64::try_from(ns % 1_000_000_000).unwrap_or(0),
-        });
+        // Longer than the clock can say is for ever.
+        let timeout = timeout_ns.and_then(|ns| Timespec::try_from(Duration::from_nanos(ns)).ok());
         let mut events = [MaybeUninit::uninit()];
         match epoll::wait(&self.wake, &mut events, timeout.as_ref()) {
             Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),

@@ -1,7 +1,7 @@
 //! Requests that several shards carry out together, answered once.
 
 use crate::planted::{Planted, planted};
-use block::slab::{Key, Slab};
+use crate::slab::{Key, Slab};
 
 /// Requests that several shards carry out together: flushes, discards, orders to the whole array. Each part
 /// has the same tag in each of the shards.
